@@ -91,7 +91,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		OldHead:  old.entry,
 		OldFinal: old.final,
 		Final:    old.final,
-		IsHead:   entry.Height() > old.entry.Height(),
+		IsHead:   isBetterHead(entry, old.entry),
 	}
 	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may name an older final block
 		a.Final = f

@@ -1,133 +1,165 @@
 package storage
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-
-	"github.com/troupe-chain/troupe/primitives"
+	"io"
+	"io/fs"
 )
 
-// recover reads the state of the index, and everything newer from the log.
-func (s *Store) recover() error {
-	if err := s.readSteps(); err != nil {
-		return err
-	}
-	if err := s.readBuckets(); err != nil {
-		return err
-	}
-	genesis, err := getCell(s.db, cellFlatHead, &s.flatHead)
-	if err != nil {
-		return err
-	}
-	if !genesis {
-		s.view.Store(&view{empty: true})
-		return s.log.recover(position{}, position{}, func(position, []byte) error { return nil })
-	}
-	var tail Uint64
-	if _, err := getCell(s.db, cellTail, &tail); err != nil {
-		return err
-	}
-	if err := s.checkSegments(primitives.Height(tail)); err != nil {
-		return err
-	}
-	e, err := entries.Get(s.db, s.flatHead.Block)
-	if err != nil {
-		return err
-	}
-	base, err := s.loadPending(&e)
-	if err != nil {
-		return fmt.Errorf("block %v: %w", s.flatHead.Block, err)
-	}
-	v := &view{head: s.flatHead.Block, final: e.head.Final, flatHead: s.flatHead.Block,
-		tail: primitives.Height(tail), base: base}
-	if !e.head.Prev.IsZero() { // the flat head's block was final
-		v.final = laterRef(v.final, v.flatHead)
-	}
-	s.tree.addIDs(base, base.body.Load())
-	if err := s.readShards(v); err != nil {
-		return err
-	}
-	err = s.log.recover(s.flatHead.From, s.flatHead.To,
-		func(at position, payload []byte) error { return s.recoverRecord(v, at, payload) })
-	s.view.Store(v)
-	return err
-}
-
-// recoverRecord applies a record of the log while the store opens.
-func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
-	if isRows(payload) {
-		b, err := rowsOf(payload)
-		if err == nil {
-			s.tree.write(b)
-			s.rows = append(s.rows, b)
-		}
-		return err
-	}
-	if isCatchup(payload) {
-		return s.recoverCatchup(at, payload)
-	}
-	if isRewind(payload) {
-		return s.recoverRewind(v, at, payload)
-	}
-	h, raw, data, err := parseRecord(payload)
-	if err != nil {
-		return err
-	}
-	e := &entry{at: position{at.Segment, at.Offset + recordHeader}, headLen: len(raw), head: h}
-	s.noteSegment(e)
-	parent := v.base
-	if h.Prev != v.flatHead {
-		if parent = s.tree.get(h.Prev.Hash); parent == nil || parent.ref != h.Prev {
-			return nil // passed by the flat head, or on a branch that lost
-		}
-	}
-	p, err := (&Record{s: s, e: e, data: data}).pending()
-	if err != nil {
-		return fmt.Errorf("block %v: %w", h.Ref, err)
-	}
-	p.follow(parent)
-	parent.children = append(parent.children, p)
-	s.tree.add(p)
-	v.add(p)
-	s.trackResident(p)
-	return nil
-}
-
-// recoverCatchup applies the record of a pending block's results in a shard that was caught up
-// later. Those of blocks up to the flat head are in the index.
-func (s *Store) recoverCatchup(at position, payload []byte) error {
-	h, raw, _, err := parseRecord(payload)
-	if err != nil {
-		return err
-	}
-	if len(h.Shards) != 1 {
-		return damaged("late record of %d shards", len(h.Shards))
-	}
-	e := &entry{at: position{at.Segment, at.Offset + recordHeader}, headLen: len(raw), head: h}
-	s.noteSegment(e)
-	if p := s.tree.get(h.Ref.Hash); p != nil && p.ref == h.Ref {
-		return s.mergeCatchup(p, e)
-	}
-	return nil
-}
-
-// checkSegments returns ErrDamaged if a file of the log is missing.
-func (s *Store) checkSegments(tail primitives.Height) error {
-	names, err := s.disk.listFiles()
+// recover opens the log, which must reach at least end, and calls f for each whole record from
+// start on. It cuts off what a crash left after the last whole record. Once it returns, all whole
+// records are durable. A broken record with whole ones after it is ErrDamaged.
+func (l *blockLog) recover(start, end position, f func(at position, payload []byte) error) error {
+	names, err := l.disk.listFiles()
 	if err != nil {
 		return wrapIndex("list log", err)
 	}
-	there := make(map[string]bool, len(names))
+	last := end.Segment
 	for _, name := range names {
-		there[name] = true
-	}
-	var missing error
-	err = segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
-		// A segment that was about to be removed may have lost its row to a crash.
-		if name := segmentName(segmentNumber(key)); !there[name] && info.Highest+ReceiptsReach >= tail {
-			missing = damaged("log/%s is missing", name)
+		var n uint32
+		if _, err := fmt.Sscanf(name, "%010d"+segmentSufix, &n); err != nil || segmentName(n) != name {
+			return damaged("log/%s: not a segment", name)
 		}
-		return missing == nil
-	})
-	return errors.Join(err, missing)
+		last = max(last, n)
+	}
+	if len(names) == 0 && end == (position{}) {
+		return nil
+	}
+	for seg := start.Segment; ; seg++ {
+		from := int64(0)
+		if seg == start.Segment {
+			from = start.Offset
+		}
+		fl, err := l.disk.openFile(segmentName(seg))
+		if errors.Is(err, fs.ErrNotExist) {
+			return damaged("log/%s is missing", segmentName(seg))
+		}
+		if err != nil {
+			return wrapIndex("open log", err)
+		}
+		got, err := scanSegment(fl, from, func(off int64, payload []byte) error {
+			return f(position{seg, off}, payload)
+		})
+		if err == nil && seg <= end.Segment && (seg < end.Segment || got < end.Offset) {
+			err = l.checkShort(fl, seg, got, end)
+		}
+		if err != nil {
+			_ = fl.Close()
+			return fmt.Errorf("log/%s: %w", segmentName(seg), err)
+		}
+		if seg < last {
+			_ = fl.Close()
+			continue
+		}
+		if err := l.trimEnd(fl, got); err != nil {
+			_ = fl.Close()
+			return wrapWrite("cut log", err)
+		}
+		l.cur, l.end, l.synced = fl, position{seg, got}, got
+		return nil
+	}
+}
+
+// trimEnd cuts the last segment off after its whole records and syncs it. A process that was
+// killed, or that failed to sync, leaves records that can be read but are not on the disk, and from
+// now on they are reported to peers and clients.
+func (l *blockLog) trimEnd(fl file, end int64) error {
+	size, err := fl.Size()
+	if err == nil && size > end {
+		err = fl.Truncate(end)
+	}
+	if err == nil && (l.sync || size > end) {
+		err = fl.Sync()
+	}
+	if err == nil && l.sync {
+		err = l.disk.syncNames()
+	}
+	return err
+}
+
+// checkShort returns ErrDamaged if segment seg, whole up to got, lacks committed records: it ends
+// before end, or it is not the last segment and has bytes after got.
+func (l *blockLog) checkShort(fl file, seg uint32, got int64, end position) error {
+	size, err := fl.Size()
+	switch {
+	case err != nil:
+		return wrapIndex("size", err)
+	case seg == end.Segment || size > got:
+		return damaged("broken at byte %d, though records after it were committed", got)
+	}
+	return nil
+}
+
+// scanSegment calls f for each whole record from offset from on, and returns where they end. Zeros
+// or a torn record at the end are no error. A broken record with a whole one after it is
+// ErrDamaged.
+func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (int64, error) {
+	size, err := fl.Size()
+	if err != nil {
+		return 0, wrapIndex("size", err)
+	}
+	if from > size {
+		return 0, damaged("%d bytes long, expected at least %d", size, from)
+	}
+	for off := from; ; {
+		payload, err := readRecord(fl, off, size)
+		if err != nil {
+			return 0, err
+		}
+		if payload == nil {
+			return off, probe(fl, off, size)
+		}
+		if err := f(off, payload); err != nil {
+			return 0, err
+		}
+		off += recordHeader + int64(len(payload))
+	}
+}
+
+// readRecord returns the payload of the record at off. Nil: there is no whole record.
+func readRecord(fl file, off, size int64) ([]byte, error) {
+	var header [recordHeader]byte
+	if off+recordHeader > size {
+		return nil, nil
+	}
+	if _, err := fl.ReadAt(header[:], off); err != nil && err != io.EOF {
+		return nil, wrapIndex("read", err)
+	}
+	n := int64(binary.LittleEndian.Uint32(header[:]))
+	if n == 0 || n > maxRecord || off+recordHeader+n > size {
+		return nil, nil
+	}
+	payload := make([]byte, n)
+	if _, err := fl.ReadAt(payload, off+recordHeader); err != nil && err != io.EOF {
+		return nil, wrapIndex("read", err)
+	}
+	if checksum(payload) != binary.LittleEndian.Uint32(header[4:]) {
+		return nil, nil
+	}
+	return payload, nil
+}
+
+// probe returns ErrDamaged if whole records follow the broken one at off, at the place where its
+// length says that the next begins. A torn write at the end of the log, which was never
+// acknowledged, has none after it, or only records that were written before it was synced.
+func probe(fl file, off, size int64) error {
+	var header [recordHeader]byte
+	if off+recordHeader > size {
+		return nil
+	}
+	if _, err := fl.ReadAt(header[:], off); err != nil && err != io.EOF {
+		return wrapIndex("read", err)
+	}
+	for next := off + recordHeader + int64(binary.LittleEndian.Uint32(header[:])); ; {
+		payload, err := readRecord(fl, next, size)
+		if err != nil || payload == nil {
+			return err
+		}
+		if !afterUnsynced(payload) {
+			return damaged("record at byte %d is broken, with a whole one after it", off)
+		}
+		next += recordHeader + int64(len(payload))
+	}
 }

@@ -1,93 +1,94 @@
 package epoch
 
 import (
+	"cmp"
 	"fmt"
+	"math/big"
+	"slices"
+	"strings"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// KickoutKind is the variant of a KickoutReason. Its number is the borsh tag.
-type KickoutKind byte
-
-// The variants (nearcore core/primitives/src/types.rs:1253). The names are those of the JSON. The
-// comments list the fields of the variant.
-const (
-	UnusedSlashed              KickoutKind = 0
-	NotEnoughBlocks            KickoutKind = 1 // Produced, Expected
-	NotEnoughChunks            KickoutKind = 2 // Produced, Expected
-	Unstaked                   KickoutKind = 3
-	NotEnoughStake             KickoutKind = 4 // Stake, Threshold
-	DidNotGetASeat             KickoutKind = 5
-	NotEnoughChunkEndorsements KickoutKind = 6 // Produced, Expected
-	ProtocolVersionTooOld      KickoutKind = 7 // Version, NetworkVersion
-)
-
-var kickoutNames = [...]string{
-	"_UnusedSlashed", "NotEnoughBlocks", "NotEnoughChunks", "Unstaked", "NotEnoughStake", "DidNotGetASeat",
-	"NotEnoughChunkEndorsements", "ProtocolVersionTooOld",
-}
-
-// String returns nearcore's name of the variant.
-func (k KickoutKind) String() string {
-	if int(k) < len(kickoutNames) {
-		return kickoutNames[k]
+// kickForPerformance returns the validators that made too few blocks, chunks or endorsements in an
+// epoch, by the thresholds of its config (nearcore lib.rs:372). The best validators that hold the
+// share of stake to be kept are exempt. At least one validator stays: if all would be kicked out
+// now or were before, the one with the most blocks is spared. stats is by validator ID, prevKickout
+// comes from T+1's info.
+func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats,
+	prevKickout AccountMap[KickoutReason]) (AccountMap[KickoutReason], error) {
+	exempt, err := exemptValidators(c, info, stats, prevKickout)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("KickoutKind(%d)", byte(k))
-}
-
-// KickoutReason is the reason why a validator has no seat in the epoch after the next. Fields that
-// the kind does not use are 0.
-type KickoutReason struct {
-	Kind                    KickoutKind
-	Produced, Expected      uint64
-	Stake, Threshold        primitives.Balance
-	Version, NetworkVersion primitives.ProtocolVersion
-}
-
-// ForPerformance returns whether the kickout also forfeits the epoch's reward (nearcore
-// lib.rs:815).
-func (k KickoutReason) ForPerformance() bool {
-	return k.Kind == NotEnoughBlocks || k.Kind == NotEnoughChunks || k.Kind == NotEnoughChunkEndorsements
-}
-
-// AppendBorsh appends the tag and the variant's fields.
-func (k *KickoutReason) AppendBorsh(b []byte) []byte {
-	b = append(b, byte(k.Kind))
-	switch k.Kind {
-	case NotEnoughBlocks, NotEnoughChunks, NotEnoughChunkEndorsements:
-		return borsh.AppendUint64(borsh.AppendUint64(b, k.Produced), k.Expected)
-	case NotEnoughStake:
-		return k.Threshold.AppendBorsh(k.Stake.AppendBorsh(b))
-	case ProtocolVersionTooOld:
-		return borsh.AppendUint32(borsh.AppendUint32(b, uint32(k.Version)), uint32(k.NetworkVersion))
+	var out AccountMap[KickoutReason]
+	best, allKicked := -1, true
+	for id := range info.Validators {
+		account, s := info.Validators[id].AccountID, &stats[id]
+		before := prevKickout.Has(account)
+		if !before && (best < 0 || s.Blocks.Produced > stats[best].Blocks.Produced) {
+			best = id
+		}
+		if exempt[id] {
+			allKicked = false
+			continue
+		}
+		switch {
+		case s.Blocks.LessThan(c.BlockProducerKickoutThreshold):
+			out.Set(account, KickoutReason{Kind: NotEnoughBlocks, Produced: s.Blocks.Produced, Expected: s.Blocks.Expected})
+		case s.Production.LessThan(c.ChunkProducerKickoutThreshold):
+			out.Set(account, KickoutReason{Kind: NotEnoughChunks, Produced: s.Production.Produced,
+				Expected: s.Production.Expected})
+		case s.Blocks.Expected == 0 && s.Production.Expected == 0 &&
+			s.Endorsement.LessThan(c.ChunkValidatorOnlyKickoutThreshold):
+			out.Set(account, KickoutReason{Kind: NotEnoughChunkEndorsements, Produced: s.Endorsement.Produced,
+				Expected: s.Endorsement.Expected})
+		case !before:
+			allKicked = false
+		}
 	}
-	return b
-}
-
-// DecodeBorsh reads the tag and the variant's fields.
-func (k *KickoutReason) DecodeBorsh(r *borsh.Reader) {
-	*k = KickoutReason{Kind: KickoutKind(r.Byte())}
-	switch k.Kind {
-	case UnusedSlashed, Unstaked, DidNotGetASeat:
-	case NotEnoughBlocks, NotEnoughChunks, NotEnoughChunkEndorsements:
-		k.Produced, k.Expected = r.Uint64(), r.Uint64()
-	case NotEnoughStake:
-		k.Stake, k.Threshold = primitives.ReadBalance(r), primitives.ReadBalance(r)
-	case ProtocolVersionTooOld:
-		k.Version, k.NetworkVersion = primitives.ProtocolVersion(r.Uint32()), primitives.ProtocolVersion(r.Uint32())
-	default:
-		r.BadTag("ValidatorKickoutReason", byte(k.Kind))
+	if allKicked && best >= 0 {
+		out.Delete(info.Validators[best].AccountID)
 	}
+	return out, nil
 }
 
-func appendKickouts(b []byte, m AccountMap[KickoutReason]) []byte {
-	return appendAccountMap(b, m, func(b []byte, k *KickoutReason) []byte { return k.AppendBorsh(b) })
-}
+// exemptValidators selects validators until they hold the stake that must stay, from the best
+// online ratio down, without those kicked out before.
+func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
+	prevKickout AccountMap[KickoutReason]) ([]bool, error) {
+	total, ok := sumStakes(info.Validators)
+	if !ok {
+		return nil, fmt.Errorf("stakes: %w", primitives.ErrOverflow)
+	}
+	percent := uint64(0)
+	if c.ValidatorMaxKickoutStakePerc < 100 {
+		percent = 100 - uint64(c.ValidatorMaxKickoutStakePerc)
+	}
+	keep, _ := mulDiv(total, percent, 100) // at most total
 
-func readKickouts(r *borsh.Reader) AccountMap[KickoutReason] {
-	return readAccountMap(r, 1, func(r *borsh.Reader) (k KickoutReason) {
-		k.DecodeBorsh(r)
-		return k
+	type ratio struct{ num, den *big.Int }
+	ratios := make([]ratio, len(stats))
+	order := make([]int, len(stats))
+	for id := range stats {
+		ratios[id].num, ratios[id].den = stats[id].onlineRatio(-1)
+		order[id] = id
+	}
+	slices.SortFunc(order, func(a, b int) int { // worst first
+		va, vb := &info.Validators[a], &info.Validators[b]
+		return cmp.Or(bigMul(ratios[a].num, ratios[b].den).Cmp(bigMul(ratios[b].num, ratios[a].den)),
+			va.Stake.Cmp(vb.Stake), strings.Compare(string(va.AccountID), string(vb.AccountID)))
 	})
+	exempt := make([]bool, len(stats))
+	var kept primitives.Balance
+	for _, id := range slices.Backward(order) {
+		if !kept.Less(keep) {
+			break
+		}
+		if v := &info.Validators[id]; !prevKickout.Has(v.AccountID) {
+			kept = kept.SaturatingAdd(v.Stake) // at most total
+			exempt[id] = true
+		}
+	}
+	return exempt, nil
 }

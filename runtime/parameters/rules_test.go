@@ -23,7 +23,7 @@ var unconditional = map[Feature]struct{ file, word string }{
 	AccountCostIncrease:                           {"runtime/fees/settle.go", "AccountCreationCharge"},
 	FixDelegateActionDepositWithFunctionCallError: {"runtime/verify/charge.go", "KeyDepositWithFunctionCall"},
 	FixDeleteAccountGlobalContractStorageUsage:    {"runtime/action/account.go", "IdentifierUsage"},
-	ContinuousEpochSync:                           {"chain/epoch/gas_price_and_supply.go", "EpochSyncDataHash"},
+	ContinuousEpochSync:                           {"chain/epoch/supply.go", "EpochSyncDataHash"},
 }
 
 // ofTheNet: features of messages between nodes; no rule of a chunk or block depends on them.
