@@ -76,7 +76,7 @@ func (h *precompiler) accepts(c codeKey) bool {
 }
 
 // push queues a copy of code, unless it is queued or there is no room.
-func (h *precompiler) push(vm action.Hastener, c codeKey, code []byte) {
+func (h *precompiler) push(vm action.Precompiler, c codeKey, code []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.codes[c] || h.bytes+len(code) > precompileBytes {
@@ -94,7 +94,7 @@ func (h *precompiler) push(vm action.Hastener, c codeKey, code []byte) {
 	}
 }
 
-func (h *precompiler) work(vm action.Hastener) {
+func (h *precompiler) work(vm action.Precompiler) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(h.queue) > 0 {
@@ -112,7 +112,7 @@ func (h *precompiler) work(vm action.Hastener) {
 
 // precompileScan collects code that a block is going to need.
 type precompileScan struct {
-	vm    action.Hastener
+	vm    action.Precompiler
 	entry *BlockNode // the node with the states to read
 	seen  map[contractKey]bool
 	list  []scanItem
@@ -133,7 +133,7 @@ type scanItem struct {
 // newPrecompileScan starts a scan on the states of an entry, which the caller holds. nil: the VM
 // does not compile.
 func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
-	vm, ok := e.o.VM.(action.Hastener)
+	vm, ok := e.o.VM.(action.Precompiler)
 	if !ok {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 // not hold, by the rules of the head. The first call in a witness then needs no compilation. It
 // returns at once. Safe for concurrent use.
 func (e *Engine) Precompile(codes [][]byte) {
-	vm, ok := e.o.VM.(action.Hastener)
+	vm, ok := e.o.VM.(action.Precompiler)
 	if !ok {
 		return
 	}

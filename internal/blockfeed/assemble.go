@@ -72,10 +72,10 @@ func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w
 const maxOlder = 100_000
 
 // ErrPassed says of a block that the chain has it, or has gone by.
-var ErrPassed = errors.New("feed: the chain has it already")
+var ErrPassed = errors.New("blockfeed: the chain has this block already")
 
 // errOvertaken says that another feed was faster than the search for what a document lacks.
-var errOvertaken = errors.New("feed: what it says of the block took too long to complete, and another has brought it")
+var errOvertaken = errors.New("blockfeed: completing the document took too long, and another feed has brought the block")
 
 func (r *Runner) costs(name string, d time.Duration) {
 	r.mu.Lock()

@@ -34,7 +34,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("feed: it answers %s %s: %s", r.Cause.Name, r.Message, clip(r.Data))
+	return fmt.Sprintf("blockfeed: the feed answers %s %s: %s", r.Cause.Name, r.Message, clip(r.Data))
 }
 
 func (j *jsonRPC) call(ctx context.Context, method string, params any) (json.RawMessage, error) {

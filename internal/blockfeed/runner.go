@@ -119,7 +119,8 @@ type Sender interface {
 }
 
 // ErrNowhere says that no feed takes transactions.
-var ErrNowhere = errors.New("feed: this node follows feeds that tell of blocks alone, and has nobody to pass a transaction on to; follow the JSON-RPC of a node too, by rpc:URL")
+var ErrNowhere = errors.New("blockfeed: no feed accepts transactions: this node follows feeds that only " +
+	"deliver blocks; also follow the JSON-RPC of a node, with rpc:URL")
 
 // Send passes a signed transaction on to the first feed that takes it.
 func (r *Runner) Send(ctx context.Context, signed []byte) error {

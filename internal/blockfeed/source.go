@@ -28,8 +28,8 @@ type Source interface {
 
 // What a feed may answer with.
 var (
-	ErrNotYet  = errors.New("feed: it has no such block yet")
-	ErrSkipped = errors.New("feed: the chain has no block there")
+	ErrNotYet  = errors.New("blockfeed: the feed does not have this block yet")
+	ErrSkipped = errors.New("blockfeed: the chain has no block at this height")
 )
 
 // maxReply bounds a reply, in bytes.
@@ -70,7 +70,7 @@ func client() *http.Client {
 	t.ResponseHeaderTimeout = requestLimit
 	return &http.Client{Transport: t, Timeout: 2 * requestLimit, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 		if len(via) > 3 {
-			return errors.New("feed: more than three redirections")
+			return errors.New("blockfeed: more than three redirections")
 		}
 		return nil
 	}}
@@ -83,7 +83,7 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("feed: it answers HTTP %d: %s", e.status, e.text)
+	return fmt.Sprintf("blockfeed: the feed answers HTTP %d: %s", e.status, e.text)
 }
 
 // do makes a request and reads its reply.
@@ -95,7 +95,7 @@ func do(c *http.Client, r *http.Request) ([]byte, int, error) {
 	defer func() { _ = a.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(a.Body, maxReply+1))
 	if err == nil && len(body) > maxReply {
-		err = fmt.Errorf("feed: a reply of more than %d bytes", maxReply)
+		err = fmt.Errorf("blockfeed: a reply of more than %d bytes", maxReply)
 	}
 	return body, a.StatusCode, err
 }

@@ -216,7 +216,7 @@ func raw(v any) json.RawMessage {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("host: a value of config.json: %v", err)) // it was read as JSON
+		panic(fmt.Sprintf("daemon: encode a value of config.json: %v", err)) // it was read as JSON
 	}
 	return b
 }

@@ -46,11 +46,11 @@ const (
 
 var (
 	// ErrClosed is the error of calls that come, or still wait, when the pool is closed.
-	ErrClosed = errors.New("viewer: the node is stopping")
+	ErrClosed = errors.New("viewpool: the node is stopping")
 	// ErrGone is the error of a long call for whose answer nobody waits.
-	ErrGone = errors.New("viewer: the client is gone")
+	ErrGone = errors.New("viewpool: the client is gone")
 	// ErrLong is what a function in the short lane returns to be run in the long one.
-	ErrLong = errors.New("viewer: a long call")
+	ErrLong = errors.New("viewpool: a long call")
 )
 
 // Options are the bounds of a Pool; zeros are replaced by the defaults.
@@ -114,7 +114,7 @@ type PanicError struct {
 }
 
 // Error returns the reason alone: clients see it.
-func (e *PanicError) Error() string { return fmt.Sprintf("viewer: a call failed: %v", e.Reason) }
+func (e *PanicError) Error() string { return fmt.Sprintf("viewpool: a call failed: %v", e.Reason) }
 
 type job struct {
 	f        Func

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// maxDeletionUsage is what an account may use, code apart, and still be deleted (nearcore
-	// Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE), in bytes.
+	// maxDeletionUsage is the storage usage, in bytes and without contract code, up to which an
+	// account can still be deleted (nearcore Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE).
 	maxDeletionUsage = 10_000
 )
 
-// maxGasKeyBurn is what the gas keys of a deleted account, or a deleted gas key, may hold: it is
-// burnt (nearcore GasKeyInfo::MAX_BALANCE_TO_BURN).
+// maxGasKeyBurn is the largest balance that a deleted gas key, or all gas keys of a deleted account
+// together, may hold. That balance is burnt (nearcore GasKeyInfo::MAX_BALANCE_TO_BURN).
 var maxGasKeyBurn = primitives.NEAR(1)
 
-// BalanceRefund is a receipt that pays tokens back, without an id.
+// BalanceRefund returns a receipt that pays tokens back. Its id is not set.
 func BalanceRefund(to primitives.AccountID, amount primitives.Balance) *primitives.Receipt {
 	return refund(to, primitives.SystemAccount, primitives.ZeroED25519Key, amount)
 }
 
-// GasRefund is a receipt that pays unused gas back to the one who bought it, or to the key, without
-// an id.
+// GasRefund returns a receipt that pays unused gas back to the signer, or to the signer's gas key.
+// Its id is not set.
 func GasRefund(signer primitives.AccountID, key primitives.PublicKey, amount primitives.Balance) *primitives.Receipt {
 	return refund(signer, signer, key, amount)
 }
 
-// refundParts is a refund in one piece of memory.
+// refundParts holds all structs of a refund, so that a refund costs one allocation.
 type refundParts struct {
 	receipt  primitives.Receipt
 	body     primitives.ActionReceipt
@@ -45,10 +45,11 @@ func refund(to, signer primitives.AccountID, key primitives.PublicKey, amount pr
 	return &p.receipt
 }
 
-// refundReceiver is who gets deposits of the receipt back.
+// refundReceiver returns the account that gets the deposits of the receipt back.
 func (x *Execution) refundReceiver() primitives.AccountID { return RefundReceiver(x.Receipt) }
 
-// RefundReceiver is who gets the deposits of an action receipt back: refund_to, or the predecessor.
+// RefundReceiver returns the account that gets the deposits of an action receipt back: refund_to if
+// it is set, else the predecessor.
 func RefundReceiver(r *primitives.Receipt) primitives.AccountID {
 	if b, ok := r.Body.(*primitives.ActionReceipt); ok && b.V2 && b.RefundTo != "" {
 		return b.RefundTo
@@ -56,7 +57,7 @@ func RefundReceiver(r *primitives.Receipt) primitives.AccountID {
 	return r.PredecessorID
 }
 
-// transfer pays the receiver, or the gas key that a refund is for, and creates implicit accounts.
+// transfer pays the receiver, or the gas key that the refund is for. It creates implicit accounts.
 func (x *Execution) transfer(a *primitives.Transfer) error {
 	if !x.Exists {
 		return x.createImplicit(a.Deposit)
@@ -65,7 +66,8 @@ func (x *Execution) transfer(a *primitives.Transfer) error {
 	if !isGasRefund {
 		return x.credit(a.Deposit)
 	}
-	// The key may have been replaced since; whatever it is now gets the refund.
+	// The key may have been replaced since the receipt was made. The key that now has this handle
+	// gets the refund.
 	id, handle := x.Receipt.ReceiverID, x.Body.SignerPublicKey.Handle()
 	var key primitives.AccessKey
 	found, err := x.State.AccessKey(id, handle, &key)
@@ -94,7 +96,7 @@ func (x *Execution) transfer(a *primitives.Transfer) error {
 	return nil
 }
 
-// createImplicit makes the account that a transfer to its id implies (nearcore
+// createImplicit creates the account that a transfer to its id implies (nearcore
 // action_implicit_account_creation_transfer).
 func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
@@ -103,7 +105,7 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	x.Account = primitives.Account{Amount: deposit, StorageUsage: f.NumBytesAccount, Version: primitives.AccountV1}
 	switch id.Kind() {
 	case primitives.NearImplicitAccount:
-		pk, _ := primitives.KeyOfNearImplicit(id) // the kind says that there is one
+		pk, _ := primitives.KeyOfNearImplicit(id) // the kind guarantees a key
 		key := primitives.AccessKey{Nonce: primitives.InitialNonce(x.Block.Height)}
 		handle := pk.Handle()
 		x.Account.StorageUsage += keyUsage(f, len(handle), &key)
@@ -121,7 +123,7 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	return nil
 }
 
-// createAccount makes a named account.
+// createAccount creates a named account.
 func (x *Execution) createAccount() *failure {
 	id, rules := x.Receipt.ReceiverID, &x.Block.Config.AccountCreation
 	if id.IsTopLevel() {
@@ -140,7 +142,7 @@ func (x *Execution) createAccount() *failure {
 	return nil
 }
 
-// deleteAccount removes the account; what it has goes to the beneficiary.
+// deleteAccount removes the account and pays its balance to the beneficiary.
 func (x *Execution) deleteAccount(a *primitives.DeleteAccount) (*failure, error) {
 	id := x.Receipt.ReceiverID
 	code, err := x.contractUsage()
@@ -181,9 +183,9 @@ func (x *Execution) deleteAccount(a *primitives.DeleteAccount) (*failure, error)
 	return nil, nil
 }
 
-// contractUsage is what of the account's storage usage is its contract: its own code, or the
-// reference to a global one. From 85 on the reference counts too when an account is deleted
-// (FixDeleteAccountGlobalContractStorageUsage).
+// contractUsage returns the part of the account's storage usage that its contract takes: its own
+// code, or the reference to a global contract. From protocol version 85 on, the reference is also
+// counted when an account is deleted (FixDeleteAccountGlobalContractStorageUsage).
 func (x *Execution) contractUsage() (uint64, error) {
 	if x.Account.Contract.Kind == primitives.ContractLocal {
 		return x.State.CodeLen(x.Receipt.ReceiverID)
@@ -191,8 +193,8 @@ func (x *Execution) contractUsage() (uint64, error) {
 	return x.Account.Contract.IdentifierUsage(), nil
 }
 
-// stake sets the validator stake: a raise is locked at once, a cut returned when epochs have
-// passed.
+// stake sets the validator stake. An increase is locked at once; a decrease is returned by a later
+// epoch change.
 func (x *Execution) stake(a *primitives.Stake) *failure {
 	id, acc := x.Receipt.ReceiverID, &x.Account
 	rest, ok := acc.Amount.Sub(a.Stake.SaturatingSub(acc.Locked))

@@ -5,35 +5,37 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Block is what holds for all receipts of a chunk.
+// Block is the context that all receipts of a chunk share.
 type Block struct {
 	Config      *parameters.RuntimeConfig // of the epoch's protocol version
 	ChainID     string
 	ShardID     primitives.ShardID
-	Height      primitives.Height // of the block that applies the chunk
+	Height      primitives.Height // of the block in which the chunk is applied
 	PrevHash    primitives.Hash
 	EpochID     primitives.EpochID
 	EpochHeight uint64
 	Timestamp   uint64             // ns since 1970
 	GasPrice    primitives.Balance // next_gas_price of the previous block
 	RandomValue primitives.Hash    // of this block
-	// MinimumStake is the least stake that an action may set: seat price over divisor of the next
-	// epoch.
+	// MinimumStake is the least stake that an action may set: the next epoch's seat price divided
+	// by its minimum stake divisor.
 	MinimumStake primitives.Balance
-	// Stakes are the validators of the current epoch; contracts ask for them.
+	// Stakes are the stakes of the current epoch's validators, which contracts can query. nil: all
+	// are zero.
 	Stakes Stakes
-	// Verify checks signatures of delegate actions; nil: each by itself.
+	// Verify checks the signatures of delegate actions. nil: each is verified here.
 	Verify func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool
 	VM     VM // nil: contracts do not run
-	// Mocks are what contracts are told of signatures, of a sandbox alone; nil: the truth.
+	// Mocks are the signatures that contracts see as valid. Only a sandbox sets it; nil: none.
 	Mocks *primitives.Mocks
-	// Beside: it is not of the chain, and nothing of the chain may wait for what it has the VM do.
+	// Beside is set for work that is not part of the chain (views, simulations). Work of the chain
+	// must never wait for what the VM does for it.
 	Beside bool
 }
 
-// Stakes answers what contracts may ask about the validators of the current epoch.
+// Stakes answers the queries of contracts about the validators of the current epoch.
 type Stakes interface {
-	Stake(primitives.AccountID) primitives.Balance // 0 for others
+	Stake(primitives.AccountID) primitives.Balance // 0 if the account does not validate
 	Total() primitives.Balance
 }
 
@@ -44,23 +46,22 @@ func (b *Block) verify(s primitives.Signature, hash primitives.Hash, key primiti
 	return s.Verify(hash[:], key)
 }
 
-// PromiseResult is an input of a receipt: what a promise returned.
+// PromiseResult is one input of a receipt: the result of a promise.
 type PromiseResult struct {
 	Data   []byte
 	Failed bool
 }
 
-// ReturnKind tells what a receipt returned.
+// ReturnKind says which kind of value a receipt returned.
 type ReturnKind byte
 
-// The kinds.
 const (
 	ReturnNone    ReturnKind = iota // an empty value
 	ReturnValue                     // Value
 	ReturnReceipt                   // the result is that of a new receipt
 )
 
-// Return is the result of a successful action, or of a receipt: that of its last action.
+// Return is the result of a successful action. The result of a receipt is that of its last action.
 type Return struct {
 	Kind    ReturnKind
 	Value   []byte

@@ -22,8 +22,8 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What is left is given to the calls that asked for a share, also if this call failed: it is
-	// not refunded then, as failures are refunded by what is burnt.
+	// The unused gas goes to the promises that asked for a share, even if this call failed. It is
+	// then not refunded to the signer: refunds of failed receipts count what was burnt.
 	given, err := ext.distribute(a.Gas - min(out.GasUsed, a.Gas))
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	if err := x.add(parameters.Cost{Gas: out.GasBurnt, Compute: out.Compute}, out.GasUsed+given); err != nil {
 		return nil, err
 	}
-	r.GasBurntInVM += out.GasBurnt // not more than GasBurnt, whose sum was checked
+	r.GasBurntInVM += out.GasBurnt // at most GasBurnt, which was checked for overflow
 	r.Logs = append(r.Logs, out.Logs...)
 	r.Profile = MergeProfiles(r.Profile, out.Profile)
 	if out.Err != nil {
@@ -57,15 +57,15 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	return nil, nil
 }
 
-// contract finds the hash of the code that the account runs, and the trie key where it should
-// stand; a nil key means that it has none (nearcore contract_code.rs
+// contract returns the hash of the code that the account runs, and the trie key of that code. A nil
+// key means that the account has no contract (nearcore contract_code.rs
 // RuntimeContractIdentifier::resolve).
 func (x *Execution) contract() (hash primitives.Hash, key []byte, err error) {
 	return ContractOf(x.State, x.Block.ChainID, x.Receipt.ReceiverID, &x.Account.Contract)
 }
 
-// ContractOf returns the hash of the code that an account's contract is, and the key in the state
-// where it stands; nil: it has none.
+// ContractOf returns the hash of the code that an account's contract runs, and its key in the trie.
+// key is nil if the account has no contract.
 func ContractOf(u *state.TrieUpdate, chainID string, account primitives.AccountID, c *primitives.AccountContract) (hash primitives.Hash, key []byte, err error) {
 	if c.Kind == primitives.ContractNone {
 		return hash, nil, nil
@@ -77,7 +77,7 @@ func ContractOf(u *state.TrieUpdate, chainID string, account primitives.AccountI
 	return GlobalContract(u, &id)
 }
 
-// GlobalContract returns the hash of global code, and the key in the state where it stands.
+// GlobalContract returns the hash of a global contract, and the key of its code in the trie.
 func GlobalContract(u *state.TrieUpdate, id *primitives.GlobalContractID) (hash primitives.Hash, key []byte, err error) {
 	key = primitives.AppendGlobalCodeKey(nil, id)
 	if id.Account == "" {
@@ -87,7 +87,8 @@ func GlobalContract(u *state.TrieUpdate, id *primitives.GlobalContractID) (hash 
 	return hash, key, err
 }
 
-// execute runs the call, or fails where no execution is needed to know the end.
+// execute runs the call. Calls with a certain outcome, such as those of an account without code,
+// fail without running the VM.
 func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash, ext *External) (CallOutcome, error) {
 	c := new(Call)
 	if err := x.call(c, a, hash, key, actionHash); err != nil {
@@ -96,7 +97,7 @@ func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, ke
 	return c.run(ext)
 }
 
-// call makes c a method with its context; its code is nil if the account has none.
+// call fills in c: the method with its context. Its Code stays nil if the account has none.
 func (x *Execution) call(c *Call, a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash) (err error) {
 	*c = Call{
 		Block: x.Block, ReceiptID: x.Receipt.ID, ActionIndex: x.index,
@@ -117,7 +118,7 @@ func (x *Execution) call(c *Call, a *primitives.FunctionCall, hash primitives.Ha
 	return err
 }
 
-// run runs the call, or fails where no execution is needed to know the end.
+// run runs the call, or returns its failure if the VM is not needed to know it.
 func (c *Call) run(ext *External) (CallOutcome, error) {
 	switch {
 	case c.Code == nil:

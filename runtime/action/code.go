@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// dropContractUsage takes the present contract off the storage usage.
+// dropContractUsage subtracts the present contract from the account's storage usage.
 func (x *Execution) dropContractUsage() error {
 	n, err := x.contractUsage()
 	x.subUsage(n)
 	return err
 }
 
-// deployContract gives the account code of its own.
+// deployContract sets the account's own code.
 func (x *Execution) deployContract(a *primitives.DeployContract) error {
 	if err := x.dropContractUsage(); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (x *Execution) deployContract(a *primitives.DeployContract) error {
 	return nil
 }
 
-// useGlobal points the account at global code.
+// useGlobal sets the account's contract to a global contract.
 func (x *Execution) useGlobal(id *primitives.GlobalContractID) (*failure, error) {
 	known, err := x.State.HasGlobalCode(id)
 	if err != nil {
@@ -51,8 +51,9 @@ func (x *Execution) useGlobal(id *primitives.GlobalContractID) (*failure, error)
 	return nil, nil
 }
 
-// deployGlobal burns for the storage and sends the code on its way, to this shard first. The nonce
-// is taken at once, so that no two distributions share one.
+// deployGlobal burns tokens for the storage and starts the distribution of the code, with this
+// shard first. It increments the distribution nonce at once, so that no two distributions share
+// one.
 func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, error) {
 	id := x.Receipt.ReceiverID
 	cost := fees.GlobalDeployBurn(x.Block.Config, len(a.Code))
@@ -83,9 +84,9 @@ func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, 
 	return nil, nil
 }
 
-// stateInit creates or initialises a deterministic account. Only the missing part of the deposit is
-// kept; the actor stays the predecessor, so that nothing after it in the receipt can take the
-// account over (nearcore deterministic_account_id.rs).
+// stateInit creates or initialises a deterministic account. It keeps only the part of the deposit
+// that the storage needs. The actor stays the predecessor, so that no later action of the receipt
+// can take the account over (nearcore deterministic_account_id.rs).
 func (x *Execution) stateInit(a *primitives.DeterministicStateInit) (*failure, error) {
 	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
 	if !x.Exists {

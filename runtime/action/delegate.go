@@ -15,12 +15,12 @@ type delegate struct {
 	nonce            primitives.TransactionNonce
 	maxHeight        primitives.Height
 	key              primitives.PublicKey
-	hash             primitives.Hash // what is signed
+	hash             primitives.Hash // the hash that the sender signed
 	signature        primitives.Signature
 }
 
-// delegate turns what the inner sender signed into a receipt, paid for by the relayer, who signed
-// the transaction (nearcore actions.rs apply_delegate_action).
+// delegate turns the actions that the inner sender signed into a receipt. The relayer, which signed
+// the transaction, pays for it (nearcore actions.rs apply_delegate_action).
 func (x *Execution) delegate(d *delegate) (*failure, error) {
 	if !x.Block.verify(d.signature, d.hash, d.key) {
 		return &failure{Tag: primitives.ActionDelegateInvalidSignature}, nil
@@ -41,7 +41,8 @@ func (x *Execution) delegate(d *delegate) (*failure, error) {
 		},
 	}
 	c := x.Block.Config
-	// Sending is burnt here, where it happens; the rest is set aside for the new receipt.
+	// The send cost is burnt here, where sending happens. The execution cost is set aside for the
+	// new receipt.
 	send, err := fees.PrepaidSend(c, x.Body.Actions)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func keyFailure(e primitives.InvalidAccessKeyError) *failure {
 	return &failure{Tag: primitives.ActionDelegateAccessKeyError, AccessKey: &e}
 }
 
-// useDelegateKey checks the sender's key and takes the nonce (nearcore
+// useDelegateKey checks the sender's key and stores the new nonce (nearcore
 // validate_delegate_action_key).
 func (x *Execution) useDelegateKey(d *delegate) (*failure, error) {
 	handle := d.key.Handle()
@@ -103,7 +104,7 @@ func (x *Execution) useDelegateKey(d *delegate) (*failure, error) {
 			return nil, state.Inconsistent("nonce row %d of a gas key of %s is missing", d.nonce.Index, d.sender)
 		}
 	}
-	if d.nonce.Nonce <= current { // always monotonic
+	if d.nonce.Nonce <= current { // always monotonic, even where transactions need no strict nonce
 		return &failure{Tag: primitives.ActionDelegateInvalidNonce, DelegateNonce: d.nonce.Nonce, KeyNonce: current}, nil
 	}
 	if bound := verify.NonceUpperBound(x.Block.Height); d.nonce.Nonce >= bound {

@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// Result is what the actions of a receipt add up to (nearcore ActionReceiptResult).
+// Result is the combined result of a receipt's actions (nearcore ActionReceiptResult).
 type Result struct {
 	GasBurnt     primitives.Gas
 	GasBurntInVM primitives.Gas // part of GasBurnt
-	GasUsed      primitives.Gas // GasBurnt, and what new receipts come with
+	GasUsed      primitives.Gas // GasBurnt plus the gas attached to new receipts
 	Compute      parameters.Compute
 	Return       Return
 	Err          *primitives.ActionError // nil: success
@@ -22,12 +22,12 @@ type Result struct {
 	NewReceipts  []*primitives.Receipt // without ids
 	Proposals    []primitives.ValidatorStake
 	Profile      []primitives.CostEntry
-	Contracts    []primitives.AccountContract // what the account had before each action that was reached
+	Contracts    []primitives.AccountContract // the account's contract before each action that was reached
 	TokensBurnt  primitives.Balance           // by actions
 	Subsidized   primitives.Balance
 }
 
-// Fail makes the result a failure: what the receipt would have done is dropped, what it took stays.
+// Fail makes the result a failure. It drops the effects of the receipt and keeps its costs.
 func (r *Result) Fail(e *primitives.ActionError) {
 	r.Err = e
 	r.NewReceipts, r.Proposals = nil, nil
@@ -35,6 +35,7 @@ func (r *Result) Fail(e *primitives.ActionError) {
 }
 
 // Execution runs one receipt. Set the fields of the first group, call Run, then read the others.
+// Not safe for concurrent use.
 type Execution struct {
 	Block   *Block
 	State   *state.TrieUpdate
@@ -44,20 +45,22 @@ type Execution struct {
 
 	Account primitives.Account // of the receiver; meaningful if Exists
 	Exists  bool
-	Existed bool                 // before the first action
-	Actor   primitives.AccountID // on whose behalf actions run: the predecessor, or an account just created
+	Existed bool // before the first action
+	// the account that actions act for: the predecessor, or the account just created
+	Actor primitives.AccountID
 
 	Result Result
 	index  int // of the running action
 
-	recordedBefore uint64 // bound of the recorded state before the first action
+	recordedBefore uint64 // upper bound of the recorded size before the first action
 }
 
-// failure is how an action that fails is told from a fatal error.
+// failure is the failure of an action, as opposed to an error, with which the chunk cannot be
+// applied.
 type failure = primitives.ActionErrorKind
 
-// Run reads the receiver's account and runs the actions until one fails. The account is not
-// written. An error means that the chunk cannot be applied.
+// Run reads the receiver's account and runs the actions until one fails. It does not write the
+// account. An error means that the chunk cannot be applied.
 func (x *Execution) Run() (err error) {
 	x.Actor = x.Receipt.PredecessorID
 	base := fees.NewReceiptExec(x.Block.Config)
@@ -88,7 +91,7 @@ func (x *Execution) Run() (err error) {
 	return nil
 }
 
-// validateNew checks the receipts that the last action made.
+// validateNew validates the receipts that the last action made.
 func (x *Execution) validateNew(from int) *failure {
 	for _, r := range x.Result.NewReceipts[from:] {
 		if e := verify.Receipt(x.Block.Config, r, verify.NewReceipt); e != nil {
@@ -98,7 +101,7 @@ func (x *Execution) validateNew(from int) *failure {
 	return nil
 }
 
-// run checks and runs one action.
+// run checks one action and runs it.
 func (x *Execution) run(a primitives.Action) (*failure, error) {
 	exec, err := fees.Exec(x.Block.Config, a, x.Receipt.ReceiverID)
 	if err != nil {
@@ -162,7 +165,7 @@ func (x *Execution) run(a primitives.Action) (*failure, error) {
 	panic(fmt.Sprintf("action: no case for %T", a))
 }
 
-// add counts gas that is burnt, its compute, and gas that is used.
+// add adds to the gas that is burnt, with its compute, and to the gas that is used.
 func (x *Execution) add(burnt parameters.Cost, used primitives.Gas) error {
 	r := &x.Result
 	sum, err := (parameters.Cost{Gas: r.GasBurnt, Compute: r.Compute}).Add(burnt)
@@ -177,12 +180,12 @@ func (x *Execution) add(burnt parameters.Cost, used primitives.Gas) error {
 	return nil
 }
 
-// addCompute counts work that costs no gas.
+// addCompute adds compute for work that costs no gas.
 func (x *Execution) addCompute(c parameters.Compute) error {
 	return x.add(parameters.Cost{Compute: c}, 0)
 }
 
-// burn counts tokens that vanish.
+// burn adds to the tokens that the receipt burns.
 func (x *Execution) burn(b primitives.Balance) error {
 	sum, ok := x.Result.TokensBurnt.Add(b)
 	if !ok {
@@ -192,7 +195,7 @@ func (x *Execution) burn(b primitives.Balance) error {
 	return nil
 }
 
-// credit adds to the account's amount.
+// credit adds to the account's balance.
 func (x *Execution) credit(b primitives.Balance) error {
 	sum, ok := x.Account.Amount.Add(b)
 	if !ok {
@@ -211,11 +214,11 @@ func (x *Execution) addUsage(n uint64) error {
 	return nil
 }
 
-// subUsage subtracts from the account's storage usage, which stays at least 0.
+// subUsage subtracts from the account's storage usage, which never falls below 0.
 func (x *Execution) subUsage(n uint64) { x.Account.StorageUsage -= min(n, x.Account.StorageUsage) }
 
-// checkExistence tells whether the receiver may be missing, or be there (nearcore actions.rs
-// check_account_existence).
+// checkExistence fails if the action needs an account that does not exist, or creates one that does
+// (nearcore actions.rs check_account_existence).
 func (x *Execution) checkExistence(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID
 	switch a.(type) {
@@ -223,13 +226,13 @@ func (x *Execution) checkExistence(a primitives.Action) *failure {
 		if x.Exists {
 			return &failure{Tag: primitives.ActionAccountAlreadyExists, AccountID: id}
 		}
-		if x.implicit() { // only by a transfer, so that no one can add keys along with it
+		if x.implicit() { // only a transfer may create it, so that no action can add keys along with it
 			return &failure{Tag: primitives.ActionOnlyImplicitAccountCreationAllowed, AccountID: id}
 		}
 		return nil
 	case *primitives.Transfer:
-		// A refund creates nothing: it is free. Any other action beside it might take the account
-		// over.
+		// A refund must not create an account, since it costs nothing. A second action in the
+		// receipt might take the new account over.
 		if x.Exists || len(x.Body.Actions) == 1 && x.Receipt.PredecessorID != primitives.SystemAccount && x.implicit() {
 			return nil
 		}
@@ -247,7 +250,7 @@ func (x *Execution) checkExistence(a primitives.Action) *failure {
 	return &failure{Tag: primitives.ActionAccountDoesNotExist, AccountID: id}
 }
 
-// implicit tells whether a transfer may create the receiver.
+// implicit returns whether a transfer may create the receiver.
 func (x *Execution) implicit() bool {
 	switch kind := x.Receipt.ReceiverID.Kind(); kind {
 	case primitives.NamedAccount:
@@ -261,7 +264,7 @@ func (x *Execution) implicit() bool {
 	}
 }
 
-// checkPermission tells whether the actor may do a to the account (nearcore actions.rs
+// checkPermission fails if the actor may not run action a on the account (nearcore actions.rs
 // check_actor_permissions).
 func (x *Execution) checkPermission(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID
@@ -276,7 +279,8 @@ func (x *Execution) checkPermission(a primitives.Action) *failure {
 			return &failure{Tag: primitives.ActionDeleteAccountStaking, AccountID: id}
 		}
 	case *primitives.CreateAccount, *primitives.FunctionCall, *primitives.Transfer, *primitives.Delegate,
-		*primitives.DeterministicStateInit, *primitives.TransferToGasKey, *primitives.DelegateV2: // anybody may
+		// every actor may run these
+		*primitives.DeterministicStateInit, *primitives.TransferToGasKey, *primitives.DelegateV2:
 	default:
 		panic(fmt.Sprintf("action: no rule of permission for %T", a))
 	}

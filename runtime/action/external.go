@@ -10,16 +10,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// External is the world of one call: the state of its account, and the promises it makes (nearcore
-// ext.rs RuntimeExt). Errors are the state's and make the chunk impossible to apply, but for the
-// ones named.
+// External is the host environment of one call: the state of its account and the promises that it
+// makes (nearcore ext.rs RuntimeExt). Errors come from the state and mean that the chunk cannot be
+// applied, except for the errors named at each method.
 type External struct {
 	State *state.TrieUpdate
 
 	block      *Block
 	account    primitives.AccountID
 	actionHash primitives.Hash
-	dataCount  uint64 // of data ids made
+	dataCount  uint64 // number of data ids generated
 	path       []state.Visit
 
 	receiptStart uint64 // recorded bound before the receipt's first action
@@ -29,8 +29,8 @@ type External struct {
 	weights  []weighted
 }
 
-// NewExternal is the world of a call whose receipt starts now, or that no receipt makes: of a view,
-// or of a test.
+// NewExternal returns the environment of a call that starts its receipt, or that has no receipt (a
+// view, a test).
 func NewExternal(b *Block, u *state.TrieUpdate, account primitives.AccountID, actionHash primitives.Hash) *External {
 	x := new(External)
 	x.begin(b, u, account, actionHash)
@@ -41,19 +41,19 @@ func (x *External) begin(b *Block, u *state.TrieUpdate, account primitives.Accou
 	*x = External{State: u, block: b, account: account, actionHash: actionHash, receiptStart: u.UpperBound()}
 }
 
-// Made is what the call has promised so far, and which yields it answered. They stay the
-// External's.
+// Made returns the promises that the call made so far and the yields that it resumed. The slices
+// belong to External.
 func (x *External) Made() ([]*Promise, []Resume) { return x.promises, x.resumes }
 
-// What a contract can do wrong here; the VM has nearcore's names for it.
+// Errors that a contract can cause. The VM translates them into nearcore's.
 var (
 	ErrReceiptIndex = errors.New("no such promise")
 	ErrActionIndex  = errors.New("no state init at this index")
 	ErrEntryExists  = errors.New("data entry exists already")
 )
 
-// NodeCount is how many nodes and values of the trie an access paid for: seen in this chunk for the
-// first time, and again.
+// NodeCount counts the trie nodes and values that an access pays for: those seen for the first time
+// in this chunk, and those seen before.
 type NodeCount struct{ Touched, Cached uint64 }
 
 func (n *NodeCount) add(u *state.TrieUpdate, h primitives.Hash, paid bool) {
@@ -68,9 +68,10 @@ func (x *External) dataKey(key []byte) []byte {
 	return primitives.AppendContractDataKey(make([]byte, 0, 2+len(x.account)+len(key)), x.account, key)
 }
 
-// Read returns an entry's value. pay is asked to pay for its n bytes before it is read; its error
-// is returned. Nodes are not to be paid for: those of the lookup are not counted, and the value
-// only says in n whether it was looked at before, unless it was written in this chunk.
+// Read returns the value of an entry. It calls pay with the value's length n before it reads the
+// value, and returns pay's error. Nodes cost nothing: those of the lookup are not counted, and the
+// returned NodeCount only says whether the value was seen before. It is empty if the entry was
+// written in this chunk.
 func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n NodeCount, err error) {
 	k := x.dataKey(key)
 	ref, found, err := x.State.Find(k)
@@ -87,12 +88,12 @@ func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, fou
 	return value, true, n, err
 }
 
-// Has tells whether there is an entry; no nodes are counted.
+// Has returns whether an entry exists. It counts no nodes.
 func (x *External) Has(key []byte) (bool, error) { return x.State.Contains(x.dataKey(key)) }
 
-// Write sets an entry and returns the old value, nil if there was none. pay is asked to pay for an
-// old value of n bytes before anything is written; its error is returned, and then nothing is to be
-// paid for nodes. Else the counts are to be paid after it.
+// Write sets an entry and returns the old value, nil if there was none. If there is an old value,
+// it calls pay with its length n before it writes. If pay fails, Write returns that error, and no
+// nodes are to be paid for. Otherwise the caller pays for the returned counts.
 func (x *External) Write(key, value []byte, pay func(n uint32) error) (old []byte, n NodeCount, err error) {
 	k := x.dataKey(key)
 	if old, n, err = x.replace(k, pay); err != nil {
@@ -102,7 +103,8 @@ func (x *External) Write(key, value []byte, pay func(n uint32) error) (old []byt
 	return old, n, nil
 }
 
-// Remove removes an entry and returns the old value, nil if there was none. It is as Write.
+// Remove removes an entry and returns the old value, nil if there was none. pay and the counts are
+// as for Write.
 func (x *External) Remove(key []byte, pay func(n uint32) error) (old []byte, n NodeCount, err error) {
 	k := x.dataKey(key)
 	if old, n, err = x.replace(k, pay); err != nil {
@@ -112,7 +114,7 @@ func (x *External) Remove(key []byte, pay func(n uint32) error) (old []byte, n N
 	return old, n, nil
 }
 
-// replace reads the value that goes; every node on the way counts.
+// replace reads the value that is about to be replaced. It counts every node on the path.
 func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n NodeCount, err error) {
 	var ref state.Ref
 	var found bool
@@ -120,7 +122,7 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 	if err != nil {
 		return nil, n, err
 	}
-	for i := range x.path { // seen from now on, even if nobody pays for them
+	for i := range x.path { // counted as seen from now on, even if pay fails
 		n.add(x.State, x.path[i].Hash, true)
 	}
 	if !found {
@@ -136,12 +138,12 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 	return old, n, err
 }
 
-// RecordedBound is the upper bound of the recorded state; a call may raise it by 4 000 000 bytes
-// (limits' PerReceiptStorageProofSizeLimit).
+// RecordedBound returns the upper bound of the recorded state's size. One receipt may raise it by 4
+// 000 000 bytes (PerReceiptStorageProofSizeLimit).
 func (x *External) RecordedBound() uint64 { return x.State.UpperBound() }
 
-// ProofStart is the bound that this limit counts from: now, when the call starts, or where the
-// receipt's first action started in versions that count a receipt's calls together.
+// ProofStart returns the recorded bound that this limit counts from: the present one, or, in
+// versions that limit all calls of a receipt together, the one before the receipt's first action.
 func (x *External) ProofStart() uint64 {
 	if x.block.Config.Version.Has(parameters.EnforcePerReceiptStorageProofLimit) {
 		return x.receiptStart
@@ -149,7 +151,7 @@ func (x *External) ProofStart() uint64 {
 	return x.RecordedBound()
 }
 
-// Stake is an account's stake in this epoch, 0 if it does not validate.
+// Stake returns the stake of an account in this epoch; 0 if it does not validate.
 func (x *External) Stake(id primitives.AccountID) primitives.Balance {
 	if x.block.Stakes == nil {
 		return primitives.Balance{}
@@ -157,7 +159,7 @@ func (x *External) Stake(id primitives.AccountID) primitives.Balance {
 	return x.block.Stakes.Stake(id)
 }
 
-// TotalStake is the sum over all validators of this epoch.
+// TotalStake returns the sum of all stakes of this epoch.
 func (x *External) TotalStake() primitives.Balance {
 	if x.block.Stakes == nil {
 		return primitives.Balance{}
@@ -178,7 +180,8 @@ func (x *External) promise(i int) (*Promise, error) {
 	return x.promises[i], nil
 }
 
-// Create makes a promise that runs when all of after have answered; ErrReceiptIndex.
+// Create makes a promise that runs after all promises in after have returned. Errors:
+// ErrReceiptIndex.
 func (x *External) Create(receiver primitives.AccountID, after []int) (index int, err error) {
 	p := &Promise{Receiver: receiver}
 	for range after {
@@ -195,7 +198,7 @@ func (x *External) Create(receiver primitives.AccountID, after []int) (index int
 	return len(x.promises) - 1, nil
 }
 
-// Yield makes a promise to the account itself that waits to be resumed by the data id.
+// Yield makes a promise to the account itself that runs when the data id is resumed.
 func (x *External) Yield() (index int, data primitives.Hash) {
 	data = x.newDataID()
 	x.promises = append(x.promises, &Promise{Receiver: x.account, Inputs: []primitives.Hash{data}, Yield: true})
@@ -203,8 +206,8 @@ func (x *External) Yield() (index int, data primitives.Hash) {
 	return len(x.promises) - 1, data
 }
 
-// YieldWithID is Yield with an id of the contract's choice; ok is false if that is taken, also
-// earlier in this call.
+// YieldWithID is Yield with an id that the contract chose. ok is false if the id is taken, also by
+// an earlier yield of this call.
 func (x *External) YieldWithID(id primitives.Hash) (index int, ok bool, err error) {
 	taken, err := x.State.HasYieldID(x.account, id)
 	if taken || err != nil {
@@ -215,7 +218,7 @@ func (x *External) YieldWithID(id primitives.Hash) (index int, ok bool, err erro
 	return index, true, nil
 }
 
-// Resume answers a yield of the account; ok is false if there is none with this data id.
+// Resume resumes a yield of the account with a payload. ok is false if no yield has this data id.
 func (x *External) Resume(data primitives.Hash, payload []byte) (ok bool, err error) {
 	stored, err := x.State.HasYieldReceipt(x.account, data)
 	if err != nil {
@@ -230,7 +233,7 @@ func (x *External) Resume(data primitives.Hash, payload []byte) (ok bool, err er
 	return true, nil
 }
 
-// ResumeByID is Resume by the id that the contract chose.
+// ResumeByID is Resume with the id that the contract chose.
 func (x *External) ResumeByID(id primitives.Hash, payload []byte) (ok bool, err error) {
 	data, found, err := x.State.DataIDOfYield(x.account, id)
 	if err != nil || !found {
@@ -239,8 +242,8 @@ func (x *External) ResumeByID(id primitives.Hash, payload []byte) (ok bool, err 
 	return x.Resume(data, payload)
 }
 
-// Append adds an action to a promise and returns its index there; ErrReceiptIndex. The promise owns
-// the action.
+// Append adds an action to a promise and returns the action's index in it. The promise takes
+// ownership of the action. Errors: ErrReceiptIndex.
 func (x *External) Append(promise int, a primitives.Action) (int, error) {
 	p, err := x.promise(promise)
 	if err != nil {
@@ -250,8 +253,8 @@ func (x *External) Append(promise int, a primitives.Action) (int, error) {
 	return len(p.Actions) - 1, nil
 }
 
-// AppendCall is Append of a call that gets a share of the gas that is left at the end, if weight is
-// not 0.
+// AppendCall appends a function call. If weight is not 0, the call gets a share of the gas that is
+// left at the end.
 func (x *External) AppendCall(promise int, a *primitives.FunctionCall, weight uint64) error {
 	if _, err := x.Append(promise, a); err != nil {
 		return err
@@ -262,7 +265,8 @@ func (x *External) AppendCall(promise int, a *primitives.FunctionCall, weight ui
 	return nil
 }
 
-// AddStateInitEntry adds a pair to a state init; ErrReceiptIndex, ErrActionIndex, ErrEntryExists.
+// AddStateInitEntry adds a key and value to a state init. Errors: ErrReceiptIndex, ErrActionIndex,
+// ErrEntryExists.
 func (x *External) AddStateInitEntry(promise, action int, key, value []byte) error {
 	p, err := x.promise(promise)
 	if err != nil {
@@ -283,7 +287,7 @@ func (x *External) AddStateInitEntry(promise, action int, key, value []byte) err
 	return nil
 }
 
-// Receiver is who a promise goes to; ErrReceiptIndex.
+// Receiver returns the receiver of a promise. Errors: ErrReceiptIndex.
 func (x *External) Receiver(promise int) (primitives.AccountID, error) {
 	p, err := x.promise(promise)
 	if err != nil {
@@ -292,7 +296,7 @@ func (x *External) Receiver(promise int) (primitives.AccountID, error) {
 	return p.Receiver, nil
 }
 
-// SetRefundTo names who gets a promise's deposits back; ErrReceiptIndex.
+// SetRefundTo sets the account that gets a promise's deposits back. Errors: ErrReceiptIndex.
 func (x *External) SetRefundTo(promise int, id primitives.AccountID) error {
 	p, err := x.promise(promise)
 	if err == nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// keyUsage is the storage that an access key takes: its id in the trie, its record, and a fixed
-// part, in bytes.
+// keyUsage returns the storage that an access key takes, in bytes: its id in the trie, its record
+// and a fixed part.
 func keyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uint64 {
 	var buf [512]byte
 	return uint64(handleLen) + uint64(len(k.AppendBorsh(buf[:0]))) + f.NumExtraBytesRecord
 }
 
-// gasKeyUsage is the storage of a key and its rows of nonces.
+// gasKeyUsage returns the storage of a key and its nonces.
 func gasKeyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uint64 {
 	rows := uint64(0)
 	if k.GasKey != nil {
@@ -23,8 +23,8 @@ func gasKeyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uin
 	return rows*(uint64(handleLen)+2+8+f.NumExtraBytesRecord) + keyUsage(f, handleLen, k)
 }
 
-// addKey adds an access key or gas key. Nonces start above those that any earlier key of the same
-// name can have used.
+// addKey adds an access key or gas key. Its nonce starts above every nonce that an earlier key with
+// the same public key can have used.
 func (x *Execution) addKey(a *primitives.AddKey) (*failure, error) {
 	id, handle := x.Receipt.ReceiverID, a.PublicKey.Handle()
 	var old primitives.AccessKey
@@ -37,7 +37,7 @@ func (x *Execution) addKey(a *primitives.AddKey) (*failure, error) {
 	if key.GasKey == nil {
 		key.Nonce = primitives.InitialNonce(x.Block.Height)
 	} else {
-		key.Nonce = 0 // the rows have the nonces
+		key.Nonce = 0 // the nonces have rows of their own
 		for i := range key.GasKey.NumNonces {
 			x.State.SetGasKeyNonce(id, handle, i, primitives.InitialNonce(x.Block.Height))
 		}
@@ -46,7 +46,7 @@ func (x *Execution) addKey(a *primitives.AddKey) (*failure, error) {
 	return nil, x.addUsage(gasKeyUsage(&x.Block.Config.Fees, len(handle), &key))
 }
 
-// deleteKey removes an access key, or a gas key whose balance is small enough to burn.
+// deleteKey removes an access key, or a gas key with a balance that is small enough to burn.
 func (x *Execution) deleteKey(a *primitives.DeleteKey) (*failure, error) {
 	id, handle := x.Receipt.ReceiverID, a.PublicKey.Handle()
 	var key primitives.AccessKey
@@ -81,7 +81,7 @@ func (x *Execution) deleteKey(a *primitives.DeleteKey) (*failure, error) {
 	return nil, nil
 }
 
-// gasKey reads a gas key; fail is set if there is no such key or it is an ordinary one.
+// gasKey reads a gas key. fail is set if the key does not exist or is an ordinary access key.
 func (x *Execution) gasKey(pk primitives.PublicKey, key *primitives.AccessKey) (h primitives.PublicKeyHandle, fail *failure, err error) {
 	h = pk.Handle()
 	found, err := x.State.AccessKey(x.Receipt.ReceiverID, h, key)
@@ -91,7 +91,7 @@ func (x *Execution) gasKey(pk primitives.PublicKey, key *primitives.AccessKey) (
 	return h, fail, err
 }
 
-// transferToGasKey adds to a gas key's balance; anyone may.
+// transferToGasKey adds to a gas key's balance. Every account may do so.
 func (x *Execution) transferToGasKey(a *primitives.TransferToGasKey) (*failure, error) {
 	var key primitives.AccessKey
 	h, fail, err := x.gasKey(a.PublicKey, &key)
@@ -107,7 +107,7 @@ func (x *Execution) transferToGasKey(a *primitives.TransferToGasKey) (*failure, 
 	return nil, nil
 }
 
-// withdrawFromGasKey moves from a gas key's balance to its account.
+// withdrawFromGasKey moves tokens from a gas key's balance to its account.
 func (x *Execution) withdrawFromGasKey(a *primitives.WithdrawFromGasKey) (*failure, error) {
 	var key primitives.AccessKey
 	h, fail, err := x.gasKey(a.PublicKey, &key)

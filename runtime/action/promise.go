@@ -11,7 +11,7 @@ import (
 // Promise is a receipt that a call is making (nearcore receipt_manager.rs ActionReceiptMetadata).
 type Promise struct {
 	Receiver  primitives.AccountID
-	RefundTo  primitives.AccountID // empty: nobody else
+	RefundTo  primitives.AccountID // empty: the default of RefundReceiver
 	Receivers []primitives.DataReceiver
 	Inputs    []primitives.Hash
 	Actions   []primitives.Action
@@ -24,14 +24,15 @@ type Resume struct {
 	Data   []byte
 }
 
-// weighted is a call that shares in the gas that is left.
+// weighted is a call that gets a share of the gas that is left.
 type weighted struct {
 	call   *primitives.FunctionCall
 	weight uint64
 }
 
-// distribute gives unused gas to the calls that asked for a share, by weight; the last one also
-// gets the remainder. It returns what was given: all or nothing.
+// distribute divides unused gas among the calls that asked for a share, by weight. The last call
+// also gets the remainder. It returns the gas that was distributed: all of it, or 0 if no call
+// asked.
 func (x *External) distribute(unused primitives.Gas) (primitives.Gas, error) {
 	var sum primitives.Balance // u128
 	for i := range x.weights {
@@ -54,12 +55,12 @@ func (x *External) distribute(unused primitives.Gas) (primitives.Gas, error) {
 		if err := give(i, share); err != nil {
 			return 0, err
 		}
-		given += share // shares add up to at most unused
+		given += share // the sum of all shares is at most unused
 	}
 	return unused, give(len(x.weights)-1, unused-given)
 }
 
-// shareOf is floor(gas·weight/sum), with weight at most sum.
+// shareOf returns floor(gas·weight/sum). weight must be at most sum.
 func shareOf(gas primitives.Gas, weight uint64, sum primitives.Balance) primitives.Gas {
 	hi, lo := bits.Mul64(uint64(gas), weight)
 	if sum.Hi == 0 {
@@ -70,9 +71,9 @@ func shareOf(gas primitives.Gas, weight uint64, sum primitives.Balance) primitiv
 	return primitives.Gas(q.Quo(q, sum.Big()).Uint64())
 }
 
-// finish turns the promises of a successful call into receipts, and queues timeouts of yields.
-// Reading the queue's indices is recorded for every successful call (nearcore
-// function_call.rs:168).
+// finish turns the promises of a successful call into receipts, and queues the timeouts of its
+// yields. It reads the queue's indices even if there are none, because nearcore records that read
+// for every successful call (function_call.rs:168).
 func (x *External) finish(e *Execution) error {
 	indices, err := x.State.YieldIndices()
 	if err != nil {

@@ -8,37 +8,37 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// View is a method to run as a read: called by the account itself, with nothing attached.
+// View is a read-only call of a method. The account itself is the caller; nothing is attached.
 type View struct {
 	Account   primitives.AccountID
 	Method    string
 	Args      []byte
-	Gas       primitives.Gas // all that it may burn
-	Interrupt func() error   // as Call's
-	// Short ends the run once it is clear that it takes long: with ErrNotReady where code is not
-	// compiled yet, with ErrLong where it burns more than ShortGas.
+	Gas       primitives.Gas // the most that it may burn
+	Interrupt func() error   // as in Call
+	// Short limits the run to a short time. It ends with ErrNotReady if the code is not compiled
+	// yet, and with ErrLong if it burns more than ShortGas.
 	Short bool
 }
 
-// ShortGas is what a short view burns at most: 5 ms at the worst of the host functions, 1.5 ms of
+// ShortGas is the most that a short view burns: 5 ms in the slowest host functions, 1.5 ms in
 // instructions.
 const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
 
 // Errors of a short view.
 var (
-	ErrLong     = errors.New("not a short view")                     // nor will it be the next time
-	ErrNotReady = errors.New("the code of a view is to be compiled") // this once
+	ErrLong     = errors.New("not a short view")                     // a retry would fail too
+	ErrNotReady = errors.New("the code of a view is to be compiled") // a retry may succeed
 )
 
-// Preparer is a VM that compiles.
+// Preparer is a VM that reports which code is compiled.
 type Preparer interface {
-	// Ready tells whether code is compiled for a config, so that calling it does not begin with
-	// that.
+	// Ready returns whether code is compiled for a config, so that a call does not have to compile
+	// it first.
 	Ready(code primitives.Hash, w *parameters.Wasm) bool
 }
 
-// ViewParts is the memory that a view runs in. It may be used again, and its zero is what holds on
-// to nothing.
+// ViewParts is the memory that a view runs in. It can be used again after Run. Its zero value is
+// ready for use and keeps nothing alive.
 type ViewParts struct {
 	x        Execution
 	receipt  primitives.Receipt
@@ -48,10 +48,10 @@ type ViewParts struct {
 	call     Call
 }
 
-// Run runs the method on a state that a block left; found is false if there is no such account. b
-// is that block, but for RandomValue, which is the root of the state. What comes of the call is in
-// the outcome; u is not to be used after it, and parts, in which it runs, may be used for another
-// (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
+// Run runs the method on the state after a block. b describes that block, except for RandomValue,
+// which is the state root. found is false if the account does not exist. The outcome holds every
+// failure that the call can cause. u must not be used afterwards; parts may be used for another
+// view (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
 func (v *View) Run(b *Block, u *state.TrieUpdate, parts *ViewParts) (out CallOutcome, found bool, err error) {
 	*parts = ViewParts{}
 	x := &parts.x
@@ -81,7 +81,7 @@ func (v *View) Run(b *Block, u *state.TrieUpdate, parts *ViewParts) (out CallOut
 	c.View, c.Brief, c.Interrupt = true, true, v.Interrupt
 	parts.world.begin(b, u, v.Account, primitives.Hash{})
 	out, err = c.run(&parts.world)
-	if err == nil && out.OutOfGas && gas < v.Gas { // of what a short one has
+	if err == nil && out.OutOfGas && gas < v.Gas { // beyond the gas of a short view
 		err = ErrLong
 	}
 	return out, true, err

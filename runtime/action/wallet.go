@@ -3,15 +3,15 @@ package action
 import "github.com/troupe-chain/troupe/primitives"
 
 // Hashes of the wallet contract of ETH-implicit accounts (nearcore runtime/near-wallet-contract).
-// New accounts point at global code; accounts from before that hold a short local code, "near" and
-// the hash of a wallet in base58, which stands for the chain's global wallet.
+// New accounts reference a global contract. Older accounts hold a short local code, "near" followed
+// by the hash of a wallet in base58, which stands for the chain's global wallet.
 var (
 	walletMainnet  = mustHash("2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4")
 	walletTestnet  = mustHash("3PpYvRxBfC5BkZxTw8ZFG3D52w1ZRhvDDWirKoxphMDn")
 	walletLocalnet = mustHash("FAq9tQRbwJPTV3PQLn2F7AUD3FW2Fw1V8ZeZuazfeu1v")
 
-	// legacyWallets are the hashes of the short codes: mainnet, testnet, testnet before protocol
-	// 71, all other chains.
+	// legacyWallets are the hashes of these short codes: mainnet, testnet, testnet before protocol
+	// version 71, all other chains.
 	legacyWallets = [...]primitives.Hash{
 		shortWallet("5j8XPMMKMn5cojVs4qQ65dViGtgMHgrfNtJgrC18X8Qw"),
 		shortWallet("BL1PtbXR6CeP39LXZTVfTNap2dxruEdaWZVxptW6NufU"),
@@ -28,12 +28,12 @@ func mustHash(text string) primitives.Hash {
 	return h
 }
 
-// shortWallet is the hash of the code that stands for the wallet with the given hash.
+// shortWallet returns the hash of the short code that stands for a wallet.
 func shortWallet(wallet string) primitives.Hash {
 	return primitives.HashBytes([]byte("near" + mustHash(wallet).String()))
 }
 
-// EthWalletHash is the hash of the global code that ETH-implicit accounts of a chain run
+// EthWalletHash returns the hash of the global contract that ETH-implicit accounts of a chain run
 // (nearcore near-wallet-contract/src/lib.rs eth_wallet_global_contract_hash).
 func EthWalletHash(chainID string) primitives.Hash {
 	switch chainID {
@@ -45,7 +45,7 @@ func EthWalletHash(chainID string) primitives.Hash {
 	return walletLocalnet
 }
 
-// isLegacyWallet tells whether a local code hash stands for the wallet.
+// isLegacyWallet returns whether the hash is that of a short code.
 func isLegacyWallet(h primitives.Hash) bool {
 	for i := range legacyWallets {
 		if legacyWallets[i] == h {
@@ -55,8 +55,8 @@ func isLegacyWallet(h primitives.Hash) bool {
 	return false
 }
 
-// GlobalCodeOf is the global code that an account with the contract runs; ok is false if it runs
-// its own, or none.
+// GlobalCodeOf returns the global contract that an account runs. ok is false if the account runs
+// its own code or none.
 func GlobalCodeOf(chainID string, id primitives.AccountID, c *primitives.AccountContract) (global primitives.GlobalContractID, ok bool) {
 	if c.Kind == primitives.ContractLocal && id.Kind() == primitives.EthImplicitAccount && isLegacyWallet(c.Hash) {
 		return primitives.GlobalContractID{Hash: EthWalletHash(chainID)}, true

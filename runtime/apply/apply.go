@@ -19,7 +19,7 @@ type chunk struct {
 	sink
 
 	gas     primitives.Gas     // burnt by all outcomes, refunds included
-	compute parameters.Compute // what the limit counts
+	compute parameters.Compute // compared with the chunk's limit
 	limit   parameters.Compute
 
 	local     []*primitives.Receipt
@@ -33,9 +33,9 @@ type chunk struct {
 	window    windowSizes
 }
 
-// balances are the sums that make up the chunk's burnt balance.
+// balances are the components of the chunk's burnt balance.
 type balances struct {
-	burnt      primitives.Balance // by transactions and receipts, rewards taken off
+	burnt      primitives.Balance // by transactions and receipts, without rewards
 	other      primitives.Balance // deposits of refunds that failed
 	subsidized primitives.Balance // minted for contracts
 }
@@ -68,7 +68,8 @@ func (b *balances) total() (primitives.Balance, error) {
 	return sum, nil
 }
 
-// Apply executes a chunk.
+// Apply executes a chunk. It does not change its input. An error means that the chunk cannot be
+// applied.
 func Apply(in *Input) (*Result, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func Apply(in *Input) (*Result, error) {
 	return c.finish()
 }
 
-// check finds what a caller forgot.
+// check returns an error if required input is missing.
 func (in *Input) check() error {
 	switch {
 	case in.Trie == nil || in.Block.Config == nil || in.Layout.IsZero():
@@ -124,7 +125,8 @@ func (in *Input) check() error {
 		return fmt.Errorf("%w: shard %d is not in the layout", ErrInput, in.Block.ShardID)
 	case !in.NewChunk && len(in.Patch) > 0:
 		return fmt.Errorf("%w: a patch without a chunk", ErrInput)
-	case in.NewChunk && in.ownCongestion() == nil: // a missing one behind a split repeats the header of another shard
+	// after a split a missing chunk repeats the header of another shard
+	case in.NewChunk && in.ownCongestion() == nil:
 		return fmt.Errorf("%w: no congestion info of shard %d", ErrInput, in.Block.ShardID)
 	}
 	return nil
@@ -146,7 +148,7 @@ func (in *Input) signature() verify.SignatureFunc {
 	return verify.CheckSignature
 }
 
-// count adds an outcome's gas and compute to the chunk's.
+// count adds an outcome's gas and compute to those of the chunk.
 func (c *chunk) count(gas primitives.Gas, compute parameters.Compute) error {
 	if c.gas+gas < gas || c.compute+compute < compute {
 		return parameters.ErrOverflow
@@ -156,13 +158,13 @@ func (c *chunk) count(gas primitives.Gas, compute parameters.Compute) error {
 	return nil
 }
 
-// full tells whether no further receipt may be started.
+// full returns whether the chunk's limits forbid to start another receipt.
 func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded() }
 
-// receipts runs local, delayed and incoming receipts as long as there is room, and delays the
-// others. The queue comes before what arrives now.
+// receipts runs local, delayed and incoming receipts, in this order, until the chunk is full. It
+// delays the rest.
 func (c *chunk) receipts() error {
-	for i, r := range c.local { // their transactions were validated
+	for i, r := range c.local { // validated with their transactions
 		if i%c.window.most == 0 {
 			c.runAhead(c.local[i:])
 		}
@@ -194,7 +196,7 @@ func (c *chunk) receipts() error {
 	return nil
 }
 
-// runOrDelay runs a local receipt of a transaction, or delays it.
+// runOrDelay runs the local receipt of a transaction, or delays it if the chunk is full.
 func (c *chunk) runOrDelay(r *primitives.Receipt, tx primitives.Hash) error {
 	if c.full() {
 		c.originates(r, tx)
@@ -208,7 +210,8 @@ func (c *chunk) runOrDelay(r *primitives.Receipt, tx primitives.Hash) error {
 	return nil
 }
 
-// process runs a receipt and then at once the instant ones that it made, and those that these made.
+// process runs a receipt, then at once the instant receipts that it made, and those that these
+// made.
 func (c *chunk) process(r *primitives.Receipt) error {
 	if err := c.processOne(r); err != nil {
 		return err
@@ -235,7 +238,7 @@ func (c *chunk) processOne(r *primitives.Receipt) error {
 	return c.settle(r, &c.work.out)
 }
 
-// settle takes over what running a receipt made, in its order.
+// settle adds the results of an executed receipt to the chunk, in the order of execution.
 func (c *chunk) settle(ran *primitives.Receipt, out *executed) error {
 	if err := c.burnt.add(&out.balances); err != nil {
 		return err
@@ -246,7 +249,7 @@ func (c *chunk) settle(ran *primitives.Receipt, out *executed) error {
 		var err error
 		if out.done {
 			err = c.sendOf(out.outcome.ID, r)
-		} else { // a distribution goes on
+		} else { // the distribution continues in the next shard
 			c.originates(r, ran.ID)
 			_, err = c.send(r)
 		}
@@ -264,7 +267,7 @@ func (c *chunk) settle(ran *primitives.Receipt, out *executed) error {
 	return c.count(out.outcome.GasBurnt, parameters.Compute(out.outcome.ComputeUsage))
 }
 
-// finish writes what is left to write and closes the state.
+// finish writes what remains to be written and closes the state.
 func (c *chunk) finish() (*Result, error) {
 	if err := c.patchQueue(); err != nil {
 		return nil, err
@@ -304,7 +307,7 @@ func (c *chunk) finish() (*Result, error) {
 	return r, nil
 }
 
-// OutcomeRoot is the Merkle root over the outcomes of a chunk, in the order of execution.
+// OutcomeRoot returns the Merkle root over the outcomes of a chunk, in the order of execution.
 func OutcomeRoot(outcomes []primitives.OutcomeWithID) primitives.Hash {
 	leaves := make([]primitives.Hash, len(outcomes))
 	var scratch []byte
@@ -314,7 +317,7 @@ func OutcomeRoot(outcomes []primitives.OutcomeWithID) primitives.Hash {
 	return primitives.MerkleRoot(leaves)
 }
 
-// close finalizes the update into the result.
+// close finalizes the state update and stores it in the result.
 func (c *chunk) close() error {
 	c.res.Stats.LimitedByProof = c.u.LimitExceeded()
 	f, err := c.u.Finalize()
@@ -327,10 +330,10 @@ func (c *chunk) close() error {
 	return nil
 }
 
-// finishMissing ends the application of a missing chunk: the new state root replaces that of the
-// old chunk extra, whose other fields are carried on. Congestion info and requests are repeated
-// here; gas, burnt balance, outcomes and the proposed split of the result are zero and mean
-// nothing.
+// finishMissing ends the application of a missing chunk. Only the state root of the old chunk extra
+// is replaced; its other fields stay. Congestion info and bandwidth requests are repeated in the
+// result. Gas, burnt balance, outcomes and the proposed split of the result are zero and have no
+// meaning.
 func (c *chunk) finishMissing() (*Result, error) {
 	if err := c.close(); err != nil {
 		return nil, err
@@ -347,8 +350,7 @@ func (c *chunk) finishMissing() (*Result, error) {
 	return c.res, nil
 }
 
-// lastProposals keeps the last proposal of each account, the last made first (nearcore
-// lib.rs:2617).
+// lastProposals keeps the last proposal of each account, the latest first (nearcore lib.rs:2617).
 func lastProposals(all []primitives.ValidatorStake) []primitives.ValidatorStake {
 	var out []primitives.ValidatorStake
 	seen := make(map[primitives.AccountID]bool, len(all))

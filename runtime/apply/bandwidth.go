@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// scheduleBandwidth runs the scheduler, which every shard does alike in every block, also if its
-// chunk is missing.
+// scheduleBandwidth runs the bandwidth scheduler. Every shard runs it in every block with the same
+// input, also if its chunk is missing.
 func (c *chunk) scheduleBandwidth() error {
 	in := c.in
 	var prev bandwidth.State
@@ -37,9 +37,10 @@ func (c *chunk) scheduleBandwidth() error {
 	return nil
 }
 
-// makeRequests asks for what the buffers would need, shard by shard. The buffer towards the shard's
-// parent counts in front: its receipts go to the children. An unsplit shard may be its own parent
-// and is then counted twice, as upstream.
+// makeRequests builds the bandwidth requests for the receipts that wait in the buffers, one per
+// receiving shard. The buffer towards a shard's parent counts first, because its receipts go to the
+// children. A shard that was not split may be its own parent and is then counted twice, as in
+// nearcore.
 func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 	values := c.params.Values()
 	most := values[len(values)-1]
@@ -56,7 +57,7 @@ func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 				size = min(size, c.params.MaxReceiptSize)
 				sizes = append(sizes, size)
 				total += size
-				return total <= most // what follows cannot be asked for, so it is not even read
+				return total <= most // no request can cover more, so the rest is not even read
 			})
 			if err != nil {
 				return nil, err
@@ -72,8 +73,8 @@ func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 	return out, nil
 }
 
-// groupSizes yields the sizes of the groups in the buffer towards a shard. If they do not account
-// for all its receipts one of the largest size stands for them.
+// groupSizes yields the sizes of the receipt groups in the buffer towards a shard. If the groups do
+// not account for all receipts, one group of the largest size stands for the others.
 func (c *chunk) groupSizes(shard primitives.ShardID, yield func(uint64) bool) error {
 	n := c.buffers.To(shard).Len()
 	if n == 0 {

@@ -11,71 +11,72 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// ErrInput says that the caller's input lacks something that every chunk has.
+// ErrInput means that the input lacks something that every chunk needs.
 var ErrInput = errors.New("apply: input")
 
-// Par runs do(0) … do(n-1), in any order and at the same time, and returns when all are done.
+// Par runs do(0) … do(n-1) in any order, possibly at the same time, and returns when all are done.
 type Par func(n int, do func(i int))
 
-// Input is all that a chunk's result depends on. Nothing in it is changed.
+// Input is everything that a chunk's result depends on. Apply does not change it.
 type Input struct {
 	Trie   state.Trie // the shard's state before the chunk
 	Block  action.Block
 	Layout primitives.ShardLayout // of the block's epoch
 
-	// NewChunk is false if the chunk is missing in this block: then only validators' accounts and
-	// the bandwidth scheduler change the state. GasLimit is the chunk header's.
+	// NewChunk is false if the chunk is missing in this block. Then only the validators' accounts
+	// and the bandwidth scheduler change the state. GasLimit is that of the chunk header.
 	NewChunk bool
 	GasLimit primitives.Gas
 
-	Congestion []ShardCongestion          // of all shards, from the chunk headers in this block
-	Requests   []bandwidth.SenderRequests // of all chunks in this block, missing ones' old headers included
+	Congestion []ShardCongestion // of all shards, from the chunk headers in this block
+	// of all chunks in this block, including the old headers of missing ones
+	Requests []bandwidth.SenderRequests
 
-	Validators *ValidatorUpdate // nil but in the first block of an epoch
-	Split      *SplitRule       // nil unless a split may be proposed in this block
+	Validators *ValidatorUpdate // nil except in the first block of an epoch
+	Split      *SplitRule       // nil unless this block may propose a split
 
 	Transactions []Transaction
 	Incoming     []*primitives.Receipt // in the order of OrderIncoming
-	// Patch is what a sandbox writes into the state behind all else, of accounts of this shard. It
-	// needs a new chunk.
+	// Patch are the records that a sandbox writes into the state at the end of the chunk, of
+	// accounts of this shard. It needs a new chunk.
 	Patch []genesis.Record
-	// Signature checks transactions; nil: verify.CheckSignature.
+	// Signature verifies the signatures of transactions. nil: verify.CheckSignature.
 	Signature verify.SignatureFunc
 
-	// Recording, if not nil, is an empty one of the trie's whose memory is used again; the result
-	// returns it.
+	// Recording, if not nil, is an empty recording of the trie whose memory is used again. The
+	// result returns it.
 	Recording state.Recording
 
-	// Par runs receipts of different receivers at the same time; nil: one by one. With Par, the
-	// functions and interfaces in Block are called by several goroutines.
+	// Par runs receipts of different receivers in parallel. nil: receipts run one by one. With Par,
+	// the functions and interfaces in Block are called by several goroutines.
 	Par    Par
 	window windowSizes
 }
 
-// ShardCongestion is a shard's congestion info with how many chunks it has missed: block height
-// less height_included.
+// ShardCongestion is a shard's congestion info and the number of chunks that it has missed: block
+// height minus height_included.
 type ShardCongestion struct {
 	Shard  primitives.ShardID
 	Info   primitives.CongestionInfo
 	Missed uint64
 }
 
-// Transaction is a transaction of the chunk, with what the chain says of the block it refers to:
-// known, an ancestor and not too old. If not, its outcome is Expired.
+// Transaction is a transaction of the chunk. Valid says whether the block that it refers to is a
+// known ancestor and recent enough. If not, the outcome is Expired.
 type Transaction struct {
 	*primitives.SignedTransaction
 	Valid bool
 }
 
-// ValidatorUpdate is what the first block of an epoch does to validators' accounts. Accounts of
-// other shards are ignored.
+// ValidatorUpdate holds the changes that the first block of an epoch makes to validators' accounts.
+// Accounts of other shards are ignored.
 type ValidatorUpdate struct {
-	// Stakes holds, for every account that changes stake in the epochs of the previous block, the
-	// next and the one after, the maximum over the three.
+	// Stakes holds the maximum stake of each account over three epochs: that of the previous block,
+	// the next one and the one after. Only accounts whose stake changes are listed.
 	Stakes  []AccountAmount
-	Rewards []AccountAmount // of the finished epoch, as the epoch after the next records them
-	// LastProposals are the chunk header's prev_validator_proposals, or a missing chunk's last
-	// chunk extra's.
+	Rewards []AccountAmount // of the finished epoch, as recorded for the epoch after the next
+	// LastProposals are prev_validator_proposals of the chunk header, or, for a missing chunk,
+	// those of its last chunk extra.
 	LastProposals []primitives.ValidatorStake
 	Treasury      primitives.AccountID
 }
@@ -86,7 +87,7 @@ type AccountAmount struct {
 	Amount  primitives.Balance
 }
 
-// SplitRule says when a shard proposes to be split (runtime.md 6.8), once the time is right for it.
+// SplitRule says when a shard proposes to be split.
 type SplitRule struct {
 	MaxShards       int
 	Force           []primitives.ShardID
@@ -95,83 +96,83 @@ type SplitRule struct {
 	MinChildMemory  uint64
 }
 
-// Source says how a receipt came to be processed in the chunk in which it was made or delayed.
+// Source says where a processed receipt came from.
 type Source byte
 
-// The sources. Incoming receipts that run at once are not listed: they are in the input.
+// The sources. Incoming receipts that run at once have none: they are in the input.
 const (
-	SourceLocal   Source = iota // of a transaction whose signer is the receiver
-	SourceDelayed               // from the queue
+	SourceLocal   Source = iota // of a transaction with the signer as receiver
+	SourceDelayed               // from the delayed queue
 	SourceInstant               // made by the receipt before
 )
 
-// Processed is a receipt that was processed, though perhaps only stored to wait for inputs.
+// Processed is a receipt that was executed, or stored until its inputs arrive.
 type Processed struct {
 	*primitives.Receipt
 	Source Source
 }
 
-// Origin names what made a receipt: a transaction or another receipt.
+// Origin names the transaction or receipt (Parent) that made a receipt.
 type Origin struct{ Receipt, Parent primitives.Hash }
 
-// Resume is a resume without data that the chunk made for a yield that has timed out. The yield is
-// Account's, and waits for DataID.
+// Resume is a resume without data that the chunk made because a yield timed out. The yield belongs
+// to Account and waits for DataID.
 type Resume struct {
 	Receipt primitives.Hash
 	Account primitives.AccountID
 	DataID  primitives.Hash
 }
 
-// Outgoing are the receipts for one shard, in order.
+// Outgoing holds the receipts that go to one shard, in order.
 type Outgoing struct {
 	Shard    primitives.ShardID
 	Receipts []*primitives.Receipt
-	Hash     primitives.Hash // H(borsh(shard id, receipts)): what the outgoing root is made of
+	Hash     primitives.Hash // H(borsh(shard id, receipts)), a leaf of the outgoing root
 }
 
-// Result is what applying a chunk gives.
+// Result is the result of applying a chunk.
 type Result struct {
 	Trie              state.Trie
 	Outcomes          []primitives.OutcomeWithID // transactions, then receipts as executed
 	OutcomeRoot       primitives.Hash
-	Outgoing          []*primitives.Receipt // in order of leaving
+	Outgoing          []*primitives.Receipt // in the order in which they leave
 	OutgoingByShard   []Outgoing            // one for each shard, by index
 	OutgoingRoot      primitives.Hash
 	GasUsed           primitives.Gas
 	BalanceBurnt      primitives.Balance
-	Proposals         []primitives.ValidatorStake // one an account
+	Proposals         []primitives.ValidatorStake // one per account
 	Congestion        primitives.CongestionInfo
 	BandwidthRequests []primitives.BandwidthRequest
 	ProposedSplit     *primitives.TrieSplit
-	Changes           []primitives.KeyChanges // by key
-	Olds              []state.OldValue        // of the same keys, as far as they were read: with Par fewer are known
-	RecordedSize      uint64                  // of the proof, in bytes
+	Changes           []primitives.KeyChanges // sorted by key
+	Olds              []state.OldValue        // of the same keys, if they were read; with Par fewer are known
+	RecordedSize      uint64                  // of the state proof, in bytes
 	Recording         state.Recording
-	Accesses          []state.CodeAccess // code that was called and is in no recording
+	Accesses          []state.CodeAccess // code that was called; recordings do not include it
 	Processed         []Processed
-	// Origins are of the receipts made here that the chunk's outcomes and outgoing receipts do not
-	// lead to: those that had to wait, in the queue or in a buffer, and distributions of global
-	// code that another one made, which has no outcome. Resumes lacks them, too: their parents are
-	// the yields.
+	// Origins lists the origins that cannot be found in the chunk's outcomes and outgoing receipts:
+	// those of receipts that wait in the queue or in a buffer, and of global contract distributions
+	// made by a distribution, which has no outcome. Receipts in Resumes are not listed: their
+	// parents are the yields.
 	Origins       []Origin
 	Resumes       []Resume
-	YieldTimeouts []state.YieldTimeout // that were taken off the queue
+	YieldTimeouts []state.YieldTimeout // taken off the timeout queue
 	Stats         Stats
 }
 
-// Stats are counts for meters; no rule depends on them.
+// Stats are counts for metrics. No rule depends on them.
 type Stats struct {
 	Compute         uint64
-	Local           int // receipts run or stored
+	Local           int // receipts that were executed or stored
 	Delayed         int
 	Incoming        int
-	Postponed       int // pushed to the delayed queue
+	Postponed       int // receipts pushed to the delayed queue
 	DelayedLen      uint64
 	Forwarded       int
 	Buffered        int
 	LimitedByGas    bool
 	LimitedByProof  bool
-	RanInParallel   int // receipts whose speculative run was kept
-	RanAgain        int // receipts whose speculative run was not
+	RanInParallel   int // receipts with a speculative run that was kept
+	RanAgain        int // receipts with a speculative run that was discarded
 	UpperBoundBytes uint64
 }

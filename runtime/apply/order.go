@@ -2,13 +2,13 @@ package apply
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// OrderIncoming brings one block's incoming receipts into the order in which they are applied:
-// lists has one entry for each new chunk of the block, in the block's order, with what that chunk
-// sends to the shard. The entries are shuffled, seeded by the block's prev_hash, and joined
-// (nearcore chain/chain/src/chain.rs:3493). lists is left as it was.
+// OrderIncoming puts the incoming receipts of one block into the order in which they are applied.
+// lists has one entry per new chunk of the block, in the block's order: the receipts that this
+// chunk sends to the shard. The entries are shuffled with the block's prev_hash as seed, then
+// joined (nearcore chain/chain/src/chain.rs:3493). lists is not changed.
 //
-// A shard that applies a chunk takes this block's receipts, then those of older blocks going back
-// to, not including, the block of its previous chunk, each block ordered by itself.
+// A shard that applies a chunk takes the receipts of this block first, then those of older blocks
+// back to the block of its previous chunk, which is excluded. Each block is ordered by itself.
 func OrderIncoming(prevHash primitives.Hash, lists [][]*primitives.Receipt) []*primitives.Receipt {
 	order := make([]int, len(lists))
 	n := 0

@@ -9,11 +9,33 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// Receipts mostly touch one account. So the next ones are run ahead of their turn on forks of the
-// state, those of one receiver one after the other on the same fork, others at the same time. In
-// their turn they are adopted if nothing that they read has changed since; else they run again.
-// Limits, the order of commits, recorded reads and everything that receipts send are accounted for
-// in their turn only, so the result is that of the serial order.
+// Parallel execution of receipts.
+//
+// The problem: a chunk's receipts run in an order that is consensus, but most of them touch a
+// single account, and contract calls take nearly all of the time. Run one by one they use one core.
+//
+// Invariants:
+//   - The result (outcomes, state root, recorded proof, profiles) equals that of the serial order,
+//     for any number of workers and any window size.
+//   - Limits, the order of commits, recorded reads and everything that a receipt sends are
+//     accounted for only when the receipt's turn comes.
+//   - A run that fails, or that its proof cannot serve, is repeated in its turn. Nothing that a
+//     speculative run does is visible before.
+//
+// Outline: runAhead takes the next receipts of a list (at most windowSizes.most) and divides them
+// into calls of about batch receipts (share). All receipts of one receiver go to the same call, in
+// order. Each call runs on its own fork of the state update, in parallel with the others. A run is
+// kept as a state.Span: what it read and wrote, and from which fork. When the receipt's turn comes,
+// adopt checks that nothing which the span read has changed since. If so it commits the span's
+// writes and settles the outcome, else the receipt runs again.
+//
+// The trie nodes that a call pays for complicate this: the first touch in a chunk and a later one
+// have different names in the gas profile. boundedApart checks that they have the same price, and
+// retouched corrects the profile.
+//
+// Rejected: locking accounts by a dependency analysis up front. Contracts can read and write any
+// key of their account, and promises and refunds are known only after a run. Rejected too: leaving
+// the receipts of a popular receiver in the pool; everything else would wait for that one chain.
 
 const (
 	defaultWindow = 1024 // receipts that are run ahead
@@ -21,8 +43,9 @@ const (
 	batch         = 16   // about how many receipts one call of Par gets
 )
 
-// windowSizes are how many receipts are run ahead, and from how many on. Tests choose them; results
-// do not depend on them.
+// windowSizes bounds speculative execution: most is the largest number of receipts that run ahead,
+// and shorter lists than least are not worth it. Tests choose other values; results do not depend
+// on them.
 type windowSizes struct{ most, least int }
 
 func (w windowSizes) orDefault() windowSizes {
@@ -32,17 +55,17 @@ func (w windowSizes) orDefault() windowSizes {
 	return w
 }
 
-// ahead is a receipt that ran before its turn.
+// ahead is a receipt that ran before its turn. ok is false if it failed or was not reached.
 type ahead struct {
 	span state.Span
 	out  executed
 	ok   bool
 }
 
-// speculation holds what ran ahead.
+// speculation holds the receipts that ran ahead.
 type speculation struct {
 	done  map[*primitives.Receipt]*ahead
-	forks int32 // made in this chunk
+	forks int32 // forks made in this chunk
 }
 
 // runAhead runs the first receipts of the list before their turn.
@@ -76,7 +99,7 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 			w.out = executed{}
 			a.span = fork.Begin()
 			if w.run(&c.in.Block, c.in.Layout, fork, r) != nil {
-				return // the rest is not run ahead either
+				return // the call's remaining receipts are not run ahead either
 			}
 			a.span.End()
 			a.out, a.ok = w.out, true
@@ -84,19 +107,19 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 	})
 }
 
-// boundedApart tells whether a config lets work run apart: whether a node of the trie was seen
-// before shows in profiles only, as both prices are the same (see adopt), and work that met the
-// limit of a receipt's recorded state also passed the chunk's soft limit, at which Span.End tells
-// that it cannot be adopted.
+// boundedApart returns whether speculative runs are possible with a config. It needs two things.
+// The first and later touches of a trie node must have the same price, so that only profiles differ
+// (see adopt). And a run that met the limit of a receipt's recorded state must also have passed the
+// soft limit of the chunk, because then Span.End reports that it cannot be adopted.
 func boundedApart(c *parameters.RuntimeConfig) bool {
 	e := &c.Wasm.Ext
 	return e[parameters.ExtTouchingTrieNode] == e[parameters.ExtReadCachedTrieNode] &&
 		c.Witness.MainStorageProofSizeSoftLimit <= c.Wasm.Limits.PerReceiptStorageProofSizeLimit
 }
 
-// share deals receipts out to calls of about batch receipts each, those of one receiver to the same
-// call and in their order; the same for any number of workers. A receiver of more than half of the
-// work is left out: while its receipts run one after the other the others would wait for them.
+// share divides receipts into calls of about batch receipts each. Receipts of one receiver go to
+// the same call, in their order. The division does not depend on the number of workers. A receiver
+// with more than half of the work is left out: all other calls would wait for its receipts.
 func (c *chunk) share(list []*primitives.Receipt) (calls [][]*primitives.Receipt) {
 	callOf := make(map[primitives.AccountID]int, len(list))
 	popular := majority(list)
@@ -119,9 +142,8 @@ func (c *chunk) share(list []*primitives.Receipt) (calls [][]*primitives.Receipt
 	return calls
 }
 
-// majority is the receiver of more than half of the work; empty: there is none. What is more than
-// half is what is left when each takes away as much as it is of the others (Boyer and Moore), if it
-// is that much, too.
+// majority returns the receiver of more than half of the work; empty if there is none. It uses the
+// majority vote of Boyer and Moore, weighted, and then checks the candidate.
 func majority(list []*primitives.Receipt) (id primitives.AccountID) {
 	left, all := 0, 0
 	for _, r := range list {
@@ -144,7 +166,7 @@ func majority(list []*primitives.Receipt) (id primitives.AccountID) {
 	return id
 }
 
-// weight is about how much work a receipt is: a call of a contract is worth ten transfers.
+// weight estimates the work of a receipt: a contract call counts as ten transfers.
 func weight(r *primitives.Receipt) int {
 	if body, ok := r.Body.(*primitives.ActionReceipt); ok {
 		for _, a := range body.Actions {
@@ -156,8 +178,8 @@ func weight(r *primitives.Receipt) int {
 	return 1
 }
 
-// independent tells whether a receipt is worth running ahead: those that are known to touch what
-// all share are not.
+// independent returns whether a receipt is worth running ahead. Receipts that are known to touch
+// shared keys are not.
 func independent(r *primitives.Receipt) bool {
 	switch body := r.Body.(type) {
 	case *primitives.DataReceipt:
@@ -171,7 +193,8 @@ func independent(r *primitives.Receipt) bool {
 	}
 }
 
-// adopt takes over a receipt that ran ahead; false if it has to run now.
+// adopt takes over the result of a receipt that ran ahead. It returns false if the receipt has to
+// run now.
 func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 	a := c.spec.done[r]
 	if a == nil {
@@ -181,7 +204,7 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 	m := &a.out.outcome.Metadata
 	profile, correct := m.Profile, true
 	if more := c.moved(a); more != 0 {
-		// A call that ran out of gas need not have paid for all that it touched, so its profile
+		// A call that ran out of gas may have touched nodes without paying for them, so its profile
 		// cannot be corrected.
 		correct = false
 		if a.out.outcome.Status.Kind != primitives.StatusFailure {
@@ -197,7 +220,7 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 	return true, c.settle(r, &a.out)
 }
 
-// moved is Retouched of work that came to its end.
+// moved is TrieUpdate.Retouched for a run that completed; 0 for others.
 func (c *chunk) moved(a *ahead) int64 {
 	if !a.ok {
 		return 0
@@ -205,12 +228,12 @@ func (c *chunk) moved(a *ahead) int64 {
 	return c.u.Retouched(&a.span)
 }
 
-// retouched is a gas profile in which some looks at the trie are for the first time in the chunk
-// that were not before, or, with a negative number, the reverse; false if it does not have that
-// many.
+// retouched returns the gas profile p with more of the touches of trie nodes counted as first
+// touches in the chunk instead of repeated ones. A negative number corrects in the other direction.
+// It returns false if the profile does not have that many.
 func (c *chunk) retouched(p []primitives.CostEntry, more int64) ([]primitives.CostEntry, bool) {
 	price := c.cfg.Wasm.Ext[parameters.ExtTouchingTrieNode].Gas
-	gas := primitives.Gas(max(more, -more)) * price // as many as calls paid for
+	gas := primitives.Gas(max(more, -more)) * price // calls paid for each of these touches
 	from, to := parameters.ExtReadCachedTrieNode, parameters.ExtTouchingTrieNode
 	if more < 0 {
 		from, to = to, from

@@ -10,13 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// A patch is written behind all that a chunk does, as nearcore's apply_state_patch
-// (runtime/runtime/src/lib.rs:1806), with the cause migration. Beyond nearcore's four kinds of
-// records all kinds can be patched, and what a record names be removed. What would make the state
-// contradict itself, and stop the chain later, is not done: who asks is told before, see
-// engine.CheckPatch, and a transaction in between changes nothing of that.
+// A patch is written at the end of the chunk, as in nearcore's apply_state_patch
+// (runtime/runtime/src/lib.rs:1806), with the cause Migration. Beyond nearcore's four kinds of
+// records every kind can be patched, and records can be removed. Changes that would make the state
+// inconsistent, and stop the chain later, are skipped here. The client gets an error for them
+// earlier, from engine.CheckPatch; transactions that run in between cannot invalidate that check.
 
-// patchQueue puts a patch's delayed receipts behind the shard's queue, before that is counted.
+// patchQueue appends the patch's delayed receipts to the delayed queue, before the queue is
+// accounted for.
 func (c *chunk) patchQueue() error {
 	for _, r := range c.in.Patch {
 		if r, ok := r.(*genesis.DelayedReceiptRecord); ok {
@@ -28,7 +29,7 @@ func (c *chunk) patchQueue() error {
 	return nil
 }
 
-// patch writes the rest.
+// patch writes all other records.
 func (c *chunk) patch() error {
 	if len(c.in.Patch) == 0 {
 		return nil
@@ -64,7 +65,7 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 		u.SetReceivedData(r.AccountID, r.DataID, r.Data)
 	case *genesis.PostponedReceiptRecord:
 		return patchPostponed(u, r.Receipt)
-	case *genesis.DelayedReceiptRecord: // in the queue already
+	case *genesis.DelayedReceiptRecord: // already in the queue
 	case *genesis.Removal:
 		return patchRemoval(u, r.Of)
 	case *genesis.ForkRecord:
@@ -75,8 +76,8 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 	return nil
 }
 
-// patchAccount writes an account. What is locked never becomes less: it may be a validator's, whose
-// stake each epoch's first block looks for.
+// patchAccount writes an account. The locked balance never decreases: the account may be a
+// validator, and the first block of each epoch expects its stake there.
 func patchAccount(u *state.TrieUpdate, r *genesis.AccountRecord) error {
 	a := r.Account
 	var old primitives.Account
@@ -90,7 +91,7 @@ func patchAccount(u *state.TrieUpdate, r *genesis.AccountRecord) error {
 	return nil
 }
 
-// patchContract sets what an account says of its code.
+// patchContract sets the contract field of an account.
 func patchContract(u *state.TrieUpdate, id primitives.AccountID, to primitives.AccountContract) error {
 	var a primitives.Account
 	if found, err := u.Account(id, &a); !found || err != nil || a.Contract == to {
@@ -101,7 +102,7 @@ func patchContract(u *state.TrieUpdate, id primitives.AccountID, to primitives.A
 	return nil
 }
 
-// Waits tells whether a receipt is among those that wait.
+// Waits returns whether a receipt is stored as one that waits for its inputs.
 func Waits(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -121,9 +122,10 @@ func Waits(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	return there != nil && bytes.Equal(there.AppendBorsh(nil), r.AppendBorsh(nil)), err
 }
 
-// MayWait tells whether a receipt can be put among those that wait: none has its id, and none of
-// its inputs has come, or is waited for, or is there twice. Else one of two would take what the
-// other needs, and the chunk in which that one runs can't be applied.
+// MayWait returns whether a receipt can be stored as one that waits for its inputs. Its id must be
+// unused. None of its inputs may have arrived, be awaited by another receipt, or be listed twice.
+// Otherwise two receipts would compete for one input, and the chunk in which the second one runs
+// could not be applied.
 func MayWait(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || len(a.InputDataIDs) == 0 || a.Yield && len(a.InputDataIDs) != 1 {
@@ -149,12 +151,13 @@ func MayWait(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	return true, nil
 }
 
-// patchPostponed stores a receipt that waits for data, or a yield. One that can't wait is left out.
+// patchPostponed stores a receipt that waits for data, or a yield. It skips receipts that MayWait
+// rejects.
 func patchPostponed(u *state.TrieUpdate, r *primitives.Receipt) error {
 	if may, err := MayWait(u, r); !may || err != nil {
 		return err
 	}
-	a := r.Body.(*primitives.ActionReceipt) // MayWait has looked
+	a := r.Body.(*primitives.ActionReceipt) // checked by MayWait
 	if a.Yield {
 		u.SetYieldReceipt(r, a.InputDataIDs[0])
 		return nil
@@ -167,7 +170,7 @@ func patchPostponed(u *state.TrieUpdate, r *primitives.Receipt) error {
 	return nil
 }
 
-// patchKey writes an access key; a gas key has all of its nonces.
+// patchKey writes an access key. A gas key gets all of its nonces.
 func patchKey(u *state.TrieUpdate, r *genesis.AccessKeyRecord) error {
 	u.SetAccessKey(r.AccountID, r.PublicKey, &r.AccessKey)
 	if r.AccessKey.GasKey == nil {
@@ -184,7 +187,7 @@ func patchKey(u *state.TrieUpdate, r *genesis.AccessKeyRecord) error {
 	return nil
 }
 
-// patchNonce takes out a nonce of a gas key, unless the key is there and has it.
+// patchNonce removes a nonce of a gas key, unless the key exists and uses it.
 func patchNonce(u *state.TrieUpdate, r *genesis.GasKeyNonceRecord) error {
 	var key primitives.AccessKey
 	found, err := u.AccessKey(r.AccountID, r.PublicKey, &key)
@@ -195,8 +198,8 @@ func patchNonce(u *state.TrieUpdate, r *genesis.GasKeyNonceRecord) error {
 	return nil
 }
 
-// patchRemoval takes out what a record names: with an account its code, keys and data, with a gas
-// key its nonces.
+// patchRemoval removes the record: an account with its code, keys and data, a gas key with its
+// nonces.
 func patchRemoval(u *state.TrieUpdate, r genesis.Record) error {
 	switch r := r.(type) {
 	case *genesis.AccountRecord:
@@ -215,7 +218,7 @@ func patchRemoval(u *state.TrieUpdate, r genesis.Record) error {
 		key := primitives.AppendAccessKeyKey(nil, r.AccountID, r.PublicKey)
 		var nonces [][]byte
 		err := u.Keys(key, func(k []byte) error {
-			if len(k) == len(key)+2 { // the index
+			if len(k) == len(key)+2 { // the two bytes are the nonce's index
 				nonces = append(nonces, k)
 			}
 			return nil

@@ -8,83 +8,81 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// Group is what waits with one signer, key and nonce index, by ascending nonce. All have passed
-// verify.Transaction.
+// Group holds the waiting transactions of one signer, key and nonce index, by ascending nonce. All
+// have passed verify.Transaction.
 type Group interface {
 	Peek() *primitives.SignedTransaction // nil: none left
 	Pop()
 }
 
-// Candidates yields groups in turns: a group comes again after the others as long as it has
-// transactions and its last turn took one out. nil: none left.
+// Candidates yields groups in turns. A group comes again after the others as long as it has
+// transactions and its last turn removed one. NextGroup returns nil at the end.
 type Candidates interface{ NextGroup() Group }
 
-// PrepareInput is what choosing a new chunk's transactions depends on.
+// PrepareInput is everything that the choice of a new chunk's transactions depends on.
 type PrepareInput struct {
 	Trie       state.Trie // after the previous chunk of the shard
 	Config     *parameters.RuntimeConfig
 	Layout     primitives.ShardLayout // of the new block's epoch
 	ShardID    primitives.ShardID
-	PrevHeight primitives.Height  // of the block that the chunk is built on
+	PrevHeight primitives.Height  // of the block that the chunk builds on
 	GasPrice   primitives.Balance // next_gas_price of that block
 	Congestion []ShardCongestion  // from that block's chunk headers
 	Candidates Candidates
 
-	// Valid tells whether the block that a transaction refers to is an ancestor and not too old;
-	// Fresh only whether it is not too old.
+	// Valid returns whether the block that a transaction refers to is an ancestor and recent
+	// enough. Fresh returns only whether it is recent enough.
 	Valid, Fresh func(*primitives.SignedTransaction) bool
-	// Stop is asked before each group, and true when time is up; nil: there is no limit.
+	// Stop is called before each group and returns true when the time is over. nil: no time limit.
 	Stop func() bool
 }
 
-// Limit says what ended the choice.
+// Limit says which limit ended the choice.
 type Limit byte
 
-// The limits.
 const (
-	LimitNone Limit = iota // nothing was left
+	LimitNone Limit = iota // no candidate was left
 	LimitGas
 	LimitSize
 	LimitTime
 	LimitProof
 )
 
-// String names the limit as nearcore's meters do.
+// String returns the limit's name as in nearcore's metrics.
 func (l Limit) String() string {
 	return [...]string{"none", "gas", "size", "time", "storage_proof_size"}[l]
 }
 
-// DropReason says why a candidate was thrown away.
+// DropReason says why a candidate was dropped.
 type DropReason byte
 
-// The reasons.
 const (
-	DropExpired   DropReason = iota // a strict nonce with a gap whose time is over
-	DropCongested                   // the receiver's shard takes none
-	DropChain                       // the block it refers to is unknown, too old or on another branch
-	DropInvalid                     // Err says why
+	DropExpired   DropReason = iota // a strict nonce with a gap, and too old to wait longer
+	DropCongested                   // the receiver's shard accepts no transactions
+	DropChain                       // the block that it refers to is unknown, too old or on another branch
+	DropInvalid                     // Err has the reason
 )
 
-// Dropped is a candidate that was taken out but not chosen.
+// Dropped is a candidate that was removed and not chosen.
 type Dropped struct {
 	*primitives.SignedTransaction
 	Reason DropReason
 	Err    *primitives.InvalidTxError // of DropInvalid
 }
 
-// Prepared is the choice.
+// Prepared is the result of Prepare.
 type Prepared struct {
 	Transactions []*primitives.SignedTransaction
 	Dropped      []Dropped
 	Limit        Limit
-	Gas          primitives.Gas // that converting them burns
-	Size         uint64         // of their encodings, signatures included
+	Gas          primitives.Gas // burnt by converting them
+	Size         uint64         // of their encodings, with signatures
 	RecordedSize uint64         // of the state that was read
 }
 
 // Prepare chooses the transactions of a new chunk (nearcore chain/chain/src/runtime/mod.rs:893).
-// Validators do not check the choice, only each transaction; what is chosen is valid if the block
-// follows at the next height.
+// Validators check only each transaction, not the choice. The chosen transactions are valid if the
+// block follows at the next height.
 func Prepare(in *PrepareInput) (*Prepared, error) {
 	own := congestion.Control{Config: &in.Config.CongestionControl}
 	for i := range in.Congestion {
@@ -119,8 +117,8 @@ func Prepare(in *PrepareInput) (*Prepared, error) {
 	}
 }
 
-// preparation is the state of one Prepare. Charges are written to the update, which is thrown away
-// at the end.
+// preparation is the state of one Prepare. Charges are written to an update that is discarded at
+// the end.
 type preparation struct {
 	in  *PrepareInput
 	u   *state.TrieUpdate
@@ -136,7 +134,7 @@ func (p *preparation) drop(tx *primitives.SignedTransaction, why DropReason, err
 	p.out.Dropped = append(p.out.Dropped, Dropped{tx, why, err})
 }
 
-// turn takes at most one transaction of a group; full means that the next one does not fit into the
+// turn takes at most one transaction of a group. full means that the next one does not fit into the
 // chunk.
 func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 	for {
@@ -154,7 +152,7 @@ func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 				return false, err
 			}
 			if gap && p.in.Fresh(tx) {
-				return false, nil // stays, for what is missing may come
+				return false, nil // stays in the pool: the missing nonces may still arrive
 			}
 			if gap {
 				g.Pop()
@@ -186,14 +184,15 @@ func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 	}
 }
 
-// gap tells whether nonces before a strict one are missing. A missing key is left to the full
-// check; the look is not recorded, as the transaction may not be chosen.
+// gap returns whether nonces before a strict nonce are missing. It returns false if the key does
+// not exist; the full check reports that. The read is not recorded, as the transaction may not be
+// chosen.
 func (p *preparation) gap(tx *primitives.SignedTransaction) (bool, error) {
 	stored, found, err := p.u.PeekNonce(tx.SignerID, tx.PublicKey.Handle(), tx.Nonce)
 	return found && tx.Nonce.Nonce > stored && tx.Nonce.Nonce-stored > 1, err
 }
 
-// refused tells whether the receiver's shard is too congested to take transactions.
+// refused returns whether the receiver's shard is too congested to accept transactions.
 func (p *preparation) refused(tx *primitives.SignedTransaction) bool {
 	to := p.in.Layout.ShardOf(tx.ReceiverID)
 	for i := range p.in.Congestion {
@@ -205,7 +204,7 @@ func (p *preparation) refused(tx *primitives.SignedTransaction) bool {
 	return false
 }
 
-// charge charges the signer, if the transaction is valid for the block after the previous one, and
+// charge charges the signer if the transaction is valid for the block after the previous one. It
 // returns the gas that its conversion burns.
 func (p *preparation) charge(tx *primitives.Transaction) (primitives.Gas, *primitives.InvalidTxError, error) {
 	var s signer

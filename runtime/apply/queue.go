@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// delayedQueue is the queue of receipts that wait for room, with what entered and left in this
-// chunk.
+// delayedQueue is the queue of receipts that wait for room in a chunk, with the gas and bytes that
+// entered and left it in this chunk.
 type delayedQueue struct {
 	state.QueueIndices
 	inGas, outGas     primitives.Gas
 	inBytes, outBytes uint64
-	peeked            map[uint64]*primitives.StoredReceipt // what ran ahead, by index
+	peeked            map[uint64]*primitives.StoredReceipt // receipts that ran ahead, by index
 }
 
 // delay pushes a receipt to the delayed queue.
@@ -44,7 +44,7 @@ func addCounts(gas *primitives.Gas, bytes *uint64, m primitives.ReceiptMetadata)
 	return nil
 }
 
-// account counts what entered and left in the shard's congestion info.
+// account adds what entered and left the queue to the shard's congestion info.
 func (q *delayedQueue) account(a congestion.Account) error {
 	if err := a.AddDelayedGas(q.inGas); err != nil {
 		return err
@@ -58,9 +58,9 @@ func (q *delayedQueue) account(a congestion.Account) error {
 	return a.RemoveBytes(q.outBytes)
 }
 
-// popDelayed takes the next receipt of this shard off the queue; nil at its end, or when the
-// recorded size stops it. After a split both children hold the parent's whole queue, so receipts of
-// the sibling are taken off and dropped.
+// popDelayed takes the next receipt of this shard off the queue. It returns nil at the end of the
+// queue, or when the recorded size reaches its limit. After a split both children hold the parent's
+// whole queue, so receipts of the sibling are removed and dropped.
 func (c *chunk) popDelayed() (*primitives.Receipt, error) {
 	for !c.u.LimitExceeded() {
 		x, err := c.u.PopDelayed(&c.delayed.QueueIndices, c.delayed.peeked[c.delayed.First])
@@ -85,7 +85,7 @@ func (c *chunk) popDelayed() (*primitives.Receipt, error) {
 	return nil, nil
 }
 
-// delayedReceipts runs what waited, as long as there is room.
+// delayedReceipts runs delayed receipts until the chunk is full.
 func (c *chunk) delayedReceipts() error {
 	for !c.full() {
 		if err := c.peekDelayed(); err != nil {
@@ -107,7 +107,7 @@ func (c *chunk) delayedReceipts() error {
 	return nil
 }
 
-// peekDelayed runs the next delayed receipts ahead, once those before them are through.
+// peekDelayed runs the next delayed receipts ahead, once all earlier ones have been processed.
 func (c *chunk) peekDelayed() error {
 	q := &c.delayed
 	if c.in.Par == nil || q.peeked[q.First] != nil || q.Len() < uint64(c.window.least) {
@@ -117,7 +117,7 @@ func (c *chunk) peekDelayed() error {
 	var list []*primitives.Receipt
 	for i := q.First; i < q.Next && i-q.First < uint64(c.window.most); i++ {
 		x, err := c.u.PeekDelayed(i)
-		if errors.Is(err, state.ErrMissing) { // a proof goes no further than this chunk will
+		if errors.Is(err, state.ErrMissing) { // the proof ends where this chunk ends
 			break
 		}
 		if err != nil {
@@ -137,7 +137,7 @@ func (c *chunk) peekDelayed() error {
 }
 
 // yieldTimeouts sends resumes without data to yields that waited too long (nearcore lib.rs:2930).
-// They leave through the sink, so they arrive behind a resume that a contract sent in this chunk,
+// The resumes go through the sink. They arrive after a resume that a contract sent in this chunk,
 // and are then ignored.
 func (c *chunk) yieldTimeouts() error {
 	indices, err := c.u.YieldIndices()

@@ -12,24 +12,24 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// sink takes receipts that leave: they are forwarded as far as the limits allow, else buffered in
-// the state (nearcore congestion_control.rs).
+// sink takes receipts that leave the shard. It forwards them as far as the limits allow and buffers
+// the others in the state (nearcore congestion_control.rs).
 type sink struct {
 	params    bandwidth.Params
 	grants    bandwidth.Grants
 	own       primitives.CongestionInfo
 	admission congestion.Admission
-	links     []link // one for each shard of the layout, by index
+	links     []link // one per shard of the layout, by index
 	buffers   state.Buffers
-	groups    []*state.Groups // of the buffers that have any
+	groups    []*state.Groups // of the buffers that have groups
 	outgoing  []*primitives.Receipt
 }
 
-// link is the way to one shard.
+// link is the connection to one shard.
 type link struct {
 	limit    congestion.Limit
 	receipts []*primitives.Receipt
-	bytes    []byte // u64 shard ‖ u32 place for their number ‖ encodings
+	bytes    []byte // u64 shard ‖ u32 space for the number of receipts ‖ encodings
 }
 
 const (
@@ -37,7 +37,7 @@ const (
 	commonReceipt = 256 // about the length of a transfer's or a refund's encoding
 )
 
-// openSink reads the buffers' indices and groups, and computes the limits towards each shard.
+// openSink reads the indices and groups of the buffers and computes the limits towards each shard.
 func (c *chunk) openSink() (err error) {
 	in, s := c.in, &c.sink
 	s.own = in.ownCongestion().Info
@@ -58,7 +58,7 @@ func (c *chunk) openSink() (err error) {
 	s.links = make([]link, len(ids))
 	for i, id := range ids {
 		l := &s.links[i]
-		l.limit.Gas = congestion.Unlimited // of shards about which nothing is known; they get no bytes
+		l.limit.Gas = congestion.Unlimited // for shards without congestion info; their bandwidth is 0
 		room := linkHeader + commonReceipt*(len(in.Transactions)+len(in.Incoming))/len(ids)
 		l.bytes = append(borsh.AppendUint64(make([]byte, 0, room), uint64(id)), 0, 0, 0, 0)
 		for j := range in.Congestion {
@@ -66,7 +66,7 @@ func (c *chunk) openSink() (err error) {
 				continue
 			}
 			l.limit.Size = s.grants.Get(in.Block.ShardID, id)
-			if id != in.Block.ShardID { // what stays takes the same memory, buffered or delayed
+			if id != in.Block.ShardID { // receipts that stay take the same memory, buffered or delayed
 				l.limit.Gas = c.control(&in.Congestion[j]).OutgoingGasLimit(in.Block.ShardID)
 			}
 		}
@@ -78,11 +78,11 @@ func (c *chunk) control(s *ShardCongestion) *congestion.Control {
 	return &congestion.Control{Config: &c.cfg.CongestionControl, Info: s.Info, Missed: s.Missed}
 }
 
-// target is the index of the shard that a receipt goes to (nearcore receipt.rs:437).
+// target returns the index of the shard that a receipt goes to (nearcore receipt.rs:437).
 func target(l primitives.ShardLayout, r *primitives.Receipt) (primitives.ShardIndex, error) {
 	var id primitives.ShardID
 	if d, ok := r.Body.(*primitives.GlobalContractDistribution); ok {
-		id = d.TargetShard // perhaps of an old layout
+		id = d.TargetShard // may be a shard of an old layout
 		if !l.Has(id) {
 			if id, ok = l.ResolveToCurrent(d.TargetShard); !ok {
 				return 0, fmt.Errorf("apply: %w: %d of a distribution", primitives.ErrUnknownShard, d.TargetShard)
@@ -94,7 +94,7 @@ func target(l primitives.ShardLayout, r *primitives.Receipt) (primitives.ShardIn
 	return l.Index(id)
 }
 
-// send forwards a receipt, or buffers it.
+// send forwards a receipt, or buffers it if a limit is reached.
 func (c *chunk) send(r *primitives.Receipt) (forwarded bool, err error) {
 	gas, err := fees.ReceiptGas(c.cfg, r)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *chunk) send(r *primitives.Receipt) (forwarded bool, err error) {
 	return false, c.buffer(r, c.in.Layout.ShardIDs()[to], gas, size)
 }
 
-// sendOf is send of a receipt that a transaction, or a receipt with an outcome, has made.
+// sendOf sends a receipt that a transaction, or a receipt with an outcome, has made.
 func (c *chunk) sendOf(parent primitives.Hash, r *primitives.Receipt) error {
 	forwarded, err := c.send(r)
 	if !forwarded && err == nil {
@@ -127,7 +127,7 @@ func (c *chunk) sendOf(parent primitives.Hash, r *primitives.Receipt) error {
 	return err
 }
 
-// originates notes what made a receipt.
+// originates records the origin of a receipt.
 func (c *chunk) originates(r *primitives.Receipt, parent primitives.Hash) {
 	c.res.Origins = append(c.res.Origins, Origin{r.ID, parent})
 }
@@ -169,8 +169,8 @@ func (s *sink) groupsOf(to primitives.ShardID) *state.Groups {
 	return nil
 }
 
-// forwardBuffers sends what waited in earlier chunks: first towards shards that were split since,
-// then in layout order.
+// forwardBuffers sends receipts that were buffered in earlier chunks: first towards the parents of
+// split shards, then in layout order.
 func (c *chunk) forwardBuffers() error {
 	empty := true
 	for _, ids := range [...][]primitives.ShardID{c.in.Layout.SplitParents(), c.in.Layout.ShardIDs()} {
@@ -187,8 +187,8 @@ func (c *chunk) forwardBuffers() error {
 	return nil
 }
 
-// forwardBuffer sends from one buffer until a receipt does not fit; that one is read, and recorded,
-// too.
+// forwardBuffer sends receipts from one buffer until one does not fit. That receipt is read, and
+// recorded, too.
 func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 	account := congestion.Account{Info: &c.own}
 	q := c.buffers.To(shard)
@@ -221,7 +221,7 @@ func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 		if err := account.RemoveBufferedGas(m.CongestionGas); err != nil {
 			return err
 		}
-		if x.HasMetadata && !x.Ungrouped { // others were buffered before there were groups
+		if x.HasMetadata && !x.Ungrouped { // others were buffered before groups existed
 			counted = append(counted, m)
 		}
 	}
@@ -238,7 +238,8 @@ func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 	return nil
 }
 
-// metadata is what a queued receipt was counted with; a bare one is measured.
+// metadata returns the gas and size that a queued receipt was counted with. They are computed for a
+// receipt that is stored without metadata.
 func metadata(cfg *parameters.RuntimeConfig, x *primitives.StoredReceipt) (primitives.ReceiptMetadata, error) {
 	if x.HasMetadata {
 		return x.Metadata, nil
@@ -247,12 +248,12 @@ func metadata(cfg *parameters.RuntimeConfig, x *primitives.StoredReceipt) (primi
 	return primitives.ReceiptMetadata{CongestionGas: gas, CongestionSize: uint64(len(x.Receipt.AppendBorsh(nil)))}, err
 }
 
-// grouped returns the receipts that left by shard, with the hashes of their encodings.
+// groupedBy returns the receipts that left by shard, with the hashes of their encodings.
 func (s *sink) groupedBy(ids []primitives.ShardID) []Outgoing {
 	out := make([]Outgoing, len(ids))
 	for i := range s.links {
 		l := &s.links[i]
-		borsh.AppendUint32(l.bytes[:8], uint32(len(l.receipts))) // into the place that was kept
+		borsh.AppendUint32(l.bytes[:8], uint32(len(l.receipts))) // into the reserved space
 		out[i] = Outgoing{Shard: ids[i], Receipts: l.receipts, Hash: primitives.HashBytes(l.bytes)}
 	}
 	return out
@@ -260,8 +261,8 @@ func (s *sink) groupedBy(ids []primitives.ShardID) []Outgoing {
 
 func (c *chunk) grouped() []Outgoing { return c.groupedBy(c.in.Layout.ShardIDs()) }
 
-// OutgoingRoot is prev_outgoing_receipts_root of the next chunk header: the Merkle root over the
-// groups' hashes, each hashed again as a leaf.
+// OutgoingRoot returns prev_outgoing_receipts_root of the next chunk header: the Merkle root over
+// the groups' hashes, each hashed again as a leaf.
 func OutgoingRoot(groups []Outgoing) primitives.Hash {
 	leaves := make([]primitives.Hash, len(groups))
 	for i := range groups {

@@ -9,12 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// transactions turns the chunk's transactions into receipts, in order, each seeing the charges of
-// those before it (nearcore lib.rs:1857). A second copy of a transaction leaves no trace but its
-// reads.
+// transactions turns the chunk's transactions into receipts, in order. Each one sees the charges of
+// those before it (nearcore lib.rs:1857). A second copy of a transaction has no effect.
 func (c *chunk) transactions() error {
 	made := len(c.in.Transactions) + len(c.in.Incoming)
-	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, made+made/16+16) // and some local ones
+	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, made+made/16+16) // plus some for local receipts
 	var seen map[primitives.Hash]bool
 	if c.cfg.Version.Has(parameters.UniqueChunkTransactions) {
 		seen = make(map[primitives.Hash]bool, len(c.in.Transactions))
@@ -23,7 +22,7 @@ func (c *chunk) transactions() error {
 		t := &c.in.Transactions[i]
 		hash := t.Hash()
 		if seen[hash] {
-			continue // the first copy has read what this one would
+			continue // the first copy has recorded the same reads
 		}
 		if seen != nil {
 			seen[hash] = true
@@ -35,15 +34,15 @@ func (c *chunk) transactions() error {
 	return nil
 }
 
-// signer is what the state holds of a transaction's signer.
+// signer holds the state of a transaction's signer.
 type signer struct {
 	account primitives.Account
 	key     primitives.AccessKey
 	nonce   primitives.Nonce
 }
 
-// readSigner reads account, key and, for a gas key's transaction, the nonce row. All are recorded,
-// whatever becomes of the transaction.
+// readSigner reads the account, the key and, for a gas key's transaction, its nonce. All reads are
+// recorded, whether or not the transaction turns out to be valid.
 func readSigner(u *state.TrieUpdate, tx *primitives.Transaction, h primitives.PublicKeyHandle, s *signer) (v verify.Signer, err error) {
 	found, err := u.Account(tx.SignerID, &s.account)
 	if err != nil {
@@ -69,7 +68,7 @@ func readSigner(u *state.TrieUpdate, tx *primitives.Transaction, h primitives.Pu
 	return v, nil
 }
 
-// store writes what the signer has after paying the charges.
+// store writes the signer's state after the charges.
 func (s *signer) store(u *state.TrieUpdate, tx *primitives.Transaction, h primitives.PublicKeyHandle, charges *verify.Charges) {
 	charges.Apply(&s.account, &s.key)
 	u.SetAccount(tx.SignerID, &s.account)
@@ -114,7 +113,8 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	}
 	o := c.newOutcome(tx, hash)
 	o.GasBurnt, o.ComputeUsage, o.TokensBurnt = charges.GasBurnt, primitives.Gas(charges.ComputeBurnt), charges.BurntAmount
-	if verdict.Err != nil { // a gas key pays for a transaction whose deposits the account cannot pay
+	// a gas key pays the gas of a transaction even if its account cannot pay the deposits
+	if verdict.Err != nil {
 		o.Status = invalidTxStatus(verdict.Err)
 		// whatever the compute of the conversion is (core/primitives/src/transaction.rs:739)
 		o.ComputeUsage = o.GasBurnt
@@ -129,15 +129,15 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	return nil
 }
 
-// txReceipt is the receipt of a transaction in one piece of memory.
+// txReceipt holds all structs of a transaction's receipt, so that it costs one allocation.
 type txReceipt struct {
 	receipt primitives.Receipt
 	body    primitives.ActionReceipt
 	ids     [1]primitives.Hash
 }
 
-// convert makes the transaction's receipt. One to the signer itself runs in this chunk, any other
-// leaves.
+// convert makes the transaction's receipt. A receipt to the signer itself runs in this chunk; any
+// other leaves through the sink.
 func (c *chunk) convert(tx *primitives.Transaction, hash primitives.Hash, charges *verify.Charges, o *primitives.OutcomeWithID) error {
 	id := primitives.ReceiptIDFromTransaction(hash, c.in.Block.Height)
 	p := &txReceipt{ids: [1]primitives.Hash{id}}
@@ -154,8 +154,8 @@ func (c *chunk) convert(tx *primitives.Transaction, hash primitives.Hash, charge
 	return c.sendOf(hash, &p.receipt)
 }
 
-// newOutcome appends an outcome of the transaction and returns it; the pointer is good until the
-// next one.
+// newOutcome appends an outcome of the transaction and returns it. The pointer is valid until the
+// next call.
 func (c *chunk) newOutcome(tx *primitives.Transaction, hash primitives.Hash) *primitives.OutcomeWithID {
 	c.res.Outcomes = append(c.res.Outcomes, primitives.OutcomeWithID{ID: hash, Outcome: primitives.Outcome{
 		ExecutorID: tx.SignerID, Metadata: primitives.ExecutionMetadata{Version: 1},
@@ -168,12 +168,12 @@ func invalidTxStatus(e *primitives.InvalidTxError) primitives.ExecutionStatus {
 	return primitives.ExecutionStatus{Kind: primitives.StatusFailure, Failure: failure.AppendJSON(nil)}
 }
 
-// reject is the outcome of an invalid transaction: nothing is charged.
+// reject adds the outcome of an invalid transaction. Nothing is charged.
 func (c *chunk) reject(tx *primitives.Transaction, hash primitives.Hash, e *primitives.InvalidTxError) {
 	c.newOutcome(tx, hash).Status = invalidTxStatus(e)
 }
 
-// Pays tells whether one of the transactions would be charged if it were the first: it is signed,
+// Pays returns whether transaction i would be charged if it were the first: its signature is valid
 // and its signer can pay. Nothing is recorded.
 func (in *Input) Pays(i int) bool {
 	t, cfg := &in.Transactions[i], in.Block.Config

@@ -8,12 +8,21 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// warmBatch is how many keys one call of Par looks up.
+// warmBatch is the number of keys that one call of Par looks up.
 const warmBatch = 32
 
-// warm looks up the accounts and keys that the chunk's transactions and receipts name, side by
-// side, before they are applied one after the other: where the trie has to load them they would
-// wait for each. Nothing is recorded, and what fails does so again in its turn.
+// warm prefetches trie nodes.
+//
+// The problem: a trie that is not resident loads nodes from disk or from a remote chain.
+// Transactions and receipts are applied one after the other, so each would wait for its own loads.
+//
+// Outline: before the chunk is applied, warm looks up the accounts and access keys that its
+// transactions and incoming receipts name, in parallel and in sorted order, because neighbours are
+// loaded together. Lookups go to the trie below the state update.
+//
+// Invariants: nothing is recorded, so proofs and outcomes do not depend on prefetching. Errors are
+// ignored: the lookup fails again when it is needed, and is reported there. Only keys that are sure
+// to be read are named. Contract data is not among them: it is known only when the contract runs.
 func (c *chunk) warm() {
 	t, ok := c.in.Trie.(state.Warmer)
 	if c.in.Par == nil || !ok || !t.Cold() {
@@ -31,7 +40,7 @@ func (c *chunk) warm() {
 	})
 }
 
-// named are the keys of the accounts and access keys that are sure to be read.
+// named returns the keys of the accounts and access keys that the chunk is sure to read.
 func (c *chunk) named() (keys [][]byte) {
 	own := func(id primitives.AccountID) bool { return c.in.Layout.ShardOf(id) == c.in.Block.ShardID }
 	for i := range c.in.Transactions {

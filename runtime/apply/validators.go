@@ -32,7 +32,7 @@ func (c *chunk) updateValidators() error {
 			return err
 		}
 	}
-	// A treasury that stakes was paid above.
+	// A treasury that stakes was already paid above.
 	if v.Treasury != "" && c.in.Layout.ShardOf(v.Treasury) == own && !treasuryStakes {
 		if err := c.payTreasury(v.Treasury, rewards); err != nil {
 			return err
@@ -42,8 +42,8 @@ func (c *chunk) updateValidators() error {
 	return nil
 }
 
-// returnStake adds the reward to what is locked, and frees what neither the past three epochs nor
-// the last proposal need.
+// returnStake adds the reward to the locked balance. It unlocks what neither the last three epochs
+// nor the last proposal need.
 func (c *chunk) returnStake(id primitives.AccountID, most, reward, proposal primitives.Balance) error {
 	var a primitives.Account
 	found, err := c.u.Account(id, &a)
@@ -99,8 +99,8 @@ func (c *chunk) payTreasury(id primitives.AccountID, rewards map[primitives.Acco
 	return nil
 }
 
-// proposeSplit looks whether the shard has grown so large that it should be split. Its reads are
-// the first that are recorded (nearcore chain/chain/src/runtime/mod.rs:581, 1727).
+// proposeSplit decides whether the shard is large enough to be split. Its reads are recorded before
+// all others (nearcore chain/chain/src/runtime/mod.rs:581, 1727).
 func (c *chunk) proposeSplit() error {
 	rule, own := c.in.Split, c.in.Block.ShardID
 	if rule == nil {
@@ -109,7 +109,7 @@ func (c *chunk) proposeSplit() error {
 	rec := c.u.Recording()
 	usage := c.in.Trie.MemoryUsage()
 	if c.in.Layout.NumShards() >= rule.MaxShards {
-		return nil // before all else, also before forced splits
+		return nil // takes precedence, also over forced splits
 	}
 	has := func(list []primitives.ShardID) bool {
 		for _, id := range list {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// worker runs one receipt at a time on an update. What the receipt makes for others is left in out,
-// so that it can run before it is its turn.
+// worker runs one receipt at a time on an update. The effects outside of the update are collected
+// in out, so that a receipt can run before its turn.
 type worker struct {
 	block  *action.Block
 	layout primitives.ShardLayout
@@ -22,10 +22,10 @@ type worker struct {
 	out    executed
 }
 
-// executed is what running a receipt made, besides its writes.
+// executed is the result of running a receipt, except for its writes.
 type executed struct {
 	balances
-	done      bool // the receipt, or one that waited for it, was executed: there is an outcome
+	done      bool // the receipt, or one that waited for it, was executed: outcome is set
 	outcome   primitives.OutcomeWithID
 	sends     []*primitives.Receipt
 	instant   []*primitives.Receipt
@@ -33,7 +33,7 @@ type executed struct {
 	compute   parameters.Compute // of work without an outcome
 }
 
-// reset forgets the last receipt.
+// reset clears the result of the last receipt and keeps its memory.
 func (w *worker) reset() {
 	sends, instant := w.out.sends[:0], w.out.instant[:0]
 	clear(w.out.sends)
@@ -41,7 +41,7 @@ func (w *worker) reset() {
 	w.out = executed{sends: sends, instant: instant}
 }
 
-// run processes a receipt: executes it, stores it, or executes one that waited for it (nearcore
+// run processes a receipt: it executes it, stores it, or executes one that waited for it (nearcore
 // lib.rs:1288).
 func (w *worker) run(b *action.Block, l primitives.ShardLayout, u *state.TrieUpdate, r *primitives.Receipt) error {
 	w.block, w.layout, w.u = b, l, u
@@ -62,13 +62,14 @@ func (w *worker) run(b *action.Block, l primitives.ShardLayout, u *state.TrieUpd
 	panic(fmt.Sprintf("apply: no case for %T", r.Body))
 }
 
-// postponed commits what a receipt stored without executing anything.
+// postponed commits the writes of a receipt that was stored and not executed.
 func (w *worker) postponed(r *primitives.Receipt) error {
 	w.u.Commit(primitives.CausePostponedReceipt, r.ID)
 	return nil
 }
 
-// actions executes an action receipt whose inputs are there; else it is stored and waits.
+// actions executes an action receipt if all of its inputs are there; otherwise it stores the
+// receipt.
 func (w *worker) actions(r *primitives.Receipt, body *primitives.ActionReceipt) error {
 	missing := uint32(0)
 	for _, id := range body.InputDataIDs {
@@ -89,7 +90,7 @@ func (w *worker) actions(r *primitives.Receipt, body *primitives.ActionReceipt) 
 	return w.postponed(r)
 }
 
-// data stores an input, and executes the receipt that waited for it if it was the last one.
+// data stores an input. If it was the last input of a waiting receipt, it executes that receipt.
 func (w *worker) data(r *primitives.Receipt, body *primitives.DataReceipt) error {
 	to := r.ReceiverID
 	w.u.SetReceivedData(to, body.DataID, body.Data)
@@ -138,8 +139,8 @@ func (w *worker) storeYield(r *primitives.Receipt, body *primitives.ActionReceip
 	return w.postponed(r)
 }
 
-// resume executes the yield that waits for it. Later resumes of the same yield, and a timeout
-// behind one, are ignored.
+// resume executes the yield that the resume is for. Later resumes of the same yield, and a timeout
+// after a resume, are ignored.
 func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) error {
 	to, data := r.ReceiverID, body.DataID
 	if body.Data == nil { // a timeout
@@ -170,14 +171,14 @@ func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) err
 	return w.executeStored(yield)
 }
 
-// distribute takes global code in, unless newer code is there, and hands it to the next shard that
-// lacks it (nearcore global_contracts.rs:109).
+// distribute stores a global contract, unless a newer version is there, and forwards it to the next
+// shard that lacks it (nearcore global_contracts.rs:109).
 func (w *worker) distribute(r *primitives.Receipt, d *primitives.GlobalContractDistribution) error {
 	known, err := w.u.GlobalNonce(&d.ID)
 	if err != nil {
 		return err
 	}
-	if d.Nonce >= known { // the shard that deploys has written the number before
+	if d.Nonce >= known { // equal in the shard that deploys, which has written the nonce before
 		w.u.SetGlobalNonce(&d.ID, d.Nonce)
 		w.u.SetGlobalCode(&d.ID, d.Code)
 		w.block.Warm(r.PredecessorID, d.Code)
@@ -204,7 +205,7 @@ func (w *worker) distribute(r *primitives.Receipt, d *primitives.GlobalContractD
 	return nil
 }
 
-// inputs reads and removes what arrived for a receipt.
+// inputs reads and removes the inputs that arrived for a receipt.
 func (w *worker) inputs(r *primitives.Receipt, body *primitives.ActionReceipt) ([]action.PromiseResult, error) {
 	if len(body.InputDataIDs) == 0 {
 		return nil, nil
@@ -224,14 +225,13 @@ func (w *worker) inputs(r *primitives.Receipt, body *primitives.ActionReceipt) (
 	return out, nil
 }
 
-// execute runs a receipt whose inputs are all there, and settles what it pays (nearcore
-// lib.rs:771).
+// execute runs a receipt with all of its inputs, and settles its balances (nearcore lib.rs:771).
 func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) error {
 	inputs, err := w.inputs(r, body)
 	if err != nil {
 		return err
 	}
-	// Inputs are gone even if the receipt fails.
+	// Inputs are removed even if the receipt fails.
 	w.u.Commit(primitives.CauseActionReceiptProcessingStarted, r.ID)
 	x := &w.exec
 	*x = action.Execution{Block: w.block, State: w.u, Receipt: r, Body: body, Inputs: inputs}
@@ -300,8 +300,8 @@ func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) 
 	return nil
 }
 
-// metadata is the part of an outcome that is never hashed. Actions that were not reached count as
-// if there were no contract.
+// metadata returns the part of an outcome that is not hashed. Actions that were not reached count
+// as if the account had no contract.
 func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	res := &w.exec.Result
 	if !w.block.Config.Version.Has(parameters.ExecutionMetadataV4) {
@@ -313,8 +313,8 @@ func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	return primitives.ExecutionMetadata{Version: 4, Profile: res.Profile, Contracts: res.Contracts}
 }
 
-// reward gives the receiver its part of the gas that its contract burnt, also if it failed, if the
-// account still exists.
+// reward pays the receiver its part of the gas that its contract burnt, also if the receipt failed,
+// provided that the account still exists.
 func (w *worker) reward(r *primitives.Receipt, inVM primitives.Gas, price primitives.Balance) error {
 	if inVM == 0 {
 		return nil
@@ -340,12 +340,13 @@ func (w *worker) reward(r *primitives.Receipt, inVM primitives.Gas, price primit
 	return nil
 }
 
-// route gives the result to those who wait for it, and the new receipts their ids and ways.
+// route gives new receipts their ids and destinations, and sends the result to the receipts that
+// wait for it.
 func (w *worker) route(r *primitives.Receipt, body *primitives.ActionReceipt) {
 	res, out := &w.exec.Result, &w.out
 	if len(body.OutputDataReceivers) > 0 {
 		if res.Err == nil && res.Return.Kind == action.ReturnReceipt {
-			// The promise that is returned answers in this receipt's place.
+			// The returned promise answers in this receipt's place.
 			next := res.NewReceipts[res.Return.Receipt].Body.(*primitives.ActionReceipt)
 			next.OutputDataReceivers = append(slices.Clip(next.OutputDataReceivers), body.OutputDataReceivers...)
 		} else {
@@ -370,8 +371,8 @@ func (w *worker) route(r *primitives.Receipt, body *primitives.ActionReceipt) {
 	out.outcome.ReceiptIDs = ids
 }
 
-// answers are data receipts with the receipt's value: empty if it returned none, no data if it
-// failed.
+// answers returns data receipts with the receipt's value: empty if it returned none, without data
+// if it failed.
 func (w *worker) answers(r *primitives.Receipt, body *primitives.ActionReceipt) []*primitives.Receipt {
 	res := &w.exec.Result
 	var data []byte

@@ -1,10 +1,10 @@
-// Package bandwidth divides what shards may send each other, in bytes of receipts per height.
+// Package bandwidth divides the bandwidth between shards: bytes of receipts per height and link.
 //
-//	in      Params; State of the height before; a Status for each shard; the requests in the
+//	in      Params; State of the previous height; a Status for each shard; the requests in the
 //	        block's chunk headers; a seed
 //	out     the next State, and Grants: bytes from each shard to each
-//	state   State, an allowance per link, in column 15 of every shard's trie: equal on all, as all
-//	        run the same
+//	state   State, an allowance per link, in column 15 of every shard's trie. All shards hold the
+//	        same, as all run the same schedule
 //	units   bytes of borsh receipts
 //	bound   O(n² log n) links and requests, n shards; requests have 40 steps
 //	errors  ErrParams: parameters that contradict each other; borsh.ErrInvalid from decoding a
@@ -12,7 +12,7 @@
 //	source  nearcore runtime/runtime/src/bandwidth_scheduler,
 //	        core/primitives/src/bandwidth_scheduler.rs
 //
-// Each shard gets a base on every link unasked. Who wants more asks for it in its chunk header;
-// links that lately got less than their share come first, ties are shuffled. What is then left is
-// spread over the links that are open.
+// Every link gets a base grant without a request. A shard that needs more requests it in its chunk
+// header. Links that recently got less than their share are served first; ties are shuffled. The
+// rest is spread over the open links.
 package bandwidth

@@ -8,24 +8,24 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// NumValues is how many sizes a request can choose from.
+// NumValues is the number of sizes that a request can choose from.
 const NumValues = 40
 
-// ErrParams says that no schedule exists for the parameters: no shards, or a single grant that is
-// below the largest receipt or above what a shard may send.
+// ErrParams means that no schedule exists for the parameters: there are no shards, or a single
+// grant is below the largest receipt or above what a shard may send.
 var ErrParams = errors.New("bandwidth: impossible parameters")
 
-// Params are the bytes a schedule goes by (nearcore BandwidthSchedulerParams).
+// Params are the parameters of a schedule, in bytes (nearcore BandwidthSchedulerParams).
 type Params struct {
 	Base           uint64 // granted on every link
-	MaxShard       uint64 // what a shard sends in all, and what it receives
-	MaxSingleGrant uint64 // the most that can be asked for on one link
+	MaxShard       uint64 // the most that a shard sends in all, and receives in all
+	MaxSingleGrant uint64 // the most that can be requested on one link
 	MaxReceiptSize uint64
 	MaxAllowance   uint64
 }
 
-// NewParams returns those for a number of shards: the base is what each other link can have while
-// one takes the largest grant.
+// NewParams returns the parameters for a number of shards. Base is what every other link can have
+// while one link takes the largest grant.
 func NewParams(c *parameters.RuntimeConfig, numShards int) (Params, error) {
 	s := &c.BandwidthScheduler
 	p := Params{
@@ -39,7 +39,7 @@ func NewParams(c *parameters.RuntimeConfig, numShards int) (Params, error) {
 	return p, nil
 }
 
-// Values are the sizes that the bits of a request stand for, rising to MaxSingleGrant.
+// Values returns the sizes that the bits of a request stand for, rising to MaxSingleGrant.
 func (p *Params) Values() (values [NumValues]uint64) {
 	for i := range values {
 		values[i] = p.Base + (p.MaxSingleGrant-p.Base)*uint64(i+1)/NumValues
@@ -47,15 +47,15 @@ func (p *Params) Values() (values [NumValues]uint64) {
 	return values
 }
 
-// Request asks for what lets the receipts go that wait for shard to, by their sizes or those of
-// their groups in queue order; ok is false if the base suffices. A size above MaxReceiptSize counts
-// as that. One bit is set for each place in the queue at which a greater value is needed
-// (core/primitives/src/bandwidth_scheduler.rs:84).
+// Request builds the request for the receipts that wait for shard to. sizes are the sizes of the
+// receipts, or of their groups, in queue order. ok is false if the base grant suffices. A size
+// above MaxReceiptSize counts as MaxReceiptSize. One bit is set for each place in the queue at
+// which a greater value is needed (core/primitives/src/bandwidth_scheduler.rs:84).
 func (p *Params) Request(to primitives.ShardID, sizes []uint64) (request primitives.BandwidthRequest, ok bool) {
-	request.ToShard = uint16(to) // ids of requests are u16; larger ones do not exist
+	request.ToShard = uint16(to) // ids in requests are u16; no shard has a larger id
 	values := p.Values()
 	next := 0
-	var total uint64 // leaves the loop at the greatest value, long before it could overflow
+	var total uint64 // the loop ends at the greatest value, long before total could overflow
 	for _, size := range sizes {
 		total += min(size, p.MaxReceiptSize)
 		if total <= p.Base {

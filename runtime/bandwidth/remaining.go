@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// endpoint is a sender or receiver with what is left of its budget and the open links it is left
-// for.
+// endpoint is a sender or a receiver: the rest of its budget, and the number of open links that
+// share it.
 type endpoint struct {
 	left, links uint64
 }
 
-// share is what each of the links could get.
+// share returns what each of the links could get.
 func (e *endpoint) share() uint64 {
 	if e.links == 0 {
 		return 0
@@ -19,17 +19,17 @@ func (e *endpoint) share() uint64 {
 	return e.left / e.links
 }
 
-// distributeRemaining spreads what is left of the budgets over the open links.
+// distributeRemaining spreads the rest of the budgets over the open links.
 func (s *scheduler) distributeRemaining() {
 	for link, more := range distributeRemaining(s.sendBudget, s.receiveBudget, s.open) {
-		s.granted[link] += more // at most MaxShard, as the budgets began with it
+		s.granted[link] += more // at most MaxShard, the initial budget
 	}
 }
 
-// distributeRemaining divides budgets: ends with the least per link go first, each link gets the
-// smaller of what its two ends offer, and both lower what they have for the rest (nearcore
-// distribute_remaining.rs). The order is that of the beginning; of equals the lower index goes
-// first.
+// distributeRemaining divides budgets among links. Endpoints with the least budget per link go
+// first. Each link gets the smaller of what its two ends offer, which lowers the offers of both for
+// the remaining links (nearcore distribute_remaining.rs). The order is computed once, at the start;
+// of equal endpoints the lower index goes first.
 func distributeRemaining(sendBudget, receiveBudget []uint64, open []bool) []uint64 {
 	n := len(sendBudget)
 	senders, receivers := make([]endpoint, n), make([]endpoint, n)
@@ -58,7 +58,7 @@ func distributeRemaining(sendBudget, receiveBudget []uint64, open []bool) []uint
 	return grants
 }
 
-// byShare returns the indices by rising share, of equals the lower first.
+// byShare returns the indices by rising share; of equal shares the lower index first.
 func byShare(ends []endpoint) []int {
 	order := make([]int, len(ends))
 	for i := range order {

@@ -9,12 +9,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/congestion"
 )
 
-// Status is what a block shows of a shard.
+// Status is the state of a shard as a block shows it.
 type Status struct {
-	Shard          primitives.ShardID
-	Missing        bool // its last chunk: it has not taken in what was sent before, and sends nothing
+	Shard primitives.ShardID
+	// its last chunk is missing: it has not received what was sent before, and sends nothing
+	Missing        bool
 	FullyCongested bool
-	AllowedSender  primitives.ShardID // the only one that may send to it while it is fully congested
+	AllowedSender  primitives.ShardID // the only shard that may send to it while it is fully congested
 }
 
 // NewStatus derives the status of a shard from its chunk header in the block.
@@ -31,24 +32,25 @@ type SenderRequests struct {
 	Requests []primitives.BandwidthRequest
 }
 
-// Input is what a schedule depends on, besides the State. Statuses and Requests may name shards
-// that the layout does not have: they are ignored.
+// Input is everything that a schedule depends on, except for the State. Statuses and Requests of
+// shards outside of the layout are ignored.
 type Input struct {
 	Params   Params
 	Shards   []primitives.ShardID // of the layout, in its order; at least one
-	Statuses []Status             // a shard without one is sent nothing
-	// of all chunks in the block, old headers of missing ones included; any order, one each
+	Statuses []Status             // a shard without one receives nothing
+	// of all chunks in the block, including old headers of missing ones; any order, at most one
+	// each
 	Requests []SenderRequests
 	Seed     primitives.Hash // prev_block_hash: breaks ties
 }
 
-// Grants is how many bytes each shard may send to each in this chunk.
+// Grants is the number of bytes that each shard may send to each in this chunk.
 type Grants struct {
 	shards []primitives.ShardID
 	bytes  []uint64 // sender index · n + receiver index
 }
 
-// Get returns the grant from sender to receiver; 0 for shards that the layout does not have.
+// Get returns the grant from sender to receiver; 0 for shards outside of the layout.
 func (g *Grants) Get(sender, receiver primitives.ShardID) uint64 {
 	s, r := slices.Index(g.shards, sender), slices.Index(g.shards, receiver)
 	if s < 0 || r < 0 {
@@ -57,11 +59,11 @@ func (g *Grants) Get(sender, receiver primitives.ShardID) uint64 {
 	return g.bytes[s*len(g.shards)+r]
 }
 
-// scheduler holds one run. Links are numbered sender index · n + receiver index.
+// scheduler is the state of one run. Links are numbered sender index · n + receiver index.
 type scheduler struct {
 	params        Params
 	n             int
-	open          []bool   // links on which something may be granted
+	open          []bool   // links that may get grants
 	allowances    []uint64 // by link
 	granted       []uint64 // by link
 	sendBudget    []uint64 // by sender
@@ -73,8 +75,8 @@ type scheduler struct {
 	rng           *primitives.ChaChaRng
 }
 
-// request is one link's wish: total is what it has or was granted so far, bitmap the values still
-// to try.
+// request is the request of one link: total is what the link had or was granted so far, bitmap the
+// values that remain to be tried.
 type request struct {
 	link      int
 	total     uint64
@@ -83,9 +85,9 @@ type request struct {
 	order     uint64 // of queueing
 }
 
-// Schedule runs the scheduler for one height: the state that follows prev, and the grants (nearcore
-// BandwidthScheduler::run and mod.rs:45). It runs on missing chunks too. Nothing of in or prev is
-// kept or changed.
+// Schedule runs the scheduler for one height. It returns the state that follows prev, and the
+// grants (nearcore BandwidthScheduler::run and mod.rs:45). It runs on missing chunks too. in and
+// prev are neither kept nor changed.
 func Schedule(prev *State, in *Input) (State, Grants) {
 	n := len(in.Shards)
 	s := &scheduler{
@@ -124,8 +126,8 @@ func Schedule(prev *State, in *Input) (State, Grants) {
 	return next, Grants{shards: slices.Clone(in.Shards), bytes: s.granted}
 }
 
-// openLinks decides where anything may be sent: not to or from a shard that missed its chunk, and
-// to a fully congested one only from its allowed sender.
+// openLinks decides which links may carry receipts. Links to and from a shard that missed its chunk
+// are closed, and so are those to a fully congested shard, except from its allowed sender.
 func (s *scheduler) openLinks(in *Input) {
 	byIndex := make([]*Status, s.n)
 	for i := range in.Statuses {
@@ -144,7 +146,7 @@ func (s *scheduler) openLinks(in *Input) {
 	}
 }
 
-// tryGrant grants bytes on a link if it is open and both ends can still take all of them.
+// tryGrant grants bytes on a link if the link is open and both ends have that much budget left.
 func (s *scheduler) tryGrant(link int, bytes uint64) bool {
 	send, receive := &s.sendBudget[link/s.n], &s.receiveBudget[link%s.n]
 	if !s.open[link] || *send < bytes || *receive < bytes {
@@ -157,8 +159,8 @@ func (s *scheduler) tryGrant(link int, bytes uint64) bool {
 	return true
 }
 
-// enqueue takes in the requests: senders by ascending id, as nearcore's map gives them, and each
-// one's in order.
+// enqueue queues the requests: senders by ascending id, as in nearcore's map, and the requests of
+// each in order.
 func (s *scheduler) enqueue(in *Input) {
 	senders := slices.Clone(in.Requests)
 	slices.SortStableFunc(senders, func(a, b SenderRequests) int { return cmp.Compare(a.Shard, b.Shard) })
@@ -183,7 +185,7 @@ func (s *scheduler) enqueue(in *Input) {
 	}
 }
 
-// settle drops the values that q has already; false: nothing is left to ask for.
+// settle drops the values that q has reached. It returns false if none is left.
 func (s *scheduler) settle(q *request) bool {
 	for q.bitmap != 0 && s.values[bits.TrailingZeros64(q.bitmap)] <= q.total {
 		q.bitmap &= q.bitmap - 1
@@ -191,15 +193,15 @@ func (s *scheduler) settle(q *request) bool {
 	return q.bitmap != 0
 }
 
-// grantRequests serves the requests whose links have the greatest allowance first, all of those
-// with that allowance in shuffled order, each its next step; a step that does not fit ends the
+// grantRequests serves the requests of the links with the greatest allowance first. Requests with
+// the same allowance are shuffled. Each gets its next step; a step that does not fit ends the
 // request.
 func (s *scheduler) grantRequests() {
 	for len(s.queue) > 0 {
 		top := s.queue[0].allowance
 		s.batch = s.batch[:0]
 		for len(s.queue) > 0 && s.queue[0].allowance == top {
-			s.batch = append(s.batch, s.pop()) // in order of queueing, which is what is shuffled
+			s.batch = append(s.batch, s.pop()) // in the order of queueing, which is the input of the shuffle
 		}
 		primitives.Shuffle(s.rng, s.batch)
 		for _, q := range s.batch {
@@ -215,7 +217,7 @@ func (s *scheduler) grantRequests() {
 	}
 }
 
-// before orders the queue: greater allowance first, then who was queued first.
+// before orders the queue: greater allowance first, then earlier queued first.
 func (q *request) before(o *request) bool {
 	if q.allowance != o.allowance {
 		return q.allowance > o.allowance
@@ -223,7 +225,7 @@ func (q *request) before(o *request) bool {
 	return q.order < o.order
 }
 
-// push queues q under its link's allowance of this moment.
+// push queues q with the present allowance of its link.
 func (s *scheduler) push(q request) {
 	q.allowance, q.order = s.allowances[q.link], s.queued
 	s.queued++
@@ -239,7 +241,7 @@ func (s *scheduler) push(q request) {
 	}
 }
 
-// pop removes the first.
+// pop removes and returns the first request.
 func (s *scheduler) pop() request {
 	h := s.queue
 	first, last := h[0], len(h)-1

@@ -5,16 +5,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// State is what the scheduler remembers between heights (nearcore BandwidthSchedulerState V1). The
-// zero value is the first.
+// State is the scheduler's state between heights (nearcore BandwidthSchedulerState V1). The zero
+// value is the initial state.
 type State struct {
 	Links []LinkAllowance // by sender's, then receiver's index in the layout
-	// SanityCheck chains the layouts scheduled so far: shards that disagree on them get other state
-	// roots.
+	// SanityCheck is a hash chain over the layouts scheduled so far. Shards that disagree on them
+	// get different state roots.
 	SanityCheck primitives.Hash
 }
 
-// LinkAllowance is what a link has not yet had of its fair share, in bytes.
+// LinkAllowance is the part of its fair share that a link has not yet used, in bytes.
 type LinkAllowance struct {
 	Sender, Receiver primitives.ShardID
 	Allowance        uint64
@@ -29,7 +29,7 @@ func (s *State) AppendBorsh(b []byte) []byte {
 	return append(b, s.SanityCheck[:]...)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh wrote.
 func (s *State) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 0 {
 		r.BadTag("BandwidthSchedulerState", tag)
@@ -41,7 +41,7 @@ func (s *State) DecodeBorsh(r *borsh.Reader) {
 	s.SanityCheck = primitives.ReadHash(r)
 }
 
-// nextSanityCheck is H(previous ‖ H(borsh Vec<u64> of the shard ids)).
+// nextSanityCheck returns H(previous ‖ H(borsh Vec<u64> of the shard ids)).
 func nextSanityCheck(prev primitives.Hash, shards []primitives.ShardID) primitives.Hash {
 	b := borsh.AppendLen(make([]byte, 0, 4+8*len(shards)), len(shards))
 	for _, id := range shards {

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrOverflow says that an account of queued receipts would pass its width or fall below zero:
-// nearcore's UnexpectedIntegerOverflow. The chunk cannot be applied.
+// ErrOverflow means that a count of queued receipts would exceed its type or fall below zero
+// (nearcore UnexpectedIntegerOverflow). The chunk cannot be applied.
 var ErrOverflow = fmt.Errorf("congestion info: %w", primitives.ErrOverflow)
 
-// Account changes the load that a shard reports. Each method leaves Info as it was when it fails.
+// Account updates the load that a shard reports. A method that fails leaves Info unchanged.
 type Account struct{ Info *primitives.CongestionInfo }
 
-// AddBytes counts the bytes of a receipt that enters a queue.
+// AddBytes adds the bytes of a receipt that enters a queue.
 func (a Account) AddBytes(n uint64) error {
 	sum, carry := bits.Add64(a.Info.ReceiptBytes, n, 0)
 	if carry != 0 {
@@ -24,7 +24,7 @@ func (a Account) AddBytes(n uint64) error {
 	return nil
 }
 
-// RemoveBytes takes back the bytes of a receipt that leaves one.
+// RemoveBytes subtracts the bytes of a receipt that leaves a queue.
 func (a Account) RemoveBytes(n uint64) error {
 	if n > a.Info.ReceiptBytes {
 		return fmt.Errorf("%w: removing %d of %d receipt bytes", ErrOverflow, n, a.Info.ReceiptBytes)
@@ -33,22 +33,22 @@ func (a Account) RemoveBytes(n uint64) error {
 	return nil
 }
 
-// AddDelayedGas counts the gas of receipts that are delayed.
+// AddDelayedGas adds the gas of receipts that enter the delayed queue.
 func (a Account) AddDelayedGas(g primitives.Gas) error {
 	return add(&a.Info.DelayedReceiptsGas, g, "delayed")
 }
 
-// RemoveDelayedGas takes back the gas of receipts that are delayed no more.
+// RemoveDelayedGas subtracts the gas of receipts that leave the delayed queue.
 func (a Account) RemoveDelayedGas(g primitives.Gas) error {
 	return remove(&a.Info.DelayedReceiptsGas, g, "delayed")
 }
 
-// AddBufferedGas counts the gas of a receipt that is buffered.
+// AddBufferedGas adds the gas of a receipt that enters a buffer.
 func (a Account) AddBufferedGas(g primitives.Gas) error {
 	return add(&a.Info.BufferedReceiptsGas, g, "buffered")
 }
 
-// RemoveBufferedGas takes back the gas of a receipt that is forwarded from its buffer.
+// RemoveBufferedGas subtracts the gas of a receipt that is forwarded from its buffer.
 func (a Account) RemoveBufferedGas(g primitives.Gas) error {
 	return remove(&a.Info.BufferedReceiptsGas, g, "buffered")
 }

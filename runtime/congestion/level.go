@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Control answers for one shard as a block shows it (nearcore CongestionControl with
+// Control computes the congestion of one shard as a block shows it (nearcore CongestionControl with
 // ExtendedCongestionInfo).
 type Control struct {
 	Config *parameters.CongestionControl
@@ -15,27 +15,29 @@ type Control struct {
 	Missed uint64                    // chunks missed since: block height - height_included
 }
 
-// Level is the shard's congestion: the greatest of the four. Exactly 1 means fully congested.
+// Level returns the shard's congestion, the maximum of the four levels. Exactly 1 means fully
+// congested.
 func (c *Control) Level() float64 {
 	return max(c.IncomingLevel(), c.OutgoingLevel(), c.MemoryLevel(), c.MissedLevel())
 }
 
-// IncomingLevel is the gas of the delayed receipts over its maximum.
+// IncomingLevel returns the gas of delayed receipts divided by its maximum.
 func (c *Control) IncomingLevel() float64 {
 	return fraction(c.Info.DelayedReceiptsGas, uint64(c.Config.MaxCongestionIncomingGas))
 }
 
-// OutgoingLevel is the gas of the buffered receipts over its maximum.
+// OutgoingLevel returns the gas of buffered receipts divided by its maximum.
 func (c *Control) OutgoingLevel() float64 {
 	return fraction(c.Info.BufferedReceiptsGas, uint64(c.Config.MaxCongestionOutgoingGas))
 }
 
-// MemoryLevel is the bytes of queued receipts over their maximum.
+// MemoryLevel returns the bytes of queued receipts divided by their maximum.
 func (c *Control) MemoryLevel() float64 {
 	return fraction(primitives.Yocto(c.Info.ReceiptBytes), c.Config.MaxCongestionMemoryConsumption)
 }
 
-// MissedLevel is the missed chunks over their maximum; one is nothing yet.
+// MissedLevel returns the number of missed chunks divided by its maximum. A single missed chunk
+// counts as 0.
 func (c *Control) MissedLevel() float64 {
 	if c.Missed <= 1 {
 		return 0
@@ -43,11 +45,11 @@ func (c *Control) MissedLevel() float64 {
 	return fraction(primitives.Yocto(c.Missed), c.Config.MaxCongestionMissedChunks)
 }
 
-// FullyCongested tells whether only the allowed shard may send.
+// FullyCongested returns whether only the allowed shard may send to this shard.
 func (c *Control) FullyCongested() bool { return c.Level() == 1 } // fraction yields exactly 1 from the maximum on
 
-// OutgoingGasLimit is how much gas of receipts sender may send to this shard in one chunk. A shard
-// has no limit towards itself; that is the caller's to know.
+// OutgoingGasLimit returns the gas of receipts that sender may send to this shard in one chunk. A
+// shard has no limit towards itself; the caller handles that case.
 func (c *Control) OutgoingGasLimit(sender primitives.ShardID) primitives.Gas {
 	level := c.Level()
 	if level == 1 {
@@ -59,22 +61,23 @@ func (c *Control) OutgoingGasLimit(sender primitives.ShardID) primitives.Gas {
 	return mixGas(c.Config.MaxOutgoingGas, c.Config.MinOutgoingGas, level)
 }
 
-// ProcessTxLimit is how much gas this shard may spend on converting transactions in one chunk.
+// ProcessTxLimit returns the gas that this shard may spend on converting transactions in one chunk.
 func (c *Control) ProcessTxLimit() primitives.Gas {
 	return mixGas(c.Config.MaxTxGas, c.Config.MinTxGas, c.IncomingLevel())
 }
 
-// Refusal says why a shard takes no transactions; the zero value: it does.
+// Refusal says why a shard accepts no transactions. The zero value means that it accepts them.
 type Refusal struct {
 	Refused bool
-	// Stuck: chunks are missing, as many as Missed says (ShardStuck). Else the shard is loaded to
+	// Stuck: as many chunks as Missed are missing (ShardStuck). Otherwise the shard is loaded to
 	// Level (ShardCongested).
 	Stuck  bool
 	Missed uint64
 	Level  float64
 }
 
-// RefusesTransactions tells whether transactions with a receiver in this shard are turned away.
+// RefusesTransactions returns whether, and why, transactions with a receiver in this shard are
+// rejected.
 func (c *Control) RefusesTransactions() Refusal {
 	level, missed := c.Level(), c.MissedLevel()
 	t := c.Config.RejectTxCongestionThreshold
@@ -87,15 +90,15 @@ func (c *Control) RefusesTransactions() Refusal {
 	return Refusal{Refused: true, Level: level}
 }
 
-// AllowedShard is the shard that may send to own while own is fully congested: by turns through
-// shards, which is the layout's order. It is set in every chunk, congested or not
-// (congestion_info.rs finalize_allowed_shard).
+// AllowedShard returns the shard that may send to own while own is fully congested. The shards, in
+// layout order, take turns. It is set in every chunk, congested or not (congestion_info.rs
+// finalize_allowed_shard).
 func AllowedShard(height primitives.Height, own primitives.ShardIndex, shards []primitives.ShardID) primitives.ShardID {
-	turn := uint64(height) + uint64(own) // wraps, as nearcore's
+	turn := uint64(height) + uint64(own) // wraps around, as in nearcore
 	return shards[turn%uint64(len(shards))]
 }
 
-// fraction is value/limit, and exactly 1 from limit on; limit must not be 0.
+// fraction returns value/limit, and exactly 1 if value is limit or more. limit must not be 0.
 func fraction(value primitives.Balance, limit uint64) float64 {
 	if value.Hi != 0 || value.Lo >= limit {
 		return 1
@@ -107,14 +110,14 @@ func mixGas(left, right primitives.Gas, ratio float64) primitives.Gas {
 	return primitives.Gas(mix(uint64(left), uint64(right), ratio))
 }
 
-// mix goes from left to right as ratio goes from 0 to 1, rounded half away from zero. It is off by
-// up to 16 at 10^17.
+// mix interpolates from left to right as ratio goes from 0 to 1, and rounds half away from zero.
+// The result is off by up to 16 at 10^17.
 func mix(left, right uint64, ratio float64) uint64 {
 	leftPart := float64(float64(left) * (1 - ratio))
 	rightPart := float64(float64(right) * ratio)
 	total := math.Round(leftPart + rightPart)
 	if total >= 1<<64 {
-		return math.MaxUint64 // Rust's `as u64` saturates; Go leaves it open
+		return math.MaxUint64 // as in Rust's saturating `as u64`; in Go the conversion is undefined
 	}
 	return uint64(total)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Limit is what may still be forwarded to one shard in this chunk: gas of receipts and bytes of
-// their encodings.
+// Limit is the gas and the encoded bytes of receipts that may still be forwarded to one shard in
+// this chunk.
 type Limit struct {
 	Gas  primitives.Gas
 	Size uint64
@@ -18,13 +18,16 @@ type Limit struct {
 // Sizes are never unlimited: without a grant nothing is sent.
 const Unlimited primitives.Gas = math.MaxUint64
 
-// Admission holds the parameters that Forward needs.
+// Admission holds the parameters of Forward.
 type Admission struct {
-	MaxGas  primitives.Gas // a receipt asks for at most this: AllowedShardOutgoingGas (ClampOutgoingGasAdmission)
-	MaxSize uint64         // and at most this: MaxReceiptSize, since larger receipts exist
+	// the most gas that a receipt is measured with: AllowedShardOutgoingGas
+	// (ClampOutgoingGasAdmission)
+	MaxGas primitives.Gas
+	// the most bytes that a receipt is measured with: MaxReceiptSize, since larger receipts exist
+	MaxSize uint64
 }
 
-// NewAdmission takes them from the parameters of a version.
+// NewAdmission returns the admission parameters of a version.
 func NewAdmission(c *parameters.RuntimeConfig) Admission {
 	a := Admission{MaxGas: Unlimited, MaxSize: c.Wasm.Limits.MaxReceiptSize}
 	if c.Version.Has(parameters.ClampOutgoingGasAdmission) {
@@ -33,9 +36,9 @@ func NewAdmission(c *parameters.RuntimeConfig) Admission {
 	return a
 }
 
-// Forward tells whether a receipt of the given congestion gas and size may leave, and if so takes
-// it off the limit (nearcore congestion_control.rs try_forward). All of its gas is taken, as far as
-// there is any: a receipt with more gas than any limit leaves once the clamped part fits.
+// Forward returns whether a receipt with this congestion gas and size may leave. If so, it
+// subtracts them from the limit (nearcore congestion_control.rs try_forward). All of the gas is
+// subtracted, down to 0: a receipt with more gas than any limit leaves once its clamped gas fits.
 func (l *Limit) Forward(a Admission, gas primitives.Gas, size uint64) bool {
 	size = min(size, a.MaxSize)
 	if min(gas, a.MaxGas) > l.Gas || size > l.Size {

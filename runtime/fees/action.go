@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// ErrOverflow is config.ErrOverflow, which wraps primitives.ErrOverflow.
+// ErrOverflow is parameters.ErrOverflow, which wraps primitives.ErrOverflow.
 var ErrOverflow = parameters.ErrOverflow
 
-// part selects one of a fee's three numbers.
+// part selects one of the three costs of a fee.
 type part uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	exec
 )
 
-// of returns p's number of a fee.
+// of returns the cost of f that p selects.
 func (p part) of(f *parameters.Fee) parameters.Cost {
 	switch p {
 	case exec:
@@ -37,9 +37,9 @@ func sendPart(senderIsReceiver bool) part {
 	return sendOther
 }
 
-// Send returns what sending a costs (one step of nearcore's total_send_fees, config.rs:71). A
-// delegate's includes its inner actions' sending, by the outer senderIsReceiver and towards the
-// inner receiver.
+// Send returns the cost of sending a (one step of nearcore's total_send_fees, config.rs:71). That
+// of a delegate action includes the sending of its inner actions, by the outer senderIsReceiver and
+// towards the inner receiver.
 func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	p := sendPart(senderIsReceiver)
 	if in, ok := delegated(a); ok {
@@ -53,13 +53,13 @@ func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Actio
 	return flat(c, p, a, receiver)
 }
 
-// Exec returns what executing a costs (nearcore exec_fee, config.rs:279). A delegate's is its own
-// only.
+// Exec returns the cost of executing a (nearcore exec_fee, config.rs:279). That of a delegate
+// action does not include its inner actions.
 func Exec(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	return flat(c, exec, a, receiver)
 }
 
-// flat is the fee of a alone; the rules of sending and executing differ only for gas keys.
+// flat returns the fee of a alone. The rules of sending and executing differ only for gas keys.
 func flat(c *parameters.RuntimeConfig, p part, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	fees := &c.Fees
 	switch a := a.(type) {
@@ -96,7 +96,7 @@ func flat(c *parameters.RuntimeConfig, p part, a primitives.Action, receiver pri
 	panic(fmt.Sprintf("fees: no case for %T", a))
 }
 
-// linear is base + n·perUnit.
+// linear returns base + n·perUnit.
 func linear(fees *parameters.Fees, p part, base, perUnit parameters.ActionCost, n uint64) (parameters.Cost, error) {
 	units, err := p.of(fees.Fee(perUnit)).Mul(n)
 	if err != nil {
@@ -105,8 +105,9 @@ func linear(fees *parameters.Fees, p part, base, perUnit parameters.ActionCost, 
 	return p.of(fees.Fee(base)).Add(units)
 }
 
-// transfer adds the creation of the account that a transfer to an implicit id may make, and its key
-// for NEAR-implicit ids, whether or not the account exists (core/parameters/src/cost.rs:722).
+// transfer returns the fee of a transfer. A transfer to an implicit id also pays for creating the
+// account, and for its key if the id is NEAR-implicit, whether or not the account exists
+// (core/parameters/src/cost.rs:722).
 func transfer(c *parameters.RuntimeConfig, p part, receiver primitives.AccountID) (parameters.Cost, error) {
 	cost := p.of(c.Fees.Fee(parameters.ActionTransfer))
 	kind := receiver.Kind()
@@ -120,9 +121,9 @@ func transfer(c *parameters.RuntimeConfig, p part, receiver primitives.AccountID
 	return cost.Add(p.of(c.Fees.Fee(parameters.ActionAddFullAccessKey)))
 }
 
-// stateInit counts entries, and the bytes of their keys and values; the code identifier is free.
+// stateInit counts the entries and the bytes of their keys and values. The code identifier is free.
 func stateInit(fees *parameters.Fees, p part, s *primitives.StateInit) (parameters.Cost, error) {
-	var bytes uint64 // memory holds them, so the sum fits
+	var bytes uint64 // all of it is in memory, so the sum fits
 	for i := range s.Data {
 		bytes += uint64(len(s.Data[i].Key)) + uint64(len(s.Data[i].Value))
 	}
@@ -137,14 +138,14 @@ func stateInit(fees *parameters.Fees, p part, s *primitives.StateInit) (paramete
 	return cost.Add(entries)
 }
 
-// addKey is the fee of a full or function-call key, and for a gas key what its balance and nonce
-// rows add.
+// addKey returns the fee of a full-access or function-call key. A gas key adds the fees of its
+// balance and nonces.
 func addKey(fees *parameters.Fees, p part, a *primitives.AddKey, receiver primitives.AccountID) (parameters.Cost, error) {
 	cost := p.of(fees.Fee(parameters.ActionAddFullAccessKey))
 	if perm := a.AccessKey.FunctionCall; perm != nil {
 		var n uint64
 		for _, name := range perm.MethodNames {
-			n += uint64(len(name)) + 1 // as if zero-terminated
+			n += uint64(len(name)) + 1 // counted as zero-terminated
 		}
 		var err error
 		cost, err = linear(fees, p, parameters.ActionAddFunctionCallKeyBase, parameters.ActionAddFunctionCallKeyByte, n)
@@ -185,14 +186,14 @@ func gasKeyTransfer(fees *parameters.Fees, p part, receiver primitives.AccountID
 	return f.Base.Add(f.PerByte)
 }
 
-// inner is the view of a delegate action that fees need; both versions have it.
+// inner is the part of a delegate action, of either version, that fees depend on.
 type inner struct {
 	sender, receiver primitives.AccountID
 	actions          []primitives.Action
 	key              primitives.PublicKey
 }
 
-// delegated returns the inside of a delegate action; ok is false for the others.
+// delegated returns the inner part of a delegate action; ok is false for other actions.
 func delegated(a primitives.Action) (in inner, ok bool) {
 	if v1, ok := a.(*primitives.Delegate); ok {
 		d := &v1.Action

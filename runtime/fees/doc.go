@@ -1,18 +1,19 @@
 // Package fees computes what transactions and receipts cost: gas, compute, and the tokens that pay
 // for it.
 //
-//	in      a config.RuntimeConfig, actions, accounts, a gas price
-//	out     Send, Exec and their totals; TxCost: what signing a transaction takes; Settle: what a
-//	        finished receipt gives back; ReceiptGas: what a waiting receipt weighs for congestion
+//	in      a parameters.RuntimeConfig, actions, accounts, a gas price
+//	out     Send, Exec and their totals; TxCost: the cost of a signed transaction; Settle: refunds
+//	        and burnt tokens of an executed receipt; ReceiptGas: the gas of a waiting receipt in
+//	        congestion control
 //	state   none
-//	units   gas; compute (config.Compute); yoctoNEAR; prices in yoctoNEAR per gas; lengths in
+//	units   gas; compute (parameters.Compute); yoctoNEAR; prices in yoctoNEAR per gas; lengths in
 //	        bytes
-//	bound   linear in the number of actions, delegates' inner ones counted; no allocation
-//	errors  ErrOverflow: a sum or product does not fit, which nearcore reports as CostOverflow for
+//	bound   linear in the number of actions, with inner actions of delegates; no allocation
+//	errors  ErrOverflow: a sum or product does not fit. nearcore reports it as CostOverflow for
 //	        transactions
 //	source  nearcore runtime/runtime/src/config.rs, core/parameters/src/cost.rs:722,
 //	        runtime/runtime/src/lib.rs:1151
 //
-// Fees are fixed by the action's bytes alone, not by what it finds when it runs: a transfer to an
-// implicit account pays for creating it even when it exists.
+// Fees depend only on the bytes of an action, not on the state that it finds when it runs: a
+// transfer to an implicit account pays for creating it even if it exists.
 package fees

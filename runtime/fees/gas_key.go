@@ -5,40 +5,40 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Lengths that the fees of gas keys count, in bytes (nearcore
+// Lengths that the fees of gas keys are computed from, in bytes (nearcore
 // core/primitives-core/src/account.rs:481, trie_key.rs:13).
 const (
 	gasKeyInfoBytes = 16 + 2     // balance, number of nonces
 	minGasKeyBytes  = 8 + 1 + 18 // nonce, tag, info: a full-access gas key
-	nonceValueBytes = 8          // of a nonce row
+	nonceValueBytes = 8          // of a nonce's value
 )
 
-// GasKeyFee is a fee in the two parts that a gas profile shows: Base under gas_key_transfer_base or
-// gas_key_nonce_write_base, PerByte under gas_key_byte.
+// GasKeyFee is a fee in the two parts that a gas profile shows: Base as gas_key_transfer_base or
+// gas_key_nonce_write_base, PerByte as gas_key_byte.
 type GasKeyFee struct{ Base, PerByte parameters.Cost }
 
-// GasKeyTransferSend is the sending fee of TransferToGasKey and WithdrawFromGasKey, for a key whose
-// trie form has keyLen bytes (core/parameters/src/cost.rs:794).
+// GasKeyTransferSend returns the send fee of TransferToGasKey and WithdrawFromGasKey for a key
+// whose trie form has keyLen bytes (core/parameters/src/cost.rs:794).
 func GasKeyTransferSend(fees *parameters.Fees, senderIsReceiver bool, keyLen int) (GasKeyFee, error) {
 	p := sendPart(senderIsReceiver)
 	return gasKeyFee(fees, p, parameters.ActionGasKeyTransferBase, 1, uint64(keyLen))
 }
 
-// GasKeyTransferExec is their executing fee: it counts the trie key and the least value of the
-// access key's record.
+// GasKeyTransferExec returns their execution fee. It counts the trie key and the smallest access
+// key record.
 func GasKeyTransferExec(fees *parameters.Fees, accountLen, keyLen int) (GasKeyFee, error) {
 	n := uint64(primitives.AccessKeyKeyLen(accountLen, keyLen)) + minGasKeyBytes
 	return gasKeyFee(fees, exec, parameters.ActionGasKeyTransferBase, 1, n)
 }
 
-// GasKeyAddSend is what adding a gas key costs to send beyond an ordinary key: the bytes of its
-// info.
+// GasKeyAddSend returns the send fee of adding a gas key beyond that of an ordinary key: the bytes
+// of its info.
 func GasKeyAddSend(fees *parameters.Fees, senderIsReceiver bool) (parameters.Cost, error) {
 	return sendPart(senderIsReceiver).of(fees.Fee(parameters.ActionGasKeyByte)).Mul(gasKeyInfoBytes)
 }
 
-// GasKeyAddExec is what it costs to execute beyond an ordinary key: a write and its bytes for each
-// of the nonce rows.
+// GasKeyAddExec returns the execution fee of adding a gas key beyond that of an ordinary key: one
+// write with its bytes per nonce.
 func GasKeyAddExec(fees *parameters.Fees, accountLen, keyLen int, numNonces uint16) (GasKeyFee, error) {
 	row := uint64(primitives.GasKeyNonceKeyLen(accountLen, keyLen)) + nonceValueBytes
 	return gasKeyFee(fees, exec, parameters.ActionGasKeyNonceWriteBase, uint64(numNonces), row*uint64(numNonces))
@@ -54,9 +54,9 @@ func gasKeyFee(fees *parameters.Fees, p part, base parameters.ActionCost, times,
 	return f, nil
 }
 
-// NonceRowsRemoval is the compute of removing a gas key's nonce rows, count of them with keyBytes
-// of trie keys in all, by DeleteKey and DeleteAccount; it costs no gas
-// (runtime/runtime/src/config.rs storage_removes_compute).
+// NonceRowsRemoval returns the compute of removing count nonces of a gas key, with keyBytes of trie
+// keys in all, by DeleteKey or DeleteAccount. It costs no gas (runtime/runtime/src/config.rs
+// storage_removes_compute).
 func NonceRowsRemoval(c *parameters.RuntimeConfig, count, keyBytes uint64) (parameters.Compute, error) {
 	return storageRemovals(c, count, keyBytes, count*nonceValueBytes)
 }

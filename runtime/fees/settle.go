@@ -7,32 +7,33 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Executed is how an action receipt ended.
+// Executed describes the execution of an action receipt.
 type Executed struct {
-	GasUsed        primitives.Gas // burnt, and given to new receipts
+	GasUsed        primitives.Gas // burnt, plus attached to new receipts
 	GasBurnt       primitives.Gas
 	Failed         bool
-	CreatedAccount bool // the receiver exists now, did not before, and the receipt did not fail
+	CreatedAccount bool // the receiver did not exist before, exists now, and the receipt did not fail
 }
 
-// Settlement is what an executed action receipt pays and gives back (runtime.md 6.4).
+// Settlement is what an executed action receipt burns and refunds.
 type Settlement struct {
 	BurnPrice     primitives.Balance // the lower of the price paid and the current one
 	GasRefund     primitives.Balance // to the signer, if not 0
 	DepositRefund primitives.Balance // to refund_to or the predecessor, if not 0
-	// CreationCharge is what was kept back of GasRefund so that a new account costs at least its
-	// charge.
+	// CreationCharge is the part of GasRefund that is kept, so that a new account costs at least
+	// its charge.
 	CreationCharge primitives.Balance
-	// TokensBurnt is the outcome's, without what actions burn: GasBurnt at BurnPrice, penalty,
-	// CreationCharge.
+	// TokensBurnt is the outcome's, without the tokens that actions burn: GasBurnt at BurnPrice,
+	// the refund penalty, CreationCharge.
 	TokensBurnt primitives.Balance
-	// OtherBurnt are the deposits of a refund that failed: they go nowhere.
+	// OtherBurnt are the deposits of a failed refund. They are lost.
 	OtherBurnt primitives.Balance
 }
 
-// Settle computes what r, executed as x says while gas costs price, burns and refunds (nearcore
-// refund_unspent_gas_and_deposits, lib.rs:1151). Refunds, whose predecessor is the system, are free
-// and never refunded. The error is ErrOverflow, also when more gas was used than r came with.
+// Settle computes what the receipt r burns and refunds. x describes its execution; price is the
+// current gas price (nearcore refund_unspent_gas_and_deposits, lib.rs:1151). Refund receipts, which
+// come from the system account, are free and are not refunded. Errors: ErrOverflow, also if more
+// gas was used than r carried.
 func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives.Balance, x Executed) (Settlement, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -82,7 +83,7 @@ func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives
 		}
 		s.CreationCharge = c.AccountCreationCharge.SaturatingSub(paid)
 		if surplus.Less(s.CreationCharge) {
-			s.CreationCharge = surplus // gas bought below the least price, before 85
+			s.CreationCharge = surplus // gas that was bought below the minimum price, before 85
 		}
 		surplus, _ = surplus.Sub(s.CreationCharge)
 	}
@@ -95,8 +96,8 @@ func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives
 	return s, nil
 }
 
-// refundPenalty is the part of refunded gas that is burnt after all (NEP-536); its parameters are 0
-// at 85 and 86.
+// refundPenalty returns the part of refunded gas that is burnt (NEP-536). Its parameters are 0 at
+// 85 and 86.
 func refundPenalty(f *parameters.Fees, gross primitives.Gas) primitives.Gas {
 	relative, _ := primitives.Yocto(uint64(gross)).Mul64(uint64(f.GasRefundPenalty.Num)) // below 2^96
 	relative, _ = relative.DivMod64(uint64(f.GasRefundPenalty.Den))
@@ -106,9 +107,8 @@ func refundPenalty(f *parameters.Fees, gross primitives.Gas) primitives.Gas {
 	return min(max(primitives.Gas(relative.Lo), f.MinGasRefundPenalty), gross)
 }
 
-// Reward is what the receiver gets of the gas that was burnt inside the VM: its share, rounded
-// down, at the burn price. It is taken from the chunk's burnt balance, not from the outcome's
-// tokens.
+// Reward returns the receiver's reward: its share of the gas burnt in the VM, rounded down, at the
+// burn price. It is taken from the chunk's burnt balance, not from the outcome's tokens.
 func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice primitives.Balance) (primitives.Balance, error) {
 	ratio := c.Fees.BurntGasReward
 	share, err := parameters.GasCost(burntInVM).Mul(uint64(ratio.Num))
@@ -122,9 +122,9 @@ func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice pri
 	return reward, nil
 }
 
-// GlobalDeployBurn is what deploying global code burns for its storage on all shards, in yoctoNEAR;
-// saturating, as nearcore's (global_contracts.rs:33), which only matters to the text of the
-// refusal.
+// GlobalDeployBurn returns what deploying a global contract burns for its storage on all shards, in
+// yoctoNEAR. It saturates, as in nearcore (global_contracts.rs:33); only the error text of a failed
+// action can show that.
 func GlobalDeployBurn(c *parameters.RuntimeConfig, codeLen int) primitives.Balance {
 	burn, ok := c.Fees.GlobalContractStorageAmountPerByte.Mul64(uint64(codeLen))
 	if !ok {
@@ -133,7 +133,7 @@ func GlobalDeployBurn(c *parameters.RuntimeConfig, codeLen int) primitives.Balan
 	return burn
 }
 
-// DistributionCompute is what taking global code in counts on a shard; it costs no gas
+// DistributionCompute returns the compute of storing a global contract on a shard. It costs no gas
 // (global_contracts.rs:223).
 func DistributionCompute(c *parameters.RuntimeConfig, codeLen int) (parameters.Compute, error) {
 	perByte, err := parameters.Cost{Compute: c.Fees.DeployGlobalContractExecutionPerByte}.Mul(uint64(codeLen))

@@ -23,9 +23,9 @@ func TotalSend(c *parameters.RuntimeConfig, senderIsReceiver bool, actions []pri
 	return sum, nil
 }
 
-// PrepaidSend is what the delegates among actions pay in advance for sending their inner actions,
-// from the inner sender to the inner receiver (nearcore total_prepaid_send_fees). All else is paid
-// for when it is sent and counts 0.
+// PrepaidSend returns what the delegate actions among actions pay in advance for sending their
+// inner actions, from the inner sender to the inner receiver (nearcore total_prepaid_send_fees).
+// Other actions are paid for when they are sent and count 0.
 func PrepaidSend(c *parameters.RuntimeConfig, actions []primitives.Action) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
@@ -44,8 +44,9 @@ func PrepaidSend(c *parameters.RuntimeConfig, actions []primitives.Action) (para
 	return sum, nil
 }
 
-// PrepaidExec sums Exec over actions; a delegate adds its inner actions and the receipt they will
-// travel in (nearcore total_prepaid_exec_fees). The receipt around actions itself is not in it.
+// PrepaidExec sums Exec over actions. A delegate action adds its inner actions and the receipt that
+// will carry them (nearcore total_prepaid_exec_fees). The receipt that carries actions is not
+// included.
 func PrepaidExec(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
@@ -68,18 +69,18 @@ func PrepaidExec(c *parameters.RuntimeConfig, actions []primitives.Action, recei
 	return sum, nil
 }
 
-// NewReceiptSend is what sending any action receipt costs, besides its actions.
+// NewReceiptSend returns the cost of sending an action receipt without its actions.
 func NewReceiptSend(c *parameters.RuntimeConfig, senderIsReceiver bool) parameters.Cost {
 	return c.Fees.Fee(parameters.ActionNewActionReceipt).Send(senderIsReceiver)
 }
 
-// NewReceiptExec is what executing any action receipt costs, besides its actions.
+// NewReceiptExec returns the cost of executing an action receipt without its actions.
 func NewReceiptExec(c *parameters.RuntimeConfig) parameters.Cost {
 	return c.Fees.Fee(parameters.ActionNewActionReceipt).Exec
 }
 
-// PrepaidGas is the gas attached to function calls, inner ones included (nearcore
-// total_prepaid_gas): what TotalPrepaidGasExceeded limits.
+// PrepaidGas returns the gas attached to function calls, including inner ones (nearcore
+// total_prepaid_gas). TotalPrepaidGasExceeded limits it.
 func PrepaidGas(actions []primitives.Action) (primitives.Gas, error) {
 	var sum primitives.Gas
 	for _, a := range actions {
@@ -99,8 +100,8 @@ func PrepaidGas(actions []primitives.Action) (primitives.Gas, error) {
 	return sum, nil
 }
 
-// Deposit is what a itself takes from the sender: of function calls, transfers, state inits and
-// transfers to gas keys.
+// Deposit returns the deposit of action a: of function calls, transfers, state inits and transfers
+// to gas keys; 0 for others.
 func Deposit(a primitives.Action) primitives.Balance {
 	switch a := a.(type) {
 	case *primitives.Transfer:
@@ -116,11 +117,11 @@ func Deposit(a primitives.Action) primitives.Balance {
 		*primitives.UseGlobalContract, *primitives.WithdrawFromGasKey:
 		return primitives.Balance{}
 	}
-	panic(fmt.Sprintf("fees: no case for %T", a)) // a deposit that nobody pays would be tokens from nothing
+	panic(fmt.Sprintf("fees: no case for %T", a)) // a deposit that the sender does not pay would create tokens
 }
 
-// TotalDeposit sums Deposit, inner actions of delegates included: the relayer pays them (nearcore
-// total_deposit).
+// TotalDeposit sums Deposit over actions, including the inner actions of delegates: the relayer
+// pays them (nearcore total_deposit).
 func TotalDeposit(actions []primitives.Action) (primitives.Balance, error) {
 	var sum primitives.Balance
 	for _, a := range actions {
@@ -139,8 +140,8 @@ func TotalDeposit(actions []primitives.Action) (primitives.Balance, error) {
 	return sum, nil
 }
 
-// attached is the gas a receipt with these actions comes with: function gas, prepaid sending, the
-// receipt's and the actions' execution.
+// attached returns the gas attached to a receipt with these actions: function call gas, prepaid
+// sending, and the execution of the receipt and its actions.
 func attached(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (primitives.Gas, error) {
 	gas, err := PrepaidGas(actions)
 	if err != nil {
@@ -162,9 +163,9 @@ func attached(c *parameters.RuntimeConfig, actions []primitives.Action, receiver
 	return gas, nil
 }
 
-// ReceiptGas is what a receipt weighs in congestion control: the gas it comes with if it holds
-// actions, 0 if it is a data receipt, a yield, a resume or a distribution (runtime.md 7.2). Queued
-// receipts keep it in their metadata.
+// ReceiptGas returns the gas that a receipt counts in congestion control: its attached gas if it is
+// an action receipt, 0 if it is a data receipt, a yield, a resume or a distribution. Queued
+// receipts store it in their metadata.
 func ReceiptGas(c *parameters.RuntimeConfig, r *primitives.Receipt) (primitives.Gas, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || a.Yield {

@@ -5,21 +5,22 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TransactionCost is what converting a transaction into a receipt takes (nearcore TransactionCost).
+// TransactionCost is the cost of converting a transaction into a receipt (nearcore
+// TransactionCost).
 type TransactionCost struct {
-	GasBurnt     primitives.Gas // by the conversion: the outcome's gas
+	GasBurnt     primitives.Gas // by the conversion; the gas of the outcome
 	ComputeBurnt parameters.Compute
-	GasRemaining primitives.Gas // that the receipt comes with
+	GasRemaining primitives.Gas // attached to the receipt
 
-	ReceiptGasPrice primitives.Balance // at which GasRemaining is bought
-	BurntAmount     primitives.Balance // GasBurnt at the current price: the outcome's tokens
+	ReceiptGasPrice primitives.Balance // the price at which GasRemaining is bought
+	BurntAmount     primitives.Balance // GasBurnt at the current price; the outcome's tokens
 	GasCost         primitives.Balance // BurntAmount and GasRemaining at ReceiptGasPrice
 	DepositCost     primitives.Balance
-	TotalCost       primitives.Balance // GasCost and DepositCost: what the signer pays
+	TotalCost       primitives.Balance // GasCost plus DepositCost; what the signer pays
 }
 
-// TxCost prices t at the current gas price, which is next_gas_price of the block before (nearcore
-// tx_cost, config.rs:417).
+// TxCost prices t at the current gas price, next_gas_price of the previous block (nearcore tx_cost,
+// config.rs:417).
 func TxCost(c *parameters.RuntimeConfig, t *primitives.Transaction, price primitives.Balance) (TransactionCost, error) {
 	same := t.SignerID == t.ReceiverID
 	burnt, err := TotalSend(c, same, t.Actions, t.ReceiverID)
@@ -62,8 +63,8 @@ func TxCost(c *parameters.RuntimeConfig, t *primitives.Transaction, price primit
 	return cost, nil
 }
 
-// SignatureVerification is what the signer burns for verifying its own signature and those of the
-// delegates among actions: nothing for the classical schemes, 100 Ggas each for ML-DSA-65
+// SignatureVerification returns what the signer burns for verifying its own signature and those of
+// the delegate actions: nothing for the classical schemes, 100 Ggas each for ML-DSA-65
 // (PostQuantumSignatures).
 func SignatureVerification(c *parameters.RuntimeConfig, signer primitives.PublicKey, actions []primitives.Action) (parameters.Cost, error) {
 	sum := c.Fees.SignatureVerification[signer.Type()]

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Error says that the records make no state.
+// Error means that the records do not form a valid state. Account is the account of the bad record.
 type Error struct {
 	Account primitives.AccountID
 	Reason  string
@@ -20,7 +20,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("genesis: account %s: %s", e.Account, e.Reason) }
 
-// Builder gathers records. It is for one goroutine.
+// Builder collects records. Not safe for concurrent use.
 type Builder struct {
 	config *parameters.RuntimeConfig
 	layout primitives.ShardLayout
@@ -28,29 +28,30 @@ type Builder struct {
 	buf    []byte
 }
 
-// shard is what a shard has so far.
+// shard holds the records of a shard so far.
 type shard struct {
 	entries   []entry // in the order of the records
 	arena     arena
 	postponed []*primitives.Receipt
-	delayed   uint64 // receipts in the queue
+	delayed   uint64 // receipts in the delayed queue
 	load      primitives.CongestionInfo
 }
 
-// entry is a key with its value. Of equal keys the one with the greatest number counts.
+// entry is a key with its value. Of entries with equal keys the one with the greatest number is
+// kept.
 type entry struct {
 	key, value []byte
 	number     uint32
 }
 
-// NewBuilder makes the state of a chain whose genesis has this configuration's version and this
-// layout. Versions before 85 have the same storage constants, so c may be 85's for them; only the
-// gas of delayed receipts would differ.
+// NewBuilder returns a builder for a chain whose genesis has this version's configuration and this
+// layout. Versions before 85 have the same storage constants, so c may be that of 85 for them. Only
+// the gas of delayed receipts would differ.
 func NewBuilder(c *parameters.RuntimeConfig, layout primitives.ShardLayout) *Builder {
 	return &Builder{config: c, layout: layout, shards: make([]shard, layout.NumShards())}
 }
 
-// Add takes the next record. Records of the account "system" are dropped, as nearcore does.
+// Add adds the next record. Records of the account "system" are dropped, as in nearcore.
 func (b *Builder) Add(r genesis.Record) error {
 	owner := r.Owner()
 	if owner == primitives.SystemAccount {
@@ -84,11 +85,11 @@ func (b *Builder) Add(r genesis.Record) error {
 			b.buf = borsh.AppendBytes(append(k, 1), r.Data)
 		}
 	case *genesis.PostponedReceiptRecord:
-		s.postponed = append(s.postponed, r.Receipt) // once all data is known
+		s.postponed = append(s.postponed, r.Receipt) // stored by Finish, when all data is known
 		return nil
 	case *genesis.DelayedReceiptRecord:
 		k = primitives.AppendDelayedReceiptKey(k, s.delayed)
-		b.buf = r.Receipt.AppendBorsh(k) // bare: without the metadata of receipts that a chunk delays
+		b.buf = r.Receipt.AppendBorsh(k) // without the metadata of receipts that a chunk delays
 		s.delayed++
 		if err := b.addLoad(s, r.Receipt, uint64(len(b.buf)-len(k))); err != nil {
 			return err
@@ -103,7 +104,7 @@ func (b *Builder) Add(r genesis.Record) error {
 	return s.put(b.buf, len(k))
 }
 
-// addLoad counts a delayed receipt into the shard's congestion.
+// addLoad adds a delayed receipt to the shard's congestion info.
 func (b *Builder) addLoad(s *shard, r *primitives.Receipt, size uint64) error {
 	gas, err := fees.ReceiptGas(b.config, r)
 	if err != nil {
@@ -116,10 +117,10 @@ func (b *Builder) addLoad(s *shard, r *primitives.Receipt, size uint64) error {
 	return account.AddBytes(size)
 }
 
-// maxEntries is how many entries of a shard can be numbered.
+// maxEntries is the largest number of entries of a shard, bounded by the type of their number.
 const maxEntries = 1<<32 - 1
 
-// put adds a copy of an entry: its key, keyLen bytes, and its value.
+// put adds a copy of an entry: its key of keyLen bytes, followed by its value.
 func (s *shard) put(keyValue []byte, keyLen int) error {
 	if len(s.entries) == maxEntries {
 		return fmt.Errorf("genesis: more than %d entries in a shard", maxEntries)
@@ -129,14 +130,14 @@ func (s *shard) put(keyValue []byte, keyLen int) error {
 	return nil
 }
 
-// The arena takes a little at once, and twice as much each time up to arenaBlock: keys and values
-// are small and many, or few.
+// The arena allocates small blocks first, each twice as large as the last, up to arenaBlock: a
+// shard has either few or very many small keys and values.
 const (
 	firstBlock = 16 << 10
 	arenaBlock = 1 << 20
 )
 
-// arena holds copies of bytes in large blocks, which spares the collector their number.
+// arena holds copies of byte slices in large blocks, to relieve the garbage collector.
 type arena struct{ block []byte }
 
 func (a *arena) copy(v []byte) []byte {

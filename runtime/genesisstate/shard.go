@@ -11,16 +11,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Shard is the first state of a shard.
+// Shard is the initial state of a shard.
 type Shard struct {
 	ID primitives.ShardID
-	// Congestion is what the shard's first chunk says: the delayed receipts, and the own id as
-	// allowed shard.
+	// Congestion is the congestion info of the shard's first chunk: the delayed receipts, and the
+	// own id as allowed shard.
 	Congestion primitives.CongestionInfo
 	entries    []entry
 }
 
-// Pairs yields keys and values in strictly ascending order of keys. They are read only.
+// Pairs yields keys and values in strictly ascending order of keys. The caller must not change
+// them.
 func (s *Shard) Pairs() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for i := range s.entries {
@@ -34,8 +35,8 @@ func (s *Shard) Pairs() iter.Seq2[[]byte, []byte] {
 // Len returns the number of pairs.
 func (s *Shard) Len() int { return len(s.entries) }
 
-// Finish makes the state of the shard at index i, and forgets it. validators are those of the whole
-// chain.
+// Finish returns the state of the shard at index i and releases its records. validators are those
+// of the whole chain.
 func (b *Builder) Finish(i primitives.ShardIndex, validators []genesis.Validator) (*Shard, error) {
 	id, err := b.layout.IDAt(i)
 	if err != nil {
@@ -70,7 +71,7 @@ func (b *Builder) Finish(i primitives.ShardIndex, validators []genesis.Validator
 	return &Shard{ID: id, Congestion: s.load, entries: s.entries}, nil
 }
 
-// State makes the first state of every shard of a small genesis, in the layout's order.
+// State returns the initial state of every shard of a small genesis, in the layout's order.
 func State(b *Builder, g *genesis.Genesis) ([]*Shard, error) {
 	for _, r := range g.Records {
 		if err := b.Add(r); err != nil {
@@ -87,7 +88,7 @@ func State(b *Builder, g *genesis.Genesis) ([]*Shard, error) {
 	return out, nil
 }
 
-// sort orders entries by key, and equal keys as they came.
+// sort sorts entries by key; equal keys keep their order.
 func (s *shard) sort() {
 	byKey := func(a, b entry) int {
 		if c := bytes.Compare(a.key, b.key); c != 0 {
@@ -100,7 +101,7 @@ func (s *shard) sort() {
 	}
 }
 
-// keepLast drops all but the last of entries with equal keys.
+// keepLast keeps the last of the entries with equal keys.
 func (s *shard) keepLast() {
 	out := s.entries[:0]
 	for i := range s.entries {
@@ -117,23 +118,23 @@ func (s *shard) find(key []byte) (int, bool) {
 	return slices.BinarySearchFunc(s.entries, key, func(e entry, key []byte) int { return bytes.Compare(e.key, key) })
 }
 
-// column returns the entries of a column, which are sorted.
+// column returns the entries of a column; the entries must be sorted.
 func (s *shard) column(c primitives.TrieColumn) []entry {
 	from, _ := s.find([]byte{byte(c)})
 	to, _ := s.find([]byte{byte(c) + 1})
 	return s.entries[from:to]
 }
 
-// usageColumns are the columns that count as storage besides the account itself, and whether each
-// of their records counts its key and the constant for records too.
+// usageColumns are the columns that count as storage besides the account itself. record says
+// whether each entry also counts its key and the constant for records.
 var usageColumns = []struct {
 	column primitives.TrieColumn
 	record bool
 }{{primitives.ColContractCode, false}, {primitives.ColAccessKey, true}, {primitives.ColContractData, true}}
 
-// recount writes the storage usage into every account: that of all its records, repeated ones
-// included, as nearcore counts them. All four columns are in the order of account ids, since what
-// stands behind an id is below any character of one, so one pass over each suffices.
+// recount writes the storage usage into every account: that of all its records, including replaced
+// ones, as nearcore counts them. All four columns are sorted by account id, since the separator
+// after an id is below any character of an id, so one pass over each is enough.
 func (b *Builder) recount(s *shard) error {
 	accounts := s.column(primitives.ColAccount)
 	rest := make([][]entry, len(usageColumns))
@@ -182,7 +183,7 @@ func (b *Builder) recount(s *shard) error {
 	return nil
 }
 
-// split takes a key of a usage column apart: the account, and what stands behind the separator.
+// split splits a key of a usage column into the account and the part after the separator.
 func split(key []byte) (account, tail []byte) {
 	separator := byte(',')
 	if primitives.TrieColumn(key[0]) == primitives.ColAccessKey {
@@ -192,7 +193,7 @@ func split(key []byte) (account, tail []byte) {
 	return account, tail
 }
 
-// lock sets the stake of a validator.
+// lock sets the locked stake of a validator.
 func (s *shard) lock(id primitives.AccountID, stake primitives.Balance) error {
 	i, ok := s.find(primitives.AppendAccountKey(nil, id))
 	if !ok {
@@ -207,8 +208,8 @@ func (s *shard) lock(id primitives.AccountID, stake primitives.Balance) error {
 	return nil
 }
 
-// postpone adds the receipts that wait: for data that has not been received, or as promise yields
-// to be resumed.
+// postpone stores the receipts that wait: for data that has not been received, or as promise yields
+// for a resume.
 func (s *shard) postpone() error {
 	known := shard{entries: s.entries} // sorted; what is added below is not data
 	var buf []byte

@@ -9,7 +9,6 @@ import (
 // (core/parameters/src/cost.rs ActionCosts).
 type ActionCost uint8
 
-// The fees.
 const (
 	ActionCreateAccount ActionCost = iota
 	ActionDeleteAccount
@@ -38,13 +37,13 @@ const (
 	ActionGasKeyByte
 	ActionGasKeyNonceWriteBase
 
-	// NumActionCosts is how many there are.
+	// NumActionCosts is their number.
 	NumActionCosts
 )
 
 // actionCosts holds nearcore's name and the value at 85 and 86
-// (core/parameters/res/runtime_configs/parameters.snap). Compute of the executing part is given
-// where it is not the gas; sending parts never differ.
+// (core/parameters/res/runtime_configs/parameters.snap). The compute of the execution cost is given
+// where it is not the gas; send costs never differ.
 var actionCosts = [NumActionCosts]struct {
 	name                 string
 	sendSIR, sendNot     uint64 // gas
@@ -86,7 +85,7 @@ func (c ActionCost) String() string {
 	return actionCosts[c].name
 }
 
-// actionProfileNames are the names in upper case, made once.
+// actionProfileNames are the names in upper case, computed once.
 var actionProfileNames = func() (names [NumActionCosts]string) {
 	for c := range names {
 		names[c] = strings.ToUpper(actionCosts[c].name)
@@ -94,6 +93,6 @@ var actionProfileNames = func() (names [NumActionCosts]string) {
 	return names
 }()
 
-// ProfileName returns the name that gas profiles print, e.g. "NEW_ACTION_RECEIPT"; c must be below
+// ProfileName returns the name in gas profiles, e.g. "NEW_ACTION_RECEIPT". c must be below
 // NumActionCosts.
 func (c ActionCost) ProfileName() string { return actionProfileNames[c] }

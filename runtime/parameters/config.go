@@ -7,7 +7,7 @@ import (
 )
 
 // RuntimeConfig holds every parameter of one version. It contains no pointers: a copy is
-// independent, and what Get returns is shared by all and must not be changed. Names are nearcore's
+// independent. The value that Get returns is shared and must not be changed. Names are nearcore's
 // (core/parameters/src/config.rs).
 type RuntimeConfig struct {
 	Version            Version
@@ -18,12 +18,12 @@ type RuntimeConfig struct {
 	Witness            Witness
 	BandwidthScheduler BandwidthScheduler
 
-	// UseStateStoredReceipt: queued receipts carry the gas and size they were counted with.
+	// UseStateStoredReceipt: queued receipts store the gas and size that they were counted with.
 	UseStateStoredReceipt bool
-	// MinGasPurchasePrice is the least price at which a receipt's gas is bought, in yoctoNEAR per
-	// gas. It may be burnt at a lower one; the difference is refunded.
+	// MinGasPurchasePrice is the lowest price at which a receipt's gas is bought, in yoctoNEAR per
+	// gas. Gas may be burnt at a lower price; the difference is refunded.
 	MinGasPurchasePrice primitives.Balance
-	// AccountCreationCharge is what creating an account shall cost in all, in yoctoNEAR.
+	// AccountCreationCharge is the least total cost of creating an account, in yoctoNEAR.
 	AccountCreationCharge primitives.Balance
 }
 
@@ -31,26 +31,26 @@ type RuntimeConfig struct {
 type Fees struct {
 	Action [NumActionCosts]Fee
 
-	StorageAmountPerByte               primitives.Balance // to be held per byte of storage usage
+	StorageAmountPerByte               primitives.Balance // required balance per byte of storage usage
 	NumBytesAccount                    uint64             // usage of an account record
-	NumExtraBytesRecord                uint64             // usage of any other record besides key and value
-	GlobalContractStorageAmountPerByte primitives.Balance // burnt per byte of deployed global code
+	NumExtraBytesRecord                uint64             // usage of any other record in addition to its key and value
+	GlobalContractStorageAmountPerByte primitives.Balance // burnt per byte of a deployed global contract
 
-	BurntGasReward               Ratio // share of the gas burnt inside the VM that the contract gets
+	BurntGasReward               Ratio // the contract's share of the gas burnt in the VM
 	PessimisticGasPriceInflation Ratio
-	GasRefundPenalty             Ratio // of the refunded gas; 0
+	GasRefundPenalty             Ratio // share of the refunded gas that is burnt; 0
 	MinGasRefundPenalty          primitives.Gas
 
-	// Compute of storing global code on a shard that a distribution receipt reaches; nobody pays
-	// gas for it.
+	// Compute of storing a global contract on a shard that a distribution receipt reaches. It costs
+	// no gas.
 	DeployGlobalContractExecutionBase    Compute
 	DeployGlobalContractExecutionPerByte Compute
 
-	// SignatureVerification is what verifying a signature adds, by primitives.KeyType.
+	// SignatureVerification is the extra cost of verifying a signature, by primitives.KeyType.
 	SignatureVerification [3]Cost
 }
 
-// Wasm is the part that contracts see (core/parameters/src/vm.rs Config).
+// Wasm holds the parameters of contract execution (core/parameters/src/vm.rs Config).
 type Wasm struct {
 	Ext [NumExtCosts]Cost
 
@@ -67,15 +67,15 @@ type Wasm struct {
 
 	GlobalContractHostFns  bool
 	GasKeyHostFns          bool
-	OneYoctoOnPromise      bool // a promise may attach 1 yoctoNEAR that the contract does not have
+	OneYoctoOnPromise      bool // a promise may attach 1 yoctoNEAR that the contract cannot pay
 	P256VerifyHostFn       bool
 	YieldWithIDHostFns     bool
 	ChainIDHostFn          bool
 	PostQuantumHostFns     bool // sha3_256, sha3_384, sha3_512, ml_dsa_verify
 	BLS12381NotInGroupFix  bool
 	FixContractLoadingCost bool
-	// FixContractLoadingError: a module that does not load burns the loading fee (feature of the
-	// same name).
+	// FixContractLoadingError: a module that does not load burns the loading fee (the feature of
+	// the same name).
 	FixContractLoadingError bool
 
 	Limits Limits
@@ -84,7 +84,7 @@ type Wasm struct {
 // Limits bound contracts, transactions and receipts (core/parameters/src/vm.rs LimitConfig).
 // Lengths are in bytes.
 type Limits struct {
-	MaxGasBurnt                      primitives.Gas // of one function call; also what a view call may use
+	MaxGasBurnt                      primitives.Gas // of one function call, and of a view call
 	MaxStackHeight                   uint32         // in finite-wasm units
 	InitialMemoryPages               uint32         // of 64 KiB
 	MaxMemoryPages                   uint32
@@ -96,12 +96,12 @@ type Limits struct {
 	MaxTotalPrepaidGas               primitives.Gas
 	MaxActionsPerReceipt             uint64
 	MaxDeployActionsPerReceipt       uint64
-	MaxNumberBytesMethodNames        uint64 // of an access key, a terminator counted for each
+	MaxNumberBytesMethodNames        uint64 // of an access key, each name with a terminator
 	MaxLengthMethodName              uint64
 	MaxArgumentsLength               uint64
 	MaxLengthReturnedData            uint64
 	MaxContractSize                  uint64
-	MaxTransactionSize               uint64 // signature included
+	MaxTransactionSize               uint64 // with signature
 	MaxReceiptSize                   uint64
 	MaxLengthStorageKey              uint64
 	MaxLengthStorageValue            uint64
@@ -125,28 +125,29 @@ type Limits struct {
 	PerReceiptStorageProofSizeLimit  uint64 // hard: the receipt fails
 }
 
-// AccountCreation says who may create top-level accounts.
+// AccountCreation restricts the creation of top-level accounts.
 type AccountCreation struct {
-	MinAllowedTopLevelAccountLength uint8 // shorter ones only by the registrar
+	MinAllowedTopLevelAccountLength uint8 // only the registrar can create shorter ones
 	RegistrarAccountID              primitives.AccountID
 }
 
-// CongestionControl holds the levels and limits of package runtime/congestion
+// CongestionControl holds the parameters of package runtime/congestion
 // (core/parameters/src/config.rs).
 type CongestionControl struct {
-	// At these loads a shard is fully congested.
+	// A shard with one of these loads is fully congested.
 	MaxCongestionIncomingGas       primitives.Gas
 	MaxCongestionOutgoingGas       primitives.Gas
 	MaxCongestionMemoryConsumption uint64 // bytes of receipts
 	MaxCongestionMissedChunks      uint64
 
-	// Gas that may be sent to a shard per chunk: from the maximum to the minimum as its level
-	// rises; once it is full, only its allowed shard may send anything.
+	// Gas that may be sent to a shard per chunk. It falls from the maximum to the minimum as the
+	// shard's congestion rises. To a fully congested shard only its allowed shard may send.
 	MaxOutgoingGas          primitives.Gas
 	MinOutgoingGas          primitives.Gas
 	AllowedShardOutgoingGas primitives.Gas
 
-	// Gas for converting transactions per chunk, as the own incoming level rises.
+	// Gas for converting transactions per chunk. It falls as the shard's own incoming congestion
+	// rises.
 	MaxTxGas primitives.Gas
 	MinTxGas primitives.Gas
 
@@ -156,9 +157,9 @@ type CongestionControl struct {
 	OutgoingReceiptsBigSizeLimit   uint64
 }
 
-// Witness bounds what chunk validators are sent, in bytes.
+// Witness bounds the data sent to chunk validators, in bytes.
 type Witness struct {
-	MainStorageProofSizeSoftLimit               uint64 // receipts after it are delayed
+	MainStorageProofSizeSoftLimit               uint64 // receipts beyond it are delayed
 	CombinedTransactionsSizeLimit               uint64 // of the previous and the new chunk together
 	NewTransactionsValidationStateSizeSoftLimit uint64
 }
@@ -166,13 +167,13 @@ type Witness struct {
 // BandwidthScheduler holds the parameters of package runtime/bandwidth, in bytes of receipts per
 // height.
 type BandwidthScheduler struct {
-	MaxShardBandwidth uint64 // a shard sends, and receives, at most this
+	MaxShardBandwidth uint64 // the most that a shard sends, and receives
 	MaxSingleGrant    uint64 // on one link; at least MaxReceiptSize
 	MaxAllowance      uint64
-	MaxBaseBandwidth  uint64 // granted on every link unasked, at most
+	MaxBaseBandwidth  uint64 // the most that is granted on a link without a request
 }
 
-// Get returns the parameters of v. The value is shared: copy it before changing anything.
+// Get returns the parameters of v. The value is shared: copy it before you change it.
 func Get(v Version) (*RuntimeConfig, error) {
 	if !v.Supported() {
 		return nil, fmt.Errorf("%w: %v", ErrUnsupportedVersion, v)
@@ -184,7 +185,7 @@ func Get(v Version) (*RuntimeConfig, error) {
 	return &table[v.Protocol-OldestProtocol], nil
 }
 
-// MustGet is Get for versions that are known to be supported; it panics otherwise.
+// MustGet is Get for versions that are known to be supported. It panics for others.
 func MustGet(v Version) *RuntimeConfig {
 	c, err := Get(v)
 	if err != nil {
@@ -195,7 +196,7 @@ func MustGet(v Version) *RuntimeConfig {
 
 var juneConfigs, releaseConfigs = build(primitives.NumberingJune), build(primitives.NumberingRelease)
 
-// build makes the configurations of all versions of a numbering, from the oldest on.
+// build returns the configurations of all versions of a numbering, the oldest first.
 func build(n primitives.Numbering) []RuntimeConfig {
 	all := make([]RuntimeConfig, Newest(n)-OldestProtocol+1)
 	for i := range all {
@@ -204,12 +205,12 @@ func build(n primitives.Numbering) []RuntimeConfig {
 	return all
 }
 
-// Fee returns the fee of c.
+// Fee returns the fee named c.
 func (f *Fees) Fee(c ActionCost) *Fee { return &f.Action[c] }
 
-// MinReceiptWithFunctionCallGas is the least gas with which a receipt that calls a function can be
-// made and run: how many receipts some gas can become (nearcore
-// min_receipt_with_function_call_gas).
+// MinReceiptWithFunctionCallGas returns the least gas with which a receipt with a function call can
+// be made and run (nearcore min_receipt_with_function_call_gas). It bounds how many receipts an
+// amount of gas can create.
 func (f *Fees) MinReceiptWithFunctionCallGas() primitives.Gas {
 	return f.Action[ActionNewActionReceipt].MinSendAndExecGas() + f.Action[ActionFunctionCallBase].MinSendAndExecGas()
 }

@@ -7,23 +7,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Compute counts work against a chunk's limit in the unit of gas. It is the gas of the work but for
-// operations that take longer than their price says (NEP-455); it is never charged, stored or
-// hashed.
+// Compute measures work against a chunk's limit, in the unit of gas. It equals the gas of the work,
+// except for operations that take longer than their price suggests (NEP-455). It is never charged,
+// stored or hashed.
 type Compute uint64
 
-// Cost is what an operation takes: gas, which is paid, and compute, which fills the chunk (nearcore
-// ParameterCost).
+// Cost is the cost of an operation: gas, which is paid, and compute, which counts against the
+// chunk's limit (nearcore ParameterCost).
 type Cost struct {
 	Gas     primitives.Gas
 	Compute Compute
 }
 
-// ErrOverflow says that a sum or product of costs does not fit u64: nearcore's
-// IntegerOverflowError.
+// ErrOverflow means that a sum or product of costs does not fit u64 (nearcore
+// IntegerOverflowError).
 var ErrOverflow = fmt.Errorf("cost: %w", primitives.ErrOverflow)
 
-// GasCost is a cost whose compute is its gas.
+// GasCost returns a cost with equal gas and compute.
 func GasCost(g primitives.Gas) Cost { return Cost{Gas: g, Compute: Compute(g)} }
 
 // Add returns c+o, or ErrOverflow if either part does not fit.
@@ -46,15 +46,15 @@ func (c Cost) Mul(n uint64) (Cost, error) {
 	return Cost{primitives.Gas(gas), Compute(compute)}, nil
 }
 
-// Fee is what an action costs: to send it to oneself (sender is receiver) or to another, burnt
-// where it is made, and to execute it, burnt where it runs.
+// Fee is the cost of an action. A send cost is burnt where the action is made: SendSIR if the
+// sender is the receiver, SendNotSIR otherwise. Exec is burnt where the action runs.
 type Fee struct {
 	SendSIR    Cost
 	SendNotSIR Cost
 	Exec       Cost
 }
 
-// Send returns the sending part.
+// Send returns the send cost.
 func (f *Fee) Send(senderIsReceiver bool) Cost {
 	if senderIsReceiver {
 		return f.SendSIR
@@ -62,11 +62,11 @@ func (f *Fee) Send(senderIsReceiver bool) Cost {
 	return f.SendNotSIR
 }
 
-// MinSendAndExecGas is the least gas that sending and executing takes: the smaller sending part and
-// the executing one.
+// MinSendAndExecGas returns the least gas that sending and executing takes: the smaller send cost
+// plus the execution cost.
 func (f *Fee) MinSendAndExecGas() primitives.Gas {
 	return min(f.SendSIR.Gas, f.SendNotSIR.Gas) + f.Exec.Gas // table values, far below 2^64
 }
 
-// Ratio is Num/Den of small integers; Den is not 0.
+// Ratio is the fraction Num/Den; Den is not 0.
 type Ratio struct{ Num, Den uint32 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// ExtCost names what a contract pays for besides instructions: host functions, loading, trie nodes.
-// The numbers are nearcore's discriminants (core/parameters/src/cost.rs:251 ExtCosts).
+// ExtCost names a cost that a contract pays besides instructions: host functions, contract loading,
+// trie nodes. The numbers are nearcore's discriminants (core/parameters/src/cost.rs:251 ExtCosts).
 type ExtCost uint8
 
-// The costs. Base is paid once a call, the others per unit that the name ends with.
+// The costs. A cost named Base is paid once per call, others per unit in the name.
 const (
 	ExtBase ExtCost = iota
 	ExtContractLoadingBase
@@ -100,7 +100,7 @@ const (
 	ExtP256VerifyByte
 	ExtYieldCreateWithIDBase
 
-	// Of functions that 87 brings; known, not built.
+	// Of functions that 87 introduces; not implemented.
 	ExtSHA3x256Base
 	ExtSHA3x256Byte
 	ExtSHA3x384Base
@@ -110,13 +110,13 @@ const (
 	ExtMLDSAVerifyBase
 	ExtMLDSAVerifyByte
 
-	// NumExtCosts is how many there are.
+	// NumExtCosts is their number.
 	NumExtCosts
 )
 
-// extCosts holds nearcore's name and the value at 85 and 86, of later ones that of 87 (next.md
-// 3.3). Compute is what the chunk's limit counts, where it is not the gas: operations that turned
-// out slower than their price (core/parameters/res/runtime_configs/parameters.snap).
+// extCosts holds nearcore's name and the value at 85 and 86, or at 87 for later ones. compute is
+// set where it is not the gas: these operations turned out slower than their price
+// (core/parameters/res/runtime_configs/parameters.snap).
 var extCosts = [NumExtCosts]struct {
 	name    string
 	gas     uint64
@@ -220,11 +220,11 @@ var extCosts = [NumExtCosts]struct {
 	ExtMLDSAVerifyByte:              {name: "ml_dsa_verify_byte", gas: 11_000_000},
 }
 
-// firstLaterExtCost begins the costs that no version before 87 has.
+// firstLaterExtCost is the first of the costs that no version before 87 has.
 const firstLaterExtCost = ExtSHA3x256Base
 
-// String returns nearcore's name, e.g. "storage_read_base": the key of ext_costs in protocol
-// configurations.
+// String returns nearcore's name, e.g. "storage_read_base", which is the key in ext_costs of
+// protocol configurations.
 func (c ExtCost) String() string {
 	if c >= NumExtCosts {
 		return "ExtCost(" + strconv.Itoa(int(c)) + ")"
@@ -232,8 +232,8 @@ func (c ExtCost) String() string {
 	return extCosts[c].name
 }
 
-// extProfileNames are the names in upper case, made once: every receipt with a contract call asks
-// for some.
+// extProfileNames are the names in upper case, computed once: every receipt with a contract call
+// needs some.
 var extProfileNames = func() (names [NumExtCosts]string) {
 	for c := range names {
 		names[c] = strings.ToUpper(extCosts[c].name)
@@ -241,6 +241,6 @@ var extProfileNames = func() (names [NumExtCosts]string) {
 	return names
 }()
 
-// ProfileName returns the name that gas profiles print, e.g. "STORAGE_READ_BASE"; c must be below
+// ProfileName returns the name in gas profiles, e.g. "STORAGE_READ_BASE". c must be below
 // NumExtCosts.
 func (c ExtCost) ProfileName() string { return extProfileNames[c] }

@@ -6,11 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Feature is a change of the rules that came, or will come, with a protocol version; names are
-// nearcore's.
+// Feature is a change of the rules that comes with a protocol version. Names are nearcore's.
 type Feature uint8
 
-// Features of 85, the same in both numberings (bytes.md 1).
+// Features of 85, the same in both numberings.
 const (
 	GasKeys Feature = iota
 	StrictNonce
@@ -30,11 +29,11 @@ const (
 	SignedContractCodeResponse
 	ContinuousEpochSync
 
-	// Features of 86: the first in june, the second in release (next.md 1, 2).
+	// Features of 86: the first in june, the second in release.
 	FixContractLoadingError
 	EnforcePerReceiptStorageProofLimit
 
-	// Known, not built: 87 and 88 of the releases.
+	// Not implemented: 87 and 88 of the releases.
 	RejectEmptyMethodName
 	RejectDelegateV2
 	RejectWithdrawFromGasKeyInDelegate
@@ -44,12 +43,12 @@ const (
 	GlobalContractSameChunkCallFix
 	RejectUniversalAccountTransfers
 	RejectBlockHeaderV7BeforeSpice
-	PostQuantumHostFns // no feature of nearcore's: the parameters sha3_host_fns and ml_dsa_verify_host_fn
+	PostQuantumHostFns // not a feature in nearcore: the parameters sha3_host_fns and ml_dsa_verify_host_fn
 	UniversalAccounts
 	CanonicalUniversalStateInit
 	RefundRepeatedUniversalStateInitDeposit
 
-	// Known, not built: nightly.
+	// Not implemented: nightly.
 	FixContractLoadingCost
 	ShuffleShardAssignments
 	FixMLDSACostCharging
@@ -59,9 +58,8 @@ const (
 	numFeatures
 )
 
-// features is the one table: from which version on a feature holds in each numbering; 0: in no
-// version of it. Only rows with built set can ever be on, so a number above Newest here is
-// documentation.
+// features is the table of the first version of each feature in each numbering; 0: none. Only rows
+// with built set can be enabled, so a number above Newest here is documentation.
 var features = [numFeatures]struct {
 	name          string
 	june, release primitives.ProtocolVersion
@@ -117,8 +115,8 @@ func (f Feature) String() string {
 	return features[f].name
 }
 
-// Enabled tells whether f is in force at v. What is known but not built is never in force, whatever
-// v says. An unknown numbering has no features: Supported refuses it before any rule is asked.
+// Enabled returns whether f is in force at v. Features that are not implemented are never in force.
+// An unknown numbering has no features; Supported rejects it before any rule is checked.
 func Enabled(f Feature, v Version) bool {
 	row := &features[f]
 	since := primitives.ProtocolVersion(0)
@@ -131,5 +129,5 @@ func Enabled(f Feature, v Version) bool {
 	return row.built && since != 0 && v.Protocol >= since
 }
 
-// Has is Enabled with the receiver in front.
+// Has is Enabled as a method.
 func (v Version) Has(f Feature) bool { return Enabled(f, v) }

@@ -5,13 +5,12 @@ import (
 	"strconv"
 )
 
-// object is a JSON object; encoding/json prints maps by ascending key, which is the order of
-// nearcore's RPC.
+// object is a JSON object. encoding/json prints maps by ascending key, the order of nearcore's RPC.
 type object map[string]any
 
-// AppendJSON appends runtime_config as EXPERIMENTAL_protocol_config prints it (nearcore
-// core/parameters/src/view.rs): keys ascending, no blanks, u128 as strings. Compute costs, gas key,
-// state init, global contract and scheduler parameters are not in it.
+// AppendJSON appends runtime_config as in EXPERIMENTAL_protocol_config (nearcore
+// core/parameters/src/view.rs): keys ascending, no blanks, u128 as strings. It does not contain
+// compute costs and the parameters of gas keys, state inits, global contracts and the scheduler.
 func (c *RuntimeConfig) AppendJSON(b []byte) []byte {
 	text, err := json.Marshal(c.view())
 	if err != nil {
@@ -20,7 +19,7 @@ func (c *RuntimeConfig) AppendJSON(b []byte) []byte {
 	return append(b, text...)
 }
 
-// MarshalJSON is AppendJSON.
+// MarshalJSON returns what AppendJSON appends.
 func (c *RuntimeConfig) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), nil }
 
 func (c *RuntimeConfig) view() object {
@@ -36,7 +35,7 @@ func (c *RuntimeConfig) view() object {
 		}
 	}
 	for _, gone := range [...]string{"contract_compile_base", "contract_compile_bytes"} {
-		ext[gone] = 0 // costs of old versions that the view still names
+		ext[gone] = 0 // costs of old versions that the view still lists
 	}
 	return object{
 		"storage_amount_per_byte": f.StorageAmountPerByte,
@@ -87,7 +86,7 @@ func (c *RuntimeConfig) view() object {
 			"bls12381_not_in_group_fix": w.BLS12381NotInGroupFix,
 			"storage_get_mode":          w.StorageGetMode,
 			"fix_contract_loading_cost": w.FixContractLoadingCost,
-			"implicit_account_creation": true, // deprecated, always so
+			"implicit_account_creation": true, // deprecated, always true
 			"eth_implicit_accounts":     w.EthImplicitAccounts,
 			"limit_config":              w.Limits.view(),
 		},
@@ -167,11 +166,12 @@ func (c *CongestionControl) view() object {
 	}
 }
 
-// pair is the form of rationals in the view.
+// pair returns r as the view shows fractions.
 func (r Ratio) pair() [2]uint32 { return [2]uint32{r.Num, r.Den} }
 
-// decimal writes r as Rust prints the float: at least one digit after the point, no zeros at the
-// end. It is exact for the denominators in use, powers of ten, and cut after nine digits otherwise.
+// decimal formats r as Rust prints a float: at least one digit after the point, no trailing zeros.
+// It is exact for the denominators in use, powers of ten, and truncated after nine digits
+// otherwise.
 func (r Ratio) decimal() string {
 	b := append(strconv.AppendUint(nil, uint64(r.Num/r.Den), 10), '.')
 	rest := uint64(r.Num % r.Den)

@@ -2,7 +2,7 @@ package parameters
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// values writes the parameters of v down. 85 and 86 differ in nothing but what a feature says; the
+// values returns the parameters of v. 85 and 86 differ only in what depends on a feature. The
 // numbers are those of core/parameters/res/runtime_configs/parameters.snap.
 func values(v Version) RuntimeConfig {
 	c := RuntimeConfig{
@@ -97,7 +97,7 @@ func values(v Version) RuntimeConfig {
 	return c
 }
 
-// burntGasReward is what a contract gets of the gas burnt in it.
+// burntGasReward returns a contract's share of the gas burnt in it.
 func burntGasReward(v Version) Ratio {
 	if v.Has(RemoveGasRewards) {
 		return Ratio{0, 1}

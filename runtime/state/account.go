@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Account reads an account into a; found is false, and a unspecified, if there is none.
+// Account reads an account into a. If there is none, found is false and a is unspecified.
 func (u *TrieUpdate) Account(id primitives.AccountID, a *primitives.Account) (found bool, err error) {
 	u.key = primitives.AppendAccountKey(u.key[:0], id)
 	value, err := u.Get(u.key)
@@ -35,7 +35,7 @@ func (u *TrieUpdate) SetAccount(id primitives.AccountID, a *primitives.Account) 
 	u.Set(u.key, u.values.take(from))
 }
 
-// AccessKey reads an access key into k; found is false, and k unspecified, if there is none.
+// AccessKey reads an access key into k. If there is none, found is false and k is unspecified.
 func (u *TrieUpdate) AccessKey(id primitives.AccountID, h primitives.PublicKeyHandle, k *primitives.AccessKey) (found bool, err error) {
 	u.key = primitives.AppendAccessKeyKey(u.key[:0], id, h)
 	value, err := u.Get(u.key)
@@ -63,7 +63,7 @@ func (u *TrieUpdate) SetAccessKey(id primitives.AccountID, h primitives.PublicKe
 	u.Set(u.key, u.values.take(from))
 }
 
-// RemoveAccessKey removes an access key, but not the nonces of a gas key.
+// RemoveAccessKey removes an access key. It leaves the nonces of a gas key.
 func (u *TrieUpdate) RemoveAccessKey(id primitives.AccountID, h primitives.PublicKeyHandle) {
 	u.key = primitives.AppendAccessKeyKey(u.key[:0], id, h)
 	u.Remove(u.key)
@@ -106,8 +106,8 @@ func (u *TrieUpdate) setUint64(key []byte, v uint64) {
 	u.Set(key, u.values.take(from))
 }
 
-// GasKeyBalances is the sum of the balances of an account's gas keys. It reads all its keys
-// (nearcore core/store/src/utils/mod.rs compute_gas_key_balance_sum).
+// GasKeyBalances returns the sum of the balances of an account's gas keys. It reads all keys of the
+// account (nearcore core/store/src/utils/mod.rs compute_gas_key_balance_sum).
 func (u *TrieUpdate) GasKeyBalances(id primitives.AccountID) (sum primitives.Balance, err error) {
 	prefix := primitives.AppendAccessKeyPrefix(nil, id)
 	err = u.Keys(prefix, func(key []byte) error {
@@ -135,7 +135,7 @@ func asInconsistent(err error) error {
 	return Inconsistent("%w", err)
 }
 
-// RemovedNonces says what removing an account took away that costs compute: rows of gas key nonces.
+// RemovedNonces counts the gas key nonces that removing an account removed. They cost compute.
 type RemovedNonces struct {
 	Rows     int
 	KeyBytes int // of their trie keys
@@ -174,8 +174,8 @@ func (u *TrieUpdate) RemoveAccount(id primitives.AccountID) (removed RemovedNonc
 	return removed, err
 }
 
-// CodeLen is the length of an account's own code in the state, 0 if there is none; it records the
-// path, not the code.
+// CodeLen returns the length of an account's own code in the state, 0 if there is none. It records
+// the path, not the code.
 func (u *TrieUpdate) CodeLen(id primitives.AccountID) (uint64, error) {
 	u.key = primitives.AppendCodeKey(u.key[:0], id)
 	ref, found, err := u.Find(u.key)
@@ -185,7 +185,8 @@ func (u *TrieUpdate) CodeLen(id primitives.AccountID) (uint64, error) {
 	return uint64(ref.Len()), nil
 }
 
-// SetCode writes an account's own code and lets calls in this chunk find it. The update keeps code.
+// SetCode writes an account's own code and makes it visible to calls in this chunk. The update
+// keeps a reference to code.
 func (u *TrieUpdate) SetCode(id primitives.AccountID, hash primitives.Hash, code []byte) {
 	if code == nil {
 		code = []byte{}
@@ -197,22 +198,21 @@ func (u *TrieUpdate) SetCode(id primitives.AccountID, hash primitives.Hash, code
 // RemoveCode removes an account's own code from the state.
 func (u *TrieUpdate) RemoveCode(id primitives.AccountID) { u.Remove(primitives.AppendCodeKey(nil, id)) }
 
-// Code returns code by hash: what this chunk has brought, by a deployment or by the distribution of
-// global code, else what stood at key before the chunk. key is where it should stand. nil if there
-// is none. Nothing is recorded.
+// Code returns code by its hash; nil if there is none. It returns code that this chunk deployed or
+// distributed, else the code that was at key before the chunk. Nothing is recorded.
 //
 // nearcore resolves an account's contract to a hash (contract_code.rs), then looks into its cache
-// of compiled contracts, which apply itself fills (actions.rs action_deploy_contract,
-// global_contracts.rs apply_distribution_current_shard), and asks the storage only for what is not
-// there (core/store/src/contract.rs). So a call sees the code of a distribution that came before it
-// in its chunk.
+// of compiled contracts, which apply fills (actions.rs action_deploy_contract, global_contracts.rs
+// apply_distribution_current_shard), and reads the storage only for code that is not there
+// (core/store/src/contract.rs). So a call sees the code of a distribution that came before it in
+// its chunk.
 func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	brought := u.broughtCode
 	if u.fork != nil {
 		brought = u.forkCode
 	}
 	code, ok := brought(hash)
-	if p, proven := u.trie.(Proven); proven { // whoever checks a chunk tells nobody what it called
+	if p, proven := u.trie.(Proven); proven { // a node that checks a chunk does not report accesses
 		if !ok {
 			code = p.CodeOf(hash)
 			ok = code != nil
@@ -232,13 +232,13 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	if ok {
 		return code, nil
 	}
-	if u.fork != nil { // it may come until it is this work's turn
+	if u.fork != nil { // it may be deployed before this span's turn
 		u.fork.codeReads = append(u.fork.codeReads, codeRead{hash, false})
 	}
 	return nil, nil
 }
 
-// broughtCode is code that this chunk has brought so far.
+// broughtCode returns code that this chunk deployed or distributed so far.
 func (u *TrieUpdate) broughtCode(hash primitives.Hash) (code []byte, ok bool) {
 	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
 		if u.pendingCodes[i].hash == hash {
@@ -249,13 +249,13 @@ func (u *TrieUpdate) broughtCode(hash primitives.Hash) (code []byte, ok bool) {
 	return code, ok
 }
 
-// HasGlobalCode tells whether global code is known in this shard; the path is recorded.
+// HasGlobalCode returns whether a global contract exists in this shard. The path is recorded.
 func (u *TrieUpdate) HasGlobalCode(id *primitives.GlobalContractID) (bool, error) {
 	return u.Contains(primitives.AppendGlobalCodeKey(nil, id))
 }
 
-// GlobalCodeHash is the hash of global code that stands under an account's name; the path is
-// recorded, not the code.
+// GlobalCodeHash returns the hash of the global contract stored under an account's name. The path
+// is recorded, not the code.
 func (u *TrieUpdate) GlobalCodeHash(id *primitives.GlobalContractID) (primitives.Hash, error) {
 	ref, found, err := u.Find(primitives.AppendGlobalCodeKey(nil, id))
 	if err != nil {
@@ -267,7 +267,8 @@ func (u *TrieUpdate) GlobalCodeHash(id *primitives.GlobalContractID) (primitives
 	return ref.Hash(), nil
 }
 
-// SetGlobalCode writes global code and lets calls in this chunk find it. The update keeps code.
+// SetGlobalCode writes a global contract and makes it visible to calls in this chunk. The update
+// keeps a reference to code.
 func (u *TrieUpdate) SetGlobalCode(id *primitives.GlobalContractID, code []byte) {
 	if code == nil {
 		code = []byte{}
@@ -280,19 +281,20 @@ func (u *TrieUpdate) SetGlobalCode(id *primitives.GlobalContractID, code []byte)
 	u.pendingCodes = append(u.pendingCodes, pendingCode{hash, code})
 }
 
-// GlobalNonce is the number of the newest deployment of global code, 0 if there was none.
+// GlobalNonce returns the nonce of the newest deployment of a global contract, 0 if there was none.
 func (u *TrieUpdate) GlobalNonce(id *primitives.GlobalContractID) (uint64, error) {
 	n, _, err := u.getUint64(primitives.AppendGlobalNonceKey(nil, id))
 	return n, err
 }
 
-// SetGlobalNonce writes it.
+// SetGlobalNonce writes that nonce.
 func (u *TrieUpdate) SetGlobalNonce(id *primitives.GlobalContractID, n uint64) {
 	u.setUint64(primitives.AppendGlobalNonceKey(nil, id), n)
 }
 
-// PeekNonce is the nonce that a transaction of a key is measured against: the row's for an indexed
-// one, else the key's. It sees what the update wrote and records nothing.
+// PeekNonce returns the nonce that a transaction's nonce is compared with: that of the indexed
+// nonce for a transaction with an index, else the key's. It sees the update's writes and records
+// nothing.
 func (u *TrieUpdate) PeekNonce(id primitives.AccountID, h primitives.PublicKeyHandle, n primitives.TransactionNonce) (stored primitives.Nonce, found bool, err error) {
 	if n.HasIndex {
 		u.key = primitives.AppendGasKeyNonceKey(u.key[:0], id, h, n.Index)

@@ -6,19 +6,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// arena holds encoded values: many small ones share a slab, so that a write costs no allocation of
-// its own. Slabs begin small and double, since a block's values stay in memory until it is folded,
-// and most blocks have a few.
+// arena holds encoded values. Many small ones share a slab, so that a write needs no allocation of
+// its own. Slabs start small and double in size, because most blocks have few values and these stay
+// in memory until the flat head advances past the block.
 type arena struct {
 	buf  []byte
-	slab int // bytes of a slab, at the most; 0: slabSize
+	slab int // maximum bytes of a slab; 0: slabSize
 }
 
 const (
 	slabFirst = 1 << 12
 	slabSize  = 1 << 16
 	forkSlab  = 1 << 13 // forks write little
-	slabRoom  = 1 << 10 // a slab with less room is left
+	slabRoom  = 1 << 10 // a slab with less free space is replaced
 )
 
 // room makes sure that appending n bytes, or a value of common size, does not copy the slab.
@@ -37,7 +37,7 @@ func (a *arena) encode(v borsh.Appender) []byte {
 	return a.take(from)
 }
 
-// take cuts off what was appended behind from.
+// take returns what was appended after from, without spare capacity.
 func (a *arena) take(from int) []byte { return a.buf[from:len(a.buf):len(a.buf)] }
 
 func (a *arena) copy(b []byte) []byte {

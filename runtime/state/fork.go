@@ -2,46 +2,45 @@ package state
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// forkState is what a fork has besides an update's own: who it came from, and what makes its
-// results valid.
+// forkState is the additional state of a fork: its parent, and what its results depend on.
 type forkState struct {
 	parent *TrieUpdate
 	id     int32
-	base   int32 // the parent's changes when the fork was made
-	start  int32 // the fork's changes when the present span began
+	base   int32 // number of the parent's changes when the fork was made
+	start  int32 // number of the fork's changes when the present span began
 	reads  []forkRead
 	codes  []pendingCode // committed ones, in order
-	mine   int32         // codes when the present span began
-	apart  bool          // the present span did what reads do not tell
+	mine   int32         // number of codes when the present span began
+	apart  bool          // the present span depends on state that reads do not describe
 
 	codeReads []codeRead
 	touches   []touch
 }
 
-// codeRead is a look for code whose answer can be another one in its turn: what this chunk brought
-// before the span, or had not brought.
+// codeRead is a lookup of code that may have another result in the span's turn: of code that this
+// chunk brought before the span, or had not brought.
 type codeRead struct {
 	hash    primitives.Hash
 	brought bool
 }
 
-// touch is a call of Touch and its answer.
+// touch is a call of Touch and its result.
 type touch struct {
 	hash   primitives.Hash
 	before bool
 	paid   bool
 }
 
-// forkRead is a key that a span read: a value of the parent or the trie (own 0), or one that an
-// earlier span of the fork wrote, by that change.
+// forkRead is a key that a span read: from the parent or the trie (own is 0), or as written by an
+// earlier span of the fork (own is the number of that change).
 type forkRead struct {
 	key []byte
 	own int32
 }
 
-// Fork returns an update that continues u but leaves it as it is: work can run on it before its
-// turn, while other forks do the same, and is adopted later if nothing that it read has changed. u
-// must not be written while forks run. Forks have no forks; id must be positive and new.
+// Fork returns an update on top of u that leaves u unchanged. Work can run on it before its turn,
+// in parallel with other forks. It is adopted later if nothing that it read has changed. u must not
+// be written while forks run. A fork cannot be forked. id must be positive and new.
 func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 	f := NewUnrecorded(u.trie)
 	f.limit = u.limit
@@ -50,7 +49,8 @@ func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 	return f
 }
 
-// Span is a piece of work on a fork, e.g. one receipt: its commits, its reads, what it recorded.
+// Span is a piece of work on a fork, for example one receipt: its commits, its reads and its
+// recording.
 type Span struct {
 	fork                         *TrieUpdate
 	rec                          Recording
@@ -65,7 +65,7 @@ type Span struct {
 	overLimit, apart, unfinished bool
 }
 
-// Begin starts a span of a fork; its work follows, and then End.
+// Begin starts a span of a fork. The work follows, then End.
 func (u *TrieUpdate) Begin() (s Span) {
 	f := u.fork
 	u.rec, u.removals = u.trie.NewRecording(), 0
@@ -77,21 +77,19 @@ func (u *TrieUpdate) Begin() (s Span) {
 	}
 }
 
-// End closes the span that began last. All must be committed or rolled back.
+// End ends the present span. All of its writes must be committed or rolled back.
 func (s *Span) End() {
 	u, f := s.fork, s.fork.fork
 	s.removals, s.apart, s.unfinished = u.removals, f.apart, len(u.prospective) > 0
 	s.changesTo, s.causesTo = int32(len(u.changes)), int32(len(u.causes))
 	s.readsTo, s.codesTo, s.touchesTo = int32(len(f.reads)), int32(len(f.codes)), int32(len(f.touches))
 	s.codeReadsTo, s.accessesTo = int32(len(f.codeReads)), int32(len(u.accesses))
-	// Alone it recorded at least what it would have added in its turn. Only if that stays below the
-	// limit can no limit within the work have been met that would not have been met then, or the
-	// reverse.
+	// The span alone recorded at least what it would have added in its turn. If that is below the
+	// limit, every check of a limit in the span has the same result in its turn.
 	s.overLimit = u.LimitExceeded()
 }
 
-// lookupFork is lookupOverlay of a fork: it notes what is read and was not written in the same
-// span.
+// lookupFork is lookupOverlay of a fork. It notes reads of keys that the same span has not written.
 func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	f := u.fork
 	if i, found := u.index[string(key)]; found {
@@ -110,7 +108,7 @@ func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	return f.parent.overlaid(key)
 }
 
-// forkCode is broughtCode of a fork: it notes what does not come from the same span.
+// forkCode is broughtCode of a fork. It notes lookups that the same span does not answer.
 func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
 	f := u.fork
 	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
@@ -132,8 +130,8 @@ func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
 	return code, ok
 }
 
-// Adopt takes over the work of a span, as if it ran now, if that is the same. If it returns false
-// nothing has changed.
+// Adopt takes over the work of a span as if it ran now, if the result would be the same. If it
+// returns false, u is unchanged.
 func (u *TrieUpdate) Adopt(s *Span) bool {
 	from := s.fork
 	f := from.fork
@@ -180,8 +178,8 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 	return true
 }
 
-// Retouched tells how many paid touches of a span would be the first of their node now that were
-// not when it ran, less those of which the reverse is true.
+// Retouched returns the number of the span's paid touches that would now be the first of their node
+// and were not when the span ran, minus the number of those with the reverse.
 func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	touches := s.fork.fork.touches[s.touchesFrom:s.touchesTo]
 	if len(touches) == 0 {
@@ -201,8 +199,9 @@ func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	return more
 }
 
-// unchanged tells whether all keys still have the values that a span read: those from before the
-// fork were not written since, those of the fork are the last ones.
+// unchanged returns whether all keys still have the values that a span read. Keys read from the
+// parent must not have been written since the fork. Keys written by the fork must have the fork's
+// last value.
 func (u *TrieUpdate) unchanged(f *forkState, reads []forkRead) bool {
 	for i := range reads {
 		at, found := u.index[string(reads[i].key)]

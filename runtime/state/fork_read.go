@@ -6,16 +6,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrNoFork: the state is of a chain of its own.
+// ErrNoFork means that the state does not belong to a fork of another chain.
 var ErrNoFork = errors.New("state: not a fork of another chain")
 
-// goneMark is the value of a mark.
+// goneMark is the value of a removal mark.
 var goneMark = []byte{1}
 
-// markGone leaves a mark for each key that was removed and that the other chain may have. A mark
-// stays when the key is written again: what is written here is looked for first.
+// markGone leaves a mark for each removed key that the other chain may have. The mark stays when
+// the key is written again, since the local value is looked up first.
 func (u *TrieUpdate) markGone() {
-	for i := range len(u.entries) { // those that it adds are marks
+	for i := range len(u.entries) { // entries added by the loop are marks
 		e := &u.entries[i]
 		if e.last == 0 || u.changes[e.last-1].value != nil || !primitives.Inherited([]byte(e.key)) {
 			continue
@@ -29,9 +29,10 @@ func (u *TrieUpdate) markGone() {
 	}
 }
 
-// Rebase forgets what a fork has made of an account, its keys, code and data, and has the account
-// be as after a block of the other chain from now on; zero: as if that chain had none. keep leaves
-// what was made of it. Nothing of the account is to be removed behind it in the same chunk.
+// Rebase drops the local changes of an account, its keys, code and data on a fork. From then on the
+// account reads as after block base of the other chain; a zero base means that the other chain does
+// not have it. With keep, local changes stay. The account must not be removed later in the same
+// chunk.
 func (u *TrieUpdate) Rebase(id primitives.AccountID, base primitives.Hash, keep bool) error {
 	f, ok := u.trie.(Forked)
 	if !ok {

@@ -5,28 +5,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// GroupSizeLimit is what a group of buffered receipts aims to stay below, in bytes (nearcore
-// outgoing_metadata.rs ReceiptGroupsConfig; the limit on gas is without effect).
+// GroupSizeLimit is the size in bytes that a group of buffered receipts should not exceed (nearcore
+// outgoing_metadata.rs ReceiptGroupsConfig; the limit on gas has no effect).
 const GroupSizeLimit = 100_000
 
-// Groups is what is known about a buffer without reading its receipts: consecutive ones are taken
-// together into groups (nearcore core/store/src/trie/outgoing_metadata.rs). Sums are checked; they
-// overflow only in a corrupt state.
+// Groups describes a buffer without its receipts: consecutive receipts form groups (nearcore
+// core/store/src/trie/outgoing_metadata.rs). Sums are checked; they overflow only in a corrupt
+// state.
 type Groups struct {
-	Shard primitives.ShardID // the target
+	Shard primitives.ShardID // the receiving shard
 	QueueIndices
 	TotalSize uint64
 	TotalGas  primitives.Balance // u128 of gas
 	Receipts  uint64
 }
 
-// Group is one of them.
+// Group is one group of consecutive receipts.
 type Group struct {
 	Size uint64
 	Gas  primitives.Balance // u128 of gas
 }
 
-// Groups reads what is known about the buffer towards a shard; nil if nothing.
+// Groups reads the groups of the buffer towards a shard; nil if there are none.
 func (u *TrieUpdate) Groups(to primitives.ShardID) (*Groups, error) {
 	u.key = primitives.AppendBufferedGroupsKey(u.key[:0], to)
 	value, err := u.Get(u.key)
@@ -54,7 +54,7 @@ func (u *TrieUpdate) writeGroups(g *Groups) {
 	u.Set(u.key, u.values.take(from))
 }
 
-// Group reads one group, which must be there.
+// Group reads one group, which must exist.
 func (u *TrieUpdate) Group(to primitives.ShardID, index uint64) (g Group, err error) {
 	u.key = primitives.AppendBufferedGroupKey(u.key[:0], to, index)
 	value, err := u.Get(u.key)
@@ -83,8 +83,8 @@ func (u *TrieUpdate) setGroup(to primitives.ShardID, index uint64, g Group) {
 	u.Set(u.key, u.values.take(from))
 }
 
-// PushGrouped counts a receipt that enters a buffer: into the last group, or a new one if that
-// would grow too large.
+// PushGrouped adds a receipt that enters a buffer to the last group, or to a new group if the last
+// one would grow too large.
 func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) error {
 	var ok bool
 	if g.TotalGas, ok = g.TotalGas.Add(primitives.Yocto(uint64(gas))); !ok || g.TotalSize+size < size {
@@ -99,7 +99,7 @@ func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) err
 			return err
 		}
 		if last.Size+size > GroupSizeLimit {
-			u.setGroup(g.Shard, g.Next-1, last) // taken out and put back: a change, even if to the same value
+			u.setGroup(g.Shard, g.Next-1, last) // removed and written again: a change even with the same value
 		} else {
 			g.Next--
 			next.Size += last.Size
@@ -114,8 +114,8 @@ func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) err
 	return nil
 }
 
-// PopGrouped counts a receipt that leaves a buffer: out of the first group, which goes when it is
-// empty.
+// PopGrouped subtracts a receipt that leaves a buffer from the first group, and removes the group
+// when it is empty.
 func (u *TrieUpdate) PopGrouped(g *Groups, size uint64, gas primitives.Gas) error {
 	amount := primitives.Yocto(uint64(gas))
 	var ok bool

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// QueueIndices delimit a queue: items First up to, not including, Next (nearcore TrieQueueIndices).
+// QueueIndices delimit a queue: its items are First to Next-1 (nearcore TrieQueueIndices).
 type QueueIndices struct{ First, Next uint64 }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (q QueueIndices) Len() uint64 {
 	if q.Next < q.First {
 		return 0
@@ -51,8 +51,8 @@ func (u *TrieUpdate) DelayedIndices() (QueueIndices, error) {
 	return u.readIndicesAt(primitives.DelayedIndicesKey)
 }
 
-// PushDelayed appends a receipt to the delayed queue, whose indices q are read before and written
-// here.
+// PushDelayed appends a receipt to the delayed queue. q holds the queue's indices, which were read
+// before; PushDelayed updates and writes them.
 func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 	u.key = primitives.AppendDelayedReceiptKey(u.key[:0], q.Next)
 	u.Set(u.key, u.values.encode(x))
@@ -60,8 +60,8 @@ func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 	u.writeIndicesAt(primitives.DelayedIndicesKey, *q)
 }
 
-// PopDelayed takes the first receipt off the delayed queue; nil if it is empty. peeked is what
-// PeekDelayed said of it, or nil: it spares decoding.
+// PopDelayed removes the first receipt of the delayed queue and returns it; nil if the queue is
+// empty. peeked is the result of PeekDelayed for it, or nil. It saves decoding.
 func (u *TrieUpdate) PopDelayed(q *QueueIndices, peeked *primitives.StoredReceipt) (x *primitives.StoredReceipt, err error) {
 	if q.Len() == 0 {
 		return nil, nil
@@ -115,10 +115,10 @@ func (u *TrieUpdate) YieldIndices() (QueueIndices, error) {
 	return u.readIndicesAt(primitives.YieldIndicesKey)
 }
 
-// SetYieldIndices writes them.
+// SetYieldIndices writes the indices of the yield timeouts.
 func (u *TrieUpdate) SetYieldIndices(q QueueIndices) { u.writeIndicesAt(primitives.YieldIndicesKey, q) }
 
-// YieldTimeout reads the entry with that number, which must be there.
+// YieldTimeout reads the entry at an index, which must exist.
 func (u *TrieUpdate) YieldTimeout(index uint64) (t YieldTimeout, err error) {
 	u.key = primitives.AppendYieldTimeoutKey(u.key[:0], index)
 	value, err := u.Get(u.key)
@@ -136,7 +136,7 @@ func (u *TrieUpdate) YieldTimeout(index uint64) (t YieldTimeout, err error) {
 	return t, nil
 }
 
-// SetYieldTimeout writes the entry with that number.
+// SetYieldTimeout writes the entry at an index.
 func (u *TrieUpdate) SetYieldTimeout(index uint64, t *YieldTimeout) {
 	u.values.room(0)
 	from := len(u.values.buf)
@@ -146,19 +146,20 @@ func (u *TrieUpdate) SetYieldTimeout(index uint64, t *YieldTimeout) {
 	u.Set(u.key, u.values.take(from))
 }
 
-// RemoveYieldTimeout removes it.
+// RemoveYieldTimeout removes the entry at an index.
 func (u *TrieUpdate) RemoveYieldTimeout(index uint64) {
 	u.key = primitives.AppendYieldTimeoutKey(u.key[:0], index)
 	u.Remove(u.key)
 }
 
-// Buffer is the queue of receipts that wait to leave for a shard.
+// Buffer is the queue of receipts that wait to be sent to a shard.
 type Buffer struct {
 	Shard primitives.ShardID
 	QueueIndices
 }
 
-// Buffers are all buffers of a shard, ascending by target (nearcore BufferedReceiptIndices, a map).
+// Buffers are all buffers of a shard, ascending by receiving shard (nearcore
+// BufferedReceiptIndices, a map).
 type Buffers []Buffer
 
 // Buffers reads the indices of the buffers.
@@ -188,7 +189,7 @@ func (bs Buffers) To(shard primitives.ShardID) QueueIndices {
 	return QueueIndices{}
 }
 
-// at returns the buffer towards a shard, which it adds if there is none.
+// at returns the buffer towards a shard. It adds the buffer if there is none.
 func (bs *Buffers) at(shard primitives.ShardID) *Buffer {
 	i := 0
 	for i < len(*bs) && (*bs)[i].Shard < shard {
@@ -218,9 +219,9 @@ func (u *TrieUpdate) PushBuffered(bs *Buffers, to primitives.ShardID, x *primiti
 	u.writeBuffers(*bs)
 }
 
-// BufferedReceipt reads a buffered receipt from the trie as it was before the chunk, whatever is
-// overlaid: receipts leave a buffer before any enters it (nearcore congestion_control.rs:359). It
-// must be there.
+// BufferedReceipt reads a buffered receipt from the trie as it was before the chunk, regardless of
+// overlays: receipts leave a buffer before any enters it (nearcore congestion_control.rs:359). The
+// receipt must exist.
 func (u *TrieUpdate) BufferedReceipt(to primitives.ShardID, index uint64) (*primitives.StoredReceipt, error) {
 	u.key = primitives.AppendBufferedReceiptKey(u.key[:0], to, index)
 	value, err := u.trie.Get(u.key, u.rec)
@@ -230,8 +231,7 @@ func (u *TrieUpdate) BufferedReceipt(to primitives.ShardID, index uint64) (*prim
 	return decodeStored(u.key, value)
 }
 
-// PopBuffered removes the first n receipts of the buffer towards a shard. With n = 0 it does
-// nothing.
+// PopBuffered removes the first n receipts of the buffer towards a shard. n = 0 does nothing.
 func (u *TrieUpdate) PopBuffered(bs *Buffers, to primitives.ShardID, n uint64) {
 	if n == 0 {
 		return

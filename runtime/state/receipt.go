@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// accountHashKey builds the key of a column keyed by account and 32 bytes in the scratch buffer.
+// accountHashKey builds, in the scratch buffer, the key of a column that is keyed by account and
+// hash.
 func (u *TrieUpdate) accountHashKey(col primitives.TrieColumn, a primitives.AccountID, id primitives.Hash) []byte {
 	u.key = primitives.AppendAccountHashKey(u.key[:0], col, a, id)
 	return u.key
@@ -40,8 +41,8 @@ func (u *TrieUpdate) getReceipt(key []byte) (*primitives.Receipt, error) {
 	return x, nil
 }
 
-// ReceivedData reads what arrived for a data id: data is nil if the promise failed. found is false
-// if nothing arrived.
+// ReceivedData reads the data that arrived for a data id. data is nil if the promise failed. found
+// is false if nothing arrived.
 func (u *TrieUpdate) ReceivedData(a primitives.AccountID, id primitives.Hash) (data []byte, found bool, err error) {
 	key := u.accountHashKey(primitives.ColReceivedData, a, id)
 	value, err := u.Get(key)
@@ -58,12 +59,12 @@ func (u *TrieUpdate) ReceivedData(a primitives.AccountID, id primitives.Hash) (d
 	return data, true, nil
 }
 
-// HasReceivedData tells whether something arrived, without reading it.
+// HasReceivedData returns whether data arrived, without reading it.
 func (u *TrieUpdate) HasReceivedData(a primitives.AccountID, id primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColReceivedData, a, id))
 }
 
-// SetReceivedData writes what arrived; nil is a failed promise.
+// SetReceivedData writes the data that arrived; nil means that the promise failed.
 func (u *TrieUpdate) SetReceivedData(a primitives.AccountID, id primitives.Hash, data []byte) {
 	u.values.room(len(data) + 5)
 	from := len(u.values.buf)
@@ -75,27 +76,28 @@ func (u *TrieUpdate) SetReceivedData(a primitives.AccountID, id primitives.Hash,
 	u.Set(u.accountHashKey(primitives.ColReceivedData, a, id), u.values.take(from))
 }
 
-// RemoveReceivedData removes it.
+// RemoveReceivedData removes the data that arrived.
 func (u *TrieUpdate) RemoveReceivedData(a primitives.AccountID, id primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColReceivedData, a, id))
 }
 
-// PostponedReceiptID is the receipt that waits for a data id.
+// PostponedReceiptID returns the id of the receipt that waits for a data id.
 func (u *TrieUpdate) PostponedReceiptID(a primitives.AccountID, data primitives.Hash) (id primitives.Hash, found bool, err error) {
 	return u.getHash(u.accountHashKey(primitives.ColPostponedReceiptID, a, data))
 }
 
-// SetPostponedReceiptID says that a receipt waits for a data id.
+// SetPostponedReceiptID records that a receipt waits for a data id.
 func (u *TrieUpdate) SetPostponedReceiptID(a primitives.AccountID, data, receipt primitives.Hash) {
 	u.setHash(u.accountHashKey(primitives.ColPostponedReceiptID, a, data), receipt)
 }
 
-// RemovePostponedReceiptID removes that.
+// RemovePostponedReceiptID removes that record.
 func (u *TrieUpdate) RemovePostponedReceiptID(a primitives.AccountID, data primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColPostponedReceiptID, a, data))
 }
 
-// PendingDataCount is how many inputs a postponed receipt still waits for; it must be there.
+// PendingDataCount returns the number of inputs that a postponed receipt still waits for. The count
+// must exist.
 func (u *TrieUpdate) PendingDataCount(a primitives.AccountID, receipt primitives.Hash) (uint32, error) {
 	value, err := u.Get(u.accountHashKey(primitives.ColPendingDataCount, a, receipt))
 	if err != nil {
@@ -107,24 +109,24 @@ func (u *TrieUpdate) PendingDataCount(a primitives.AccountID, receipt primitives
 	return binary.LittleEndian.Uint32(value), nil
 }
 
-// SetPendingDataCount writes it.
+// SetPendingDataCount writes that number.
 func (u *TrieUpdate) SetPendingDataCount(a primitives.AccountID, receipt primitives.Hash, n uint32) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], n)
 	u.Set(u.accountHashKey(primitives.ColPendingDataCount, a, receipt), u.values.copy(b[:]))
 }
 
-// RemovePendingDataCount removes it.
+// RemovePendingDataCount removes that number.
 func (u *TrieUpdate) RemovePendingDataCount(a primitives.AccountID, receipt primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColPendingDataCount, a, receipt))
 }
 
-// HasPostponedReceipt tells whether there is one, without reading it.
+// HasPostponedReceipt returns whether the receipt exists, without reading it.
 func (u *TrieUpdate) HasPostponedReceipt(a primitives.AccountID, id primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
 }
 
-// PostponedReceipt reads a receipt that waited for inputs; it must be there.
+// PostponedReceipt reads a receipt that waits for inputs, which must exist.
 func (u *TrieUpdate) PostponedReceipt(a primitives.AccountID, id primitives.Hash) (*primitives.Receipt, error) {
 	x, err := u.getReceipt(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
 	if x == nil && err == nil {
@@ -138,17 +140,17 @@ func (u *TrieUpdate) SetPostponedReceipt(x *primitives.Receipt) {
 	u.Set(u.accountHashKey(primitives.ColPostponedReceipt, x.ReceiverID, x.ID), u.values.encode(x))
 }
 
-// RemovePostponedReceipt removes it.
+// RemovePostponedReceipt removes a receipt that waits for inputs.
 func (u *TrieUpdate) RemovePostponedReceipt(a primitives.AccountID, id primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
 }
 
-// YieldReceipt reads the receipt that a yield left waiting for a data id; nil if there is none.
+// YieldReceipt reads the receipt of a yield that waits for a data id; nil if there is none.
 func (u *TrieUpdate) YieldReceipt(a primitives.AccountID, data primitives.Hash) (*primitives.Receipt, error) {
 	return u.getReceipt(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
 }
 
-// HasYieldReceipt tells whether there is one, without reading it.
+// HasYieldReceipt returns whether that receipt exists, without reading it.
 func (u *TrieUpdate) HasYieldReceipt(a primitives.AccountID, data primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
 }
@@ -158,21 +160,20 @@ func (u *TrieUpdate) SetYieldReceipt(x *primitives.Receipt, data primitives.Hash
 	u.Set(u.accountHashKey(primitives.ColPromiseYieldReceipt, x.ReceiverID, data), u.values.encode(x))
 }
 
-// RemoveYieldReceipt removes it.
+// RemoveYieldReceipt removes the receipt of a yield.
 func (u *TrieUpdate) RemoveYieldReceipt(a primitives.AccountID, data primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
 }
 
-// YieldStatus says how far a yield is (nearcore PromiseYieldStatus).
+// YieldStatus is the status of a yield (nearcore PromiseYieldStatus).
 type YieldStatus byte
 
-// The statuses.
 const (
 	Yielded         YieldStatus = 0
 	ResumeInitiated YieldStatus = 1
 )
 
-// YieldStatus reads it.
+// YieldStatus reads the status of a yield.
 func (u *TrieUpdate) YieldStatus(a primitives.AccountID, data primitives.Hash) (s YieldStatus, found bool, err error) {
 	value, err := u.Get(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
 	if value == nil || err != nil {
@@ -184,43 +185,43 @@ func (u *TrieUpdate) YieldStatus(a primitives.AccountID, data primitives.Hash) (
 	return YieldStatus(value[0]), true, nil
 }
 
-// HasYieldStatus tells whether there is one, without reading it.
+// HasYieldStatus returns whether the yield has a status, without reading it.
 func (u *TrieUpdate) HasYieldStatus(a primitives.AccountID, data primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
 }
 
-// SetYieldStatus writes it.
+// SetYieldStatus writes the status of a yield.
 func (u *TrieUpdate) SetYieldStatus(a primitives.AccountID, data primitives.Hash, s YieldStatus) {
 	u.Set(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data), u.values.copy([]byte{byte(s)}))
 }
 
-// RemoveYieldStatus removes it.
+// RemoveYieldStatus removes the status of a yield.
 func (u *TrieUpdate) RemoveYieldStatus(a primitives.AccountID, data primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
 }
 
-// DataIDOfYield is the data id that belongs to a yield id that the contract chose.
+// DataIDOfYield returns the data id of a yield id that the contract chose.
 func (u *TrieUpdate) DataIDOfYield(a primitives.AccountID, yield primitives.Hash) (data primitives.Hash, found bool, err error) {
 	return u.getHash(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
 }
 
-// HasYieldID tells whether a yield id is taken, without reading its data id.
+// HasYieldID returns whether a yield id is taken, without reading its data id.
 func (u *TrieUpdate) HasYieldID(a primitives.AccountID, yield primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
 }
 
-// YieldIDOfData is the yield id that belongs to a data id.
+// YieldIDOfData returns the yield id of a data id.
 func (u *TrieUpdate) YieldIDOfData(a primitives.AccountID, data primitives.Hash) (yield primitives.Hash, found bool, err error) {
 	return u.getHash(u.accountHashKey(primitives.ColDataIDToYieldID, a, data))
 }
 
-// SetYieldID ties a yield id and a data id together.
+// SetYieldID records that a yield id and a data id belong together.
 func (u *TrieUpdate) SetYieldID(a primitives.AccountID, yield, data primitives.Hash) {
 	u.setHash(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield), data)
 	u.setHash(u.accountHashKey(primitives.ColDataIDToYieldID, a, data), yield)
 }
 
-// RemoveYieldID unties them.
+// RemoveYieldID removes that record.
 func (u *TrieUpdate) RemoveYieldID(a primitives.AccountID, yield, data primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
 	u.Remove(u.accountHashKey(primitives.ColDataIDToYieldID, a, data))

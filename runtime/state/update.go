@@ -8,13 +8,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// removalCharge is added to the bound of the recorded size for every removal of a contract's entry,
-// since removing may record siblings at the end (nearcore trie_recording.rs record_key_removal).
+// removalCharge is added to the upper bound of the recorded size for every removal of a contract's
+// entry, because removals may record sibling nodes at the end (nearcore trie_recording.rs
+// record_key_removal).
 const removalCharge = 2000
 
-// TrieUpdate is the state of a shard while a chunk is applied: a Trie, what was committed over it
-// with the causes, and what is prospective, which Commit keeps and Rollback drops. It is for one
-// goroutine, but for reads by forks (see Fork).
+// TrieUpdate is the state of a shard while a chunk is applied: a Trie, the committed changes with
+// their causes, and the prospective changes, which Commit keeps and Rollback drops. Not safe for
+// concurrent use, except for reads by forks (see Fork).
 type TrieUpdate struct {
 	trie     Trie
 	rec      Recording
@@ -27,33 +28,32 @@ type TrieUpdate struct {
 	causes      []primitives.StateChangeCause
 	prospective []pending
 	values      arena
-	key         []byte // scratch for building keys
+	key         []byte // scratch buffer for keys
 
 	codes        map[primitives.Hash][]byte // brought in this chunk, committed
 	pendingCodes []pendingCode
 	accesses     []CodeAccess             // each hash once
 	accessed     map[primitives.Hash]bool // their hashes, once they are more than fewAccesses
 
-	touched map[primitives.Hash]bool // nodes and values that contracts looked at in this chunk
+	touched map[primitives.Hash]bool // nodes and values that contracts touched in this chunk
 
-	// Noted at every write: 0, or the fork whose writes are being adopted, and which of its
-	// changes.
+	// owner and ownerChange are stored with every write: the fork that is being adopted and the
+	// number of its change, or 0.
 	owner, ownerChange int32
 	fork               *forkState
 
-	rebased map[primitives.AccountID]bool // accounts of a Forked trie whose removed keys show through again
+	rebased map[primitives.AccountID]bool // accounts of a Forked trie for which removed keys read through again
 }
 
-// entry is one key that was ever written, or read by Get. References are indices plus one; 0 is
-// none.
+// entry is a key that was written, or read by Get. References are indices plus one; 0 means none.
 type entry struct {
 	key         string
 	first, last int32 // in changes
 	pending     int32 // in prospective
 	owner       int32 // of the last write, see TrieUpdate
 	ownerChange int32
-	known       bool   // it was read from the trie, and its path recorded
-	old         []byte // if known: what the trie has
+	known       bool   // it was read from the trie, with its path recorded
+	old         []byte // if known: the value in the trie
 }
 
 type change struct {
@@ -73,10 +73,10 @@ type pendingCode struct {
 	code []byte
 }
 
-// New returns an update of t that records what is read, up to a soft limit of bytes.
+// New returns an update of t that records reads, with a soft limit in bytes.
 func New(t Trie, limit uint64) *TrieUpdate { return NewRecorded(t, nil, limit) }
 
-// NewRecorded is New with an empty recording of t's, if rec is not nil.
+// NewRecorded is New with an empty recording of t whose memory is used; nil: a new one.
 func NewRecorded(t Trie, rec Recording, limit uint64) *TrieUpdate {
 	u := NewUnrecorded(t)
 	if rec == nil {
@@ -91,11 +91,11 @@ func NewUnrecorded(t Trie) *TrieUpdate {
 	return &TrieUpdate{trie: t, limit: ^uint64(0), index: make(map[string]int32), key: make([]byte, 0, 256)}
 }
 
-// mostReused is how many keys an update may have had whose memory is used again.
+// mostReused is the largest number of keys of an update whose memory Reset uses again.
 const mostReused = 64
 
-// Reset makes u an update of t that records nothing, as NewUnrecorded, in the memory that it has; t
-// nil: of none yet. What came of u is not to be used any more.
+// Reset makes u an update of t that records nothing, like NewUnrecorded, and uses u's memory again.
+// t may be nil if the trie is not known yet. Results of the earlier use of u become invalid.
 func (u *TrieUpdate) Reset(t Trie) {
 	index, entries, key := u.index, u.entries, u.key
 	if clear(index); index == nil || len(entries) > mostReused {
@@ -105,7 +105,7 @@ func (u *TrieUpdate) Reset(t Trie) {
 	*u = TrieUpdate{trie: t, limit: ^uint64(0), index: index, entries: entries[:0], key: key[:0]}
 }
 
-// Grow makes room for n more keys, each written about once.
+// Grow reserves memory for n more keys, each written about once.
 func (u *TrieUpdate) Grow(n int) {
 	if len(u.index) == 0 {
 		u.index = make(map[string]int32, n)
@@ -115,13 +115,13 @@ func (u *TrieUpdate) Grow(n int) {
 	u.causes = slices.Grow(u.causes, n+n/2)
 }
 
-// Trie returns the trie below, which the update does not change.
+// Trie returns the underlying trie. The update does not change it.
 func (u *TrieUpdate) Trie() Trie { return u.trie }
 
-// Recording returns what was recorded so far, nil if nothing is.
+// Recording returns the recording so far; nil if the update does not record.
 func (u *TrieUpdate) Recording() Recording { return u.rec }
 
-// RecordedSize is the length of all that was recorded.
+// RecordedSize returns the recorded size in bytes.
 func (u *TrieUpdate) RecordedSize() uint64 {
 	if u.rec == nil {
 		return 0
@@ -129,22 +129,22 @@ func (u *TrieUpdate) RecordedSize() uint64 {
 	return u.rec.Size()
 }
 
-// UpperBound is the recorded size and the charge for removals.
+// UpperBound returns the recorded size plus the charge for removals.
 func (u *TrieUpdate) UpperBound() uint64 { return u.RecordedSize() + removalCharge*u.removals }
 
-// LimitExceeded tells whether no further receipt may be started.
+// LimitExceeded returns whether no further receipt may be started.
 func (u *TrieUpdate) LimitExceeded() bool { return u.rec != nil && u.UpperBound() > u.limit }
 
-// Accesses returns the code that was looked for and found below the update, in the order of first
-// looking: a proof lacks it, so that whoever checks the chunk is told (nearcore function_call.rs
-// record_contract_call). None on a proof.
+// Accesses returns the code that calls found in the trie, in the order of the first lookup. Proofs
+// do not contain it, so chunk validators are told its hashes (nearcore function_call.rs
+// record_contract_call). It returns none for a Proven trie.
 func (u *TrieUpdate) Accesses() []CodeAccess { return u.accesses }
 
-// fewAccesses is how many are looked through one by one.
+// fewAccesses is the number of accesses up to which the list is searched linearly.
 const fewAccesses = 8
 
 func (u *TrieUpdate) access(a CodeAccess) {
-	if u.fork != nil { // counts with the span that is adopted
+	if u.fork != nil { // counted when the span is adopted
 		u.accesses = append(u.accesses, a)
 		return
 	}
@@ -166,7 +166,7 @@ func (u *TrieUpdate) access(a CodeAccess) {
 	}
 }
 
-// overlaid returns the newest value in the overlay: ok is false if the key was never written.
+// overlaid returns the newest value in the overlay; ok is false if the key was never written.
 func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	i, found := u.index[string(key)]
 	if !found {
@@ -182,7 +182,7 @@ func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	return nil, false // only read, or written and rolled back
 }
 
-// lookupOverlay is overlaid of the update and, for a fork, of what its parent has.
+// lookupOverlay is overlaid of the update and, for a fork, of its parent.
 func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
 	if u.fork != nil {
 		return u.lookupFork(key)
@@ -190,15 +190,15 @@ func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
 	return u.overlaid(key)
 }
 
-// Get returns the value of a key and records the read; nil if there is none. The value is read
-// only.
+// Get returns the value of a key, nil if there is none, and records the read. The value must not be
+// changed.
 func (u *TrieUpdate) Get(key []byte) ([]byte, error) { return u.get(key, u.rec) }
 
-// GetPure is Get that records nothing.
+// GetPure is Get without recording.
 func (u *TrieUpdate) GetPure(key []byte) ([]byte, error) { return u.get(key, nil) }
 
 func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
-	if u.fork != nil { // its spans record apart
+	if u.fork != nil { // its spans have recordings of their own
 		if value, ok := u.lookupFork(key); ok {
 			return value, nil
 		}
@@ -217,7 +217,7 @@ func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
 	}
 	value, err := u.trie.Get(key, rec)
 	if err == nil && rec != nil {
-		// What is read is mostly written next, so the key's entry is made now.
+		// A key that is read is usually written next, so its entry is made now.
 		if !found {
 			i = u.enter(string(key))
 		}
@@ -226,7 +226,7 @@ func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
 	return value, err
 }
 
-// Contains tells whether a key has a value, and records the path to it.
+// Contains returns whether a key has a value, and records the path to it.
 func (u *TrieUpdate) Contains(key []byte) (bool, error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return value != nil, nil
@@ -235,17 +235,17 @@ func (u *TrieUpdate) Contains(key []byte) (bool, error) {
 	return found, err
 }
 
-// Ref is a value that was found, in an overlay or in the trie.
+// Ref is a value that was found in an overlay or in the trie.
 type Ref struct {
-	overlay []byte // not nil: there
+	overlay []byte // nil: in the trie
 	trie    ValueRef
 }
 
-// InOverlay tells whether the value was written in this chunk: reading it records and costs
-// nothing.
+// InOverlay returns whether the value was written in this chunk. Reading it then records nothing
+// and costs nothing.
 func (r *Ref) InOverlay() bool { return r.overlay != nil }
 
-// Len is the value's length in bytes.
+// Len returns the value's length in bytes.
 func (r *Ref) Len() uint32 {
 	if r.overlay != nil {
 		return uint32(len(r.overlay))
@@ -253,7 +253,7 @@ func (r *Ref) Len() uint32 {
 	return r.trie.Len
 }
 
-// Hash is the value's hash.
+// Hash returns the value's hash.
 func (r *Ref) Hash() primitives.Hash {
 	if r.overlay != nil {
 		return primitives.HashBytes(r.overlay)
@@ -261,7 +261,7 @@ func (r *Ref) Hash() primitives.Hash {
 	return r.trie.Hash
 }
 
-// Find looks a key up without reading its value; Get reads it.
+// Find looks up a key without reading its value.
 func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return Ref{overlay: value}, value != nil, nil
@@ -270,8 +270,8 @@ func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	return ref, found, err
 }
 
-// FindPath is Find that appends the nodes on the way; none for a key of an overlay. Such a key,
-// also one that was removed there, costs nothing to look at.
+// FindPath is Find that also appends the nodes on the path. A key in an overlay, also one that was
+// removed, has no nodes.
 func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return path, Ref{overlay: value}, value != nil, nil
@@ -280,10 +280,10 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 	return path, ref, found, err
 }
 
-// Touch notes that a contract looks at a node or value, and tells whether one has before in this
-// chunk: then it costs no more than a look into a cache (nearcore ext.rs AccountingState). Since 84
-// both prices are the same, so only gas profiles show it, and only if the look is paid for, which
-// that of storage_read is not.
+// Touch notes that a contract touches a node or value, and returns whether one did so before in
+// this chunk. The later touch has the price of a cache hit (nearcore ext.rs AccountingState). Since
+// version 84 both prices are the same, so only gas profiles show the difference, and only for
+// touches that are paid for; those of storage_read are not.
 func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	before = u.touched[h]
 	if f := u.fork; f != nil {
@@ -299,12 +299,12 @@ func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	return before
 }
 
-// Set writes a key, prospectively. The key is copied; the update keeps the value, which must not
-// change and not be nil.
+// Set writes a key prospectively. It copies the key and keeps the value, which must not be nil and
+// must not change later.
 func (u *TrieUpdate) Set(key, value []byte) { u.put(key, value) }
 
-// Remove removes a key, prospectively. Removals of contract entries raise the bound, also if they
-// are rolled back.
+// Remove removes a key prospectively. Removals of contract entries raise the upper bound, even if
+// they are rolled back.
 func (u *TrieUpdate) Remove(key []byte) {
 	if primitives.TrieColumn(key[0]) == primitives.ColContractData {
 		u.removals++
@@ -320,7 +320,7 @@ func (u *TrieUpdate) put(key, value []byte) {
 	u.write(i, value)
 }
 
-// enter adds a key that was never written.
+// enter adds an entry for a key.
 func (u *TrieUpdate) enter(key string) int32 {
 	i := int32(len(u.entries))
 	u.entries = append(u.entries, entry{key: key})
@@ -339,7 +339,7 @@ func (u *TrieUpdate) write(i int32, value []byte) {
 	e.pending = int32(len(u.prospective))
 }
 
-// Commit keeps what is prospective, as done for the cause.
+// Commit keeps the prospective changes and records their cause.
 func (u *TrieUpdate) Commit(kind primitives.CauseKind, hash primitives.Hash) {
 	for i := range u.pendingCodes {
 		if u.codes == nil {
@@ -369,7 +369,7 @@ func (u *TrieUpdate) Commit(kind primitives.CauseKind, hash primitives.Hash) {
 	u.prospective = u.prospective[:0]
 }
 
-// Rollback drops what is prospective.
+// Rollback drops the prospective changes.
 func (u *TrieUpdate) Rollback() {
 	for i := range u.prospective {
 		u.entries[u.prospective[i].entry].pending = 0
@@ -379,22 +379,22 @@ func (u *TrieUpdate) Rollback() {
 	u.pendingCodes = u.pendingCodes[:0]
 }
 
-// Finalized is the end of an update.
+// Finalized is the result of Finalize.
 type Finalized struct {
 	Trie    Trie
-	Changes []primitives.KeyChanges // by key, ascending
-	Olds    []OldValue              // of the same keys
+	Changes []primitives.KeyChanges // ascending by key
+	Olds    []OldValue              // values before the chunk, of the same keys
 }
 
-// OldValue is what the trie below had at a key, as far as the update came to know it: valid as long
-// as that trie is held.
+// OldValue is the value of a key in the underlying trie, if the update has read it. It is valid as
+// long as that trie is held.
 type OldValue struct {
-	Value []byte // nil: nothing
+	Value []byte // nil: there was no value
 	Known bool
 }
 
-// Finalize updates the trie with the committed changes, recording what that reads. Nothing may be
-// prospective.
+// Finalize applies the committed changes to the trie and records the reads of that. There must be
+// no prospective changes.
 func (u *TrieUpdate) Finalize() (Finalized, error) {
 	if len(u.prospective) != 0 {
 		panic("state: Finalize with uncommitted changes")
@@ -422,7 +422,7 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 		key := u.values.copyString(e.key)
 		out[i] = primitives.KeyChanges{Key: key, Changes: all[from:len(all):len(all)]}
 		updates[i] = Change{Key: key, Value: u.changes[e.last-1].value, Known: e.known}
-		if !forked { // else what was read may be the other chain's
+		if !forked { // otherwise the value read may be the other chain's
 			olds[i] = OldValue{e.old, e.known}
 		}
 	}
@@ -430,14 +430,14 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 	return Finalized{Trie: t, Changes: out, Olds: olds}, err
 }
 
-// Keys calls yield for each key with the prefix that has a value, ascending. The whole range of the
-// trie is recorded with its values, also under keys that are overwritten (nearcore
-// update/iterator.rs). The key is read only and valid for long.
+// Keys calls yield for each key with the prefix that has a value, in ascending order. The whole
+// range of the trie is recorded with its values, also for keys that are overwritten (nearcore
+// update/iterator.rs). yield may keep the key and must not change it.
 func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
 	return u.keysOf(u.trie, prefix, yield)
 }
 
-// keysOf is Keys of the update over another trie: its own, or a part of that.
+// keysOf is Keys of the update over another trie: its own, or a part of it.
 func (u *TrieUpdate) keysOf(t Trie, prefix []byte, yield func(key []byte) error) error {
 	if u.fork != nil {
 		u.fork.apart = true

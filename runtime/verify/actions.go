@@ -9,30 +9,29 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Mode says how old what is checked is.
+// Mode says how strictly receipts are checked (nearcore ValidateReceiptMode).
 type Mode byte
 
-// The modes (nearcore ValidateReceiptMode).
 const (
 	// NewReceipt is for transactions and receipts just made.
 	NewReceipt Mode = iota
-	// ExistingReceipt is for delayed and incoming receipts: they may have been made under older
-	// rules, and output data receivers may have been appended after their size was measured, so
-	// limits that came later are not held against them.
+	// ExistingReceipt is for delayed and incoming receipts. They may have been made under older
+	// rules, and output data receivers may have been appended after their size was checked, so
+	// limits that came later do not apply.
 	ExistingReceipt
 )
 
-// MaxNoncesForGasKey is the most nonce rows that a gas key may have.
+// MaxNoncesForGasKey is the largest number of nonces of a gas key.
 const MaxNoncesForGasKey = 1024
 
-// Actions checks a list of actions that goes to receiver: its length, the order of its actions,
-// each of them, and the gas attached in all. Inner lists of delegate actions are checked the same
-// way, on their own but for the gas.
+// Actions checks a list of actions for a receiver: its length, the order of its actions, each
+// action, and the total attached gas. The inner list of a delegate action is checked in the same
+// way, as a list of its own except for the gas.
 func Actions(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	return actionList(c, actions, 0, receiver, mode)
 }
 
-// actionList is Actions of a list of which so many more were read and are not kept.
+// actionList is Actions of a list of which unkept further actions were read but not stored.
 func actionList(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
@@ -52,7 +51,7 @@ func actionList(
 	}
 	delegates := 0
 	for i, a := range actions {
-		switch tag := a.Tag(); { // where it may stand
+		switch tag := a.Tag(); { // its allowed place in the list
 		case tag == primitives.TagDeleteAccount && i+1 < len(actions):
 			return invalidActions(primitives.ActionsDeleteMustBeFinal)
 		case tag == primitives.TagDelegate || tag == primitives.TagDelegateV2:
@@ -76,12 +75,12 @@ func actionList(
 	return nil
 }
 
-// invalidActions is the error of a variant without fields.
+// invalidActions returns the error of a variant without fields.
 func invalidActions(tag primitives.ActionsValidationTag) *primitives.ActionsValidationError {
 	return &primitives.ActionsValidationError{Tag: tag}
 }
 
-// countDeploys counts actions that carry code; inner ones of a delegate are limited by themselves.
+// countDeploys counts actions that carry code. Inner actions of a delegate have their own limit.
 func countDeploys(actions []primitives.Action) (n uint64) {
 	for _, a := range actions {
 		if t := a.Tag(); t == primitives.TagDeployContract || t == primitives.TagDeployGlobalContract {
@@ -91,7 +90,7 @@ func countDeploys(actions []primitives.Action) (n uint64) {
 	return n
 }
 
-// action checks a by itself. mode only matters to the lists inside delegates.
+// action checks a alone. mode only affects the lists in delegate actions.
 func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	limits := &c.Wasm.Limits
 	switch a := a.(type) {
@@ -124,7 +123,8 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 		if !c.Version.Has(parameters.GasKeys) {
 			return unsupported(c, parameters.GasKeys)
 		}
-	case *primitives.CreateAccount, *primitives.Transfer, *primitives.DeleteKey: // nothing of theirs can be wrong here
+	// no field of theirs can be invalid
+	case *primitives.CreateAccount, *primitives.Transfer, *primitives.DeleteKey:
 	default:
 		panic(fmt.Sprintf("verify: no case for %T", a))
 	}
@@ -132,7 +132,7 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 }
 
 // inner checks the list of a delegate action. Before FixDelegatedDeterministicStateInit it was
-// measured against the outer receiver.
+// checked against the outer receiver.
 func inner(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, outer, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
@@ -142,14 +142,15 @@ func inner(
 	return actionList(c, actions, unkept, receiver, mode)
 }
 
-// unsupported says that a rule of c's version does not know what f brought.
+// unsupported returns the error of an action that needs feature f, which is not in force in c's
+// version.
 func unsupported(c *parameters.RuntimeConfig, f parameters.Feature) *primitives.ActionsValidationError {
 	return &primitives.ActionsValidationError{
 		Tag: primitives.ActionsUnsupportedProtocolFeature, Feature: f.String(), Version: c.Version.Protocol,
 	}
 }
 
-// tooLong is the error of one of the variants with length and limit.
+// tooLong returns the error of a variant with length and limit, nil if length is at most limit.
 func tooLong(tag primitives.ActionsValidationTag, length int, limit uint64) *primitives.ActionsValidationError {
 	if uint64(length) <= limit {
 		return nil
@@ -176,7 +177,7 @@ func functionCall(limits *parameters.Limits, a *primitives.FunctionCall) *primit
 	return tooLong(primitives.ActionsFunctionCallArgumentsLengthExceeded, len(a.Args), limits.MaxArgumentsLength)
 }
 
-// addKey checks the permission, and what a gas key may not have.
+// addKey checks the permission, and what a gas key must not have.
 func addKey(c *parameters.RuntimeConfig, k *primitives.AccessKey) *primitives.ActionsValidationError {
 	if k.FunctionCall != nil {
 		if err := permission(&c.Wasm.Limits, k.FunctionCall); err != nil {
@@ -217,7 +218,7 @@ func permission(limits *parameters.Limits, p *primitives.FunctionCallPermission)
 		if err := tooLong(primitives.ActionsAddKeyMethodNameLengthExceeded, len(name), limits.MaxLengthMethodName); err != nil {
 			return err
 		}
-		total += uint64(len(name)) + 1 // as if each were terminated
+		total += uint64(len(name)) + 1 // counted as terminated
 	}
 	if total > limits.MaxNumberBytesMethodNames {
 		return &primitives.ActionsValidationError{
@@ -227,7 +228,8 @@ func permission(limits *parameters.Limits, p *primitives.FunctionCallPermission)
 	return nil
 }
 
-// stateInit checks that the init makes the receiver, and the sizes of its entries.
+// stateInit checks that the receiver is the account derived from the init, and the sizes of the
+// entries.
 func stateInit(limits *parameters.Limits, s *primitives.StateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
 	if err := globalContract(&s.Code); err != nil {
 		return err
@@ -255,7 +257,8 @@ func globalContract(id *primitives.GlobalContractID) *primitives.ActionsValidati
 	return accountID(id.Account)
 }
 
-// accountID checks a name again: those that a contract wrote were not checked when they were read.
+// accountID checks an account id again: ids written by contracts are not checked when they are
+// read.
 func accountID(id primitives.AccountID) *primitives.ActionsValidationError {
 	if _, err := primitives.ParseAccountID(string(id)); err != nil {
 		return &primitives.ActionsValidationError{Tag: primitives.ActionsInvalidAccountID, AccountID: string(id)}

@@ -9,15 +9,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// AnyHeight stands for the unknown height of the block that a submitted transaction will be in: its
-// nonce has no upper bound.
+// AnyHeight stands for the unknown height of the block that will contain a submitted transaction.
+// Its nonce has no upper bound.
 const AnyHeight = ^primitives.Height(0)
 
-// Verdict is what becomes of a transaction whose signer exists.
+// Verdict is the result of Charge for a transaction with an existing signer.
 //
-//	Err nil, Charged        it becomes a receipt
-//	Err set, Charged no receipt, but the gas key pays for the conversion: the outcome is a failure
-//	    with Charges.GasBurnt and BurntAmount, and Charges is applied
+//	Err nil, Charged        the transaction becomes a receipt
+//	Err set, Charged        no receipt, but the gas key pays for the conversion: the outcome is a
+//	                        failure with Charges.GasBurnt and BurntAmount; Charges are applied
 //	Err set, not Charged    an outcome without gas; nothing changes
 type Verdict struct {
 	Err     *primitives.InvalidTxError
@@ -25,7 +25,7 @@ type Verdict struct {
 	Charges Charges // if Charged
 }
 
-// Charges are the new values of the signer's account and key, and what the receipt comes with
+// Charges are the new values of the signer's account and key, and the gas attached to the receipt
 // (nearcore VerificationResult).
 type Charges struct {
 	GasBurnt        primitives.Gas
@@ -35,16 +35,16 @@ type Charges struct {
 	BurntAmount     primitives.Balance
 
 	Amount     primitives.Balance  // of the account
-	Nonce      primitives.Nonce    // of the key, or of the gas key's row
-	Allowance  *primitives.Balance // of the key; nil: it has none
-	GasKey     bool                // the two fields below count, and Nonce is for the row; the key's own nonce stays
+	Nonce      primitives.Nonce    // of the key, or of the gas key's indexed nonce
+	Allowance  *primitives.Balance // of the key; nil: unlimited
+	GasKey     bool                // the two fields below are valid, and Nonce is the indexed nonce; the key's own nonce stays
 	KeyBalance primitives.Balance  // of the gas key
 	NonceIndex uint16
 }
 
-// Apply stores the charges in the account and the key. It does not write into what k points to: the
-// permission and the gas key's balance may be shared with a cache. The row of a gas key is the
-// caller's: NonceIndex and Nonce.
+// Apply stores the charges in the account and the key. It does not write through k's pointers,
+// because the permission and the gas key's balance may be shared with a cache. The caller writes
+// the indexed nonce of a gas key from NonceIndex and Nonce.
 func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 	a.Amount = c.Amount
 	if c.GasKey {
@@ -61,9 +61,9 @@ func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 	}
 }
 
-// Charge checks nonce, balances and permission of tx against its signer, whose account and key must
-// be there (see MissingSigner), and computes the charges. height is that of the block whose chunk
-// holds tx, or AnyHeight.
+// Charge checks nonce, balances and permission of tx against its signer and computes the charges.
+// The signer's account and key must exist (see MissingSigner). height is that of the block whose
+// chunk contains tx, or AnyHeight.
 func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	if tx.Nonce.HasIndex {
 		return chargeGasKey(c, tx, cost, s, height)
@@ -73,7 +73,7 @@ func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.
 
 func failed(err *primitives.InvalidTxError) Verdict { return Verdict{Err: err} }
 
-// newCharges fills in what comes from the cost.
+// newCharges returns charges with the fields that come from the cost.
 func newCharges(tx *primitives.Transaction, cost *fees.TransactionCost) Charges {
 	return Charges{
 		GasBurnt: cost.GasBurnt, ComputeBurnt: cost.ComputeBurnt, GasRemaining: cost.GasRemaining,
@@ -81,7 +81,7 @@ func newCharges(tx *primitives.Transaction, cost *fees.TransactionCost) Charges 
 	}
 }
 
-// chargeKey is for transactions without a nonce index (nearcore verifier.rs:269): the account pays
+// chargeKey charges transactions without a nonce index (nearcore verifier.rs:269). The account pays
 // everything.
 func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	key := s.Key
@@ -121,9 +121,9 @@ func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fe
 	return Verdict{Charged: true, Charges: charges}
 }
 
-// chargeGasKey is for transactions with a nonce index (nearcore verifier.rs:370): the gas key pays
-// for gas, the account for deposits. If only the deposits cannot be paid the key is charged for the
-// conversion.
+// chargeGasKey charges transactions with a nonce index (nearcore verifier.rs:370). The gas key pays
+// for gas, the account for deposits. If only the deposits cannot be paid, the key is charged for
+// the conversion.
 func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	index, gas := tx.Nonce.Index, s.Key.GasKey
 	badIndex := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NonceIndex: &index}
@@ -176,7 +176,7 @@ func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost 
 	return Verdict{Charged: true, Charges: charges}
 }
 
-// checkNonce compares tx's nonce with the stored one and with the bound height·10^6 (nearcore
+// checkNonce compares tx's nonce with the stored one and with the upper bound (nearcore
 // verify_nonce).
 func checkNonce(tx *primitives.Transaction, stored primitives.Nonce, height primitives.Height) *primitives.InvalidTxError {
 	nonce := tx.Nonce.Nonce
@@ -196,8 +196,8 @@ func checkNonce(tx *primitives.Transaction, stored primitives.Nonce, height prim
 	return nil
 }
 
-// NonceUpperBound is the first nonce too large for a block of this height: height·10^6, at most
-// 2^64-1.
+// NonceUpperBound returns the first nonce that is too large for a block of this height:
+// height·10^6, at most 2^64-1.
 func NonceUpperBound(height primitives.Height) primitives.Nonce {
 	over, bound := bits.Mul64(uint64(height), primitives.NonceRangeMultiplier)
 	if over != 0 {
@@ -206,8 +206,8 @@ func NonceUpperBound(height primitives.Height) primitives.Nonce {
 	return primitives.Nonce(bound)
 }
 
-// Permission checks what a function call key may sign: one call without deposit, of the contract
-// and one of the methods it is for. A nil permission allows everything. Delegate actions use it for
+// Permission checks that a function-call key may sign actions: one call without deposit, of its
+// contract and one of its methods. A nil permission allows everything. Delegate actions use it for
 // their inner actions.
 func Permission(p *primitives.FunctionCallPermission, receiver primitives.AccountID, actions []primitives.Action) *primitives.InvalidAccessKeyError {
 	if p == nil {

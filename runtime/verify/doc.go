@@ -1,11 +1,11 @@
 // Package verify decides whether transactions, actions and receipts are valid, and what a
 // transaction charges its signer.
 //
-//	in      a config.RuntimeConfig, the value to check, and the signer's account, access key and
-//	        gas key nonce row
-//	out     nil, or the error that nearcore has for it; Charge: a Verdict with the signer's new
-//	        balances and nonces
-//	state   none; nothing that is passed in is changed, but by Charge.Apply
+//	in      a parameters.RuntimeConfig, the value to check, and the signer's account, access key and
+//	        gas key nonce
+//	out     nil, or nearcore's error for it; Charge: a Verdict with the signer's new balances and
+//	        nonces
+//	state   none; arguments are not changed, except by Charges.Apply
 //	units   gas, yoctoNEAR, bytes, heights in blocks
 //	bound   linear in the size of the transaction or receipt; the signature check dominates
 //	errors  *primitives.InvalidTxError, *primitives.ActionsValidationError,
@@ -14,8 +14,8 @@
 //	source  nearcore runtime/runtime/src/{verifier,action_validation}.rs,
 //	        core/primitives/src/transaction.rs:302
 //
-// The order of the checks decides which error an outcome carries, so it is nearcore's (runtime.md
-// 6.2). A chunk's transaction passes Validity, Transaction, Cost, MissingSigner, Charge. A
-// submitted one passes Validity, the congestion of its receiver's shard (package
-// runtime/congestion), Transaction, and then CanCharge with the state of the head.
+// The order of the checks decides which error an outcome carries, so it is nearcore's. A chunk's
+// transaction passes Validity, Transaction, Cost, MissingSigner, Charge. A submitted one passes
+// Validity, the congestion check of its receiver's shard (package runtime/congestion), Transaction,
+// and then CanCharge with the state of the head.
 package verify

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// anyPostQuantum tells whether one of the actions, or of a delegate's inner actions, brings a key
-// or signature that older versions do not know (nearcore Action::post_quantum_signatures_required).
+// anyPostQuantum returns whether one of the actions, or of a delegate's inner actions, contains a
+// key or signature of a post-quantum scheme (nearcore Action::post_quantum_signatures_required).
 func anyPostQuantum(actions []primitives.Action) bool {
 	for _, a := range actions {
 		if postQuantum(a) {
@@ -35,7 +35,7 @@ func postQuantum(a primitives.Action) bool {
 		return a.Action.PublicKey.Type().IsPostQuantum() || a.Signature.Type().IsPostQuantum() || anyPostQuantum(a.Action.Actions)
 	case *primitives.CreateAccount, *primitives.DeployContract, *primitives.FunctionCall, *primitives.Transfer,
 		*primitives.DeleteAccount, *primitives.DeployGlobalContract, *primitives.UseGlobalContract, *primitives.DeterministicStateInit:
-		return false // no key in them
+		return false // they contain no key
 	}
 	panic(fmt.Sprintf("verify: no case for %T", a))
 }

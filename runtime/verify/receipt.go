@@ -7,10 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Receipt checks r. A new receipt is measured as it stands, so before output data receivers are
-// appended to it; an existing one may be larger than the limit for that reason. Only new receipts
-// that contracts made can fail; an incoming or delayed receipt that does is proof of a broken
-// chain.
+// Receipt checks r. The size of a new receipt is checked before output data receivers are appended;
+// an existing one may be above the limit for that reason. Only new receipts made by contracts can
+// fail. An incoming or delayed receipt that fails proves that the chain is broken.
 func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *primitives.ReceiptValidationError {
 	limits := &c.Wasm.Limits
 	if mode == NewReceipt {
@@ -18,7 +17,7 @@ func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *pri
 			return &primitives.ReceiptValidationError{Tag: primitives.ReceiptSizeExceeded, Size: size, Limit: limits.MaxReceiptSize}
 		}
 	}
-	// Names that contracts wrote were not checked when they were read.
+	// Account ids written by contracts are not checked when they are read.
 	if _, err := primitives.ParseAccountID(string(r.PredecessorID)); err != nil {
 		return &primitives.ReceiptValidationError{Tag: primitives.ReceiptInvalidPredecessorID, AccountID: string(r.PredecessorID)}
 	}

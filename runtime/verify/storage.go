@@ -11,9 +11,9 @@ import (
 // (NEP-448).
 const ZeroBalanceStorageLimit = 770
 
-// StorageStake tells how much an account lacks to hold its storage when its free balance is amount:
-// usage times price less amount and what is locked, at least 0. Accounts of at most
-// ZeroBalanceStorageLimit bytes never lack anything. An error means that the state itself is broken
+// StorageStake returns how much an account with this free amount lacks to pay for its storage:
+// usage times price, minus amount and the locked balance, at least 0. Accounts of at most
+// ZeroBalanceStorageLimit bytes never lack anything. An error means that the state is inconsistent
 // (nearcore verifier.rs:47).
 func StorageStake(c *parameters.RuntimeConfig, a *primitives.Account, amount primitives.Balance) (missing primitives.Balance, err error) {
 	required, ok := c.Fees.StorageAmountPerByte.Mul64(a.StorageUsage)
@@ -30,7 +30,7 @@ func StorageStake(c *parameters.RuntimeConfig, a *primitives.Account, amount pri
 	return required.SaturatingSub(available), nil
 }
 
-// inconsistent is the error of a transaction whose signer's account cannot exist.
+// inconsistent returns the error of a transaction whose signer's account is inconsistent.
 func inconsistent(err error) *primitives.InvalidTxError {
 	return &primitives.InvalidTxError{
 		Tag: primitives.TxStorageError, Storage: &primitives.StorageError{Tag: primitives.StorageInconsistentState, Text: err.Error()},

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// SignatureFunc tells whether a transaction's signature is its key's. It must be a function of the
-// transaction alone.
+// SignatureFunc returns whether a transaction's signature is valid for its key. The result must
+// depend on the transaction alone.
 type SignatureFunc func(*primitives.SignedTransaction) bool
 
 // CheckSignature verifies the signature over the transaction's hash.
@@ -16,12 +16,11 @@ func CheckSignature(tx *primitives.SignedTransaction) bool {
 	return tx.Signature.Verify(hash[:], tx.PublicKey)
 }
 
-// Checked is the SignatureFunc for transactions whose signature this node has verified before, at
-// their submission or as a batch.
+// Checked is the SignatureFunc for transactions whose signature this node has already verified.
 func Checked(*primitives.SignedTransaction) bool { return true }
 
 // Transaction makes all checks that need no state: the actions, the version, the size and the
-// signature, in that order.
+// signature, in this order.
 func Transaction(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction, signature SignatureFunc) *primitives.InvalidTxError {
 	if err := actionList(c, tx.Actions, tx.Unkept, tx.ReceiverID, NewReceipt); err != nil {
 		return &primitives.InvalidTxError{Tag: primitives.TxActionsValidation, Actions: err}
@@ -35,9 +34,9 @@ func Transaction(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction, 
 	return nil
 }
 
-// Form checks what a version of the rules says of a transaction before it looks into it: that it
-// knows all that tx uses, and the size. A chunk with another one is no chunk, whatever its outcome
-// would be (nearcore transaction.rs check_valid_for_config).
+// Form checks what a version's rules require of a transaction's form: that the version supports all
+// that tx uses, and the size. A chunk with a transaction that fails is invalid (nearcore
+// transaction.rs check_valid_for_config).
 func Form(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction) *primitives.InvalidTxError {
 	if !versionAllowed(c, tx) {
 		return invalidTx(primitives.TxInvalidVersion)
@@ -48,12 +47,13 @@ func Form(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction) *primit
 	return nil
 }
 
-// invalidTx is the error of a variant without fields.
+// invalidTx returns the error of a variant without fields.
 func invalidTx(tag primitives.InvalidTxTag) *primitives.InvalidTxError {
 	return &primitives.InvalidTxError{Tag: tag}
 }
 
-// versionAllowed tells whether c's version knows all that tx uses (nearcore transaction.rs:302).
+// versionAllowed returns whether c's version supports all that tx uses (nearcore
+// transaction.rs:302).
 func versionAllowed(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction) bool {
 	switch {
 	case tx.Version == primitives.TransactionV1 && !c.Version.Has(parameters.GasKeys):
@@ -66,8 +66,7 @@ func versionAllowed(c *parameters.RuntimeConfig, tx *primitives.SignedTransactio
 	return !tx.PublicKey.Type().IsPostQuantum() && !tx.Signature.Type().IsPostQuantum() && !anyPostQuantum(tx.Actions)
 }
 
-// Cost prices tx at the current gas price: that of the block before, which its header calls
-// next_gas_price.
+// Cost prices tx at the current gas price: next_gas_price of the previous block.
 func Cost(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance) (fees.TransactionCost, *primitives.InvalidTxError) {
 	cost, err := fees.TxCost(c, tx, price)
 	if err != nil {
@@ -76,25 +75,24 @@ func Cost(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primiti
 	return cost, nil
 }
 
-// Place says where a transaction is checked: the same lack has two names.
+// Place says where a transaction is checked. The error for a missing signer depends on it.
 type Place byte
 
-// The places.
 const (
 	InChunk      Place = iota // applying or building a chunk
 	AtSubmission              // RPC and pool
 )
 
-// Signer is what the state holds of a transaction's signer; nil for what it does not have.
+// Signer is the state of a transaction's signer. A field is nil if the state does not have it.
 type Signer struct {
 	Account *primitives.Account
 	Key     *primitives.AccessKey
-	// RowNonce is the nonce row of the gas key that the transaction's index names. It is not looked
-	// at for a transaction without an index.
+	// RowNonce is the nonce of the gas key at the transaction's index. It is not used for a
+	// transaction without an index.
 	RowNonce *primitives.Nonce
 }
 
-// MissingSigner says that the account or the key is missing.
+// MissingSigner returns the error if the account or the key is missing, else nil.
 func MissingSigner(tx *primitives.Transaction, s Signer, at Place) *primitives.InvalidTxError {
 	switch {
 	case s.Account == nil && at == AtSubmission:
@@ -114,10 +112,10 @@ func invalidKey(err *primitives.InvalidAccessKeyError) *primitives.InvalidTxErro
 	return &primitives.InvalidTxError{Tag: primitives.TxInvalidAccessKey, AccessKey: err}
 }
 
-// CanCharge makes the checks of a submitted transaction that need the signer's state: that of the
-// head's chunk of the signer's shard, with the head's next_gas_price. The block it will be in is
-// not known, so the upper bound of the nonce is not checked; a deposit that a gas key's account
-// cannot pay is an error here.
+// CanCharge makes the checks of a submitted transaction that need the signer's state: the state
+// after the head's chunk of the signer's shard, with the head's next_gas_price. The height of the
+// block that will contain it is unknown, so the upper bound of the nonce is not checked. A deposit
+// that a gas key's account cannot pay is an error here.
 func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance, s Signer) *primitives.InvalidTxError {
 	cost, err := Cost(c, tx, price)
 	if err != nil {
@@ -130,10 +128,11 @@ func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price pr
 	return v.Err
 }
 
-// Validity checks the block that a transaction refers to, against the block before the one it is to
-// be in (for submissions: the head). known says whether that block is known at all, ancestor
-// whether prev descends from it; ancestor is asked only if the heights are right, since it may walk
-// back the chain. In a chunk every refusal counts as Expired.
+// Validity checks the block that a transaction refers to. base is that block's height, prev the
+// height of the block before the one with the transaction (for submissions: the head), period the
+// validity period in blocks. known says whether the block is known. ancestor returns whether prev
+// descends from it; it is called only if the heights are valid, since it may walk back the chain.
+// In a chunk every error counts as Expired.
 func Validity(known bool, base, prev, period primitives.Height, ancestor func() bool) *primitives.InvalidTxError {
 	switch {
 	case !known || prev > base && prev-base > period:

@@ -6,21 +6,23 @@ import (
 	"time"
 )
 
-// collector collects garbage and gives memory back to the system. That looks at all that the node
-// has in memory, and anybody who deploys, calls or traces large contracts can cause it. So it rests
-// for collectRest times as long as it has taken: at most a twentieth of the time goes there,
-// however large the heap is and however many contracts come.
+// collector runs the garbage collector and returns memory to the system.
 //
-// It collects once more when nothing large has come for collectLast: the transactions are folded by
-// then and who sent them is answered, and a node that does little would keep what they left for as
-// long as its heap takes to grow again.
+// A collection visits all memory of the node, and any account can cause one by deploying, calling
+// or tracing large contracts. So after each collection the collector rests for collectRest times
+// its duration. At most a twentieth of the time is spent on it, however large the heap is and
+// however many contracts arrive.
+//
+// It collects once more when nothing large has arrived for collectLast. By then the flat head has
+// advanced past the transactions and their clients have answers. An idle node would otherwise keep
+// the garbage for as long as its heap takes to grow again.
 type collector struct {
 	mu   sync.Mutex
 	next time.Time
 	free func() // nil: debug.FreeOSMemory
 
 	lastMu sync.Mutex
-	last   *time.Timer // of the last collection; nil: there was none yet
+	last   *time.Timer // of the final collection; nil: none is scheduled
 	closed bool
 }
 
@@ -29,13 +31,13 @@ const (
 	collectLast = 30 * time.Second
 )
 
-// run collects, unless another does or has just now.
+// run collects, unless another call does or has just done so.
 func (c *collector) run() {
 	c.later(collectLast)
 	c.collect()
 }
 
-// collect returns how long it is to rest before it would collect.
+// collect returns how long it must rest before it can collect; 0 if it has collected.
 func (c *collector) collect() (rest time.Duration) {
 	if !c.mu.TryLock() {
 		return collectLast
@@ -54,7 +56,7 @@ func (c *collector) collect() (rest time.Duration) {
 	return 0
 }
 
-// later has the last collection in that time, in place of when it would have been.
+// later schedules the final collection after d, replacing an earlier schedule.
 func (c *collector) later(d time.Duration) {
 	c.lastMu.Lock()
 	defer c.lastMu.Unlock()
@@ -67,14 +69,14 @@ func (c *collector) later(d time.Duration) {
 	}
 }
 
-// finish is the last collection.
+// finish runs the final collection.
 func (c *collector) finish() {
 	if rest := c.collect(); rest > 0 {
 		c.later(rest)
 	}
 }
 
-// close forgets the last collection.
+// close cancels the final collection.
 func (c *collector) close() {
 	c.lastMu.Lock()
 	defer c.lastMu.Unlock()

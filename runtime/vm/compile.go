@@ -14,13 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// ErrCompiler is what a CompilerError is.
+// ErrCompiler is the error that a CompilerError matches with errors.Is.
 var ErrCompiler = errors.New("vm: the compiler failed")
 
-// CompilerError is a call of code that this node can't make ready to run: its compiler crashed,
-// came to its limits or refused what package prep says is valid. That is not the contract's
-// failure, and other nodes run it, so it is no outcome: a chunk with such a call can't be applied
-// here.
+// CompilerError is the error of a call of code that this node cannot prepare: its compiler crashed,
+// reached its limits, or rejected a module that package prep accepts. The contract is not at fault,
+// and other nodes run it, so it is not an outcome: this node cannot apply a chunk with such a call.
 type CompilerError struct {
 	CodeHash primitives.Hash
 	Reason   string
@@ -31,22 +30,22 @@ func (e *CompilerError) Error() string {
 	return fmt.Sprintf("vm: code %v can't be compiled by this node: %s", e.CodeHash, e.Reason)
 }
 
-// Is tells that it is ErrCompiler.
+// Is returns whether target is ErrCompiler.
 func (e *CompilerError) Is(target error) bool { return target == ErrCompiler }
 
-// Unwrap gives the compiler's own.
+// Unwrap returns the compiler's error.
 func (e *CompilerError) Unwrap() error { return e.cause }
 
-// task is code to be made ready.
+// task is code to compile.
 type task struct {
 	hash       primitives.Hash
 	code       []byte
 	rules      *parameters.Wasm
 	traced     bool
 	background bool
-	placed     bool // it has its place in the compiler
+	placed     bool // it has its place in the compiler's gate
 	cancel     <-chan struct{}
-	file       bool // it goes into v.cache, so it may come in a file of that
+	file       bool // it goes into v.cache, so the artifact may be in one of the cache's files
 }
 
 func (v *VM) prepare(t *task) (*prep.Module, error) {
@@ -56,7 +55,7 @@ func (v *VM) prepare(t *task) (*prep.Module, error) {
 	return prep.Prepare(t.code, t.rules)
 }
 
-// name is the task's in the compiler's quarantine.
+// name returns the task's name in the compiler's quarantine.
 func (v *VM) name(t *task) string {
 	rules := v.rules(t.rules)
 	name := fmt.Sprintf("%x-%x", t.hash[:], rules[:8])
@@ -66,8 +65,8 @@ func (v *VM) name(t *task) string {
 	return name
 }
 
-// build prepares and compiles code. Code that breaks a rule makes an artifact too: what package
-// prep says of it. What the compiler says is never kept.
+// build prepares and compiles code. Code that breaks a rule makes an artifact too, with the error
+// of package prep. Errors of the compiler are never cached.
 func (v *VM) build(t *task) (cache.Artifact, error) {
 	var a cache.Artifact
 	temp := ""
@@ -88,9 +87,9 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 			begun = true
 			thrift.begin()
 			a, wasm, err = prepared(v.prepare(t))
-			// what it was made of is as much again and more, and the compiler's memory comes on top
+			// the garbage is as large again or larger, and the compiler's memory comes on top
 			if len(wasm) >= largeArtifact {
-				go v.collector.run() // beside: a block may wait for the compiler
+				go v.collector.run() // concurrently: a block may be waiting for the compiler
 			}
 			return wasm, err
 		},
@@ -131,8 +130,8 @@ func wholeFile(path string) bool {
 	return engine.WholeIn(f)
 }
 
-// prepared is what is known of a module before it is compiled, and wasm, nil if there is nothing to
-// compile.
+// prepared returns the artifact as known before compilation, and the module to compile; nil if
+// there is nothing to compile.
 func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error) {
 	var why primitives.PrepareError
 	switch {
@@ -145,26 +144,26 @@ func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error
 	}
 	i := read(p)
 	a.Info = i.appendBorsh(nil)
-	if p.LoadFails || i.strange != "" { // never to be run
+	if p.LoadFails || i.strange != "" { // it can never run
 		return a, nil, nil
 	}
 	return a, p.Code, nil
 }
 
-// largeArtifact is how many bytes of one, or of a prepared module, are worth a collection of
-// garbage: the collector has more room than that before it begins by itself, and the next
+// largeArtifact is the number of bytes of an artifact, or of a prepared module, from which a
+// garbage collection pays off. The heap may grow by more than that before Go collects, and the next
 // compilation's memory would come on top.
 const largeArtifact = 4 << 20
 
-// localsText is what neard's compiler says of the two locals that instrumentation adds to the most
-// there may be, about.
+// localsText is the error text of neard's compiler for a function with too many locals:
+// instrumentation adds two to the allowed maximum. It is part of the text only.
 const localsText = "failed to compile: Invalid input WebAssembly code: too many locals: locals exceed maximum"
 
 func negative(e *primitives.CompilationError) cache.Artifact {
 	return cache.Artifact{Info: (&info{compilation: e}).appendBorsh(nil)}
 }
 
-// newCompiler makes the pool of a VM.
+// newCompiler returns the compiler pool of a VM.
 func newCompiler(o *Options, e *engine.Engine, alarm func(error)) *compiler.Pool {
 	c := compiler.Options{
 		Command: o.Compiler, Version: version(), Total: o.Builders, Idle: o.CompilerIdle, Hang: o.CompilerHang, Build: o.Build, Alarm: alarm,
@@ -177,14 +176,15 @@ func newCompiler(o *Options, e *engine.Engine, alarm func(error)) *compiler.Pool
 		},
 	}
 	if o.Dir != "" {
-		c.Dir = filepath.Join(o.Dir, version(), "marks") // so those of another version go with its artifacts
+		// with the version's artifacts, so that the marks are removed with them
+		c.Dir = filepath.Join(o.Dir, version(), "marks")
 	}
 	return compiler.New(c)
 }
 
-// ServeCompiler makes this process a child that compiles for its parent, which is a VM with
-// Options.Compiler, until that ends or is done with it. It returns the exit code. before, if not
-// nil, is called before each compilation, for tests of what it may do.
+// ServeCompiler makes this process a compiler child of a VM with Options.Compiler. It serves
+// requests until the parent ends or retires it, and returns the exit code. before, if not nil, is
+// called before each compilation; tests use it.
 func ServeCompiler(before func(code primitives.Hash)) int {
 	e, err := newEngine(false)
 	if err != nil {

@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// thriftPercent is what debug.SetGCPercent is given while a compiler runs. A compiler of a large
-// contract takes some 200 MiB beside the node, and what brings such contracts, requests of a
-// megabyte and more, leaves garbage of the same size: for that long the processor's time is worth
-// less than the memory.
+// thriftPercent is the GC percent while a compiler runs. Compiling a large contract takes about 200
+// MiB outside of the node, and the requests of a megabyte and more that carry such contracts leave
+// garbage of the same size. During that time memory is worth more than processor time.
 const thriftPercent = 20
 
-// thrift has this process collect garbage sooner while something goes on in it. It is the
-// process's, as the percent is; its nodes share it.
+// thrift lowers the GC percent of this process while some task runs. The percent belongs to the
+// process, so the nodes of a process share it.
 var thrift thrifty
 
 type thrifty struct {
@@ -22,23 +21,23 @@ type thrifty struct {
 	set   func(int) (was int) // nil: debug.SetGCPercent
 }
 
-// begin begins something. Each needs its end.
+// begin starts a task. Each begin needs an end.
 func (t *thrifty) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.count++; t.count > 1 {
 		return
 	}
-	// Who collects sooner or not at all, as a process that starts, goes on with that.
+	// A process that already collects as soon, or not at all, keeps its setting.
 	if t.was = t.percent(thriftPercent); t.was <= thriftPercent {
-		if now := t.percent(t.was); now != thriftPercent { // it has ended with that just now
+		if now := t.percent(t.was); now != thriftPercent { // another task has just ended
 			t.was = now
 			t.percent(now)
 		}
 	}
 }
 
-// end ends it. A percent that somebody else has set meanwhile stays.
+// end ends a task. A percent that was set by other code in the meantime stays.
 func (t *thrifty) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

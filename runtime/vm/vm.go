@@ -58,10 +58,10 @@ type VM struct {
 }
 
 var (
-	_ action.VM       = (*VM)(nil)
-	_ action.Warmer   = (*VM)(nil)
-	_ action.Preparer = (*VM)(nil)
-	_ action.Hastener = (*VM)(nil)
+	_ action.VM          = (*VM)(nil)
+	_ action.Warmer      = (*VM)(nil)
+	_ action.Preparer    = (*VM)(nil)
+	_ action.Precompiler = (*VM)(nil)
 )
 
 // New makes a VM.

@@ -11,68 +11,67 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Key names code compiled by some rules.
+// Key names an artifact: the hash of the code and of the rules it was compiled by.
 type Key struct {
 	Code  primitives.Hash
 	Rules primitives.Hash
 }
 
-// Artifact is what a build makes: what is to be known of the code, and the machine code, nil if
-// there is none because the code breaks a rule.
+// Artifact is the result of a build: information about the code, and the machine code. Code is nil
+// if the code breaks a rule and was not compiled.
 type Artifact struct {
 	Info, Code []byte
-	File       string // has the machine code in place of Code: one of TempFile's, which the cache takes over
-	Size       int64  // of what is in File
-	Sum        uint32 // and its CRC-32C
-	// bytes of the code that it was made of: how large an artifact may be before it is the first to
-	// go
+	File       string // holds the machine code in place of Code: a file of TempFile, which the cache takes over
+	Size       int64  // bytes in File
+	Sum        uint32 // CRC-32C of File
+	// Source is the length in bytes of the contract's code. Artifacts that are large compared with
+	// it are evicted first.
 	Source int
 }
 
 // Value is a loaded artifact.
 type Value interface {
-	Close() // called once nobody holds the value
+	Close() // called once, after the last holder has released the value
 }
 
-// Loader makes values.
+// Loader loads artifacts.
 type Loader[V Value] interface {
 	Load(a Artifact) (V, error)
 	// LoadFile is Load with the machine code in a file that will not change.
 	LoadFile(info []byte, path string) (V, error)
 }
 
-// Build makes an artifact. Its error is nobody's code's fault, and is not remembered. It may give
-// up when cancel is closed: another build of the same has come to an end.
+// Build makes an artifact. An error means that the node failed, not the code, and is not cached.
+// Build may give up when cancel is closed: another build of the same key has finished.
 type Build func(cancel <-chan struct{}) (Artifact, error)
 
-// Options are what a cache is made of.
+// Options configure a cache.
 type Options struct {
 	Memory  int64  // bytes of artifacts to keep loaded
-	Dir     string // where artifacts are kept; empty: nowhere
-	Disk    int64  // bytes to keep there
-	Version string // of all that makes artifacts
-	// Versions is the pattern (filepath.Match) of all versions' names: folders of others in Dir are
-	// removed, and nothing else.
+	Dir     string // folder for artifacts; empty: memory only
+	Disk    int64  // bytes of artifacts to keep on disk
+	Version string // identifies everything that artifacts depend on besides their key
+	// Versions is a pattern (filepath.Match) that matches the folder names of all versions. Folders
+	// of other versions in Dir are removed, and nothing else.
 	Versions string
-	// DiskFailed is called with the first error of a write to Dir, and with the next one that
-	// follows a write without an error. It may be called by many goroutines. nil: errors are only
-	// counted.
+	// DiskFailed is called with the first error of a write to Dir, and with the first one after
+	// each successful write. It must be safe for concurrent use. nil: errors are only counted.
 	DiskFailed func(error)
 }
 
-// Entry is a value that is held.
+// Entry is a held value. The holder must call Release.
 type Entry[V Value] struct {
 	Value V
 
 	c    *Cache[V]
 	key  Key
 	size int64
-	refs int // holders, and one of the cache as long as it is in it
+	refs int // number of holders, plus one while the entry is in the cache
 	rank rank
-	uses uint64 // that the disk was not told of
+	uses uint64 // uses that are not yet counted on disk
 }
 
-// Release gives the value back.
+// Release gives the value back. It must be called once.
 func (e *Entry[V]) Release() {
 	e.c.mu.Lock()
 	last := e.drop()
@@ -87,21 +86,21 @@ func (e *Entry[V]) drop() (last bool) {
 	return e.refs == 0
 }
 
-// flight is a value in the making.
+// flight is a build in progress.
 type flight[V Value] struct {
 	done   chan struct{}
-	cancel chan struct{} // closed when another flight has brought the value
-	waits  int           // that want an entry each
-	landed bool          // by the other flight
+	cancel chan struct{} // closed when the other flight has produced the value
+	waits  int           // number of callers that wait for an entry
+	landed bool          // the other flight has produced the value
 	entry  *Entry[V]
 	err    error
 }
 
-// Stats count since the start, but for Entries and Bytes.
+// Stats are counts since the start, except for Entries and Bytes.
 type Stats struct {
-	Hits, Loads, Builds, Failures uint64 // from memory, from disk, made; builds that failed
-	Rebuilds                      uint64 // of Builds those of what had been there and was evicted
-	Damaged, DiskErrors           uint64 // files that were not as written; that could not be written
+	Hits, Loads, Builds, Failures uint64 // from memory, from disk, built; builds that failed
+	Rebuilds                      uint64 // builds of artifacts that had been evicted
+	Damaged, DiskErrors           uint64 // files that were corrupt; failed writes
 	Evictions, DiskEvictions      uint64
 	BuildTime                     time.Duration
 	Entries                       int
@@ -109,30 +108,54 @@ type Stats struct {
 	DiskBytes                     int64
 }
 
-// Cache is safe for use by many goroutines.
+// Cache keeps compiled contracts in memory and on disk. Safe for concurrent use.
+//
+// The problem: compiling a contract takes milliseconds to seconds, loading its artifact
+// microseconds to milliseconds. Every contract that is called must be ready when a block needs it,
+// and any account can deploy or call contracts that fill the cache.
+//
+// Invariants:
+//   - At most one build per key runs for callers that a block waits for (urgent), and one for the
+//     background (later). A caller of Get never waits for a background thread, which may have a low
+//     priority. The first of two builds to finish serves all waiters; the other is cancelled.
+//   - An entry is closed only after the cache and all holders have released it.
+//   - A failed build is not cached: the compiler may succeed the next time. Code that breaks a rule
+//     is cached as an artifact without machine code.
+//   - Nothing here decides a result, only the time until it is available.
+//
+// Outline: get looks into memory, then joins or starts a flight. The flight reads the artifact from
+// disk, or builds it and writes it there; the machine code is mapped from the file, so the system
+// can take the memory back. land distributes the entry and evicts others until the limit holds.
+// Memory and disk are evicted in the order of rank: value per byte times recent uses, see
+// eviction_order.go.
+//
+// Rejected: least recently used. A stream of contracts that are each called once would evict those
+// that are in use, and each must then be compiled again. Rejected too: one flight for both kinds of
+// callers; a block would wait for a low-priority thread.
 type Cache[V Value] struct {
 	loader Loader[V]
 	limit  int64
-	disk   *disk // nil: none
-	// diskFailed is Options.DiskFailed.
+	disk   *disk // nil: memory only
+	// diskFailed is Options.DiskFailed; may be nil.
 	diskFailed func(error)
 
 	mu      sync.Mutex
 	entries map[Key]*Entry[V]
 	order   order[V]
 	urgent  map[Key]*flight[V]
-	later   map[Key]*flight[V] // in the background
-	evicted map[Key]struct{}   // of late, from where it has to be made again
+	later   map[Key]*flight[V] // background flights
+	evicted map[Key]struct{}   // recently evicted keys that must be built again
 	closed  bool
 	stats   Stats
-	// diskFails is whether the last write to disk failed.
+	// diskFails is set if the last write to disk failed.
 	diskFails bool
-	asked     uint      // hits since the disk was told of them
-	told      time.Time // when it was
+	asked     uint      // hits since the disk was last told of uses
+	told      time.Time // time of that
 }
 
-// What was evicted is remembered for Stats up to mostEvicted keys. The disk is told of what was
-// used when it was written to, and else every tellAfter, which is looked at each tellHits hits.
+// Evicted keys are remembered for Stats.Rebuilds, at most mostEvicted. The disk is told of uses in
+// memory when it is written to, and otherwise every tellAfter, which is checked every tellHits
+// hits.
 const (
 	mostEvicted = 1 << 16
 	tellHits    = 1 << 12
@@ -142,7 +165,7 @@ const (
 // ErrClosed is the error of a cache that was closed.
 var ErrClosed = errors.New("cache: closed")
 
-// New opens a cache.
+// New opens a cache. It removes folders of other versions and temporary files of ended processes.
 func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 	c := &Cache[V]{
 		loader: l, limit: o.Memory, entries: map[Key]*Entry[V]{}, urgent: map[Key]*flight[V]{}, later: map[Key]*flight[V]{},
@@ -157,12 +180,13 @@ func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 	return c, nil
 }
 
-// Get returns the value of key, held: from memory, from disk, or made. Of many that ask at once,
-// one makes it.
+// Get returns the value of key, which the caller must release. It comes from memory, from disk, or
+// from build. Concurrent calls with one key share one build.
 func (c *Cache[V]) Get(key Key, build Build) (*Entry[V], error) { return c.get(key, build, false) }
 
-// GetInBackground is Get for threads of a low priority: those of Get don't wait for it. So a value
-// can be in the making twice; the first to come serves all, and the other is cancelled.
+// GetInBackground is Get for threads of a low priority. Callers of Get do not wait for them, so one
+// key can have two builds at a time. The first to finish serves all callers and the other is
+// cancelled.
 func (c *Cache[V]) GetInBackground(key Key, build Build) (*Entry[V], error) {
 	return c.get(key, build, true)
 }
@@ -203,7 +227,7 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	c.mu.Unlock()
 
 	var made *Entry[V]
-	madeErr := errors.New("cache: the build did not return") // unless it does
+	madeErr := errors.New("cache: the build did not return") // replaced when the build returns
 	defer func() {
 		c.land(key, f, own, made, madeErr)
 		e, err = f.entry, f.err
@@ -212,12 +236,12 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	return
 }
 
-// land ends a flight: the entry goes into the memory, and to all that wait, also for the other
-// flight to the same.
+// land ends a flight. It puts the entry into memory and hands it to all waiters, also to those of
+// the other flight for the same key.
 func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Entry[V], err error) {
 	var gone []*Entry[V]
 	c.mu.Lock()
-	if f.landed { // by the other
+	if f.landed { // the other flight was first
 		c.mu.Unlock()
 		if made != nil {
 			made.Value.Close()
@@ -227,7 +251,7 @@ func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Ent
 	delete(own, key)
 	if f.err = err; err == nil {
 		e := c.entries[key]
-		if e != nil { // it was made twice
+		if e != nil { // it was built twice
 			gone = append(gone, made)
 		} else if e = made; !c.closed {
 			e.refs++
@@ -255,8 +279,8 @@ func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Ent
 	}
 }
 
-// evict takes entries out until the rest fits; it returns those that nobody holds. The last one
-// stays.
+// evict removes entries until the rest fits the limit, and returns those that have no holders. It
+// always keeps one entry.
 func (c *Cache[V]) evict() (gone []*Entry[V]) {
 	for c.stats.Bytes > c.limit && len(c.order.heap) > 1 {
 		e := c.order.least()
@@ -271,7 +295,7 @@ func (c *Cache[V]) evict() (gone []*Entry[V]) {
 	return gone
 }
 
-// lost notes what would have to be made again.
+// lost remembers a key that has to be built again.
 func (c *Cache[V]) lost(key Key) {
 	if len(c.evicted) >= mostEvicted {
 		clear(c.evicted)
@@ -289,7 +313,8 @@ func (c *Cache[V]) remove(e *Entry[V]) (last bool) {
 	return e.drop()
 }
 
-// tell lets the disk know what was used in memory, so that it does not take it for old.
+// tell notes on disk which artifacts were used in memory, so that prune does not treat them as
+// unused.
 func (c *Cache[V]) tell() {
 	var used []Key
 	c.mu.Lock()
@@ -304,7 +329,7 @@ func (c *Cache[V]) tell() {
 	c.disk.touch(used)
 }
 
-// overhead is what an entry takes besides its artifact, about.
+// overhead is the approximate memory of an entry besides its artifact, in bytes.
 const overhead = 1 << 10
 
 func (c *Cache[V]) entry(key Key, v V, info, code int64, source int) *Entry[V] {
@@ -324,7 +349,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 				c.count(func(s *Stats) { s.Loads++ })
 				return c.entry(key, v, int64(len(f.info)), f.size, f.source), nil
 			}
-			if c.isClosed() { // and so is what loads: the file is as good as it was
+			if c.isClosed() { // the loader may be closed too; the file is not at fault
 				return nil, ErrClosed
 			}
 			c.count(func(s *Stats) { s.Damaged++ })
@@ -337,7 +362,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 		if lost == nil || again == mostLost || errors.As(lost, new(*notLoaded)) || errors.Is(lost, ErrClosed) {
 			return e, lost
 		}
-		a, err = c.compile(key, build, cancel) // somebody took the file away
+		a, err = c.compile(key, build, cancel) // another process has removed the file
 	}
 	if err != nil {
 		return nil, err
@@ -345,7 +370,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 	if c.disk != nil {
 		path, err := c.write(key, a)
 		if err == nil && a.Code != nil {
-			// Mapped from the file the code takes no memory that the system cannot have back.
+			// Code that is mapped from the file takes no memory that the system cannot reclaim.
 			if v, err := c.loader.LoadFile(a.Info, path); err == nil {
 				return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code)), a.Source), nil
 			}
@@ -370,26 +395,26 @@ func (c *Cache[V]) isClosed() bool {
 	return c.closed
 }
 
-// mostLost is how often an artifact is made again whose file is not there or not as it was said:
-// the folder may be deleted at any time, and a block may wait.
+// mostLost is the number of rebuilds of an artifact whose file is missing or damaged: the folder
+// may be deleted at any time, and a block may be waiting.
 const mostLost = 2
 
-// notLoaded is the loader's error of what is as it was made: to make it again changes nothing.
+// notLoaded is a loader's error for an intact artifact. Building it again would not help.
 type notLoaded struct{ err error }
 
 func (e *notLoaded) Error() string { return e.err.Error() }
 func (e *notLoaded) Unwrap() error { return e.err }
 
-// takeOver makes an entry of an artifact in a file: it is put where it belongs, or read if that is
-// not possible. It is held open, since from its place it may be removed before it is loaded, if at
-// the same time another is put there and needs the room.
+// takeOver makes an entry of an artifact in a temporary file. It moves the file to its final place,
+// or reads it if that fails. It holds the file open, because another artifact that needs the space
+// may evict it from its place before it is loaded.
 func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	f, err := os.Open(a.File)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	path, _ := c.write(key, a) // counted and reported
+	path, _ := c.write(key, a) // write counts and reports the error
 	if path != "" {
 		if v, err := c.loader.LoadFile(a.Info, path); err == nil {
 			return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
@@ -415,9 +440,9 @@ func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
 }
 
-// TempFile makes an empty file where artifacts are kept, and returns its name; empty: there is no
-// such place. Whoever fills it gives it back as Artifact.File, or removes it; if neither comes to
-// pass, the next New does.
+// TempFile creates an empty file in the cache's folder and returns its name; empty: there is no
+// folder. The caller fills it and returns it as Artifact.File, or removes it. New removes files
+// that are left over.
 func (c *Cache[V]) TempFile() string {
 	if c.disk == nil {
 		return ""
@@ -430,8 +455,8 @@ func (c *Cache[V]) TempFile() string {
 	return f.Name()
 }
 
-// write puts an artifact on disk, and makes room for it there. It counts an error, and reports the
-// first after a success.
+// write stores an artifact on disk and evicts others there if needed. It counts errors, and reports
+// the first one after a success.
 func (c *Cache[V]) write(key Key, a Artifact) (path string, err error) {
 	path, err = c.writePruned(key, a)
 	c.mu.Lock()
@@ -468,7 +493,7 @@ func (c *Cache[V]) loadFile(f *found) (V, error) {
 	return c.loader.LoadFile(f.info, f.path)
 }
 
-// compile runs a build.
+// compile runs a build and counts it.
 func (c *Cache[V]) compile(key Key, build Build, cancel <-chan struct{}) (Artifact, error) {
 	start := time.Now()
 	a, err := build(cancel)
@@ -491,7 +516,7 @@ func (c *Cache[V]) count(f func(*Stats)) {
 	c.mu.Unlock()
 }
 
-// Has tells whether Get would not have to build.
+// Has returns whether Get would not have to build.
 func (c *Cache[V]) Has(key Key) bool {
 	c.mu.Lock()
 	_, ok := c.entries[key]
@@ -499,7 +524,7 @@ func (c *Cache[V]) Has(key Key) bool {
 	return ok || c.disk != nil && c.disk.has(key)
 }
 
-// Making tells whether a Get is making it.
+// Making returns whether a Get is building the key.
 func (c *Cache[V]) Making(key Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// sumWindow is how much of a file is mapped at a time: what is mapped counts as this process's
-// memory, and an artifact may have 80 MB.
+// sumWindow is the number of bytes of a file that are mapped at a time. Mapped pages count as
+// memory of this process, and an artifact may have 80 MB.
 const sumWindow = 4 << 20
 
-// sumFile returns a file's checksum and length. The file is mapped, piece by piece, not copied: it
-// is what takes the time of loading an artifact of some megabytes.
+// sumFile returns a file's checksum and length. It maps the file piece by piece and does not copy
+// it: the checksum takes most of the time of loading an artifact of some megabytes.
 func sumFile(path string) (sum uint32, n int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// disk is a folder of artifacts, a subfolder for each version, two files each: KEY.info says what
-// is known and how long the machine code is and its checksum; KEY.code is the machine code, alone,
-// so that it can be mapped. A file is written beside its place and renamed, code first; an info
-// that does not fit its code is as none.
+// disk is a folder of artifacts. Each version has a subfolder, each artifact two files. KEY.info
+// holds the information about the code, and the length and checksum of the machine code. KEY.code
+// is only the machine code, so that it can be mapped. Files are written under a temporary name and
+// renamed, the code first. An info that does not fit its code counts as missing.
 type disk struct {
 	dir   string
 	limit int64
 
 	mu    sync.Mutex
 	total int64
-	uses  map[Key]uint64 // since the start, or of late
+	uses  map[Key]uint64 // since the start of the process, halved by prune
 }
 
 const (
@@ -36,8 +36,8 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// magic begins an info; then the checksum of what follows, the length of the code plus 1 (0: none),
-// its checksum, the length of the source, the info.
+// An info file: magic, the checksum of the rest, the length of the code plus 1 (0: none), the
+// checksum of the code, the length of the source, the info.
 var magic = []byte("troupe artifact 2\n")
 
 const headLen = 4 + 8 + 4 + 4
@@ -62,7 +62,7 @@ func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 	}
 	for _, f := range files {
 		stem, isCode := strings.CutSuffix(f.path, codeSuffix)
-		// of a process that ended while it wrote
+		// left by a process that ended while it wrote
 		if strings.HasSuffix(f.path, tempSuffix) || isCode && !known[stem+infoSuffix] {
 			_ = os.Remove(f.path)
 			continue
@@ -72,8 +72,9 @@ func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 	return d, nil
 }
 
-// removeOthers removes what other versions left, which is of no use to anybody. The folder may have
-// more in it than artifacts: whoever runs the node says which it is. What cannot be removed stays.
+// removeOthers removes the folders of other versions, which no version but their own can load. The
+// folder may be shared with other files, so only names that match the pattern are touched. Errors
+// are ignored.
 func (*disk) removeOthers(dir, version, versions string) {
 	all, _ := os.ReadDir(dir)
 	for _, e := range all {
@@ -96,7 +97,7 @@ func (d *disk) files() ([]file, error) {
 	}
 	out := make([]file, 0, len(all))
 	for _, e := range all {
-		if e.IsDir() { // not of this package
+		if e.IsDir() { // not an artifact
 			continue
 		}
 		info, err := e.Info()
@@ -115,7 +116,7 @@ func (d *disk) path(key Key, suffix string) string {
 	return filepath.Join(d.dir, fmt.Sprintf("%x-%x%s", key.Code[:], key.Rules[:], suffix))
 }
 
-// keyOf is the key in a file's name.
+// keyOf parses the key in a file's name.
 func keyOf(stem string) (key Key, ok bool) {
 	n := 2 * len(key.Code)
 	if len(stem) != n+1+2*len(key.Rules) || stem[n] != '-' {
@@ -126,18 +127,18 @@ func keyOf(stem string) (key Key, ok bool) {
 	return key, err == nil && err2 == nil
 }
 
-// sumOf is the checksum of what is known of code: with the key, so that files under another's name
-// are damaged ones.
+// sumOf returns the checksum of an info. It includes the key, so that a file under a wrong name
+// counts as damaged.
 func sumOf(key Key, b []byte) uint32 {
 	return crc32.Update(crc32.Update(crc32.Checksum(key.Code[:], castagnoli), castagnoli, key.Rules[:]), castagnoli, b)
 }
 
-// found is an artifact on disk whose checksums are right.
+// found is an artifact on disk with valid checksums.
 type found struct {
 	info   []byte
-	path   string // of the code; empty: there is none
+	path   string // of the code; empty: no code
 	size   int64  // of the code
-	source int    // bytes of what it was made of
+	source int    // length of the contract's code
 }
 
 func (d *disk) has(key Key) bool {
@@ -145,7 +146,8 @@ func (d *disk) has(key Key) bool {
 	return err == nil
 }
 
-// find returns nil if there is nothing. A damaged artifact is removed.
+// find returns an artifact, nil if there is none. It removes a damaged artifact and returns an
+// error.
 func (d *disk) find(key Key) (*found, error) {
 	f, err := d.read(key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,14 +162,14 @@ func (d *disk) find(key Key) (*found, error) {
 	return f, nil
 }
 
-// use counts that an artifact was used.
+// use adds n uses of an artifact.
 func (d *disk) use(key Key, n uint64) {
 	d.mu.Lock()
 	d.uses[key] = min(d.uses[key]+n, mostHits)
 	d.mu.Unlock()
 }
 
-// touch notes on disk that artifacts were used just now.
+// touch sets the time of last use of artifacts to now.
 func (d *disk) touch(keys []Key) {
 	now := time.Now()
 	for _, key := range keys {
@@ -203,8 +205,8 @@ func (d *disk) read(key Key) (*found, error) {
 	return f, nil
 }
 
-// put writes an artifact, or takes over its file, and returns the path of its code. If there is an
-// error, a file is where it was.
+// put writes an artifact, or takes over its file, and returns the path of its code. After an error
+// the file is where it was.
 func (d *disk) put(key Key, a Artifact) (path string, err error) {
 	head := make([]byte, headLen, headLen+len(a.Info))
 	if a.File != "" {
@@ -226,7 +228,7 @@ func (d *disk) put(key Key, a Artifact) (path string, err error) {
 	body := append(head, a.Info...)
 	binary.LittleEndian.PutUint32(body, sumOf(key, body[4:]))
 	if err := d.write(d.path(key, infoSuffix), append(append([]byte{}, magic...), body...)); err != nil {
-		if a.File != "" && os.Rename(path, a.File) == nil { // its maker's again
+		if a.File != "" && os.Rename(path, a.File) == nil { // so that the caller has it again
 			d.mu.Lock()
 			d.total -= a.Size
 			d.mu.Unlock()
@@ -257,7 +259,7 @@ func (d *disk) write(path string, b []byte) error {
 	return err
 }
 
-// temp makes a file that is still to be put into its place.
+// temp creates a temporary file in the folder.
 func (d *disk) temp() (*os.File, error) {
 	t, err := os.CreateTemp(d.dir, "*"+tempSuffix)
 	if errors.Is(err, fs.ErrNotExist) && d.renew() == nil {
@@ -266,7 +268,7 @@ func (d *disk) temp() (*os.File, error) {
 	return t, err
 }
 
-// renew makes the folder again, which may be deleted at any time.
+// renew creates the folder again, which may be deleted at any time.
 func (d *disk) renew() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -277,7 +279,8 @@ func (d *disk) renew() error {
 	return os.MkdirAll(d.dir, 0o700)
 }
 
-// place moves a written file to where it belongs; there may be one, if two made the same.
+// place moves a written file to its final name. A file of that name may exist, if two builds made
+// the same artifact.
 func (d *disk) place(from, to string, size int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -310,7 +313,7 @@ func (d *disk) removeFile(path string) {
 	d.mu.Unlock()
 }
 
-// stored is an artifact on disk, as prune looks at it.
+// stored is an artifact on disk as prune sees it.
 type stored struct {
 	key  Key
 	info file
@@ -318,10 +321,10 @@ type stored struct {
 	rank uint64
 }
 
-// prune removes what is worth the least (as rank says) until three quarters of the limit are left.
-// keep stays. How often an artifact was used is known since the start of the process, and halved by
-// each prune; in place of what was before stands when it was last used: the newest counts as used
-// 16 times.
+// prune removes the artifacts of the lowest rank until three quarters of the limit are left. It
+// never removes keep. Uses are counted since the start of the process and halved by each prune.
+// Earlier uses are estimated from the time of last use: the newest artifact counts as used 16
+// times.
 func (d *disk) prune(keep Key) (gone []Key, err error) {
 	const newest = 16
 	all, err := d.stored()
@@ -353,7 +356,7 @@ func (d *disk) prune(keep Key) (gone []Key, err error) {
 	return gone, nil
 }
 
-// stored lists what there is.
+// stored lists the artifacts.
 func (d *disk) stored() ([]stored, error) {
 	files, err := d.files()
 	if err != nil {
@@ -375,7 +378,7 @@ func (d *disk) stored() ([]stored, error) {
 	return out, nil
 }
 
-// source reads from an info how many bytes an artifact was made of; 0 if it does not say.
+// source reads from an info file the length of the contract's code; 0 if it has none.
 func (d *disk) source(path string) int {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,15 +1,14 @@
-// Package cache keeps what was compiled: in memory those used last, on disk all that fit, and of
-// code that does not compile the reason.
+// Package cache keeps compiled contracts: the most valuable ones loaded in memory, and all that fit
+// on disk. Of code that breaks a rule it keeps the reason.
 //
-//	in      a key (code hash and the rules it was compiled by), and a function that builds what is
-//	        not there
+//	in      a key (hashes of the code and of the rules it was compiled by), and a function that builds
+//	        a missing artifact
 //	out     the loaded value, held until released
-//	bound   memory and disk in bytes; one build a key at a time for any number that wait; Builders
-//	        builds at a time
-//	errors  those of the builder and of loading; a damaged or foreign file is built again, a disk
-//	        that cannot be written is counted, reported once until a write succeeds, and done without
+//	bound   memory and disk in bytes; one build per key at a time for any number of callers
+//	errors  those of the build and of loading. A damaged or foreign file is built again. Failed disk
+//	        writes are counted, and reported once until a write succeeds; the cache works without
 //	units   bytes
-//	source  nearcore runtime/near-vm-runner/src/cache.rs; reference/vm.md F 3
+//	source  nearcore runtime/near-vm-runner/src/cache.rs
 //
-// Nothing here reaches a hash: whether something was cached changes only when an answer comes.
+// Nothing here affects a result: whether an artifact was cached only changes when an answer comes.
 package cache

@@ -2,42 +2,44 @@ package cache
 
 import "container/heap"
 
-// rank says how soon an entry goes: the least first. An entry is worth what it saves to make again,
-// for each byte that it takes, times how often it was used. How often is remembered of what went
-// too, and halved for all from time to time (this is how Einziger's TinyLFU, 2015, admits entries,
-// with sizes). So what is in use can't be driven out by what is used once or twice, however much of
-// that there is; and an artifact that is large beyond what it was made of goes before all others.
+// rank orders entries for eviction: the lowest goes first.
+//
+// The value of an entry is the compile time that a hit saves per byte of memory, times its number
+// of uses. Uses are remembered after eviction too, and halved for all from time to time. This is
+// the admission rule of TinyLFU (Einziger et al., 2015), with sizes. So contracts in use cannot be
+// evicted by contracts that are called once or twice, however many there are. An artifact that is
+// large compared with its source goes before all others.
 type rank struct {
 	worth uint64 // of one use
 	hits  uint64
-	turn  uint64 // counts uses of all: of equals the one goes that was used longest ago
+	turn  uint64 // position in the order of all uses; of equal values the least recently used goes first
 	index int    // in the heap
-	// What the heap is ordered by: value and turn, or less if it was used since.
+	// at and atTurn are the value and turn by which the heap is ordered. They are lower than the
+	// present ones if the entry was used since.
 	at, atTurn uint64
 }
 
 const (
 	mostHits   = 256
-	mostGone   = 1 << 14 // that are remembered after they went
-	leastAging = 1 << 12 // uses after which hits are halved; more if there are many entries
+	mostGone   = 1 << 14 // number of evicted keys with remembered uses
+	leastAging = 1 << 12 // number of uses after which hits are halved; more if there are many entries
 )
 
-// value is how high an entry stands now.
+// value returns the present value.
 func (r *rank) value() uint64 { return r.hits * r.worth }
 
-// worth of a use: bytes of source, for each 64 KiB of the artifact. Even what has no source is
-// worth something.
+// worth returns the value of one use: bytes of source per 64 KiB of artifact. It is at least 1.
 func worth(source int, size int64) uint64 {
 	return max((uint64(source)+overhead)<<16/uint64(max(size, 1)), 1)
 }
 
-// order finds the entry that goes next. The heap is put right where it is looked at, so that a hit
-// costs nothing.
+// order finds the next entry to evict. The heap is corrected when it is read, so that a hit costs
+// nothing.
 type order[V Value] struct {
 	heap []*Entry[V]
-	gone map[Key]uint64 // hits of those that went
+	gone map[Key]uint64 // uses of evicted keys
 	turn uint64
-	aged uint64 // the turn when hits were halved
+	aged uint64 // turn at which hits were last halved
 }
 
 func (o *order[V]) Len() int { return len(o.heap) }
@@ -50,7 +52,7 @@ func (o *order[V]) Swap(i, j int) {
 	o.heap[i].rank.index, o.heap[j].rank.index = i, j
 }
 
-// Push and Pop are the heap's own.
+// Push and Pop implement heap.Interface.
 func (o *order[V]) Push(e any) {
 	entry := e.(*Entry[V])
 	entry.rank.index = len(o.heap)
@@ -81,7 +83,7 @@ func (o *order[V]) touch(e *Entry[V]) {
 	}
 }
 
-// age halves all hits, so that better times are forgotten.
+// age halves all hits, so that the order follows recent use.
 func (o *order[V]) age() {
 	o.aged = o.turn
 	for _, e := range o.heap {
@@ -113,7 +115,7 @@ func (o *order[V]) remove(e *Entry[V]) {
 	o.gone[e.key] = e.rank.hits
 }
 
-// least returns the entry that is to go, which stays in until it is removed.
+// least returns the entry to evict next. The entry stays in the heap until it is removed.
 func (o *order[V]) least() *Entry[V] {
 	for {
 		e := o.heap[0]

@@ -12,22 +12,24 @@ import (
 	"time"
 )
 
-// How a child ends that is not killed and does not crash.
+// Exit codes of a child that neither crashes nor is killed.
 const (
 	exitOK    = 0
-	exitFrame = 70 // its parent said something it does not understand, or can't be written to
-	exitCPU   = 71 // it came to the limit of processor time
+	exitFrame = 70 // its parent sent an invalid frame, or cannot be written to
+	exitCPU   = 71 // it reached the limit of processor time
 )
 
-// beat is how often a child that compiles says so, and looks at the processor time it has used.
+// beat is the interval at which a compiling child reports that it is alive and checks its processor
+// time.
 const beat = 500 * time.Millisecond
 
-// grown is how much memory more than at the start makes a child end after a compilation, so that
-// the system has it back.
+// grown is the growth of memory since the start, in bytes, at which a child asks to be ended after
+// a compilation, so that the system gets the memory back.
 const grown = 32 << 20
 
-// Main is what a child process does until its parent closes the pipe or dies: it compiles. version
-// names all that an artifact depends on besides the module. The result is the process's exit code.
+// Main is the main function of a child. It compiles until its parent closes the pipe or dies.
+// version identifies everything that an artifact depends on besides the module. Main returns the
+// process's exit code.
 func Main(version string, compile func(*Request) ([]byte, error)) int {
 	in, out := os.NewFile(3, "requests"), os.NewFile(4, "replies")
 	if in == nil || out == nil {
@@ -39,7 +41,7 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 		return exitFrame
 	}
 	over := make(chan os.Signal, 1)
-	signal.Notify(over, syscall.SIGXCPU) // which Go ignores otherwise
+	signal.Notify(over, syscall.SIGXCPU) // Go ignores it otherwise
 	go func() {
 		<-over
 		os.Exit(exitCPU)
@@ -49,7 +51,7 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 		for {
 			r, err := ReadRequest(in)
 			if errors.Is(err, io.EOF) {
-				os.Exit(exitOK) // also from the middle of a compilation: nobody waits for it
+				os.Exit(exitOK) // even during a compilation: no parent waits for it
 			}
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -69,8 +71,8 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 
 type childMain struct {
 	compile func(*Request) ([]byte, error)
-	base    int64 // bytes of writable memory at the start; 0: the system does not say
-	low     bool  // it has a low priority, which can't be taken back
+	base    int64 // bytes of writable memory at the start; 0: unknown
+	low     bool  // it has a low priority, which cannot be raised again
 
 	mu  sync.Mutex
 	out io.Writer
@@ -86,12 +88,12 @@ func (c *childMain) write(r *Reply) error {
 	return err
 }
 
-// backgroundNice is the priority of the background, the lowest: a hundredth of what others get
-// which want the same core.
+// backgroundNice is the priority of background children, the lowest. It gives them about a
+// hundredth of a core that other processes want.
 const backgroundNice = 19
 
-// answer compiles on a thread of its own, which ends with it, and gives back what the library keeps
-// for a thread.
+// answer compiles on a thread of its own, which ends afterwards, so that the library's per-thread
+// memory is freed.
 func (c *childMain) answer(r *Request) error {
 	if r.Background && !c.low {
 		c.low = true
@@ -126,9 +128,10 @@ func (c *childMain) answer(r *Request) error {
 			}
 		case got := <-done:
 			reply := &Reply{Kind: Done, CPU: processorTime() - start, Body: got.code}
-			// else the parent says what is wrong
+			// otherwise the parent reports the error
 			if got.err == nil && r.File != "" && int64(len(got.code)) <= r.Limits.Output {
-				if w, err := writeFile(r.File, got.code); err == nil { // else it goes through the pipe
+				// if this fails, the artifact goes through the pipe
+				if w, err := writeFile(r.File, got.code); err == nil {
 					reply.InFile, reply.Body = true, w.append(nil)
 				}
 			}
@@ -141,7 +144,7 @@ func (c *childMain) answer(r *Request) error {
 	}
 }
 
-// processorTime is what this process has used.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -150,7 +153,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// limitFiles limits what a file may have that this process writes.
+// limitFiles limits the size of files that this process writes.
 func limitFiles(most int64) {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l) == nil {
@@ -159,8 +162,8 @@ func limitFiles(most int64) {
 	}
 }
 
-// limitProcessor is the second line behind answer's own look at the clock: the system's limit, in
-// whole seconds.
+// limitProcessor sets the system's limit of processor time, in whole seconds. It backs up answer's
+// own check.
 func limitProcessor(more time.Duration) {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_CPU, &l) != nil {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Error is a failure of the compiler: of no contract's making, even if only one contract's code
-// leads to it.
+// Error is a failure of the compiler. The contract is not at fault, even if only its code leads to
+// the failure.
 type Error struct {
 	Reason   string
-	Attempts int  // 0: none was made, since earlier ones failed
-	Limits   bool // the last one came to its limits
+	Attempts int  // 0: no attempt was made, since earlier ones failed
+	Limits   bool // the last attempt reached its limits
 }
 
 func (e *Error) Error() string {
@@ -20,8 +20,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("compiler: failed %d times: %s", e.Attempts, e.Reason)
 }
 
-// ErrClosed is the error of a pool that was closed, ErrCancelled that of a compilation whose result
-// nobody wants any more.
+// ErrClosed is the error of a closed pool. ErrCancelled is the error of a compilation whose Cancel
+// channel was closed.
 var (
 	ErrClosed    = errors.New("compiler: closed")
 	ErrCancelled = errors.New("compiler: cancelled")

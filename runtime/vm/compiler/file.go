@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// An artifact may have a hundred times as many bytes as its contract. So a child writes it to a
-// file that its parent has made and says only how long it is and its checksum: in the parent it is
-// never in memory, but where it is mapped to be run.
+// An artifact may be a hundred times as large as its contract. So a child writes it to a file that
+// the parent has created, and reports only length and checksum. In the parent the artifact is never
+// in memory, except where it is mapped to run.
 
 // Written is an artifact in a file.
 type Written struct {
@@ -19,7 +19,7 @@ type Written struct {
 	Sum  uint32 // CRC-32C
 }
 
-// writtenLen is the length of what a reply says of it.
+// writtenLen is the encoded length of a Written.
 const writtenLen = 12
 
 func (w Written) append(b []byte) []byte {
@@ -30,7 +30,7 @@ func written(b []byte) Written {
 	return Written{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:])}
 }
 
-// writeFile is the child's: it fills the file. It makes none.
+// writeFile fills the file; the child calls it. It does not create the file.
 func writeFile(path string, code []byte) (w Written, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
@@ -40,8 +40,8 @@ func writeFile(path string, code []byte) (w Written, err error) {
 	return Written{int64(len(code)), crc32.Checksum(code, castagnoli)}, errors.Join(err, f.Close())
 }
 
-// checkFile is the parent's: the file has what the child said. It is read piece by piece, since
-// what is mapped would count as this process's memory.
+// checkFile checks that a file has the reported length and checksum; the parent calls it. It reads
+// piece by piece, since mapped pages would count as this process's memory.
 func checkFile(path string, w Written) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,46 +11,45 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Request asks a child for an artifact.
+// Request asks a child to compile a module.
 type Request struct {
-	Background bool            // at a low priority
-	Code       primitives.Hash // of the contract, to be named in messages
+	Background bool            // compile with a low priority
+	Code       primitives.Hash // of the contract, for messages
 	Limits     Limits
-	File       string // that the artifact is to be written to; empty: it is the reply's body
+	File       string // to write the artifact to; empty: it is the reply's body
 	Wasm       []byte // the prepared module
 }
 
-// Kind is what a reply says.
+// Kind is the kind of a reply.
 type Kind uint32
 
-// The kinds.
 const (
-	Hello   Kind = iota + 1 // Body: the version of what the child makes; the first reply, without a request
-	Done                    // Body: the artifact, or of which file it is all, and how it is Written
-	Refused                 // Body: what the code generator says
-	Alive                   // still at it; comes twice a second
+	Hello   Kind = iota + 1 // Body: the version of the child's artifacts; the first reply, without a request
+	Done                    // Body: the artifact, or its Written if it is in the file
+	Refused                 // Body: the code generator's error
+	Alive                   // still compiling; sent twice a second
 )
 
-// Reply is an answer of a child.
+// Reply is a reply of a child.
 type Reply struct {
 	Kind   Kind
-	Retire bool          // the child has grown, and is to be ended
+	Retire bool          // the child has grown and should be ended
 	InFile bool          // the artifact is in the request's file
-	CPU    time.Duration // processor time that the child has used for the request until now
+	CPU    time.Duration // processor time used for the request so far
 	Body   []byte
 }
 
-// The flags of a reply.
+// Flags of a reply.
 const (
 	flagRetire = 1 << iota
 	flagInFile
 	flagsEnd
 )
 
-// written is how the artifact is in its file.
+// written returns length and checksum of an artifact in a file.
 func (r *Reply) written() Written { return written(r.Body) }
 
-// size is the artifact's.
+// size returns the artifact's size in bytes.
 func (r *Reply) size() int64 {
 	if r.InFile {
 		return r.written().Size
@@ -58,8 +57,8 @@ func (r *Reply) size() int64 {
 	return int64(len(r.Body))
 }
 
-// Both frames: a magic number, the fixed part, the length of what follows, the checksum of all of
-// it but itself.
+// Frames of both kinds: a magic number, the fixed part, the length of the body, the checksum of
+// everything else.
 const (
 	requestMagic = 0x31717274 // "trq1"
 	replyMagic   = 0x31727274
@@ -67,15 +66,15 @@ const (
 	replyHead    = 4 + 4 + 4 + 8 + 4
 	sumLen       = 4
 
-	// MaxRequest is what a prepared module has at most. One of the 4 MiB that a contract may have
-	// becomes up to 20 times as much (memory.grow over memory.grow); a contract that is too long
-	// for a request would be one that no block can call.
+	// MaxRequest bounds a prepared module, in bytes. A contract of at most 4 MiB can become up to
+	// 20 times as large (a chain of memory.grow). A contract that did not fit into a request could
+	// not be called by any block.
 	MaxRequest = 256 << 20
-	// MaxReply is the most that any contract's artifact may have.
+	// MaxReply bounds an artifact, in bytes.
 	MaxReply = 512 << 20
 )
 
-// ErrFrame is the error of bytes that are no frame.
+// ErrFrame is the error of bytes that are not a frame.
 var ErrFrame = errors.New("compiler: not a frame")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -85,10 +84,10 @@ func AppendRequest(b []byte, r *Request) []byte {
 	return append(appendRequestHead(b, r), r.Wasm...)
 }
 
-// mostPath is the longest name of a file.
+// mostPath is the largest length of a file name.
 const mostPath = 4096
 
-// appendRequestHead appends all but the module, which is not copied where it is large.
+// appendRequestHead appends everything except the module, which may be large and is not copied.
 func appendRequestHead(b []byte, r *Request) []byte {
 	le, start := binary.LittleEndian, len(b)
 	b = le.AppendUint32(b, requestMagic)
@@ -109,7 +108,7 @@ func AppendReply(b []byte, r *Reply) []byte {
 	return append(appendReplyHead(b, r), r.Body...)
 }
 
-// appendReplyHead appends all but the body, which is not copied where it is large.
+// appendReplyHead appends everything except the body, which may be large and is not copied.
 func appendReplyHead(b []byte, r *Reply) []byte {
 	le, start := binary.LittleEndian, len(b)
 	b = le.AppendUint32(b, replyMagic)
@@ -124,7 +123,7 @@ func appendReplyHead(b []byte, r *Reply) []byte {
 	return sealHead(le.AppendUint64(b, uint64(r.CPU)), start, r.Body)
 }
 
-// sealHead ends a head: with the length of the body, and the checksum of both.
+// sealHead completes a head with the length of the body and the checksum of both.
 func sealHead(b []byte, start int, body ...[]byte) []byte {
 	le, n := binary.LittleEndian, 0
 	for _, part := range body {
@@ -138,7 +137,7 @@ func sealHead(b []byte, start int, body ...[]byte) []byte {
 	return le.AppendUint32(b, sum)
 }
 
-// ReadRequest reads a request. io.EOF: there is none, and nothing else.
+// ReadRequest reads a request. It returns io.EOF if the input ends before the request.
 func ReadRequest(in io.Reader) (*Request, error) {
 	head, body, err := open(in, requestMagic, requestHead, MaxRequest+mostPath)
 	if err != nil {
@@ -158,7 +157,7 @@ func ReadRequest(in io.Reader) (*Request, error) {
 	return r, nil
 }
 
-// ReadReply reads a reply whose body has at most most bytes.
+// ReadReply reads a reply with a body of at most most bytes.
 func ReadReply(in io.Reader, most int64) (*Reply, error) {
 	head, body, err := open(in, replyMagic, replyHead, min(most, MaxReply))
 	if err != nil {
@@ -172,7 +171,7 @@ func ReadReply(in io.Reader, most int64) (*Reply, error) {
 	return r, nil
 }
 
-// open reads a frame. What has no right checksum is not believed in anything but that.
+// open reads a frame. It checks the checksum before it uses any field except the length.
 func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, err error) {
 	head = make([]byte, size+sumLen)
 	if n, err := io.ReadFull(in, head); err != nil {
@@ -198,15 +197,15 @@ func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, 
 	return head[:size], body, nil
 }
 
-// readBody takes room for the whole body at once: of what does not come only addresses are taken,
-// and nothing is copied as it grows.
+// readBody allocates the whole body at once. Memory that is never written takes only address space,
+// and nothing is copied while the body grows.
 func readBody(in io.Reader, n int) ([]byte, error) {
 	b := make([]byte, n)
 	_, err := io.ReadFull(in, b)
 	return b, err
 }
 
-// tooLongError is a body that is longer than it may be.
+// tooLongError is the error of a body that is longer than allowed.
 type tooLongError struct{ n, most int64 }
 
 func (e *tooLongError) Error() string {

@@ -2,29 +2,37 @@ package compiler
 
 import "sync"
 
-// gate says when a compilation may begin. Those that a block waits for go first, and one place is
-// always theirs. Those that a block is going to need go before those in the background; as long as
-// they have all places, one more is there for what a block waits for.
+// gate decides when a compilation may begin. There are three queues, each first come, first served.
+//
+//   - urgent: a block waits for the compilation. These go first, and one place is always theirs.
+//   - early: a block is going to need it (Pool.Ahead). These go before the background. While they
+//     hold all places, one more place is available for an urgent one.
+//   - patients: the background. At most later of them run, and only as many as fit into memory.
+//
+// All compilations count against the memory, but only background ones, and early ones above four
+// times the limit, wait for it.
 type gate struct {
-	total, later int   // that may be under way: all, and in the background
-	memory       int64 // that those in the background may take together, as weighed; one may take more. 0: any
+	total, later int // maximum number of running compilations: all, and background ones
+	// bytes that may be in use when a background compilation begins; one may always run; 0: no
+	// limit
+	memory int64
 
 	mu               sync.Mutex
 	running, back    int
-	ahead            int       // of running, those that a block is going to need
-	taken            int64     // of memory, by all that run
-	urgent, patients []waiting // that wait, first come first
-	early            []waiting // of those that a block is going to need
+	ahead            int       // the running ones that entered through enterAhead
+	taken            int64     // bytes of all running ones
+	urgent, patients []waiting // waiting compilations
+	early            []waiting // waiting compilations of enterAhead
 	closed           bool
 }
 
 // waiting is a compilation that waits for its turn.
 type waiting struct {
 	turn   chan struct{}
-	weight int64 // bytes
+	weight int64 // bytes of memory
 }
 
-// enter waits for a place. False: the pool was closed, or cancel came first.
+// enter waits for a place. It returns false if the pool was closed or cancel came first.
 func (g *gate) enter(background bool, weight int64, cancel <-chan struct{}) bool {
 	if background {
 		return g.wait(&g.patients, weight, cancel)
@@ -32,7 +40,7 @@ func (g *gate) enter(background bool, weight int64, cancel <-chan struct{}) bool
 	return g.wait(&g.urgent, weight, cancel)
 }
 
-// enterAhead is enter for what a block is going to need.
+// enterAhead is enter for a compilation that a block is going to need.
 func (g *gate) enterAhead(weight int64) bool { return g.wait(&g.early, weight, nil) }
 
 func (g *gate) wait(queue *[]waiting, weight int64, cancel <-chan struct{}) bool {
@@ -51,7 +59,7 @@ func (g *gate) wait(queue *[]waiting, weight int64, cancel <-chan struct{}) bool
 		if g.withdraw(turn) {
 			return false
 		}
-		<-turn // it had its turn meanwhile
+		<-turn // it got its turn in the meantime
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,7 +86,7 @@ func (g *gate) leaveAhead(weight int64) {
 	g.next()
 }
 
-// next gives free places to those that wait.
+// next gives free places to waiting compilations.
 func (g *gate) next() {
 	for len(g.urgent) > 0 && (g.running < g.total || g.running == g.back+g.ahead || g.closed) {
 		g.begin(g.urgent[0])
@@ -102,13 +110,12 @@ func (g *gate) begin(w waiting) {
 	close(w.turn)
 }
 
-// room tells whether there is memory for one more in the background. What a block waits for counts,
-// and is never kept waiting.
+// room returns whether there is memory for one more background compilation.
 func (g *gate) room(weight int64) bool {
 	return g.memory == 0 || g.running == 0 || g.taken+weight <= g.memory
 }
 
-// withdraw takes one that waits out; false: it waits no more.
+// withdraw removes a waiting compilation. It returns false if it no longer waits.
 func (g *gate) withdraw(turn chan struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,7 +130,7 @@ func (g *gate) withdraw(turn chan struct{}) bool {
 	return false
 }
 
-// close lets all go that wait; they find that it is closed.
+// close lets all waiting compilations go; they find the gate closed.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -2,15 +2,15 @@ package compiler
 
 import "time"
 
-// Limits are what a compilation may take.
+// Limits bound one compilation.
 type Limits struct {
 	CPU    time.Duration // processor time
-	Memory int64         // bytes of writable memory, above what the child has before its first request
+	Memory int64         // bytes of writable memory, beyond that of the child before its first request
 	Output int64         // bytes of the artifact
 }
 
-// BoundOf is what the compilation of a contract of size bytes is to take at most
-// (docs/performance.md). More is worth an alarm.
+// BoundOf returns the expected maximum for a contract of size bytes (docs/performance.md). A
+// compilation that takes more is reported.
 func BoundOf(size int) Limits {
 	kb := int64(size)/1000 + 1
 	return Limits{
@@ -20,20 +20,20 @@ func BoundOf(size int) Limits {
 	}
 }
 
-// inBackground is the memory that compilations in the background may take together: of what is hard
-// to compile, one.
+// inBackground is the memory that background compilations may take together: enough for one module
+// that is hard to compile.
 const inBackground = 256 << 20
 
-// weightOf is the memory that a compilation may need: the worst that was found takes 1.9 KB for a
+// weightOf returns the memory that a compilation may need. The worst case measured is 1.9 KB per
 // byte of wasm (docs/performance.md).
 func weightOf(size int) int64 { return min(16<<20+2000*int64(size), BoundOf(size).Memory) }
 
-// mostCPU is where any compilation is ended.
+// mostCPU is the processor time at which every compilation is ended.
 const mostCPU = 3 * time.Minute
 
-// LimitsOf is where a compilation is ended: at four times its bound, since machines differ, and 1
-// GiB above it in memory, since what is mapped is more than what is used; at four times as much if
-// a block waits for it and the first attempt came to its limits.
+// LimitsOf returns the limits at which a compilation is ended: four times its bound, since machines
+// differ, and 1 GiB above it in memory, since mapped memory counts as used. again is set for the
+// second attempt for a block, after the first one reached its limits; it gets four times as much.
 func LimitsOf(size int, again bool) Limits {
 	l := BoundOf(size)
 	factor := int64(4)

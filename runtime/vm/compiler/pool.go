@@ -13,23 +13,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Options are what a pool is made of.
+// Options configure a pool.
 type Options struct {
-	Command Command // what children are; none: all is compiled here
-	Version string  // what children must say they make
-	// Compile is how it is done here, where there are no children or none can be started.
+	Command Command // starts a child; empty: compile in this process
+	Version string  // the version that children must report
+	// Compile compiles in this process. It is used if there are no children or none can be started.
 	Compile func(wasm []byte) ([]byte, error)
-	// compilations at a time; 0: one for each core, at least 2. In the background half as many, at
-	// least 1
+	// Total is the number of compilations at a time; 0: one per core, at least 2. Half of them, at
+	// least 1, may be background ones.
 	Total int
-	Idle  time.Duration // after which a child ends that has nothing to do; 0: DefaultIdle
-	Hang  time.Duration // that a child may stand still, using no processor time; 0: DefaultHang
-	Pause time.Duration // before a block's next attempt where the machine was at fault, at first; 0: DefaultPause
-	Dir   string        // of the marks; empty: in memory only
-	Build string        // names this binary: marks of another are forgotten
-	Alarm func(error)   // of what goes on, but should not happen; nil: nobody
-	// Limits of a contract's size; again: of a second attempt after one that came to them. nil:
-	// LimitsOf.
+	Idle  time.Duration // time after which an idle child is ended; 0: DefaultIdle
+	Hang  time.Duration // time that a child may use no processor time; 0: DefaultHang
+	Pause time.Duration // first pause before a retry for a block if the machine was at fault; 0: DefaultPause
+	Dir   string        // folder of the quarantine; empty: memory only
+	Build string        // identifies this binary: marks of other builds are dropped
+	Alarm func(error)   // receives unexpected events; nil: they are dropped
+	// Limits returns the limits for a contract's size; again is set for a second attempt after one
+	// that reached them. nil: LimitsOf.
 	Limits func(size int, again bool) Limits
 }
 
@@ -37,11 +37,11 @@ type Options struct {
 const (
 	DefaultIdle = 30 * time.Second
 	DefaultHang = time.Minute
-	// DefaultPause makes 6 s of the attempts of what lacks memory, 34 s of those of what is killed.
+	// DefaultPause lets the retries last 6 s if memory is short, and 34 s if children are killed.
 	DefaultPause = 200 * time.Millisecond
 )
 
-// Pool compiles. Safe for use by many goroutines.
+// Pool compiles modules. Safe for concurrent use.
 type Pool struct {
 	o     Options
 	gate  gate
@@ -56,7 +56,7 @@ type Pool struct {
 	closed chan struct{}
 	stats  Stats
 
-	unstartable atomic.Bool // was said
+	unstartable atomic.Bool // already reported
 }
 
 type started struct {
@@ -64,23 +64,23 @@ type started struct {
 	err error
 }
 
-// Stats count since the start, but for Running, Children and Quarantined.
+// Stats are counts since the start, except for Running, Children and Quarantined.
 type Stats struct {
 	Running     int
 	Children    int
-	Started     uint64 // children
-	Retired     uint64 // children that were ended since their memory had grown
-	Deaths      uint64 // children that ended in the middle of their work, and not because they were told to
-	Retries     uint64 // attempts that were made again
-	Failed      uint64 // compilations that failed for good
-	Refused     uint64 // that were not tried since the compiler had failed on the same code
+	Started     uint64 // started children
+	Retired     uint64 // children ended because their memory had grown
+	Deaths      uint64 // children that died during a compilation, except those ended by the pool
+	Retries     uint64 // repeated attempts
+	Failed      uint64 // compilations without success after all attempts
+	Refused     uint64 // compilations not attempted because the code is in quarantine
 	Cancelled   uint64
 	InProcess   uint64
 	OverBound   uint64 // compilations that took more than BoundOf
 	Quarantined int
 }
 
-// New makes a pool. It starts nothing yet.
+// New returns a pool. It starts no child yet.
 func New(o Options) *Pool {
 	o.Total = cmp.Or(o.Total, max(runtime.GOMAXPROCS(0), 2))
 	o.Pause = cmp.Or(o.Pause, DefaultPause)
@@ -97,32 +97,32 @@ func New(o Options) *Pool {
 	}
 }
 
-// Apart tells whether compilations are other processes' work.
+// Apart returns whether child processes compile.
 func (p *Pool) Apart() bool { return p.o.Command.Path != "" }
 
-// Background is how many compilations can be under way in the background.
+// Background returns how many background compilations can run at a time.
 func (p *Pool) Background() int { return p.gate.later }
 
 // Job is a compilation.
 type Job struct {
-	Name       string          // of code, rules and form, unique, as a file may be called
-	Code       primitives.Hash // of the contract
-	Size       int             // of the contract's code
+	Name       string          // unique for code, rules and form; valid as a file name
+	Code       primitives.Hash // hash of the contract
+	Size       int             // length of the contract's code
 	Background bool            // no block waits for it
 	Placed     bool            // it has its place from Ahead
-	Cancel     <-chan struct{} // closed when nobody wants it any more
-	// Prepare makes the module, once it is the job's turn. What it panics with is a failure of the
-	// compiler too; its error is returned.
+	Cancel     <-chan struct{} // closed when the result is no longer wanted
+	// Prepare makes the module when it is the job's turn. A panic counts as a failure of the
+	// compiler; an error is returned to the caller.
 	Prepare func() (wasm []byte, err error)
-	// File, if not nil, makes an empty file that a child is to write the artifact to, and returns
-	// its name; it is called once, and an empty name means that there is none. Wrote is told that
-	// it was written; then Compile returns no code. Else it is the caller's to remove.
+	// File, if not nil, creates an empty file for the artifact and returns its name. It is called
+	// once; an empty name means that there is no file. Wrote is called when a child has written the
+	// artifact to it, and Compile then returns no code. Otherwise the caller removes the file.
 	File  func() string
 	Wrote func(path string, w Written)
 }
 
-// Compile compiles. wasm nil without an error from Prepare: there is nothing to compile, and the
-// result is nil.
+// Compile runs the job. If Prepare returns nil without an error there is nothing to compile, and
+// the result is nil.
 func (p *Pool) Compile(j *Job) ([]byte, error) {
 	if err := p.barred(j); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	}
 	p.count(func(s *Stats) { s.Running++ })
 	defer p.count(func(s *Stats) { s.Running-- })
-	if err := p.barred(j); err != nil { // meanwhile
+	if err := p.barred(j); err != nil { // it may have failed while this one waited
 		return nil, err
 	}
 	wasm, err := prepare(j)
@@ -154,15 +154,15 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	case errors.As(err, &e):
 		p.marks.Bar(j.Name, e.Reason)
 		p.count(func(s *Stats) { s.Failed++ })
-	default: // nothing was learnt
+	default: // no conclusion about the code
 		p.marks.Unmark(j.Name)
 	}
 	return code, err
 }
 
-// Ahead waits for a place for a compilation of size bytes that no block waits for, but soon one
-// will. leave gives it back; false: the pool was closed. Whoever waits has begun nothing, so that a
-// block which needs the same meanwhile does not wait for its turn.
+// Ahead waits for a place for a compilation of size bytes that a block will soon need. leave gives
+// the place back. ok is false if the pool was closed. The caller has not begun the compilation, so
+// a block that needs the same code in the meantime does not wait for the caller's turn.
 func (p *Pool) Ahead(size int) (leave func(), ok bool) {
 	weight := weightOf(size)
 	if !p.gate.enterAhead(weight) {
@@ -171,7 +171,7 @@ func (p *Pool) Ahead(size int) (leave func(), ok bool) {
 	return func() { p.gate.leaveAhead(weight) }, true
 }
 
-// barred is why a job in the background is not tried.
+// barred returns the error of a background job whose code is in quarantine.
 func (p *Pool) barred(j *Job) error {
 	why, barred := p.marks.Barred(j.Name)
 	if !barred || !j.Background {
@@ -201,12 +201,11 @@ func (p *Pool) stopped() error {
 	}
 }
 
-// attempts are how often it is tried again, by what went wrong: in the background, and if a block
-// waits.
+// attempts is the number of attempts by kind of failure: in the background, and for a block.
 var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, shot: {5, 20}, starved: {1, 6}, spoilt: {2, 2}}
 
-// wait lets time pass before another attempt of a block's where the machine was at fault, which may
-// have more to give in a moment: to fail for good stops the node. False: it is not wanted any more.
+// wait pauses before another attempt for a block if the machine was at fault and may recover:
+// giving up stops the node. It returns false if the job was cancelled or the pool closed.
 func (p *Pool) wait(j *Job, f *failure, tried int) bool {
 	if j.Background || f.kind != shot && f.kind != starved {
 		return true
@@ -265,7 +264,7 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 			return nil, &Error{Reason: f.reason, Attempts: n, Limits: f.kind == limited || f.kind == starved}
 		}
 		p.count(func(s *Stats) { s.Retries++ })
-		if f.kind == spoilt { // the disk's fault, or of who cleans up there: it comes through the pipe
+		if f.kind == spoilt { // the disk failed, or the file was removed; the next attempt uses the pipe
 			file = ""
 		}
 		if !p.wait(j, f, tried[f.kind]) {
@@ -274,7 +273,7 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 	}
 }
 
-// attempt has a child do it.
+// attempt lets a child compile.
 func (p *Pool) attempt(j *Job, r *Request) (*Reply, error) {
 	c, err := p.take(j.Background)
 	if err != nil {
@@ -289,7 +288,7 @@ func (p *Pool) attempt(j *Job, r *Request) (*Reply, error) {
 	return reply, nil
 }
 
-// here compiles in this process. What it takes is not limited.
+// here compiles in this process, without limits.
 func (p *Pool) here(j *Job, wasm []byte) ([]byte, error) {
 	p.count(func(s *Stats) { s.InProcess++ })
 	p.marks.Mark(j.Name, InProcess)
@@ -300,21 +299,20 @@ func (p *Pool) here(j *Job, wasm []byte) ([]byte, error) {
 	return nil, &Error{Reason: err.Error(), Attempts: 1}
 }
 
-// judge says what was more than is to be.
+// judge reports a compilation that took more than BoundOf.
 func (p *Pool) judge(j *Job, r *Reply) {
 	b := BoundOf(j.Size)
 	if r.CPU <= b.CPU && r.size() <= b.Output {
 		return
 	}
 	p.count(func(s *Stats) { s.OverBound++ })
-	if r.size() > b.Output { // processor time is another on each machine, this is not
+	if r.size() > b.Output { // unlike processor time, the size does not depend on the machine
 		p.o.Alarm(fmt.Errorf("compiler: contract %v of %d bytes became %d bytes, bound is %d", j.Code, j.Size, r.size(), b.Output))
 	}
 }
 
-// take gives a child that is alive: one that is idle, or a new one. Those of the background and
-// those that blocks wait for are not the same: the first have a low priority, with all their
-// threads.
+// take returns a live child: an idle one, or a new one. Background jobs and others never share a
+// child, because background children have a low priority.
 func (p *Pool) take(low bool) (*process, error) {
 	for {
 		p.mu.Lock()
@@ -333,7 +331,7 @@ func (p *Pool) take(low bool) (*process, error) {
 		if c.alive() {
 			return c, nil
 		}
-		p.drop(c) // nobody's fault
+		p.drop(c) // it died while idle
 	}
 	var err error
 	for range 3 {
@@ -346,19 +344,19 @@ func (p *Pool) take(low bool) (*process, error) {
 			return nil, err
 		}
 		var f *failure
-		if errors.As(err, &f) && f.kind == shot { // says nothing of what there is to start
+		if errors.As(err, &f) && f.kind == shot { // the kill says nothing about whether children can be started
 			return nil, err
 		}
 	}
 	return nil, &startError{err}
 }
 
-// startError: there are no children.
+// startError means that no child can be started.
 type startError struct{ err error }
 
 func (e *startError) Error() string { return e.err.Error() }
 
-// begin starts a child, on the thread that is there for it.
+// begin starts a child on the starter thread.
 func (p *Pool) begin() (*process, error) {
 	p.starting.Do(func() { go p.starter() })
 	answer := make(chan started, 1)
@@ -381,8 +379,7 @@ func (p *Pool) begin() (*process, error) {
 	return s.p, nil
 }
 
-// starter starts children on one thread: they die with the thread that started them, so it must be
-// one that stays.
+// starter starts children on one thread that stays: a child dies with the thread that started it.
 func (p *Pool) starter() {
 	runtime.LockOSThread()
 	for {
@@ -405,7 +402,7 @@ func (p *Pool) starter() {
 	}
 }
 
-// give puts a child back that has done its work.
+// give puts a child back after its work.
 func (p *Pool) give(c *process, retire bool) {
 	p.mu.Lock()
 	if retire || p.isClosed() {
@@ -468,7 +465,7 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Children are the processes that there are now.
+// Children returns the process ids of the present children.
 func (p *Pool) Children() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -479,7 +476,7 @@ func (p *Pool) Children() []int {
 	return out
 }
 
-// Close kills the children, and ends what waits. It waits for neither.
+// Close kills the children and fails all waiting jobs. It waits for neither.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if p.isClosed() {

@@ -14,32 +14,33 @@ import (
 
 // Command starts a child.
 type Command struct {
-	Path string   // of the binary; empty: there are no children
-	Args []string // after the name
-	Env  []string // besides what this process has
+	Path string   // of the binary; empty: no children
+	Args []string // arguments after the name
+	Env  []string // in addition to this process's environment
 }
 
-// process is a child as its parent sees it. One goroutine at a time uses it.
+// process is the parent's side of a child. Not safe for concurrent use.
 type process struct {
 	cmd      *exec.Cmd
 	requests *os.File
 	replies  *os.File
 	in       *bufio.Reader
 	said     head
-	dead     chan struct{} // closed when it has ended
-	used     bool          // it has answered a request
-	low      bool          // it is for the background alone: it has a low priority, which can't be taken back
-	idle     *time.Timer   // ends it; nil: it is at work
+	dead     chan struct{} // closed when the child has ended
+	used     bool          // it has replied to a request
+	low      bool          // it is a background child with a low priority, which cannot be raised again
+	idle     *time.Timer   // ends the child when it fires; nil: the child is at work
 
 	mu  sync.Mutex
-	why error // why this process has killed it; nil: it has not
+	why error // why this process has killed the child; nil: it has not
 }
 
-// helloWait is how long a child may take to start, and ended how long to end when it is told to.
+// helloWait bounds the time that a child may take to start.
 const helloWait = 30 * time.Second
 
-// GiveBack has the C library give what is large back to the system at once, in place of keeping it
-// for what may come: a quarter less memory for a module that is hard to compile.
+// GiveBack is an environment setting that makes the C library return large blocks to the system at
+// once instead of caching them. It saves a quarter of the memory for a module that is hard to
+// compile.
 const GiveBack = "MALLOC_MMAP_THRESHOLD_=131072"
 
 // start starts a child. It must be called on a thread that outlives the child.
@@ -74,7 +75,7 @@ func start(c Command) (*process, error) {
 	return p, nil
 }
 
-// greet waits for the child's first words.
+// greet waits for the child's first reply.
 func (p *process) greet(version string) error {
 	_ = p.replies.SetReadDeadline(time.Now().Add(helloWait))
 	r, err := ReadReply(p.in, 4096)
@@ -96,7 +97,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill ends the child at once; why is what its work then fails with.
+// kill ends the child at once. Its work fails with why.
 func (p *process) kill(why error) {
 	p.mu.Lock()
 	if p.why == nil {
@@ -106,14 +107,14 @@ func (p *process) kill(why error) {
 	_ = p.cmd.Process.Kill()
 }
 
-// killed tells whether this process has ended the child.
+// killed returns whether this process has ended the child.
 func (p *process) killed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.why != nil
 }
 
-// end is called once when the child is not needed any more. It waits until it is gone.
+// end kills the child and waits until it has ended. It must be called once.
 func (p *process) end() {
 	p.kill(ErrClosed)
 	<-p.dead
@@ -121,7 +122,7 @@ func (p *process) end() {
 	_ = p.replies.Close()
 }
 
-// failure says what came between a request and its reply.
+// failure describes what prevented the reply to a request.
 type failure struct {
 	kind   failureKind
 	reason string
@@ -131,22 +132,21 @@ type failureKind uint8
 
 const (
 	crashed failureKind = iota
-	limited             // it came to its limits
-	refused             // the code generator gave an error
-	shot                // it was killed, and not by us
-	starved             // the system, or its limit, gave it no more memory or no thread
-	spoilt              // the file has not what it wrote
+	limited             // it reached its limits
+	refused             // the code generator returned an error
+	shot                // it was killed, not by this process
+	starved             // the system, or its limit, gave it no more memory or threads
+	spoilt              // the file does not contain what it wrote
 	kinds
 )
 
 func (f *failure) Error() string { return f.reason }
 
-// stirring is the processor time that a child must use to count as at work: saying twice a second
-// that it is takes some too.
+// stirring is the processor time that counts as progress. Reporting twice a second takes some too.
 const stirring = 100 * time.Millisecond
 
-// patienceOf is how long a child may use no processor time while it says that it is there. One of a
-// low priority may be kept from the processor for long, and nobody waits for it.
+// patienceOf returns how long a child may use no processor time while it reports that it is alive.
+// A low-priority child may get no processor for long, and no block waits for it.
 func patienceOf(r *Request, hang time.Duration) time.Duration {
 	if r.Background {
 		return 10 * hang
@@ -154,11 +154,11 @@ func patienceOf(r *Request, hang time.Duration) time.Duration {
 	return hang
 }
 
-// do has a module compiled. After an error the process is good for nothing more; unless it is a
-// failure, it is nobody's fault.
+// do lets the child compile a module. After an error the process cannot be used again. An error
+// that is not a failure does not count against the code.
 func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*Reply, error) {
 	ended, watched := make(chan struct{}), make(chan struct{})
-	defer func() { close(ended); <-watched }() // a cancel that comes later must not hit what it does next
+	defer func() { close(ended); <-watched }() // a late cancel must not hit the next request
 	go func() {
 		defer close(watched)
 		select {
@@ -173,7 +173,7 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 			return nil, p.failed(err)
 		}
 	}
-	last, moved := time.Duration(0), time.Now() // processor time, and when it was last seen to grow
+	last, moved := time.Duration(0), time.Now() // processor time, and when it last grew
 	for {
 		_ = p.replies.SetReadDeadline(time.Now().Add(hang))
 		reply, err := ReadReply(p.in, r.Limits.Output)
@@ -229,12 +229,13 @@ func (p *process) accept(r *Request, w Written) error {
 	return nil
 }
 
-// failed finds out why the child does not answer: err is what reading or writing said.
+// failed determines why the child does not reply. err is the error of reading or writing.
 func (p *process) failed(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		p.kill(&failure{crashed, "it stood still"})
 	} else if errors.Is(err, ErrFrame) && p.alive() {
-		// Most often the pipe has ended because the process has; else it is not one of ours.
+		// The pipe usually ends because the process has ended. Otherwise the child is not a
+		// compiler.
 		select {
 		case <-p.dead:
 		case <-time.After(time.Second):
@@ -274,8 +275,8 @@ func (p *process) failed(err error) error {
 	return f
 }
 
-// lacks tells whether a text is what the library, Go or the system says without memory, or where
-// there can be no more threads.
+// lacks returns whether a text is the error of the library, Go or the system for a lack of memory,
+// threads or files.
 func lacks(s string) bool {
 	s = strings.ToLower(s)
 	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "failed to allocate", "cannot map", "os error 12",
@@ -287,7 +288,7 @@ func lacks(s string) bool {
 	return false
 }
 
-// head keeps the first of what is written to it: the rest is stacks.
+// head keeps the first bytes written to it; what follows is stack traces.
 type head struct {
 	mu sync.Mutex
 	b  []byte
@@ -302,7 +303,7 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is in one line what comes before stacks and registers.
+// String returns the text before stacks and registers, in one line.
 func (h *head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

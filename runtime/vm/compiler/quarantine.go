@@ -10,38 +10,50 @@ import (
 	"sync"
 )
 
-// Where a compilation is that a mark stands for.
+// Place says where a marked compilation runs.
 type Place string
 
-// The places. A process that ended while it compiled itself most likely did so because of that; one
-// that had a child do it most likely did not.
+// The places. A process that ended while it compiled itself most likely crashed in the compiler.
+// One whose child compiled most likely did not.
 const (
 	InProcess Place = "here"
 	InChild   Place = "child"
 )
 
-// Quarantine remembers the code that the compiler failed on, so that it is not tried again but for
-// a block. There is a file for each compilation under way, and for each that failed; so it outlives
-// the process. Marks that another build made are forgotten: its compiler may be mended.
+// Quarantine remembers code that the compiler failed on. Safe for concurrent use.
+//
+// The problem: code that crashes the compiler would be compiled again after every restart, and in
+// the background as often as it is deployed. But a block that calls it must be applied if at all
+// possible, since other nodes can.
+//
+// Outline: a file (mark) exists for each running compilation and for each failed one, so the memory
+// outlives a crash of the process. A mark of a compilation in this process that is found at the
+// start means that it ended the process. A mark of a compilation in a child is a suspicion: it
+// counts as a failure after the process has ended that way several times in a row (endings).
+//
+// Invariants: background jobs do not compile barred code. Jobs for a block always do, and success
+// clears the mark. Marks of another build are dropped, since its compiler may differ. Memory and
+// files are bounded by mostMarks; the oldest mark goes first. If the folder cannot be used, marks
+// are kept in memory only: a mark decides only whether to try again.
 type Quarantine struct {
-	dir, build string // dir empty: nothing is written
+	dir, build string // dir empty: memory only
 
 	mu     sync.Mutex
 	barred map[string]string // name -> why
-	begun  map[string]int    // processes that ended while a child of theirs compiled it
-	order  []string          // of barred, and begun, oldest first
+	begun  map[string]int    // number of earlier processes that ended while a child of theirs compiled it
+	order  []string          // names in barred and begun, oldest first
 }
 
-// mostMarks bounds what is remembered; the oldest goes.
+// mostMarks bounds the number of marks.
 const mostMarks = 4096
 
-// endings is how many processes must end while their child compiles the same code, one after the
-// other, before it is suspected: a child does little to its parent, and power cuts and kills come
-// in rows. What is suspected can't be read until a block has called it.
+// endings is the number of processes in a row that must end while a child compiles the same code
+// before it counts as failed. A child can hardly harm its parent, and power cuts and kills come in
+// rows. Code that is barred without cause cannot be called by views until a block has called it.
 const endings = 5
 
-// OpenQuarantine reads what is in dir. A folder that can't be read or written is done without:
-// nothing is decided by it but whether to try again.
+// OpenQuarantine reads the marks in dir. If the folder cannot be read or written, marks are kept in
+// memory only.
 func OpenQuarantine(dir, build string) *Quarantine {
 	q := &Quarantine{dir: dir, build: build, barred: map[string]string{}, begun: map[string]int{}}
 	if dir == "" {
@@ -77,10 +89,10 @@ func OpenQuarantine(dir, build string) *Quarantine {
 	return q
 }
 
-// mark is a file. place empty: the compiler failed.
+// mark is the content of a file. place is empty if the compiler failed.
 type mark struct {
 	place Place
-	count int // earlier processes that ended in the middle of it
+	count int // number of earlier processes that ended during the compilation
 	build string
 	why   string
 }
@@ -112,10 +124,10 @@ func (q *Quarantine) write(name string, m mark) {
 	}
 	m.build = q.build
 	path := q.path(name)
-	// Half a mark is as none; a mark that is renamed into place is never half.
+	// A partial mark counts as none. Renaming makes sure that a mark under its name is complete.
 	half := path + halfSuffix
 	if os.WriteFile(half, m.bytes(), 0o600) != nil || os.Rename(half, path) != nil {
-		_ = os.Remove(half) // else a full disk keeps one for each contract
+		_ = os.Remove(half) // a full disk would otherwise keep one per contract
 	}
 }
 
@@ -125,16 +137,16 @@ func (q *Quarantine) remove(name string) {
 	}
 }
 
-// Mark says that a compilation begins.
+// Mark records that a compilation begins.
 func (q *Quarantine) Mark(name string, place Place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, barred := q.barred[name]; !barred { // that says more
+	if _, barred := q.barred[name]; !barred { // a failure takes precedence
 		q.write(name, mark{place: place, count: q.begun[name]})
 	}
 }
 
-// Unmark says that it ended, and that nothing was learnt of it.
+// Unmark records that a compilation ended without a conclusion.
 func (q *Quarantine) Unmark(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -143,7 +155,7 @@ func (q *Quarantine) Unmark(name string) {
 	}
 }
 
-// Clear says that it succeeded.
+// Clear records that a compilation succeeded.
 func (q *Quarantine) Clear(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,7 +179,7 @@ func (q *Quarantine) forget(name string) {
 	}
 }
 
-// Bar says that it failed.
+// Bar records that a compilation failed.
 func (q *Quarantine) Bar(name, why string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,7 +205,7 @@ func (q *Quarantine) remember(name string) {
 	q.order = append(q.order, name)
 }
 
-// Barred tells whether the compiler failed on it, and why.
+// Barred returns whether the compiler failed on the code, and why.
 func (q *Quarantine) Barred(name string) (why string, barred bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -201,7 +213,7 @@ func (q *Quarantine) Barred(name string) (why string, barred bool) {
 	return why, barred
 }
 
-// Len is how many are barred.
+// Len returns the number of barred names.
 func (q *Quarantine) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

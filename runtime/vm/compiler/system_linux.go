@@ -7,37 +7,35 @@ import (
 	"syscall"
 )
 
-// Self is the running binary, even if its file was replaced or removed meanwhile.
+// Self names the running binary, even if its file was replaced or removed.
 const Self = "/proc/self/exe"
 
-// attributes: a child gets no signals of the terminal, and dies with the thread that started it,
-// which lives as long as the pool.
+// attributes are the process attributes of a child. It gets no signals of the terminal, and dies
+// with the thread that started it, which lives as long as the pool.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// LowPriority lets all other threads go before this one, where the machine has fewer cores than
-// work.
+// LowPriority lowers the priority of the calling thread.
 func LowPriority() {
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) // of a thread, on Linux
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) // on Linux the priority of a thread
 }
 
-// lower gives all threads of this process, and those that they start, the priority of the
-// background, for good. It does nothing in a process that leads no group of its own, as every child
-// does.
+// lower permanently gives all threads of this process, and those that they start, the background
+// priority. It does nothing in a process that does not lead a process group, as every child does.
 func lower() {
 	if syscall.Getpgrp() == os.Getpid() {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, backgroundNice) // PRIO_PROCESS would be one thread
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, backgroundNice) // PRIO_PROCESS would affect one thread
 	}
 }
 
-// prepareChild: no cores are written.
+// prepareChild disables core dumps.
 func prepareChild() {
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 }
 
-// dataSize is how many bytes of private writable memory are mapped, which is what RLIMIT_DATA
-// limits; 0: nobody knows.
+// dataSize returns the bytes of private writable memory that are mapped, which RLIMIT_DATA limits;
+// 0 if unknown.
 func dataSize() int64 {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -55,8 +53,7 @@ func dataSize() int64 {
 	return n << 10
 }
 
-// limitMemory limits the writable memory to more bytes above base. Stacks of threads that are still
-// to come are in it.
+// limitMemory limits the writable memory to more bytes above base. Stacks of future threads count.
 func limitMemory(base, more int64) {
 	var l syscall.Rlimit
 	if base == 0 || syscall.Getrlimit(syscall.RLIMIT_DATA, &l) != nil {

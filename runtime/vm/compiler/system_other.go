@@ -4,13 +4,13 @@ package compiler
 
 import "syscall"
 
-// Self is empty: nothing here names the running binary for sure, so nodes compile in their own
-// process.
+// Self is empty: this system has no reliable name for the running binary, so nodes compile in their
+// own process.
 const Self = ""
 
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// LowPriority does nothing where a priority is that of the process.
+// LowPriority does nothing where only processes have a priority.
 func LowPriority() {}
 
 func lower() { _ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, backgroundNice) }

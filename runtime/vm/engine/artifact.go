@@ -9,17 +9,17 @@ import (
 	"io"
 )
 
-// Compile translates wasm to an artifact. It takes 1 to 5 ms a kilobyte of contract, on one core.
+// Compile translates wasm to an artifact. It takes 1 to 5 ms per kilobyte of contract, on one core.
 // The error is the code generator's.
 func (e *Engine) Compile(wasm []byte) ([]byte, error) {
 	artifact, err := e.compile(wasm)
 	return withoutMap(artifact), err
 }
 
-// mapSection is the table that leads from machine code back to wasm.
+// mapSection is the ELF section that maps machine code to wasm.
 const mapSection = ".wasmtime.addrmap"
 
-// mapped tells whether there is anything in that table.
+// mapped returns whether that section is present and not empty.
 func mapped(artifact []byte) bool {
 	f, err := elf.NewFile(bytes.NewReader(artifact))
 	if err != nil {
@@ -29,13 +29,13 @@ func mapped(artifact []byte) bool {
 	return s != nil && s.Size > 0
 }
 
-// Whole tells whether an artifact still has that table: then its form is none that withoutMap
-// knows, and it is twice as large as it could be.
+// Whole returns whether an artifact still has that section. Then withoutMap does not know its form,
+// and it is twice as large as necessary.
 func Whole(artifact []byte) bool {
 	return len(artifact) > 0 && WholeIn(bytes.NewReader(artifact))
 }
 
-// WholeIn is Whole of an artifact that is elsewhere.
+// WholeIn is Whole for an artifact that is not in memory.
 func WholeIn(artifact io.ReaderAt) bool {
 	f, err := elf.NewFile(artifact)
 	if err != nil {
@@ -45,10 +45,10 @@ func WholeIn(artifact io.ReaderAt) bool {
 	return s != nil && s.Size >= 4096 || len(f.Sections) == 0
 }
 
-// withoutMap takes the table that leads from machine code back to wasm out of an artifact. It is
-// half of the artifact, and only the texts of backtraces are made of it, which nobody reads here;
-// wasmtime has no setting for it in C, so it may be there (Mapless). An artifact that is not of the
-// form of wasmtime 44 (ELF of 64 bits, sections aligned to pages at most) stays as it is.
+// withoutMap removes the section that maps machine code to wasm from an artifact. It is half of the
+// artifact and only serves the text of backtraces, which no caller reads. wasmtime's C API has no
+// setting for it, so it may be present (see Mapless). An artifact that does not have the form of
+// wasmtime 44 (64-bit ELF, sections aligned to pages at most) is returned unchanged.
 func withoutMap(artifact []byte) []byte {
 	const (
 		header, section, page = 64, 64, 4096
@@ -75,7 +75,8 @@ func withoutMap(artifact []byte) []byte {
 	for i := range count {
 		s := at(i)
 		if n := uint64(le.Uint32(s)); n < uint64(len(text)) && bytes.HasPrefix(text[n:], []byte(name)) {
-			found, from, cut = i, offset(s), length(s)&^(page-1) // so that all that follows stays aligned
+			// a multiple of the page size, so that all that follows stays aligned
+			found, from, cut = i, offset(s), length(s)&^(page-1)
 		}
 		if align := le.Uint64(s[48:]); align > page {
 			return artifact
@@ -89,7 +90,8 @@ func withoutMap(artifact []byte) []byte {
 			return artifact
 		}
 	}
-	out := artifact[:from+uint64(copy(artifact[from:], artifact[from+cut:]))] // in place: it may have 100 MB
+	// in place: an artifact may have 100 MB
+	out := artifact[:from+uint64(copy(artifact[from:], artifact[from+cut:]))]
 	le.PutUint64(out[40:], table-cut)
 	for i := range count {
 		s := out[table-cut+i*section:][:section]

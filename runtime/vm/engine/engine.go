@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// Version is wasmtime's; artifacts of one version do not load in another.
+// Version is the version of wasmtime. Artifacts of one version do not load in another.
 const Version = "44.0.0"
 
-// What a run may have. MaxStack is the native stack, which code is to fit into whatever the metered
-// one allows: see Fits.
+// Limits of a run. MaxStack is the native stack, which must hold whatever the metered stack allows:
+// see Fits.
 const (
 	MaxMemory   = 128 << 20
-	MaxElements = 65_536 // a contract's own table says itself that it has at most 10,000
+	MaxElements = 65_536 // a contract's own table declares a maximum of 10,000
 	MaxStack    = 4 << 20
 )
 
-// Slots is how many runs the process can have open; further ones wait. An engine has as many
-// instances and those that it keeps.
+// Slots is the number of runs that the process can have open; further ones wait. An engine has as
+// many instances, plus those that it keeps for reuse (mostKept).
 const (
 	Slots    = 48
 	mostKept = 16
@@ -26,98 +26,96 @@ const (
 // ValType is a type of a host function's parameter or result, by its number in wasm_valkind_t.
 type ValType byte
 
-// The types that host functions have.
+// The types of host functions.
 const (
 	I32 ValType = 0
 	I64 ValType = 1
 )
 
-// Function is a host function of module "env".
+// Function is a host function of the module "env".
 type Function struct {
 	Name            string
 	Params, Results []ValType // at most one result
 }
 
-// Exports are the names under which a prepared module gives what the engine needs.
+// Exports are the names of the exports that the engine uses.
 //
-// Again is of modules alone whose instances can be set back, for calls that say so: an i64, the
-// first byte of memory that is not zero at first, at the least, and, shifted by 32, the end of such
-// bytes. It and a digit, from 0 on, name the globals that can change besides those of gas and
-// stack; tables do not.
+// Again is present only in modules whose instances can be reset. It is an i64: a lower bound of the
+// first memory byte that is not initially zero, and, shifted left by 32, the end of such bytes.
+// Again followed by a digit, from 0 on, names the globals that can change, other than those of gas
+// and stack. Tables do not change in such modules.
 type Exports struct{ Gas, Stack, Again string }
 
-// Options are what an engine is made of.
+// Options configure an engine.
 type Options struct {
 	Functions []Function
 	Exports   Exports
-	Cranelift bool // compile by the other code generator, for tests; its artifacts do not load in engines without this
+	Cranelift bool // use the other code generator, for tests; its artifacts do not load in engines without this
 }
 
-// The code generators of the library.
+// The library's code generators.
 const (
-	Winch     = "Winch"     // in one pass, as nearcore's on amd64
-	Cranelift = "Cranelift" // on arm64, as nearcore's there, and where Winch can't be had
+	Winch     = "Winch"     // one pass; nearcore's on amd64
+	Cranelift = "Cranelift" // nearcore's on arm64; used where Winch is not available
 )
 
-// Host answers the host calls of one run.
+// Host receives the host calls of one run.
 type Host interface {
-	// HostCall runs function number fn of Options. args are the raw values, i32s with zeros above;
-	// memory is the linear memory, valid until HostCall returns, nil if the module has none; gas is
-	// what the gas global holds, and left what it shall hold. Not ok ends the run with Stopped.
+	// HostCall runs function fn of Options. args are raw values, an i32 with zeros above. memory is
+	// the linear memory, valid until HostCall returns; nil if the module has none. gas is the value
+	// of the gas global, left its new value. If ok is false, the run ends with Stopped.
 	HostCall(fn int, args []uint64, memory []byte, gas int64) (result uint64, left int64, ok bool)
 }
 
-// Call is a run.
+// Call describes a run.
 type Call struct {
 	Method string // name of the export
-	Start  bool   // the export "start" runs first
-	Gas    int64  // that the gas global starts with
+	Start  bool   // run the export "start" first
+	Gas    int64  // initial value of the gas global
 	Host   Host
-	// Trace runs a module that exports a table "trace": what it calls there comes to the Host as
-	// one function more than Options has, with its i32.
+	// Trace is set for a module that exports a table "trace". Its calls through that table reach
+	// the Host as the function after the last one of Options, with their i32.
 	Trace bool
-	// Again: calls of the same module may come soon. The instance is set back to what it was at
-	// first, where the module and the system allow that, and kept for the next of them. What the
-	// call does and finds is the same.
+	// Again says that the same module may soon be called again. The instance is then reset and kept
+	// for the next call, if the module and the system allow it. The result of the call does not
+	// depend on it.
 	Again bool
 }
 
 // traceFunction is the host function that traced modules call.
 var traceFunction = Function{Name: "trace", Params: []ValType{I32}}
 
-// End is how a run ended.
+// End says how a run ended.
 type End uint8
 
-// The ends.
 const (
 	Done    End = iota
-	Trapped     // Outcome.Trap
+	Trapped     // see Outcome.Trap
 	Stopped     // by a host function
 )
 
-// Stage is how far a run came.
+// Stage says how far a run came.
 type Stage uint8
 
-// The stages.
 const (
 	Instantiating Stage = iota
 	Starting
 	Running
 )
 
-// Outcome is what a run leaves.
+// Outcome is the result of a run.
 type Outcome struct {
 	End   End
 	Stage Stage
 	Trap  Trap
-	Gas   int64 // of the gas global; Call.Gas if the module has none
-	Stack int64 // of the stack global when the run trapped; 0 if there is none
+	Gas   int64 // final value of the gas global; Call.Gas if the module has none
+	Stack int64 // value of the stack global if the run trapped; 0 if there is none
 }
 
 // Trap is a trap code of wasmtime.
 type Trap uint8
 
-// The traps that a prepared module can reach; nearcore gives each a WasmTrap.
+// The traps that a prepared module can reach. nearcore maps each to a WasmTrap.
 const (
 	StackOverflow Trap = iota
 	MemoryOutOfBounds
@@ -131,17 +129,17 @@ const (
 	Unreachable
 )
 
-// ErrClosed is the error of a module or engine that was closed.
+// ErrClosed is the error of a closed module or engine.
 var ErrClosed = errors.New("engine: closed")
 
-// FaultError is an end of a run that no contract should be able to cause.
+// FaultError is an error of a run that no contract should be able to cause.
 type FaultError struct{ Text string }
 
 func (e *FaultError) Error() string { return "engine: " + e.Text }
 
 func faultf(format string, a ...any) error { return &FaultError{fmt.Sprintf(format, a...)} }
 
-// maxParams is the most that a host function takes.
+// maxParams is the largest number of parameters of a host function.
 const maxParams = 16
 
 func (f *Function) check() error {

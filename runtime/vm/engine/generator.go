@@ -14,18 +14,17 @@ import (
 	"sync"
 )
 
-// Generator is the code generator that engines of this process have: Winch on amd64, if the library
-// lets itself be asked for it and what it makes then is Winch's; else Cranelift. Its C interface
-// has no name for Winch (see strategy in shim.c), so what comes of asking is looked at, once for a
-// process.
+// Generator returns the code generator of this process's engines: Winch on amd64, if the library
+// can be made to use it and its output is recognised as Winch's; else Cranelift. The C API has no
+// name for Winch (see strategy in shim.c), so the output is checked, once per process.
 func Generator() string { return settled().generator }
 
-// Mapless tells whether engines of this process make no table that leads from machine code back to
-// wasm. Nobody reads it here (withoutMap); a compiler that makes it needs a third more memory. The
-// library's C interface has no name for that either (see address_map in shim.c).
+// Mapless returns whether engines of this process omit the table that maps machine code to wasm.
+// The table is not used here (see withoutMap), and a compiler that makes it needs a third more
+// memory. The C API has no setting for it either (see address_map in shim.c).
 func Mapless() bool { return settled().mapless }
 
-// Wanted is the generator that this platform is to have.
+// Wanted returns the generator that this platform should have.
 func Wanted() string {
 	if runtime.GOARCH == "amd64" {
 		return Winch
@@ -33,7 +32,7 @@ func Wanted() string {
 	return Cranelift
 }
 
-// settings are what was asked of the library and is seen in what it makes.
+// settings are the requested settings that were found effective in the library's output.
 type settings struct {
 	generator string
 	mapless   bool
@@ -41,7 +40,8 @@ type settings struct {
 
 var settled = sync.OnceValue(func() settings {
 	s := settings{generator: Cranelift}
-	if chosen() == 0 { // so there will be no engine; the library aborts the process where it has no room for one
+	// so no engine can be made; the library would abort the process for lack of address space
+	if chosen() == 0 {
 		return s
 	}
 	winch, mapless := Wanted() == Winch && bool(C.troupe_has_strategy()), bool(C.troupe_has_address_map())
@@ -70,12 +70,13 @@ func bare(winch, mapless bool, space uint64) *Engine {
 // probe is a module with an empty function.
 var probe = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b")
 
-// winchBegins is what every function of Winch's begins with on amd64: it compares the stack that is
-// left with what it will use, by a register that Cranelift takes another for.
-// push rbp; mov rbp, rsp; mov r11, [rdi+8]; mov r11, [r11+24]; add r11, imm32
+// winchBegins are the first bytes of every function of Winch on amd64. It compares the remaining
+// stack with its need, through a register for which Cranelift takes another one.
+//
+//	push rbp; mov rbp, rsp; mov r11, [rdi+8]; mov r11, [r11+24]; add r11, imm32
 var winchBegins = []byte("\x55\x48\x89\xe5" + "\x4c\x8b\x5f\x08" + "\x4d\x8b\x5b\x18" + "\x49\x81\xc3")
 
-// madeBy recognises the generator by an artifact of probe.
+// madeBy recognises the generator from an artifact of probe.
 func madeBy(artifact []byte) string {
 	f, err := elf.NewFile(bytes.NewReader(artifact))
 	if err != nil {

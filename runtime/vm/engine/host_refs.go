@@ -2,14 +2,14 @@ package engine
 
 import "sync/atomic"
 
-// refs counts who needs a thing: its owner and its users. What is there only because of them goes
-// with the last.
+// refs counts references to an object: that of its owner and those of its users. The object is
+// freed with the last one.
 type refs struct{ n atomic.Int64 }
 
-// own counts the owner.
+// own adds the owner's reference.
 func (r *refs) own() { r.n.Store(1) }
 
-// hold counts a user, who calls drop afterwards; false if the last one is gone.
+// hold adds a user's reference, which the user must drop. It returns false if the object is gone.
 func (r *refs) hold() bool {
 	for {
 		n := r.n.Load()
@@ -22,5 +22,5 @@ func (r *refs) hold() bool {
 	}
 }
 
-// drop tells whether it was the last.
+// drop removes a reference and returns whether it was the last.
 func (r *refs) drop() bool { return r.n.Add(-1) == 0 }

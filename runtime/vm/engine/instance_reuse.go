@@ -12,16 +12,36 @@ import (
 	"sync"
 )
 
-// knowsPages tells whether the system says which pages were written: Linux from 6.7 on, where /proc
-// is.
+// Instance reuse.
+//
+// The problem: a new instance takes ten times as long as resetting one, which matters for short
+// calls of the same contract.
+//
+// Invariants:
+//   - A call on a reset instance has exactly the result of a call on a new one: same memory,
+//     globals and tables. Only modules that package prep marks can be reset (GlobalAgain): what a
+//     call can change in them can be read from outside.
+//   - Only an instance whose call ended normally is kept. After a trap or a stop it is deleted.
+//   - At most mostKept instances per engine are kept. Closing a module deletes its instances.
+//
+// Outline: the first call of a module with Call.Again keeps its instance after the reset (keepable
+// and set_back in shim.c). The reset restores globals from their initial values and writes back the
+// pages of memory that the system reports as written. The next call takes the instance from kept.
+// If an instance is evicted without a second use, the next passing calls of its module keep none,
+// so that rarely called modules do not displace others.
+//
+// Rejected: comparing or copying the whole memory, which costs more than a new instance as soon as
+// a module has some megabytes. Without the system's report of written pages instances are not
+// reused.
+//
+// knowsPages returns whether the system reports which pages were written: Linux from 6.7 on, with
+// /proc.
 var knowsPages = sync.OnceValue(func() bool { return bool(C.troupe_knows_pages()) })
 
-// passing is how many calls of a module have instances of their own after one that was kept had to
-// go unused.
+// passing is the number of calls of a module that keep no instance after a kept one was not used.
 const passing = 16
 
-// kept are an engine's instances that wait for the next call of their module, the one that has
-// waited longest first.
+// kept are an engine's instances that wait for the next call of their module, the oldest first.
 type kept struct {
 	mu   sync.Mutex
 	list []keptOne
@@ -30,10 +50,10 @@ type kept struct {
 type keptOne struct {
 	m    *Module
 	c    *C.troupe_kept_t
-	used bool // more than once
+	used bool // it was reused at least once
 }
 
-// take returns an instance of a module, nil if there is none.
+// take removes and returns an instance of a module; nil if there is none.
 func (k *kept) take(m *Module) *C.troupe_kept_t {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -47,8 +67,8 @@ func (k *kept) take(m *Module) *C.troupe_kept_t {
 	return nil
 }
 
-// put keeps an instance; used tells whether it was kept before. Where there are as many as there
-// may be, the first one goes.
+// put keeps an instance. used says whether it was reused before. If the list is full, the oldest
+// instance is deleted.
 func (k *kept) put(m *Module, c *C.troupe_kept_t, used bool) {
 	var out keptOne
 	k.mu.Lock()
@@ -66,7 +86,7 @@ func (k *kept) put(m *Module, c *C.troupe_kept_t, used bool) {
 	}
 }
 
-// leave ends the instances of a module that nobody can call any more.
+// leave deletes the instances of a closed module.
 func (k *kept) leave(m *Module) {
 	var gone []*C.troupe_kept_t
 	k.mu.Lock()

@@ -11,30 +11,32 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// publicStack is what the public API allows: the library aborts the process for more.
+// publicStack is the most stack that the public API allows. The library aborts the process for
+// more.
 const publicStack = 2 << 20
 
-// Form names what artifacts depend on besides Version: which of the two engines made them.
+// Form identifies the engine and generator that made an artifact. Artifacts depend on it and on
+// Version.
 func Form() string { return "public" }
 
-// Engine compiles modules and runs them. Safe for use by many goroutines.
+// Engine compiles modules and runs them. Safe for concurrent use.
 type Engine struct {
 	funcs  []Function
 	names  Exports
 	engine *wasmtime.Engine
 	linker *wasmtime.Linker
-	refs   refs // of modules too
+	refs   refs // modules hold one each
 }
 
-// open bounds the runs of the process.
+// open bounds the open runs of the process.
 var open = make(chan struct{}, Slots)
 
-// run is what host functions find their run by: the data of its store.
+// run is the data of a store, from which host functions find their run.
 type run struct {
 	host    Host
 	memory  *wasmtime.Memory
 	gas     *wasmtime.Global
-	left    int64 // where there is no global
+	left    int64 // the gas, if the module has no global for it
 	stopped bool
 	panic   any
 	args    [maxParams]uint64
@@ -51,7 +53,7 @@ func New(o Options) (*Engine, error) {
 	c.SetWasmRelaxedSIMD(false)
 	c.SetWasmSIMD(false)
 	c.SetWasmMultiValue(false)
-	c.SetWasmMultiMemory(true) // prepared modules may have one of their own
+	c.SetWasmMultiMemory(true) // prepared modules may have a second memory
 	c.SetWasmTailCall(false)
 	c.SetWasmMemory64(false)
 	c.SetWasmGC(false)
@@ -83,7 +85,7 @@ func kinds(types []ValType) []*wasmtime.ValType {
 	return out
 }
 
-// trapHost is the text of a trap that a host function asked for; nobody reads it.
+// trapHost is the text of a trap that a host function asked for. It is never shown.
 const trapHost = "host"
 
 func (e *Engine) hostFunc(i int) func(*wasmtime.Caller, []wasmtime.Val) ([]wasmtime.Val, *wasmtime.Trap) {
@@ -132,7 +134,7 @@ func (e *Engine) hostFunc(i int) func(*wasmtime.Caller, []wasmtime.Val) ([]wasmt
 	}
 }
 
-// Close frees the engine once its last module is closed.
+// Close frees the engine when its last module is closed.
 func (e *Engine) Close() { e.release() }
 
 func (e *Engine) release() {
@@ -155,24 +157,23 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	return m.Serialize()
 }
 
-// Generator is the code generator.
+// Generator returns the code generator.
 func Generator() string { return Cranelift }
 
-// Wanted is the generator that this engine is to have.
+// Wanted returns the generator that this engine should have.
 func Wanted() string { return Cranelift }
 
-// ThreadPerRun tells whether every run gets a thread of its own.
+// ThreadPerRun returns whether every run gets a thread of its own.
 func ThreadPerRun() bool { return false }
 
-// Module is compiled code that is ready to run. Safe for use by many goroutines.
+// Module is compiled code that is ready to run. Safe for concurrent use.
 type Module struct {
 	e    *Engine
 	m    *wasmtime.Module
-	refs refs // of runs too
+	refs refs // runs hold one each
 }
 
-// Load makes a module of an artifact. The artifact must be one that Compile made: it is machine
-// code, and trusted.
+// Load makes a module from an artifact of Compile. The artifact is trusted: it is machine code.
 func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")
@@ -180,13 +181,12 @@ func (e *Engine) Load(artifact []byte) (*Module, error) {
 	return e.wrap(func() (*wasmtime.Module, error) { return wasmtime.NewModuleDeserialize(e.engine, artifact) })
 }
 
-// LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module
-// lives.
+// LoadFile is Load of a file. The file is mapped and must not change while the module lives.
 func (e *Engine) LoadFile(path string) (*Module, error) {
 	return e.wrap(func() (*wasmtime.Module, error) { return wasmtime.NewModuleDeserializeFile(e.engine, path) })
 }
 
-// wrap makes a module that holds the engine.
+// wrap makes a module that holds a reference to the engine.
 func (e *Engine) wrap(load func() (*wasmtime.Module, error)) (*Module, error) {
 	if !e.refs.hold() {
 		return nil, ErrClosed
@@ -201,7 +201,7 @@ func (e *Engine) wrap(load func() (*wasmtime.Module, error)) (*Module, error) {
 	return out, nil
 }
 
-// Close frees the module when the runs that use it have ended.
+// Close frees the module when its last run has ended.
 func (m *Module) Close() { m.release() }
 
 func (m *Module) release() {
@@ -276,7 +276,7 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	return out, nil
 }
 
-// ended says how a run ended that returned err.
+// ended translates the error of a run to its outcome.
 func (r *run) ended(out Outcome, err error) (Outcome, error) {
 	var trap *wasmtime.Trap
 	switch {

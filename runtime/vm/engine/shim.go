@@ -22,25 +22,24 @@ import (
 	_ "github.com/bytecodealliance/wasmtime-go/v44" // links the library
 )
 
-const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // they are the same
+const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // the two constants are equal
 
-// A raw value is read as two words. What else library.h says of the library's types is held by
-// TestLibrary.
+// A raw value is read as two words. TestLibrary checks the other declarations of library.h.
 var _ [2]uint64 = [C.sizeof_wasmtime_val_raw_t / 8]uint64{}
 
-// slot is the Go half of a run. C knows it by its index, since it may keep no Go pointer.
+// slot is the Go half of a run. C refers to it by its index, since it must not keep Go pointers.
 type slot struct {
 	call   *C.troupe_call_t
-	method *C.char // C memory for the method's name
-	room   int     // of method
+	method *C.char // the method's name in C memory
+	room   int     // bytes allocated for method
 	host   Host
 	funcs  []Function // of the engine
 	args   [maxParams]uint64
-	panic  any // of a host function, with its stack
+	panic  any // panic of a host function, with its stack
 	_      [64]byte
 }
 
-// slots are those of the process, free ones are in free.
+// slots are the slots of the process. free holds the indices of the free ones.
 var (
 	slots [Slots]slot
 	free  = make(chan uint32, Slots)
@@ -55,7 +54,7 @@ func initSlots() {
 	}
 }
 
-// Engine compiles modules and runs them. Safe for use by many goroutines.
+// Engine compiles modules and runs them. Safe for concurrent use.
 type Engine struct {
 	funcs  []Function
 	engine *C.wasm_engine_t
@@ -64,19 +63,19 @@ type Engine struct {
 	stack  *C.char
 	again  *C.char
 	names  Exports
-	refs   refs // of modules too
+	refs   refs // modules hold one each
 	kept   kept
 }
 
-// reservation is the address space of a linear memory: with all that a 32-bit index can reach no
-// load or store is checked.
+// reservation is the address space of a linear memory. If it covers everything that a 32-bit index
+// can reach, loads and stores need no bounds check.
 const (
 	reservation = 4 << 30
-	guard       = 32 << 20 // the library's default, on both sides
+	guard       = 32 << 20 // the library's default, before and after the memory
 )
 
-// chosen is the reservation of all engines of the process, 0 if there is no address space at all:
-// the library aborts the process where it cannot have that of its pool.
+// chosen returns the reservation of all engines of the process; 0 if there is no address space. The
+// library aborts the process if it cannot reserve its pool, so this is tested first.
 var chosen = sync.OnceValue(func() uint64 {
 	return choose(func(bytes uint64) bool { return bool(C.troupe_can_reserve(C.uint64_t(bytes))) })
 })
@@ -90,8 +89,8 @@ func choose(canReserve func(bytes uint64) bool) uint64 {
 	return 0
 }
 
-// Form names what artifacts depend on besides Version: which of the two engines made them, which
-// code generator, and how it addresses a memory.
+// Form identifies the engine, the generator, and how machine code addresses memory. Artifacts
+// depend on it and on Version.
 func Form() string { return form(Generator(), chosen()) }
 
 func form(generator string, space uint64) string {
@@ -132,14 +131,14 @@ func typeData(t []ValType) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsaf
 
 func byteData(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// text takes an error of the library and returns what it says.
+// text frees an error of the library and returns its text.
 func text(err *C.wasmtime_error_t) string {
 	var buf [1024]byte
 	n := C.troupe_error_text(err, (*C.char)(unsafe.Pointer(&buf[0])), C.size_t(len(buf)))
 	return string(buf[:n])
 }
 
-// Close frees the engine once its last module is closed.
+// Close frees the engine when its last module is closed.
 func (e *Engine) Close() { e.release() }
 
 func (e *Engine) release() {
@@ -163,7 +162,8 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	}
 	var out C.wasm_byte_vec_t
 	err := C.wasmtime_module_serialize(m, &out)
-	C.wasmtime_module_delete(m) // before there is a third copy: of a megabyte of wasm each may have 80
+	// freed before a third copy exists: a megabyte of wasm has an artifact of up to 80 MB
+	C.wasmtime_module_delete(m)
 	if err != nil {
 		return nil, faultf("serialize: %s", text(err))
 	}
@@ -171,26 +171,25 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	return C.GoBytes(unsafe.Pointer(out.data), C.int(out.size)), nil
 }
 
-// init keeps the process's first thread, whose stack is what the shell says, to the main goroutine,
-// which runs no contracts.
+// init locks the process's first thread to the main goroutine, which runs no contracts. The stack
+// of that thread depends on the shell's limit.
 func init() { runtime.LockOSThread() }
 
-// ThreadPerRun tells whether the threads of this process have too little stack, so that every run
-// gets one of its own.
+// ThreadPerRun returns whether the threads of this process have too little stack, so that every run
+// gets a thread of its own.
 func ThreadPerRun() bool {
 	return uint64(C.troupe_thread_stack()) < MaxStack+uint64(C.troupe_stack_spare())
 }
 
-// Module is compiled code that is ready to run. Safe for use by many goroutines.
+// Module is compiled code that is ready to run. Safe for concurrent use.
 type Module struct {
 	e    *Engine
 	pre  *C.wasmtime_instance_pre_t
-	refs refs         // of runs too
-	pass atomic.Int32 // so many calls more have instances of their own: one that was kept was not wanted
+	refs refs         // runs hold one each
+	pass atomic.Int32 // number of calls that keep no instance, since a kept one was not used
 }
 
-// Load makes a module of an artifact. The artifact must be one that Compile made: it is machine
-// code, and trusted.
+// Load makes a module from an artifact of Compile. The artifact is trusted: it is machine code.
 func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")
@@ -200,8 +199,7 @@ func (e *Engine) Load(artifact []byte) (*Module, error) {
 	})
 }
 
-// LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module
-// lives.
+// LoadFile is Load of a file. The file is mapped and must not change while the module lives.
 func (e *Engine) LoadFile(path string) (*Module, error) {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
@@ -210,7 +208,7 @@ func (e *Engine) LoadFile(path string) (*Module, error) {
 	})
 }
 
-// link makes a module that holds the engine.
+// link makes a module that holds a reference to the engine.
 func (e *Engine) link(load func(**C.wasmtime_module_t) *C.wasmtime_error_t) (_ *Module, err error) {
 	if !e.refs.hold() {
 		return nil, ErrClosed
@@ -233,7 +231,7 @@ func (e *Engine) link(load func(**C.wasmtime_module_t) *C.wasmtime_error_t) (_ *
 	return out, nil
 }
 
-// Close frees the module when the runs that use it have ended.
+// Close frees the module when its last run has ended.
 func (m *Module) Close() { m.release() }
 
 func (m *Module) release() {
@@ -244,7 +242,7 @@ func (m *Module) release() {
 	}
 }
 
-// Run runs a method in a fresh instance.
+// Run runs a method, in a fresh instance or in one that was reset.
 func (m *Module) Run(c Call) (Outcome, error) {
 	if !m.refs.hold() {
 		return Outcome{}, ErrClosed
@@ -302,11 +300,11 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	return out, nil
 }
 
-// elsewhere runs a call on another of Go's threads: the process's first has as much stack as the
-// shell's limit says, and others as much as a run may need. What is locked to a thread keeps Go
-// from using it for the other. A thread that C makes for a run costs ten times as much, and Go's
-// handlers of signals are not at home on it: that is for processes whose threads are all too small
-// (ThreadPerRun).
+// elsewhere runs a call on another of Go's threads. The process's first thread has as much stack as
+// the shell's limit allows, the others as much as a run may need. Locking the goroutine keeps Go
+// from using the same thread for the other one. A thread made by C for a run costs ten times as
+// much, and Go's signal handlers are not prepared for it; that is for processes whose threads are
+// all too small (ThreadPerRun).
 func elsewhere(k *C.troupe_call_t) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -329,8 +327,8 @@ func (s *slot) setMethod(name string) {
 	s.call.method, s.call.method_len = s.method, C.size_t(len(name))
 }
 
-// troupeHostCall is called by the shim on the run's own thread. Nothing may unwind through C, so a
-// panic becomes a trap here and a fault of the run there.
+// troupeHostCall is called by the shim on the run's own thread. No panic may unwind through C: it
+// becomes a trap here, and Run returns it as a fault.
 //
 //export troupeHostCall
 func troupeHostCall(index, fn C.uint32_t, raw unsafe.Pointer, memory *C.uint8_t, memoryLen C.size_t, gas *C.int64_t) (ok C.bool) {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Actions of batches. Each function begins with the promise's index in a[0].
+// Host functions that append actions to a batch. In each of them a[0] is the promise's index.
 
 // appendTo adds an action to a receipt.
 func (l *Logic) appendTo(receipt int, a primitives.Action) error {
@@ -54,12 +54,13 @@ func deleteAccount(l *Logic, a []uint64) (uint64, error) {
 // amount_ptr, gas)
 func functionCall(l *Logic, a []uint64) (uint64, error) { return 0, l.appendCall(a[0], a[1:7], 0) }
 
-// functionCallWeight (..., gas_weight) also gets a share of the gas that is left at the end.
+// functionCallWeight (..., gas_weight) is functionCall whose call also gets a share of the gas that
+// is left at the end.
 func functionCallWeight(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.appendCall(a[0], a[1:7], a[7])
 }
 
-// appendCall adds a call: a has what functionCall has behind the index.
+// appendCall appends a call. a holds the arguments of functionCall after the index.
 func (l *Logic) appendCall(index uint64, a []uint64, weight uint64) error {
 	if err := l.begin(); err != nil {
 		return err
@@ -101,7 +102,7 @@ func (l *Logic) methodAndArgs(a []uint64) (method, args []byte, err error) {
 	return method, args, err
 }
 
-// payCall pays for a call whose name and arguments have n bytes.
+// payCall pays for a call with a name and arguments of n bytes together.
 func (l *Logic) payCall(n int, self bool) error {
 	if err := l.payAction(parameters.ActionFunctionCallBase, self); err != nil {
 		return err
@@ -159,8 +160,8 @@ func deployContract(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.appendTo(receipt, &primitives.DeployContract{Code: code})
 }
 
-// deployGlobal (promise_index, code_len, code_ptr) is known by its hash, deployGlobalByAccount by
-// the account.
+// deployGlobal (promise_index, code_len, code_ptr) deploys a global contract identified by its
+// hash, deployGlobalByAccount one identified by the account.
 func deployGlobal(l *Logic, a []uint64) (uint64, error) {
 	return l.deployGlobal(a, primitives.GlobalByCodeHash)
 }
@@ -202,7 +203,7 @@ func (l *Logic) payDeploy(a []uint64, base, perByte parameters.ActionCost) (rece
 	return receipt, append([]byte{}, code...), nil
 }
 
-// useGlobal (promise_index, code_hash_len, code_hash_ptr); useGlobalByAccount has an account id.
+// useGlobal (promise_index, code_hash_len, code_hash_ptr); useGlobalByAccount takes an account id.
 func useGlobal(l *Logic, a []uint64) (uint64, error) {
 	return l.useGlobal(a, false)
 }
@@ -241,7 +242,7 @@ func (l *Logic) globalID(n, ptr uint64, byAccount bool) (id primitives.GlobalCon
 	return id, err
 }
 
-// hash reads 32 bytes; another length is the error k.
+// hash reads 32 bytes. Another length is the error k.
 func (l *Logic) hash(n, ptr uint64, k HostErrorKind) (h primitives.Hash, err error) {
 	b, err := l.arg(n, ptr)
 	if err != nil {
@@ -254,8 +255,8 @@ func (l *Logic) hash(n, ptr uint64, k HostErrorKind) (h primitives.Hash, err err
 	return h, nil
 }
 
-// stateInit (promise_index, code_len, code_ptr, amount_ptr) returns the action's index, for its
-// entries; stateInitByAccount has an account id.
+// stateInit (promise_index, code_len, code_ptr, amount_ptr) returns the action's index, to which
+// entries can be added; stateInitByAccount takes an account id.
 func stateInit(l *Logic, a []uint64) (uint64, error) {
 	return l.stateInit(a, false)
 }

@@ -5,10 +5,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// What a call is told about itself and the chain. Names go into the register a[0]; amounts into the
-// memory at a[0].
+// Host functions about the call and the chain. Names go into register a[0], amounts into memory at
+// a[0].
 
-// text writes one of the call's strings into a register.
+// text writes a string of the call into a register.
 func (l *Logic) text(register uint64, text string) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -26,7 +26,7 @@ func signerAccountID(l *Logic, a []uint64) (uint64, error) {
 	return l.text(a[0], string(l.call.SignerAccount))
 }
 
-// signerAccountPK writes the borsh form of the key.
+// signerAccountPK writes the key in borsh form.
 func signerAccountPK(l *Logic, a []uint64) (uint64, error) {
 	return l.text(a[0], string(l.call.SignerKey))
 }
@@ -39,7 +39,7 @@ func refundToAccountID(l *Logic, a []uint64) (uint64, error) {
 	return l.text(a[0], string(l.call.RefundTo))
 }
 
-// input writes the arguments, whose length was paid for when they were sent.
+// input writes the arguments. Their length was paid for when they were sent.
 func input(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -54,8 +54,8 @@ func randomSeed(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.setRegister(a[0], l.call.RandomSeed[:])
 }
 
-// currentContractCode writes what the account's code is, and returns its kind; nothing is written
-// if it has none.
+// currentContractCode writes the account's contract identifier and returns its kind. It writes
+// nothing if the account has no contract.
 func currentContractCode(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -70,7 +70,7 @@ func currentContractCode(l *Logic, a []uint64) (uint64, error) {
 	return 0, nil
 }
 
-// number is a function that costs the base and returns what f says.
+// number returns a host function that costs the base and returns f's result.
 func number(f func(l *Logic) uint64) hostFunc {
 	return func(l *Logic, _ []uint64) (uint64, error) {
 		if err := l.begin(); err != nil {
@@ -90,7 +90,7 @@ var (
 	resultsCount   = number(func(l *Logic) uint64 { return uint64(len(l.call.Results)) })
 )
 
-// amount is a function that costs the base and writes what f says.
+// amount returns a host function that costs the base and writes f's result.
 func amount(f func(l *Logic) primitives.Balance) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		if err := l.begin(); err != nil {
@@ -106,7 +106,8 @@ var (
 	attachedDeposit      = amount(func(l *Logic) primitives.Balance { return l.call.Deposit })
 )
 
-// validatorStake (account_id_len, account_id_ptr, stake_ptr) writes 0 for who does not validate.
+// validatorStake (account_id_len, account_id_ptr, stake_ptr) writes the stake of an account; 0 if
+// it does not validate.
 func validatorStake(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// debugNames are the names of the kinds as Rust's {:?} prints them, with those of their fields in
-// the order Text, A, B.
+// debugNames are the names of the kinds and of their fields, in the order Text, A, B, as Rust's
+// {:?} prints them.
 var debugNames = [numHostErrors]struct {
 	name       string
 	text, a, b string
@@ -57,7 +57,7 @@ var debugNames = [numHostErrors]struct {
 	DataEntryAlreadyExists:              {name: "DataEntryAlreadyExists"},
 }
 
-// Debug is the error as Rust's {:?} prints it: GuestPanic { panic_msg: "oh" }.
+// Debug returns the error as Rust's {:?} prints it: GuestPanic { panic_msg: "oh" }.
 func (e *HostError) Debug() string {
 	d := &debugNames[e.Kind]
 	var fields []string
@@ -79,9 +79,9 @@ func (e *HostError) Debug() string {
 	return d.name + " { " + strings.Join(fields, ", ") + " }"
 }
 
-// DebugExecution is why a call failed as nearcore's VM says it, in Rust's {:?}: what method query
-// shows. why has the tag CallExecution, whose text is all that the chain keeps; cause is the
-// CallOutcome's.
+// DebugExecution returns the reason of a failed call as nearcore's VM prints it in Rust's {:?},
+// which the method query shows. why has the tag CallExecution, of which the chain keeps only the
+// text; cause is that of the CallOutcome.
 func DebugExecution(why *primitives.FunctionCallError, cause error) string {
 	if host, ok := cause.(*HostError); ok {
 		return "HostError(" + host.Debug() + ")"

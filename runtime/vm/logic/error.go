@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// HostErrorKind names a way in which a host function ends a call.
+// HostErrorKind is the kind of a HostError.
 type HostErrorKind uint8
 
-// The kinds (nearcore runtime/near-vm-runner/src/logic/errors.rs HostError). Beside each: which
-// fields of HostError it has.
+// The kinds (nearcore runtime/near-vm-runner/src/logic/errors.rs HostError), each with the fields
+// of HostError that it uses.
 const (
 	_                                   HostErrorKind = iota
 	BadUTF16                                          //
@@ -59,14 +59,14 @@ const (
 	numHostErrors
 )
 
-// HostError ends a call by its own fault. Its text is what the chain's users see.
+// HostError is an error of a host function that ends the call. Clients see its text.
 type HostError struct {
 	Kind HostErrorKind
 	A, B uint64
 	Text string
 }
 
-// fixedTexts are nearcore's texts of the kinds without fields; "" has fields.
+// fixedTexts are nearcore's texts of the kinds without fields; empty for others.
 var fixedTexts = [numHostErrors]string{
 	BadUTF16:                         "String encoding is bad UTF-16 sequence.",
 	BadUTF8:                          "String encoding is bad UTF-8 sequence.",
@@ -148,14 +148,14 @@ func (e *HostError) exceeds(what string) string {
 	return fmt.Sprintf("The %s %d exceeds the limit %d", what, e.A, e.B)
 }
 
-// Is tells whether target is an equal HostError.
+// Is returns whether target is an equal HostError.
 func (e *HostError) Is(target error) bool {
 	t, ok := target.(*HostError)
 	return ok && *t == *e
 }
 
-// byteSize is n with one decimal in the largest decimal unit that it reaches, "4.0 MB", as the
-// crate bytesize prints it.
+// byteSize formats n with one decimal in the largest decimal unit that it reaches, "4.0 MB", as the
+// crate bytesize does.
 func byteSize(n uint64) string {
 	if n < 1000 {
 		return strconv.FormatUint(n, 10) + " B"
@@ -171,7 +171,7 @@ func byteSize(n uint64) string {
 	return strconv.FormatUint(whole, 10) + "." + strconv.FormatUint(tenths, 10) + " " + "KMGTPE"[exp:exp+1] + "B"
 }
 
-// The errors without fields, made once: a call that fails allocates nothing for them.
+// fixedErrors are the errors without fields, made once: a failing call allocates nothing for them.
 var fixedErrors = func() (all [numHostErrors]HostError) {
 	for k := range all {
 		all[k].Kind = HostErrorKind(k)
@@ -185,7 +185,7 @@ func limitError(k HostErrorKind, value, limit uint64) error {
 	return &HostError{Kind: k, A: value, B: limit}
 }
 
-// trapText stands before the text of a trap.
+// trapText is the prefix of a trap's text.
 const trapText = "WebAssembly trap: "
 
 // trapTexts are nearcore's texts of traps (errors.rs:474).
@@ -201,21 +201,21 @@ var trapTexts = [...]string{
 	primitives.TrapGeneric:                        "Generic trap.",
 }
 
-// Errors of calls as the chain writes them down: of what a host function, trap, link or load error
-// was, only the text stays (nearcore runtime/runtime/src/conversions.rs).
+// Errors of calls as the chain stores them: of a host error, trap, link or load error only the text
+// stays (nearcore runtime/runtime/src/conversions.rs).
 
-// Execution is the error of a call that a host function ended.
+// Execution returns the error of a call that a host function ended.
 func (e *HostError) Execution() *primitives.FunctionCallError { return execution(e.Error()) }
 
-// TrapError is the error of a call that trapped.
+// TrapError returns the error of a call that trapped.
 func TrapError(t primitives.WasmTrap) *primitives.FunctionCallError {
 	return execution(trapText + trapTexts[t])
 }
 
-// LinkError is the error of a module that wants what there is not.
+// LinkError returns the error of a module with an import that does not exist.
 func LinkError(text string) *primitives.FunctionCallError { return execution("Link Error: " + text) }
 
-// LoadingError is the error of a module that compiles but is too large to be run.
+// LoadingError returns the error of a module that compiles but is too large to run.
 func LoadingError(text string) *primitives.FunctionCallError {
 	return execution("Loading Error: " + text)
 }

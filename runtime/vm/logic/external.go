@@ -5,12 +5,12 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// External is the world of one call: its state, the validators, the receipts that it makes.
-// *action.External is the real one. pay is asked once, when an entry is found and before its value
-// is read, counted or changed; an error of it ends the access there. That is consensus, and
-// action.TestPay holds it. Errors are the state's, but for action.ErrActionIndex and
-// action.ErrEntryExists, and those that pay returns. Values that it returns are read only and last
-// for the call; what it is given it may keep only if it copies.
+// External is the environment of one call: its state, the validators, the receipts that it makes.
+// *action.External implements it for nodes. pay is called once, after an entry is found and before
+// its value is read, counted or changed; an error of pay ends the access. This order is consensus,
+// and action.TestPay checks it. Errors come from the state, except action.ErrActionIndex,
+// action.ErrEntryExists and those of pay. Returned values must not be changed and are valid during
+// the call. The implementation must copy arguments that it keeps.
 type External interface {
 	Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n action.NodeCount, err error)
 	Has(key []byte) (bool, error)

@@ -7,16 +7,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// ValType is the type of a parameter or result, by its wasm encoding.
+// ValType is the type of a parameter or result, in its wasm encoding.
 type ValType byte
 
-// The types that host functions have.
+// The types of host functions.
 const (
 	I32 ValType = 0x7f
 	I64 ValType = 0x7e
 )
 
-// hostFunc is what a host function does. Its arguments are as many as its parameters.
+// hostFunc implements a host function. It gets one argument per parameter.
 type hostFunc func(l *Logic, a []uint64) (uint64, error)
 
 // Function is a host function of module "env".
@@ -24,14 +24,14 @@ type Function struct {
 	Name    string
 	Params  []ValType
 	Results []ValType
-	View    bool                        // a view may call it; begin refuses the others
-	Since   func(*parameters.Wasm) bool // whether there is it; nil: always
+	View    bool                        // views may call it; begin rejects others
+	Since   func(*parameters.Wasm) bool // whether a version has it; nil: all do
 	call    hostFunc
 
-	refusedAs string // in views, where nearcore gives it another name
+	refusedAs string // its name in the error of a view, where nearcore uses another name
 }
 
-// Shapes of signatures.
+// Signatures.
 var (
 	none     = []ValType{}
 	gives    = []ValType{I64}
@@ -41,7 +41,7 @@ var (
 
 func i64s(n int) []ValType { return slices.Repeat(gives, n) }
 
-// Rows that versions bring.
+// Conditions for functions that a version introduces.
 func hasChainID(w *parameters.Wasm) bool     { return w.ChainIDHostFn }
 func hasP256(w *parameters.Wasm) bool        { return w.P256VerifyHostFn }
 func hasGlobal(w *parameters.Wasm) bool      { return w.GlobalContractHostFns }
@@ -49,8 +49,8 @@ func hasGasKeys(w *parameters.Wasm) bool     { return w.GasKeyHostFns }
 func hasPostQuantum(w *parameters.Wasm) bool { return w.PostQuantumHostFns }
 func hasYieldWithID(w *parameters.Wasm) bool { return w.YieldWithIDHostFns }
 
-// Functions is the whole table (nearcore runtime/near-vm-runner/src/imports.rs); a function's
-// number is its index here. Prices and order of charges are in the functions.
+// Functions is the table of all host functions (nearcore runtime/near-vm-runner/src/imports.rs). A
+// function's number is its index here. The functions contain their prices and the order of charges.
 var Functions = []Function{
 	{Name: "read_register", Params: i64s(2), Results: none, View: true, call: readRegister},
 	{Name: "register_len", Params: i64s(1), Results: gives, View: true, call: registerLen},
@@ -153,12 +153,12 @@ var Functions = []Function{
 	{Name: "gas", Params: []ValType{I32}, Results: none, View: true, call: gas},
 }
 
-// gas (opcodes) is what contracts of old called for their instructions.
+// gas (opcodes) burns the gas of instructions; old contracts count their instructions with it.
 func gas(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.gas.burn(primitives.Gas(uint32(a[0])) * l.wasm.RegularOpCost) // at most 3.6e15
 }
 
-// byName are the numbers of the functions, which are their places in the table.
+// byName maps names to numbers.
 var byName = func() map[string]int {
 	all := make(map[string]int, len(Functions))
 	for i := range Functions {
@@ -167,11 +167,11 @@ var byName = func() map[string]int {
 	return all
 }()
 
-// Index returns the number of the function of a name, in whatever version it is.
+// Index returns the number of the function with a name, whichever versions have it.
 func Index(name string) (index int, ok bool) {
 	index, ok = byName[name]
 	return index, ok
 }
 
-// In tells whether a version has the function.
+// In returns whether a version has the function.
 func (f *Function) In(w *parameters.Wasm) bool { return f.Since == nil || f.Since(w) }

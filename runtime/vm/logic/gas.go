@@ -7,30 +7,30 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// gasCounter counts what a call burns and gives away (nearcore
-// runtime/near-vm-runner/src/logic/gas_counter.rs GasCounter). Three amounts, all in gas: burnt is
-// gone; promises was given to receipts that the call makes; both together are used, at most
-// prepaid. What is still there to burn is limit-burnt, and the instructions count it down in a
-// global of the module.
+// gasCounter counts what a call burns and attaches to promises (nearcore
+// runtime/near-vm-runner/src/logic/gas_counter.rs GasCounter). burnt is the gas burnt so far.
+// promises is the gas attached to receipts that the call makes. Their sum is the gas used, at most
+// prepaid. limit - burnt may still be burnt; instructions subtract from it in a global of the
+// module.
 type gasCounter struct {
 	burnt    primitives.Gas
 	limit    primitives.Gas // of burnt: min(maxBurnt, prepaid-promises)
 	promises primitives.Gas
-	maxBurnt primitives.Gas // of one call
-	prepaid  primitives.Gas // all of u64 in a view
+	maxBurnt primitives.Gas // limit of a single call
+	prepaid  primitives.Gas // the maximum of u64 in a view
 	view     bool
 
 	prices *[parameters.NumExtCosts]parameters.Cost
-	// What was burnt for what; the rest of burnt is instructions.
+	// Burnt gas by cost. The rest of burnt was burnt by instructions.
 	ext         [parameters.NumExtCosts]primitives.Gas
 	action      [parameters.NumActionCosts]primitives.Gas
-	sendCompute parameters.Compute // of actions
+	sendCompute parameters.Compute // compute of sending actions
 }
 
 const allGas = ^primitives.Gas(0)
 
 func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, prepaid primitives.Gas, view bool) gasCounter {
-	if view { // then only maxBurnt counts
+	if view { // only maxBurnt limits a view
 		prepaid = allGas
 	}
 	return gasCounter{prices: prices, maxBurnt: maxBurnt, prepaid: prepaid, limit: min(maxBurnt, prepaid), view: view}
@@ -38,23 +38,23 @@ func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, pr
 
 func (g *gasCounter) used() primitives.Gas { return g.burnt + g.promises } // at most prepaid
 
-// remaining is what instructions may still burn: the module's global.
+// remaining returns what instructions may still burn: the value of the module's gas global.
 func (g *gasCounter) remaining() primitives.Gas { return g.limit - g.burnt } // limit is never below burnt
 
-// burn takes gas for work that was done. A failure burns what there is.
+// burn burns gas. If there is not enough it burns all that is left and fails.
 func (g *gasCounter) burn(n primitives.Gas) error {
 	burnt := g.burnt + n
 	if burnt < n {
 		return fail(IntegerOverflow)
 	}
 	if burnt > g.limit {
-		return g.exceed(burnt, burnt+g.promises) // the sum may wrap, as in nearcore: then less is used
+		return g.exceed(burnt, burnt+g.promises) // the sum may wrap, as in nearcore; then less is used
 	}
 	g.burnt = burnt
 	return nil
 }
 
-// deduct burns some of use, and gives the rest of use to a promise. burn is at most use.
+// deduct burns a part of use and attaches the rest to a promise. burn must be at most use.
 func (g *gasCounter) deduct(burn, use primitives.Gas) error {
 	given := use - burn
 	promises, c1 := bits.Add64(uint64(g.promises), uint64(given), 0)
@@ -73,8 +73,8 @@ func (g *gasCounter) deduct(burn, use primitives.Gas) error {
 	return nil
 }
 
-// exceed ends the call: all that may be burnt of burnt is, and what used has above that stays used,
-// though no promise will be kept (nearcore process_gas_limit, nearcore issue 5148).
+// exceed ends the call for lack of gas. It burns as much of burnt as the limits allow. What used
+// has above that stays used although the promises are dropped, as in nearcore's process_gas_limit.
 func (g *gasCounter) exceed(burnt, used primitives.Gas) error {
 	g.burnt = min(burnt, g.prepaid, g.maxBurnt)
 	g.promises = max(min(g.prepaid, used), g.burnt) - g.burnt
@@ -100,12 +100,12 @@ func (g *gasCounter) payPer(c parameters.ExtCost, n uint64) error {
 func (g *gasCounter) payGas(c parameters.ExtCost, n primitives.Gas) error {
 	before := g.burnt
 	err := g.burn(n)
-	g.ext[c] += g.burnt - before // sums up to burnt at most
+	g.ext[c] += g.burnt - before // the sum over ext is at most burnt
 	return err
 }
 
-// payAction burns the sending part of an action's fee and sets aside the executing part: use is
-// both.
+// payAction burns the send part of an action's fee and sets the execution part aside. use is the
+// sum of both.
 func (g *gasCounter) payAction(send parameters.Cost, use primitives.Gas, a parameters.ActionCost) error {
 	before := g.burnt
 	err := g.deduct(send.Gas, use)
@@ -113,7 +113,7 @@ func (g *gasCounter) payAction(send parameters.Cost, use primitives.Gas, a param
 	g.action[a] += burnt
 	compute := send.Compute
 	if err != nil {
-		compute = parameters.Compute(burnt) // nearcore: the last step counts as gas
+		compute = parameters.Compute(burnt) // nearcore: compute of the last step equals its gas
 	}
 	sum := g.sendCompute + compute
 	if sum < compute {
@@ -123,10 +123,10 @@ func (g *gasCounter) payAction(send parameters.Cost, use primitives.Gas, a param
 	return err
 }
 
-// prepay sets gas aside for a call that the contract makes.
+// prepay attaches gas to a call that the contract makes.
 func (g *gasCounter) prepay(n primitives.Gas) error { return g.deduct(0, n) }
 
-// instructions is what was burnt for nothing else.
+// instructions returns the gas that was burnt by instructions.
 func (g *gasCounter) instructions() primitives.Gas {
 	n := g.burnt
 	for _, v := range g.ext {
@@ -138,8 +138,8 @@ func (g *gasCounter) instructions() primitives.Gas {
 	return n
 }
 
-// compute is the work of the call (nearcore profile.rs total_compute_usage): what was burnt for a
-// cost, in proportion; rest is for instructions.
+// compute returns the compute of the call (nearcore profile.rs total_compute_usage): for each cost
+// the burnt gas times the cost's ratio of compute to gas. rest is the gas of instructions.
 func (g *gasCounter) compute(rest primitives.Gas) parameters.Compute {
 	sum := satAdd(g.sendCompute, parameters.Compute(rest))
 	for c, gas := range g.ext {
@@ -147,13 +147,13 @@ func (g *gasCounter) compute(rest primitives.Gas) parameters.Compute {
 		if gas == 0 || price.Gas == 0 {
 			continue
 		}
-		if uint64(price.Gas) == uint64(price.Compute) { // nearly all
+		if uint64(price.Gas) == uint64(price.Compute) { // true for nearly all costs
 			sum = satAdd(sum, parameters.Compute(gas))
 			continue
 		}
 		hi, lo := bits.Mul64(uint64(gas), uint64(price.Compute))
 		if hi >= uint64(price.Gas) {
-			return ^parameters.Compute(0) // no table has such prices
+			return ^parameters.Compute(0) // not reachable with the prices in use
 		}
 		q, _ := bits.Div64(hi, lo, uint64(price.Gas))
 		sum = satAdd(sum, parameters.Compute(q))

@@ -11,20 +11,20 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// publicKey is a key that was read. Whether it is one is known at once, but said only after all
-// fees.
+// publicKey is a key argument. Whether it is valid is known when it is read, but reported only
+// after all fees.
 type publicKey struct {
-	key primitives.PublicKey // empty: it is none
-	len int                  // that fees of gas keys count
+	key primitives.PublicKey // empty: invalid
+	len int                  // length that the fees of gas keys count
 }
 
-// publicKey reads the borsh form of a key.
+// publicKey reads a key in borsh form.
 //
-// Fees of gas keys count the length that the contract says. Where it says that the key is in a
-// register, that is all ones, and neard of this version overflows and ends the process: there is no
-// result to agree with. Later versions count the decoded key, 0 bytes for one that is none, in
-// memory too where it makes no difference for a good key; so this counts the decoded key in a
-// register.
+// The fees of gas keys count the length that the contract passes. If that is all ones, which means
+// that the key is in a register, neard of this version overflows and ends its process, so there is
+// no result to agree with. Later versions count the decoded key, 0 bytes for an invalid one, also
+// for keys in memory, where it makes no difference for a valid key. So for a key in a register this
+// counts the decoded key.
 func (l *Logic) publicKey(n, ptr uint64) (k publicKey, err error) {
 	b, err := l.arg(n, ptr)
 	if err != nil {
@@ -92,7 +92,7 @@ func addFullKey(l *Logic, a []uint64) (uint64, error) {
 	})
 }
 
-// keyAction pays for an action about a key and adds it.
+// keyAction pays for an action about a key and appends it.
 func (l *Logic) keyAction(promise uint64, k publicKey, c parameters.ActionCost, build func(primitives.PublicKey) primitives.Action) error {
 	receipt, to, err := l.receiptOf(promise)
 	if err != nil {
@@ -109,7 +109,7 @@ func (l *Logic) keyAction(promise uint64, k publicKey, c parameters.ActionCost, 
 }
 
 // addCallKey (promise_index, public_key_len, public_key_ptr, nonce, allowance_ptr, receiver_id_len,
-// receiver_id_ptr, method_names_len, method_names_ptr); an allowance of 0 is none.
+// receiver_id_ptr, method_names_len, method_names_ptr). An allowance of 0 means unlimited.
 func addCallKey(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -132,11 +132,11 @@ func addCallKey(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.addKey(receipt, k, p, primitives.AccessKey{Nonce: primitives.Nonce(a[3])})
 }
 
-// permission is what a function-call key may do, as it was read.
+// permission is the permission of a function-call key, as read.
 type permission struct {
 	allowance primitives.Balance
 	receiver  primitives.AccountID
-	names     []byte // with commas between, none empty; of the memory or a register
+	names     []byte // comma-separated, none empty; in memory or a register
 }
 
 // readPermission reads (allowance_ptr, receiver_id_len, receiver_id_ptr, method_names_len,
@@ -153,7 +153,7 @@ func (l *Logic) readPermission(a []uint64) (*permission, error) {
 	if p.names, err = l.arg(a[3], a[4]); err != nil || len(p.names) == 0 {
 		return p, err
 	}
-	// There may be millions of names, far too many for any key, so they are taken apart only when
+	// There may be millions of names, far more than a key can have, so they are split only after
 	// they are paid for.
 	comma := []byte{','}
 	if bytes.HasPrefix(p.names, comma) || bytes.HasSuffix(p.names, comma) || bytes.Contains(p.names, []byte(",,")) {
@@ -168,12 +168,12 @@ func (l *Logic) payCallKey(p *permission, self bool) error {
 	}
 	n := uint64(len(p.names))
 	if n > 0 {
-		n++ // as if each were zero-terminated
+		n++ // counted as zero-terminated
 	}
 	return l.payActionBytes(parameters.ActionAddFunctionCallKeyByte, n, self)
 }
 
-// addKey adds the action that adds a key: p is nil for full access.
+// addKey appends the action that adds a key. p is nil for full access.
 func (l *Logic) addKey(receipt int, k publicKey, p *permission, access primitives.AccessKey) error {
 	key, err := k.decode()
 	if err != nil {
@@ -188,7 +188,7 @@ func (l *Logic) addKey(receipt int, k publicKey, p *permission, access primitive
 			return fail(InvalidMethodName)
 		}
 		if len(p.names) > 0 {
-			access.FunctionCall.MethodNames = strings.Split(string(p.names), ",") // which share one copy
+			access.FunctionCall.MethodNames = strings.Split(string(p.names), ",") // the names share one copy
 		}
 	}
 	return l.appendTo(receipt, &primitives.AddKey{PublicKey: key, AccessKey: access})
@@ -254,7 +254,7 @@ func addFullGasKey(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.addGasKey(receipt, to, k, nil, nonces)
 }
 
-// addCallGasKey is addCallKey with num_nonces in place of nonce.
+// addCallGasKey is addCallKey with num_nonces instead of nonce.
 func addCallGasKey(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -288,7 +288,7 @@ func (l *Logic) gasKey(a []uint64) (k publicKey, nonces uint16, err error) {
 	return k, uint16(a[2]), nil
 }
 
-// addGasKey pays for what a gas key has beyond another, its nonces, and adds it.
+// addGasKey pays for the nonces of a gas key and appends the action that adds it.
 func (l *Logic) addGasKey(receipt int, to primitives.AccountID, k publicKey, p *permission, nonces uint16) error {
 	send, err := fees.GasKeyAddSend(&l.cfg.Fees, l.isSelf(to))
 	if err != nil {

@@ -1,23 +1,22 @@
-// Package logic is what a contract can ask of its host: the functions that it imports, their prices
-// and their limits.
+// Package logic implements the host functions that contracts import, with their prices and limits.
 //
-//	in      action.Call, the context of one call; External, its world; the memory and gas of the
-//	        running module
+//	in      action.Call, the context of one call; External, its environment; the memory and gas of
+//	        the running module
 //	out     results of host functions; action.CallOutcome: gas, compute, logs, balance, profile,
-//	        why it failed
-//	state   one Logic a call: registers, promises, logs, gas
+//	        the reason of a failure
+//	state   one Logic per call: registers, promises, logs, gas
 //	units   gas; bytes; yoctoNEAR
-//	bound   config.Limits: registers 100 and 1 GiB, logs 100 and 16 KiB, promises 1024; all else
-//	        is bounded by gas
-//	errors  *HostError ends the call; any other error is the state's and makes the chunk
-//	        impossible to apply
+//	bound   parameters.Limits: 100 registers and 1 GiB, 100 logs and 16 KiB, 1024 promises; all
+//	        else is bounded by gas
+//	errors  *HostError ends the call. Any other error is the state's, and the chunk cannot be
+//	        applied
 //	source  nearcore runtime/near-vm-runner/src: wasmtime_runner/logic.rs (bodies), imports.rs
 //	        (table), logic/*.rs
 //
-// No engine is known here. Whoever runs the module sets Memory before each host function, tells by
-// Enter how much gas the instructions have left, calls Invoke, and gives Leave back to the module.
-// The order of charges is consensus, so every function keeps to one shape: pay the base, refuse in
-// views, read arguments (which pays), check, pay, do.
+// The package does not depend on an engine. The caller sets Memory before each host function,
+// passes the gas that the instructions have left to Enter, calls Invoke, and returns the result of
+// Leave to the module. The order of charges is consensus, so every function has one shape: pay the
+// base, reject views if needed, read arguments (which pays), check, pay, execute.
 package logic
 
 import (
@@ -32,9 +31,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// Logic is one call while it runs. It is for one goroutine.
+// Logic is one running call. Not safe for concurrent use.
 type Logic struct {
-	// Memory is the module's, of this host function only: it may move between two.
+	// Memory is the module's memory, valid during one host function: it may move afterwards.
 	Memory []byte
 
 	call *action.Call
@@ -43,31 +42,31 @@ type Logic struct {
 	wasm *parameters.Wasm
 	gas  gasCounter
 
-	function  *Function // that runs
+	function  *Function // the running one
 	registers registers
 	promises  []promise
 
 	logs       []string
 	logBytes   uint64
-	balance    primitives.Balance // with the deposit, less what promises got
+	balance    primitives.Balance // with the deposit, without what promises got
 	usage      uint64             // of the account's storage, in bytes
 	subsidized primitives.Balance
 	result     action.Return
 
-	proofStart uint64 // recorded bound that the limit counts from
+	proofStart uint64 // the recorded bound from which the limit counts
 
-	err     error // the first
+	err     error // the first one
 	failure *primitives.FunctionCallError
 }
 
-// maxViewGas bounds what a view can be given: the module counts its gas down in a signed number.
+// maxViewGas bounds the gas of a view, since the module counts it in a signed number.
 const maxViewGas = primitives.Gas(1) << 62
 
-// over are those of calls that are over.
+// over holds the memory of ended calls.
 var over = sync.Pool{New: func() any { return new(Logic) }}
 
-// New starts a call with nothing burnt. A view may burn what c.PrepaidGas says and nothing else
-// limits it.
+// New starts a call. Nothing is burnt yet. A view may burn c.PrepaidGas, and no other limit
+// applies.
 func New(c *action.Call, x External, cfg *parameters.RuntimeConfig) *Logic {
 	l := over.Get().(*Logic)
 	*l = Logic{call: c, x: x, cfg: cfg, wasm: &cfg.Wasm, usage: c.StorageUsage, proofStart: x.ProofStart()}
@@ -80,14 +79,14 @@ func New(c *action.Call, x External, cfg *parameters.RuntimeConfig) *Logic {
 	return l
 }
 
-// Release gives the memory of a call back that is over; its Outcome stays good.
+// Release returns the memory of an ended call for reuse. Its Outcome stays valid.
 func (l *Logic) Release() {
 	*l = Logic{}
 	over.Put(l)
 }
 
-// PayLoading pays for loading code of n bytes. Whatever limit that breaks, the error is that the
-// prepaid gas is exceeded.
+// PayLoading pays for loading code of n bytes. Whichever limit that exceeds, the error is
+// GasExceeded.
 func (l *Logic) PayLoading(n int) error {
 	err := l.gas.payPer(parameters.ExtContractLoadingBytes, uint64(n))
 	if err == nil {
@@ -100,14 +99,14 @@ func (l *Logic) PayLoading(n int) error {
 	return err
 }
 
-// Burnt is the gas that is burnt by now.
+// Burnt returns the gas burnt so far.
 func (l *Logic) Burnt() primitives.Gas { return l.gas.burnt }
 
-// Leave returns what the module may burn from here: the value of its gas global.
+// Leave returns what the module may burn from now on: the value of its gas global.
 func (l *Logic) Leave() int64 { return int64(l.gas.remaining()) }
 
-// Enter tells what is left of it. Less than 0 means that the module stopped because a charge was
-// larger than what was left, and that charge is already subtracted: the call is out of gas.
+// Enter takes over the value of the gas global. A negative one means that the module stopped
+// because a charge was larger than the rest, and has already subtracted it: the call is out of gas.
 func (l *Logic) Enter(left int64) {
 	if left < 0 {
 		l.OutOfGas(left)
@@ -118,20 +117,20 @@ func (l *Logic) Enter(left int64) {
 	}
 }
 
-// OutOfGas ends a call whose instructions want more than what is left: left is below 0 by what is
+// OutOfGas ends a call whose instructions exceed the gas. left is negative: the amount that is
 // missing.
 func (l *Logic) OutOfGas(left int64) {
-	burnt := l.gas.limit + primitives.Gas(-left) // both below 2^63
+	burnt := l.gas.limit + primitives.Gas(-left) // both are below 2^63
 	l.keep(l.gas.exceed(burnt, burnt+l.gas.promises))
 }
 
-// OutOfStack ends a call that went too deep.
+// OutOfStack ends a call that exhausted the metered stack.
 func (l *Logic) OutOfStack() { l.keep(fail(MemoryAccessViolation)) }
 
-// Invoke runs function i of Functions with the raw arguments of its signature; an i32 is in the low
-// half. An error must trap the module: the call is over.
+// Invoke runs function i of Functions with raw arguments; an i32 is in the low half. After an error
+// the call is over, and the caller must trap the module.
 func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
-	if l.err != nil { // a module that goes on after a trap would be the engine's fault
+	if l.err != nil { // only an engine that continues after a trap gets here
 		return 0, l.err
 	}
 	if err := l.Interrupted(); err != nil {
@@ -149,7 +148,7 @@ func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
 	return v, nil
 }
 
-// Interrupted asks whether the call is to end, and keeps why.
+// Interrupted calls Call.Interrupt and keeps its error.
 func (l *Logic) Interrupted() error {
 	if l.call.Interrupt == nil {
 		return nil
@@ -160,11 +159,12 @@ func (l *Logic) Interrupted() error {
 	return nil
 }
 
-// Err is why the call failed by now: a *HostError, or what made the chunk impossible to apply; nil
-// if nothing did.
+// Err returns why the call failed so far: a *HostError, or an error with which the chunk cannot be
+// applied; nil if it did not fail.
 func (l *Logic) Err() error { return l.err }
 
-// Fail notes why the call failed, unless something did before: a trap, a link error.
+// Fail records a failure outside of host functions, such as a trap or a link error. The first one
+// stays.
 func (l *Logic) Fail(e *primitives.FunctionCallError) {
 	if l.failure == nil {
 		l.failure = e
@@ -178,7 +178,7 @@ func (l *Logic) keep(err error) error {
 	return err
 }
 
-// Outcome is how the call ended. The error is one that makes the chunk impossible to apply.
+// Outcome returns the outcome of the call. With an error the chunk cannot be applied.
 func (l *Logic) Outcome() (action.CallOutcome, error) {
 	failure := l.failure
 	var cause error
@@ -204,7 +204,8 @@ func (l *Logic) Outcome() (action.CallOutcome, error) {
 	return out, nil
 }
 
-// begin is how most functions start: the base price, and the refusal of what a view must not do.
+// begin is the start of most functions: it pays the base price and rejects functions that views
+// must not call.
 func (l *Logic) begin() error {
 	if err := l.gas.pay(parameters.ExtBase); err != nil {
 		return err
@@ -212,7 +213,7 @@ func (l *Logic) begin() error {
 	return l.refuse()
 }
 
-// refuse fails in a view if the function that runs is none for views.
+// refuse fails in a view if the running function is not allowed in views.
 func (l *Logic) refuse() error {
 	if l.call.View && !l.function.View {
 		return &HostError{Kind: ProhibitedInView, Text: cmp.Or(l.function.refusedAs, l.function.Name)}
@@ -220,7 +221,7 @@ func (l *Logic) refuse() error {
 	return nil
 }
 
-// deduct takes what a promise is given from the account.
+// deduct takes a promise's amount from the account.
 func (l *Logic) deduct(amount primitives.Balance) error {
 	left, ok := l.balance.Sub(amount)
 	if !ok {
@@ -230,18 +231,18 @@ func (l *Logic) deduct(amount primitives.Balance) error {
 	return nil
 }
 
-// attach is deduct for calls: a contract without a token may attach exactly one yoctoNEAR, which is
-// made from nothing, so that accounts that hold nothing can call what demands one as a proof of
+// attach is deduct for calls. A contract without any balance may attach exactly one yoctoNEAR,
+// which is minted, so that accounts that hold nothing can make calls that require it as proof of
 // intent.
 func (l *Logic) attach(amount primitives.Balance) error {
 	if l.wasm.OneYoctoOnPromise && amount == primitives.Yocto(1) && l.balance.IsZero() {
-		l.subsidized, _ = l.subsidized.Add(amount) // one a promise
+		l.subsidized, _ = l.subsidized.Add(amount) // one per promise
 		return nil
 	}
 	return l.deduct(amount)
 }
 
-// observe fails a call that has had too much of the state recorded.
+// observe fails a call that has recorded too much of the state.
 func (l *Logic) observe() error {
 	now, limit := l.x.RecordedBound(), l.wasm.Limits.PerReceiptStorageProofSizeLimit
 	if now < l.proofStart {

@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/logic/curve"
 )
 
-// Mathematics. These functions have a price of their own in place of the base, and nothing here
-// depends on the call.
+// Mathematical host functions. Each has a price of its own instead of the base, and depends only on
+// its arguments.
 
-// hashing (value_len, value_ptr, register_id) is a hash whose bytes cost by the one.
+// hashing (value_len, value_ptr, register_id) returns a hash function that is priced per byte.
 func hashing(base, perByte parameters.ExtCost, sum func([]byte) []byte) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		value, err := l.payArg(base, a[0], a[1])
@@ -58,7 +58,7 @@ func (l *Logic) payArg(base parameters.ExtCost, n, ptr uint64) ([]byte, error) {
 	return l.arg(n, ptr)
 }
 
-// ripemd160 (value_len, value_ptr, register_id) costs by the block of 64 bytes, padding included.
+// ripemd160 (value_len, value_ptr, register_id) is priced per block of 64 bytes, padding included.
 func ripemd160(l *Logic, a []uint64) (uint64, error) {
 	value, err := l.payArg(parameters.ExtRipemd160Base, a[0], a[1])
 	if err != nil {
@@ -71,8 +71,7 @@ func ripemd160(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.setRegister(a[2], h[:])
 }
 
-// invalid is the HostError of kind k with the text of an error of package curve, nil if there is
-// none.
+// invalid returns the HostError of kind k with the text of an error of package curve; nil for nil.
 func invalid(k HostErrorKind, err error) error {
 	if err == nil {
 		return nil
@@ -81,7 +80,7 @@ func invalid(k HostErrorKind, err error) error {
 }
 
 // ecrecover (hash_len, hash_ptr, sig_len, sig_ptr, v, malleability_flag, register_id) returns 1 and
-// the key if there is one.
+// writes the key, or returns 0 if there is none.
 func ecrecover(l *Logic, a []uint64) (uint64, error) {
 	sig, err := l.payArg(parameters.ExtEcrecoverBase, a[2], a[3])
 	if err != nil {
@@ -110,14 +109,15 @@ func ecrecover(l *Logic, a []uint64) (uint64, error) {
 	return 1, l.setRegister(a[6], key[:])
 }
 
-// scheme is a way to sign that contracts can check.
+// scheme is a signature scheme that contracts can verify.
 type scheme struct {
-	base, perByte parameters.ExtCost // of the message
+	base, perByte parameters.ExtCost // perByte is per byte of the message
 	invalid       HostErrorKind
-	signature     func([]byte) (ok bool, err error) // ok is false if it cannot be a good one: then nothing else is read
-	key           func([]byte) error
-	verify        func(sig, msg, key []byte) bool
-	// whether a sandbox has all of the right form be good; nil: it never does
+	// ok is false if it cannot be valid; then nothing else is read
+	signature func([]byte) (ok bool, err error)
+	key       func([]byte) error
+	verify    func(sig, msg, key []byte) bool
+	// mocked returns whether a sandbox treats every well-formed signature as valid; nil: never
 	mocked func(*primitives.Mocks) bool
 }
 
@@ -127,7 +127,7 @@ func (s *scheme) isMocked(l *Logic) bool {
 }
 
 // verifying (sig_len, sig_ptr, msg_len, msg_ptr, pub_key_len, pub_key_ptr) returns 1 if the
-// signature is good.
+// signature is valid.
 func verifying(s scheme) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		sig, err := l.payArg(s.base, a[0], a[1])
@@ -175,8 +175,8 @@ var (
 	})
 )
 
-// altBn128 (value_len, value_ptr) computes on alt_bn128: elements are counted, which checks the
-// length, then paid for.
+// altBn128 (value_len, value_ptr) returns a function on alt_bn128. Counting the elements checks the
+// length; then they are paid for.
 func altBn128(base, element parameters.ExtCost, count func([]byte) (uint64, error), run func(l *Logic, a []uint64, data []byte) (uint64, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		data, err := l.payArg(base, a[0], a[1])
@@ -194,7 +194,7 @@ func altBn128(base, element parameters.ExtCost, count func([]byte) (uint64, erro
 	}
 }
 
-// toPoint is a run that puts a point into the register a[2].
+// toPoint returns a run function that writes a point into register a[2].
 func toPoint(f func([]byte) ([64]byte, error)) func(l *Logic, a []uint64, data []byte) (uint64, error) {
 	return func(l *Logic, a []uint64, data []byte) (uint64, error) {
 		point, err := f(data)
@@ -220,9 +220,9 @@ var (
 		})
 )
 
-// bls12381 (value_len, value_ptr, register_id) computes on BLS12-381 and returns 1 for input that
-// is no such point or number. Elements are paid for by the length that is said, before anything is
-// read, so the input is never in a register.
+// bls12381 (value_len, value_ptr, register_id) returns a function on BLS12-381 that returns 1 for
+// invalid input. Elements are paid for by the given length before anything is read, so the input is
+// never in a register.
 func bls12381(base, element parameters.ExtCost, item uint64, f func(data []byte, fix bool) ([]byte, bool, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		if err := l.gas.pay(base); err != nil {
@@ -265,8 +265,8 @@ var (
 		curve.BLS12381P2DecompressItem, curve.BLS12381P2Decompress)
 )
 
-// blsPairingCheck (value_len, value_ptr) returns 0 if the product is one, 2 if not, 1 for bad
-// input. Its elements are counted in what was read.
+// blsPairingCheck (value_len, value_ptr) returns 0 if the product is one, 2 if not, 1 for invalid
+// input. Elements are counted in the data that was read.
 func blsPairingCheck(l *Logic, a []uint64) (uint64, error) {
 	data, err := l.payArg(parameters.ExtBls12381PairingBase, a[0], a[1])
 	if err != nil {

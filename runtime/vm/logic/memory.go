@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// inRegister as a length says that the pointer is the number of a register.
+// inRegister as a length means that the pointer is the number of a register.
 const inRegister = ^uint64(0)
 
-// at returns n bytes of the memory, which the module may change when it runs again.
+// at returns n bytes of the memory. The module may change them when it runs again.
 func (l *Logic) at(ptr, n uint64) ([]byte, error) {
 	if size := uint64(len(l.Memory)); ptr > size || n > size-ptr {
 		return nil, fail(MemoryAccessViolation)
@@ -19,7 +19,7 @@ func (l *Logic) at(ptr, n uint64) ([]byte, error) {
 	return l.Memory[ptr : ptr+n : ptr+n], nil
 }
 
-// read is at, paid for: first the gas, then the bounds.
+// read is at with payment: first the gas, then the bounds.
 func (l *Logic) read(ptr, n uint64) ([]byte, error) {
 	if err := l.gas.pay(parameters.ExtReadMemoryBase); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (l *Logic) read(ptr, n uint64) ([]byte, error) {
 	return l.at(ptr, n)
 }
 
-// write copies b into the memory, and pays like read.
+// write copies b into the memory, with payment as in read.
 func (l *Logic) write(ptr uint64, b []byte) error {
 	if err := l.gas.pay(parameters.ExtWriteMemoryBase); err != nil {
 		return err
@@ -45,14 +45,14 @@ func (l *Logic) write(ptr uint64, b []byte) error {
 	return err
 }
 
-// arg reads an argument that may be in memory or, if n says so, in a register. The result is read
-// only, and of this host function only.
+// arg reads an argument from memory or, if n is inRegister, from a register. The result must not be
+// changed and is valid during this host function.
 func (l *Logic) arg(n, ptr uint64) ([]byte, error) {
 	if n != inRegister {
 		return l.read(ptr, n)
 	}
 	data, ok := l.registers.get(ptr)
-	if !ok { // free
+	if !ok { // the register is not set
 		return nil, &HostError{Kind: InvalidRegisterID, A: ptr}
 	}
 	if err := l.gas.pay(parameters.ExtReadRegisterBase); err != nil {
@@ -76,7 +76,7 @@ func (l *Logic) writeBalance(ptr uint64, b primitives.Balance) error {
 	return l.write(ptr, out[:])
 }
 
-// setRegister stores data that nobody will change.
+// setRegister stores data, which must not change later.
 func (l *Logic) setRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), uint64(len(data)))
 	if err == nil {
@@ -85,7 +85,7 @@ func (l *Logic) setRegister(id uint64, data []byte) error {
 	return err
 }
 
-// shareRegister is setRegister without a price for the length, for what was paid for before:
+// shareRegister is setRegister without the price per byte, for data that was paid for before:
 // arguments, promise results.
 func (l *Logic) shareRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), 0)
@@ -95,7 +95,7 @@ func (l *Logic) shareRegister(id uint64, data []byte) error {
 	return err
 }
 
-// copyToRegister is setRegister with a copy, made when it is paid for.
+// copyToRegister is setRegister with a copy, made after payment.
 func (l *Logic) copyToRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), uint64(len(data)))
 	if err == nil {
@@ -104,7 +104,7 @@ func (l *Logic) copyToRegister(id uint64, data []byte) error {
 	return err
 }
 
-// payRegister pays for a write of paid bytes and makes room for n.
+// payRegister pays for a write of paid bytes and reserves n bytes.
 func (l *Logic) payRegister(id, n, paid uint64) (*register, error) {
 	if err := l.gas.pay(parameters.ExtWriteRegisterBase); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Categories and the one cost that is no parameter, as profiles name them (nearcore
+// Categories, and the one cost that is not a parameter, as in profiles (nearcore
 // core/primitives/src/views.rs CostGasUsed).
 const (
 	actionCategory = "ACTION_COST"
@@ -16,14 +16,14 @@ const (
 	instructions   = "WASM_INSTRUCTION"
 )
 
-// profileRow is one cost that a profile may have, as it prints it.
+// profileRow is a possible entry of a profile.
 type profileRow struct {
 	entry  primitives.CostEntry // without gas
-	ext    int                  // in gasCounter.ext; below 0: none
-	action int                  // in gasCounter.action; below 0: none; both: instructions
+	ext    int                  // index into gasCounter.ext; negative: none
+	action int                  // index into gasCounter.action; negative: none; both negative: instructions
 }
 
-// profileRows holds all costs in the order of profiles.
+// profileRows holds all possible entries in the order of profiles.
 var profileRows = func() []profileRow {
 	rows := []profileRow{{primitives.CostEntry{Category: hostCategory, Cost: instructions}, -1, -1}}
 	for c := range parameters.NumExtCosts {
@@ -36,7 +36,7 @@ var profileRows = func() []profileRow {
 	return rows
 }()
 
-// profile is what the gas was burnt for, without zeros; rest is for instructions.
+// profile returns the burnt gas by cost, without zeros. rest is the gas of instructions.
 func (g *gasCounter) profile(rest primitives.Gas) []primitives.CostEntry {
 	n := 1
 	for _, gas := range g.ext {

@@ -9,15 +9,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// promise is what a contract numbers from 0 in the order of its calls: a receipt that it is making,
-// or several that are waited for together, which are no receipt.
+// promise is what a contract refers to by a number, from 0 in the order of its calls: a receipt
+// that it is making, or a joint of several receipts, which is not a receipt.
 type promise struct {
 	receipt int
 	joint   []int // receipts, if isJoint
 	isJoint bool
 }
 
-// addPromise numbers a promise.
+// addPromise adds a promise and returns its number.
 func (l *Logic) addPromise(p promise) (uint64, error) {
 	l.promises = append(l.promises, p)
 	if n, limit := uint64(len(l.promises)), l.wasm.Limits.MaxPromisesPerFunctionCallAction; n > limit {
@@ -33,7 +33,7 @@ func (l *Logic) promise(i uint64) (*promise, error) {
 	return &l.promises[i], nil
 }
 
-// receiptOf returns the receipt of a promise that gets an action, and its receiver.
+// receiptOf returns the receipt of a promise to which an action is appended, and its receiver.
 func (l *Logic) receiptOf(i uint64) (receipt int, to primitives.AccountID, err error) {
 	p, err := l.promise(i)
 	if err != nil {
@@ -51,8 +51,8 @@ func (l *Logic) isSelf(id primitives.AccountID) bool { return id == l.call.Curre
 func (l *Logic) fee(c parameters.ActionCost) *parameters.Fee { return l.cfg.Fees.Fee(c) }
 
 // payReceipt pays for a receipt without actions: its sending, and both parts of the fee for each
-// result that it waits for, whose receiver is (or is not) the one of the receipt that it comes
-// from. A result's bytes are paid for when it is returned.
+// result that it waits for. waitsFor has one entry per result: whether its receiver is that of the
+// receipt it comes from. The bytes of a result are paid for when it is returned.
 func (l *Logic) payReceipt(self bool, waitsFor ...bool) error {
 	f := l.fee(parameters.ActionNewActionReceipt)
 	burn := f.Send(self)
@@ -69,13 +69,13 @@ func (l *Logic) payReceipt(self bool, waitsFor ...bool) error {
 	return l.payFee(burn, f.Exec.Gas, parameters.ActionNewActionReceipt)
 }
 
-// payAction pays for an action: its sending is burnt, its execution set aside.
+// payAction pays for an action: it burns the send fee and sets the execution fee aside.
 func (l *Logic) payAction(c parameters.ActionCost, self bool) error {
 	f := l.fee(c)
 	return l.payFee(f.Send(self), f.Exec.Gas, c)
 }
 
-// payActionBytes is payAction times n.
+// payActionBytes is payAction for n units.
 func (l *Logic) payActionBytes(c parameters.ActionCost, n uint64, self bool) error {
 	f := l.fee(c)
 	send, err := f.Send(self).Mul(n)
@@ -98,7 +98,7 @@ func (l *Logic) payFee(send parameters.Cost, exec primitives.Gas, c parameters.A
 }
 
 // promiseCreate (account_id_len, account_id_ptr, method_name_len, method_name_ptr, arguments_len,
-// arguments_ptr, amount_ptr, gas) is a batch of one call.
+// arguments_ptr, amount_ptr, gas) creates a batch of one call.
 func promiseCreate(l *Logic, a []uint64) (uint64, error) {
 	i, err := promiseBatchCreate(l, a[:2])
 	if err != nil {
@@ -107,7 +107,7 @@ func promiseCreate(l *Logic, a []uint64) (uint64, error) {
 	return i, l.appendCall(i, a[2:8], 0)
 }
 
-// promiseThen (promise_index, ...) is promiseCreate that waits.
+// promiseThen (promise_index, ...) is promiseCreate that waits for a promise.
 func promiseThen(l *Logic, a []uint64) (uint64, error) {
 	i, err := promiseBatchThen(l, a[:3])
 	if err != nil {
@@ -116,7 +116,8 @@ func promiseThen(l *Logic, a []uint64) (uint64, error) {
 	return i, l.appendCall(i, a[3:9], 0)
 }
 
-// promiseAnd (promise_idx_ptr, promise_idx_count) joins promises, little-endian u64s in the memory.
+// promiseAnd (promise_idx_ptr, promise_idx_count) joins promises, given as little-endian u64s in
+// memory.
 func promiseAnd(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -128,7 +129,7 @@ func promiseAnd(l *Logic, a []uint64) (uint64, error) {
 		return 0, fail(IntegerOverflow)
 	}
 	n := a[1] * 8
-	if err := l.gas.payPer(parameters.ExtPromiseAndPerPromise, n); err != nil { // per byte of the array
+	if err := l.gas.payPer(parameters.ExtPromiseAndPerPromise, n); err != nil { // charged per byte of the array
 		return 0, err
 	}
 	in, err := l.read(a[0], n)
@@ -226,8 +227,8 @@ func promiseSetRefundTo(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.x.SetRefundTo(p.receipt, id)
 }
 
-// promiseResult (result_idx, register_id) returns 1 for a result, 2 for a failure. A result's
-// length was paid for when it was returned.
+// promiseResult (result_idx, register_id) returns 1 for a result, 2 for a failure. The length of a
+// result was paid for when it was returned.
 func promiseResult(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -241,9 +242,10 @@ func promiseResult(l *Logic, a []uint64) (uint64, error) {
 	return 2, nil
 }
 
-// promiseReturn (promise_idx) makes the promise's result the call's.
+// promiseReturn (promise_idx) makes the promise's result that of the call.
 func promiseReturn(l *Logic, a []uint64) (uint64, error) {
-	if err := l.gas.pay(parameters.ExtBase); err != nil { // not begin: nearcore refuses after the second price
+	// not begin: nearcore rejects views after the second price
+	if err := l.gas.pay(parameters.ExtBase); err != nil {
 		return 0, err
 	}
 	if err := l.gas.pay(parameters.ExtPromiseReturn); err != nil {
@@ -263,8 +265,8 @@ func promiseReturn(l *Logic, a []uint64) (uint64, error) {
 	return 0, nil
 }
 
-// valueReturn (value_len, value_ptr). What waits for the result gets it in a data receipt, whose
-// bytes are paid for here.
+// valueReturn (value_len, value_ptr). Receipts that wait for the result get it in data receipts,
+// whose bytes are paid for here.
 func valueReturn(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -298,7 +300,7 @@ func valueReturn(l *Logic, a []uint64) (uint64, error) {
 	return 0, nil
 }
 
-// external maps what the world refuses to nearcore's errors.
+// external translates errors of External to nearcore's.
 func external(err error, receipt int, index uint64) error {
 	switch {
 	case errors.Is(err, action.ErrActionIndex):

@@ -2,12 +2,12 @@ package logic
 
 import "github.com/troupe-chain/troupe/runtime/parameters"
 
-// registers hold blobs on the host's side, by any number (nearcore
-// runtime/near-vm-runner/src/logic/vmstate.rs Registers). There are few of them, so they are
-// searched one by one.
+// registers hold byte strings on the host's side, under any number (nearcore
+// runtime/near-vm-runner/src/logic/vmstate.rs Registers). There are few of them, so the search is
+// linear.
 type registers struct {
 	all   []register
-	usage uint64 // sum of length + 8
+	usage uint64 // sum of (length + 8)
 }
 
 type register struct {
@@ -33,14 +33,15 @@ func (r *registers) get(id uint64) (data []byte, ok bool) {
 	return nil, false
 }
 
-// room returns the register to put n bytes into, or nil if a limit forbids. When all registers are
-// taken, one that exists cannot be set anew either: an old mistake that is now a rule.
+// room returns the register into which n bytes can be written, or nil if a limit forbids it. If all
+// registers are in use, an existing one cannot be written again either; nearcore's original mistake
+// is now a rule.
 func (r *registers) room(id, n uint64, limits *parameters.Limits) *register {
 	if n > limits.MaxRegisterSize || uint64(len(r.all)) >= limits.MaxNumberRegisters {
 		return nil
 	}
 	i := r.find(id)
-	usage := r.usage + n + registerOverhead // limits are far below 2^63
+	usage := r.usage + n + registerOverhead // the limits are far below 2^63
 	if i >= 0 {
 		usage -= uint64(len(r.all[i].data)) + registerOverhead
 	}
@@ -55,7 +56,7 @@ func (r *registers) room(id, n uint64, limits *parameters.Limits) *register {
 	return &r.all[i]
 }
 
-// readRegister (register_id, ptr) copies a register into the memory.
+// readRegister (register_id, ptr) copies a register into memory.
 func readRegister(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -67,7 +68,7 @@ func readRegister(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.write(a[1], data)
 }
 
-// registerLen (register_id) is all ones if the register is not set.
+// registerLen (register_id) returns all ones if the register is not set.
 func registerLen(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -78,8 +79,8 @@ func registerLen(l *Logic, a []uint64) (uint64, error) {
 	return ^uint64(0), nil
 }
 
-// writeRegister (register_id, data_len, data_ptr) copies from the memory; a register cannot be the
-// source.
+// writeRegister (register_id, data_len, data_ptr) copies from memory. The source cannot be a
+// register.
 func writeRegister(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// largeRead is the length above which a value is stored beside the tree and not in it (nearcore
-// core/primitives-core/src/config.rs INLINE_DISK_VALUE_THRESHOLD): reading one is another lookup.
+// largeRead is the length above which a value is stored outside of the trie node (nearcore
+// core/primitives-core/src/config.rs INLINE_DISK_VALUE_THRESHOLD). Reading it is another lookup.
 const largeRead = 4000
 
 // key reads a storage key.
@@ -23,7 +23,7 @@ func (l *Logic) key(n, ptr uint64) ([]byte, error) {
 	return key, nil
 }
 
-// access begins a function whose first arguments are a storage key, and pays for the key.
+// access is the start of a function whose first arguments are a storage key. It pays for the key.
 func (l *Logic) access(base, perByte parameters.ExtCost, a []uint64) ([]byte, error) {
 	if err := l.begin(); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (l *Logic) access(base, perByte parameters.ExtCost, a []uint64) ([]byte, er
 	return key, l.gas.payPer(perByte, uint64(len(key)))
 }
 
-// payNodes pays for the nodes and values that an access saw.
+// payNodes pays for the nodes and values that an access touched.
 func (l *Logic) payNodes(n action.NodeCount) error {
 	if err := l.gas.payPer(parameters.ExtTouchingTrieNode, n.Touched); err != nil {
 		return err
@@ -46,9 +46,9 @@ func (l *Logic) payNodes(n action.NodeCount) error {
 	return l.gas.payPer(parameters.ExtReadCachedTrieNode, n.Cached)
 }
 
-// addUsage changes the account's storage usage by what is added and what is removed. It stays at
-// least 0, as where keys and code are removed: the record of a genesis or of a patch says of it
-// what it likes, and nearcore's node dies of less than 0 (logic.rs:4081).
+// addUsage changes the account's storage usage by more and less. The usage stays at least 0, as
+// where keys and code are removed: a genesis record or a patch may contain any usage, and a
+// negative one crashes nearcore's node (logic.rs:4081).
 func (l *Logic) addUsage(more, less uint64) error {
 	rest := l.usage - min(less, l.usage)
 	if rest+more < more {
@@ -58,11 +58,11 @@ func (l *Logic) addUsage(more, less uint64) error {
 	return nil
 }
 
-// record is what an entry without its value counts.
+// record returns the usage of an entry without its value.
 func (l *Logic) record(key []byte) uint64 { return uint64(len(key)) + l.cfg.Fees.NumExtraBytesRecord }
 
 // storageWrite (key_len, key_ptr, value_len, value_ptr, register_id) returns 1 if there was a
-// value, which goes into the register.
+// value, which it writes into the register.
 func storageWrite(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -117,7 +117,7 @@ func storageRead(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	value, found, _, err := l.x.Read(key, l.payRead) // nodes are in the price
+	value, found, _, err := l.x.Read(key, l.payRead) // the price includes the nodes
 	if err != nil {
 		return 0, err
 	}
@@ -140,8 +140,8 @@ func (l *Logic) payRead(n uint32) error {
 	return l.gas.payPer(parameters.ExtStorageLargeReadOverheadByte, uint64(n))
 }
 
-// storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, which goes into the
-// register.
+// storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, which it writes
+// into the register.
 func storageRemove(l *Logic, a []uint64) (uint64, error) {
 	key, err := l.access(parameters.ExtStorageRemoveBase, parameters.ExtStorageRemoveKeyByte, a)
 	if err != nil {
@@ -186,7 +186,7 @@ func storageHasKey(l *Logic, a []uint64) (uint64, error) {
 	return 1, nil
 }
 
-// deprecated is a function that is gone but still linked.
+// deprecated returns a function that was removed but can still be imported.
 func deprecated(name string) hostFunc {
 	return func(*Logic, []uint64) (uint64, error) { return 0, &HostError{Kind: Deprecated, Text: name} }
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// accountID reads an account's name.
+// accountID reads an account id.
 func (l *Logic) accountID(n, ptr uint64) (primitives.AccountID, error) {
 	b, err := l.arg(n, ptr)
 	if err != nil {
@@ -25,7 +25,7 @@ func (l *Logic) accountID(n, ptr uint64) (primitives.AccountID, error) {
 	if !utf8.Valid(b) {
 		return "", fail(BadUTF8)
 	}
-	if len(b) > primitives.MaxAccountIDLen { // before a string of any length is made
+	if len(b) > primitives.MaxAccountIDLen { // before a string of any length is allocated
 		return "", fail(InvalidAccountID)
 	}
 	id, err := primitives.ParseAccountID(string(b))
@@ -35,8 +35,8 @@ func (l *Logic) accountID(n, ptr uint64) (primitives.AccountID, error) {
 	return id, nil
 }
 
-// room is how many bytes of logs are left. Strings that are read may not be longer, even if they
-// are no logs.
+// room returns the number of bytes left for logs. It also limits strings that are read for other
+// purposes.
 func (l *Logic) room() uint64 {
 	return max(l.wasm.Limits.MaxTotalLogLength, l.logBytes) - l.logBytes
 }
@@ -49,8 +49,8 @@ func (l *Logic) tooLong(more uint64) error {
 	return limitError(TotalLogLengthExceeded, length, l.wasm.Limits.MaxTotalLogLength)
 }
 
-// utf8 reads a string of n bytes; one whose n is all ones ends before a zero byte, and is paid for
-// byte by byte.
+// utf8 reads a string of n bytes. If n is all ones, the string ends before a zero byte and is paid
+// for byte by byte.
 func (l *Logic) utf8(n, ptr uint64) (string, error) {
 	if err := l.gas.pay(parameters.ExtUTF8DecodingBase); err != nil {
 		return "", err
@@ -95,7 +95,7 @@ func (l *Logic) untilNUL(ptr, room uint64) ([]byte, error) {
 	}
 }
 
-// utf16 reads a string of n bytes, two each unit, little-endian; all ones as for utf8.
+// utf16 reads a little-endian string of n bytes, two per unit. All ones are as in utf8.
 func (l *Logic) utf16(n, ptr uint64) (string, error) {
 	if err := l.gas.pay(parameters.ExtUTF16DecodingBase); err != nil {
 		return "", err
@@ -142,7 +142,7 @@ func (l *Logic) untilNUL16(ptr, room uint64) ([]byte, error) {
 	}
 }
 
-// decodeUTF16 refuses surrogates without their pair.
+// decodeUTF16 rejects unpaired surrogates.
 func decodeUTF16(b []byte) (string, error) {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); i += 2 {
@@ -161,7 +161,7 @@ func decodeUTF16(b []byte) (string, error) {
 	return string(out), nil
 }
 
-// mayLog fails when there are as many logs as there may be.
+// mayLog fails if the number of logs is at its limit.
 func (l *Logic) mayLog() error {
 	if limit := l.wasm.Limits.MaxNumberLogs; uint64(len(l.logs)) >= limit {
 		return limitError(NumberOfLogsExceeded, 0, limit)
@@ -177,7 +177,7 @@ func (l *Logic) payLog(n int) error {
 	return l.gas.payPer(parameters.ExtLogByte, uint64(n))
 }
 
-// log adds a log. A string that grew when it was decoded may be too long only now.
+// log adds a log. A string that grew when it was decoded is checked only here.
 func (l *Logic) log(message string) error {
 	l.logBytes += uint64(len(message))
 	if l.logBytes > l.wasm.Limits.MaxTotalLogLength {
@@ -230,8 +230,8 @@ func panicUTF8(l *Logic, a []uint64) (uint64, error) {
 	return 0, &HostError{Kind: GuestPanic, Text: message}
 }
 
-// abort (msg_ptr, filename_ptr, line, col), all i32, is how AssemblyScript panics: its strings have
-// their length in bytes before them.
+// abort (msg_ptr, filename_ptr, line, col), all i32, is the panic of AssemblyScript. Its strings
+// are preceded by their length in bytes.
 func abort(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

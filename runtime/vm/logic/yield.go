@@ -6,8 +6,8 @@ import (
 )
 
 // yieldCreate (method_name_len, method_name_ptr, arguments_len, arguments_ptr, gas, gas_weight,
-// register_id) makes a call to the account itself that waits until somebody resumes it; the
-// register gets the id of what it waits for.
+// register_id) creates a call to the account itself that waits for a resume. It writes the data id
+// that the call waits for into the register.
 func yieldCreate(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -43,11 +43,11 @@ func yieldCreate(l *Logic, a []uint64) (uint64, error) {
 	return i, l.setRegister(a[6], data[:])
 }
 
-// noYield is what yieldCreateWithID returns for an id that is taken.
+// noYield is the result of yieldCreateWithID for an id that is taken.
 const noYield = ^uint64(0)
 
 // yieldCreateWithID (method_name_len, method_name_ptr, arguments_len, arguments_ptr, amount_ptr,
-// gas, gas_weight, yield_id_len, yield_id_ptr) is yieldCreate with an id of the contract's choice,
+// gas, gas_weight, yield_id_len, yield_id_ptr) is yieldCreate with an id that the contract chose,
 // and a deposit.
 func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
@@ -98,13 +98,13 @@ func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
 	return i, l.addCall(receipt, method, args, amount, a[5], a[6])
 }
 
-// yieldResume (data_id_len, data_id_ptr, payload_len, payload_ptr) returns 1 if there was what it
-// resumes.
+// yieldResume (data_id_len, data_id_ptr, payload_len, payload_ptr) returns 1 if a yield with this
+// id exists.
 func yieldResume(l *Logic, a []uint64) (uint64, error) {
 	return l.resume(a, DataIDMalformed, l.x.Resume)
 }
 
-// yieldResumeByID is yieldResume by the id that the contract chose.
+// yieldResumeByID is yieldResume with the id that the contract chose.
 func yieldResumeByID(l *Logic, a []uint64) (uint64, error) {
 	return l.resume(a, YieldIDMalformed, l.x.ResumeByID)
 }
@@ -116,7 +116,8 @@ func (l *Logic) resume(a []uint64, malformed HostErrorKind, resume func(primitiv
 	if err := l.gas.pay(parameters.ExtYieldResumeBase); err != nil {
 		return 0, err
 	}
-	if err := l.gas.payPer(parameters.ExtYieldResumeByte, a[2]); err != nil { // as it is said, so never in a register
+	// by the given length, so never in a register
+	if err := l.gas.payPer(parameters.ExtYieldResumeByte, a[2]); err != nil {
 		return 0, err
 	}
 	id, err := l.arg(a[0], a[1])

@@ -19,18 +19,18 @@ const (
 	altBN128PairingItem  = 64 + 2*64 // point of G1, point of G2
 )
 
-// AltBN128G1MultiexpElements counts the elements of data, for which the caller pays before the
-// computation.
+// AltBN128G1MultiexpElements returns the number of elements in data. The caller pays for them
+// before the computation.
 func AltBN128G1MultiexpElements(data []byte) (n uint64, err error) {
 	return altBN128Elements(data, altBN128MultiexpItem)
 }
 
-// AltBN128G1SumElements counts the elements of data.
+// AltBN128G1SumElements returns the number of elements in data.
 func AltBN128G1SumElements(data []byte) (n uint64, err error) {
 	return altBN128Elements(data, altBN128SumItem)
 }
 
-// AltBN128PairingElements counts the elements of data.
+// AltBN128PairingElements returns the number of elements in data.
 func AltBN128PairingElements(data []byte) (n uint64, err error) {
 	return altBN128Elements(data, altBN128PairingItem)
 }
@@ -42,9 +42,9 @@ func altBN128Elements(data []byte, item int) (uint64, error) {
 	return uint64(len(data) / item), nil
 }
 
-// AltBN128G1Multiexp is the sum of each point times its scalar, which must be below the order. One
-// by one: a bucket method would win a little on long inputs, which the gas of an element doesn't
-// ask for.
+// AltBN128G1Multiexp returns the sum of each point times its scalar, which must be below the order.
+// It multiplies one by one: a bucket method would gain a little on long inputs, which the gas of an
+// element does not require.
 func AltBN128G1Multiexp(data []byte) (out [64]byte, err error) {
 	if _, err := AltBN128G1MultiexpElements(data); err != nil {
 		return out, err
@@ -90,8 +90,8 @@ func AltBN128G1Sum(data []byte) (out [64]byte, err error) {
 	return altBN128Encode(&sum), nil
 }
 
-// AltBN128PairingCheck tells whether the product of the pairings of all pairs is one. Pairs with a
-// point at infinity count as one, and so does no pair at all.
+// AltBN128PairingCheck returns whether the product of the pairings of all pairs is one. Pairs with
+// a point at infinity count as one, and so does an empty list.
 func AltBN128PairingCheck(data []byte) (bool, error) {
 	n, err := AltBN128PairingElements(data)
 	if err != nil {
@@ -115,11 +115,10 @@ func AltBN128PairingCheck(data []byte) (bool, error) {
 		return true, nil
 	}
 	one, err := bn254.PairingCheck(ps, qs)
-	return err == nil && one, nil // its only error is slices of different lengths
+	return err == nil && one, nil // it only fails for slices of different lengths
 }
 
-// altBN128G1 decodes a point of 64 bytes; the curve over the prime field has no other subgroup to
-// be in.
+// altBN128G1 decodes a point of 64 bytes. Over the prime field the curve has no other subgroup.
 func altBN128G1(raw []byte) (p bn254.G1Affine, err error) {
 	if p.X, err = altBN128Fq(raw[:32]); err != nil {
 		return p, err
@@ -162,7 +161,8 @@ func altBN128Encode(p *bn254.G1Jac) (out [64]byte) {
 	return out
 }
 
-// altBN128Invalid is nearcore's text, with the bytes as Rust's {:X?} prints them: [1, AB, 0].
+// altBN128Invalid returns nearcore's error text, with the bytes as Rust's {:X?} prints them: [1,
+// AB, 0].
 func altBN128Invalid(what string, raw []byte) error {
 	var b strings.Builder
 	b.WriteString("invalid " + what + ": [")

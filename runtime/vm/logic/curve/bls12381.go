@@ -22,13 +22,13 @@ const (
 	BLS12381PairingItem      = blsP1Size + blsP2Size
 )
 
-// In all functions below ok is false when an element is not valid: the host function returns 1 and
-// writes nothing. fix is the parameter bls12381_not_in_group_fix (NEP-488's correction), which the
-// released versions have off: then the points (0, ±2), on the curve but in no way special
-// otherwise, are refused by sums and decompression. A length that is not a multiple of an element's
-// is the one InvalidInput.
+// In all functions below, ok is false if an element is invalid: the host function then returns 1
+// and writes nothing. fix is the parameter bls12381_not_in_group_fix (the correction of NEP-488),
+// which is off in the released versions. Without it, sums and decompression reject the points (0,
+// ±2), which are ordinary points of the curve. A length that is not a multiple of an element's is
+// InvalidInput.
 
-// BLS12381P1Sum adds points of E(Fp), those with sign 1 negated. They need not be in G1.
+// BLS12381P1Sum adds points of E(Fp), negating those with sign 1. They need not be in G1.
 func BLS12381P1Sum(data []byte, fix bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381P1SumItem, "bls12381_p1_sum"); err != nil {
 		return nil, false, err
@@ -47,7 +47,7 @@ func BLS12381P1Sum(data []byte, fix bool) (out []byte, ok bool, err error) {
 	return blsAppendP1Jac(nil, &sum), true, nil
 }
 
-// BLS12381P2Sum does the same with points of E'(Fp2).
+// BLS12381P2Sum is BLS12381P1Sum for points of E'(Fp2).
 func BLS12381P2Sum(data []byte, fix bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381P2SumItem, "bls12381_p2_sum"); err != nil {
 		return nil, false, err
@@ -66,7 +66,7 @@ func BLS12381P2Sum(data []byte, fix bool) (out []byte, ok bool, err error) {
 	return blsAppendP2Jac(nil, &sum), true, nil
 }
 
-// BLS12381G1Multiexp is the sum of each point of G1 times its scalar.
+// BLS12381G1Multiexp returns the sum of each point of G1 times its scalar.
 func BLS12381G1Multiexp(data []byte, fix bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381G1MultiexpItem, "bls12381_p1_multiexp"); err != nil {
 		return nil, false, err
@@ -84,7 +84,7 @@ func BLS12381G1Multiexp(data []byte, fix bool) (out []byte, ok bool, err error) 
 	return blsAppendP1Jac(nil, &sum), true, nil
 }
 
-// BLS12381G2Multiexp does the same in G2.
+// BLS12381G2Multiexp is BLS12381G1Multiexp for points of G2.
 func BLS12381G2Multiexp(data []byte, fix bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381G2MultiexpItem, "bls12381_p2_multiexp"); err != nil {
 		return nil, false, err
@@ -102,7 +102,7 @@ func BLS12381G2Multiexp(data []byte, fix bool) (out []byte, ok bool, err error) 
 	return blsAppendP2Jac(nil, &sum), true, nil
 }
 
-// blsScalar reads a scalar modulo the group's order: the points it multiplies are in the group.
+// blsScalar reads a scalar modulo the group's order. The points it multiplies are in the group.
 func blsScalar(le []byte) *big.Int {
 	var be [32]byte
 	for i, b := range le {
@@ -130,7 +130,7 @@ func BLS12381MapFpToG1(data []byte, _ bool) (out []byte, ok bool, err error) {
 	return out, true, nil
 }
 
-// BLS12381MapFp2ToG2 does the same from Fp2 into G2.
+// BLS12381MapFp2ToG2 is BLS12381MapFpToG1 from Fp2 into G2.
 func BLS12381MapFp2ToG2(data []byte, _ bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381MapFp2ToG2Item, "bls12381_map_fp2_to_g2"); err != nil {
 		return nil, false, err
@@ -163,7 +163,7 @@ func BLS12381P1Decompress(data []byte, fix bool) (out []byte, ok bool, err error
 	return out, true, nil
 }
 
-// BLS12381P2Decompress does the same with points of E'(Fp2).
+// BLS12381P2Decompress is BLS12381P1Decompress for points of E'(Fp2).
 func BLS12381P2Decompress(data []byte, fix bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381P2DecompressItem, "bls12381_p2_decompress"); err != nil {
 		return nil, false, err
@@ -180,8 +180,8 @@ func BLS12381P2Decompress(data []byte, fix bool) (out []byte, ok bool, err error
 }
 
 // BLS12381PairingCheck returns 0 if the product of the pairings of all pairs is one, 2 if it is
-// not, and 1 if a point is not valid or not in its group. Pairs with a point at infinity count as
-// one, and so does no pair at all. NEP-488's correction has no part in it: (0, ±2) are not in G1.
+// not, and 1 if a point is invalid or not in its group. Pairs with a point at infinity count as
+// one, and so does an empty list. The correction of NEP-488 does not matter: (0, ±2) are not in G1.
 func BLS12381PairingCheck(data []byte) (code uint64, err error) {
 	if err := blsLength(data, BLS12381PairingItem, "bls12381_pairing_check"); err != nil {
 		return 0, err
@@ -204,7 +204,8 @@ func BLS12381PairingCheck(data []byte) (code uint64, err error) {
 	if len(ps) == 0 {
 		return 0, nil
 	}
-	if one, err := bls12381.PairingCheck(ps, qs); err != nil || !one { // its only error is slices of different lengths
+	// it only fails for slices of different lengths
+	if one, err := bls12381.PairingCheck(ps, qs); err != nil || !one {
 		return 2, nil
 	}
 	return 0, nil

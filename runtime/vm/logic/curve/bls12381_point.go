@@ -5,10 +5,11 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 )
 
-// Points are serialised as ZCash does: integers big-endian, of Fp2 the imaginary part first, and in
-// the top three bits of the first byte the flags. Uncompressed points have "compressed" unset and
-// no sign; infinity has its flag and nothing else set. gnark-crypto reads the same form but is
-// stricter and laxer in places, so flags are read here.
+// Points have ZCash's serialisation: integers are big-endian, the imaginary part of an Fp2 element
+// comes first, and the top three bits of the first byte are flags. Uncompressed points have no
+// compressed and no sign flag. The point at infinity has its flag and nothing else set.
+// gnark-crypto reads the same form but is stricter in some places and less strict in others, so
+// flags are read here.
 const (
 	blsFpSize = 48
 	blsP1Size = 2 * blsFpSize
@@ -31,8 +32,8 @@ func blsFp2(raw []byte) (x bls12381.E2, ok bool) {
 	return bls12381.E2{A0: re, A1: im}, ok0 && ok1
 }
 
-// blsFlagged deals with the flags of an uncompressed point: inf says that it is the point at
-// infinity, ok that what follows may be read as coordinates or that infinity is well formed.
+// blsFlagged checks the flags of an uncompressed point. inf says that it is the point at infinity.
+// ok says that the coordinates may be read, or that infinity is well formed.
 func blsFlagged(raw []byte) (inf, ok bool) {
 	switch raw[0] & blsFlags {
 	case 0:
@@ -55,8 +56,8 @@ func onlyFlag(raw []byte, flag byte) bool {
 	return true
 }
 
-// blsP1 reads an uncompressed point of E(Fp). Without the fix of NEP-488 those with x = 0 are
-// refused.
+// blsP1 reads an uncompressed point of E(Fp). Without the fix of NEP-488 points with x = 0 are
+// rejected.
 func blsP1(raw []byte, fix bool) (p bls12381.G1Affine, ok bool) {
 	if inf, ok := blsFlagged(raw); inf || !ok {
 		return p, ok
@@ -70,7 +71,7 @@ func blsP1(raw []byte, fix bool) (p bls12381.G1Affine, ok bool) {
 	return p, p.IsOnCurve()
 }
 
-// blsP2 reads an uncompressed point of E'(Fp2). None has x = 0: 4(1+u) is no square.
+// blsP2 reads an uncompressed point of E'(Fp2). No point has x = 0: 4(1+u) is not a square.
 func blsP2(raw []byte, _ bool) (p bls12381.G2Affine, ok bool) {
 	if inf, ok := blsFlagged(raw); inf || !ok {
 		return p, ok
@@ -84,8 +85,8 @@ func blsP2(raw []byte, _ bool) (p bls12381.G2Affine, ok bool) {
 	return p, p.IsOnCurve()
 }
 
-// blsXOnly splits a compressed point: inf and ok as above, x its coordinate without flags, larger
-// the sign flag.
+// blsXOnly splits a compressed point: inf and ok as in blsFlagged, x the coordinate without flags,
+// larger the sign flag.
 func blsXOnly(raw []byte, x []byte) (inf, larger, ok bool) {
 	switch {
 	case raw[0]&blsCompressed == 0:
@@ -98,8 +99,8 @@ func blsXOnly(raw []byte, x []byte) (inf, larger, ok bool) {
 	return false, raw[0]&blsSign != 0, true
 }
 
-// blsP1Compressed reads a compressed point of E(Fp). Without the fix of NEP-488 those with x = 0
-// are refused.
+// blsP1Compressed reads a compressed point of E(Fp). Without the fix of NEP-488 points with x = 0
+// are rejected.
 func blsP1Compressed(raw []byte, fix bool) (p bls12381.G1Affine, ok bool) {
 	var buf [blsFpSize]byte
 	inf, larger, ok := blsXOnly(raw, buf[:])
@@ -142,7 +143,7 @@ func blsP2Compressed(raw []byte, _ bool) (p bls12381.G2Affine, ok bool) {
 	}
 	var y bls12381.E2
 	y.Square(&x).Mul(&y, &x).Add(&y, &blsTwistB)
-	if y.Legendre() == -1 { // Sqrt of what is no square is something
+	if y.Legendre() == -1 { // Sqrt also returns a value for a non-square
 		return p, false
 	}
 	y.Sqrt(&y)

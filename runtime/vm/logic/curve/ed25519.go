@@ -4,13 +4,13 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519"
 )
 
-// ed25519Rules are those of ed25519-dalek 2.2's plain verify, as for transactions
+// ed25519Rules are those of the plain verify of the crate dalek 2.2, as for transactions
 // (primitives/verify.go): S below the order; A any encoding that decompresses, of any order; no
 // cofactor; R compared byte by byte.
 var ed25519Rules = &ed25519.Options{Verify: ed25519.VerifyOptionsStdLib}
 
-// Ed25519Signature checks the signature once it is read. With one of its top three bits set
-// nearcore answers 0 at once, before it reads (and charges for) the message: ok is false then.
+// Ed25519Signature checks the signature after it is read. If one of its top three bits is set, ok
+// is false: nearcore then returns 0 at once, before it reads (and charges for) the message.
 func Ed25519Signature(sig []byte) (ok bool, err error) {
 	if len(sig) != 64 {
 		return false, InvalidInput("invalid signature length")
@@ -26,8 +26,8 @@ func Ed25519Key(key []byte) error {
 	return nil
 }
 
-// Ed25519Verify tells whether sig is key's signature of msg. Lengths refused above, and a key that
-// is no point, are false.
+// Ed25519Verify returns whether sig is key's signature of msg. It returns false for lengths that
+// are rejected above, and for a key that is not a point.
 func Ed25519Verify(sig, msg, key []byte) bool {
 	if len(sig) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize {
 		return false

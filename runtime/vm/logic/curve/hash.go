@@ -12,7 +12,7 @@ import (
 // SHA256 is the host function sha256.
 func SHA256(data []byte) [32]byte { return sha256.Sum256(data) }
 
-// Keccak256 is SHA-3's submission with its first padding, as Ethereum has it.
+// Keccak256 is the original SHA-3 submission with its padding, as used by Ethereum.
 func Keccak256(data []byte) (out [32]byte) {
 	h := legacy.NewLegacyKeccak256()
 	h.Write(data)
@@ -20,7 +20,7 @@ func Keccak256(data []byte) (out [32]byte) {
 	return out
 }
 
-// Keccak512 is the same with 64 bytes.
+// Keccak512 is Keccak256 with 64 bytes.
 func Keccak512(data []byte) (out [64]byte) {
 	h := legacy.NewLegacyKeccak512()
 	h.Write(data)

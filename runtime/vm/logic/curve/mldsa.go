@@ -24,8 +24,8 @@ func mldsaLength(what string, data []byte, want int) error {
 	return InvalidInput(fmt.Sprintf("invalid %s length: expected the input of %d bytes, but %d was given", what, want, len(data)))
 }
 
-// MLDSAVerify tells whether sig is key's ML-DSA-65 signature of msg: pure (FIPS 204, no pre-hash),
-// empty context. Lengths refused above are false.
+// MLDSAVerify returns whether sig is key's ML-DSA-65 signature of msg: pure (FIPS 204, no
+// pre-hash), with an empty context. It returns false for lengths that are rejected above.
 func MLDSAVerify(sig, msg, key []byte) bool {
 	if len(sig) != mldsa65.SignatureSize || len(key) != mldsa65.PublicKeySize {
 		return false

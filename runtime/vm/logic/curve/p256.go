@@ -6,15 +6,15 @@ import (
 	"math/big"
 )
 
-// p256Curve is NIST's P-256; the package variables below are only read.
+// p256Curve is NIST's P-256. These variables are only read.
 var (
 	p256Curve = elliptic.P256()
 	p256N     = p256Curve.Params().N
 	p256P     = p256Curve.Params().P
 )
 
-// P256Signature checks the signature once it is read. With r or s outside [1, n-1] nearcore answers
-// 0 at once, before it reads (and charges for) the message: ok is false then.
+// P256Signature checks the signature after it is read. If r or s is outside [1, n-1], ok is false:
+// nearcore then returns 0 at once, before it reads (and charges for) the message.
 func P256Signature(sig []byte) (ok bool, err error) {
 	if len(sig) != 64 {
 		return false, InvalidInput("invalid signature length")
@@ -31,10 +31,10 @@ func P256Key(key []byte) error {
 	return nil
 }
 
-// P256Verify tells whether sig (r ‖ s, a high s allowed) is key's signature of the hash msg, which
-// the contract made. As in the crate p256: fewer than 16 bytes are never signed, of more than 32
-// the first 32 count, and what is between is a smaller number. Lengths refused above, and a key
-// that is no point, are false.
+// P256Verify returns whether sig (r ‖ s, a high s is allowed) is key's signature of the hash msg,
+// which the contract made. As in the crate p256, a hash of fewer than 16 bytes is never valid, of
+// more than 32 the first 32 count, and one in between is a smaller number. It returns false for
+// lengths that are rejected above, and for a key that is not a point.
 func P256Verify(sig, msg, key []byte) bool {
 	if len(sig) != 64 || len(key) != 33 || len(msg) < 16 {
 		return false
@@ -52,9 +52,9 @@ func p256RS(sig []byte) (r, s *big.Int, ok bool) {
 	return r, s, r.Sign() != 0 && s.Sign() != 0 && r.Cmp(p256N) < 0 && s.Cmp(p256N) < 0
 }
 
-// p256Point decodes a key of 33 bytes: tags 2 and 3 are SEC1's compressed points with an even and
-// an odd y; the crate's decoder knows one more of this length, 5: "compact", only x, where y is the
-// smaller of the two roots.
+// p256Point decodes a key of 33 bytes. Tags 2 and 3 are SEC1's compressed points with an even and
+// an odd y. The crate's decoder knows a third tag of this length: 5 ("compact"), only x, with the
+// smaller of the two roots as y.
 func p256Point(key []byte) (*ecdsa.PublicKey, bool) {
 	var sec1 [33]byte
 	copy(sec1[:], key)
