@@ -154,8 +154,8 @@ func TestEveryReceiptThroughEverySwitch(t *testing.T) {
 	}
 }
 
-// TestUnknownKindsPanic: a kind of contract or of outcome that nobody knows is in no hash, no fee
-// and no reply.
+// TestUnknownKindsPanic checks that an unknown kind of contract or outcome panics, rather than
+// entering a hash, a fee or a reply.
 func TestUnknownKindsPanic(t *testing.T) {
 	contract := primitives.AccountContract{Kind: 4}
 	outcome := primitives.OutcomeWithID{Outcome: primitives.Outcome{Status: primitives.ExecutionStatus{Kind: 9}}}

@@ -109,7 +109,7 @@ func TestVectorA71(t *testing.T) {
 		if got, _ := o.TokensBurnt.Sub(gasTokens); got != amount {
 			t.Errorf("burnt %v beside the gas, want %v", got, amount)
 		}
-		// runtime.md 6.3: 200 G + 38 220 384·(L+2) + 11 531 556·8 a row, L = 10 + 2 + 33.
+		// 200 G + 38 220 384·(L+2) + 11 531 556·8 per nonce, L = 10 + 2 + 33.
 		const rows = 2 * (200_000_000_000 + 38_220_384*(45+2) + 11_531_556*8)
 		if got := o.ComputeUsage - o.GasBurnt; got != rows {
 			t.Errorf("compute beside gas = %d, want %d", got, rows)
@@ -251,7 +251,8 @@ func TestGasKeyTransaction(t *testing.T) {
 		t.Errorf("account paid %v, want the deposit", got)
 	}
 	left := n.accessKey(alice, key.PublicKey()).GasKey.Balance
-	if paid, _ := primitives.NEAR(1).Sub(left); paid != balance("245500818750000000000") { // runtime.md 6.4
+	// the price of its gas
+	if paid, _ := primitives.NEAR(1).Sub(left); paid != balance("245500818750000000000") {
 		t.Errorf("key paid %v", paid)
 	}
 	for i := range uint16(3) {
@@ -389,8 +390,8 @@ func TestDelegate(t *testing.T) {
 	}
 }
 
-// TestCreateAccount covers nearcore's actions.rs tests of who may create what, and the implicit
-// kinds.
+// TestCreateAccount covers nearcore's actions.rs tests of permissions to create accounts, and the
+// implicit kinds.
 func TestCreateAccount(t *testing.T) {
 	const nearImplicit = "0011223344556677889900112233445566778899001122334455667788990011"
 	for _, tt := range []struct {
@@ -473,7 +474,7 @@ func TestCallWithoutVM(t *testing.T) {
 	}
 }
 
-// TestUniqueTransactions: a second copy leaves no outcome (vectors.md trap 19).
+// TestUniqueTransactions checks that a second copy of a transaction leaves no outcome.
 func TestUniqueTransactions(t *testing.T) {
 	n := newPair(t)
 	tx := n.tx(alice, bob, transfer(primitives.Yocto(1)))

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWorkedExample is the table of runtime.md 6.4: a transfer and the creation of an account at a
-// gas price of 10^8 (nearcore test-loop-tests/src/tests/account_cost_increase_diff.rs).
+// TestWorkedExample checks the costs of a transfer and of the creation of an account at a gas price
+// of 10^8 (nearcore test-loop-tests/src/tests/account_cost_increase_diff.rs).
 func TestWorkedExample(t *testing.T) {
 	for _, tt := range []struct {
 		name                           string

@@ -270,8 +270,8 @@ func (v priced) Call(c *action.Call, _ *action.External) (action.CallOutcome, er
 	return o, nil
 }
 
-// removing is a VM whose calls remove an entry that is not there; a removal counts as 2000 bytes
-// before anything is read.
+// removing is a VM whose calls remove a missing entry. A removal counts as 2000 bytes before
+// anything is read.
 type removing struct{}
 
 func (removing) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
@@ -472,7 +472,7 @@ func TestBuffering(t *testing.T) {
 	n.shards[own].incoming[own] = receipts
 	next := func(info primitives.CongestionInfo) *Result {
 		n.shards[to].info = info
-		n.shards[to].incoming[own] = nil // nobody takes them
+		n.shards[to].incoming[own] = nil // these receipts are never delivered
 		return n.step()[own]
 	}
 	buffered := func() uint64 {

@@ -19,8 +19,8 @@ import (
 
 const pairsFile = "testdata/pairs.md"
 
-// pairsOut writes what the rules predict over the tables of pairsFile; what it says of codes is
-// written by hand.
+// pairsOut writes the outcomes that the rules predict over the tables of pairsFile. The
+// explanations of the codes in that file are written by hand.
 var pairsOut = flag.Bool("pairs", false, "write the tables of "+pairsFile+" again")
 
 // pairTable is testdata/pairs.md: codes with the error that they stand for, and for each place and
@@ -77,8 +77,9 @@ func readPairs(t *testing.T) *pairTable {
 	return p
 }
 
-// cell names how a list of actions ended: "ok" with what the last one returned, which action failed
-// with what ("-": the receipt, behind the last), or "x" and why nobody may send such a list.
+// cell names the outcome of a list of actions: "ok" with the return value of the last one, the
+// action that failed and its error ("-": the receipt, after the last action), or "x" and the error
+// for a list that cannot be sent.
 func (p *pairTable) cell(at refmodel.Place, value []byte, e *primitives.ActionError, invalid *primitives.ActionsValidationError) string {
 	code := func(name string) string {
 		if c, ok := p.codes[name]; ok {
@@ -104,9 +105,9 @@ func (p *pairTable) cell(at refmodel.Place, value []byte, e *primitives.ActionEr
 	return "- " + code(name)
 }
 
-// TestPairs: every two actions in one receipt and in one transaction, from and to accounts of each
-// kind: how they end is what testdata/pairs.md says, whose codes name the lines of nearcore, and
-// what internal/refmodel says.
+// TestPairs checks every pair of actions in one receipt and in one transaction, from and to
+// accounts of each kind. The outcomes must be those of testdata/pairs.md, whose codes cite
+// nearcore's lines, and those of internal/refmodel.
 func TestPairs(t *testing.T) {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 	if err != nil {
@@ -232,7 +233,7 @@ func (p *pairTable) ended(at refmodel.Place, o *primitives.OutcomeWithID) string
 	return p.cell(at, nil, e.Action, nil)
 }
 
-// copy is a chain that goes on from the same state apart.
+// copy returns an independent chain with the same state.
 func (n *net) copy() *net {
 	c := *n
 	c.shards = slices.Clone(n.shards)

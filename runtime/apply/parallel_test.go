@@ -47,7 +47,7 @@ func sameResult(t *testing.T, got, want *Result) {
 			break
 		}
 	}
-	// Which old values came to be known depends on who read them; what is known is the same.
+	// Which old values are known depends on the order of reads. Known ones must be equal.
 	for i := range min(len(got.Olds), len(want.Olds)) {
 		if x, y := got.Olds[i], want.Olds[i]; x.Known && y.Known && !bytes.Equal(x.Value, y.Value) {
 			t.Errorf("old value %d = %x, want %x", i, x.Value, y.Value)
@@ -197,8 +197,8 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// TestBoundedApart: every version's config lets receipts run ahead of their turn; one whose
-// receipts may record more than a chunk does not.
+// TestBoundedApart checks that every version's config allows receipts to run ahead of their turn,
+// and that a config whose receipts may record more than a chunk does not.
 func TestBoundedApart(t *testing.T) {
 	for _, numbering := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
 		for v := parameters.OldestProtocol; v <= parameters.Newest(numbering); v++ {
@@ -220,7 +220,7 @@ func TestBoundedApart(t *testing.T) {
 	for _, c := range []*parameters.RuntimeConfig{n.cfg, &cfg} {
 		n.cfg = c
 		receipts := bobsReceipts(n, 10)
-		for i := range receipts[:5] { // whoever has most of the work is left out
+		for i := range receipts[:5] { // the receiver of most of the work is left out
 			receipts[i].ReceiverID = bob
 		}
 		n.give(receipts...)

@@ -19,8 +19,8 @@ func (v proofNotes) Call(c *action.Call, x *action.External) (action.CallOutcome
 	return c.Unchanged(), err
 }
 
-// TestProofStart: the limit of what calls may have recorded counts for each by itself in june, and
-// in the releases from 86 on for all calls of a receipt together (next.md 2).
+// TestProofStart checks the limit of recorded state: in june it counts for each call, in the
+// releases from 86 on for all calls of a receipt together.
 func TestProofStart(t *testing.T) {
 	for _, test := range []struct {
 		version parameters.Version

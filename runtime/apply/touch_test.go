@@ -33,8 +33,8 @@ func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, 
 	return out, err
 }
 
-// TestReadsTouchUnpaid: many accounts have the same value. Reads of it are looks that nobody pays
-// for, though they make the next look at it one into a cache, so that they move nothing in the
+// TestReadsTouchUnpaid checks reads of one value that many accounts have. Such reads touch the
+// value without paying, although they make the next touch a cached one. So they must not change the
 // profile of a call that ran before its turn.
 func TestReadsTouchUnpaid(t *testing.T) {
 	accounts := make([]primitives.AccountID, 60)

@@ -93,8 +93,7 @@ func TestDistributeRemainingUses(t *testing.T) {
 	}
 }
 
-// slowSchedule is the scheduler once more, in the shape of the reference (runtime.md 7.3) with maps
-// and lists.
+// slowSchedule is a second implementation of the scheduler, with maps and lists as in nearcore.
 func slowSchedule(prev *State, in *Input) (State, map[[2]primitives.ShardID]uint64) {
 	type link struct{ s, r primitives.ShardID }
 	status := map[primitives.ShardID]Status{}

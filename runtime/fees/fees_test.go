@@ -36,8 +36,7 @@ func gasKeyAction(nonces uint16, perm *primitives.FunctionCallPermission, key pr
 	}}
 }
 
-// TestActionFees checks each action against runtime.md 6.3, whose table is written out here a
-// second time.
+// TestActionFees checks the fees of each action against a table written out here a second time.
 func TestActionFees(t *testing.T) {
 	const create, fullKey = 500_000_000_000, 101_765_125_000
 	perm := &primitives.FunctionCallPermission{ReceiverID: "c", MethodNames: []string{"ab", "cde"}} // 7 bytes with ends
@@ -138,7 +137,8 @@ func TestTotals(t *testing.T) {
 		delegateOf(1, edKey, &primitives.FunctionCall{Gas: 30, Deposit: primitives.Yocto(11)}, transferOf(13)),
 		delegateOf(2, edKey, &primitives.TransferToGasKey{PublicKey: edKey, Deposit: primitives.Yocto(17)}),
 		&primitives.DeterministicStateInit{Deposit: primitives.Yocto(19)},
-		&primitives.WithdrawFromGasKey{PublicKey: edKey, Amount: primitives.Yocto(1000)}, // nobody's deposit
+		// takes nothing from the sender
+		&primitives.WithdrawFromGasKey{PublicKey: edKey, Amount: primitives.Yocto(1000)},
 	}
 	if got, err := TotalDeposit(actions); got != primitives.Yocto(72) || err != nil {
 		t.Errorf("TotalDeposit = %v, %v, want 72", got, err)
@@ -224,7 +224,7 @@ func TestVectorA72(t *testing.T) {
 	}
 }
 
-// TestWorkedExample is runtime.md 6.4's table, both columns: price 10^8 throughout.
+// TestWorkedExample checks the components of the costs of two transactions at the price 10^8.
 func TestWorkedExample(t *testing.T) {
 	price := primitives.Yocto(100_000_000)
 	b := primitives.MustParseBalance

@@ -128,9 +128,8 @@ func checkRecorded(t *testing.T, txs []recordedTx, minTxs, minReceipts int) {
 	}
 }
 
-// createsAccount tells whether the receipt made its receiver. For ids that transfers and state
-// inits create only if they are missing, the recording itself says it: the charge is in the burnt
-// tokens.
+// createsAccount returns whether the receipt created its receiver. For ids that transfers and state
+// inits create only if they are missing, it looks for the charge in the recorded burnt tokens.
 func createsAccount(actions []primitives.Action, receiver primitives.AccountID, q *recordedReceipt) bool {
 	for _, a := range actions {
 		if a.Tag() == primitives.TagCreateAccount {

@@ -56,13 +56,13 @@ func TestVectorA1(t *testing.T) {
 	check(t, "mainnet's root", got[0], "8EhZRfDTYujfZoUZtZ3eSMB9gJyFo5zjscR12dEcaxGU")
 }
 
-// ownKey is the key whose seed is the name.
+// ownKey returns the key with the name as its seed.
 func ownKey(id primitives.AccountID) primitives.PublicKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, string(id)).PublicKey()
 }
 
-// small is a chain of one shard whose first accounts have 950M + 50M locked, and all others 10^9 N;
-// keys of their names.
+// small is a genesis of one shard. The first accounts have 950M + 50M locked, all others 10^9 N;
+// keys are those of ownKey.
 func small(staked int, ids ...primitives.AccountID) *genesis.Genesis {
 	g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout()}}
 	for i, id := range ids {
@@ -85,7 +85,7 @@ func TestVectorA12(t *testing.T) {
 	check(t, "prev_state_root", primitives.MerkleRootOf(got), "CfKJ4CZqCCtLAESUk1RnWSrXvwenMVooWYrvoMsDrCAH")
 }
 
-// The state of nearcore's simple_chain test (vectors.md B).
+// The state of nearcore's simple_chain test.
 func TestVectorSimpleChain(t *testing.T) {
 	_, got := roots(t, small(1, "test", "near"))
 	check(t, "trie root", got[0], "F5owueruwL7nH2sxCQZy2nhL5VU2JU2xCXfWfK6TiiPD")
@@ -149,8 +149,8 @@ func accountRecord(id primitives.AccountID, code []byte) *genesis.AccountRecord 
 	return &genesis.AccountRecord{AccountID: id, Account: a}
 }
 
-// Storage usage: 100 for the account, the code, and of each other record 40, its key and its value
-// (runtime.md 4.3).
+// Storage usage: 100 for the account, the code, and for each other record 40 plus its key and its
+// value.
 func TestUsage(t *testing.T) {
 	gas := primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2}}
 	handle := ownKey("k").Handle()

@@ -178,7 +178,7 @@ func TestCostNames(t *testing.T) {
 	}
 }
 
-// TestComputeCosts lists what takes more or less of the chunk than its gas (runtime.md 6.3).
+// TestComputeCosts lists the costs whose compute differs from their gas.
 func TestComputeCosts(t *testing.T) {
 	c := MustGet(June(86))
 	ext := map[ExtCost]Compute{

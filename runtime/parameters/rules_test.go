@@ -69,7 +69,7 @@ func TestFlippedParameters(t *testing.T) {
 	}
 }
 
-// flips tells whether the parameters at a feature's first version differ by it.
+// flips returns whether the parameters at a feature's first version depend on it.
 func flips(f Feature) bool {
 	row := &features[f]
 	before := *row
@@ -99,7 +99,7 @@ func askedFor(t *testing.T) map[Feature]bool {
 	for _, root := range []string{"../../runtime", "../../chain", "../../engine"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
-				strings.HasPrefix(path, "../../runtime/config/") {
+				strings.HasPrefix(path, "../../runtime/parameters/") {
 				return err
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -108,7 +108,7 @@ func askedFor(t *testing.T) map[Feature]bool {
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				if s, ok := n.(*ast.SelectorExpr); ok {
-					if x, ok := s.X.(*ast.Ident); ok && x.Name == "config" {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == "parameters" {
 						if f, ok := names[s.Sel.Name]; ok {
 							found[f] = true
 						}

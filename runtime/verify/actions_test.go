@@ -54,7 +54,7 @@ func actionsJSON(e *primitives.ActionsValidationError) string {
 	return string(e.AppendJSON(nil))
 }
 
-// The cases of nearcore's action_validation.rs tests and those of runtime.md 6.2.
+// The cases of nearcore's action_validation.rs tests, and further ones.
 func TestActions(t *testing.T) {
 	const maxGas = primitives.Gas(1_000_000_000_000_000)
 	half := ^primitives.Gas(0)/2 + 1

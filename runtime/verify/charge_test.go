@@ -85,7 +85,7 @@ func callCost(t *testing.T) primitives.Balance {
 	return cost.TotalCost
 }
 
-// The worked example of runtime.md 6.4: a transfer to another account at price 10^8.
+// A transfer to another account at price 10^8.
 func TestChargePlain(t *testing.T) {
 	allowance := oneN
 	k := functionCallKey(&allowance)

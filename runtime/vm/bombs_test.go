@@ -36,9 +36,9 @@ func TestArtifactsOfBombs(t *testing.T) {
 	}
 }
 
-// TestWrittenIsBounded: what prep makes of a function that it writes at the greatest length, by the
-// longest numbers of locals, is so much shorter than a request may be that a contract of functions
-// like it compiles too. One that did not would halt every node whose block calls it.
+// TestWrittenIsBounded checks the function that prep extends most, with the longest indexes of
+// locals. Its output must leave enough room in a compiler request for a contract of many such
+// functions. A contract that did not fit would halt every node whose block calls it.
 func TestWrittenIsBounded(t *testing.T) {
 	const size = 190_000
 	w := parameters.MustGet(parameters.June(86)).Wasm

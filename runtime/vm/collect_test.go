@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestCollector: collections take a twentieth of the time at most, and nobody waits for another's.
+// TestCollector checks that collections take at most a twentieth of the time, and that no caller
+// waits for the collection of another.
 func TestCollector(t *testing.T) {
 	for _, took := range []time.Duration{10 * time.Millisecond, 4 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

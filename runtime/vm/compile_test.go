@@ -122,7 +122,7 @@ func nop(t testing.TB, n int) []byte {
 }
 
 // TestCompilerFailsIsNoOutcome: what a child does that can't compile some code is no outcome of a
-// call of it, and nothing of it is kept: the same folder with a compiler that is mended runs it, as
+// call of it, and nothing of it is kept: the same folder with a fixed compiler runs it, as
 // a VM does that never failed. Other code is not concerned. Views do not try it again, and what is
 // deployed is not compiled in advance.
 func TestCompilerFailsIsNoOutcome(t *testing.T) {
@@ -390,8 +390,8 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
-// TestNotLoaded: of code that does not load somebody is told, but not where it was loaded by an
-// engine that had ended.
+// TestNotLoaded checks that code that does not load raises an alarm, except if it was loaded by a
+// closed engine.
 func TestNotLoaded(t *testing.T) {
 	var said []error
 	v := openVM(t, Options{Alarm: func(err error) { said = append(said, err) }})
@@ -436,9 +436,9 @@ func TestWarmDoesNotDelayCalls(t *testing.T) {
 	}
 }
 
-// TestHastenDoesNotDelayCalls: while as much is compiled ahead as can be, a call of other code that
-// is not compiled is compiled at once, and so is one of code that waits to be compiled ahead.
-func TestHastenDoesNotDelayCalls(t *testing.T) {
+// TestPrecompileDoesNotDelayCalls checks that a call of other code is compiled at once while the
+// maximum of precompilations runs.
+func TestPrecompileDoesNotDelayCalls(t *testing.T) {
 	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestAgain: views of a contract, one after the other in the same instance, say what a call in an
-// instance of its own says. The contracts are those of nearcore's own tests, whose methods trap,
-// recurse, grow memory and tables, and run out of gas.
+// TestAgain checks that views of a contract, one after the other in a reset instance, have the
+// results of calls in new instances. The contracts are those of nearcore's tests; their methods
+// trap, recurse, grow memory and tables, and run out of gas.
 func TestAgain(t *testing.T) {
 	v := newVM(t)
 	for _, o := range oracles {

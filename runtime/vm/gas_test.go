@@ -51,7 +51,7 @@ var gasCallers = map[string]string{
 	"wrong type":  `(module (import "env" "gas" (func $gas (param i64))) (func (export "main") (call $gas (i64.const 7))))`,
 }
 
-// gasCalls counts what a watcher is told of env.gas.
+// gasCalls counts the calls of env.gas that a watcher sees.
 type gasCalls int
 
 func (*gasCalls) CallBegins(*action.Call)      {}

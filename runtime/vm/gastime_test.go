@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// timed is something that costs gas, whose time is to be what the gas stands for: 1 Tgas is 1 ms.
+// timed is an operation whose time is compared with its gas: 1 Tgas is 1 ms.
 type timed struct {
 	name string
 	wat  string // exports main
@@ -113,7 +113,7 @@ func instructionsTimed() (all []timed) {
 
 const gasImport = `(import "env" "gas" (func $gas (param i32)))`
 
-// manyJoints is code whose flow of control parts and joins often.
+// manyJoints returns code whose control flow splits and joins often.
 func manyJoints(n int) string {
 	return strings.Repeat("(if (i32.const 0) (then (local.set 1 (local.get 2))))", n)
 }

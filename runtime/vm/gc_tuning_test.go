@@ -2,8 +2,8 @@ package vm
 
 import "testing"
 
-// TestThrift: the percent is lowered while anything goes on, and is then what it was; who has a
-// lower one, or none, or sets another meanwhile, keeps it.
+// TestThrift checks that the percent is lowered while a task runs and restored afterwards. A lower
+// percent, a disabled collector, and a percent set in the meantime are kept.
 func TestThrift(t *testing.T) {
 	for _, c := range []struct{ before, during, meanwhile, after int }{
 		{50, thriftPercent, thriftPercent, 50},

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestLocals: locals of every type, parameters, recursion (frames are apart and begin with zeros),
-// bulk instructions, references, early returns and traps do the same by each code generator, at the
-// same gas; also in functions that name few of the locals they declare.
+// TestLocals checks that both code generators agree, also in gas, on locals of every type,
+// parameters, recursion (each frame has its own locals, initially zero), bulk instructions,
+// references, early returns and traps, also in functions that use few of their locals.
 func TestLocals(t *testing.T) {
 	vms := []*VM{newVM(t), vmOf(t, Options{Cranelift: true})}
 	module := func(spare int, end string) []byte {
@@ -66,9 +66,9 @@ func TestLocals(t *testing.T) {
 	}
 }
 
-// TestHostileFlow compiles functions whose locals meet at thousands of joints. A compiler that
-// gives each a value of its own at each of them takes from a minute to days; the test is that it
-// ends.
+// TestHostileFlow compiles functions with locals that meet at thousands of joints. A compiler that
+// gives each local a value of its own at each joint takes from a minute to days. The test is that
+// it ends.
 func TestHostileFlow(t *testing.T) {
 	v := newVM(t)
 	lines := func(n int, line string) string {

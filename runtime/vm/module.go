@@ -13,16 +13,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// module is a contract as the cache keeps it: what prep found out about it, and its machine code.
-// Nothing in it depends on anything but the code and the rules that it was prepared by.
+// module is a contract as the cache keeps it: the results of prep, and its machine code. It depends
+// only on the code and on the rules by which it was prepared.
 type module struct {
 	compilation *primitives.CompilationError // why it cannot run; nil: it can
 	loadFails   bool
 	hasStart    bool
 	methods     map[string]bool // exported functions: whether without parameters and results
-	imports     []int           // logic's numbers, in order
-	strange     string          // what neard says of imports that no version has; empty: there are none
-	code        *engine.Module  // nil if it cannot run, or cannot be linked with any version
+	imports     []int           // logic's function numbers, in order
+	strange     string          // neard's error for imports that no version has; empty: there are none
+	code        *engine.Module  // nil if it cannot run, or cannot be linked in any version
 }
 
 // Close frees the machine code.
@@ -32,8 +32,8 @@ func (m *module) Close() {
 	}
 }
 
-// unlinked is what neard says when something that the module imports is not there in a version;
-// empty: all is. Names are looked up before types are compared.
+// unlinked returns neard's error if a version lacks a function that the module imports; empty if it
+// has all. Names are looked up before types are compared.
 func (m *module) unlinked(w *parameters.Wasm) string {
 	for _, i := range m.imports {
 		if !logic.Functions[i].In(w) {
@@ -45,19 +45,19 @@ func (m *module) unlinked(w *parameters.Wasm) string {
 
 const unknownImport = "unknown or invalid import"
 
-// infoVersion changes with the form of info, and with that of the machine code.
+// infoVersion changes with the encoding of info, and with the form of the machine code.
 const infoVersion = 5
 
-// info is what is written beside the machine code.
+// info is stored with the machine code.
 type info struct {
 	compilation         *primitives.CompilationError
 	loadFails, hasStart bool
 	methods             map[string]bool
-	imports             []string // names of those that are in logic's table
+	imports             []string // names of those in logic's table
 	strange             string
 }
 
-// read is what is to be known of a prepared module.
+// read returns the info of a prepared module.
 func read(m *prep.Module) info {
 	i := info{loadFails: m.LoadFails, hasStart: m.HasStart, methods: m.Methods}
 	for _, want := range m.Imports {
@@ -76,7 +76,7 @@ func read(m *prep.Module) info {
 	return i
 }
 
-// signature is a function's type as wasmtime prints it.
+// signature returns a function type as wasmtime prints it.
 func signature[T ~byte](params, results []T) string {
 	b := []byte("(func")
 	for _, part := range []struct {
@@ -95,7 +95,7 @@ func signature[T ~byte](params, results []T) string {
 	return string(append(b, ')'))
 }
 
-// typeNames are those of the types that functions take and give, by their codes in wasm.
+// typeNames are the names of types by their codes in wasm.
 var typeNames = map[byte]string{0x7f: "i32", 0x7e: "i64", 0x7d: "f32", 0x7c: "f64", 0x70: "funcref"}
 
 func sameTypes(a []logic.ValType, b []prep.ValType) bool {
@@ -128,14 +128,14 @@ func (i *info) appendBorsh(b []byte) []byte {
 	return b
 }
 
-// decodeInfo makes a module of an info, without its code.
+// decodeInfo makes a module from an info, without its code.
 func decodeInfo(b []byte) (*module, error) {
 	m := &module{}
 	err := borsh.Unmarshal(b, (*moduleInfo)(m))
 	return m, err
 }
 
-// moduleInfo reads the form that info writes.
+// moduleInfo decodes what info encodes.
 type moduleInfo module
 
 func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
@@ -161,10 +161,10 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// loader makes modules of artifacts.
+// loader makes modules from artifacts.
 type loader struct{ e *engine.Engine }
 
-// loadError is machine code that was made and does not load: the node's fault too.
+// loadError means that machine code was made and does not load. It is the node's fault too.
 type loadError struct{ err error }
 
 func (e *loadError) Error() string { return "load: " + e.err.Error() }
@@ -186,7 +186,7 @@ func (l loader) LoadFile(b []byte, path string) (*module, error) {
 	return m.with(l.e.LoadFile(path))
 }
 
-// with gives a module its machine code.
+// with sets a module's machine code.
 func (m *module) with(code *engine.Module, err error) (*module, error) {
 	if err != nil {
 		return nil, &loadError{err}

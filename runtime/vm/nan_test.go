@@ -60,7 +60,7 @@ func testNaN(t *testing.T, v *VM) {
 		add("abs", f.odd&^f.sign, f.odd)
 		add("copysign", f.odd&^f.sign, f.odd, f.one)
 		add("copysign", f.one|f.sign, f.one, f.odd)
-		// what is computed from one that nobody has looked at, and what looks at it
+		// an operation on a NaN that was not observed before, and one that observes it
 		op := func(name string, operands ...string) string {
 			return fmt.Sprintf("(f%d.%s %s)", f.size, name, strings.Join(operands, " "))
 		}

@@ -15,8 +15,8 @@ import (
 // opGas is regular_op_cost.
 const opGas = 822_756
 
-// TestOps holds what instructions burn beyond the entry of a function with one i32 local, which is
-// 9: vm.md B.
+// TestOps checks what instructions burn beyond the entry of a function with one i32 local, which is
+// 9.
 func TestOps(t *testing.T) { inForms(t, testOps) }
 
 func testOps(t *testing.T, v *VM) {
@@ -80,10 +80,10 @@ func (promiseWorld) Receiver(int) (primitives.AccountID, error) { return "bob.ne
 
 func (promiseWorld) AppendCall(int, *primitives.FunctionCall, uint64) error { return nil }
 
-// TestOutOfGasWithPromises: what is burnt when gas ends while promises hold some is up to the
-// call's prepaid gas, and includes the charge that failed: at most what would have been burnt, at
-// most prepaid (nearcore process_gas_limit). vm.md A5, ran: 20 T prepaid, promise_create with 10 T,
-// an endless loop.
+// TestOutOfGasWithPromises checks the gas burnt when gas runs out while promises hold some: all
+// that would have been burnt, including the charge that failed, but at most the call's prepaid gas
+// (nearcore process_gas_limit). The case was run in nearcore: 20 T prepaid, promise_create with 10
+// T, an endless loop.
 func TestOutOfGasWithPromises(t *testing.T) { inForms(t, testOutOfGasWithPromises) }
 
 func testOutOfGasWithPromises(t *testing.T, v *VM) {
@@ -190,7 +190,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestDiskGone: a VM whose folder cannot be made says so and does without.
+// TestDiskGone checks that a VM without a usable folder raises an alarm and works in memory only.
 func TestDiskGone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

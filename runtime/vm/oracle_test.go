@@ -61,8 +61,7 @@ const simple = `(module (func (export "main")))`
 const callsPrepaid = `(module (import "env" "prepaid_gas" (func $prepaid_gas (result i64)))
 	(func (export "main") (drop (call $prepaid_gas))))`
 
-// oracles are vm.md A5 and the rest of the tests that it points to: at 86, whose loading errors
-// burn and whose failing preparations do not.
+// oracles are cases of nearcore's tests at 86: loading errors burn gas, failed preparations do not.
 var oracles = []oracle{
 	{name: "runtime_errors:101 start loops", wat: forever, gas: 10_000_000_000, burnt: 10_000_000_000, err: outOfGas},
 	{name: "runtime_errors:112 and no method", wat: forever, method: "no-such-method", err: notFound},

@@ -16,14 +16,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
-// rulesOf names the part of a config that prep reads.
+// rulesOf is the hash of the part of a config that prep reads.
 type rulesOf struct {
 	w    *parameters.Wasm
 	hash primitives.Hash
 }
 
-// rules returns the hash of what code is prepared by: configs that differ in prices of host
-// functions only share what was compiled.
+// rules returns the hash of everything in w by which code is prepared. Configs that differ only in
+// prices of host functions share compiled code.
 func (v *VM) rules(w *parameters.Wasm) primitives.Hash {
 	if r := v.seen.Load(); r != nil && r.w == w {
 		return r.hash
@@ -34,12 +34,12 @@ func (v *VM) rules(w *parameters.Wasm) primitives.Hash {
 	return hash
 }
 
-// get returns a module. In the background: nothing in a block waits for it.
+// get returns a module, which the caller must release. background: no block waits for it.
 func (v *VM) get(hash primitives.Hash, code []byte, w *parameters.Wasm, background bool) (*cache.Entry[*module], error) {
 	return v.make(&task{hash: hash, code: code, rules: w, background: background})
 }
 
-// make is get of a task.
+// make is get for a task.
 func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	get := v.cache.Get
 	if t.background {
@@ -56,25 +56,28 @@ func (v *VM) key(code primitives.Hash, w *parameters.Wasm) cache.Key {
 	return cache.Key{Code: code, Rules: v.rules(w)}
 }
 
-// notLoaded makes a CompilerError of machine code that does not load.
+// notLoaded turns the error of machine code that does not load into a CompilerError.
 func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 	var load *loadError
-	if !errors.As(err, &load) || closed(err) { // what ends meanwhile loads nothing, and is no fault
+	// loading fails while the VM is being closed, which is not a fault
+	if !errors.As(err, &load) || closed(err) {
 		return err
 	}
 	v.fault("vm: code %v does not load: %w", hash, err)
 	return &CompilerError{hash, load.Error(), err}
 }
 
-// Ready tells whether code is compiled by the rules of a config, so that calling it takes no longer
-// than loading it.
+// Ready returns whether code is compiled by the rules of a config, so that a call only has to load
+// it.
 func (v *VM) Ready(code primitives.Hash, w *parameters.Wasm) bool {
 	return v.cache.Has(v.key(code, w))
 }
 
-// Hasten compiles code by the rules of a config as a call would, ahead of the call: what a block is
-// about to call is compiled side by side, not one after the other as its receipts run. No call
-// waits for its turn, be it of this code or another. What fails is told by the call.
+// Precompile compiles code by the rules of a config before a block calls it, with the priority of a
+// call. The engine calls it in parallel for everything that a block is about to call, which would
+// otherwise be compiled one after the other as the receipts run. It returns at once if the VM is
+// closed or a call is compiling the same code. Failures are reported by the call. Safe for
+// concurrent use.
 func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	leave, ok := v.compiler.Ahead(len(code))
 	if !ok {
@@ -90,20 +93,40 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	}
 }
 
-// warmer compiles in the background what will be called: at most as many at a time as may be built
-// for calls. A call that comes before it is done compiles for itself. Submitters take turns: whose
-// code is next is who has had least of the compilers' time, so that one with much that is hard to
-// compile does not keep others waiting. What waits is bounded, in all and for each submitter.
+// warmer is the queue of code to compile in the background.
+//
+// The problem: compiling a contract can take seconds. Code that is deployed will probably be
+// called, so it is compiled before the first call. But any account can deploy, and contracts that
+// are hard to compile are cheap to make.
+//
+// Invariants:
+//   - A call never waits for the queue. If it comes before its code is compiled, it compiles for
+//     itself (cache.Get and GetInBackground have separate builds).
+//   - One submitter cannot delay the others by much. The next code is that of the submitter that
+//     has used the least compiler time (fair.Queue, charged in compiled).
+//   - Memory is bounded: warmQueue codes and warmBytes bytes in all. A submitter has at most a
+//     quarter of that, and at most as much as is left free. So if n submitters fill the queue, one
+//     more still gets an n-th part.
+//   - What does not fit is dropped and compiled when it is called. Results never depend on the
+//     queue.
+//
+// Outline: push copies the code into the submitter's queue. Workers, half as many as compilations
+// may run at a time, pop in fair order, compile through the cache, and charge the time to the
+// submitter.
+//
+// Rejected: first come, first served. One account that deploys a hundred hard contracts would
+// occupy the queue for minutes, and the first calls of all other new contracts would then compile
+// inside blocks.
 type warmer struct {
 	all   sync.WaitGroup
-	open  sync.WaitGroup // what was taken in and is not compiled
-	apart bool           // processes of their own compile
+	open  sync.WaitGroup // entries that are queued or being compiled
+	apart bool           // child processes compile
 
 	mu    sync.Mutex
-	come  *sync.Cond // something waits, or it is the end
+	come  *sync.Cond // signalled when there is work, and at the end
 	queue fair.Queue[warm]
 	has   map[fair.Client]warmLoad
-	load  warmLoad // of all
+	load  warmLoad // of all submitters
 	ended bool
 }
 
@@ -114,16 +137,14 @@ type warm struct {
 	done chan struct{}
 }
 
-// warmLoad is what waits or is compiled.
+// warmLoad is the size of the entries that are queued or being compiled.
 type warmLoad struct{ number, bytes int }
 
 func (l warmLoad) with(number, bytes int) warmLoad {
 	return warmLoad{l.number + number, l.bytes + bytes}
 }
 
-// What waits to be compiled is bounded in number and bytes. A submitter has at most a quarter of
-// that, and no more than is left free, so that n submitters who take all that they get leave an
-// n-th part for the next one. What does not fit is compiled when it is called.
+// Bounds of the queue, in number and bytes. A submitter has at most 1/warmShare of them.
 const (
 	warmQueue = 256
 	warmBytes = 64 << 20
@@ -139,10 +160,10 @@ func (q *warmer) start(v *VM, workers int) {
 }
 
 func (q *warmer) run(v *VM) {
-	// Where this process compiles, the thread is this goroutine's alone, and so is its low
-	// priority; it ends with it. Where others do, what is left here is short, and a thread of low
-	// priority would keep one of Go's processors, and locks, from the others while the system keeps
-	// it waiting.
+	// If this process compiles, the goroutine has a thread of its own with a low priority, which
+	// ends with it. If children compile, little work is left here. A low-priority thread would then
+	// only keep a processor of Go's scheduler, and locks, from the others while the system keeps it
+	// waiting.
 	if !q.apart {
 		runtime.LockOSThread()
 		compiler.LowPriority()
@@ -153,8 +174,8 @@ func (q *warmer) run(v *VM) {
 			return
 		}
 		begun := time.Now()
-		// Failures of the compiler were told where they arose; a call that needs the code tries
-		// again.
+		// Failures of the compiler were reported where they occurred. A call that needs the code
+		// tries again.
 		if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w, true); err == nil {
 			e.Release()
 			if v.large.Swap(false) {
@@ -168,7 +189,7 @@ func (q *warmer) run(v *VM) {
 	}
 }
 
-// push takes code in; false: there is no room.
+// push queues code. It returns false if there is no room.
 func (q *warmer) push(w warm) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -183,7 +204,7 @@ func (q *warmer) push(w warm) bool {
 	return true
 }
 
-// pop waits for code; false: it is the end.
+// pop waits for code. ok is false at the end.
 func (q *warmer) pop() (w warm, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -196,7 +217,7 @@ func (q *warmer) pop() (w warm, ok bool) {
 	return w, false
 }
 
-// compiled ends what pop gave, and charges its submitter.
+// compiled removes an entry returned by pop from the load, and charges its submitter.
 func (q *warmer) compiled(w *warm, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -208,13 +229,13 @@ func (q *warmer) compiled(w *warm, took time.Duration) {
 	q.open.Done()
 }
 
-// closed tells whether an error is only that the VM was closed.
+// closed returns whether an error only means that the VM was closed.
 func closed(err error) bool {
 	return errors.Is(err, cache.ErrClosed) || errors.Is(err, engine.ErrClosed) || errors.Is(err, compiler.ErrClosed)
 }
 
-// stopWait is how long stop waits for a compilation that runs. One that takes longer holds what it
-// needs, and its result is lost.
+// stopWait is how long stop waits for running compilations. A compilation that takes longer keeps
+// its memory until it ends, and its result is lost.
 const stopWait = 300 * time.Millisecond
 
 func (q *warmer) stop() {
@@ -233,14 +254,14 @@ func (q *warmer) stop() {
 	}
 }
 
-// drain waits until nothing is to be compiled.
+// drain waits until the queue is empty and nothing is being compiled.
 func (q *warmer) drain() { q.open.Wait() }
 
-// Warm has code compiled in the background, by the rules of a config, unless it is. It never waits.
-// Code is copied: it may lie in a state that is dropped before its turn comes, and what is compiled
-// must be what was hashed. submitter is whose turn it takes.
+// Warm queues code for compilation in the background, by the rules of a config. It never waits. It
+// copies code, which may belong to a state that is dropped before its turn: what is compiled must
+// be what was hashed. Submitters take turns.
 //
-// The channel is closed when it is done, or will not be.
+// The returned channel is closed when the code is compiled or will not be.
 func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) <-chan struct{} {
 	x := warm{code: bytes.Clone(code), w: w, done: make(chan struct{})}
 	hash := primitives.HashBytes([]byte(submitter))

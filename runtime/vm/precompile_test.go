@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// TestSubmittersTakeTurns: who has much code compiled that is hard waits for who has had less, in
-// whatever order it came, and can't fill the queue; nothing of what has left it is counted.
+// TestSubmittersTakeTurns checks that a submitter with much code that is hard to compile waits for
+// submitters that have used less time, in any order of arrival, and that it cannot fill the queue.
+// Entries that have left the queue must not be counted.
 func TestSubmittersTakeTurns(t *testing.T) {
 	var q warmer
 	q.start(&VM{compiler: newCompiler(&Options{}, nil, nil)}, 0)
@@ -55,8 +56,8 @@ func TestSubmittersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestManySubmittersLeaveRoom checks that submitters who take all that the queue gives them leave
-// room for others.
+// TestManySubmittersLeaveRoom checks that submitters that take all the room that the queue gives
+// them leave room for another one.
 func TestManySubmittersLeaveRoom(t *testing.T) {
 	for _, many := range []int{4, 20, 100} {
 		for _, size := range []int{1_000, 1 << 20} {

@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
-// TestSanity holds nearcore's integration-tests/src/tests/runtime/sanity_checks.rs:173, whose
+// TestSanity checks nearcore's integration-tests/src/tests/runtime/sanity_checks.rs:173, whose
 // snapshot ..receipts_gas_profile_nondeterministic.snap has all costs of a call of a trivial
-// contract, with the fees of 86. What is not trivial is logic's TestCostSanity.
+// contract, with the fees of 86. TestCostSanity of package logic covers other contracts.
 func TestSanity(t *testing.T) { inForms(t, testSanity) }
 
 func testSanity(t *testing.T, v *VM) {
@@ -191,8 +191,7 @@ func TestP256(t *testing.T) {
 	}
 }
 
-// TestOtherGenerator: a node whose contracts are compiled by another generator than its platform's
-// says so.
+// TestOtherGenerator checks that a node reports a code generator other than its platform's.
 func TestOtherGenerator(t *testing.T) {
 	if err := otherGenerator(engine.Generator(), engine.Wanted()); err != nil {
 		t.Error(err)

@@ -267,9 +267,9 @@ func promises(x *action.External) string {
 	return hex.EncodeToString(h[:])
 }
 
-// differences tells where got is not what is wanted. The used gas of a view that fails is over its
-// limit in nearcore f0c7706f1, as all of u64 is prepaid there, and at the limit in the crate that
-// made the vectors; nobody sees it.
+// differences returns how got differs from want. The used gas of a failed view is over its limit in
+// nearcore f0c7706f1, where all of u64 is prepaid, and at the limit in the crate that made the
+// vectors. It is never shown.
 func (got *run) differences(want *run, view bool) string {
 	var b strings.Builder
 	differ := func(what string, got, want any) {

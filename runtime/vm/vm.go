@@ -17,23 +17,23 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// Options are what a VM is made of.
+// Options configure a VM.
 type Options struct {
-	Dir      string // where compiled code is kept; empty: in memory only
+	Dir      string // folder for compiled code; empty: memory only
 	Memory   int64  // bytes of compiled code to keep loaded; 0: DefaultMemory
 	Disk     int64  // bytes to keep in Dir; 0: DefaultDisk
-	Builders int    // compilations at a time, half as many in the background; 0: as many as cores, at least two
-	// Compiler starts a child of this binary that calls ServeCompiler; the zero value: all is
-	// compiled in this process, and what the compiler does to it is done to this process.
+	Builders int    // compilations at a time, half as many in the background; 0: one per core, at least two
+	// Compiler starts a child of this binary that calls ServeCompiler. With the zero value this
+	// process compiles, and a crash of the compiler ends it.
 	Compiler     compiler.Command
-	CompilerIdle time.Duration // after which a child ends that has nothing to do; 0: compiler.DefaultIdle
-	CompilerHang time.Duration // that a child may stand still; 0: compiler.DefaultHang
-	Build        string        // names this binary, so that what its compiler failed on is tried again by another
-	// Cranelift has contracts compiled by the generator that is not this platform's own. For tests,
-	// without Dir and Compiler.
+	CompilerIdle time.Duration // time after which an idle child is ended; 0: compiler.DefaultIdle
+	CompilerHang time.Duration // time that a child may make no progress; 0: compiler.DefaultHang
+	Build        string        // identifies this binary; another one compiles again what this compiler failed on
+	// Cranelift uses the code generator that is not this platform's. For tests, without Dir and
+	// Compiler.
 	Cranelift bool
-	// Alarm receives errors that no contract should be able to cause, and that compiled contracts
-	// cannot be kept on disk. It may be called by many goroutines. nil: they are only counted.
+	// Alarm receives errors that no contract should be able to cause, and failures to store
+	// compiled contracts. It must be safe for concurrent use. nil: errors are only counted.
 	Alarm func(error)
 }
 
@@ -43,15 +43,15 @@ const (
 	DefaultDisk   = 4 << 30
 )
 
-// VM runs contracts. Safe for use by many goroutines.
+// VM runs contracts. Safe for concurrent use.
 type VM struct {
 	engine    *engine.Engine
 	compiler  *compiler.Pool
 	cache     *cache.Cache[*module]
 	alarm     func(error)
-	seen      atomic.Pointer[rulesOf] // of the config seen last
+	seen      atomic.Pointer[rulesOf] // of the last config
 	warmer    warmer
-	large     atomic.Bool // a large artifact was made, which is garbage now
+	large     atomic.Bool // a large artifact was made and is now garbage
 	collector collector
 	alarms    atomic.Uint64
 	whole     atomic.Uint64 // see Stats
@@ -64,7 +64,7 @@ var (
 	_ action.Precompiler = (*VM)(nil)
 )
 
-// New makes a VM.
+// New returns a VM.
 func New(o Options) (*VM, error) {
 	e, err := newEngine(o.Cranelift)
 	if err != nil {
@@ -78,7 +78,8 @@ func New(o Options) (*VM, error) {
 		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(), Versions: versions,
 		DiskFailed: v.diskFailed,
 	}
-	if v.cache, err = cache.New(loader{e}, co); err != nil && o.Dir != "" { // nothing is lost without it but time
+	// without the folder the VM is only slower
+	if v.cache, err = cache.New(loader{e}, co); err != nil && o.Dir != "" {
 		v.fault("contracts are not kept on disk, and compiled again after each start: %w", err)
 		o.Dir, co.Dir = "", ""
 		v.cache, err = cache.New(loader{e}, co)
@@ -92,8 +93,8 @@ func New(o Options) (*VM, error) {
 	return v, nil
 }
 
-// diskFailed reports that a compiled contract could not be kept. It is no alarm to count: no
-// contract does it.
+// diskFailed reports that a compiled contract could not be stored. It does not count as an alarm,
+// since no contract causes it.
 func (v *VM) diskFailed(err error) {
 	if v.alarm != nil {
 		v.alarm(fmt.Errorf("keep a compiled contract: %w: "+
@@ -101,15 +102,15 @@ func (v *VM) diskFailed(err error) {
 	}
 }
 
-// newEngine makes an engine with logic's functions. Those of a process and of its children are the
-// same, so are their artifacts.
+// newEngine returns an engine with logic's functions. A process and its children make the same
+// engine, so they share artifacts.
 func newEngine(cranelift bool) (*engine.Engine, error) {
 	return engine.New(engine.Options{
 		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack, Again: prep.GlobalAgain}, Cranelift: cranelift,
 	})
 }
 
-// otherGenerator is what is to be said of a code generator that is not the platform's.
+// otherGenerator returns the alarm for a code generator that is not the platform's; nil if it is.
 func otherGenerator(is, wanted string) error {
 	if is == wanted {
 		return nil
@@ -118,10 +119,10 @@ func otherGenerator(is, wanted string) error {
 		is, wanted)
 }
 
-// versions is the pattern of all that version has given and will give.
+// versions matches every result of version, also of past and future builds.
 const versions = "info-[0-9]*-wasmtime-*"
 
-// version names everything but the code and the rules that an artifact depends on.
+// version identifies everything that an artifact depends on besides the code and the rules.
 func version() string {
 	var table []byte
 	for i := range logic.Functions {
@@ -133,21 +134,21 @@ func version() string {
 		runtime.GOARCH)
 }
 
-// Close ends the compilations in the background and frees what is not in use.
+// Close ends background compilations and frees everything that is not in use.
 func (v *VM) Close() {
-	v.compiler.Close() // first, so that nobody waits for a child
+	v.compiler.Close() // first, so that no worker waits for a child
 	v.warmer.stop()
 	v.collector.close()
 	v.cache.Close()
 	v.engine.Close()
 }
 
-// Stats are those of the compiled code and of its making, and how many alarms there were.
+// Stats are the counts of the cache and the compiler, and the number of alarms.
 type Stats struct {
 	cache.Stats
 	Compiler compiler.Stats
 	Alarms   uint64
-	Whole    uint64 // artifacts that are twice as large as they could be: engine.Whole
+	Whole    uint64 // artifacts that are twice as large as necessary: engine.Whole
 }
 
 // Stats returns counts since the start.
@@ -155,7 +156,7 @@ func (v *VM) Stats() Stats {
 	return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load(), v.whole.Load()}
 }
 
-// Compilers are the processes that compile for this VM now.
+// Compilers returns the process ids of the compiler children.
 func (v *VM) Compilers() []int { return v.compiler.Children() }
 
 func (v *VM) fault(format string, a ...any) {
@@ -165,7 +166,7 @@ func (v *VM) fault(format string, a ...any) {
 	}
 }
 
-// hostFunctions is logic's table as the engine wants it, in the same order.
+// hostFunctions returns logic's table in the engine's form, in the same order.
 func hostFunctions() []engine.Function {
 	out := make([]engine.Function, len(logic.Functions))
 	for i := range logic.Functions {
@@ -185,16 +186,15 @@ func engineTypes(types []logic.ValType) []engine.ValType {
 	return out
 }
 
-// Call runs a method. The order in which calls end is nearcore's (reference A4): code that cannot
-// be prepared or compiled burns nothing, then the loading fee, then code that does not load or
-// link, then a method that is not there, which gives the fee back, and then what instantiation, the
-// start function and the method do.
+// Call runs a method. The failures are checked in nearcore's order: code that cannot be prepared or
+// compiled, which burns nothing; the loading fee; code that does not load or link; a missing
+// method, which refunds the fee. Then instantiation, the start function and the method run.
 func (v *VM) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
 	return v.run(c, x)
 }
 
 func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
-	// before it, a module that does not load comes first
+	// before this version, a module that does not load comes first
 	if c.Method == "" && c.Block.Config.Wasm.FixContractLoadingError {
 		return emptyName(), nil
 	}
@@ -206,7 +206,7 @@ func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
 	return v.runModule(c, x, entry.Value, nil)
 }
 
-// runModule is run once the module is there; w is told of what it does, nil: nobody.
+// runModule is run with the module. w, if not nil, observes the call.
 func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) (action.CallOutcome, error) {
 	cfg := c.Block.Config
 	if m.loadFails && !cfg.Wasm.FixContractLoadingError {
@@ -219,7 +219,7 @@ func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) 
 		return failed(&primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: m.compilation}), nil
 	}
 	l := logic.New(c, x, cfg)
-	if c.Brief { // a short call of many: a third of what it allocates
+	if c.Brief { // short calls are frequent, and this saves a third of their allocations
 		defer l.Release()
 	}
 	if l.PayLoading(len(c.Code)) != nil {
@@ -255,13 +255,13 @@ func emptyName() action.CallOutcome {
 	return failed(&primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName})
 }
 
-// failed is a call that ended before it began: nothing is burnt.
+// failed is the outcome of a call that failed before it began. It burns nothing.
 func failed(e *primitives.FunctionCallError) action.CallOutcome { return action.CallOutcome{Err: e} }
 
-// loadText is what neard's pool says, about; the text is outside of what is hashed.
+// loadText approximates the error of neard's pool. The text is not hashed.
 const loadText = "instance allocation for this module requires more bytes than the configured maximum"
 
-// host gives logic's functions to the engine.
+// host connects logic's functions to the engine.
 type host struct{ l *logic.Logic }
 
 func (h host) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64, int64, bool) {
@@ -269,12 +269,12 @@ func (h host) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64,
 	l.Memory = memory
 	l.Enter(gas)
 	result, err := l.Invoke(fn, args)
-	l.Memory = nil // it may move
+	l.Memory = nil // the memory may move
 	return result, l.Leave(), err == nil
 }
 
-// broken is a run that the engine could not make. A host function's own error comes first: it says
-// why.
+// broken returns the result of a run that the engine could not make. An error of a host function
+// takes precedence, since it is the cause.
 func (v *VM) broken(l *logic.Logic, err error) (action.CallOutcome, error) {
 	if l.Err() != nil {
 		if _, e := l.Outcome(); e != nil {
@@ -285,12 +285,12 @@ func (v *VM) broken(l *logic.Logic, err error) (action.CallOutcome, error) {
 	return action.CallOutcome{}, err
 }
 
-// end settles a run that came to an end.
+// end returns the result of a run that ended.
 func (v *VM) end(l *logic.Logic, out engine.Outcome) (action.CallOutcome, error) {
 	switch out.End {
 	case engine.Done:
 		l.Enter(out.Gas)
-	case engine.Stopped: // logic knows why, and counted what was burnt
+	case engine.Stopped: // logic knows the reason and has counted the burnt gas
 	case engine.Trapped:
 		if err := v.trapped(l, out); err != nil {
 			return action.CallOutcome{}, err
@@ -308,7 +308,7 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 		l.Enter(out.Gas)
 		l.OutOfStack()
 		return nil
-	case out.Trap == engine.StackOverflow: // metering is there to come first; what follows would depend on the machine
+	case out.Trap == engine.StackOverflow: // metering should trap first; a result would depend on the machine
 		v.fault("%w", ErrStackOverflow)
 		return ErrStackOverflow
 	}
@@ -323,11 +323,11 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 	return nil
 }
 
-// ErrStackOverflow is a run that reached the end of the native stack before that of the metered
-// one. nearcore's native stack is another, so no outcome of it could be the chain's.
+// ErrStackOverflow is the error of a run that exhausted the native stack before the metered one.
+// nearcore's native stack differs, so this node cannot know the chain's outcome.
 var ErrStackOverflow = errors.New("vm: native stack overflow")
 
-// traps is nearcore's map (wasmtime_runner/mod.rs into_vm_error), but for StackOverflow.
+// traps is nearcore's map (wasmtime_runner/mod.rs into_vm_error), without StackOverflow.
 var traps = map[engine.Trap]primitives.WasmTrap{
 	engine.MemoryOutOfBounds:      primitives.TrapMemoryOutOfBounds,
 	engine.TableOutOfBounds:       primitives.TrapMemoryOutOfBounds,

@@ -9,43 +9,41 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// Watcher is told what calls do, while they do it. burnt is the gas that the call has burnt by
-// then.
+// Watcher observes calls while they run. burnt is the gas that the call has burnt so far.
 type Watcher interface {
 	CallBegins(c *action.Call)
-	// Enter and Leave: of the contract's functions. After a trap nothing is left.
+	// Enter and Leave report the contract's functions. Functions that a trap ends are not left.
 	Enter(function string, burnt primitives.Gas)
 	Leave(burnt primitives.Gas)
-	// HostCall is told when the host function has ended. h is good until it returns.
+	// HostCall is called after a host function. h is valid until it returns.
 	HostCall(h *HostCall)
 	CallEnds(out *action.CallOutcome)
 }
 
-// HostCall is a host function that was called.
+// HostCall describes a call of a host function.
 type HostCall struct {
 	Name          string
-	Before, After primitives.Gas // burnt
+	Before, After primitives.Gas // burnt gas
 	Failed        bool           // it ended the call
-	Entry         *Entry         // of the account's storage that it was about; nil: none
+	Entry         *Entry         // the storage entry that it accessed; nil: none
 }
 
-// Entry is an entry of the storage that a host function asked for. Key and Value are good until
-// HostCall returns.
+// Entry is an accessed storage entry. Key and Value are valid until HostCall returns.
 type Entry struct {
 	Key   []byte
-	Value []byte // read, or written
-	Found bool   // it was there before
+	Value []byte // read or written value
+	Found bool   // it existed before
 	Nodes action.NodeCount
 }
 
-// Watch returns a VM that runs contracts as v does, with the same results, and tells w. Modules are
-// compiled for it anew, since they tell which functions they run, and kept until Close. It is for
-// one goroutine at a time.
+// Watch returns a VM that runs contracts as v does, with the same results, and reports to w. It
+// compiles modules of its own, which report their functions, and keeps them until Close. Not safe
+// for concurrent use.
 func (v *VM) Watch(w Watcher) *Watched {
 	return &Watched{v: v, w: w, modules: map[tracedKey]*tracedModule{}}
 }
 
-// Watched is an action.VM that is watched.
+// Watched is an action.VM with a Watcher.
 type Watched struct {
 	v       *VM
 	w       Watcher
@@ -54,7 +52,7 @@ type Watched struct {
 
 var _ action.VM = (*Watched)(nil)
 
-// tracedKey names code, and the rules that it was prepared by.
+// tracedKey identifies code and the rules by which it was prepared.
 type tracedKey struct{ code, rules primitives.Hash }
 
 type tracedModule struct {
@@ -102,12 +100,12 @@ func (t *Watched) run(c *action.Call, x logic.External) (action.CallOutcome, err
 	return t.v.runModule(c, w, m.module, w)
 }
 
-// watched is one call that is watched: the world between the contract and its own.
+// watched observes one call. It stands between the contract and its External.
 type watched struct {
 	logic.External
 	watcher Watcher
 	names   map[uint32]string
-	entry   *Entry // that the host function at work has asked for
+	entry   *Entry // accessed by the running host function
 }
 
 func (w *watched) Read(key []byte, pay func(uint32) error) ([]byte, bool, action.NodeCount, error) {
@@ -134,8 +132,8 @@ func (w *watched) Remove(key []byte, pay func(uint32) error) ([]byte, action.Nod
 	return old, n, err
 }
 
-// watchedHost tells of each host function, and of the contract's own, which come as one function
-// more.
+// watchedHost reports host functions, and the contract's own functions, which arrive as calls of an
+// extra host function.
 type watchedHost struct {
 	host
 	w *watched
@@ -159,7 +157,7 @@ func (h *watchedHost) HostCall(fn int, args []uint64, memory []byte, gas int64) 
 	return result, left, ok
 }
 
-// name is what the contract calls a function.
+// name returns the contract's name of a function.
 func (w *watched) name(index uint32) string {
 	if name, ok := w.names[index]; ok {
 		return name

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// seen writes down what a watcher is told.
+// seen writes down the reports of a watcher.
 type seen struct{ text string }
 
 func (s *seen) CallBegins(c *action.Call) { s.text += c.Method + "{ " }
@@ -31,7 +31,8 @@ func (s *seen) CallEnds(out *action.CallOutcome) {
 	s.text += fmt.Sprintf("%d} ", out.GasBurnt/1e6)
 }
 
-// TestWatch: a call that is watched ends as one that is not, and all of it is told.
+// TestWatch checks that a watched call has the outcome of an unwatched one, and that all of it is
+// reported.
 func TestWatch(t *testing.T) {
 	code := wat(t, `(module
 		(import "env" "storage_write" (func $write (param i64 i64 i64 i64 i64) (result i64)))

@@ -166,8 +166,8 @@ func TestOneBuildForAll(t *testing.T) {
 	}
 }
 
-// TestBackground: what is made in the background keeps nobody waiting, neither who wants the same
-// nor who wants another. Who comes with it in the background waits for whoever makes it.
+// TestBackground checks that a background build delays no urgent caller, of the same key or of
+// another. A background caller of the same key waits for the build in progress.
 func TestBackground(t *testing.T) {
 	dir := t.TempDir()
 	c, l := open(t, Options{Dir: dir})
@@ -578,7 +578,8 @@ func TestHotIsNotDrivenOut(t *testing.T) {
 					}
 					next(t, c, i)
 				}
-				if builds > 3*hot || dir != "" && builds != hot { // nobody knows the first time that they will be
+				// the first calls do not show yet that more will follow
+				if builds > 3*hot || dir != "" && builds != hot {
 					t.Errorf("the hot were compiled %d times, want %d", builds, hot)
 				}
 				s := c.Stats()

@@ -244,7 +244,7 @@ func TestFailures(t *testing.T) {
 			if s := p.Stats(); s.Failed != 2 || s.Refused != 1 || s.Quarantined != 1 || s.Deaths != uint64(c.urgent+c.background) || s.InProcess != 0 {
 				t.Errorf("%+v", s)
 			}
-			// Mended: a block's attempt clears it.
+			// A block's attempt succeeds and clears the mark.
 			if _, err := p.Compile(job("bad", "make")); err != nil {
 				t.Error(err)
 			}
@@ -255,7 +255,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestRetries: what goes wrong once is not noticed by anybody but the counts.
+// TestRetries checks that a failure of a single attempt shows in the counts only.
 func TestRetries(t *testing.T) {
 	dir := t.TempDir()
 	for i, does := range []string{"abort", "panic", "kill", "refuse", "long"} {
@@ -300,8 +300,8 @@ func TestMachineAtFault(t *testing.T) {
 	}
 }
 
-// TestIdle: a child ends when it has had nothing to do for a while, and one that was killed
-// meanwhile is nobody's failure.
+// TestIdle checks that an idle child is ended after a while, and that a child that was killed while
+// idle is not a failure.
 func TestIdle(t *testing.T) {
 	p := newPool(t, func(o *Options) { o.Idle = 200 * time.Millisecond })
 	pid := func() string {
@@ -399,8 +399,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestCancel: what nobody wants any more ends at once, whether it waits or runs, is no failure, and
-// leaves no mark.
+// TestCancel checks that a cancelled job ends at once, whether it waits or runs, that it is not a
+// failure, and that it leaves no mark.
 func TestCancel(t *testing.T) {
 	dir := t.TempDir()
 	p := newPool(t, func(o *Options) { o.Total, o.Dir = 2, dir })
@@ -543,8 +543,7 @@ func TestChildDiesWithParent(t *testing.T) {
 	waitFor(t, "the child to end", func() bool { return !runs(pid) })
 }
 
-// runs tells whether a process is there that has not ended: one that nobody waits for may stay as a
-// name.
+// runs returns whether a process exists and has not ended. An ended process may remain as a zombie.
 func runs(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

@@ -18,9 +18,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// program writes a random module that is valid, and most of whose functions come to their end:
-// nothing in it is there for a purpose but to hold values over one another in registers, locals,
-// blocks and calls.
+// program writes a random valid module. Most of its functions terminate. They serve no purpose but
+// to keep many values in registers, locals, blocks and calls.
 type program struct {
 	r     *rand.Rand
 	m     *wasmasm.Module
@@ -478,8 +477,8 @@ var byResult = func() map[wasmasm.ValType][]byte {
 	return out
 }()
 
-// numericOf says of a numeric instruction what it takes, whether two of it, and whether it may
-// trap.
+// numericOf returns the operand type of a numeric instruction, whether it has two operands, and
+// whether it may trap.
 func numericOf(op byte) (in wasmasm.ValType, two, traps bool) {
 	of, _, two, _ := check.Numeric(op)
 	traps = op >= 0x6d && op <= 0x70 || op >= 0x7f && op <= 0x82 || op >= 0xa8 && op <= 0xab || op >= 0xae && op <= 0xb1

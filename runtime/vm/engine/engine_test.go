@@ -157,7 +157,7 @@ func TestTraps(t *testing.T) {
 			continue
 		}
 		want := Outcome{End: c.end, Trap: c.trap, Stage: Running, Gas: c.gas}
-		if c.end == Trapped { // nobody else asks
+		if c.end == Trapped { // the stack global is read after traps only
 			want.Stack = 262144
 		}
 		if out != want {

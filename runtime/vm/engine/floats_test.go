@@ -87,10 +87,10 @@ func (x *canonical) run(t *testing.T, code []byte) (heard, bool) {
 	return slices.Clone(*x.told), ended
 }
 
-// TestFloats: programs of floats that are no numbers, over operands, locals, globals, memory,
-// blocks, selects, calls and signs, tell the bits that they tell where the engine makes each
-// canonical as it is computed. So what prep writes, where it thinks that somebody sees, is seen by
-// nobody else. TROUPE_DIFFER=10m goes on for so long, from another seed each time.
+// TestFloats runs programs with NaNs over operands, locals, globals, memory, blocks, selects, calls
+// and signs. Their output must be the same as with an engine that makes each NaN canonical when it
+// is computed. So prep omits canonicalisation only where the difference cannot be observed.
+// TROUPE_DIFFER=10m runs for that long, with another seed each time.
 func TestFloats(t *testing.T) {
 	d, rules := newDiffer(t), &parameters.MustGet(parameters.June(86)).Wasm
 	x := newCanonical(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts"
 )
 
-// TestGenerator: on amd64 machine code is Winch's, on others Cranelift's; who made it is
-// recognised, and code of the one does not load in an engine of the other.
+// TestGenerator checks that machine code is Winch's on amd64 and Cranelift's elsewhere, that its
+// generator is recognised, and that code of one generator does not load in an engine of the other.
 func TestGenerator(t *testing.T) {
 	want := Cranelift
 	if runtime.GOARCH == "amd64" {

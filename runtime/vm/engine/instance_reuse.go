@@ -33,7 +33,7 @@ import (
 // Rejected: comparing or copying the whole memory, which costs more than a new instance as soon as
 // a module has some megabytes. Without the system's report of written pages instances are not
 // reused.
-//
+
 // knowsPages returns whether the system reports which pages were written: Linux from 6.7 on, with
 // /proc.
 var knowsPages = sync.OnceValue(func() bool { return bool(C.troupe_knows_pages()) })

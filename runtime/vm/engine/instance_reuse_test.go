@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// againEngine is an engine whose modules may say that their instances can be set back.
+// againEngine returns an engine whose modules may export that their instances can be reset.
 func againEngine(t testing.TB) *Engine {
 	t.Helper()
 	e, err := New(Options{Functions: functions, Exports: Exports{Gas: "gas", Stack: "stack", Again: "again"}})
@@ -140,8 +140,8 @@ func TestAgainAlone(t *testing.T) {
 	}
 }
 
-// TestAgainUnasked: a module that does not say that it can be set back is not, nor one whose data
-// is said to end beyond its memory.
+// TestAgainUnasked checks that a module without that export is not reset, nor one whose data ends
+// beyond its memory.
 func TestAgainUnasked(t *testing.T) {
 	e := againEngine(t)
 	for name, text := range map[string]string{

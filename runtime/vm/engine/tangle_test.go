@@ -190,7 +190,7 @@ func (t *tangle) begin(op byte) {
 	t.open = append(t.open, level{result: result, label: label, height: len(t.stack), op: op, more: t.n(10)})
 }
 
-// depths are those of the open blocks whose branches carry that.
+// depths returns the depths of the open blocks whose branches take a value of that type.
 func (t *tangle) depths(label wasmasm.ValType) (out []uint32) {
 	for i := range t.open {
 		if l := t.open[len(t.open)-1-i]; l.label == label {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestDebug has errors as Rust prints them for people who write programs (method query).
+// TestDebug checks that errors are printed as Rust's {:?} prints them; the method query shows them.
 func TestDebug(t *testing.T) {
 	for want, e := range map[string]HostError{
 		"BadUTF8": {Kind: BadUTF8},

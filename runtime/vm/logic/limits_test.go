@@ -233,7 +233,7 @@ func TestRecordedStorage(t *testing.T) {
 	}
 }
 
-// TestBrokenState: an error of the state is nobody's outcome.
+// TestBrokenState checks that an error of the state is not an outcome.
 func TestBrokenState(t *testing.T) {
 	broken := errors.New("missing node")
 	for _, name := range []string{"storage_write", "storage_read", "storage_remove", "storage_has_key"} {

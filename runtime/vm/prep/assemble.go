@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// assemble writes the instrumented module. Indexes are the module's own: what is added comes
-// behind.
+// assemble writes the instrumented module. The module's own indexes stay: additions come after
+// them.
 func (e *emitter) assemble(m *check.Module) []byte {
 	if e.m == nil {
 		e.begin(m)
@@ -37,7 +37,7 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	if entries {
 		tables++
 	}
-	added := 0 // types and tables
+	added := 0 // added types and tables
 	if e.trace {
 		added = 1
 	}
@@ -71,7 +71,7 @@ func (e *emitter) assemble(m *check.Module) []byte {
 		flush(sectionImport)
 	}
 	s = s[:0]
-	own := len(e.refs.helpers) // functions that are added
+	own := len(e.refs.helpers) // number of added functions
 	if e.gas.used {
 		own++
 	}
@@ -90,8 +90,8 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	s = s[:0]
 	if leb(tables + added); tables+added > 0 {
 		for _, t := range m.Tables {
-			// The engine lets no table grow over nearcore's limit; said here, it does not bind the
-			// table of references.
+			// The engine lets no table grow beyond nearcore's limit. Stated here, the limit does
+			// not bind the table of references.
 			if most := uint32(min(e.limits.MaxElementsPerContractTable, math.MaxUint32)); !t.Bounded || t.Max > most {
 				t.Max = max(most, t.Min)
 			}
@@ -247,8 +247,8 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	return out
 }
 
-// afterCount is the content of a section behind the count of its items; of a section that is not
-// there it is empty.
+// afterCount returns the content of a section after the number of its items; empty for a missing
+// section.
 func afterCount(content []byte) []byte {
 	c := code{b: content}
 	if len(content) > 0 {
@@ -257,12 +257,12 @@ func afterCount(content []byte) []byte {
 	return content[c.pos:]
 }
 
-// zeros are the constant expressions of zero.
+// zeros are the constant expressions for zero.
 var zeros = map[check.ValType][]byte{
 	I32: {opI32Const, 0, opEnd}, I64: {opI64Const, 0, opEnd}, F32: {opF32Const, 0, 0, 0, 0, opEnd}, F64: {opF64Const, 0, 0, 0, 0, 0, 0, 0, 0, opEnd},
 }
 
-// appendType appends a type of functions.
+// appendType appends a function type.
 func appendType(b []byte, t check.FuncType) []byte {
 	b = binary.AppendUvarint(append(b, typeFunction), uint64(len(t.Params)))
 	for _, p := range t.Params {

@@ -1,6 +1,6 @@
 package prep
 
-// charge takes gas, and traps if that leaves it negative. It is most of what is written, so it
+// charge subtracts gas, and traps if the rest is negative. Charges are most of the output, so it
 // appends to one slice.
 func (e *emitter) charge(gas uint64) {
 	b := append(e.code, e.getGas...)
@@ -9,19 +9,19 @@ func (e *emitter) charge(gas uint64) {
 	e.settle(e.setGas, e.getGas)
 }
 
-// settle stores what is on the stack as the gas or stack that is left, and traps if it is negative:
-// by a load of byte 0 of the memory, or of byte 2^32-1, which no memory of a contract has. A branch
-// to an unreachable would say the same, but it gives the compiler two blocks more at each of the
-// many points, and each block costs it something for every value that lives. What is left is read
-// from where it was just stored: a local beside that would be one more write, and one more thing in
-// each frame.
+// settle stores the top of the stack as the remaining gas or stack, and traps if it is negative. It
+// does so by a load of byte 0 of the memory, or of byte 2^32-1, which no contract's memory has.
+//
+// A branch to an unreachable would do the same, but adds two blocks at each of very many points,
+// and each block costs the compiler something for every live value. The value is read again from
+// where it was stored: a local for it would be one more write, and one more slot in each frame.
 func (e *emitter) settle(set, get []byte) {
 	b := append(append(e.code, set...), get...)
 	e.code = append(b, opI64Const, 63, opI64ShrS, opI32Wrap, opI32Load8, 0, 0, opDrop)
 }
 
-// chargeFrame takes both charges at the entry of a function together. If that fails, what is left
-// negative is that after the first if the first fails.
+// chargeFrame takes both charges at the entry of a function together. If the gas does not suffice,
+// it leaves the negative rest after the first charge if that one fails, else after both.
 func (e *emitter) chargeFrame(first, both uint64) {
 	e.raw(e.getGas)
 	e.constant(first)
@@ -32,8 +32,8 @@ func (e *emitter) chargeFrame(first, both uint64) {
 	e.settle(e.setGas, e.getGas)
 }
 
-// chargeBulk takes gas for as many bytes, elements or pages as the value on the stack says, which
-// stays there. A count has 32 bits, so the charge does not overflow.
+// chargeBulk charges per byte, element or page of the count on top of the stack, and keeps the
+// count. The count has 32 bits, so the charge does not overflow.
 func (e *emitter) chargeBulk() {
 	e.tee(e.at.count)
 	e.add(opI64Extend)
@@ -45,7 +45,7 @@ func (e *emitter) chargeBulk() {
 	e.get(e.at.count)
 }
 
-// chargeTop takes as much gas as the value on the stack says, which is negative and goes.
+// chargeTop adds the value on top of the stack, which is negative, to the gas, and consumes it.
 func (e *emitter) chargeTop() {
 	e.raw(e.getGas)
 	e.add(opI64Add)

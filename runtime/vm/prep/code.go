@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// The types of values, as package check names them.
+// Value types, as in package check.
 const (
 	I32     = check.I32
 	I64     = check.I64
@@ -16,7 +16,7 @@ const (
 	none    = check.None
 )
 
-// Instructions that are read or written by name.
+// Opcodes that are read or written by name.
 const (
 	opUnreachable  = 0x00
 	opNop          = 0x01
@@ -97,7 +97,7 @@ const (
 	opPrefix       = 0xfc
 	typeFunction   = 0x60
 
-	// behind opPrefix
+	// after opPrefix
 	opTruncSatLast = 0x07
 	opMemoryInit   = 0x08
 	opDataDrop     = 0x09
@@ -134,7 +134,7 @@ const (
 	sectionDataCount = 12
 )
 
-// code reads what package check has found valid, so it looks for no errors.
+// code reads code that package check has validated, so it does not check for errors.
 type code struct {
 	b   []byte
 	pos int
@@ -155,7 +155,7 @@ func (c *code) u32() uint32 {
 	return uint32(v)
 }
 
-// signed reads a signed number of 32 bits.
+// signed reads a signed LEB128 of 32 bits.
 func (c *code) signed() int32 {
 	v := int32(0)
 	for shift := 0; ; shift += 7 {
@@ -175,7 +175,7 @@ func (c *code) skipLeb() {
 	}
 }
 
-// value reads a type; that of references has a long spelling.
+// value reads a type. References have a second, longer encoding.
 func (c *code) value() check.ValType {
 	t := c.u8()
 	if t == 0x63 {
@@ -184,7 +184,7 @@ func (c *code) value() check.ValType {
 	return check.ValType(t)
 }
 
-// instr is an instruction: a is its first number, b its second, typ its type.
+// instr is an instruction: a is its first immediate, b its second, typ its type.
 type instr struct {
 	at, end int
 	a, b    uint32
@@ -192,8 +192,8 @@ type instr struct {
 	typ     check.ValType
 }
 
-// next reads an instruction. Of a br_table a is the last target, of one behind opPrefix what
-// follows that.
+// next reads an instruction. For br_table a is the last target; for an instruction with opPrefix a
+// is the number after the prefix.
 func (c *code) next(in *instr) {
 	in.at = c.pos
 	in.op = c.u8()

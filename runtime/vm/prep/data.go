@@ -1,15 +1,15 @@
 package prep
 
-// An engine that finds all offsets constant lays out what the segments make of the memory as an
-// image, in the artifact, zeros between them included: 57 bytes of wasm made one of 16 MB. An image
-// makes instances faster, so one that is not much larger than the section is welcome. To prevent
-// it, one offset is written as a sum.
+// If all offsets of the data segments are constant, the engine stores the initial memory as an
+// image in the artifact, including zeros between segments: 57 bytes of wasm became 16 MB. An image
+// makes instances faster, so it is kept if it is not much larger than the section. Otherwise one
+// offset is written as a sum, which prevents the image.
 const (
-	imageOf   = 16 // bytes of an image for a byte of the section
+	imageOf   = 16 // allowed bytes of an image per byte of the section
 	imageLess = 64 << 10
 )
 
-// data returns the data section's content: as it was, or without an image.
+// data returns the data section's content, changed if an image must be prevented.
 func (e *emitter) data() []byte {
 	low, high, first := e.extent()
 	if first == 0 || high-low <= uint64(imageOf*len(e.m.Data))+imageLess {
@@ -20,14 +20,14 @@ func (e *emitter) data() []byte {
 	return append(out, e.m.Data[first:]...)
 }
 
-// extent is what active segments cover of the memory, and where the constant of the first of them
-// ends in the section; zeros if there is none.
+// extent returns the range of memory that active segments cover, and the end of the constant offset
+// of the first one in the section; zeros if there is none.
 func (e *emitter) extent() (low, high uint64, first int) {
 	c := code{b: e.m.Data}
 	if e.m.Datas == 0 {
 		return 0, 0, 0
 	}
-	c.u32() // how many there are
+	c.u32() // number of segments
 	for range e.m.Datas {
 		flags := c.u32()
 		if flags == 2 {

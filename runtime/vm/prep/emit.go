@@ -12,47 +12,47 @@ import (
 type emitter struct {
 	op, bulkBase, bulkUnit uint64 // gas
 	limits                 parameters.Limits
-	trace                  bool // functions tell that they are entered and left
-	plain                  bool // references are the engine's own; for tests
-	room                   bool // they are not
+	trace                  bool // report when functions are entered and left
+	plain                  bool // use the engine's references; for tests
+	room                   bool // references are replaced
 
 	m    *check.Module
 	gas  gasImport
 	refs references
-	cuts int      // truncations so far
-	once bool     // tables or segments may change as code runs
-	code []byte   // the bodies written, behind those of pieces
-	full [][]byte // pieces of them that are full
-	sum  int      // bytes in those
+	cuts int      // number of truncations so far
+	once bool     // tables or segments may change while code runs
+	code []byte   // the bodies written, after those in full
+	full [][]byte // completed pieces
+	sum  int      // bytes in full
 
-	getGas, setGas, getStack, setStack []byte // of the globals
+	getGas, setGas, getStack, setStack []byte // instructions for the globals
 
-	// Of the body being written.
+	// State of the body being written.
 	b     *check.Body
 	in    code
-	depth uint32 // blocks that are open
+	depth uint32 // number of open blocks
 	at    places
-	used  map[uint32]uint32 // the locals that are named, by what they are called here; nil: all are, as there
+	used  map[uint32]uint32 // maps the locals in use to their new numbers; nil: numbers stay
 
-	piece   int  // bytes of bodies that lie together: mostPiece, or less for tests
-	inline  int  // truncations that stand in the code: mostTruncs, or less for tests
-	most    int  // locals that a body may have: mostLocals, or less for tests
-	crowded bool // some body has its places in globals
+	piece   int  // bytes of bodies per slice: mostPiece, or less in tests
+	inline  int  // truncations that stay inline: mostTruncs, or less in tests
+	most    int  // locals that a body may have: mostLocals, or less in tests
+	crowded bool // a body has its places in globals
 }
 
-// places are the numbers of the locals that the body has beside its own; if it has as many as there
-// may be, of globals.
+// places are the numbers of the locals that instrumentation adds to a body. If the body already has
+// the maximum number of locals, they are globals.
 type places struct {
-	count        int // i32: that of a bulk instruction
-	f32, f64     int // a float that may be no number
-	nan32, nan64 int // the canonical ones
+	count        int // i32: the count of a bulk instruction
+	f32, f64     int // a float that may be a NaN
+	nan32, nan64 int // canonical NaNs
 	global       bool
 }
 
-// placeTypes are the places' types, in their order as globals, behind gas and stack.
+// placeTypes are the types of places, in their order as globals, after gas and stack.
 var placeTypes = [...]check.ValType{I32, F32, F64, F32, F64}
 
-// mostLocals is how many locals a body may have with the most that are added: the engine's bound.
+// mostLocals is the engine's limit on the locals of a body, including added ones.
 const mostLocals = 50_000
 
 func newEmitter(w *parameters.Wasm) *emitter {
@@ -60,7 +60,7 @@ func newEmitter(w *parameters.Wasm) *emitter {
 		limits: w.Limits, most: mostLocals, inline: mostTruncs, piece: mostPiece}
 }
 
-// begin looks at the module, which is known but for what follows the code.
+// begin prepares for the module. Everything that precedes the code is known.
 func (e *emitter) begin(m *check.Module) {
 	e.m = m
 	e.code = make([]byte, 0, min(3*len(m.Code)+256, e.piece+e.piece/8))
@@ -71,7 +71,7 @@ func (e *emitter) begin(m *check.Module) {
 	e.room = e.roomForReferences()
 }
 
-// The pieces of what is written.
+// Helpers that append to the output.
 
 func (e *emitter) add(ops ...byte)   { e.code = append(e.code, ops...) }
 func (e *emitter) raw(b []byte)      { e.code = append(e.code, b...) }
@@ -79,7 +79,7 @@ func (e *emitter) index(v uint64)    { e.code = binary.AppendUvarint(e.code, v) 
 func (e *emitter) constant(v uint64) { e.code = appendSigned(append(e.code, opI64Const), int64(v)) }
 func (e *emitter) int32(n int)       { e.code = appendSigned(append(e.code, opI32Const), int64(n)) }
 
-// body writes the body: a block around it takes stack at first and gives it back at the end.
+// body writes a body, inside a block. Stack is taken before the block and returned after it.
 func (e *emitter) body(m *check.Module, b *check.Body) {
 	if e.m == nil {
 		e.begin(m)
@@ -88,7 +88,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	e.in = code{b: b.Code, pos: int(b.First)}
 	e.fill()
 	in, at, from := len(e.full), len(e.code), e.sum+len(e.code)
-	e.add(0, 0, 0, 0, 0) // its length, when it is known
+	e.add(0, 0, 0, 0, 0) // its length, set at the end
 	e.declare()
 	e.add(opBlock, byte(b.Type.Result))
 	stack := b.Frame + b.Operands
@@ -113,7 +113,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 			e.charge(uint64(p.Count) * e.op)
 		}
 	}
-	e.copy(len(b.Code) - 1) // the last end is that of the block around it all
+	e.copy(len(b.Code) - 1) // without the last end, which is that of the outer block
 	e.add(opEnd)
 	e.tell(^int64(b.Index))
 	e.raw(e.getStack)
@@ -128,11 +128,11 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	putLength(begun[at:], e.sum+len(e.code)-from-5)
 }
 
-// mostPiece is how many bytes of bodies lie together, about. One slice of them all would be copied
-// five times as it grows, and they may be twenty times as long as they were.
+// mostPiece is the approximate number of bytes of bodies in one slice. A single slice would be
+// copied five times as it grows, and bodies may become twenty times as long.
 const mostPiece = 256 << 10
 
-// fill begins another piece if the one being written is full.
+// fill begins another piece if the present one is full.
 func (e *emitter) fill() {
 	if len(e.code) < e.piece {
 		return
@@ -141,7 +141,7 @@ func (e *emitter) fill() {
 	e.code = make([]byte, 0, e.piece+e.piece/8)
 }
 
-// declare declares the body's own locals, and those that the code around it needs.
+// declare declares the body's own locals, and those that instrumentation needs.
 func (e *emitter) declare() {
 	b := e.b
 	bulks := false
@@ -177,8 +177,8 @@ func (e *emitter) declare() {
 	e.raw(more)
 }
 
-// get, set and tee write the instructions of a place. What is there is used before anything else
-// can run, so that a global will do.
+// get, set and tee write the instructions of a place. Its value is used before any other function
+// can run, so a global works too.
 func (e *emitter) get(place int) {
 	e.placed(opLocalGet, opGlobalGet, place)
 }
@@ -204,7 +204,7 @@ func (e *emitter) placed(local, global byte, place int) {
 	e.index(uint64(place))
 }
 
-// copy copies the instructions before offset to, changed where they must be.
+// copy copies the instructions before offset to, and changes those that must be changed.
 func (e *emitter) copy(to int) {
 	from := e.in.pos
 	var in instr
@@ -214,9 +214,9 @@ func (e *emitter) copy(to int) {
 			if in.op == opI32Const {
 				number = in
 			}
-			continue // goes with what comes before the next change
+			continue // copied with the next change
 		}
-		if in.op == opCall && number.end == in.at { // of env.gas: what it takes is known
+		if in.op == opCall && number.end == in.at { // a call of env.gas with a known argument
 			e.raw(e.in.b[from:number.at])
 			e.chargeGas(number.at)
 		} else {
@@ -229,7 +229,7 @@ func (e *emitter) copy(to int) {
 	e.raw(e.in.b[from:to])
 }
 
-// same tells whether an instruction is written as it stands, and counts the blocks.
+// same returns whether an instruction is written unchanged. It also counts the open blocks.
 func (e *emitter) same(in *instr) bool {
 	e.once = e.once || changesTable(in)
 	if e.isReference(in) {
@@ -238,7 +238,7 @@ func (e *emitter) same(in *instr) bool {
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		e.depth++
-		return in.end-in.at == 2 // but for the long spelling of a type
+		return in.end-in.at == 2 // except for the long encoding of a type
 	case opEnd:
 		e.depth--
 	case opReturn:
@@ -257,7 +257,7 @@ func (e *emitter) same(in *instr) bool {
 	return !floats[in.op]
 }
 
-// change writes an instruction in its other form.
+// change writes an instruction in its changed form.
 func (e *emitter) change(in *instr) {
 	if e.isReference(in) {
 		e.changeReference(in)
@@ -266,7 +266,7 @@ func (e *emitter) change(in *instr) {
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		e.add(in.op, byte(in.typ))
-	case opReturn: // to the block around the body, which gives the stack back
+	case opReturn: // branch to the outer block, after which the stack is returned
 		e.add(opBr)
 		e.index(uint64(e.depth))
 	case opSelectTyped:
@@ -292,7 +292,7 @@ func (e *emitter) change(in *instr) {
 	}
 }
 
-// tell calls what the engine has put into the table of a traced module.
+// tell calls the function that the engine has put into the table of a traced module.
 func (e *emitter) tell(what int64) {
 	if !e.trace {
 		return
@@ -303,7 +303,7 @@ func (e *emitter) tell(what int64) {
 	e.index(uint64(len(e.m.Tables)))
 }
 
-// putLength writes a length into the five bytes kept for it.
+// putLength writes a length into the five bytes reserved for it.
 func putLength(b []byte, n int) {
 	if n > math.MaxInt32 {
 		panic("prep: a body over 2 GiB")

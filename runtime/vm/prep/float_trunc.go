@@ -2,12 +2,13 @@ package prep
 
 import "github.com/troupe-chain/troupe/runtime/vm/prep/check"
 
-// A truncation that may trap is one byte, and 130 to 155 bytes of machine code: three or four times
-// what anything else has for a byte. A megabyte of them had an artifact of 82 MB and took its
-// compiler the most memory of all contracts. So those beyond mostTruncs of a module are calls of a
-// function of its own. What is before that is as long as a core's caches can keep at hand.
+// A truncation that may trap is one byte of wasm and 130 to 155 bytes of machine code, three or
+// four times as much as any other instruction per byte. A megabyte of them had an artifact of 82
+// MB, and needed the most compiler memory of all contracts. So truncations beyond the first
+// mostTruncs of a module become calls of a function of its own. Those before that fit into a core's
+// caches.
 
-// mostTruncs is how many of a module stand in its code.
+// mostTruncs is the number of truncations of a module that stay inline.
 const mostTruncs = 8192
 
 // truncs are the truncations that may trap.

@@ -6,13 +6,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// A float that is computed and is no number has the canonical form: quiet, positive, no payload.
-// The engine can see to that, but one of its compilers then takes ten times as long and eight times
-// the memory for an operation; a few plain instructions say the same to any. They are left out
-// where nothing sees the difference: 4 MB of square roots of square roots were written as 90.
+// A computed NaN must have the canonical form: quiet, positive, no payload. The engine can ensure
+// that, but one of its compilers then needs ten times as long and eight times the memory per
+// operation. A few plain instructions do the same in any compiler. They are omitted where the
+// difference cannot be observed: without that, 4 MB of square roots of square roots became 90 MB.
 
-// floats are the instructions whose result is made canonical: those of the compiler's own pass, all
-// but neg, abs and copysign.
+// floats are the instructions with a canonical result: the ones of the compiler's own pass, all
+// except neg, abs and copysign.
 var floats = func() (is [256]bool) {
 	for op := opFirstNumeric; op <= opLastNumeric; op++ {
 		_, _, _, is[op] = check.Numeric(byte(op))
@@ -20,7 +20,7 @@ var floats = func() (is [256]bool) {
 	return is
 }()
 
-// setNaNs keeps the canonical values in locals.
+// setNaNs stores the canonical NaNs in locals.
 func (e *emitter) setNaNs() {
 	if e.b.Floats == 0 {
 		return
@@ -31,8 +31,8 @@ func (e *emitter) setNaNs() {
 	e.set(e.at.nan64)
 }
 
-// blind are the instructions that take a float and cannot tell one that is no number from another:
-// all that compute with it, whose own result is made canonical, compare it or truncate it.
+// blind are the instructions that take a float and do not distinguish NaNs: arithmetic, whose own
+// result is made canonical, comparisons and truncations.
 var blind = func() (is [256]bool) {
 	for op := opFirstNumeric; op <= opLastNumeric; op++ {
 		in, _, _, _ := check.Numeric(byte(op))
@@ -45,8 +45,9 @@ var blind = func() (is [256]bool) {
 	return is
 }()
 
-// unseen tells whether nothing sees the bits of the float that was just computed: what takes it
-// next, perhaps with another sign, is blind. Most operations of a formula are of this kind.
+// unseen returns whether the bits of the float just computed cannot be observed: the next
+// instruction that takes it, perhaps after a change of sign, is blind. Most operations of a formula
+// are of this kind.
 func (e *emitter) unseen() bool {
 	next := e.in
 	for {
@@ -60,10 +61,10 @@ func (e *emitter) unseen() bool {
 	}
 }
 
-// canonical makes the result of op canonical, which is on the stack. It is chosen if it equals
-// itself, and stays where it is until then: what waits for it waits for no store and load, since
-// the processor guesses the choice. The other way round, read again from the local, a sum that
-// needs the last took twice as long.
+// canonical makes the result of op, on top of the stack, canonical. It selects the result if the
+// result equals itself. The result stays on the stack until the select, so a dependent operation
+// waits for no store and load: the processor predicts the select. With the result read back from
+// the local, a sum that needs the previous one took twice as long.
 func (e *emitter) canonical(op byte) {
 	value, nan, same := e.at.f64, e.at.nan64, byte(opF64Eq)
 	if _, out, _, _ := check.Numeric(op); out == F32 {

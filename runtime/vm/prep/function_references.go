@@ -7,57 +7,55 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// Some instructions the engine's compiler makes calls of its library of, which take twenty to a
-// hundred times as long as what they cost stands for: to make a reference of a function, to copy
-// references one by one, to drop a segment once more. They are written as others that say the same:
+// The engine's compiler translates some instructions to calls of its library, which take twenty to
+// a hundred times as long as their gas stands for: making a reference to a function, copying
+// references one by one, dropping a segment again. They are replaced by equivalent ones:
 //
-//	ref.func     a look into a table of the module's own, that has every function which is ever referred to; its entries are
-//	             made when they are first looked at, once for an instance
-//	table.init   a loop over the same table; which function is where in a segment stands in a memory of the module's own
+//	ref.func     a lookup in an added table with every function that is referenced; the engine
+//	             makes its entries at their first use, once per instance
+//	table.init   a loop over the same table; an added memory says which functions a segment has
 //	table.copy   a loop
-//	*.drop       nothing, if a bit in a global says that the segment is gone
+//	*.drop       nothing if a bit in an added global says that the segment was dropped
 //
-// An access out of bounds is one still: of the table by a read of the entry 2^32-1, which no table
-// has.
+// An out-of-bounds access still traps, by a read of the entry 2^32-1, which no table has.
 
-// references is what the module does with references.
+// references describes the references in a module.
 type references struct {
-	index    map[uint32]int // function -> entry in the table; 0 is null
-	funcs    []uint32       // of the entries from 1 on
+	index    map[uint32]int // function -> entry in the added table; 0 is null
+	funcs    []uint32       // functions of the entries from 1 on
 	dropped  map[uint64]int // segment -> its bit in the globals
 	helpers  []helper
-	numbers  map[helper]int // of helpers
-	segments []segment      // of elements; nil: not read
-	entries  []byte         // of those that are passive, two bytes each
-	inits    bool           // entries are wanted
+	numbers  map[helper]int // indexes of helpers
+	segments []segment      // of elements; nil: not read yet
+	entries  []byte         // entries of the passive ones, two bytes each
+	inits    bool           // the module has a table.init
 }
 
-// segment is a segment of elements: where its entries begin, and how many it has. One that is not
+// segment is an element segment: its first entry and the number of entries. A segment that is not
 // passive has none when code runs.
 type segment struct{ from, n int }
 
-// helper is a function of the module's own, for table.init (of and from are the same), table.copy
-// or a truncation.
+// helper is an added function, for table.init (of and from are equal), table.copy or a truncation.
 type helper struct {
 	copies   bool
-	op       byte   // of a truncation; else 0
+	op       byte   // opcode of a truncation; else 0
 	of, from uint32 // tables
 }
 
 const (
-	mostSegments = 100_000   // that an engine takes
-	mostEntries  = 1<<16 - 1 // that two bytes name
-	dropElements = 1 << 32   // in names of segments: of elements
+	mostSegments = 100_000   // limit of the engine
+	mostEntries  = 1<<16 - 1 // limit of two bytes
+	dropElements = 1 << 32   // marks element segments in the keys of dropped
 	entryMemory  = 1         // index of the memory of entries; 0 is the contract's
 	wasmPage     = 64 << 10
 )
 
-// roomForReferences tells whether the module can have what this adds to it.
+// roomForReferences returns whether the additions stay within the engine's limits.
 func (e *emitter) roomForReferences() bool {
 	return !e.plain && e.m.Segments < mostSegments && e.m.Datas < mostSegments && len(e.m.Funcs) < mostEntries
 }
 
-// entryTable is the index of the table: behind the contract's and the trace's.
+// entryTable returns the index of the added table: after those of the contract and the trace.
 func (e *emitter) entryTable() uint64 {
 	n := len(e.m.Tables)
 	if e.trace {
@@ -66,7 +64,7 @@ func (e *emitter) entryTable() uint64 {
 	return uint64(n)
 }
 
-// entry is the place of a function in the table.
+// entry returns the entry of a function in the added table, and adds it if needed.
 func (r *references) entry(function uint32) int {
 	if r.index == nil {
 		r.index = map[uint32]int{}
@@ -87,7 +85,7 @@ func (e *emitter) refFunc(function uint32) {
 	e.index(e.entryTable())
 }
 
-// bit is where the global is that says whether a segment was dropped, and which bit of it.
+// bit returns the global and the bit in it that say whether a segment was dropped.
 func (e *emitter) bit(name uint64) (global, bit uint64) {
 	r := &e.refs
 	if r.dropped == nil {
@@ -101,10 +99,10 @@ func (e *emitter) bit(name uint64) (global, bit uint64) {
 	return uint64(len(e.m.Globals) + 2 + len(placeTypes) + i/64), 1 << (i % 64)
 }
 
-// dropGlobals is how many globals there are for the bits.
+// dropGlobals returns the number of globals for these bits.
 func (r *references) dropGlobals() int { return (len(r.dropped) + 63) / 64 }
 
-// isThere pushes 1 if a segment was not dropped by an instruction, else 0.
+// isThere pushes 1 if no instruction has dropped the segment, else 0.
 func (e *emitter) isThere(name uint64) (global, bit uint64) {
 	global, bit = e.bit(name)
 	e.add(opGlobalGet)
@@ -131,7 +129,7 @@ func (e *emitter) drop(op byte, segment uint32) {
 	e.add(opEnd)
 }
 
-// helperFunc is the index of a helper: behind the module's own functions and that for gas.
+// helperFunc returns the index of a helper: after the module's own functions and that for gas.
 func (e *emitter) helperFunc(h helper) uint64 {
 	first := len(e.m.Funcs)
 	if e.gas.used {
@@ -149,8 +147,7 @@ func (e *emitter) helperFunc(h helper) uint64 {
 	return uint64(first + i)
 }
 
-// tableInit writes table.init: its operands, then where the segment's entries are and how many it
-// has.
+// tableInit writes table.init: its operands, then the segment's first entry and number of entries.
 func (e *emitter) tableInit(segment, table uint32) {
 	r := &e.refs
 	if r.segments == nil {
@@ -165,12 +162,12 @@ func (e *emitter) tableInit(segment, table uint32) {
 	e.index(e.helperFunc(helper{of: table, from: table}))
 }
 
-// readSegments reads the elements.
+// readSegments reads the element segments.
 func (e *emitter) readSegments() {
 	r := &e.refs
 	r.segments = make([]segment, e.m.Segments)
 	c := code{b: e.m.Elements}
-	c.u32() // how many there are
+	c.u32() // number of segments
 	for i := range r.segments {
 		s := &r.segments[i]
 		flags := c.u32()
@@ -207,7 +204,7 @@ func (e *emitter) readSegments() {
 	}
 }
 
-// change writes one of these instructions, whose numbers begin behind its first byte.
+// changeReference writes one of these instructions. Its immediates begin after its first byte.
 func (e *emitter) changeReference(in *instr) {
 	c := code{b: e.in.b, pos: in.at + 1}
 	if in.op == opRefFunc {
@@ -227,7 +224,7 @@ func (e *emitter) changeReference(in *instr) {
 	}
 }
 
-// isReference tells whether an instruction is one of these.
+// isReference returns whether an instruction is one of these.
 func (e *emitter) isReference(in *instr) bool {
 	switch {
 	case !e.room:
@@ -238,8 +235,8 @@ func (e *emitter) isReference(in *instr) bool {
 	return in.op == opRefFunc
 }
 
-// Of a helper: to which entry, from which, how many are left; of table.init where the segment's
-// entries begin and how many they are, of table.copy the step.
+// Locals of a helper: the target entry, the source entry, the number of entries left. table.init
+// also has the segment's first entry and number of entries, table.copy the step.
 const (
 	helperTo = iota
 	helperFrom
@@ -296,7 +293,7 @@ func (e *emitter) helperBody(h helper) {
 	}
 	constant := func(n int) func() { return func() { e.int32(n) } }
 	by := func() { get(helperStep) }
-	if h.copies { // upwards, unless that would write what is still to be read
+	if h.copies { // upwards, unless that would overwrite entries before they are read
 		e.int32(1)
 		e.int32(-1)
 		get(helperTo)
@@ -343,7 +340,7 @@ func (e *emitter) helperBody(h helper) {
 	putLength(e.code[at:], len(e.code)-at-5)
 }
 
-// helperTypes are those of the kinds of helpers: table.init, table.copy, truncations.
+// helperTypes are the types of the helpers: table.init, table.copy, truncations.
 var helperTypes = []check.FuncType{
 	{Params: []check.ValType{I32, I32, I32, I32, I32}, Result: none},
 	{Params: []check.ValType{I32, I32, I32}, Result: none},
@@ -362,7 +359,7 @@ func (h helper) kind() int {
 	return 0
 }
 
-// entrySegment is the segment of elements that fills the table.
+// entrySegment returns the element segment that fills the added table.
 func (e *emitter) entrySegment(b []byte) []byte {
 	b = binary.AppendUvarint(append(b, 2), e.entryTable())
 	b = append(b, opI32Const, 1, opEnd, 0)
@@ -373,7 +370,7 @@ func (e *emitter) entrySegment(b []byte) []byte {
 	return b
 }
 
-// entryData is the segment of data that says which function is where in segments of elements.
+// entryData returns the data segment that lists the functions of element segments.
 func (e *emitter) entryData(b []byte) []byte {
 	b = append(b, 2, entryMemory, opI32Const, 0, opEnd)
 	b = binary.AppendUvarint(b, uint64(len(e.refs.entries)))

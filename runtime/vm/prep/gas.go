@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// env.gas(n) burns what n instructions cost, and contracts of old call it between all their
-// instructions. A call of the host takes a hundred times as long as those two instructions' gas
-// stands for, so what refers to the import refers to a function of the module instead that charges
-// as charge does: whatever calls it, directly or through a table, sees the same, and so does who
-// reads the globals after it. The import stays, so that the module needs what it needed. A traced
+// env.gas(n) burns the gas of n instructions. Old contracts call it between all of their
+// instructions. A host call takes a hundred times as long as the gas of its two instructions stands
+// for. So references to the import are replaced by references to an added function that charges as
+// charge does. A caller of it, directly or through a table, observes the same, and so does a reader
+// of the globals afterwards. The import stays, so that the module's imports do not change. A traced
 // module calls the host.
 
-// gasImport is what the module does with env.gas.
+// gasImport describes the module's use of env.gas.
 type gasImport struct {
-	funcs []uint32 // imports that are it, in order
+	funcs []uint32 // imports of env.gas, in order
 	typ   uint32
-	used  bool // there is one, and the module gets the function
+	used  bool // there is one, so the function is added
 }
 
-// findGas looks for the import. Under another type it does not link.
+// findGas finds the imports. An import with another type does not link.
 func (e *emitter) findGas() {
 	for n := range e.m.Imports {
 		i := &e.m.Imports[n]
@@ -38,10 +38,10 @@ func (e *emitter) isGas(i uint32) bool {
 	return is
 }
 
-// gasFunc is the index of the function, behind all of the module's own.
+// gasFunc returns the index of the added function, after all of the module's own.
 func (e *emitter) gasFunc() uint32 { return uint32(len(e.m.Funcs)) }
 
-// function appends the index of a function, or of the one that stands for it.
+// function appends the index of a function, or of its replacement.
 func (e *emitter) function(b []byte, i uint32) []byte {
 	if e.isGas(i) {
 		i = e.gasFunc()
@@ -63,13 +63,13 @@ func (e *emitter) constExpr(b []byte, c *code) []byte {
 	return append(b, c.b[at:c.pos]...)
 }
 
-// elements returns the content of the section of elements.
+// elements returns the content of the element section.
 func (e *emitter) elements() []byte {
 	c := code{b: e.m.Elements}
 	if !e.gas.used || e.m.Segments == 0 {
 		return c.b
 	}
-	c.u32() // how many there are
+	c.u32() // number of segments
 	b := append([]byte{}, c.b[:c.pos]...)
 	for range e.m.Segments {
 		at := c.pos
@@ -82,7 +82,7 @@ func (e *emitter) elements() []byte {
 			at = c.pos
 		}
 		if flags&3 != 0 {
-			c.value() // of references; or the kind of what has an index
+			c.value() // type of references, or the kind of indexed items
 		}
 		n := c.u32()
 		b = append(b, c.b[at:c.pos]...)
@@ -97,7 +97,7 @@ func (e *emitter) elements() []byte {
 	return b
 }
 
-// callGas writes what a direct call becomes: the charge itself, without a block.
+// callGas writes the replacement of a direct call: the charge, without a call.
 func (e *emitter) callGas() {
 	e.add(opI64Extend)
 	e.constant(-e.op)
@@ -105,9 +105,9 @@ func (e *emitter) callGas() {
 	e.chargeTop()
 }
 
-// chargeGas writes what a call becomes whose argument is the i32.const at an offset: a charge as
-// any other, and none for 0. As all that contracts write of it is of this kind, it costs about what
-// the two instructions' gas stands for.
+// chargeGas writes the replacement of a call with the i32.const at offset at as its argument: an
+// ordinary charge, or nothing for 0. Contracts contain only such calls, so a call takes about the
+// time that the gas of its two instructions stands for.
 func (e *emitter) chargeGas(at int) {
 	c := code{b: e.in.b, pos: at + 1}
 	if n := uint32(c.signed()); n > 0 {
@@ -115,9 +115,9 @@ func (e *emitter) chargeGas(at int) {
 	}
 }
 
-// gasBody writes the function, for calls through a table. A charge is below 2^62, so it does not
-// overflow; none at all is not written back, as that takes longer than what the call costs stands
-// for.
+// gasBody writes the added function, for calls through a table. A charge is below 2^62, so it does
+// not overflow. A charge of 0 is not written back, since that would take longer than the gas of the
+// call stands for.
 func (e *emitter) gasBody() {
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0, 0) // its length, and no locals

@@ -1,14 +1,15 @@
 package prep
 
-// An instance that is set back takes a tenth of the time of a new one. What a call can change is
-// the memory, globals, tables, and whether segments are still there; the last two can't be looked
-// at from outside, so modules that touch them have a new instance for each call.
+// Resetting an instance takes a tenth of the time of a new one (see
+// runtime/vm/engine/instance_reuse.go). A call can change the memory, globals, tables, and whether
+// segments are dropped. Tables and segments cannot be read from outside, so modules that change
+// them get a new instance for each call.
 const (
-	mostAgainGlobals = 8         // that can change, of the contract's own
-	mostAgainData    = 256 << 10 // bytes of memory from the first that data covers to the last
+	mostAgainGlobals = 8         // mutable globals of the contract
+	mostAgainData    = 256 << 10 // bytes of memory from the first to the last byte of data
 )
 
-// changesTable tells whether an instruction may change a table or drop a segment.
+// changesTable returns whether an instruction may change a table or drop a segment.
 func changesTable(in *instr) bool {
 	switch in.op {
 	case opTableSet:
@@ -22,8 +23,8 @@ func changesTable(in *instr) bool {
 	return false
 }
 
-// again is what GlobalAgain says of a module, and the numbers of its own globals that can change;
-// not ok: instances can't be set back.
+// again returns the value of GlobalAgain and the indexes of the module's own mutable globals. ok is
+// false if instances cannot be reset.
 func (e *emitter) again() (extent uint64, globals []int, ok bool) {
 	if e.once || e.trace || e.crowded || e.refs.inits || e.refs.dropGlobals() > 0 {
 		return 0, nil, false

@@ -13,7 +13,7 @@ import (
 func TestAgainModules(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
-		want string // names of globals that are told, and the extent of the data; empty: it can't be set back
+		want string // the exported globals and the extent of the data; empty: it cannot be reset
 	}{
 		"nothing":          {`(module (func (export "f")))`, "0-0"},
 		"data and globals": {`(module (memory 1) (data (i32.const 16) "abc") (data (i32.const 4) "x") (global (mut i32) (i32.const 1)) (global i32 (i32.const 2)) (global (mut f64) (f64.const 3)))`, "0 1 4-19"},
@@ -46,7 +46,7 @@ func TestAgainModules(t *testing.T) {
 	}
 }
 
-// toldAgain is what a prepared module says of being set back.
+// toldAgain returns what a prepared module exports for resetting.
 func toldAgain(t *testing.T, code []byte) string {
 	t.Helper()
 	engine := wasmtime.NewEngine()

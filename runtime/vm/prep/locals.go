@@ -7,15 +7,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// The code generator makes an instruction for each local that a function declares, and a million of
-// them are declared in 206 bytes: that was an artifact of 8 MB. So a function that declares many
-// more than it names is written with those that it names.
+// The code generator emits an instruction for each declared local, and a million locals can be
+// declared in 206 bytes, which made an artifact of 8 MB. So a function that declares many more
+// locals than it uses is written with only the used ones.
 
-// spareLocals is how many a function may declare beyond two for each instruction that names one.
+// spareLocals is the number of locals that a function may declare beyond two per instruction that
+// names one.
 const spareLocals = 8
 
-// namedLocals returns the body's locals as they are to be declared, behind the parameters, and how
-// many there are with those.
+// namedLocals returns the locals to declare after the parameters, and the total number with the
+// parameters.
 func (e *emitter) namedLocals() (groups []check.Group, locals int) {
 	b, params := e.b, uint32(len(e.b.Type.Params))
 	e.used = nil

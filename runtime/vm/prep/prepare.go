@@ -5,28 +5,28 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// Names that an instrumented module exports. The module's own are behind MethodPrefix, so none can
-// clash.
+// Names of the exports of an instrumented module. The module's own exports have MethodPrefix, so
+// names cannot clash.
 const (
 	GlobalMemory = "memory"
-	GlobalGas    = "remaining_gas"   // i64, 0 at first: the engine sets it before it runs anything
+	GlobalGas    = "remaining_gas"   // i64, initially 0: the engine sets it before it runs anything
 	GlobalStack  = "remaining_stack" // i64
-	FuncStart    = "start"           // the start function, if the module has one; not run by instantiation
+	FuncStart    = "start"           // the start function, if the module has one; instantiation does not run it
 	MethodPrefix = "\x00"
-	// TableTrace, of a traced module only: a table with room for one function, which the engine
-	// sets. It is called with the index of each function that is entered, and with its complement
-	// (^index) when that is left but by a trap.
+	// TableTrace is exported by traced modules: a table with room for one function, which the
+	// engine sets. It is called with the index of each function that is entered, and with the
+	// complement (^index) when the function is left, except by a trap.
 	TableTrace = "trace"
-	// GlobalAgain, of modules alone whose instances can be set back to what they were at first: an
-	// i64, the first byte of memory that data covers and, shifted by 32, the end of it. Behind it
-	// with a digit each are the module's own globals that can change.
+	// GlobalAgain is exported by modules whose instances can be reset: an i64 with the first memory
+	// byte that data covers and, shifted left by 32, the end of the data. GlobalAgain followed by a
+	// digit names each of the module's own mutable globals.
 	GlobalAgain = "again"
 )
 
-// Version names what Prepare writes: a compiled module is good for one version only.
+// Version identifies the form of Prepare's output. Compiled code of other versions cannot be used.
 const Version = "16"
 
-// ValType and Import are those of package check.
+// ValType and Import are the types of package check.
 type (
 	ValType = check.ValType
 	Import  = check.Import
@@ -39,19 +39,19 @@ type Module struct {
 	Methods map[string]bool // exported functions, without MethodPrefix: whether without parameters and results
 	// HasStart: FuncStart must run before the method.
 	HasStart bool
-	// CompileFails: nearcore's two locals more are too many for its compiler. Such a module fails
-	// with a compilation error, without gas.
+	// CompileFails: the two locals that nearcore adds exceed its compiler's limit. Such a module
+	// fails with a compilation error and burns no gas.
 	CompileFails bool
-	// LoadFails: what an instance holds is too much for nearcore's pool: a loading error.
+	// LoadFails: an instance is too large for nearcore's pool, which is a loading error.
 	LoadFails bool
-	// Size is that of nearcore's instrumented module, in bytes.
+	// Size is the size of nearcore's instrumented module, in bytes.
 	Size int
 }
 
 // Prepare checks and instruments a module. Its error is a *check.Error.
 func Prepare(code []byte, w *parameters.Wasm) (*Module, error) { return newEmitter(w).prepare(code, w) }
 
-// PrepareTraced is Prepare of a module that tells which functions it runs (TableTrace). It costs
+// PrepareTraced is Prepare for a module that reports which functions it runs (TableTrace). It costs
 // the same gas.
 func PrepareTraced(code []byte, w *parameters.Wasm) (*Module, error) {
 	e := newEmitter(w)

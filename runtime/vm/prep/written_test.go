@@ -106,8 +106,8 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestFarData: data whose image would be far larger than its segments keeps the engine from making
-// one, by a sum.
+// TestFarData checks that the offset of data is written as a sum, which prevents an image, if the
+// image would be far larger than the segments.
 func TestFarData(t *testing.T) {
 	for _, c := range []struct {
 		what, data string

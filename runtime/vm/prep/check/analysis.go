@@ -1,13 +1,13 @@
 package check
 
-// kind is finite-wasm's InstrumentationKind: how a point may join the points beside it.
+// kind is finite-wasm's InstrumentationKind: how a point may be merged with its neighbours.
 type kind byte
 
 const (
 	pure kind = iota
-	dead      // cannot be reached: never charged
-	pre       // before control flow or anything that can look at the gas
-	post      // after it
+	dead      // unreachable: never charged
+	pre       // before control flow, or before an instruction that can observe the gas
+	post      // after such an instruction
 	between
 	bulk // charged by a count on the stack
 )
@@ -17,22 +17,24 @@ type point struct {
 	off    uint32 // in the body
 	count  uint32
 	kind   kind
-	linear bool // of a bulk instruction, dead or not: joins nothing
-	whole  bool // may take in a like point that follows; see analysis.before
+	linear bool // of a bulk instruction, also if unreachable: never merged
+	whole  bool // a following point of the same kind may be added to it; see analysis.before
 }
 
-// analysis is finite-wasm's of one body: the points of gas and the height of the operand stack.
-// Frames are the validator's, with fields for this.
+// analysis is finite-wasm's analysis of one body: the points of gas and the height of the operand
+// stack. It uses the validator's frames, which have fields for it.
 type analysis struct {
 	points []point
-	after  kind // of the point that the next instruction must start with
+	after  kind // kind of the point before the next instruction
 	cost   uint32
 	queued bool
 
 	sizes     []byte // of the operands
 	height    uint64 // their sum
 	maxHeight uint64
-	lost      bool // more popped than pushed: no valid body does that, but nearcore's analysis would refuse it
+	// more was popped than pushed; impossible in a valid body, but nearcore's analysis would reject
+	// it
+	lost bool
 }
 
 func (a *analysis) reset() {
@@ -40,8 +42,8 @@ func (a *analysis) reset() {
 	a.queued, a.lost, a.height, a.maxHeight = false, false, 0, 0
 }
 
-// before charges for the instruction at off. Runs of pure and of dead points are joined here
-// already, which the joining below would do too; it keeps the list short.
+// before charges for the instruction at off. It already merges runs of pure and of dead points, as
+// join would do later; that keeps the list short.
 func (a *analysis) before(off uint32, k kind, cost uint32, unreachable bool) {
 	if unreachable {
 		k = dead
@@ -63,10 +65,10 @@ func (a *analysis) beforeBulk(off uint32, unreachable bool) {
 	a.then(post, 0)
 }
 
-// then queues a point for the next instruction.
+// then queues a point before the next instruction.
 func (a *analysis) then(k kind, cost uint32) { a.after, a.cost, a.queued = k, cost, true }
 
-// flush is called with every instruction.
+// flush adds the queued point. It is called with every instruction.
 func (a *analysis) flush(off uint32) {
 	if a.queued {
 		a.queued = false
@@ -80,8 +82,8 @@ func (a *analysis) effects(off uint32, cost uint32, unreachable bool) {
 	a.then(post, 0)
 }
 
-// join merges points as finite-wasm does: first those of one place, then what lies between two that
-// can be seen.
+// join merges points as finite-wasm does: first those at the same place, then those between two
+// points that can be observed.
 func (a *analysis) join() []point {
 	a.merge(func(p, q point) (kind, bool) {
 		if p.off != q.off {
@@ -111,7 +113,7 @@ func (a *analysis) join() []point {
 	return a.points
 }
 
-// merge folds neighbours from the left; the joined point stands where the first stood.
+// merge merges neighbours from the left. The merged point has the place of the first.
 func (a *analysis) merge(joined func(p, q point) (kind, bool)) {
 	if len(a.points) == 0 {
 		return
@@ -129,7 +131,7 @@ func (a *analysis) merge(joined func(p, q point) (kind, bool)) {
 	a.points = out
 }
 
-// push, pop and replace move the operand stack, if the frame can be reached.
+// push, pop and replace update the operand stack if the frame is reachable.
 func (a *analysis) push(t ValType, unreachable bool) {
 	if unreachable {
 		return
@@ -148,7 +150,7 @@ func (a *analysis) pop(n int, unreachable bool) {
 	a.truncate(len(a.sizes) - n)
 }
 
-// truncate takes operands off until n are left.
+// truncate removes operands until n are left.
 func (a *analysis) truncate(n int) {
 	if n < 0 {
 		a.lost = true

@@ -1,46 +1,46 @@
 package check
 
-// frame is a block of the body that is open, the body itself the first.
+// frame is an open block of the body; the first frame is the body.
 type frame struct {
-	height  uint32 // of the validator's operands where it began
-	sizes   uint32 // of the analysis' operands where it began
-	point   uint32 // of a loop: the point before it; the one after it follows
+	height  uint32 // height of the validator's operands where it began
+	sizes   uint32 // height of the analysis's operands where it began
+	point   uint32 // of a loop: index of the point before it; the next point is after it
 	typ     ValType
 	op      byte // opBlock, opLoop, opIf, opElse
-	taken   bool // something branches to its end
-	dead    bool // validator: the rest of it cannot be reached
-	nowhere bool // analysis: the same, or it began where that was so
+	taken   bool // a branch goes to its end
+	dead    bool // validator: the rest is unreachable
+	nowhere bool // analysis: the rest is unreachable, or the frame began in unreachable code
 }
 
-// flatLocals is how many locals are looked up without a search.
+// flatLocals is the number of locals that are looked up without a search.
 const flatLocals = 256
 
 // maxLocals is wasmparser's bound on parameters and locals of one function.
 const maxLocals = 50_000
 
-// body validates and analyses one function body at a time, and keeps its memory for the next.
+// body validates and analyses function bodies, one at a time. Its memory is reused for the next.
 type body struct {
 	m       *module
 	r       reader
 	typ     FuncType
 	groups  []Group
-	flat    []ValType // the first locals behind the parameters
+	flat    []ValType // the first locals after the parameters
 	locals  int       // parameters and locals
 	ops     []ValType
 	points  []Point
 	frames  []frame
 	a       analysis
-	metered bool   // the analysis is wanted
-	first   uint32 // where the first instruction is
-	grown   int    // bytes that nearcore's indexes of functions add
+	metered bool   // run the analysis
+	first   uint32 // offset of the first instruction
+	grown   int    // bytes by which nearcore's larger function indexes extend the body
 	blocks  uint64
 	returns int
 
-	accesses, floats uint64 // no verdict stands on these: see Body
+	accesses, floats uint64 // not used for verdicts; see Body
 }
 
-// readLocals reads the groups of locals. It refuses what does not parse; whether types and count
-// are allowed comes back.
+// readLocals reads the groups of locals. It fails if they do not parse. It returns their number,
+// and whether their types are enabled; the caller checks both.
 func (b *body) readLocals() (total uint64, enabled bool) {
 	b.groups = b.groups[:0]
 	n := uint64(len(b.typ.Params))
@@ -101,10 +101,10 @@ func (b *body) local(i uint32) ValType {
 
 func (b *body) top() *frame { return &b.frames[len(b.frames)-1] }
 
-// push puts a value on the validator's stack.
+// push pushes a value onto the validator's stack.
 func (b *body) push(t ValType) { b.ops = append(b.ops, t) }
 
-// pop takes a value of type want off, or of any type if want is bottom, and returns what it was.
+// pop pops a value of type want, or of any type if want is bottom, and returns its type.
 func (b *body) pop(want ValType) ValType {
 	n := len(b.ops)
 	if f := b.top(); n == int(f.height) {
@@ -121,7 +121,8 @@ func (b *body) pop(want ValType) ValType {
 	return is
 }
 
-// popAll takes values of the types off, the last first. What dead code lacks costs no time.
+// popAll pops values of the types, the last first. Operands missing in unreachable code take no
+// time.
 func (b *body) popAll(types []ValType) {
 	f := b.top()
 	have := len(b.ops) - int(f.height)
@@ -142,7 +143,7 @@ func (b *body) popAll(types []ValType) {
 	b.ops = b.ops[:at]
 }
 
-// stop makes the rest of the frame dead.
+// stop marks the rest of the frame as unreachable.
 func (b *body) stop() {
 	f := b.top()
 	f.dead, f.nowhere = true, true
@@ -156,8 +157,8 @@ func (b *body) open(op byte, t ValType) {
 	b.frames = append(b.frames, f)
 }
 
-// close checks that the values of the frame are its result, and ends it. The frame that it returns
-// is gone.
+// close checks that the values of the frame are its result, and ends it. It returns the ended
+// frame.
 func (b *body) close() frame {
 	f := *b.top()
 	if f.typ != none {
@@ -174,7 +175,7 @@ func (b *body) close() frame {
 	return f
 }
 
-// target returns the frame that a branch goes to and the value that it takes along.
+// target returns the frame that a branch goes to, and the type of the value that it takes.
 func (b *body) target(depth uint32) (*frame, ValType) {
 	if uint64(depth) >= uint64(len(b.frames)) {
 		b.r.fail("unknown label")
@@ -187,7 +188,7 @@ func (b *body) target(depth uint32) (*frame, ValType) {
 	return f, f.typ
 }
 
-// take tells the analysis that something branches to the frame.
+// take tells the analysis that a branch goes to the frame.
 func (b *body) take(f *frame) {
 	if f.op != opLoop {
 		f.taken = true

@@ -84,7 +84,7 @@ func mainModule(sig string, body []byte) []byte {
 		sec(sectionExport, vec(exportOf("main", kindFunc, 0))), sec(sectionCode, vec(body)))
 }
 
-// Prepare checks a module and counts it, with somebody who wants the bodies.
+// Prepare validates and measures a module, with a callback that takes the bodies.
 func Prepare(code []byte, w *parameters.Wasm) (*Module, error) {
 	return Run(code, w, func(*Module, *Body) {})
 }

@@ -5,8 +5,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Run checks a module and counts it. each is given every body, in order, as long as nothing speaks
-// against the module; the Module has by then what stands before the code. The error is an *Error.
+// Run validates and measures a module. It calls each with every body, in order, as long as the
+// module is valid; at that time the Module has everything that precedes the code. The error is an
+// *Error.
 func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, error) {
 	m := newModule(code, w.Limits)
 	m.costs = costsOf(w)
@@ -25,7 +26,7 @@ func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, e
 	return &m.Module, nil
 }
 
-// Validate checks that a module is valid with the features that contracts have, and nothing of
+// Validate checks that a module is valid with the features of contracts. It does not check
 // nearcore's limits.
 func Validate(code []byte) error {
 	if err := newModule(code, unlimited()).run(); err != nil {

@@ -2,8 +2,8 @@ package check
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// codeSection reads the bodies. Its checks come before it is known that the section lies within the
-// code.
+// codeSection reads the bodies. As in wasmparser, its checks come before the check that the section
+// lies within the module.
 func (m *module) codeSection(r *reader, n int, last *int) *Error {
 	at := r.offset()
 	count := r.u32()
@@ -44,7 +44,7 @@ func (m *module) codeSection(r *reader, n int, last *int) *Error {
 	return nil
 }
 
-// body validates one body, and counts it.
+// body validates one body and measures it.
 func (m *module) body(b *body, t FuncType) *Error {
 	at := b.r.offset()
 	if uint64(len(b.r.buf)) > m.limits.MaxFunctionBodySize {
@@ -77,7 +77,7 @@ func (m *module) body(b *body, t FuncType) *Error {
 	return nil
 }
 
-// begin makes the state ready for a body.
+// begin prepares the state for a body.
 func (b *body) begin(t FuncType) {
 	b.typ = t
 	b.ops = b.ops[:0]

@@ -1,6 +1,6 @@
 package check
 
-// control reads what changes the flow of control, and nop.
+// control reads control instructions and nop.
 func (b *body) control(off uint32, op byte) {
 	switch op {
 	case opUnreachable:
@@ -50,7 +50,7 @@ func (b *body) block(off uint32, op byte) {
 		b.a.before(off, pure, 0, b.top().nowhere)
 		b.open(op, t)
 	case opLoop:
-		// Charged behind the instruction, as each turn pays for it.
+		// Charged after the instruction, since each iteration pays for it.
 		at := uint32(len(b.a.points))
 		k := pure
 		if b.top().nowhere {
@@ -124,7 +124,8 @@ func (b *body) branch(off uint32, op byte) {
 	b.count(1, none)
 }
 
-// maxTargets is how many targets wasmparser 0.228 reads of a br_table; newer ones read more.
+// maxTargets is the number of br_table targets that wasmparser 0.228 accepts; newer versions accept
+// more.
 const maxTargets = 128 * 1024
 
 func (b *body) table(off uint32) {
@@ -138,7 +139,7 @@ func (b *body) table(off uint32) {
 		return
 	}
 	b.chargeEffects(off, 1)
-	// All targets take as much along as the default, which stands behind them. Each is checked
+	// All targets take as many values as the default, which comes after them. Each is checked
 	// against the stack.
 	arity := -1
 	for ; n > 0; n-- {
@@ -171,7 +172,7 @@ func (b *body) table(off uint32) {
 	}
 }
 
-// values is the number of values of a block's type.
+// values returns the number of values of a block type.
 func values(t ValType) int {
 	if t == none {
 		return 0
@@ -217,8 +218,8 @@ func (b *body) callIndirect(off uint32) {
 	}
 }
 
-// invoke calls a function of type t. The analysis does not take the index of call_indirect off: nor
-// does finite-wasm.
+// invoke validates a call of a function of type t. The analysis does not pop the index of
+// call_indirect, as in finite-wasm.
 func (b *body) invoke(off uint32, t FuncType) {
 	b.chargeEffects(off, 1)
 	b.popAll(t.Params)

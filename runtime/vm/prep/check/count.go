@@ -7,19 +7,19 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// costs are the gas of instructions.
+// costs are the gas costs of instructions.
 type costs struct{ op, bulkBase, bulkUnit uint64 }
 
 func costsOf(w *parameters.Wasm) costs {
 	c := costs{op: uint64(w.RegularOpCost), bulkBase: uint64(w.LinearOpBaseCost), bulkUnit: uint64(w.LinearOpUnitCost)}
-	// Charges are written without a check of their own, so none may reach the sign.
+	// Charges are written without an overflow check, so none may reach the sign bit.
 	if c.op >= 1<<30 || c.bulkUnit == 0 || c.bulkUnit >= 1<<30 || c.bulkBase >= 1<<62 {
 		panic("check: costs of instructions that the instrumentation is not made for")
 	}
 	return c
 }
 
-// count checks the limits of one body, counts it, and hands it on.
+// count checks the limits of one body, adds it to the module's sizes, and passes it to each.
 func (m *module) count(b *body) *Error {
 	broken := func(kind primitives.PrepareError, why string) *Error { return &Error{Kind: kind, Reason: why} }
 	params := uint64(len(b.typ.Params))
@@ -61,10 +61,11 @@ func (m *module) count(b *body) *Error {
 	return nil
 }
 
-// charged tells whether gas is charged at the point.
+// charged returns whether gas is charged at the point.
 func (m *module) charged(p point) bool { return p.kind != dead && p.count > 0 && m.costs.op > 0 }
 
-// frameSize is what a call of the function takes off the stack besides its operands, in bytes.
+// frameSize returns the metered stack, in bytes, that a call of the function takes besides its
+// operands.
 func (b *body) frameSize() uint64 {
 	n := uint64(64)
 	for _, t := range b.typ.Params {
@@ -76,17 +77,17 @@ func (b *body) frameSize() uint64 {
 	return n
 }
 
-// FrameGas is what a call of a function costs besides its instructions, if an instruction costs op.
+// FrameGas returns the gas of a call besides its instructions; op is the cost of an instruction.
 func FrameGas(frame, op uint64) uint64 { return (frame + 7) / 8 * op }
 
-// bodySize counts the body in nearcore's form, without the length before it.
+// bodySize returns the size of the body in nearcore's form, without the length prefix.
 func (m *module) bodySize(b *body, points []point, frame uint64) int {
 	globals, stack := len(m.Globals), b.a.maxHeight+frame
-	n := lebLen(uint64(len(b.groups))+2) + 4 // with two groups of one local
+	n := lebLen(uint64(len(b.groups))+2) + 4 // with two more groups of one local
 	for _, g := range b.groups {
 		n += lebLen(uint64(g.N)) + 1
 	}
-	n += 2 + stackSize(stack, globals) // a block around it all
+	n += 2 + stackSize(stack, globals) // a block around the body
 	if gas := FrameGas(frame, m.costs.op); gas > 0 {
 		n += gasSize(gas, globals)
 	}
@@ -101,17 +102,17 @@ func (m *module) bodySize(b *body, points []point, frame uint64) int {
 	return n + len(b.r.buf) - int(b.first) + b.grown + (b.returns+1)*stackSize(stack, globals) + 1
 }
 
-// Sizes of what nearcore's runtime holds for an instance, in bytes of a 1 MiB slot; measured on
-// both sides of each.
+// Sizes of an instance in nearcore's runtime, in bytes of a 1 MiB slot. Each was measured from both
+// sides of the limit.
 const (
 	instanceRoom    = 1_048_112
 	instanceGlobal  = 16
 	instanceImport  = 64
-	instanceEscaped = 32 // a function that can be had as a reference
+	instanceEscaped = 32 // a function that can be referenced
 	instanceTable   = 16
 )
 
-// loadFails tells whether an instance of the module is too large for nearcore's pool.
+// loadFails returns whether an instance of the module is too large for nearcore's pool.
 func (m *module) loadFails() bool {
 	imported := len(m.Funcs) - m.defined
 	escaped := 0

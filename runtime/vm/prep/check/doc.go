@@ -1,32 +1,32 @@
-// Package check is the part of preparing a contract that all nodes must agree on: whether its
-// module is valid and keeps nearcore's limits, what each instruction is charged and where, and the
-// size of what nearcore compiles. Nothing here knows how a module is run; what package prep writes
-// for that may change without a look at this one.
+// Package check is the part of contract preparation that all nodes must agree on: whether a module
+// is valid and within nearcore's limits, where and how much gas is charged, and the size of
+// nearcore's instrumented module. It does not depend on how a module is run; the output of package
+// prep can change without a change here.
 //
-//	in      code as deployed, any bytes; config.Wasm (costs of instructions, limits)
-//	out     Module and Body: plain results; CompileFails and LoadFails, what nearcore's engine
-//	        refuses; Size
-//	state   none; one Run runs in one goroutine and shares nothing
+//	in      code as deployed, any bytes; parameters.Wasm (costs of instructions, limits)
+//	out     Module and Body: plain results; CompileFails and LoadFails: rejected by nearcore's engine;
+//	        Size
+//	state   none; one Run uses one goroutine and shares nothing
 //	units   gas; stack bytes as finite-wasm counts them; offsets in bytes of the code
 //	bound   time and memory linear in the code: a body is visited once
-//	errors  *Error, which wraps its primitives.PrepareError; the first in nearcore's order
+//	errors  *Error, which wraps its primitives.PrepareError; the first one in nearcore's order
 //	source  nearcore runtime/near-vm-runner/src/prepare/{prepare_v3,instrument_v3}.rs,
-//	        features.rs; crates finite-wasm 0.6.1 (gas, max_stack) and wasmparser 0.228 (what is
-//	        valid)
+//	        features.rs; crates finite-wasm 0.6.1 (gas, max_stack) and wasmparser 0.228 (validity)
 //
 // # Order
 //
-// One pass in the order of the sections; every body is validated before any rule of the
-// instrumentation (parameters, operand stack, blocks, an export's name) may fail, and the size of
-// the result comes last. So a broken rule of the instrumentation is remembered and told only when
-// the whole module has proved valid.
+// There is one pass, in the order of the sections. Every body must be validated before any rule of
+// the instrumentation (parameters, operand stack, blocks, an export's name) may fail; the size of
+// the result is checked last. So a broken rule of the instrumentation is remembered, and returned
+// only after the whole module has proved valid.
 //
 // # Metering
 //
-// Where gas is charged and how much is finite-wasm's analysis to the letter, for the charges are
-// seen at every trap and host call. At the entry of a function its frame is charged (FrameGas) and
-// then its first instructions; a call takes Frame and Operands off the metered stack, and gives
-// them back when it returns.
+// Places and amounts of charges are those of finite-wasm's analysis exactly, since they can be
+// observed at every trap and host call. At the entry of a function its frame is charged (FrameGas),
+// then its first instructions. A call takes Frame and Operands from the metered stack and returns
+// them at its end.
 //
-// Size is that of nearcore's form, counted without writing it, because a limit stands on it.
+// Size is the size of nearcore's form, because it has a limit. It is computed without writing that
+// form.
 package check

@@ -7,7 +7,7 @@ import (
 )
 
 // Error says which rule a module breaks, and where. errors.Is and errors.As find the Kind; Reason
-// is for logs only.
+// is only for logs.
 type Error struct {
 	Kind   primitives.PrepareError
 	Offset int // in the code
@@ -20,7 +20,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%v: %s (offset %#x)", e.Kin
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// invalid is the error of everything that the validator refuses.
+// invalid returns the error of a module that is not valid.
 func invalid(offset int, reason string) *Error {
 	return &Error{Kind: primitives.PrepareDeserialization, Offset: offset, Reason: reason}
 }

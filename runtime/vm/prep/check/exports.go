@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// exportItem reads an export. Of memories nothing is kept: the result exports its own.
+// exportItem reads an export. Exports of memories are dropped: the result exports its own.
 func (m *module) exportItem(r *reader) {
 	name := r.name()
 	at := r.offset() - len(name)
@@ -51,7 +51,7 @@ func (m *module) setStart(i uint32, at int) *Error {
 	return nil
 }
 
-// checkExports wants the names to differ.
+// checkExports checks that the names are distinct.
 func (m *module) checkExports(at int) *Error {
 	sorted := slices.Clone(m.Exports)
 	slices.SortFunc(sorted, func(a, b Export) int { return bytes.Compare(m.NameOf(a), m.NameOf(b)) })

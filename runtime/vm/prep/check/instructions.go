@@ -29,7 +29,7 @@ func (b *body) instructions() {
 	r.fail("body without end")
 }
 
-// charge charges for a plain instruction, which nobody can see between.
+// charge charges for a plain instruction, at which gas cannot be observed.
 func (b *body) charge(off uint32) {
 	if b.metered {
 		b.a.before(off, pure, 1, b.top().nowhere)
@@ -43,7 +43,7 @@ func (b *body) chargeEffects(off, cost uint32) {
 	}
 }
 
-// count tells the analysis of the stack: takes values off, then puts one on, or none.
+// count updates the analysis's stack: it pops values, then pushes one or none.
 func (b *body) count(pops int, push ValType) {
 	if !b.metered {
 		return
@@ -106,7 +106,7 @@ func (b *body) access(off uint32, a access) {
 	b.counted(1, a.typ)
 }
 
-// counted is count for what has just been validated: an invalid body must not reach the analysis.
+// counted is count after validation: an invalid body must not reach the analysis.
 func (b *body) counted(pops int, push ValType) {
 	if b.r.bad == "" {
 		b.count(pops, push)

@@ -5,7 +5,7 @@ import "github.com/troupe-chain/troupe/primitives"
 // typeItem reads a type of the type section.
 func (m *module) typeItem(r *reader) {
 	b := r.u8()
-	if b == 0x4f { // "sub final" without a supertype is a plain type spelt longer
+	if b == 0x4f { // "sub final" without a supertype is a longer encoding of a plain type
 		if r.u32() != 0 {
 			r.fail("subtypes are not enabled")
 		}
@@ -37,7 +37,7 @@ func (m *module) typeItem(r *reader) {
 	m.size.addType(t)
 }
 
-// pending is an import whose kind was valid, until checkImports says what nearcore thinks of it.
+// pending is a valid import that checkImports has not yet checked against nearcore's rules.
 type pending struct {
 	env  bool
 	kind byte
@@ -102,8 +102,7 @@ func (m *module) checkImports(at int) *Error {
 	return nil
 }
 
-// typeSizeOf is what wasmparser counts for a function of that type where it is imported or
-// exported.
+// typeSizeOf returns wasmparser's type size of an imported or exported function of that type.
 func (m *module) typeSizeOf(typ uint32) uint32 {
 	t := m.Types[typ]
 	n := 2 + uint32(len(t.Params))
@@ -113,14 +112,14 @@ func (m *module) typeSizeOf(typ uint32) uint32 {
 	return n
 }
 
-// addTypeSize counts the "effective type size" of imports and exports, which has a bound.
+// addTypeSize adds to the "effective type size" of imports and exports, which is bounded.
 func (m *module) addTypeSize(r *reader, n uint32) {
 	if m.typeSize += n; m.typeSize >= maxTypeSize {
 		r.fail("effective type size too large")
 	}
 }
 
-// functionItem reads the type of a function to come.
+// functionItem reads the type of a function that the module defines.
 func (m *module) functionItem(r *reader) {
 	i := r.u32()
 	if int(i) >= len(m.Types) {
@@ -165,7 +164,7 @@ func (r *reader) memoryType() {
 	}
 }
 
-// memoryItem reads a memory. It only counts that there is one: the result has nearcore's own.
+// memoryItem reads a memory. It only counts it: the result has nearcore's memory.
 func (m *module) memoryItem(r *reader) {
 	r.memoryType()
 	if m.memories++; m.memories > 1 {
@@ -185,7 +184,7 @@ func (r *reader) globalType() Global {
 	return g
 }
 
-// globalItem reads a global and keeps where its initial value stands.
+// globalItem reads a global and keeps its initial value as a slice of the code.
 func (m *module) globalItem(r *reader) {
 	g := r.globalType()
 	at := r.pos
@@ -194,8 +193,8 @@ func (m *module) globalItem(r *reader) {
 	m.Globals = append(m.Globals, g)
 }
 
-// constant reads a constant expression of type want, and returns its bytes in nearcore's result. As
-// no global can be imported, it is one constant and an end.
+// constant reads a constant expression of type want, and returns its size in nearcore's result.
+// Globals cannot be imported, so it is one constant and an end.
 func (m *module) constant(r *reader, want ValType) (size int) {
 	var is ValType
 	switch r.u8() {
@@ -222,7 +221,7 @@ func (m *module) constant(r *reader, want ValType) (size int) {
 	return size
 }
 
-// declare notes that function i escapes the module, which ref.func wants to see.
+// declare notes that function i escapes the module, which ref.func requires.
 func (m *module) declare(r *reader, i uint32) {
 	if int(i) >= len(m.Funcs) {
 		r.fail("unknown function")

@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Bounds of wasmparser 0.228 that a module of 4 MiB can reach.
+// Limits of wasmparser 0.228 that a module of 4 MiB can reach.
 const (
 	maxTypeSize = 1_000_000 // of all imports and exports together; see addTypeSize
 	maxParams   = 1_000     // of a type
 	maxTables   = 100
-	maxSegments = 100_000 // of data, and as many of elements
+	maxSegments = 100_000 // of data, and the same number of elements
 	maxPages    = 1 << 16 // of a memory
 )
 
@@ -34,7 +34,8 @@ const (
 	sectionTag
 )
 
-// rank is a section's place in a module, which is not that of its id: data count comes before code.
+// rank is the order of sections in a module, which differs from that of their ids: data count comes
+// before code.
 var rank = [...]int{sectionType: 1, sectionImport: 2, sectionFunction: 3, sectionTable: 4, sectionMemory: 5,
 	sectionTag: 6, sectionGlobal: 7, sectionExport: 8, sectionStart: 9, sectionElement: 10, sectionDataCount: 11,
 	sectionCode: 12, sectionData: 13}
@@ -48,20 +49,20 @@ const (
 	kindTag
 )
 
-// module is what the pass knows of the module so far.
+// module is the state of the pass over a module.
 type module struct {
 	Module
 	limits parameters.Limits
 	costs  costs
-	each   func(*Module, *Body) // whoever wants the bodies
-	take   func(*body) *Error   // what is done with a body that is valid: count; nil: nothing, validate only
+	each   func(*Module, *Body) // receives the bodies
+	take   func(*body) *Error   // called with a valid body: count; nil: validate only
 
 	pending  []pending // imports that wait for checkImports
 	memories int
 	declared []uint64
 
-	hasImports, hasGlobals bool // the section is there, if empty
-	defined                int  // functions with a body to come
+	hasImports, hasGlobals bool // the section exists, even if empty
+	defined                int  // number of functions with a body
 	hasCode                bool
 	typeSize               uint32
 	funcsLeft, localsLeft  uint64
@@ -76,14 +77,14 @@ func newModule(code []byte, limits parameters.Limits) *module {
 		paramsLeft: limits.MaxParamsPerContract, blocksLeft: limits.MaxBlocksPerContract}
 }
 
-// unlimited are limits that no module reaches.
+// unlimited returns limits that no module reaches.
 func unlimited() parameters.Limits {
 	return parameters.Limits{MaxFunctionsNumberPerContract: math.MaxUint64, MaxLocalsPerContract: math.MaxUint64,
 		MaxTablesPerContract: math.MaxUint64, MaxElementsPerContractTable: math.MaxUint64,
 		MaxFunctionBodySize: math.MaxUint64, MaxTypesPerContract: math.MaxUint64}
 }
 
-// run is the one pass over the module.
+// run makes the pass over the module.
 func (m *module) run() *Error {
 	r := reader{buf: m.Code}
 	if len(m.Code) < 8 || string(m.Code[:8]) != "\x00asm\x01\x00\x00\x00" {
@@ -104,7 +105,7 @@ func (m *module) run() *Error {
 			}
 			continue
 		}
-		if id == sectionCustom { // dropped, but its name must be one
+		if id == sectionCustom { // the section is dropped, but its name must be valid
 			c := r.sub(int(n))
 			if c.name(); r.bad != "" || c.bad != "" {
 				return invalid(at, "malformed custom section")
@@ -131,7 +132,7 @@ func (m *module) run() *Error {
 	return nil
 }
 
-// order checks that a section comes after those before it.
+// order checks that a section comes after those that must precede it.
 func (m *module) order(id byte, last *int, at int) *Error {
 	if rank[id] <= *last {
 		return invalid(at, "section out of order")
@@ -140,10 +141,10 @@ func (m *module) order(id byte, last *int, at int) *Error {
 	return nil
 }
 
-// section reads any section but code.
+// section reads any section except code.
 func (m *module) section(id byte, s *reader, last *int) *Error {
 	at := s.offset()
-	switch id { // the sections that are a number
+	switch id { // sections that consist of a number
 	case sectionStart, sectionDataCount:
 		v := s.u32()
 		if s.bad != "" || !s.eof() {
@@ -185,7 +186,7 @@ func (m *module) section(id byte, s *reader, last *int) *Error {
 	return m.finish(id, at)
 }
 
-// begin returns what reads an item of the section.
+// begin returns the function that reads an item of the section.
 func (m *module) begin(id byte, s *reader, count uint32) func(*reader) {
 	switch id {
 	case sectionType:
@@ -228,7 +229,7 @@ func (m *module) begin(id byte, s *reader, count uint32) func(*reader) {
 	return m.dataItem
 }
 
-// finish applies the rules that wait for the whole section to be valid.
+// finish applies the rules that are checked after a whole section is valid.
 func (m *module) finish(id byte, at int) *Error {
 	switch id {
 	case sectionImport:

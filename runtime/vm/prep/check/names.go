@@ -1,10 +1,10 @@
 package check
 
-// maxNames bounds how many functions Names names.
+// maxNames bounds the number of functions that Names returns.
 const maxNames = 20_000
 
-// Names returns what a module calls its functions, by index: from its "name" section, else from its
-// exports. It is for people to read: what does not parse is left out.
+// Names returns the names of a module's functions by index: from its "name" section, else from its
+// exports. They are for display; what does not parse is omitted.
 func Names(code []byte) map[uint32]string {
 	names, exported := map[uint32]string{}, map[uint32]string{}
 	if len(code) < 8 {

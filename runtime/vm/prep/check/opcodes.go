@@ -1,6 +1,6 @@
 package check
 
-// Instructions that the code names. The numeric ones are in a table.
+// Opcodes used by name. The numeric ones are in a table.
 const (
 	opUnreachable  = 0x00
 	opNop          = 0x01
@@ -40,7 +40,7 @@ const (
 	opRefFunc      = 0xd2
 	opPrefix       = 0xfc
 
-	// behind opPrefix
+	// after opPrefix
 	opTruncSatLast = 0x07
 	opMemoryInit   = 0x08
 	opDataDrop     = 0x09
@@ -56,9 +56,9 @@ const (
 	typeFunction = 0x60
 )
 
-// effect is what finite-wasm's stack analysis does at a numeric instruction. It is not always what
-// the types say: one that keeps the type of its operand does nothing, and that shows when the
-// analysis has lost track of the stack.
+// effect is the effect of a numeric instruction in finite-wasm's stack analysis. It is not always
+// the one of its type: an instruction that keeps the type of its operand does nothing, which shows
+// when the analysis has lost track of the stack.
 type effect byte
 
 const (
@@ -68,12 +68,12 @@ const (
 	effectReplace2               // comparison: pop two, push the result
 )
 
-// numeric is an instruction that takes one or two operands of a type and gives one.
+// numeric is an instruction that takes one or two operands of a type and returns one.
 type numeric struct {
 	in, out ValType
 	two     bool
 	trap    bool
-	float   bool // computes a float, whose NaN is to be the canonical one
+	float   bool // computes a float, of which a NaN must be canonical
 	effect  effect
 }
 
@@ -131,7 +131,7 @@ var numerics = func() (t [256]numeric) {
 	convert(0xbf, 0xbf, I64, F64)
 	convert(0xc0, 0xc1, I32, I32)
 	convert(0xc2, 0xc4, I64, I64)
-	// all but neg, abs and copysign
+	// all except neg, abs and copysign
 	for _, r := range [][2]int{{0x8d, 0x97}, {0x9b, 0xa5}, {0xb6, 0xb6}, {0xbb, 0xbb}} {
 		for op := r[0]; op <= r[1]; op++ {
 			t[op].float = true
@@ -150,7 +150,7 @@ var truncSats = [...][2]ValType{{F32, I32}, {F32, I32}, {F64, I32}, {F64, I32}, 
 // access is a load or store.
 type access struct {
 	typ   ValType
-	align uint32 // largest, as a power of two
+	align uint32 // the largest allowed alignment, as a power of two
 	store bool
 }
 
@@ -163,18 +163,18 @@ var accesses = [...]access{
 	{I32, 0, true}, {I32, 1, true}, {I64, 0, true}, {I64, 1, true}, {I64, 2, true},
 }
 
-// Numeric returns what a numeric instruction takes, two of it or one, and gives; float: it computes
-// a float, whose NaN is to be the canonical one.
+// Numeric returns the operand type of a numeric instruction, its result type, whether it has two
+// operands, and whether it computes a float, of which a NaN must be canonical.
 func Numeric(op byte) (in, out ValType, two, float bool) {
 	n := &numerics[op]
 	return n.in, n.out, n.two, n.float
 }
 
-// Access returns the type that a load or store is of.
+// Access returns the type of a load or store, and whether it is a store.
 func Access(op byte) (t ValType, store bool) {
 	a := &accesses[op-opFirstAccess]
 	return a.typ, a.store
 }
 
-// TruncSat returns what a saturating truncation gives, by what follows its prefix.
+// TruncSat returns the result type of a saturating truncation, by the number after its prefix.
 func TruncSat(op uint32) ValType { return truncSats[op][1] }

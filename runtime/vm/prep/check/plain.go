@@ -1,6 +1,6 @@
 package check
 
-// plain reads the instructions that neither compute nor change the flow of control.
+// plain reads the instructions that are neither numeric nor control instructions.
 func (b *body) plain(off uint32, op byte) {
 	r := &b.r
 	switch op {
@@ -90,20 +90,20 @@ func (b *body) plain(off uint32, op byte) {
 	}
 }
 
-// accessed reads the local of an instruction and returns its type.
+// accessed reads the index of a local and returns the local's type.
 func (b *body) accessed() ValType {
 	b.accesses++
 	return b.local(b.r.u32())
 }
 
-// constant is what takes nothing and gives a value.
+// constant validates an instruction that takes nothing and returns a value.
 func (b *body) constant(off uint32, t ValType) {
 	b.charge(off)
 	b.push(t)
 	b.counted(0, t)
 }
 
-// popKnown pops a value of a type that came from a lookup; if that failed, it says nothing more.
+// popKnown pops a value of a type that was looked up, unless the lookup failed.
 func (b *body) popKnown(t ValType) {
 	if b.r.bad == "" {
 		b.pop(t)
@@ -192,7 +192,7 @@ func (b *body) chargeBulk(off uint32) {
 	}
 }
 
-// prefixed reads the instructions behind opPrefix.
+// prefixed reads the instructions with opPrefix.
 func (b *body) prefixed(off uint32) {
 	r := &b.r
 	op := r.u32()
@@ -251,7 +251,7 @@ func (b *body) prefixed(off uint32) {
 	}
 }
 
-// bulk3 is a bulk instruction with three operands, the middle one of type t.
+// bulk3 validates a bulk instruction with three operands, the middle one of type t.
 func (b *body) bulk3(off uint32, t ValType) {
 	b.chargeBulk(off)
 	b.pop(I32)

@@ -5,8 +5,8 @@ import "unicode/utf8"
 // maxName is the longest name that wasmparser reads, in bytes.
 const maxName = 100_000
 
-// reader reads a slice of the code. Its first failure sticks: it sets bad and moves to the end, so
-// that loops over items end too if they ask.
+// reader reads a slice of the code. The first failure sticks: it sets bad and moves to the end, so
+// that loops over items end too.
 type reader struct {
 	buf  []byte
 	pos  int
@@ -16,7 +16,7 @@ type reader struct {
 
 func (r *reader) eof() bool { return r.pos >= len(r.buf) }
 
-// offset is where in the code the reader stands.
+// offset returns the position in the code.
 func (r *reader) offset() int { return r.base + r.pos }
 
 func (r *reader) fail(why string) {
@@ -51,7 +51,7 @@ func (r *reader) u8() byte {
 	return b
 }
 
-// u32 reads an unsigned LEB128 of at most five bytes. It need not be the shortest.
+// u32 reads an unsigned LEB128 of at most five bytes. It need not be the shortest encoding.
 func (r *reader) u32() uint32 {
 	if r.pos < len(r.buf) {
 		if b := r.buf[r.pos]; b < 0x80 {
@@ -84,7 +84,7 @@ func (r *reader) signed(bits uint) int64 {
 		b := r.u8()
 		v |= int64(b&0x7f) << shift
 		if left := bits - shift; left <= 7 {
-			// The last byte that fits: no continuation, and what is over the bits must repeat the
+			// The last byte that fits has no continuation bit, and its unused bits must repeat the
 			// sign.
 			if rest := int8(b<<1) >> left; b >= 0x80 || rest != 0 && rest != -1 {
 				r.fail("integer too large")
@@ -108,7 +108,7 @@ func (r *reader) bytes(n int) []byte {
 	return b
 }
 
-// sub cuts off the next n bytes as a reader of their own.
+// sub returns the next n bytes as a reader of their own.
 func (r *reader) sub(n int) reader {
 	base := r.offset()
 	return reader{buf: r.bytes(n), base: base}

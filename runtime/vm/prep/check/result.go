@@ -1,33 +1,33 @@
 package check
 
-// Module is what a valid module has, and what nearcore says of it. Slices alias the code.
+// Module is the content of a valid module, with nearcore's verdicts. Slices alias the code.
 type Module struct {
 	Code      []byte // as deployed
 	Types     []FuncType
-	Funcs     []uint32 // types of all functions, imported ones first
-	Imports   []Import // functions of module env: there are no others
+	Funcs     []uint32 // type indexes of all functions, imported ones first
+	Imports   []Import // functions of module env; there are no other imports
 	Tables    []Table
 	Globals   []Global
 	Exports   []Export
 	Start     uint32
 	HasStart  bool
 	Elements  []byte // content of the section
-	Segments  int    // of elements
+	Segments  int    // number of element segments
 	DataCount int    // -1: no such section
-	Datas     int    // segments
+	Datas     int    // number of data segments
 	Data      []byte // content of the section
-	Bodies    int    // read so far, in the end all
+	Bodies    int    // read so far; in the end all
 
-	// CompileFails: nearcore's two locals more are too many for its compiler. Such a module fails
-	// with a compilation error, without gas.
+	// CompileFails: the two locals that nearcore adds exceed its compiler's limit. Such a module
+	// fails with a compilation error and burns no gas.
 	CompileFails bool
-	// LoadFails: what an instance holds is too much for nearcore's pool: a loading error.
+	// LoadFails: an instance is too large for nearcore's pool, which is a loading error.
 	LoadFails bool
-	// Size is that of nearcore's instrumented module, in bytes.
+	// Size is the size of nearcore's instrumented module, in bytes.
 	Size int
 }
 
-// Import is a host function that a module asks for, of module env.
+// Import is an imported host function of module env.
 type Import struct {
 	Name            string
 	Params, Results []ValType
@@ -36,19 +36,19 @@ type Import struct {
 // Table is a table of functions.
 type Table struct {
 	Min, Max uint32
-	Bounded  bool // by Max
+	Bounded  bool // Max is set
 }
 
 // Global is a global of the module.
 type Global struct {
-	Value   []byte // its initial value: a constant and an end
+	Value   []byte // initial value: a constant and an end
 	Type    ValType
 	Mutable bool
 }
 
-// Export is what the module gives.
+// Export is an export of the module.
 type Export struct {
-	At, N uint32 // of its name in the code
+	At, N uint32 // position and length of its name in the code
 	Index uint32
 	Kind  byte
 }
@@ -56,33 +56,33 @@ type Export struct {
 // NameOf returns the name of an export.
 func (m *Module) NameOf(e Export) []byte { return m.Code[e.At : e.At+e.N] }
 
-// Body is what is known of a function that is valid. It is good until whoever was given it returns.
+// Body is the analysis of a valid function. It is valid until the callback returns.
 type Body struct {
 	Index  uint32 // of the function
 	Type   FuncType
 	Code   []byte // from the locals to the last end
-	First  uint32 // where the first instruction is
+	First  uint32 // offset of the first instruction
 	Groups []Group
-	Locals int     // with the parameters
+	Locals int     // including the parameters
 	Points []Point // where gas is charged, in order
-	// Frame is what a call takes of the metered stack for parameters and locals, Operands what the
-	// instructions take at the most, in bytes.
+	// Frame is the metered stack that a call takes for parameters and locals, Operands the most
+	// that its instructions take, in bytes.
 	Frame, Operands uint64
 
-	// Of no verdict, but for whoever translates it: how many instructions name locals, and how many
-	// compute floats.
+	// Accesses is the number of instructions that name locals, Floats of those that compute floats.
+	// Package prep uses them; verdicts do not depend on them.
 	Accesses, Floats uint64
 }
 
-// Group is a run of locals of a type.
+// Group is a run of locals of one type.
 type Group struct {
-	End  uint32 // index of the first local behind it
+	End  uint32 // index of the first local after the group
 	N    uint32
 	Type ValType
 }
 
-// Point is where gas is charged: before the instruction at Off, for Count instructions, or if Bulk
-// by the count on the stack.
+// Point is a place where gas is charged: before the instruction at Off, for Count instructions, or,
+// if Bulk is set, by the count on the stack.
 type Point struct {
 	Off, Count uint32
 	Bulk       bool

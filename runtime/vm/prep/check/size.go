@@ -2,8 +2,8 @@ package check
 
 import "math/bits"
 
-// What nearcore's instrumentation adds: its host functions come first, so indexes of functions
-// grow.
+// Additions of nearcore's instrumentation. Its host functions come first, so the indexes of
+// functions grow.
 const (
 	nearMemory, nearGas, nearStart = "memory", "remaining_gas", "start" // exports
 
@@ -11,15 +11,15 @@ const (
 	addedGlobals = 2
 )
 
-// sizes counts the bytes of the module as nearcore writes it: with host functions for what runs
-// out, wide arithmetic and shortest encodings (crate wasm-encoder). Nothing of that is written; see
-// Module.Size.
+// sizes counts the bytes of the module in nearcore's form: with imported host functions for
+// exhausted gas and stack, wide arithmetic and shortest encodings (crate wasm-encoder). That form
+// is never written; see Module.Size.
 type sizes struct {
-	types, imports, funcs, globals, exports, elements, code int // contents, without their counts
+	types, imports, funcs, globals, exports, elements, code int // contents without the number of items
 	table, dataCount, data                                  int // whole sections, which nearcore copies
 }
 
-// lebLen and slebLen are the lengths of the shortest encodings.
+// lebLen and slebLen return the lengths of the shortest encodings.
 func lebLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 func slebLen(v int64) int {
@@ -29,11 +29,11 @@ func slebLen(v int64) int {
 	return bits.Len64(uint64(v))/7 + 1
 }
 
-// section is the length of a section with n bytes of content.
+// section returns the length of a section with n bytes of content.
 func section(n int) int { return 1 + lebLen(uint64(n)) + n }
 
-// items is the length of a section of count items with n bytes together: nearcore leaves an empty
-// one out.
+// items returns the length of a section of count items with n bytes together. nearcore omits an
+// empty section.
 func items(count, n int) int {
 	if count == 0 {
 		return 0
@@ -67,7 +67,7 @@ func (s *sizes) addExport(name int, kind byte, index uint32) {
 	}
 }
 
-// nearSize is the size of the whole module in nearcore's form.
+// nearSize returns the size of the whole module in nearcore's form.
 func (m *module) nearSize() int {
 	s := m.size
 	types, imports, globals := len(m.Types), len(m.Imports), len(m.Globals)
@@ -103,14 +103,15 @@ func (m *module) nearSize() int {
 		items(m.Bodies, s.code) + s.data
 }
 
-// gasSize is the size of a charge of gas at one point; globals is the count of the module's own.
+// gasSize returns the size of a charge at one point. globals is the number of the module's own
+// globals.
 func gasSize(charge uint64, globals int) int {
 	get := 1 + lebLen(uint64(globals)) // get or set the gas
 	return 3*get + 3*(1+slebLen(int64(charge))) + 1 + 2 + 2 + 1 + 1 + 1 + 1
 }
 
-// bulkSize is the size of a charge that grows with a count on the stack; local is the first local
-// that nearcore adds.
+// bulkSize returns the size of a charge that depends on a count on the stack. local is the first
+// local that nearcore adds.
 func bulkSize(constant, linear uint64, local, globals int) int {
 	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1 // wide arithmetic, trap unless the upper half is 0
 	get := 1 + lebLen(uint64(globals))
@@ -119,7 +120,8 @@ func bulkSize(constant, linear uint64, local, globals int) int {
 		3*charge + 3*get + 1 + 2 + 2 + 1 + 1 + 1 + 1
 }
 
-// stackSize is the size of taking or giving back stack; globals is the count of the module's own.
+// stackSize returns the size of taking or returning stack. globals is the number of the module's
+// own globals.
 func stackSize(charge uint64, globals int) int {
 	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1
 	return 2*(1+lebLen(uint64(globals)+1)) + 2 + 1 + slebLen(int64(charge)) + 2 + checked

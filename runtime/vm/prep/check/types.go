@@ -1,9 +1,8 @@
 package check
 
-// ValType is a type of values, as wasm encodes it. Contracts have these and no others.
+// ValType is a value type in its wasm encoding. Contracts have only these types.
 type ValType byte
 
-// The types.
 const (
 	I32     ValType = 0x7f
 	I64     ValType = 0x7e
@@ -11,10 +10,10 @@ const (
 	F64     ValType = 0x7c
 	FuncRef ValType = 0x70
 
-	None ValType = 0x40 // in place of a block's type or a function's result: there is none
+	None ValType = 0x40 // as a block type or a result: no value
 
 	none           = None
-	bottom ValType = 0 // on the stack of unreachable code: any type
+	bottom ValType = 0 // any type, on the stack of unreachable code
 )
 
 // String returns the name in the text format.
@@ -34,7 +33,7 @@ func (t ValType) String() string {
 	return "?"
 }
 
-// size is what finite-wasm counts for a value on the operand stack or for a local, in bytes.
+// size returns the bytes that finite-wasm counts for a value on the operand stack or for a local.
 func (t ValType) size() byte {
 	if t == I32 || t == F32 {
 		return 4
@@ -42,17 +41,17 @@ func (t ValType) size() byte {
 	return 8
 }
 
-// FuncType is the type of a function; multi-value is off, so there is one result or none.
+// FuncType is a function type. Multi-value is disabled, so there is at most one result.
 type FuncType struct {
 	Params []ValType
-	Result ValType // None: there is none
+	Result ValType // None: no result
 }
 
-// plain tells whether a function of this type can be a method or a start function.
+// plain returns whether a function of this type can be a method or the start function.
 func (t FuncType) plain() bool { return len(t.Params) == 0 && t.Result == none }
 
-// valType reads a type of values. Types that wasm has but contracts may not use come back as
-// bottom: whether that matters is for the caller, after it has read what follows.
+// valType reads a value type. For wasm types that contracts may not use it returns bottom; the
+// caller decides whether that is an error, after it has read what follows.
 func (r *reader) valType() ValType {
 	switch b := r.peek(); b {
 	case 0x7f, 0x7e, 0x7d, 0x7c:
@@ -61,10 +60,10 @@ func (r *reader) valType() ValType {
 	case 0x7b: // v128
 		r.pos++
 		return bottom
-	case 0x63: // ref null: of func it is funcref
+	case 0x63: // ref null: funcref if of func
 		r.pos++
 		return r.heapType()
-	case 0x64: // ref, not null
+	case 0x64: // ref, non-null
 		r.pos++
 		r.heapType()
 		return bottom
@@ -72,11 +71,11 @@ func (r *reader) valType() ValType {
 	return r.heapType()
 }
 
-// heapType reads what a reference refers to, and returns FuncRef for func and bottom for all
+// heapType reads the heap type of a reference. It returns FuncRef for func and bottom for all
 // others.
 func (r *reader) heapType() ValType {
 	at := r.pos
-	if n := r.signed(33); n >= 0 { // a type's index
+	if n := r.signed(33); n >= 0 { // a type index
 		if n >= 1<<20 {
 			r.fail("type index too large")
 		}
@@ -101,7 +100,7 @@ func (r *reader) heapType() ValType {
 	return bottom
 }
 
-// value reads a type of values that contracts may use.
+// value reads a value type that contracts may use.
 func (r *reader) value() ValType {
 	t := r.valType()
 	if t == bottom {
@@ -110,7 +109,7 @@ func (r *reader) value() ValType {
 	return t
 }
 
-// refType reads a type of references that contracts may use: funcref.
+// refType reads a reference type that contracts may use: funcref.
 func (r *reader) refType() {
 	switch b := r.peek(); b {
 	case 0x7f, 0x7e, 0x7d, 0x7c:
