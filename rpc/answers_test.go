@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The vectors of testdata/answers are what near-primitives and near-jsonrpc-primitives of nearcore f0c7706f1 answer to random input
-// (with serde_json 1.0.143, serde_with 3.0.0, base64 0.21.0, borsh 1.5.3).
+// The vectors of testdata/answers are what near-primitives and near-jsonrpc-primitives of nearcore
+// f0c7706f1 answer to random input (with serde_json 1.0.143, serde_with 3.0.0, base64 0.21.0, borsh
+// 1.5.3).
 
 // eachAnswer calls f for the lines of a file of vectors.
 func eachAnswer[T any](t *testing.T, name string, f func(*T)) {
@@ -87,7 +88,8 @@ func TestBase64IsReadAsNeardReadsIt(t *testing.T) {
 	})
 }
 
-// TestParamsAreReadAsNeardReadsThem: random parameters of each method, with what nearcore's types say of them.
+// TestParamsAreReadAsNeardReadsThem: random parameters of each method, with what nearcore's types
+// say of them.
 func TestParamsAreReadAsNeardReadsThem(t *testing.T) {
 	type vector struct {
 		Method, Params string

@@ -111,7 +111,8 @@ func (s *Server) unauthorized(ctx *fasthttp.RequestCtx) {
 // unlimited is the rate at which nothing is counted.
 const unlimited = 1_000_000
 
-// rated counts a request against the rates of its address and its key; a limit's failure if there have been too many.
+// rated counts a request against the rates of its address and its key; a limit's failure if there
+// have been too many.
 func (x *exchange) rated() *failure {
 	l := x.door.live.Load().AddressRate
 	if most, holds := x.client.most(l); holds && most < unlimited && !x.client.rate.take(time.Now(), float64(most)) {

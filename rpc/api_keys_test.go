@@ -31,8 +31,8 @@ import (
 
 const healthBody = `{"method":"health","id":1}`
 
-// TestAPIKeys: a known key may stand in front of each path, takes what its rate lets through, and can be asked for; an unknown one is a
-// path that there is not.
+// TestAPIKeys: a known key may stand in front of each path, takes what its rate lets through, and
+// can be asked for; an unknown one is a path that there is not.
 func TestAPIKeys(t *testing.T) {
 	o := Options{APIKeys: []string{"abc-1", "slow:3"}}
 	s := newServer(t, &fakeNode{}, o)
@@ -89,7 +89,8 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
-// TestReloadEndsSockets: a WebSocket goes on while its key does, at its rate; when the key goes, it ends.
+// TestReloadEndsSockets: a WebSocket goes on while its key does, at its rate; when the key goes, it
+// ends.
 func TestReloadEndsSockets(t *testing.T) {
 	o := Options{APIKeys: []string{"stays", "goes", "slower"}}
 	s, url := served(t, &fakeNode{}, o)
@@ -116,7 +117,8 @@ func TestReloadEndsSockets(t *testing.T) {
 	talks(plain, stays, open("slower/"))
 }
 
-// TestRate: an address has so many requests in a second, those of a batch each by itself, and gets more with time.
+// TestRate: an address has so many requests in a second, those of a batch each by itself, and gets
+// more with time.
 func TestRate(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
 	nobody.rate = rate{}
@@ -139,7 +141,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestGzip: a large reply is compressed for who accepts that, says so, and is the same; what is small, or does not get smaller, is not.
+// TestGzip: a large reply is compressed for who accepts that, says so, and is the same; what is
+// small, or does not get smaller, is not.
 func TestGzip(t *testing.T) {
 	code := make([]byte, 100_000)
 	if _, err := rand.Read(code); err != nil {
@@ -233,7 +236,8 @@ func certify(t *testing.T, dir string, serial int64) (cert, key string) {
 		if err := os.WriteFile(path, pem.EncodeToMemory(b), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		at := time.Now().Add(time.Duration(serial) * time.Minute) // the stamps of two files made at once may be the same
+		// the stamps of two files made at once may be the same
+		at := time.Now().Add(time.Duration(serial) * time.Minute)
 		if err := os.Chtimes(path, at, at); err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +245,8 @@ func certify(t *testing.T, dir string, serial int64) (cert, key string) {
 	return cert, key
 }
 
-// TestTLS: with a certificate calls and WebSockets come by TLS; a new one is taken up without a restart, and one that cannot be read is not.
+// TestTLS: with a certificate calls and WebSockets come by TLS; a new one is taken up without a
+// restart, and one that cannot be read is not.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certify(t, dir, 1)
@@ -293,7 +298,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestHangUp: who reads nothing is not told by TLS that he is let go: that would be waited for, under the door's lock.
+// TestHangUp: who reads nothing is not told by TLS that he is let go: that would be waited for,
+// under the door's lock.
 func TestHangUp(t *testing.T) {
 	cert, key := certify(t, t.TempDir(), 1)
 	s := newServer(t, &fakeNode{}, Options{TLSCert: cert, TLSKey: key, Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = time.Millisecond, 1<<30 })})
@@ -336,7 +342,8 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestRateOverConnections: an address has its rate over all its connections, also those that come after each other.
+// TestRateOverConnections: an address has its rate over all its connections, also those that come
+// after each other.
 func TestRateOverConnections(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
 	refused := 0

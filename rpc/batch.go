@@ -14,14 +14,16 @@ import (
 const (
 	// maxBeside is how many requests of a batch wait beside each other.
 	maxBeside = 16
-	// maxTooLarge is how many requests of a batch may find no room for their replies before the others are not tried any more.
+	// maxTooLarge is how many requests of a batch may find no room for their replies before the
+	// others are not tried any more.
 	maxTooLarge = 3
 )
 
 var errBatchTime = errors.New("the time of the batch is over (troupe.rpc.batch_timeout)")
 
-// batch answers a list of requests, each with a reply of its own, in their order. They run in that order, too, but for those that
-// wait: of such that follow each other, each signer's submissions run in order, what steers a sandbox too, and all else beside them.
+// batch answers a list of requests, each with a reply of its own, in their order. They run in that
+// order, too, but for those that wait: of such that follow each other, each signer's submissions
+// run in order, what steers a sandbox too, and all else beside them.
 func (x *exchange) batch(b []byte, list val) []byte {
 	x.until = time.Now().Add(x.opts.Limits.BatchTimeout)
 	items := make([]batched, 0, list.len())
@@ -62,8 +64,8 @@ type batched struct {
 
 func (it *batched) waits() bool { return it.why == "" && it.route != nil && it.route.waits }
 
-// lane is empty for requests whose order does not matter. Those that steer a sandbox follow each other: one may need what the one
-// before it does.
+// lane is empty for requests whose order does not matter. Those that steer a sandbox follow each
+// other: one may need what the one before it does.
 func (it *batched) lane() string {
 	if it.route.steers {
 		return "sandbox"

@@ -36,7 +36,8 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// BenchmarkHTTP is a call over loopback from 64 keep-alive connections; the clients run on the same cores.
+// BenchmarkHTTP is a call over loopback from 64 keep-alive connections; the clients run on the same
+// cores.
 func BenchmarkHTTP(b *testing.B) {
 	s := benchServer(b)
 	l, err := s.Listen()

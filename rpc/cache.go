@@ -11,8 +11,8 @@ import (
 // cacheBytes bounds the encoded blocks that are kept.
 const cacheBytes = 16 << 20
 
-// encodedCache keeps the JSON of blocks by hash, which never changes: clients ask for the last ones again and again.
-// When it is full the oldest half goes.
+// encodedCache keeps the JSON of blocks by hash, which never changes: clients ask for the last ones
+// again and again. When it is full the oldest half goes.
 type encodedCache struct {
 	mu         sync.RWMutex
 	young, old map[primitives.Hash][]byte
@@ -43,8 +43,8 @@ func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) [
 	return b
 }
 
-// encodedStatus keeps the JSON of the last status, in each order of keys. The node gives the same value as long as it has
-// nothing new to say.
+// encodedStatus keeps the JSON of the last status, in each order of keys. The node gives the same
+// value as long as it has nothing new to say.
 type encodedStatus struct{ last [2]atomic.Pointer[statusText] }
 
 type statusText struct {

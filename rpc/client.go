@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// client is an address and what it holds now. All connections of one IPv6 network of 64 bits are one address.
+// client is an address and what it holds now. All connections of one IPv6 network of 64 bits are
+// one address.
 type client struct {
 	addr        netip.Addr
 	loopback    bool
@@ -37,7 +38,8 @@ func (c *client) most(l limits.ByAddress) (int64, bool) {
 	return int64(min(l.Max, 1<<62)), !c.loopback || l.Loopback
 }
 
-// clientAddr is the address by which the other end of a connection is counted; zero for what has none.
+// clientAddr is the address by which the other end of a connection is counted; zero for what has
+// none.
 func clientAddr(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -82,8 +84,8 @@ func (d *door) isProxy(a netip.Addr) bool {
 	return false
 }
 
-// forwarded finds out for whom a trusted proxy asks: the last address of X-Forwarded-For that is not a proxy of ours itself; what
-// stands before that anybody may have written.
+// forwarded finds out for whom a trusted proxy asks: the last address of X-Forwarded-For that is
+// not a proxy of ours itself; what stands before that anybody may have written.
 func (d *door) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
 	headers := ctx.Request.Header.PeekAll("X-Forwarded-For")
 	for i := len(headers) - 1; i >= 0; i-- {
@@ -106,7 +108,8 @@ func (d *door) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// clientOf returns whose request it is. Of a proxy's connection it is counted until the reply has been sent.
+// clientOf returns whose request it is. Of a proxy's connection it is counted until the reply has
+// been sent.
 func (d *door) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
 	if c == nil {
 		return nobody
@@ -147,7 +150,8 @@ func (d *door) forget(c *client) {
 		delete(d.clients, c.addr)
 		return
 	}
-	// Who comes back at once is not a new client. The address is kept until its debt is paid by time, at the latest.
+	// Who comes back at once is not a new client. The address is kept until its debt is paid by
+	// time, at the latest.
 	c.refs++
 	time.AfterFunc(debtKept, func() {
 		d.mu.Lock()

@@ -2,7 +2,8 @@ package rpc
 
 import "unicode/utf8"
 
-// What a refusal repeats of a request is cut off: a reply that grows with what was sent costs the node more than the sender.
+// What a refusal repeats of a request is cut off: a reply that grows with what was sent costs the
+// node more than the sender.
 const (
 	maxEcho = 256  // bytes of one value
 	maxText = 1024 // bytes of a refusal's text in all

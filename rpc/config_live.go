@@ -26,8 +26,8 @@ func newLive(o *Options) (*live, error) {
 	return &live{o.Limits, keys}, nil
 }
 
-// Reload takes other limits by address and other API keys from now on; a key that stays goes on at the rate it has come to, and WebSockets of one that does not
-// end. On an error nothing changes.
+// Reload takes other limits by address and other API keys from now on; a key that stays goes on at
+// the rate it has come to, and WebSockets of one that does not end. On an error nothing changes.
 func (s *Server) Reload(l limits.Limits, keys []string) error {
 	o := s.opts
 	o.Limits, o.APIKeys = l, keys
@@ -49,12 +49,14 @@ func (s *Server) Reload(l limits.Limits, keys []string) error {
 	return nil
 }
 
-// keyGone tells whether the key with which a WebSocket was opened is none any more, or has another rate.
+// keyGone tells whether the key with which a WebSocket was opened is none any more, or has another
+// rate.
 func (k *socket) keyGone() bool {
 	return k.key != nil && k.door.live.Load().keys[k.key.name] != k.key
 }
 
-// sayKeyGone ends a WebSocket whose key is none any more; who does not hang up then is cut off as one from whom nothing comes.
+// sayKeyGone ends a WebSocket whose key is none any more; who does not hang up then is cut off as
+// one from whom nothing comes.
 func (k *socket) sayKeyGone() {
 	for _, x := range k.subscriptions() {
 		x.of.Stop()

@@ -10,7 +10,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The page at /console, where troupe.rpc.console is: its files, and GET /console/api/actors, which is all that it asks beside the RPC.
+// The page at /console, where troupe.rpc.console is: its files, and GET /console/api/actors, which
+// is all that it asks beside the RPC.
 
 // consolePath is where the page is, also below a key and a world.
 const consolePath = "/console"
@@ -68,7 +69,8 @@ func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	s.consoleBody(ctx, f.Body, f.Packed, f.Type)
 }
 
-// consoleBody answers with a body that others read too, or with its compressed form; where there is none a large one is compressed as a reply is.
+// consoleBody answers with a body that others read too, or with its compressed form; where there is
+// none a large one is compressed as a reply is.
 func (s *Server) consoleBody(ctx *fasthttp.RequestCtx, body, packed []byte, kind string) {
 	ctx.SetContentType(kind)
 	switch {

@@ -10,8 +10,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The data of neard's debug pages, where rpc.enable_debug_rpc is set: GET /debug/api/NAME, and /debug/client_config. A page that there is not
-// is 405, as with neard; without the switch there is no such path.
+// The data of neard's debug pages, where rpc.enable_debug_rpc is set: GET /debug/api/NAME, and
+// /debug/client_config. A page that there is not is 405, as with neard; without the switch there is
+// no such path.
 
 var debugPrefix = []byte("/debug/")
 
@@ -49,7 +50,8 @@ func (s *Server) debugged(ctx *fasthttp.RequestCtx, b []byte, err error) {
 	}
 }
 
-// parseDebug reads NAME, NAME/epoch or NAME/height, and the query that block_status has in place of that.
+// parseDebug reads NAME, NAME/epoch or NAME/height, and the query that block_status has in place of
+// that.
 func parseDebug(name string, args *fasthttp.Args) (*view.Debug, error) {
 	name, rest, more := strings.Cut(name, "/")
 	q := &view.Debug{Page: name}

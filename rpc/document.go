@@ -28,7 +28,8 @@ const documentType = "application/json; charset=utf-8"
 // documentPath is where it is.
 const documentPath = "/openapi.json"
 
-// serveDocument is GET /openapi.json. Whoever asks is given the same bytes: it is larger than all else that is there for a GET.
+// serveDocument is GET /openapi.json. Whoever asks is given the same bytes: it is larger than all
+// else that is there for a GET.
 func serveDocument(*Server, []byte) ([]byte, string, bool) {
 	text, err := openAPI()
 	return text, documentType, err == nil

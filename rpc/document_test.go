@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// schemas reads an OpenAPI document and brings its schemas into a normal form, in which two that allow the same are the same, whatever they
-// are called and however they are put together.
+// schemas reads an OpenAPI document and brings its schemas into a normal form, in which two that
+// allow the same are the same, whatever they are called and however they are put together.
 type schemas struct {
 	paths      map[string]any
 	components map[string]any
@@ -246,7 +246,8 @@ func differ(at string, theirs, ours normal, say func(string)) {
 	}
 }
 
-// like tells whether two alternatives stand for the same: objects with the same distinguishing member, lists of one length.
+// like tells whether two alternatives stand for the same: objects with the same distinguishing
+// member, lists of one length.
 func (a *alternative) like(b *alternative) bool {
 	if a.kind != b.kind || len(a.items) != len(b.items) {
 		return false
@@ -288,8 +289,9 @@ func (a *alternative) short() string {
 
 var nearcoreDocument = testutil.Data("openapi.json")
 
-// TestDocument compares the document that is made of the table of methods with nearcore's: paths, members, what is required, every enum.
-// The differences are those of testdata/openapi-differences.txt, each with its reason.
+// TestDocument compares the document that is made of the table of methods with nearcore's: paths,
+// members, what is required, every enum. The differences are those of
+// testdata/openapi-differences.txt, each with its reason.
 func TestDocument(t *testing.T) {
 	text, err := openAPI()
 	if err != nil {
@@ -349,7 +351,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentIsWhole: of every method the document says what it takes and returns, and of every fault.
+// TestDocumentIsWhole: of every method the document says what it takes and returns, and of every
+// fault.
 func TestDocumentIsWhole(t *testing.T) {
 	if lacks, err := openapi.Lacks(documented()); err != nil || len(lacks) > 0 {
 		t.Errorf("shapes.txt says nothing of %v, %v", lacks, err)

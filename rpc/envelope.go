@@ -27,8 +27,8 @@ var documents = sync.Pool{New: func() any { return new(document) }}
 // maxKept is how many nodes a document keeps when it is put back.
 const maxKept = 1 << 14
 
-// maxID bounds the text of an id that is an object or a list, bytes. It is echoed with its keys sorted, which nobody needs; a text
-// costs no more than what was sent.
+// maxID bounds the text of an id that is an object or a list, bytes. It is echoed with its keys
+// sorted, which nobody needs; a text costs no more than what was sent.
 const maxID = 4096
 
 // request is one call inside a body.
@@ -40,7 +40,8 @@ type request struct {
 	echo   []byte // the id as it is echoed, if that takes long to make; nil: it does not
 }
 
-// answer appends the reply to a whole body and returns its HTTP status. method is that of the path, "" for POST /.
+// answer appends the reply to a whole body and returns its HTTP status. method is that of the path,
+// "" for POST /.
 func (x *exchange) answer(b, body []byte, method string) ([]byte, int) {
 	b, status := x.answerBody(b, body, method)
 	return b, x.httpStatus(byName[method], status)
@@ -94,8 +95,8 @@ func (x *exchange) parsed(b []byte, root val, method string) ([]byte, int) {
 	return x.one(b, &r)
 }
 
-// parse reads a body; a large one when it is its turn. The exchange keeps the turn until the parameters of a request have been
-// read, or the reply is made.
+// parse reads a body; a large one when it is its turn. The exchange keeps the turn until the
+// parameters of a request have been read, or the reply is made.
 func (x *exchange) parse(doc *document, body []byte) (*syntaxError, *failure) {
 	if len(body) > smallReply {
 		if err := x.takeTurn(); err != nil {
@@ -137,8 +138,8 @@ func appendInvalid(b []byte, cause, member, text string, code int, message strin
 	return append(view.AppendString(b, text), '}')
 }
 
-// read fills r from an envelope, or says why it is none. jsonrpc and id may be missing, other keys are ignored; nothing may
-// stand twice.
+// read fills r from an envelope, or says why it is none. jsonrpc and id may be missing, other keys
+// are ignored; nothing may stand twice.
 func (r *request) read(v val) (why string) {
 	if v.kind() != kObject {
 		return notRequest
@@ -175,8 +176,8 @@ func (r *request) read(v val) (why string) {
 	return ""
 }
 
-// prepareID makes the echo of an id for which that takes long, in the place of the text that the client sent. Nothing may read the
-// id after it.
+// prepareID makes the echo of an id for which that takes long, in the place of the text that the
+// client sent. Nothing may read the id after it.
 func (r *request) prepareID() {
 	if !r.hasID || len(r.id.raw()) <= maxID {
 		return
@@ -189,8 +190,8 @@ func (r *request) prepareID() {
 	}
 }
 
-// path answers POST /<method>, whose body is an envelope (in which the method need not be repeated) or the bare
-// parameters.
+// path answers POST /<method>, whose body is an envelope (in which the method need not be repeated)
+// or the bare parameters.
 func (x *exchange) path(b []byte, root val, method string) ([]byte, int) {
 	r := request{method: method, params: root}
 	isEnvelope := false
@@ -305,8 +306,8 @@ func (s *Server) off(r *route) bool {
 	return r.steers && s.opts.NoSandbox || r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
 }
 
-// belowHead tells whether an object of parameters names a height below the head's: that block is not late but gone, or
-// was never made (nearcore chain/jsonrpc/src/lib.rs:2685).
+// belowHead tells whether an object of parameters names a height below the head's: that block is
+// not late but gone, or was never made (nearcore chain/jsonrpc/src/lib.rs:2685).
 func (s *Server) belowHead(params val) bool {
 	id, _ := params.get("block_id")
 	height, ok := id.uint64()
@@ -321,7 +322,8 @@ func (s *Server) httpStatus(r *route, status int) int {
 	return status
 }
 
-// run calls a method. A panic becomes INTERNAL_ERROR; of methods that wait only so many run at once.
+// run calls a method. A panic becomes INTERNAL_ERROR; of methods that wait only so many run at
+// once.
 func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label string, err error) {
 	c := call{Server: x.Server, ctx: x.ctx, conn: x.conn, x: x}
 	defer func() {

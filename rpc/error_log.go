@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// troubles logs what is answered with HTTP 500, at most troublesEach a minute: who can make one can make many.
+// troubles logs what is answered with HTTP 500, at most troublesEach a minute: who can make one can
+// make many.
 type troubles struct {
 	mu     sync.Mutex
 	since  time.Time
@@ -38,8 +39,8 @@ func (t *troubles) admit(now time.Time) (unsaid int, ok bool) {
 	return unsaid, true
 }
 
-// complain logs an INTERNAL_ERROR with what is needed to have it again. What the client or the node's own end brings about is no
-// trouble.
+// complain logs an INTERNAL_ERROR with what is needed to have it again. What the client or the
+// node's own end brings about is no trouble.
 func (x *exchange) complain(r *request, f *failure) {
 	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || errors.Is(f.cause, errStopping) || x.ctx.Err() != nil {
 		return

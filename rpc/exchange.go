@@ -74,8 +74,8 @@ func (x *exchange) enter() (done func(), full *failure) {
 	}, nil
 }
 
-// takeTurn is enter for what a large body needs at once; leaveTurn gives the turn back. Nothing may wait for anything else
-// in between.
+// takeTurn is enter for what a large body needs at once; leaveTurn gives the turn back. Nothing may
+// wait for anything else in between.
 func (x *exchange) takeTurn() *failure {
 	if x.leave != nil {
 		return nil
@@ -92,12 +92,14 @@ func (x *exchange) leaveTurn() {
 	}
 }
 
-// room makes place for n more bytes of a reply: it says whether there is, and lets large ones be written only in turn.
+// room makes place for n more bytes of a reply: it says whether there is, and lets large ones be
+// written only in turn.
 func (c *call) room(b []byte, n int) ([]byte, error) {
 	return c.roomOf(b, n, nil)
 }
 
-// roomOf is room of a reply that waits for it: many are told at the same moment, of one transaction or of several. shown names what it is made of, which those share that are told the same.
+// roomOf is room of a reply that waits for it: many are told at the same moment, of one transaction
+// or of several. shown names what it is made of, which those share that are told the same.
 func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	if n > smallReply && c.key != nil {
 		c.door.sizes.set(c.key, n)
@@ -134,8 +136,9 @@ func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	return b, nil
 }
 
-// await counts what a large reply takes, or what it is made of; where there is no room it waits, as long as a request may take and its client is there. Who waits has no turn, and
-// nothing in memory but what is shown: a batch of which there is something is refused.
+// await counts what a large reply takes, or what it is made of; where there is no room it waits, as
+// long as a request may take and its client is there. Who waits has no turn, and nothing in memory
+// but what is shown: a batch of which there is something is refused.
 func (c *call) await(n int64, shown *view.Shown) limits.ID {
 	if c.x.peer == nil || !c.x.until.IsZero() && c.x.peer.holds() {
 		return c.x.peer.take(c.x.client, n)
@@ -179,7 +182,8 @@ func (c *call) turn() error {
 	return nil
 }
 
-// settle counts what a reply has grown by without having asked for room; a limit's failure if there is none.
+// settle counts what a reply has grown by without having asked for room; a limit's failure if there
+// is none.
 func (x *exchange) settle(b []byte) error {
 	if grown := len(b) - x.taken; grown > smallReply {
 		if full := x.peer.take(x.client, int64(grown)); full != limits.Count {
@@ -206,10 +210,12 @@ var bodies = sync.Pool{New: func() any { return new([]byte) }}
 // readStep is how much of a body is read at a time, bytes.
 const readStep = 256 << 10
 
-// errBodyLarge is why a body is not read to its end; else it is a failure by a limit, or the connection's.
+// errBodyLarge is why a body is not read to its end; else it is a failure by a limit, or the
+// connection's.
 var errBodyLarge = errors.New("length limit exceeded")
 
-// body reads what was sent, within what may be in memory. free is called when it is not needed any more.
+// body reads what was sent, within what may be in memory. free is called when it is not needed any
+// more.
 func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err error) {
 	if !ctx.Request.IsBodyStream() {
 		return ctx.PostBody(), func() {}, nil

@@ -119,7 +119,8 @@ func internalAsCause(err error) error {
 	return f
 }
 
-// appendCause appends the cause object: of faults {"info", "name"}, or {"name"} for one without fields.
+// appendCause appends the cause object: of faults {"info", "name"}, or {"name"} for one without
+// fields.
 func (f *failure) appendCause(b []byte) []byte {
 	switch {
 	case f.fault == nil:
@@ -164,7 +165,8 @@ func lookup(err error) (*view.LookupError, bool) {
 	return e, ok
 }
 
-// missingBlock describes an unknown block as nearcore's database does: "BLOCK HEIGHT: 7", or kind with the hash.
+// missingBlock describes an unknown block as nearcore's database does: "BLOCK HEIGHT: 7", or kind
+// with the hash.
 func missingBlock(e *view.LookupError, kind string) string {
 	if e.Kind == view.ErrUnknownHeight {
 		return "BLOCK HEIGHT: " + strconv.FormatUint(uint64(e.Height), 10)
@@ -177,7 +179,8 @@ const (
 	causeUnknown = " \n Cause: Unknown"
 )
 
-// blockFault turns an error about a block into the fault of block, chunk and gas_price; ok is false for other errors.
+// blockFault turns an error about a block into the fault of block, chunk and gas_price; ok is false
+// for other errors.
 func blockFault(err error, kind string) (fault error, ok bool) {
 	e, ok := lookup(err)
 	if !ok {

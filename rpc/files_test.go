@@ -28,7 +28,8 @@ func (l *short) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestTooManyOpenFiles: a shortage of files ends neither the server nor who is served, and idle connections give way.
+// TestTooManyOpenFiles: a shortage of files ends neither the server nor who is served, and idle
+// connections give way.
 func TestTooManyOpenFiles(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
 	l, err := s.Listen()

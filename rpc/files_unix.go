@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// openFiles is how many files this process may have open; Go's start has raised it as far as the system lets it.
+// openFiles is how many files this process may have open; Go's start has raised it as far as the
+// system lets it.
 func openFiles() uint64 {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
@@ -16,7 +17,8 @@ func openFiles() uint64 {
 	return uint64(l.Cur)
 }
 
-// isClosed tells whether a listener is no more; all other errors are of one connection, or of a shortage that passes.
+// isClosed tells whether a listener is no more; all other errors are of one connection, or of a
+// shortage that passes.
 func isClosed(err error) bool {
 	return errors.Is(err, syscall.EBADF) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSOCK)
 }

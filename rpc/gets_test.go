@@ -26,7 +26,8 @@ func get(s *Server, path string) int {
 	return ctx.Response.StatusCode()
 }
 
-// TestGETsAreLimited: what is asked for by GET counts as a call does, but for the probes; debug pages need the key that calls need.
+// TestGETsAreLimited: what is asked for by GET counts as a call does, but for the probes; debug
+// pages need the key that calls need.
 func TestGETsAreLimited(t *testing.T) {
 	nobody.rate = rate{}
 	t.Cleanup(func() { nobody.rate = rate{} })
@@ -49,7 +50,8 @@ func TestGETsAreLimited(t *testing.T) {
 			t.Errorf("%s: %d are counted, want 2", path, n)
 		}
 	}
-	for _, path := range []string{"/v0/last_block/final", "/v0/first_block", "/v0/block/x", "/v0/block/9999999999999999"} { // which are no call
+	// which are no call
+	for _, path := range []string{"/v0/last_block/final", "/v0/first_block", "/v0/block/x", "/v0/block/9999999999999999"} {
 		s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
 		nobody.rate = rate{}
 		for i := range 7 {
@@ -67,7 +69,8 @@ func TestGETsAreLimited(t *testing.T) {
 	}
 }
 
-// TestGETsThatNobodyReads: replies to GETs that wait in connections are held to the bound of bytes in flight, or are the same for all.
+// TestGETsThatNobodyReads: replies to GETs that wait in connections are held to the bound of bytes
+// in flight, or are the same for all.
 func TestGETsThatNobodyReads(t *testing.T) {
 	const conns, most = 300, 8 << 20
 	s, addr := serve(t, &fakeNode{}, Options{Debug: true, Limits: limited(func(l *limits.Limits) { l.InFlight, l.WriteTimeout = most, 5*time.Second })})
@@ -89,8 +92,8 @@ func TestGETsThatNobodyReads(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// What is being answered has memory besides what waits to be read; a busy machine takes longer to come to rest. Nobody who does not
-		// read is let go before WriteTimeout.
+		// What is being answered has memory besides what waits to be read; a busy machine takes
+		// longer to come to rest. Nobody who does not read is let go before WriteTimeout.
 		more := 0
 		for range 10 {
 			time.Sleep(200 * time.Millisecond)

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// grammar makes requests of the OpenAPI document, as bytes decide: whole ones, and such in which something is another.
+// grammar makes requests of the OpenAPI document, as bytes decide: whole ones, and such in which
+// something is another.
 type grammar struct {
 	*schemas
 	in      []byte
@@ -141,8 +142,9 @@ func (g *grammar) request(names []string) grammarRequest {
 	name := names[(g.pick(256)*256+g.pick(256))%len(names)]
 	properties := g.components["Request_"+name].(map[string]any)["properties"].(map[string]any)
 	params, members := g.value(properties["params"])
-	g.spoiled = g.spoiled || name == sandboxPatchState.Name || name == sandboxLoadState.Name // what records hold is looked at more closely
-	if g.spoils && members != nil && g.pick(8) == 7 {                                        // by place
+	// what records hold is looked at more closely
+	g.spoiled = g.spoiled || name == sandboxPatchState.Name || name == sandboxLoadState.Name
+	if g.spoils && members != nil && g.pick(8) == 7 { // by place
 		g.spoiled = true
 		params = "[" + strings.Join(slices.Collect(maps.Values(members)), ",") + "]"
 	}
@@ -158,7 +160,8 @@ func (g *grammar) request(names []string) grammarRequest {
 	case 4:
 		r.path, r.body = "/"+name, `{"params":`+params+`}`
 	}
-	if _, bare := members["method"]; bare || r.path != "/" && members == nil && g.spoiled { // what may be taken for an envelope
+	// what may be taken for an envelope
+	if _, bare := members["method"]; bare || r.path != "/" && members == nil && g.spoiled {
 		g.spoiled = true
 	}
 	if g.spoils && g.pick(16) == 15 && len(r.body) > 0 {
@@ -173,7 +176,8 @@ func (g *grammar) request(names []string) grammarRequest {
 var refusals = []string{"include_proof is not supported with paginated", "only one of block_id, finality and sync_checkpoint", "requires block_height",
 	"exclude each other"}
 
-// held holds a reply to what may come: JSON, a status that is told by it, faults that the method declares, no 5xx.
+// held holds a reply to what may come: JSON, a status that is told by it, faults that the method
+// declares, no 5xx.
 func (g *grammar) held(r grammarRequest, status int, reply string) error {
 	switch status {
 	case 200, 400, 404, 408, 422:
@@ -275,8 +279,8 @@ func newGrammar(tb testing.TB) (*Server, *schemas, []string) {
 	return s, &schemas{components: d.Components.Schemas}, names
 }
 
-// TestGrammar sends requests that are made of the document: those that are as it says are taken, and none of the others has an answer that
-// the table of methods does not know, or none at all.
+// TestGrammar sends requests that are made of the document: those that are as it says are taken,
+// and none of the others has an answer that the table of methods does not know, or none at all.
 func TestGrammar(t *testing.T) {
 	s, doc, names := newGrammar(t)
 	rng := rand.New(rand.NewSource(1))

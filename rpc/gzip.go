@@ -25,8 +25,9 @@ func (p *packed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pack compresses a reply if its client can read that and it is worth it. Nothing waits for it: if there is no turn at the gate, if the
-// client has had its share of work, or if there is no room in memory for both forms, the reply goes out as it is.
+// pack compresses a reply if its client can read that and it is worth it. Nothing waits for it: if
+// there is no turn at the gate, if the client has had its share of work, or if there is no room in
+// memory for both forms, the reply goes out as it is.
 func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 	least := x.opts.Limits.GzipMin
 	if least == 0 || uint64(len(b)) < least || !acceptsGzip(ctx.Request.Header.Peek("Accept-Encoding")) {

@@ -11,7 +11,8 @@ func closed(fd int) bool {
 	return err != nil && err != unix.EINTR || n > 0 && p[0].Revents&hangUps != 0
 }
 
-// pollsAtOnce is how many sockets one call looks at: less than the files that a process may have open.
+// pollsAtOnce is how many sockets one call looks at: less than the files that a process may have
+// open.
 const pollsAtOnce = 512
 
 // closedOf calls f for those of many that seem closed.

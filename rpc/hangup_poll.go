@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// lookEvery is how often the connections are looked at whose requests wait for the chain: so long may a wait outlive its client.
+// lookEvery is how often the connections are looked at whose requests wait for the chain: so long
+// may a wait outlive its client.
 const lookEvery = 250 * time.Millisecond
 
-// lookedFor is how many waits are looked at so often. Where more wait they are looked at the less often, so that it takes no more.
+// lookedFor is how many waits are looked at so often. Where more wait they are looked at the less
+// often, so that it takes no more.
 const lookedFor = 8000
 
 // lookAfter is the time until the connections are looked at again, where so many requests wait.
@@ -17,8 +19,9 @@ func lookAfter(waiting int) time.Duration {
 	return lookEvery * time.Duration(max(waiting, lookedFor)) / lookedFor
 }
 
-// looks finds out whose clients have hung up while they wait. One goroutine looks at all connections with one call of the system for thousands: a timer and a call for
-// each would be as much work as all else that a node does for who waits.
+// looks finds out whose clients have hung up while they wait. One goroutine looks at all
+// connections with one call of the system for thousands: a timer and a call for each would be as
+// much work as all else that a node does for who waits.
 type looks struct {
 	mu      sync.Mutex
 	list    []*look
@@ -33,7 +36,8 @@ type look struct {
 	place int // in the list; -1: it is in none any more
 }
 
-// add has a connection looked at; gone is called if its client has hung up, at once where it is closed already.
+// add has a connection looked at; gone is called if its client has hung up, at once where it is
+// closed already.
 func (l *looks) add(conn net.Conn, gone func()) *look {
 	x := &look{conn: conn, fd: fdOf(conn), gone: gone, place: -1}
 	if x.fd < 0 { // of no system's, or closed here before

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestLookAfter: however many wait, no more connections are looked at in a second than of lookedFor.
+// TestLookAfter: however many wait, no more connections are looked at in a second than of
+// lookedFor.
 func TestLookAfter(t *testing.T) {
 	for _, waiting := range []int{0, 1, lookedFor, 8 * lookedFor} {
 		after := lookAfter(waiting)
@@ -18,7 +19,8 @@ func TestLookAfter(t *testing.T) {
 	}
 }
 
-// TestLooks: of many whose requests wait, those that hang up are found, each once, and nobody else, by one goroutine for all, which ends with the last.
+// TestLooks: of many whose requests wait, those that hang up are found, each once, and nobody else,
+// by one goroutine for all, which ends with the last.
 func TestLooks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("by the system's poll")
@@ -97,7 +99,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestLooksAtClosed: a wait that begins when its connection has been closed here, as a WebSocket's that was read before, ends at once and not with its time.
+// TestLooksAtClosed: a wait that begins when its connection has been closed here, as a WebSocket's
+// that was read before, ends at once and not with its time.
 func TestLooksAtClosed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// rawOf is the system's side of a connection, as far as it has one; nil: it is none of the system's, or closed.
+// rawOf is the system's side of a connection, as far as it has one; nil: it is none of the
+// system's, or closed.
 func rawOf(c net.Conn) (raw syscall.RawConn, is bool) {
 	if ours, ok := c.(*conn); ok {
 		c = ours.Conn
@@ -26,8 +27,8 @@ func rawOf(c net.Conn) (raw syscall.RawConn, is bool) {
 	return raw, true
 }
 
-// hungUp tells whether the other side has closed a connection or broken it off, without reading from it. A connection that
-// is none of the system's never is.
+// hungUp tells whether the other side has closed a connection or broken it off, without reading
+// from it. A connection that is none of the system's never is.
 func hungUp(c net.Conn) bool {
 	raw, is := rawOf(c)
 	if !is || raw == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// gate lets work that takes long (large bodies to parse, large replies to write out) be done on half of the cores, clients taking
-// turns: what is small goes past it, and finds the other half.
+// gate lets work that takes long (large bodies to parse, large replies to write out) be done on
+// half of the cores, clients taking turns: what is small goes past it, and finds the other half.
 type gate struct {
 	mu    sync.Mutex
 	free  int

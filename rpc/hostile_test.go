@@ -86,7 +86,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestNothingIsAmplified: a reply does not grow with what is sent, wherever in a request it stands, nor takes long.
+// TestNothingIsAmplified: a reply does not grow with what is sent, wherever in a request it stands,
+// nor takes long.
 func TestNothingIsAmplified(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	junk := strings.Repeat("\x7f", 1<<20)
@@ -122,7 +123,8 @@ func TestNothingIsAmplified(t *testing.T) {
 	}
 }
 
-// TestIDsAreBounded: an id that is an object is echoed in time that goes with its length, and none is long.
+// TestIDsAreBounded: an id that is an object is echoed in time that goes with its length, and none
+// is long.
 func TestIDsAreBounded(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	object := func(n int) string {
@@ -146,12 +148,14 @@ func TestIDsAreBounded(t *testing.T) {
 		t.Fatal(err.text)
 	}
 	start := time.Now()
-	if got := len((val{&d, 0}).appendCompact(nil)); got < 100_000 || time.Since(start) > 20*time.Second { // minutes, where it goes by the square
+	// minutes, where it goes by the square
+	if got := len((val{&d, 0}).appendCompact(nil)); got < 100_000 || time.Since(start) > 20*time.Second {
 		t.Errorf("100,000 members: %d bytes in %v", got, time.Since(start))
 	}
 }
 
-// TestTooManyValues: what is too much is refused while it is read, and costs no more than what is allowed.
+// TestTooManyValues: what is too much is refused while it is read, and costs no more than what is
+// allowed.
 func TestTooManyValues(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.JSONNodes = 10_000 })})
 	for _, body := range []string{
@@ -203,7 +207,8 @@ func TestReplyBudget(t *testing.T) {
 	}
 }
 
-// TestBytesInFlight: clients that don't read hold no more than the limit, small requests go on, and their time is over.
+// TestBytesInFlight: clients that don't read hold no more than the limit, small requests go on, and
+// their time is over.
 func TestBytesInFlight(t *testing.T) {
 	const most = 20 << 20
 	s, addr := serve(t, bigState(), Options{Limits: limited(func(l *limits.Limits) {
@@ -353,7 +358,8 @@ func TestLoopbackIsExempt(t *testing.T) {
 	}
 }
 
-// TestForwarded: a proxy's word on who asks counts if the proxy is trusted, and only what it added itself.
+// TestForwarded: a proxy's word on who asks counts if the proxy is trusted, and only what it added
+// itself.
 func TestForwarded(t *testing.T) {
 	started := make(chan struct{}, 8)
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
@@ -397,12 +403,14 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestShutdownIsNotHeldUp: half a request and a client that does not read end with the server, in less than a second.
+// TestShutdownIsNotHeldUp: half a request and a client that does not read end with the server, in
+// less than a second.
 func TestShutdownIsNotHeldUp(t *testing.T) {
 	testutil.Soon(t, "a shutdown", 900*time.Millisecond, 10, func() time.Duration { return shutdownBesideOthers(t) })
 }
 
-// shutdownBesideOthers is how long a server takes to end beside those clients, all of whom it lets go.
+// shutdownBesideOthers is how long a server takes to end beside those clients, all of whom it lets
+// go.
 func shutdownBesideOthers(t *testing.T) (took time.Duration) {
 	t.Helper()
 	n := bigState()
@@ -463,7 +471,8 @@ func shutdownBesideOthers(t *testing.T) (took time.Duration) {
 	return took
 }
 
-// TestTroublesAreLogged: what is answered with 500 is logged with what is needed to have it again, and not without end.
+// TestTroublesAreLogged: what is answered with 500 is logged with what is needed to have it again,
+// and not without end.
 func TestTroublesAreLogged(t *testing.T) {
 	log, hook := test.NewNullLogger()
 	n := &fakeNode{err: errors.New("disk on fire")}
@@ -494,7 +503,8 @@ func TestTroublesAreLogged(t *testing.T) {
 	}
 }
 
-// TestStatusCodes: always_200 means always, and EXPERIMENTAL_tx_status has 200 by the specification.
+// TestStatusCodes: always_200 means always, and EXPERIMENTAL_tx_status has 200 by the
+// specification.
 func TestStatusCodes(t *testing.T) {
 	for _, c := range []struct {
 		mode, path, body string
@@ -514,7 +524,8 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// TestBatchTime: a batch has one time for all, and its waits run beside each other; a signer's submissions run in order.
+// TestBatchTime: a batch has one time for all, and its waits run beside each other; a signer's
+// submissions run in order.
 func TestBatchTime(t *testing.T) {
 	var mu sync.Mutex
 	now, most, order, beside := 0, 0, 0, 1
@@ -593,7 +604,8 @@ func TestSimulationsHaveTheirOwnPlaces(t *testing.T) {
 	}
 }
 
-// TestWorkPerAddress: who has had his share of heavy work in a second waits; others, and small requests, don't.
+// TestWorkPerAddress: who has had his share of heavy work in a second waits; others, and small
+// requests, don't.
 func TestWorkPerAddress(t *testing.T) {
 	s, addr := serve(t, bigState(), Options{PollingTimeout: 30 * time.Second, Limits: limited(func(l *limits.Limits) {
 		l.AddressWork = limits.ByAddress{Max: 100, Loopback: true}
@@ -653,7 +665,8 @@ func TestSimulationsAreWork(t *testing.T) {
 	}
 }
 
-// TestParkedTakeTurns: who waits for little finds a place where others have taken all, which is one of theirs; his own he keeps.
+// TestParkedTakeTurns: who waits for little finds a place where others have taken all, which is one
+// of theirs; his own he keeps.
 func TestParkedTakeTurns(t *testing.T) {
 	over := make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
@@ -715,7 +728,8 @@ func TestParkedTakeTurns(t *testing.T) {
 	}
 }
 
-// TestIdleTimeIsCounted: a connection that is closed as nothing more came is one that idle_timeout ended.
+// TestIdleTimeIsCounted: a connection that is closed as nothing more came is one that idle_timeout
+// ended.
 func TestIdleTimeIsCounted(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.IdleTimeout = 50 * time.Millisecond })})
 	const line = "troupe_rpc_limit_refusals_total{limit=\"idle_timeout\"} "
@@ -735,7 +749,8 @@ func TestIdleTimeIsCounted(t *testing.T) {
 	}
 }
 
-// TestClockIsMonotonic: what has elapsed at the door is not told by the clock on the wall, which people set.
+// TestClockIsMonotonic: what has elapsed at the door is not told by the clock on the wall, which
+// people set.
 func TestClockIsMonotonic(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -20,7 +20,8 @@ const (
 	textType = "text/plain"
 )
 
-// endpoints are the bare ones; their objects have the order of nearcore's structs. A failure is 503 without a body.
+// endpoints are the bare ones; their objects have the order of nearcore's structs. A failure is 503
+// without a body.
 var endpoints = map[string]endpoint{
 	"/status": func(s *Server, b []byte) ([]byte, string, bool) {
 		s.metrics.status.Add(1)
@@ -44,8 +45,9 @@ var endpoints = map[string]endpoint{
 	"/metrics":   func(s *Server, b []byte) ([]byte, string, bool) { return s.AppendMetrics(b), textType, true },
 }
 
-// Handle answers one HTTP request: POST / and POST /<method> are calls, GET and HEAD read the endpoints, any OPTIONS is a
-// CORS preflight. It is exported for tests and for servers that have listeners of their own.
+// Handle answers one HTTP request: POST / and POST /<method> are calls, GET and HEAD read the
+// endpoints, any OPTIONS is a CORS preflight. It is exported for tests and for servers that have
+// listeners of their own.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	s.handle(ctx, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, ctx.Path()) })
 }
@@ -64,7 +66,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 		ctx.SetConnectionClose() // what is not read is no request
 	}
 	if ctx.Request.Header.ContentLength() < 0 && headerOf(ctx.Request.Header.RawHeaders(), "content-length") != nil {
-		ctx.SetConnectionClose() // two lengths: who passed it on may take another one for true, and what follows for something else
+		// two lengths: who passed it on may take another one for true, and what follows for
+		// something else
+		ctx.SetConnectionClose()
 	}
 	if ctx.IsOptions() {
 		s.cors.preflight(ctx)
@@ -154,7 +158,8 @@ func allowed(path string) string {
 	return "GET,HEAD"
 }
 
-// call answers a call; a small reply is written into the response's own buffer, which others use after it.
+// call answers a call; a small reply is written into the response's own buffer, which others use
+// after it.
 func (s *Server) call(ctx *fasthttp.RequestCtx, method string, key *apiKey) {
 	x := s.newExchange(ctx)
 	x.key = key
@@ -217,10 +222,12 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	})
 }
 
-// probes are endpoints that cost next to nothing, and that tell others whether this node is there: they come at once.
+// probes are endpoints that cost next to nothing, and that tell others whether this node is there:
+// they come at once.
 var probes = map[string]bool{"/health": true, "/status": true}
 
-// tell has a GET answered that is no call: within the rates, in its turn, and with its bytes counted, as a call is, unless all share them.
+// tell has a GET answered that is no call: within the rates, in its turn, and with its bytes
+// counted, as a call is, unless all share them.
 func (s *Server) tell(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, answer func()) {
 	x := s.newExchange(ctx)
 	x.key = key

@@ -23,7 +23,8 @@ const (
 	kObject
 )
 
-// node is a JSON value. Members of an object are key nodes, linked by next, with the value as child.
+// node is a JSON value. Members of an object are key nodes, linked by next, with the value as
+// child.
 type node struct {
 	start, end  uint32 // of its text; of strings without the quotes
 	child, next uint32 // indices of nodes; 0: none, as the root is no child
@@ -32,7 +33,8 @@ type node struct {
 	escaped     bool // of a string: has escapes
 }
 
-// document is a parsed JSON text. It is reused: values of it die with the next parse, and all alias the text.
+// document is a parsed JSON text. It is reused: values of it die with the next parse, and all alias
+// the text.
 type document struct {
 	text  []byte
 	nodes []node
@@ -79,8 +81,8 @@ func (v val) str() []byte {
 	return v.raw()
 }
 
-// start returns a string's value if it has at most n bytes, else more than n bytes of its beginning: enough to clip or to refuse
-// it, at a cost that does not grow with the string.
+// start returns a string's value if it has at most n bytes, else more than n bytes of its
+// beginning: enough to clip or to refuse it, at a cost that does not grow with the string.
 func (v val) start(n int) []byte {
 	raw := v.raw()
 	if v.node().escaped {
@@ -129,7 +131,8 @@ func (v val) get(name string) (out val, ok bool) {
 	return out, ok
 }
 
-// distinct is how many keys an object has, of which serde_json's maps keep the last of each; from 2 on it does not count.
+// distinct is how many keys an object has, of which serde_json's maps keep the last of each; from 2
+// on it does not count.
 func (v val) distinct() int {
 	if v.len() == 0 {
 		return 0
@@ -249,8 +252,8 @@ func hex4(b []byte) int32 {
 	return v
 }
 
-// appendCompact appends a value as serde_json writes it after reading it: without blanks, keys of objects sorted,
-// floats in their shortest form.
+// appendCompact appends a value as serde_json writes it after reading it: without blanks, keys of
+// objects sorted, floats in their shortest form.
 func (v val) appendCompact(b []byte) []byte {
 	switch v.kind() {
 	case kNumber:
@@ -288,8 +291,8 @@ func (v val) appendCompact(b []byte) []byte {
 	return append(b, v.raw()...)
 }
 
-// members returns the members of an object as serde_json's map has them: by key, ascending, and of those that stand twice the
-// last.
+// members returns the members of an object as serde_json's map has them: by key, ascending, and of
+// those that stand twice the last.
 func (v val) members() []pair {
 	out := make([]pair, 0, v.len())
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
@@ -313,8 +316,8 @@ type pair struct {
 	value val
 }
 
-// appendFloat appends a float as the ryu crate does: shortest digits, ".0" on integers, an exponent below 1e-5 and
-// from 1e16 on.
+// appendFloat appends a float as the ryu crate does: shortest digits, ".0" on integers, an exponent
+// below 1e-5 and from 1e16 on.
 func appendFloat(b, raw []byte) []byte {
 	f, err := parseFloat(raw)
 	if err != nil {
@@ -360,8 +363,8 @@ func appendEscaped(b, text []byte) []byte {
 	return append(b, text[from:]...)
 }
 
-// normalizeEscapes rewrites the escapes of a valid JSON string as serde_json writes them, in place, and returns what is left: no
-// escape gets longer.
+// normalizeEscapes rewrites the escapes of a valid JSON string as serde_json writes them, in place,
+// and returns what is left: no escape gets longer.
 func normalizeEscapes(raw []byte) []byte {
 	out := raw[:0]
 	var one [utf8.UTFMax]byte

@@ -6,12 +6,13 @@ import (
 	"strconv"
 )
 
-// floatDigits is how many digits of a number are kept: more than decide how it is rounded (767), and with one more no more than
-// strconv counts right (800).
+// floatDigits is how many digits of a number are kept: more than decide how it is rounded (767),
+// and with one more no more than strconv counts right (800).
 const floatDigits = 799
 
-// parseFloat is strconv.ParseFloat of a valid JSON number, which may be as long as a body. strconv would run for tens of
-// milliseconds without a point at which the scheduler could stop it, and all goroutines would wait for it.
+// parseFloat is strconv.ParseFloat of a valid JSON number, which may be as long as a body. strconv
+// would run for tens of milliseconds without a point at which the scheduler could stop it, and all
+// goroutines would wait for it.
 func parseFloat(raw []byte) (float64, error) {
 	if len(raw) > floatDigits {
 		raw = shortNumber(raw)
@@ -19,7 +20,8 @@ func parseFloat(raw []byte) (float64, error) {
 	return strconv.ParseFloat(string(raw), 64)
 }
 
-// shortNumber returns a number that is rounded to the same float. Of digits that are left out it keeps whether all are zeros.
+// shortNumber returns a number that is rounded to the same float. Of digits that are left out it
+// keeps whether all are zeros.
 func shortNumber(raw []byte) []byte {
 	mantissa, exponent := raw, int64(0)
 	if at := indexE(raw); at >= 0 {
@@ -73,7 +75,8 @@ func indexE(raw []byte) int {
 	return bytes.IndexByte(raw, 'E')
 }
 
-// shortExponent reads an exponent; from 2^40 on its digits make no difference, since no body has as many.
+// shortExponent reads an exponent; from 2^40 on its digits make no difference, since no body has as
+// many.
 func shortExponent(text []byte) int64 {
 	sign, n := int64(1), int64(0)
 	switch text[0] {

@@ -10,8 +10,8 @@ import (
 // maxDepth is serde_json's recursion limit: containers nested deeper are refused.
 const maxDepth = 127
 
-// syntaxError is a refusal of a text. Its words, its place and the path in front of it are those of serde_json and
-// serde_path_to_error, as neard shows them to clients.
+// syntaxError is a refusal of a text. Its words, its place and the path in front of it are those of
+// serde_json and serde_path_to_error, as neard shows them to clients.
 type syntaxError struct {
 	text string
 	at   int    // the position it is counted from
@@ -56,7 +56,8 @@ type scanner struct {
 	depth int
 }
 
-// bounds are looked at while a text is read, so that one beyond them costs no more than one within. Zeros are no bounds.
+// bounds are looked at while a text is read, so that one beyond them costs no more than one within.
+// Zeros are no bounds.
 type bounds struct {
 	nodes int // values and keys in all
 	items int // of an array that is the whole text
@@ -68,7 +69,8 @@ const (
 	overItems
 )
 
-// parse reads the first JSON value of text; what follows it is ignored, as neard does. It keeps text.
+// parse reads the first JSON value of text; what follows it is ignored, as neard does. It keeps
+// text.
 func (d *document) parse(text []byte) *syntaxError {
 	d.text, d.nodes = text, d.nodes[:0]
 	s := scanner{document: d}
@@ -79,7 +81,8 @@ func (d *document) parse(text []byte) *syntaxError {
 // tooMuch ends the reading.
 func (s *scanner) tooMuch(over int) *syntaxError { return &syntaxError{over: over, at: s.pos} }
 
-// fail reports at the current position, peekFail one further: serde_json has or has not consumed the character.
+// fail reports at the current position, peekFail one further: serde_json has or has not consumed
+// the character.
 func (s *scanner) fail(text string) *syntaxError { return &syntaxError{text: text, at: s.pos} }
 func (s *scanner) peekFail(text string) *syntaxError {
 	return &syntaxError{text: text, at: min(s.pos+1, len(s.text))}
@@ -107,7 +110,8 @@ func (s *scanner) blanks() bool {
 	return false
 }
 
-// How much is read before other goroutines may run, some 100 µs each: nodes, and bytes of one value.
+// How much is read before other goroutines may run, some 100 µs each: nodes, and bytes of one
+// value.
 const (
 	yieldEvery = 1 << 12
 	yieldBytes = 1 << 16

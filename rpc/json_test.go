@@ -6,13 +6,18 @@ import (
 	"testing"
 )
 
-// The texts are serde_json's: those of rows marked L are recorded (wire.jsonl.gz), the rest follows its source.
+// The texts are serde_json's: those of rows marked L are recorded (wire.jsonl.gz), the rest follows
+// its source.
 func TestSyntaxErrors(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
-		{"", "EOF while parsing a value at line 1 column 0"},                                                          // L26
-		{"{not json}", "key must be a string at line 1 column 2"},                                                     // L27
-		{`{"jsonrpc":"2.0"`, "EOF while parsing an object at line 1 column 16"},                                       // L28
-		{`{"jsonrpc":"2.0","id":"\ud800","method":"health"}`, "id: unexpected end of hex escape at line 1 column 30"}, // L67
+		// L26
+		{"", "EOF while parsing a value at line 1 column 0"},
+		// L27
+		{"{not json}", "key must be a string at line 1 column 2"},
+		// L28
+		{`{"jsonrpc":"2.0"`, "EOF while parsing an object at line 1 column 16"},
+		// L67
+		{`{"jsonrpc":"2.0","id":"\ud800","method":"health"}`, "id: unexpected end of hex escape at line 1 column 30"},
 		{"  ", "EOF while parsing a value at line 1 column 2"},
 		{"[", "EOF while parsing a list at line 1 column 1"},
 		{"[1", "EOF while parsing a list at line 1 column 2"},

@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestLargeViewCallsAtOnceAreServed: eight contract calls at once, each with 4 MB of arguments and of result, are all answered in full on a
-// machine of 8 GiB, also for one address whose share counts. All bodies are in memory before the first call returns.
+// TestLargeViewCallsAtOnceAreServed: eight contract calls at once, each with 4 MB of arguments and
+// of result, are all answered in full on a machine of 8 GiB, also for one address whose share
+// counts. All bodies are in memory before the first call returns.
 func TestLargeViewCallsAtOnceAreServed(t *testing.T) {
 	const calls, size = 8, 4_000_000
 	for _, counted := range []bool{false, true} {

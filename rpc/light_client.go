@@ -72,7 +72,8 @@ var nextLightClientBlock = Method[primitives.Hash]{
 	},
 }
 
-// proofFault makes the faults of both proofs (nearcore chain/jsonrpc-primitives/src/types/light_client.rs).
+// proofFault makes the faults of both proofs (nearcore
+// chain/jsonrpc-primitives/src/types/light_client.rs).
 func proofFault(err error) error {
 	e, ok := lookup(err)
 	if !ok {
@@ -99,7 +100,8 @@ func proofFault(err error) error {
 	return internal(internalError, err)
 }
 
-// parseOutcomeRef reads {"type": "transaction" | "receipt", ...}: the head first, then the type and its members.
+// parseOutcomeRef reads {"type": "transaction" | "receipt", ...}: the head first, then the type and
+// its members.
 func parseOutcomeRef(v val) (ref view.OutcomeRef, err error) {
 	if err = needObject(v, "RpcLightClientExecutionProofRequest"); err != nil {
 		return ref, err

@@ -20,8 +20,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// door lets connections in and keeps account of what they hold. When all places are taken, the connection that has waited
-// longest for its next request gives way, of the address that has most.
+// door lets connections in and keeps account of what they hold. When all places are taken, the
+// connection that has waited longest for its next request gives way, of the address that has most.
 type door struct {
 	limits  limits.Limits
 	live    atomic.Pointer[live]
@@ -53,7 +53,8 @@ type door struct {
 	tls      *tls.Config // nil: none
 }
 
-// What a connection does: it waits for a request, or for the rest of one; or one is answered and its reply is sent.
+// What a connection does: it waits for a request, or for the rest of one; or one is answered and
+// its reply is sent.
 const (
 	connWaits = int32(iota)
 	connServed
@@ -79,7 +80,8 @@ func newDoor(o *Options, cors *cors) (*door, error) {
 	return d, nil
 }
 
-// conn is a connection that was let in. Its counts belong to its goroutine, but for the atomic ones.
+// conn is a connection that was let in. Its counts belong to its goroutine, but for the atomic
+// ones.
 type conn struct {
 	net.Conn
 	door   *door
@@ -103,7 +105,8 @@ type conn struct {
 	holder *client    // whose they are
 }
 
-// started is when the process did: what has gone by since then does not depend on what somebody sets the clock on the wall to.
+// started is when the process did: what has gone by since then does not depend on what somebody
+// sets the clock on the wall to.
 var started = time.Now()
 
 // clock is how long ago that was, in ns; never 0.
@@ -115,8 +118,9 @@ type listener struct {
 	door *door
 }
 
-// Accept returns the next connection that is let in. It fails for a listener that is closed only: that there are too many open
-// files, or that a connection was broken off before it was taken, ends nothing.
+// Accept returns the next connection that is let in. It fails for a listener that is closed only:
+// that there are too many open files, or that a connection was broken off before it was taken, ends
+// nothing.
 func (l *listener) Accept() (net.Conn, error) {
 	for pause := time.Duration(0); ; {
 		c, err := l.Listener.Accept()
@@ -154,8 +158,8 @@ func (d *door) shortage(err error) {
 	}
 }
 
-// Of the files that the process may have open: what is left to the store, the compilers, the second listener, and those who are
-// told that there is no place for them.
+// Of the files that the process may have open: what is left to the store, the compilers, the second
+// listener, and those who are told that there is no place for them.
 const filesApart = 512
 
 // places is how many connections there may be beside the node's own files.
@@ -191,7 +195,8 @@ func (d *door) admit(c net.Conn) *conn {
 	return in
 }
 
-// evict closes the connection that gives way to a new one; false if none has waited so long for a request. The lock is held.
+// evict closes the connection that gives way to a new one; false if none has waited so long for a
+// request. The lock is held.
 func (d *door) evict(idle time.Duration) bool {
 	var out *conn
 	latest := clock() - int64(idle)
@@ -250,8 +255,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// hangUp closes a connection without a word. TLS would say goodbye, and wait for a client who does not read: that is nothing to do under a lock,
-// nor for who is in a hurry.
+// hangUp closes a connection without a word. TLS would say goodbye, and wait for a client who does
+// not read: that is nothing to do under a lock, nor for who is in a hurry.
 func hangUp(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -279,7 +284,8 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 
 var errNoSystem = fmt.Errorf("rpc: the connection is none of the system's")
 
-// writeStep is how long a write deadline may be in use before it is set anew: setting one costs as much as a tenth of a reply.
+// writeStep is how long a write deadline may be in use before it is set anew: setting one costs as
+// much as a tenth of a reply.
 const writeStep = time.Second
 
 // Write sends, within the time that a client has to read.
@@ -318,8 +324,8 @@ func (c *conn) write(b []byte) (int, error) {
 // writeChunk is how much is sent in one go, bytes: so much later it is seen whether a client reads.
 const writeChunk = 256 << 10
 
-// Read counts the connections that end as nothing came for too long. A client that sends without waiting for replies is read at
-// the pace of the pacer.
+// Read counts the connections that end as nothing came for too long. A client that sends without
+// waiting for replies is read at the pace of the pacer.
 func (c *conn) Read(b []byte) (int, error) {
 	start := c.pace.before()
 	n, err := c.Conn.Read(b)
@@ -345,8 +351,9 @@ func timedOut(err error) bool {
 	return ok && t.Timeout()
 }
 
-// take counts bytes that a connection is about to hold, until its reply has been sent; full is the limit by which there is no
-// room for them, limits.Count if there is. Small ones always have room: there are at most as many as connections.
+// take counts bytes that a connection is about to hold, until its reply has been sent; full is the
+// limit by which there is no room for them, limits.Count if there is. Small ones always have room:
+// there are at most as many as connections.
 func (c *conn) take(of *client, n int64) (full limits.ID) {
 	if c == nil {
 		return limits.Count
@@ -430,8 +437,8 @@ func (c *conn) give() {
 	c.holder = nil
 }
 
-// Memory of large requests goes back to the system once there are none: the collector alone would keep it until the heap has grown
-// again, which a node that does little takes minutes for.
+// Memory of large requests goes back to the system once there are none: the collector alone would
+// keep it until the heap has grown again, which a node that does little takes minutes for.
 const (
 	quiet     = 1 << 20         // bytes in flight
 	tidyAfter = 5 * time.Second // that there are no more
@@ -480,7 +487,8 @@ func (d *door) turnAway(c net.Conn, why limits.ID) {
 	go func() {
 		defer d.refusing.Add(-1)
 		defer c.Close()
-		// What was sent has to be read: a connection closed with something unread takes the reply with it.
+		// What was sent has to be read: a connection closed with something unread takes the reply
+		// with it.
 		_ = c.SetDeadline(time.Now().Add(time.Second))
 		head := make([]byte, 4<<10)
 		n, _ := c.Read(head)
@@ -534,7 +542,8 @@ func (d *door) tooLarge() *failure {
 	return f
 }
 
-// stop lets nobody keep the server from ending: what has not arrived will not, and what is not read soon is not sent.
+// stop lets nobody keep the server from ending: what has not arrived will not, and what is not read
+// soon is not sent.
 func (d *door) stop(grace time.Duration) {
 	d.stopping.Store(true)
 	d.mu.Lock()

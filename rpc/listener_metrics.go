@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// fill is how much of each limit is taken now; of those by address, by the address that has most. Limits of one request have none.
+// fill is how much of each limit is taken now; of those by address, by the address that has most.
+// Limits of one request have none.
 func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	d := s.door
 	d.mu.Lock()

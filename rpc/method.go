@@ -14,7 +14,8 @@ type Method[P any] struct {
 	Name, Doc string
 	Aliases   []string // older spellings, EXPERIMENTAL_...
 	Faults    []*Fault // all that it may answer with; any other is INTERNAL_ERROR
-	// Waits marks methods that may wait for the chain; they are counted against the limit of waiting requests.
+	// Waits marks methods that may wait for the chain; they are counted against the limit of
+	// waiting requests.
 	Waits bool
 	// SpecStatus marks the method whose replies are always HTTP 200 under rpc.http_status "spec".
 	SpecStatus bool
@@ -24,20 +25,22 @@ type Method[P any] struct {
 	Simulates bool
 	// Steers marks those that make a chain of one's own do as one likes.
 	Steers bool
-	// Own marks methods that nearcore does not have: members of their parameters that they do not know are refused. Nearcore ignores those of
-	// its methods.
+	// Own marks methods that nearcore does not have: members of their parameters that they do not
+	// know are refused. Nearcore ignores those of its methods.
 	Own bool
 	// Ignores names members that are taken and not looked at.
 	Ignores []string
 	// Patience is how long a wait lasts at most where that is not PollingTimeout.
 	Patience time.Duration
-	// Submits marks those whose parameters are a signed transaction that they submit, and wait for: of one signer they run in order.
+	// Submits marks those whose parameters are a signed transaction that they submit, and wait for:
+	// of one signer they run in order.
 	Submits bool
 	// Parse reads the parameters.
 	Parse func(val) (P, error)
 	// Handle appends the result's JSON to b.
 	Handle func(c *call, b []byte, p *P) ([]byte, error)
-	// Label returns the method's name in metrics, if that depends on the parameters. It must be one of Labels.
+	// Label returns the method's name in metrics, if that depends on the parameters. It must be one
+	// of Labels.
 	Label  func(p *P) string
 	Labels []string
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Metrics of the RPC, by nearcore's names (chain/jsonrpc/src/metrics.rs). A series is absent until its first event, as
-// there.
+// Metrics of the RPC, by nearcore's names (chain/jsonrpc/src/metrics.rs). A series is absent until
+// its first event, as there.
 const (
 	timeBuckets              = 16 // 1 ms doubled
 	waitTxStatus, waitSendTx = 0, 1

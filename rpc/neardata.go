@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// The layout of neardata (github.com/fastnear/neardata-server): a document for each height, asked for by GET under /v0/. A height that comes
-// soon is waited for, so that an indexer goes from one to the next. Each GET is a call of troupe_block_document: all limits are those of calls.
+// The layout of neardata (github.com/fastnear/neardata-server): a document for each height, asked
+// for by GET under /v0/. A height that comes soon is waited for, so that an indexer goes from one
+// to the next. Each GET is a call of troupe_block_document: all limits are those of calls.
 
 const (
 	documents0 = "/v0/"
@@ -164,7 +165,8 @@ func (s *Server) beforeGenesis(height primitives.Height) bool {
 	return err == nil && height < genesis.Header.Height
 }
 
-// noDocument answers where a path is no document's: it leads to one, or is refused. ok: it is one of a height.
+// noDocument answers where a path is no document's: it leads to one, or is refused. ok: it is one
+// of a height.
 func (s *Server) noDocument(ctx *fasthttp.RequestCtx, path string, ok bool, height primitives.Height) {
 	switch to, leads := s.leads(path[len(documents0):]); {
 	case ok && height > highest:
@@ -203,7 +205,8 @@ func (s *Server) documentFault(ctx *fasthttp.RequestCtx, reply []byte, status in
 	}
 }
 
-// refuseDocument says in neardata's form what is wrong with a path: text and type, none: an argument.
+// refuseDocument says in neardata's form what is wrong with a path: text and type, none: an
+// argument.
 func (s *Server) refuseDocument(ctx *fasthttp.RequestCtx, status int, why []string) {
 	ctx.SetContentType(jsonType)
 	ctx.SetStatusCode(status)

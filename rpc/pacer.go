@@ -9,17 +9,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// pacer bounds what those connections cost together that always have something to read: pipelined requests, floods by WebSocket,
-// large bodies.
+// pacer bounds what those connections cost together that always have something to read: pipelined
+// requests, floods by WebSocket, large bodies.
 //
-// Problem: a goroutine whose reads never block runs until the scheduler preempts it, 10 ms later, and while any goroutine can run
-// the scheduler hardly polls the network. With 64 such connections a request on another one waits for hundreds of milliseconds.
+// Problem: a goroutine whose reads never block runs until the scheduler preempts it, 10 ms later,
+// and while any goroutine can run the scheduler hardly polls the network. With 64 such connections
+// a request on another one waits for hundreds of milliseconds.
 //
 // Invariant: such connections get at most half of the cores. A connection that has worked for
 // paceQuantum without having waited for its client pays that time when its next read does not wait
-// either. If more has been paid lately than half of the cores can do, it waits, and clients take turns
-// (fair.Queue). It keeps nothing while it works, so no client can delay another one by not reading its
-// replies.
+// either. If more has been paid lately than half of the cores can do, it waits, and clients take
+// turns (fair.Queue). It keeps nothing while it works, so no client can delay another one by not
+// reading its replies.
 //
 // A connection whose client waits for each reply is never delayed: its reads block.
 type pacer struct {
@@ -42,10 +43,11 @@ type paced struct {
 const (
 	// paceQuantum is how much work a connection does between two payments.
 	paceQuantum = 200 * time.Microsecond
-	// paceSlack is how much unused time is kept, so that a timer that fires late costs no throughput.
+	// paceSlack is how much unused time is kept, so that a timer that fires late costs no
+	// throughput.
 	paceSlack = time.Millisecond
-	// paceMost bounds what is counted as work between two reads, where the time may have been spent waiting: this, and
-	// pacePerByte for each byte of the request.
+	// paceMost bounds what is counted as work between two reads, where the time may have been spent
+	// waiting: this, and pacePerByte for each byte of the request.
 	paceMost    = time.Millisecond
 	pacePerByte = 10 * time.Nanosecond
 	// A read that takes longer than this and a nanosecond a byte has waited for its client.
@@ -84,8 +86,8 @@ func (p *pacer) pass(who fair.Client, work int64) {
 	<-t.turn
 }
 
-// add counts work that is let through. The time that it took is counted as unused: a client that sends on one connection, and so
-// keeps one core busy at most, never waits unless others do.
+// add counts work that is let through. The time that it took is counted as unused: a client that
+// sends on one connection, and so keeps one core busy at most, never waits unless others do.
 func (p *pacer) add(now, work int64) { p.due = max(p.due+work/p.cores, now-int64(paceSlack)) }
 
 // run lets connections go on as time passes, until none waits.

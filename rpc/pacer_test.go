@@ -18,8 +18,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// TestPacerSharesHalfOfTheCores: however many connections pay, what they have had done takes as long as on half of the cores, and
-// a client that comes while many connections of another one wait is next but one.
+// TestPacerSharesHalfOfTheCores: however many connections pay, what they have had done takes as
+// long as on half of the cores, and a client that comes while many connections of another one wait
+// is next but one.
 func TestPacerSharesHalfOfTheCores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
@@ -57,8 +58,8 @@ func TestPacerSharesHalfOfTheCores(t *testing.T) {
 	})
 }
 
-// TestPacerDelaysNoConnectionAlone: a connection that works without a pause, in large and small pieces, is not delayed as long as no
-// other one works.
+// TestPacerDelaysNoConnectionAlone: a connection that works without a pause, in large and small
+// pieces, is not delayed as long as no other one works.
 func TestPacerDelaysNoConnectionAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
@@ -119,8 +120,8 @@ func TestPaceOfAConnection(t *testing.T) {
 	}
 }
 
-// TestPaceDelaysNoClientThatWaits: many clients whose requests are answered late at the same time are
-// not delayed further, because each waits for its replies.
+// TestPaceDelaysNoClientThatWaits: many clients whose requests are answered late at the same time
+// are not delayed further, because each waits for its replies.
 func TestPaceDelaysNoClientThatWaits(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	for i := range 64 {
@@ -137,7 +138,8 @@ func TestPaceDelaysNoClientThatWaits(t *testing.T) {
 	}
 }
 
-// TestFloodsLeaveRoomForOthers: while 64 connections send without waiting, a request of another client waits for few of theirs.
+// TestFloodsLeaveRoomForOthers: while 64 connections send without waiting, a request of another
+// client waits for few of theirs.
 func TestFloodsLeaveRoomForOthers(t *testing.T) {
 	head := strings.Builder{}
 	for i := range 350 {
@@ -195,7 +197,8 @@ func maskedText(s string) string {
 	return string([]byte{0x81, 0x80 | byte(len(s)), 0, 0, 0, 0}) + s
 }
 
-// TestCork: small messages that follow each other are written together, and nothing is lost or moved.
+// TestCork: small messages that follow each other are written together, and nothing is lost or
+// moved.
 func TestCork(t *testing.T) {
 	var c cork
 	var got bytes.Buffer
@@ -236,7 +239,8 @@ func TestCork(t *testing.T) {
 	}
 }
 
-// TestMessagesLeaveTogether: what a client is told by WebSocket comes whole and in order, also if it is sent together.
+// TestMessagesLeaveTogether: what a client is told by WebSocket comes whole and in order, also if
+// it is sent together.
 func TestMessagesLeaveTogether(t *testing.T) {
 	server, client := net.Pipe()
 	s := newServer(t, &fakeNode{}, Options{})

@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// What is wrong with parameters is told in the words of serde and serde_json, which clients match. The readers return
-// the bare text; parsing puts "Failed parsing args: " in front of all but plainError.
+// What is wrong with parameters is told in the words of serde and serde_json, which clients match.
+// The readers return the bare text; parsing puts "Failed parsing args: " in front of all but
+// plainError.
 
 // plainError is a refusal that stands without that prefix.
 type plainError struct{ text string }
@@ -118,8 +119,8 @@ func readHash(v val) (h primitives.Hash, err error) {
 	return primitives.Hash(raw), nil
 }
 
-// maxKeyText is how much of a key's text is looked at, bytes: more than any key has. What comes after it can only change which of
-// two faults is named.
+// maxKeyText is how much of a key's text is looked at, bytes: more than any key has. What comes
+// after it can only change which of two faults is named.
 const maxKeyText = 8 << 10
 
 func readKey(v val) (primitives.PublicKey, error) {
@@ -181,8 +182,8 @@ func choice(names []string) string {
 // readName reads one of a set of names and returns its index.
 func readName(v val, names []string) (int, error) { return readUnit(v, names, false) }
 
-// readUnit is readName; flat says that the value stands among the members of an object that nearcore flattens, where serde also takes an
-// empty object for null.
+// readUnit is readName; flat says that the value stands among the members of an object that
+// nearcore flattens, where serde also takes an empty object for null.
 func readUnit(v val, names []string, flat bool) (i int, err error) {
 	if flat && v.kind() == kObject && v.distinct() == 1 {
 		if key, inner := v.onlyKey(); inner.kind() == kObject && inner.len() == 0 {
@@ -217,8 +218,9 @@ func readTag(v val, names []string) (int, error) {
 func allUnits(int) bool { return true }
 func noUnits(int) bool  { return false }
 
-// oneKey reads an enum: a name for variants without a value, or an object of one key. names are all of its variants; unit says which
-// of them have none, and value gets the index of the variant with what stands under its key.
+// oneKey reads an enum: a name for variants without a value, or an object of one key. names are all
+// of its variants; unit says which of them have none, and value gets the index of the variant with
+// what stands under its key.
 func oneKey(v val, names []string, unit func(i int) bool, value func(i int, v val) error) error {
 	var key []byte
 	var inner val
@@ -269,8 +271,9 @@ func into[T any](dst *T, one func(val) (T, error)) func(val) error {
 	}
 }
 
-// readFields fills fields from an object. Wrong values are reported in the order of the keys, as serde_json's maps are
-// walked, then missing ones in the order of the struct, which is that of fields.
+// readFields fills fields from an object. Wrong values are reported in the order of the keys, as
+// serde_json's maps are walked, then missing ones in the order of the struct, which is that of
+// fields.
 func readFields(v val, fields []field) error {
 	for done := ""; ; {
 		next := -1
@@ -305,7 +308,8 @@ type missingField string
 
 func (name missingField) Error() string { return "missing field `" + string(name) + "`" }
 
-// unknownMember refuses the first member of an object whose name is none of known, with the name that may be meant.
+// unknownMember refuses the first member of an object whose name is none of known, with the name
+// that may be meant.
 func unknownMember(v val, known []string) error {
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
 		key := string(val{v.doc, at}.str())
@@ -328,8 +332,8 @@ func unknownMember(v val, known []string) error {
 // maxNear bounds the names that are compared, bytes.
 const maxNear = 64
 
-// nearest is the name that may be meant by another one: that of the fewest changes of a letter, if those are no more than a third of it, and
-// one at least; empty: none.
+// nearest is the name that may be meant by another one: that of the fewest changes of a letter, if
+// those are no more than a third of it, and one at least; empty: none.
 func nearest(name string, names []string) string {
 	if len(name) > maxNear {
 		return ""

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Block references are an enum of one key where a method takes nothing else (block, protocol config), and members among
-// others where it does (nearcore core/primitives/src/types.rs BlockReference).
+// Block references are an enum of one key where a method takes nothing else (block, protocol
+// config), and members among others where it does (nearcore core/primitives/src/types.rs
+// BlockReference).
 
 var (
 	referenceNames  = []string{"block_id", "finality", "sync_checkpoint"}
@@ -34,7 +35,8 @@ func readBlockID(v val) (ref view.BlockRef, err error) {
 	return ref, noMatch("BlockId")
 }
 
-// readReference reads the value of a reference under one of its three keys; flat as readUnit has it.
+// readReference reads the value of a reference under one of its three keys; flat as readUnit has
+// it.
 func readReference(key string, v val, flat bool) (view.BlockRef, error) {
 	switch key {
 	case "block_id":
@@ -57,8 +59,8 @@ func readBlockRef(v val) (ref view.BlockRef, err error) {
 	return ref, err
 }
 
-// readFlatRef reads the reference among the members of an object. nearcore takes the first of several; here there may
-// only be one.
+// readFlatRef reads the reference among the members of an object. nearcore takes the first of
+// several; here there may only be one.
 func readFlatRef(v val) (ref view.BlockRef, err error) {
 	name := ""
 	var value val

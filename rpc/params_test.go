@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestParseErrors: texts of parameters that recordings do not show; those they show are tested in internal/conformance.
+// TestParseErrors: texts of parameters that recordings do not show; those they show are tested in
+// internal/conformance.
 func TestParseErrors(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	long := strings.Repeat("9", 30)

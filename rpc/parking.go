@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// parking holds the requests that wait for a transaction, by client. When its places are all taken, a client that has fewer than
-// another gets one of that one's: of the client with most the wait that came last ends.
+// parking holds the requests that wait for a transaction, by client. When its places are all taken,
+// a client that has fewer than another gets one of that one's: of the client with most the wait
+// that came last ends.
 type parking struct {
 	mu sync.Mutex
 	of map[*client]*list.List // of *parked, in the order in which they came
@@ -27,7 +28,8 @@ type parked struct {
 // errGaveWay ends the wait that gives way.
 var errGaveWay = errors.New("the place is another client's")
 
-// park counts a request that waits, in all and of its client, and makes place for it where others have more.
+// park counts a request that waits, in all and of its client, and makes place for it where others
+// have more.
 func (x *exchange) park() (*parked, error) {
 	l := &x.door.parking
 	l.mu.Lock()
@@ -61,7 +63,8 @@ func (x *exchange) unparked(why limits.ID) *failure {
 	return busy(why)
 }
 
-// giveWay ends the last wait of the client that has most, if those are more than n. The lock is held.
+// giveWay ends the last wait of the client that has most, if those are more than n. The lock is
+// held.
 func (l *parking) giveWay(n int64) bool {
 	var last *list.Element
 	for c, waits := range l.of {

@@ -2,9 +2,10 @@ package rpc
 
 import "unsafe"
 
-// A copy of megabytes is one run of the processor that the scheduler cannot stop: with pages that are touched for the first time it
-// takes tens of milliseconds, and whatever has to stop all goroutines (the garbage collector, at each cycle) waits for it. So what
-// a client may make as long as a body is copied in pieces, and not at all where a parser only looks at it.
+// A copy of megabytes is one run of the processor that the scheduler cannot stop: with pages that
+// are touched for the first time it takes tens of milliseconds, and whatever has to stop all
+// goroutines (the garbage collector, at each cycle) waits for it. So what a client may make as long
+// as a body is copied in pieces, and not at all where a parser only looks at it.
 
 // copyStep is how much is copied at once, bytes.
 const copyStep = 64 << 10

@@ -34,8 +34,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestLongRequestsAreNotCopied: what a client may make as long as a body is neither copied nor decoded as a whole, where only its
-// beginning is looked at or echoed.
+// TestLongRequestsAreNotCopied: what a client may make as long as a body is neither copied nor
+// decoded as a whole, where only its beginning is looked at or echoed.
 func TestLongRequestsAreNotCopied(t *testing.T) {
 	const long = 4 << 20
 	s := newServer(t, &fakeNode{}, Options{})
@@ -102,7 +102,8 @@ func TestLongIDsAreEchoed(t *testing.T) {
 	}
 }
 
-// TestLongNumbers: a number of any length is read as the nearest float, which strconv misses for some of more than 800 digits.
+// TestLongNumbers: a number of any length is read as the nearest float, which strconv misses for
+// some of more than 800 digits.
 func TestLongNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	digits := func(n int) string {

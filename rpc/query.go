@@ -43,7 +43,8 @@ var queryLabels = func() (labels []string) {
 	return labels
 }()
 
-// viewMethod declares an EXPERIMENTAL_ method for one request type; its errors are structured throughout.
+// viewMethod declares an EXPERIMENTAL_ method for one request type; its errors are structured
+// throughout.
 func viewMethod(kind queryKind, name, params, doc string, faults ...*Fault) Method[queryParams] {
 	return Method[queryParams]{
 		Name: name, Doc: doc, Faults: append([]*Fault{UnknownBlock, UnknownAccount, NoSyncedBlocks, UnavailableShard, GarbageCollected}, faults...),
@@ -122,8 +123,8 @@ type textError string
 
 func (e textError) Error() string { return string(e) }
 
-// viewBlockFault is queryBlockFault with the other words that the EXPERIMENTAL_ methods have for an unknown block. For all else neard has
-// INTERNAL_ERROR there; here it is query's.
+// viewBlockFault is queryBlockFault with the other words that the EXPERIMENTAL_ methods have for an
+// unknown block. For all else neard has INTERNAL_ERROR there; here it is query's.
 func viewBlockFault(err error, ref *view.BlockRef) error {
 	if e, ok := lookup(err); ok && (e.Kind == view.ErrUnknownHeight || e.Kind == view.ErrUnknownBlock) {
 		return UnknownBlock.because(unknownReference(ref), member(nil, "block_reference", ref.AppendJSON(nil)))
@@ -139,7 +140,8 @@ func atInfo(info []byte, at *view.At) []byte {
 
 func quoted(text string) []byte { return view.AppendString(nil, text) }
 
-// answerQuery appends the answer to a request about a state. Its errors are failures, or *callFailure.
+// answerQuery appends the answer to a request about a state. Its errors are failures, or
+// *callFailure.
 func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 	at := s.At()
 	switch q.kind {
@@ -291,7 +293,8 @@ func appendCode(c *call, b, code []byte, at *view.At) ([]byte, error) {
 	return view.AppendQueryCode(b, code, &hash, at), nil
 }
 
-// Bounds of a page of state; the bytes are those of keys in the trie and values (nearcore state_viewer/mod.rs).
+// Bounds of a page of state; the bytes are those of keys in the trie and values (nearcore
+// state_viewer/mod.rs).
 const (
 	maxPageItems = 10_000
 	maxPageBytes = 50_000

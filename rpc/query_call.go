@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// callFault is a call that failed in the contract: method query shows it as a success with an error member, the others as
-// CONTRACT_EXECUTION_ERROR.
+// callFault is a call that failed in the contract: method query shows it as a success with an error
+// member, the others as CONTRACT_EXECUTION_ERROR.
 type callFault struct {
 	*failure
 	result *view.CallResult
@@ -40,8 +40,8 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 	return view.AppendQueryCall(b, out.Result, out.Logs, at), nil
 }
 
-// legacyQueryError replaces the two errors that method query shows as successes, for clients from before there were
-// structured errors (nearcore chain/jsonrpc/src/lib.rs:362).
+// legacyQueryError replaces the two errors that method query shows as successes, for clients from
+// before there were structured errors (nearcore chain/jsonrpc/src/lib.rs:362).
 func legacyQueryError(b, out []byte, s State, q *queryParams, err error) ([]byte, error) {
 	if err == nil {
 		return out, nil
@@ -59,8 +59,9 @@ func legacyQueryError(b, out []byte, s State, q *queryParams, err error) ([]byte
 	return b, internal(reachedLimits, err)
 }
 
-// callDebug writes a call's error as Rust's {:?} does. In protocol errors an account id is AccountId("x"), in those of
-// the VM, which method query shows, it is "x"; and they tell host errors, traps and the like apart.
+// callDebug writes a call's error as Rust's {:?} does. In protocol errors an account id is
+// AccountId("x"), in those of the VM, which method query shows, it is "x"; and they tell host
+// errors, traps and the like apart.
 func callDebug(out *view.CallResult, protocol bool) string {
 	e, text := out.Err, primitives.RustDebug
 	switch e.Tag {

@@ -48,7 +48,8 @@ type queryParams struct {
 // paged tells whether a page of state was asked for.
 func (q *queryParams) paged() bool { return q.limit > 0 || q.after != nil }
 
-// fields reads what the kind needs, in the order of nearcore's QueryRequest (core/primitives/src/views.rs:387).
+// fields reads what the kind needs, in the order of nearcore's QueryRequest
+// (core/primitives/src/views.rs:387).
 func (q *queryParams) fields() []field {
 	account := field{"account_id", false, into(&q.account, readAccountID)}
 	switch q.kind {
@@ -125,7 +126,8 @@ func (q *queryParams) readCall(v val) (done bool, err error) {
 	return true, err
 }
 
-// parseQuery reads the parameters of method query: first the block, then the request's type, then its members.
+// parseQuery reads the parameters of method query: first the block, then the request's type, then
+// its members.
 func parseQuery(v val) (q queryParams, err error) {
 	if v.kind() == kArray && v.len() == 2 {
 		return parseQueryPath(v)
@@ -148,13 +150,15 @@ func parseQuery(v val) (q queryParams, err error) {
 	if err := q.read(v); err != nil {
 		return q, err
 	}
-	if x, ok := v.get("include_proof"); ok && (q.kind == qAccount || q.kind == qAccessKey) { // nearcore proves contract data alone
+	// nearcore proves contract data alone
+	if x, ok := v.get("include_proof"); ok && (q.kind == qAccount || q.kind == qAccessKey) {
 		q.proof, err = readBool(x)
 	}
 	return q, err
 }
 
-// parseView makes the parser of an EXPERIMENTAL_ method of one kind: first the members, then the block.
+// parseView makes the parser of an EXPERIMENTAL_ method of one kind: first the members, then the
+// block.
 func parseView(kind queryKind, name string) func(val) (queryParams, error) {
 	return func(v val) (q queryParams, err error) {
 		q.kind = kind

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestKeyPages: a list of keys is whole unless pages are asked for; each page says where the next one begins.
+// TestKeyPages: a list of keys is whole unless pages are asked for; each page says where the next
+// one begins.
 func TestKeyPages(t *testing.T) {
 	n := &fakeNode{}
 	var handles []string
@@ -54,7 +55,8 @@ func TestKeyPages(t *testing.T) {
 	}
 }
 
-// TestNoProof: who asks for a proof that is not to be had any more is told from which height on there are proofs.
+// TestNoProof: who asks for a proof that is not to be had any more is told from which height on
+// there are proofs.
 func TestNoProof(t *testing.T) {
 	n := &fakeNode{}
 	n.state.account = &primitives.Account{}

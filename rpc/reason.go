@@ -2,8 +2,8 @@ package rpc
 
 import "strings"
 
-// packages are the names of this module's packages. Errors begin with them, which says where they come from to those who read logs; what a
-// client is told has none.
+// packages are the names of this module's packages. Errors begin with them, which says where they
+// come from to those who read logs; what a client is told has none.
 var packages = map[string]bool{
 	"action": true, "apply": true, "backend": true, "badchunk": true, "bandwidth": true,
 	"bench": true, "blockdoc": true, "blockfeed": true, "blockpool": true, "blocksync": true,

@@ -10,9 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// rooms are large replies that wait until there is room for them in memory: a block ends thousands of waits for one transaction at the same moment, and what it takes to make all
-// their replies is one text, so that none need be refused who can be told a moment later. First come, first served, but for those for whom there is no room, or whose address has none: of those the
-// next ones do not wait, so that one who wants most of the memory keeps nobody else from the rest.
+// rooms are large replies that wait until there is room for them in memory: a block ends thousands
+// of waits for one transaction at the same moment, and what it takes to make all their replies is
+// one text, so that none need be refused who can be told a moment later. First come, first served,
+// but for those for whom there is no room, or whose address has none: of those the next ones do not
+// wait, so that one who wants most of the memory keeps nobody else from the rest.
 type rooms struct {
 	mu    sync.Mutex
 	list  list.List             // of *guest
@@ -22,7 +24,8 @@ type rooms struct {
 	runs  bool                  // there is a goroutine
 }
 
-// maxTexts bounds what replies are made of that wait for room, bytes. Whose is not among it is refused where there is none.
+// maxTexts bounds what replies are made of that wait for room, bytes. Whose is not among it is
+// refused where there is none.
 const maxTexts = 32 << 20
 
 // roomLook is how long nothing need go until it is looked whether somebody slow stands in the way.
@@ -41,8 +44,9 @@ type guest struct {
 	ready chan struct{}
 }
 
-// await waits until there is room for n more bytes, at most until the context ends; full is the limit that has not allowed it till then. shown is what they are to show, twice as many bytes that are
-// there already; nil: nothing is.
+// await waits until there is room for n more bytes, at most until the context ends; full is the
+// limit that has not allowed it till then. shown is what they are to show, twice as many bytes that
+// are there already; nil: nothing is.
 func (d *door) await(ctx context.Context, c *conn, of *client, n int64, shown *view.Shown) (full limits.ID) {
 	r := &d.rooms
 	r.mu.Lock()

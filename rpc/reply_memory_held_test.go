@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestRoomsOvertaken: who wants most of the memory, which he does not get as others hold some of it, keeps nobody from the rest.
+// TestRoomsOvertaken: who wants most of the memory, which he does not get as others hold some of
+// it, keeps nobody from the rest.
 func TestRoomsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
@@ -64,7 +65,9 @@ func txText(hash primitives.Hash, level string) string {
 	return rpcText("tx", fmt.Sprintf(`{"tx_hash":"%v","sender_account_id":"a.near","wait_until":"%s"}`, hash, level))
 }
 
-// TestWaitsHoldNothing: however large the reply is known to be, who waits for the chain has none of the memory for it. When they are told there is not room for all at once, and all have theirs, by and by.
+// TestWaitsHoldNothing: however large the reply is known to be, who waits for the chain has none of
+// the memory for it. When they are told there is not room for all at once, and all have theirs, by
+// and by.
 func TestWaitsHoldNothing(t *testing.T) {
 	const many = 40
 	var waiting atomic.Int64
@@ -139,7 +142,8 @@ func TestHangsUpForRoom(t *testing.T) {
 	s.door.inFlight.Add(-1 << 20)
 }
 
-// TestBatchGivesWay: a batch that waits for the chain, and has a large reply in memory, gives way to who needs that.
+// TestBatchGivesWay: a batch that waits for the chain, and has a large reply in memory, gives way
+// to who needs that.
 func TestBatchGivesWay(t *testing.T) {
 	waiting := make(chan struct{}, 1)
 	n := &fakeNode{tx: func(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {

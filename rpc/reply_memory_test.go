@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestRooms: replies of which others show the same wait for room, first come, first served, but for those whose address has none; what never has room, what is too much to be kept and what waits longer
-// than a request may is refused, and counted.
+// TestRooms: replies of which others show the same wait for room, first come, first served, but for
+// those whose address has none; what never has room, what is too much to be kept and what waits
+// longer than a request may is refused, and counted.
 func TestRooms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
@@ -51,7 +52,8 @@ func TestRooms(t *testing.T) {
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			slices.SortFunc(got, func(a, b result) int { return strings.Compare(a.name, b.name) }) // those of one moment have no order
+			// those of one moment have no order
+			slices.SortFunc(got, func(a, b result) int { return strings.Compare(a.name, b.name) })
 			if !slices.Equal(got, all) {
 				t.Fatalf("%v, want %v", got, all)
 			}

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// sizes remembers which replies were large, by what was asked for: what such a reply is made of is itself in memory before there is
-// a byte of it, so the next time room is asked for first.
+// sizes remembers which replies were large, by what was asked for: what such a reply is made of is
+// itself in memory before there is a byte of it, so the next time room is asked for first.
 type sizes struct {
 	mu         sync.Mutex
 	young, old map[any]int
@@ -34,8 +34,8 @@ func (s *sizes) set(key any, n int) {
 	s.young[key] = n
 }
 
-// expect asks for room for what a reply is made of, if it was large the last time. key is what is asked for, comparable, and cannot
-// be said in two ways.
+// expect asks for room for what a reply is made of, if it was large the last time. key is what is
+// asked for, comparable, and cannot be said in two ways.
 func (c *call) expect(key any) error {
 	c.key = key
 	if n := c.door.sizes.get(key); n > 0 {
@@ -47,7 +47,8 @@ func (c *call) expect(key any) error {
 	return nil
 }
 
-// awaitExpected is expect of what nothing is in memory yet: it waits for room, and before that until its client may have work done, so that nobody holds room while he may not.
+// awaitExpected is expect of what nothing is in memory yet: it waits for room, and before that
+// until its client may have work done, so that nobody holds room while he may not.
 func (c *call) awaitExpected() error {
 	n := c.door.sizes.get(c.key)
 	if n == 0 || c.borrowed != 0 {

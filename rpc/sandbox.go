@@ -16,9 +16,10 @@ import (
 // MaxMine is how many blocks one request may ask for.
 const MaxMine = 10_000
 
-// sandboxMine is our own. Parameters are {"blocks": n} or [n], or {"until": hash}; without them it is one block. The blocks are made as
-// fast as they can be, also empty ones, and the reply comes when the last of them is on disk. What a wait that ends before that has
-// asked for is made all the same.
+// sandboxMine is our own. Parameters are {"blocks": n} or [n], or {"until": hash}; without them it
+// is one block. The blocks are made as fast as they can be, also empty ones, and the reply comes
+// when the last of them is on disk. What a wait that ends before that has asked for is made all the
+// same.
 var sandboxMine = Method[view.Mine]{
 	Name: "sandbox_mine", Doc: `Makes blocks at once, in every mode of production, and returns height and hash of the last: as many as asked
 for, or until a transaction and all its receipts have run.`,
@@ -50,7 +51,8 @@ func steered(err error, refused *Fault, late string) error {
 // patchState are the parameters of sandbox_patch_state.
 type patchState struct{ records []genesis.Record }
 
-// sandboxPatchState is nearcore's (chain/jsonrpc/src/lib.rs sandbox_patch_state), for records of all kinds and for removals.
+// sandboxPatchState is nearcore's (chain/jsonrpc/src/lib.rs sandbox_patch_state), for records of
+// all kinds and for removals.
 var sandboxPatchState = Method[patchState]{
 	Name: "sandbox_patch_state", Doc: `Writes records into the state, as genesis.json has them: accounts, keys, code, data, receipts. null in place of
 account, value, code, access_key or nonce removes the entry. The reply comes when the block that does it is on
@@ -128,8 +130,8 @@ func readMine(v val) (uint64, error) {
 	return n, err
 }
 
-// Steerer does what a sandbox is asked to. Each of its methods returns *view.SteerError for a node that does no such thing or can't, and
-// ErrTimeout when the context ends before it is done.
+// Steerer does what a sandbox is asked to. Each of its methods returns *view.SteerError for a node
+// that does no such thing or can't, and ErrTimeout when the context ends before it is done.
 type Steerer interface {
 	// Mine makes blocks and returns the last.
 	Mine(ctx context.Context, m *view.Mine) (view.At, error)
@@ -145,16 +147,18 @@ type Steerer interface {
 	Revert(ctx context.Context, id string) (view.At, error)
 	DropSnapshot(id string) error
 	Snapshots() ([]view.Snapshot, error)
-	// NewWorld makes a world that goes on from this chain, DropWorld ends one with those that go on from it, and Worlds lists all of the process.
+	// NewWorld makes a world that goes on from this chain, DropWorld ends one with those that go on
+	// from it, and Worlds lists all of the process.
 	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
 	DropWorld(ctx context.Context, id string) error
 	Worlds() ([]view.World, error)
-	// DumpState calls each for the records of accounts, nil: of all, behind the block of a height, nil: the head. An error of each ends it,
-	// and so does the context.
+	// DumpState calls each for the records of accounts, nil: of all, behind the block of a height,
+	// nil: the head. An error of each ends it, and so does the context.
 	DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
 	// LoadState makes accounts what the records say that they are.
 	LoadState(ctx context.Context, records []genesis.Record) error
-	// Tag keeps what is submitted from now on under a name, empty: under none; or transactions that are named, if hashes is not nil.
+	// Tag keeps what is submitted from now on under a name, empty: under none; or transactions that
+	// are named, if hashes is not nil.
 	Tag(name string, hashes []primitives.Hash) (view.Tag, error)
 	Tags() ([]view.Tag, error)
 	DropTag(name string) error
@@ -166,9 +170,11 @@ type Steerer interface {
 	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
 	// Reorganise replaces the head and blocks below it, of which none is final, by another branch.
 	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
-	// DumpTransaction says what a transaction in a block touches: ErrUnknownTx, ErrGarbageCollected.
+	// DumpTransaction says what a transaction in a block touches: ErrUnknownTx,
+	// ErrGarbageCollected.
 	DumpTransaction(context.Context, *view.Trace) (*view.Case, error)
-	// ReplayTransaction writes what a transaction needs, has it run, and says whether it does what it did.
+	// ReplayTransaction writes what a transaction needs, has it run, and says whether it does what
+	// it did.
 	ReplayTransaction(context.Context, *view.Case) (view.Replayed, error)
 	// Deal sets what an account has of a token.
 	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
@@ -176,7 +182,8 @@ type Steerer interface {
 	Impersonate(accounts []primitives.AccountID, all bool) error
 	// Fork tells what the chain is a fork of, behind what it is told to do with accounts.
 	Fork(ctx context.Context, f *view.SteerFork) (view.Fork, error)
-	// SetClock sets what time blocks have, SetProduction when they are made; both return how things are then.
+	// SetClock sets what time blocks have, SetProduction when they are made; both return how things
+	// are then.
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
 }

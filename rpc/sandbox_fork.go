@@ -5,7 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// sandboxMissChunks is our own. Parameters are {"blocks", "shard_ids"}: one block and all shards where they are left out.
+// sandboxMissChunks is our own. Parameters are {"blocks", "shard_ids"}: one block and all shards
+// where they are left out.
 var sandboxMissChunks = Method[view.MissChunks]{
 	Name: "sandbox_miss_chunks", Doc: `Leaves new chunks out of the next blocks, of some shards or of all, as if their producers failed: transactions
 and receipts wait. 0 blocks ends it. Returns for each shard in how many coming blocks its chunk is missing.`,

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestSandboxMore: parameters by name or place of the methods about what goes wrong, what one transaction touches, mocks and tags; what they
-// return; refusals with their reason.
+// TestSandboxMore: parameters by name or place of the methods about what goes wrong, what one
+// transaction touches, mocks and tags; what they return; refusals with their reason.
 func TestSandboxMore(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})

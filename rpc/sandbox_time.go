@@ -190,7 +190,8 @@ func readMode(v val) (string, error) {
 	return string(text), err
 }
 
-// readNanos reads a number of nanoseconds, which clients whose numbers have no 64 bits write as a string.
+// readNanos reads a number of nanoseconds, which clients whose numbers have no 64 bits write as a
+// string.
 func readNanos(v val) (uint64, error) {
 	if v.kind() != kString {
 		return readUint64(v)

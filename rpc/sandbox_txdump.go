@@ -14,7 +14,8 @@ import (
 // maxDeeds bounds the outcomes that a case may tell of.
 const maxDeeds = 10_000
 
-// sandboxDumpTransaction is our own. Parameters are {"tx_hash"} or [hash]; what else names a transaction is taken and not looked at.
+// sandboxDumpTransaction is our own. Parameters are {"tx_hash"} or [hash]; what else names a
+// transaction is taken and not looked at.
 var sandboxDumpTransaction = Method[view.Trace]{
 	Name: "sandbox_dump_transaction", Doc: `Returns everything that one transaction with its receipts reads and writes, as records of the state before it,
 with the transaction and its outcomes. sandbox_replay_transaction of any sandbox takes the reply.`,

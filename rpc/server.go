@@ -27,7 +27,8 @@ const (
 	HTTPStatusAlways200 = "always_200"
 )
 
-// Options are the limits and switches of a server. Zero values are replaced by the defaults in their comments.
+// Options are the limits and switches of a server. Zero values are replaced by the defaults in
+// their comments.
 type Options struct {
 	Addr           string        // host:port; port 0 picks one
 	CORSOrigins    []string      // rpc.cors_allowed_origins; ["*"]
@@ -48,7 +49,8 @@ type Options struct {
 	TLSKey         string        // troupe.rpc.tls_key
 	// Metrics appends the rest of the node's metrics in Prometheus text to those of the RPC.
 	Metrics func([]byte) []byte
-	// Actors appends what the console shows of the actors as JSON, at most so many of them; nil: there is nothing to show.
+	// Actors appends what the console shows of the actors as JSON, at most so many of them; nil:
+	// there is nothing to show.
 	Actors func(b []byte, most int) []byte
 	Log    logrus.FieldLogger // nil: nothing is logged
 }
@@ -157,14 +159,16 @@ func (s *Server) Listen() (net.Listener, error) { return net.Listen("tcp", s.opt
 // Serve answers on a listener until Shutdown; then it returns nil.
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(&listener{l, s.door}) }
 
-// Of a shutdown: how long clients have to read what is sent, and how long connections may take to end by themselves.
+// Of a shutdown: how long clients have to read what is sent, and how long connections may take to
+// end by themselves.
 const (
 	lastWords = 300 * time.Millisecond
 	lastWait  = 600 * time.Millisecond
 )
 
-// Shutdown ends the waits, lets running requests finish and closes the connections. Clients can't hold it up: half a request is
-// not waited for, nor is a client that does not read, and after lastWait what is still open is closed.
+// Shutdown ends the waits, lets running requests finish and closes the connections. Clients can't
+// hold it up: half a request is not waited for, nor is a client that does not read, and after
+// lastWait what is still open is closed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.sockets.stop()
 	s.stop(errStopping)
@@ -194,8 +198,8 @@ func (s *Server) AppendMetrics(b []byte) []byte {
 	return b
 }
 
-// badRequest answers requests that cannot be read as HTTP. Of a body that is too large a little more is read, so that the
-// client gets to see why the connection is closed.
+// badRequest answers requests that cannot be read as HTTP. Of a body that is too large a little
+// more is read, so that the client gets to see why the connection is closed.
 func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	s.cors.set(ctx)
 	code, text := http.StatusBadRequest, "the request is no valid HTTP: "+err.Error()

@@ -80,8 +80,8 @@ var goodParams = map[string]string{
 	"EXPERIMENTAL_trace_tx":    `{"tx_hash":"` + zeroHash + `","sender_account_id":"a.near","profile":true}`,
 }
 
-// TestEveryKindOfError: whatever the node says, a method answers with a fault it declares, or INTERNAL_ERROR and 500, or 503 where a limit
-// refuses.
+// TestEveryKindOfError: whatever the node says, a method answers with a fault it declares, or
+// INTERNAL_ERROR and 500, or 503 where a limit refuses.
 func TestEveryKindOfError(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
@@ -276,7 +276,8 @@ func TestViewStatePages(t *testing.T) {
 	if got := page(""); !strings.Contains(got, "TOO_LARGE_CONTRACT_STATE") {
 		t.Errorf("whole state: %.300s", got)
 	}
-	// a page ends with the item that passes 50,000 bytes, or with the limit; last_key only if more follows
+	// a page ends with the item that passes 50,000 bytes, or with the limit; last_key only if more
+	// follows
 	for more, want := range map[string]struct {
 		items int
 		last  string
@@ -394,8 +395,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestOverTheNetwork: a body over the limit is answered with 413 although it is never read, a connection serves many
-// requests, and Shutdown answers what waits.
+// TestOverTheNetwork: a body over the limit is answered with 413 although it is never read, a
+// connection serves many requests, and Shutdown answers what waits.
 func TestOverTheNetwork(t *testing.T) {
 	started := make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {

@@ -14,7 +14,8 @@ import (
 
 var errGone = errors.New("the client is gone")
 
-// session is the node's session of one connection, opened for its first request that submits or waits.
+// session is the node's session of one connection, opened for its first request that submits or
+// waits.
 type session struct {
 	ctx  context.Context // carries it; ends with the server
 	done func()
@@ -51,8 +52,9 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	return ctx, nil
 }
 
-// session returns the context of what a request submits or waits for: that of its connection, and whose it is. All that comes from
-// this machine has one address, so there each connection is a client of its own.
+// session returns the context of what a request submits or waits for: that of its connection, and
+// whose it is. All that comes from this machine has one address, so there each connection is a
+// client of its own.
 func (x *exchange) session() (context.Context, error) {
 	ctx, err := x.sessions.open(x.Server, x.conn)
 	if err == nil && !x.client.loopback {
@@ -88,8 +90,8 @@ func (s *sessions) endAll() {
 	})
 }
 
-// wait returns the context of one wait: it ends in time (patience; 0: the usual one), with the server, when the client hangs up, or by cancel. release is called
-// when the wait is over.
+// wait returns the context of one wait: it ends in time (patience; 0: the usual one), with the
+// server, when the client hangs up, or by cancel. release is called when the wait is over.
 func (x *exchange) wait(patience time.Duration) (ctx context.Context, cancel context.CancelCauseFunc, release func(), err error) {
 	parent, err := x.session()
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// A client that hangs up takes its wait and its session with it, long before the wait's time; one that stays is left alone.
+// A client that hangs up takes its wait and its session with it, long before the wait's time; one
+// that stays is left alone.
 func TestClientHangsUp(t *testing.T) {
 	ended := make(chan error, 2)
 	var lasts atomic.Int64 // a wait

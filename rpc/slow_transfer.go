@@ -8,9 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// transfer is a large body that comes, or a large reply that goes: until it is over, what it takes in memory is not there for
-// others, so who does neither send nor read has to give way to who does.
-// A WebSocket may have several: replies that wait behind what its client has not read take no less memory than the one that is sent.
+// transfer is a large body that comes, or a large reply that goes: until it is over, what it takes
+// in memory is not there for others, so who does neither send nor read has to give way to who does.
+// A WebSocket may have several: replies that wait behind what its client has not read take no less
+// memory than the one that is sent.
 type transfer struct {
 	began atomic.Int64 // by clock, or when one of several was over; 0: there is none
 	last  atomic.Int64 // when bytes moved last
@@ -52,7 +53,8 @@ func (t *transfer) end() {
 	}
 }
 
-// keeps says that a batch waits for the chain with large replies in memory: nothing of it moves, so it gives way like a transfer that stands still.
+// keeps says that a batch waits for the chain with large replies in memory: nothing of it moves, so
+// it gives way like a transfer that stands still.
 func (c *conn) keeps() {
 	if c != nil {
 		c.transfer.begin()
@@ -66,13 +68,15 @@ func (c *conn) keepsNot() {
 	}
 }
 
-// Of who waits for memory: how long it may take until a slow transfer has given up its own, and how often that is looked at.
+// Of who waits for memory: how long it may take until a slow transfer has given up its own, and how
+// often that is looked at.
 const (
 	wayWait = 200 * time.Millisecond
 	wayLook = time.Millisecond
 )
 
-// fits waits until n more bytes may be in memory; false if only those stand in the way who are not slow.
+// fits waits until n more bytes may be in memory; false if only those stand in the way who are not
+// slow.
 func (d *door) fits(n int64) bool {
 	most := int64(min(d.limits.InFlight, 1<<62))
 	for d.inFlight.Load()+n > most {
@@ -86,7 +90,8 @@ func (d *door) fits(n int64) bool {
 	return true
 }
 
-// giveWay closes the connection with a slow transfer whose address holds most, of such the slowest; false if none is slow.
+// giveWay closes the connection with a slow transfer whose address holds most, of such the slowest;
+// false if none is slow.
 func (d *door) giveWay() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestSlowTransfersGiveWay: who has begun large bodies and sends no more, or reads no more of large replies, keeps nobody out who
-// does; and as long as nobody waits for the memory he is let be.
+// TestSlowTransfersGiveWay: who has begun large bodies and sends no more, or reads no more of large
+// replies, keeps nobody out who does; and as long as nobody waits for the memory he is let be.
 func TestSlowTransfersGiveWay(t *testing.T) {
 	large := healthy + strings.Repeat(" ", 6<<20)
 	for name, hold := range map[string]func(c net.Conn){
@@ -49,7 +49,8 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 	}
 }
 
-// TestSlowIsWhatConfigSays: after how long, and below what rate, a transfer gives way, and by which of the two it was ended.
+// TestSlowIsWhatConfigSays: after how long, and below what rate, a transfer gives way, and by which
+// of the two it was ended.
 func TestSlowIsWhatConfigSays(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
@@ -71,7 +72,8 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 			time.Sleep(150 * time.Millisecond)
 		}
 		got := s.door.giveWay()
-		if got != c.want && c.after > 100*time.Millisecond && time.Since(wrote) > c.after-50*time.Millisecond { // it was slow for so long by none of its doing
+		// it was slow for so long by none of its doing
+		if got != c.want && c.after > 100*time.Millisecond && time.Since(wrote) > c.after-50*time.Millisecond {
 			goto again
 		}
 		if got != c.want {
@@ -83,7 +85,8 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 	}
 }
 
-// TestHeavyWaiting: as many requests as config says wait for their turn at what takes long; the next is told by which limit it is not.
+// TestHeavyWaiting: as many requests as config says wait for their turn at what takes long; the
+// next is told by which limit it is not.
 func TestHeavyWaiting(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{PollingTimeout: time.Minute, Limits: limited(func(l *limits.Limits) { l.HeavyWaiting = 1 })})
 	var leave []func()
@@ -136,8 +139,8 @@ func TestTwoLengths(t *testing.T) {
 	}
 }
 
-// TestRepliesThatWaitAreSlow: a large reply that waits in a WebSocket behind small things which its client does not read is a transfer like
-// any other, and gives way.
+// TestRepliesThatWaitAreSlow: a large reply that waits in a WebSocket behind small things which its
+// client does not read is a transfer like any other, and gives way.
 func TestRepliesThatWaitAreSlow(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
@@ -170,7 +173,8 @@ func TestRepliesThatWaitAreSlow(t *testing.T) {
 	}
 }
 
-// TestTransfersOfOne: several transfers of one connection end when the last does, and each that ends shows that its client reads.
+// TestTransfersOfOne: several transfers of one connection end when the last does, and each that
+// ends shows that its client reads.
 func TestTransfersOfOne(t *testing.T) {
 	var x transfer
 	x.begin()

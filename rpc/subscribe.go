@@ -20,7 +20,8 @@ var (
 
 var errNoSocket = NotAWebSocket.because("subscriptions are for WebSockets: connect to "+socketPath, nil)
 
-// beginning is what is charged for a subscription: that of an account looks back some hundred blocks for transactions that are not final.
+// beginning is what is charged for a subscription: that of an account looks back some hundred
+// blocks for transactions that are not final.
 const beginning = 5 * time.Millisecond
 
 // maxHashes is how many transactions a subscription may name, or shards and accounts.

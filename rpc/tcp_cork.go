@@ -2,8 +2,8 @@ package rpc
 
 import "sync"
 
-// cork gathers small writes of one connection that follow each other, so that a queue of small messages costs few calls of the
-// system. It belongs to the goroutine that writes.
+// cork gathers small writes of one connection that follow each other, so that a queue of small
+// messages costs few calls of the system. It belongs to the goroutine that writes.
 type cork struct {
 	more  bool    // another write follows at once
 	waits *[]byte // what has not been written; nil: nothing

@@ -22,7 +22,8 @@ type certificate struct {
 	looked time.Time
 }
 
-// lookAgain is how long a certificate is taken for the newest, so that handshakes do not ask the disk each time.
+// lookAgain is how long a certificate is taken for the newest, so that handshakes do not ask the
+// disk each time.
 const lookAgain = time.Second
 
 // newCertificate reads both files.
@@ -45,7 +46,8 @@ func (c *certificate) changed() (out [2]time.Time) {
 	return out
 }
 
-// get returns the pair as the files have it. Where they do not fit, as while they are replaced, the one before stays.
+// get returns the pair as the files have it. Where they do not fit, as while they are replaced, the
+// one before stays.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +70,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// secured wraps a connection in TLS, if the server has a certificate. The handshake comes with the first read, in the time for a request.
+// secured wraps a connection in TLS, if the server has a certificate. The handshake comes with the
+// first read, in the time for a request.
 func (d *door) secured(c net.Conn) net.Conn {
 	if d.tls == nil {
 		return c

@@ -111,7 +111,8 @@ func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 	return c.appendOutcome(b, o, false, leave, err)
 }
 
-// txFault makes the faults of the tx family (nearcore chain/jsonrpc-primitives/src/types/transactions.rs).
+// txFault makes the faults of the tx family (nearcore
+// chain/jsonrpc-primitives/src/types/transactions.rs).
 func (s *Server) txFault(err error) error {
 	var full *failure
 	if errors.As(err, &full) { // there was no room, or no turn
@@ -160,14 +161,16 @@ func (s *Server) txFault(err error) error {
 	return internal(reachedLimits, err)
 }
 
-// noRoom is the refusal of a transaction that a limit of the node does not let in: the client may send it again later.
+// noRoom is the refusal of a transaction that a limit of the node does not let in: the client may
+// send it again later.
 func noRoom(err error) error {
 	f := internal(reachedLimits, err).(*failure)
 	f.refusal = http.StatusServiceUnavailable
 	return f
 }
 
-// parseGetTx reads [hash, sender], [signed] or an object with either (nearcore chain/jsonrpc/src/api/transactions.rs).
+// parseGetTx reads [hash, sender], [signed] or an object with either (nearcore
+// chain/jsonrpc/src/api/transactions.rs).
 func parseGetTx(v val) (p view.GetTx, err error) {
 	p.WaitUntil = view.LevelExecutedOptimistic
 	if x, ok := single(v); ok {
@@ -237,9 +240,10 @@ func parseSendTx(v val) (p view.SendTx, err error) {
 	return p, readStruct(v, "RpcSendTransactionRequest", fields...)
 }
 
-// decodeTx decodes a transaction as nearcore does, with its errors; nothing may follow it. What it takes in memory is at most six times raw:
-// of a list of actions, of which 7 million would be 112 MiB, no more are kept than primitives.MaxActionsKept, and an entry of a state init
-// takes at least 8 bytes of raw, and 48 in memory.
+// decodeTx decodes a transaction as nearcore does, with its errors; nothing may follow it. What it
+// takes in memory is at most six times raw: of a list of actions, of which 7 million would be 112
+// MiB, no more are kept than primitives.MaxActionsKept, and an entry of a state init takes at least
+// 8 bytes of raw, and 48 in memory.
 func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
 	t, r := new(primitives.SignedTransaction), borsh.NewClientReader(raw)
 	t.DecodeBorsh(r)

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// longTx is a transaction with a list of n items, each as item says, behind what head puts in front of them.
+// longTx is a transaction with a list of n items, each as item says, behind what head puts in front
+// of them.
 func longTx(n int, head func(b []byte, n int) []byte, item func(b []byte, i int) []byte, tail []byte) []byte {
 	key := primitives.PublicKey(append([]byte{0}, make([]byte, 32)...))
 	empty := borsh.Marshal(&primitives.Transaction{SignerID: "a.near", PublicKey: key, ReceiverID: "b.near"})
@@ -49,8 +50,9 @@ func entries(n int) []byte {
 	}, make([]byte, 16))
 }
 
-// TestLongListsAreDecodedInBoundedMemory: nearcore decodes lists of any length, and says what is wrong with the transaction. So is it here, in no
-// more memory than a few times that of the encoding.
+// TestLongListsAreDecodedInBoundedMemory: nearcore decodes lists of any length, and says what is
+// wrong with the transaction. So is it here, in no more memory than a few times that of the
+// encoding.
 func TestLongListsAreDecodedInBoundedMemory(t *testing.T) {
 	rules := parameters.MustGet(parameters.June(86))
 	for _, x := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestUnknownMembersOfOwnMethodsAreRefused: each method of our own refuses a member that it does not know, and nothing happens; nearcore's
-// methods ignore it, as nearcore does.
+// TestUnknownMembersOfOwnMethodsAreRefused: each method of our own refuses a member that it does
+// not know, and nothing happens; nearcore's methods ignore it, as nearcore does.
 func TestUnknownMembersOfOwnMethodsAreRefused(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	own := 0
@@ -67,7 +67,8 @@ func TestUnknownMembersOfOwnMethodsAreRefused(t *testing.T) {
 	}
 }
 
-// TestReasonsNameNoPackages: no text that a client gets begins with the name of a package, of whichever method and error.
+// TestReasonsNameNoPackages: no text that a client gets begins with the name of a package, of
+// whichever method and error.
 func TestReasonsNameNoPackages(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})

@@ -8,14 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// work is what an address has had of heavy work, and may have: so much in each second, and at once as much as in one.
+// work is what an address has had of heavy work, and may have: so much in each second, and at once
+// as much as in one.
 type work struct {
 	mu   sync.Mutex
 	debt time.Duration // what was had and is not paid off by time
 	at   time.Time     // when it was so
 }
 
-// perByte is what a byte of a large body costs: reading it, and what the system does to bring it, some 2 ms for a MiB.
+// perByte is what a byte of a large body costs: reading it, and what the system does to bring it,
+// some 2 ms for a MiB.
 const perByte = 2 * time.Nanosecond
 
 // charge counts work.

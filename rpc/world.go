@@ -16,7 +16,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// worldPath is in front of the paths of a world; what follows is its id. No method and no endpoint has that name.
+// worldPath is in front of the paths of a world; what follows is its id. No method and no endpoint
+// has that name.
 const worldPath = "/world/"
 
 // errWorldGone ends what waits in a world.
@@ -24,15 +25,16 @@ var errWorldGone = errors.New("the world has been dropped")
 
 // WorldOptions are what a world has of its own beside its node.
 type WorldOptions struct {
-	// Asked is told of each request when it begins, and done when it has ended; of a WebSocket, as long as it is open. false: the world is
-	// about to end, and takes none.
+	// Asked is told of each request when it begins, and done when it has ended; of a WebSocket, as
+	// long as it is open. false: the world is about to end, and takes none.
 	Asked func() (done func(), ok bool)
 	// Metrics appends the metrics of its node, and Actors its actors as Options.Actors does.
 	Metrics func([]byte) []byte
 	Actors  func(b []byte, most int) []byte
 }
 
-// worlds are the chains beside a server's own. Each has a Server for its node, with the same door, limits, keys and counters.
+// worlds are the chains beside a server's own. Each has a Server for its node, with the same door,
+// limits, keys and counters.
 type worlds struct {
 	mu   sync.RWMutex
 	byID map[string]*world
@@ -118,7 +120,8 @@ func (s *Server) gone() bool {
 	return s.root != nil && errors.Is(context.Cause(s.ctx), errWorldGone)
 }
 
-// worldOf takes a world off the front of a path; found: the path is of one, nil: which there is not.
+// worldOf takes a world off the front of a path; found: the path is of one, nil: which there is
+// not.
 func (s *Server) worldOf(path []byte) (w *Server, rest []byte, found bool) {
 	if s.root != nil || !bytes.HasPrefix(path, []byte(worldPath)) {
 		return nil, path, false
@@ -167,10 +170,12 @@ func (s *Server) noWorld(ctx *fasthttp.RequestCtx) {
 // unknownWorld is the fault of requests for a world that is not there.
 var unknownWorld = &Fault{Name: "UNKNOWN_WORLD", Fields: true}
 
-// maxIDBody bounds the body in which the id of a request is looked for that nothing else is read of, bytes.
+// maxIDBody bounds the body in which the id of a request is looked for that nothing else is read
+// of, bytes.
 const maxIDBody = 4 << 10
 
-// idOf is the id of a request, as far as its body is short; of a larger one, or a batch, it is null.
+// idOf is the id of a request, as far as its body is short; of a larger one, or a batch, it is
+// null.
 func idOf(ctx *fasthttp.RequestCtx) *request {
 	r := &request{hasID: true}
 	n := ctx.Request.Header.ContentLength()

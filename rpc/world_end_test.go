@@ -45,7 +45,8 @@ func dropping(t *testing.T) (s *Server, addr string, was *atomic.Int64) {
 
 const dropA = `{"jsonrpc":"2.0","id":1,"method":"sandbox_drop_world","params":{"id":"a"}}`
 
-// TestBatchBehindTheEnd: what a batch asks of a world behind its end is refused, and does not come to its node.
+// TestBatchBehindTheEnd: what a batch asks of a world behind its end is refused, and does not come
+// to its node.
 func TestBatchBehindTheEnd(t *testing.T) {
 	_, addr, was := dropping(t)
 	worlds := `{"jsonrpc":"2.0","id":2,"method":"sandbox_worlds"}`
@@ -63,7 +64,8 @@ func TestBatchBehindTheEnd(t *testing.T) {
 	}
 }
 
-// TestDropByItsOwnSocket: who drops a world by a WebSocket of that world is answered, and then told that it ends.
+// TestDropByItsOwnSocket: who drops a world by a WebSocket of that world is answered, and then told
+// that it ends.
 func TestDropByItsOwnSocket(t *testing.T) {
 	_, addr, _ := dropping(t)
 	c, other := dial(t, "ws://"+addr+"/world/a/ws", nil), dial(t, "ws://"+addr+"/world/a/ws", nil)
@@ -78,7 +80,8 @@ func TestDropByItsOwnSocket(t *testing.T) {
 	}
 }
 
-// TestDropWhileASocketIsMade: a WebSocket whose world is dropped while it is being made ends as others do.
+// TestDropWhileASocketIsMade: a WebSocket whose world is dropped while it is being made ends as
+// others do.
 func TestDropWhileASocketIsMade(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{})
 	var asked atomic.Int64

@@ -48,8 +48,9 @@ func (s *Server) newSockets() *sockets {
 	}
 }
 
-// socket is one WebSocket. Each of its messages is a body as POST / has it, and each reply a message; requests that wait for the chain run
-// beside the others, and so their replies may come later.
+// socket is one WebSocket. Each of its messages is a body as POST / has it, and each reply a
+// message; requests that wait for the chain run beside the others, and so their replies may come
+// later.
 type socket struct {
 	*Server
 	ws     *websocket.Conn
@@ -162,7 +163,8 @@ func (g *sockets) each(f func(*socket)) {
 	}
 }
 
-// pings asks all clients now and then whether they are there, and closes the WebSockets of those from whom nothing comes.
+// pings asks all clients now and then whether they are there, and closes the WebSockets of those
+// from whom nothing comes.
 func (s *Server) pings(done chan struct{}) {
 	every := s.opts.Limits.SocketPing
 	tick := time.NewTicker(every)
@@ -273,7 +275,8 @@ func closeCode(code int) int {
 	return code
 }
 
-// send writes a message, within the time that a client has to read. Small ones that follow each other leave together.
+// send writes a message, within the time that a client has to read. Small ones that follow each
+// other leave together.
 func (k *socket) send(f *frame, more bool) error {
 	if k.conn != nil {
 		k.conn.cork.more = more
@@ -423,7 +426,8 @@ func waits(root val) bool {
 	return found
 }
 
-// reply sends what answers a message, and what is to come after it. A large one is on its way from now on, also while it waits for others.
+// reply sends what answers a message, and what is to come after it. A large one is on its way from
+// now on, also while it waits for others.
 func (k *socket) reply(x *exchange, b []byte) {
 	sent := x.release
 	if x.peer != nil && len(b) > smallReply {
@@ -444,8 +448,9 @@ func (k *socket) reply(x *exchange, b []byte) {
 	}
 }
 
-// What the frames of a client cost beside what is in them: a piece of a message that is not worth its header, and a ping with its answer. They are
-// charged by so many, and who has had his share of work is read no further until he has more.
+// What the frames of a client cost beside what is in them: a piece of a message that is not worth
+// its header, and a ping with its answer. They are charged by so many, and who has had his share of
+// work is read no further until he has more.
 const (
 	perPiece   = 300 * time.Nanosecond
 	manyPieces = 1 << 10
@@ -462,7 +467,8 @@ func (k *socket) spend(took time.Duration) {
 	_ = x.mayWork(k.Server.ctx) // it ends with the server
 }
 
-// metered is a message as it comes, whose client pays for what it takes to read it, also where nobody looks at it any more.
+// metered is a message as it comes, whose client pays for what it takes to read it, also where
+// nobody looks at it any more.
 type metered struct {
 	k             *socket
 	in            io.Reader
@@ -499,7 +505,8 @@ func (k *socket) rests() {
 	}
 }
 
-// quiet waits until the client has read enough of its replies that more may be made for it; false: it is gone.
+// quiet waits until the client has read enough of its replies that more may be made for it; false:
+// it is gone.
 func (k *socket) quiet() bool {
 	o := k.out
 	o.mu.Lock()
@@ -549,7 +556,8 @@ func (k *socket) say(code int, why string) {
 	k.out.must(frame{kind: closeFrame, head: websocket.FormatCloseMessage(code, why)})
 }
 
-// stop ends all WebSockets of a server that shuts down: subscriptions are told where to go on, and the clients that the node goes away.
+// stop ends all WebSockets of a server that shuts down: subscriptions are told where to go on, and
+// the clients that the node goes away.
 func (g *sockets) stop() {
 	g.mu.Lock()
 	g.stopped = true

@@ -31,7 +31,8 @@ func (n *slowSessions) OpenSession(ctx context.Context) (context.Context, func()
 	return n.fakeNode.OpenSession(ctx)
 }
 
-// TestOneSessionOfTwoWaits: two waits of a WebSocket that begin together have one session, which ends with it.
+// TestOneSessionOfTwoWaits: two waits of a WebSocket that begin together have one session, which
+// ends with it.
 func TestOneSessionOfTwoWaits(t *testing.T) {
 	n := &slowSessions{fakeNode: &fakeNode{}}
 	n.both.Add(2)
@@ -54,7 +55,8 @@ func TestOneSessionOfTwoWaits(t *testing.T) {
 	}
 }
 
-// TestReplyWithoutReader: what a request has held is given back also where its WebSocket ends before its reply.
+// TestReplyWithoutReader: what a request has held is given back also where its WebSocket ends
+// before its reply.
 func TestReplyWithoutReader(t *testing.T) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	n := &fakeNode{tx: func(context.Context, *view.GetTx) (*view.FinalOutcome, error) {
@@ -81,8 +83,8 @@ func TestReplyWithoutReader(t *testing.T) {
 	eventually(t, "nothing is in flight", func() bool { return s.door.inFlight.Load() == 0 })
 }
 
-// TestRoomIsSaidOnce: who was refused is told of room once something has left, not before, also where what he offers is larger than half
-// of the queue.
+// TestRoomIsSaidOnce: who was refused is told of room once something has left, not before, also
+// where what he offers is larger than half of the queue.
 func TestRoomIsSaidOnce(t *testing.T) {
 	sending, sent := make(chan struct{}), make(chan struct{})
 	var queued atomic.Int64
@@ -113,7 +115,8 @@ func TestRoomIsSaidOnce(t *testing.T) {
 	sent <- struct{}{}
 }
 
-// TestNobodySendsBehindTheEnd: when a WebSocket has ended, nobody sends on it any more: its connection is taken apart.
+// TestNobodySendsBehindTheEnd: when a WebSocket has ended, nobody sends on it any more: its
+// connection is taken apart.
 func TestNobodySendsBehindTheEnd(t *testing.T) {
 	fails := make(chan struct{})
 	var queued atomic.Int64
@@ -134,7 +137,8 @@ func TestNobodySendsBehindTheEnd(t *testing.T) {
 	}
 }
 
-// TestEmptyQueueTakesAnything: also where all queues together are full, so that who is told of room at once is not refused again.
+// TestEmptyQueueTakesAnything: also where all queues together are full, so that who is told of room
+// at once is not refused again.
 func TestEmptyQueueTakesAnything(t *testing.T) {
 	goOn := make(chan struct{})
 	var queued atomic.Int64
@@ -164,7 +168,8 @@ func TestEmptyQueueTakesAnything(t *testing.T) {
 	}
 }
 
-// TestEndedQueueSaysNothing: who waits for room is not told of it when no more is taken: he would be refused, ask to be told, and so on.
+// TestEndedQueueSaysNothing: who waits for room is not told of it when no more is taken: he would
+// be refused, ask to be told, and so on.
 func TestEndedQueueSaysNothing(t *testing.T) {
 	for name, end := range map[string]func(*outbox){
 		"cut": (*outbox).end, "closed": func(o *outbox) { o.must(frame{kind: closeFrame}) },
@@ -211,7 +216,8 @@ func (c deafConn) Write(b []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// TestLostHandshake: a WebSocket whose client is gone before it is told that there is one has no place.
+// TestLostHandshake: a WebSocket whose client is gone before it is told that there is one has no
+// place.
 func TestLostHandshake(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
 	l, err := s.Listen()
@@ -248,7 +254,8 @@ type headless struct{ *fakeNode }
 
 func (headless) Head() view.At { panic("no head") }
 
-// TestPanicEndsItsWebSocket: a panic beside the methods, in a message that waits, ends its WebSocket and no other, and not the process.
+// TestPanicEndsItsWebSocket: a panic beside the methods, in a message that waits, ends its
+// WebSocket and no other, and not the process.
 func TestPanicEndsItsWebSocket(t *testing.T) {
 	n := &fakeNode{err: view.UnknownHeight(7)}
 	s, url := served(t, n, Options{})
@@ -279,7 +286,8 @@ func (p *panicky) Fire(*logrus.Entry) error {
 	return nil
 }
 
-// TestPanicBesideOthers: a panic beside the methods, in a request of a batch that runs beside others, is that of the batch.
+// TestPanicBesideOthers: a panic beside the methods, in a request of a batch that runs beside
+// others, is that of the batch.
 func TestPanicBesideOthers(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -296,7 +304,8 @@ func TestPanicBesideOthers(t *testing.T) {
 	}
 }
 
-// TestFramesAreWork: who floods a WebSocket with pieces of messages or with pings is read as fast as his share of work goes, and no other suffers.
+// TestFramesAreWork: who floods a WebSocket with pieces of messages or with pings is read as fast
+// as his share of work goes, and no other suffers.
 func TestFramesAreWork(t *testing.T) {
 	for name, flood := range map[string]func(net.Conn) (int, error){
 		"pieces": func(c net.Conn) (int, error) {

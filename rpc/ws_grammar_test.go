@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// talk is what one client says on a WebSocket, as bytes decide: messages of the document in frames of any form, and in the end, perhaps, something
-// that is no frame.
+// talk is what one client says on a WebSocket, as bytes decide: messages of the document in frames
+// of any form, and in the end, perhaps, something that is no frame.
 type talk struct {
 	*grammar
 	t       *testing.T
@@ -320,8 +320,9 @@ func newTalk(tb testing.TB) *talkServer {
 	return &talkServer{s, n, "ws://" + l.Addr().String() + "/ws", doc, names, slices.DeleteFunc(slices.Clone(names), steers)}
 }
 
-// TestSocketGrammar has clients talk on WebSockets in all forms that the document and the frames allow, and in others: each message is answered
-// with what POST answers, who breaks the rules is let go, nobody waits long, and nothing is left of who has gone.
+// TestSocketGrammar has clients talk on WebSockets in all forms that the document and the frames
+// allow, and in others: each message is answered with what POST answers, who breaks the rules is
+// let go, nobody waits long, and nothing is left of who has gone.
 func TestSocketGrammar(t *testing.T) {
 	w := newTalk(t)
 	rng := rand.New(rand.NewSource(1))

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// frame is a message on its way to a client: its pieces, of which the middle one may be that of many clients.
+// frame is a message on its way to a client: its pieces, of which the middle one may be that of
+// many clients.
 type frame struct {
 	head, body, tail []byte
 	kind             frameKind
@@ -26,7 +27,8 @@ const (
 
 func (f *frame) size() int { return len(f.head) + len(f.body) + len(f.tail) }
 
-// outbox is what is to be sent on one WebSocket. One goroutine sends, which is there as long as there is something.
+// outbox is what is to be sent on one WebSocket. One goroutine sends, which is there as long as
+// there is something.
 type outbox struct {
 	send        func(f *frame, more bool) error // more: another one follows at once
 	broken      func()                          // called once: nothing can be sent any more
@@ -56,8 +58,9 @@ func newOutbox(send func(f *frame, more bool) error, broken func(), queued *atom
 	return o
 }
 
-// lacks is the limit by which there is no room for a message of n bytes, limits.Count if there is. An empty queue takes any, and where all
-// queues together are full, one takes as much as a small reply. The lock is held.
+// lacks is the limit by which there is no room for a message of n bytes, limits.Count if there is.
+// An empty queue takes any, and where all queues together are full, one takes as much as a small
+// reply. The lock is held.
 func (o *outbox) lacks(n int) limits.ID {
 	switch {
 	case o.count == 0:
@@ -102,7 +105,8 @@ func (o *outbox) put(f frame) bool {
 	return true
 }
 
-// must takes a small message that always has room: a ping, the end of a subscription, of which there are so many as subscriptions.
+// must takes a small message that always has room: a ping, the end of a subscription, of which
+// there are so many as subscriptions.
 func (o *outbox) must(f frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,9 +129,11 @@ func (o *outbox) push(f frame) {
 	}
 }
 
-// whenRoom calls f once, when something has left and half of the queue is free again; at once if there is nothing in it, since an empty queue
-// takes anything. What was refused may be larger than that half, so that it is free already says nothing. One that has ended never has room
-// again, and says nothing: who is told of room and refused, and told again, would go round for as long as the last words take. f must not wait.
+// whenRoom calls f once, when something has left and half of the queue is free again; at once if
+// there is nothing in it, since an empty queue takes anything. What was refused may be larger than
+// that half, so that it is free already says nothing. One that has ended never has room again, and
+// says nothing: who is told of room and refused, and told again, would go round for as long as the
+// last words take. f must not wait.
 func (o *outbox) whenRoom(f func()) {
 	o.mu.Lock()
 	switch {
@@ -237,7 +243,8 @@ func (o *outbox) fail() {
 	o.mu.Unlock()
 }
 
-// settle waits until nobody sends any more: the connection is cut, and what it is made of is about to be another's.
+// settle waits until nobody sends any more: the connection is cut, and what it is made of is about
+// to be another's.
 func (o *outbox) settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -253,7 +260,8 @@ func (f *frame) done() {
 	}
 }
 
-// end takes no more and lets the replies go that wait. Who waits to be told of room is not: there will be none.
+// end takes no more and lets the replies go that wait. Who waits to be told of room is not: there
+// will be none.
 func (o *outbox) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

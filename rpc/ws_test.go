@@ -76,7 +76,8 @@ func asClose(err error, e **websocket.CloseError) bool {
 	return ok
 }
 
-// TestSocketAnswersAsHTTP: a message is answered with the same bytes as a body, each method, batches, and what is no request.
+// TestSocketAnswersAsHTTP: a message is answered with the same bytes as a body, each method,
+// batches, and what is no request.
 func TestSocketAnswersAsHTTP(t *testing.T) {
 	_, url := served(t, &fakeNode{}, Options{})
 	s := newServer(t, &fakeNode{}, Options{})
@@ -102,7 +103,8 @@ func TestSocketAnswersAsHTTP(t *testing.T) {
 	}
 }
 
-// TestSocketWaitsBesideOthers: a request that waits for the chain keeps no other from being answered, and ends when its client goes.
+// TestSocketWaitsBesideOthers: a request that waits for the chain keeps no other from being
+// answered, and ends when its client goes.
 func TestSocketWaitsBesideOthers(t *testing.T) {
 	var ended atomic.Bool
 	began := make(chan struct{})
@@ -177,7 +179,8 @@ func TestSocketDoor(t *testing.T) {
 	}
 }
 
-// TestSocketBreaksRules: what a client must not send ends its WebSocket with the code that says so, and nothing else.
+// TestSocketBreaksRules: what a client must not send ends its WebSocket with the code that says so,
+// and nothing else.
 func TestSocketBreaksRules(t *testing.T) {
 	s, url := served(t, &fakeNode{}, Options{MaxBody: 100_000, Limits: limited(func(l *limits.Limits) { l.ReadTimeout = 200 * time.Millisecond })})
 	raw := func(c *websocket.Conn, b []byte) {
@@ -255,7 +258,8 @@ func notice(index int, size int) *view.Notice {
 	return &view.Notice{Cursor: c, Body: append(view.AppendCursor([]byte(`"cursor":`), &c), `,"x":"`+strings.Repeat("x", size)+`"`...)}
 }
 
-// TestSubscribe: a subscription's first message comes behind the reply that names it, and it ends when it is told to, and with its WebSocket.
+// TestSubscribe: a subscription's first message comes behind the reply that names it, and it ends
+// when it is told to, and with its WebSocket.
 func TestSubscribe(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
@@ -335,8 +339,8 @@ func TestSubscribeRefused(t *testing.T) {
 	}
 }
 
-// TestReaderWhoDoesNot: for a client who does not read no more is kept than its queue may hold, others are told all the same, and it is
-// told of room when it reads.
+// TestReaderWhoDoesNot: for a client who does not read no more is kept than its queue may hold,
+// others are told all the same, and it is told of room when it reads.
 func TestReaderWhoDoesNot(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
@@ -346,7 +350,8 @@ func TestReaderWhoDoesNot(t *testing.T) {
 	hear(t, lazy) // that it has begun
 	sub := <-subs
 	sent := 0
-	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); { // what the system takes off the queue is none of ours
+	// what the system takes off the queue is none of ours
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 		if !sub.sink.Offer(notice(sent, 100_000)) {
 			time.Sleep(time.Millisecond)
 		} else if sent++; sent > 1000 {
@@ -386,7 +391,8 @@ func TestReaderWhoDoesNot(t *testing.T) {
 	<-room
 }
 
-// TestSocketsStop: a server that stops tells subscribers where to go on, and all clients that it goes.
+// TestSocketsStop: a server that stops tells subscribers where to go on, and all clients that it
+// goes.
 func TestSocketsStop(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
@@ -433,7 +439,8 @@ func TestSocketsStop(t *testing.T) {
 	})
 }
 
-// TestSocketWrites: a client that reads nothing at all is cut off when the time for writing is over, with all that was kept for it.
+// TestSocketWrites: a client that reads nothing at all is cut off when the time for writing is
+// over, with all that was kept for it.
 func TestSocketWrites(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 )
 
-// blank is a node that knows nothing: no account, no transaction, no block but a head at some height, whose state is
-// empty. It answers the lines that need no chain.
+// blank is a node that knows nothing: no account, no transaction, no block but a head at some
+// height, whose state is empty. It answers the lines that need no chain.
 type blank struct {
 	head        view.At
 	rpc.Steerer // nil: of what only this node has nothing was recorded

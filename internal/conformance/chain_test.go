@@ -25,8 +25,9 @@ func keyOf(w map[primitives.AccountID]primitives.SecretKey, id primitives.Accoun
 	return &genesis.AccessKeyRecord{AccountID: id, PublicKey: w[id].PublicKey().Handle(), AccessKey: primitives.AccessKey{Nonce: nonce}}
 }
 
-// TestWireChain plays wire.jsonl.gz against a node whose chain carries what was asked about: accounts and state by its
-// genesis, what a genesis can't carry by transactions, all at the heights of the recording.
+// TestWireChain plays wire.jsonl.gz against a node whose chain carries what was asked about:
+// accounts and state by its genesis, what a genesis can't carry by transactions, all at the heights
+// of the recording.
 func TestWireChain(t *testing.T) {
 	files, plan := load(t)
 	lines := files["wire"]
@@ -114,7 +115,8 @@ func TestWireChain(t *testing.T) {
 	w.stand("5umbLczAbqPcsaS6RTWDqq4aWuM1szEALamMpBEMzK3r", w.engine.Head().Header().EpochID.String())
 	w.stand("7RSDg164oZvfpGPUeJeBie74tDY145ry8nDyn2AHtAuZ", w.chunk(131).String())
 
-	heights := map[int]primitives.Height{112: 142, 300: 143, 426: 300, 516: 312, 536: 318} // where the recorded chain was by then
+	// where the recorded chain was by then
+	heights := map[int]primitives.Height{112: 142, 300: 143, 426: 300, 516: 312, 536: 318}
 	passed := w.play(lines, plan, func(n int) {
 		if h := heights[n]; h != 0 {
 			w.mine(h)

@@ -20,7 +20,8 @@ func InProcess(serve func(net.Listener) error) (Client, func()) {
 	return OverConn(l.Dial), func() { l.Close() }
 }
 
-// OverConn returns a client that makes a connection for each request, writes plain HTTP/1.1 and reads the reply.
+// OverConn returns a client that makes a connection for each request, writes plain HTTP/1.1 and
+// reads the reply.
 func OverConn(dial func() (net.Conn, error)) Client {
 	return func(r Request) (Reply, error) {
 		c, err := dial()

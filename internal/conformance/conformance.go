@@ -1,12 +1,13 @@
 // Package conformance compares the RPC with recorded replies of neard.
 //
-//	in      recordings (wire.jsonl.gz), the plan that says who answers for each line, and something that answers requests
+//	in      recordings (wire.jsonl.gz), the plan that says who answers for each line, and
+//	        something that answers requests
 //	out     for each line nothing, or the first difference with its path and both values
 //	state   none
 //	bound   a recording is read whole: 2 MB
 //	errors  of files
-//	source  reference rpc.md 9: status, headers, body after what belongs to the chain has been made equal, key order at
-//	        every depth included
+//	source  reference rpc.md 9: status, headers, body after what belongs to the chain has been
+//	        made equal, key order at every depth included
 package conformance
 
 import (
@@ -56,8 +57,8 @@ type Reply struct {
 // Client answers requests: a server in process or over HTTP.
 type Client func(Request) (Reply, error)
 
-// Request returns what the line asks. Three bodies were recorded only by their size, "(padded to N bytes)": a health
-// request whose id is N bytes less of x.
+// Request returns what the line asks. Three bodies were recorded only by their size, "(padded to N
+// bytes)": a health request whose id is N bytes less of x.
 func (l *Line) Request() Request {
 	r := Request{Method: l.Method, Path: l.Path, Headers: l.RequestHeaders}
 	if l.RequestBody != nil {
@@ -116,7 +117,8 @@ type Entry struct {
 // Plan is the place of each line, by file and number.
 type Plan map[string]map[int]Entry
 
-// LoadPlan reads a plan: lines of file, number or range, kind and reason. A line that stands twice is an error.
+// LoadPlan reads a plan: lines of file, number or range, kind and reason. A line that stands twice
+// is an error.
 func LoadPlan(path string) (Plan, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 )
 
-// differences says for each line of the plan's list what we answer instead. A check gets the recorded line and our reply.
+// differences says for each line of the plan's list what we answer instead. A check gets the
+// recorded line and our reply.
 var differences = []struct {
 	file  string
 	lines []int
@@ -82,7 +83,8 @@ func queryFault(t *testing.T, l *Line, got Reply) {
 	}
 }
 
-// ownDocument wants a document with the recorded status and headers; what is in it is held by package rpc's tests.
+// ownDocument wants a document with the recorded status and headers; what is in it is held by
+// package rpc's tests.
 func ownDocument(t *testing.T, l *Line, got Reply) {
 	if _, err := parseJSON(got.Body); err != nil || got.Status != l.Status || len(got.Body) < 100_000 {
 		t.Errorf("%v: %d, %d bytes, %v", l, got.Status, len(got.Body), err)
@@ -167,8 +169,8 @@ func TestWireDiffers(t *testing.T) {
 	}
 }
 
-// TestWireNearcoreStatus: with rpc.http_status nearcore the status of EXPERIMENTAL_tx_status is neard's again, and with
-// always_200 every reply to a call is 200.
+// TestWireNearcoreStatus: with rpc.http_status nearcore the status of EXPERIMENTAL_tx_status is
+// neard's again, and with always_200 every reply to a call is 200.
 func TestWireNearcoreStatus(t *testing.T) {
 	lines, _ := load(t)
 	nearcore, always := server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusNearcore}), server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusAlways200})

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 )
 
-// checker holds replies to the OpenAPI document that the server gives: kinds, enums, what is required, and that there is nothing that
-// the document does not name.
+// checker holds replies to the OpenAPI document that the server gives: kinds, enums, what is
+// required, and that there is nothing that the document does not name.
 type checker struct {
 	components map[string]any
 	paths      map[string]any
@@ -37,7 +37,8 @@ func newChecker(t *testing.T, c Client) *checker {
 	return &checker{d.Components.Schemas, d.Paths, map[string]int{}}
 }
 
-// reply checks the body of a reply; "" if it is as the document says. Requests that name no method are not looked at.
+// reply checks the body of a reply; "" if it is as the document says. Requests that name no method
+// are not looked at.
 func (c *checker) reply(r Request, got Reply) string {
 	if r.Method != "POST" || !strings.HasPrefix(got.Headers["content-type"], "application/json") {
 		return ""
@@ -204,7 +205,8 @@ func (c *checker) object(at string, s map[string]any, v any, known map[string]bo
 	return ""
 }
 
-// TestChecker: neard's own replies are as the document says, and no longer once a member is missing, of another kind, or not known.
+// TestChecker: neard's own replies are as the document says, and no longer once a member is
+// missing, of another kind, or not known.
 func TestChecker(t *testing.T) {
 	lines, _ := load(t)
 	c := newChecker(t, server(t, rpc.Options{}))

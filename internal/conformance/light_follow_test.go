@@ -43,10 +43,12 @@ func into[T any](t *testing.T, text []byte) *T {
 	return out
 }
 
-// unproven are members of replies that no proof covers: metadata of outcomes, a time that stands there twice.
+// unproven are members of replies that no proof covers: metadata of outcomes, a time that stands
+// there twice.
 var unproven = []string{"metadata", "timestamp"}
 
-// spoil returns a JSON value in every way in which one of its texts or numbers is another, or one of its lists has one less, with the path of what was changed.
+// spoil returns a JSON value in every way in which one of its texts or numbers is another, or one
+// of its lists has one less, with the path of what was changed.
 func spoil(t *testing.T, text []byte) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -112,8 +114,9 @@ func spoil(t *testing.T, text []byte) map[string][]byte {
 	return out
 }
 
-// TestLightClient: a light client follows a sandbox over three epochs; a transaction, a receipt and a value of the state are proven to it;
-// and nothing in any of these replies can be another without being refused.
+// TestLightClient: a light client follows a sandbox over three epochs; a transaction, a receipt and
+// a value of the state are proven to it; and nothing in any of these replies can be another without
+// being refused.
 func TestLightClient(t *testing.T) {
 	files, _ := load(t)
 	g := recordedGenesis(t, &files["wire"][81], nil)
@@ -220,8 +223,8 @@ func (w *world) follow(c *lightclient.Client) primitives.Hash {
 	}
 }
 
-// proveState proves a value of the state to a light client: the block that says what came of another, the chunk whose root it has, the way
-// from that root to the value.
+// proveState proves a value of the state to a light client: the block that says what came of
+// another, the chunk whose root it has, the way from that root to the value.
 func (w *world) proveState(c *lightclient.Client, account primitives.AccountID, key, value []byte) {
 	w.t.Helper()
 	height := w.engine.Head().Height() // what it left of the state is said by the next block
@@ -311,8 +314,8 @@ func readJSON[T any](t *testing.T, path string) *T {
 	return into[T](t, text)
 }
 
-// TestLightClientReal: the same light client takes the steps and proofs of mainnet and testnet that others have collected, and none of the
-// forged ones.
+// TestLightClientReal: the same light client takes the steps and proofs of mainnet and testnet that
+// others have collected, and none of the forged ones.
 func TestLightClientReal(t *testing.T) {
 	if _, err := os.Stat(real); err != nil {
 		t.Skip("blocks of public networks are not part of the repository (docs/dev/testing.md): ", err)

@@ -63,7 +63,8 @@ func readValue(d *json.Decoder) (value, error) {
 	return value{kind: '0', text: fmt.Sprint(token)}, nil
 }
 
-// numbers of the chain: members whose numbers differ from one run to the next. Their JSON type is compared.
+// numbers of the chain: members whose numbers differ from one run to the next. Their JSON type is
+// compared.
 var chainNumbers = names(`height height_created height_included block_height latest_block_height earliest_block_height
 	epoch_start_height epoch_height prev_height block_ordinal timestamp uptime_sec start end nonce nonces ak_nonce tx_nonce
 	num_expected_blocks num_produced_blocks num_expected_chunks num_produced_chunks num_expected_chunks_per_shard
@@ -75,8 +76,8 @@ var chainNumbers = names(`height height_created height_included block_height lat
 var chainStrings = names(`timestamp_nanosec latest_block_time earliest_block_time genesis_time chain_id version build commit
 	rustc_version stake amount locked total_supply balance_burnt balance cost tokens_burnt`)
 
-// exactMembers are those of the above that are equal where both chains stand at the same heights: what is counted in blocks
-// or gas, and fees.
+// exactMembers are those of the above that are equal where both chains stand at the same heights:
+// what is counted in blocks or gas, and fees.
 var exactMembers = names(`height height_created height_included block_height latest_block_height earliest_block_height
 	epoch_start_height epoch_height prev_height block_ordinal nonce nonces ak_nonce tx_nonce
 	num_expected_blocks num_produced_blocks num_expected_chunks num_produced_chunks num_expected_chunks_per_shard
@@ -103,7 +104,8 @@ var (
 	tagWord    = regexp.MustCompile(`(version tag: )\d+`) // the first byte of a hash
 )
 
-// normalText replaces what in a string belongs to a chain: hashes, keys, signatures, heights in error texts unless exact.
+// normalText replaces what in a string belongs to a chain: hashes, keys, signatures, heights in
+// error texts unless exact.
 func normalText(s string, exact bool) string {
 	s = base58Word.ReplaceAllStringFunc(s, func(word string) string {
 		scheme, digits, isKey := strings.Cut(word, ":")
@@ -131,7 +133,8 @@ func normalText(s string, exact bool) string {
 	return heightWord.ReplaceAllString(s, "${1}<n>")
 }
 
-// append writes v with what belongs to the chain made equal; key is the member that v is the value of.
+// append writes v with what belongs to the chain made equal; key is the member that v is the value
+// of.
 func (v *value) append(b []byte, key string, exact bool) []byte {
 	same := exact && exactMembers[key]
 	switch {
@@ -173,8 +176,9 @@ func (v *value) append(b []byte, key string, exact bool) []byte {
 	return append(b, v.text...)
 }
 
-// Normalize returns a body with everything that belongs to the chain made equal. A text that is no JSON is treated as
-// one string. exact: the chains stand at the same heights, so numbers of blocks and gas and fees stay.
+// Normalize returns a body with everything that belongs to the chain made equal. A text that is no
+// JSON is treated as one string. exact: the chains stand at the same heights, so numbers of blocks
+// and gas and fees stay.
 func Normalize(body string, exact bool) string {
 	v, err := parseJSON(body)
 	if err != nil {

@@ -21,8 +21,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sandboxWorld is a node as a command runs it, with a token on its chain, and the parameters of the requests of its pages: in the order of
-// their names. The one of the last client is a fork of it, and what its pages ask for.
+// sandboxWorld is a node as a command runs it, with a token on its chain, and the parameters of the
+// requests of its pages: in the order of their names. The one of the last client is a fork of it,
+// and what its pages ask for.
 func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, ofFork map[string]string) {
 	t.Helper()
 	dir, seed := t.TempDir(), "test.near"

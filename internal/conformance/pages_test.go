@@ -211,7 +211,8 @@ func normalPage(text string) string {
 	return strings.Join(parts, "```json\n")
 }
 
-// TestPages: docs/rpc has a page for each method, with a request and its reply as they are today. -update writes them.
+// TestPages: docs/rpc has a page for each method, with a request and its reply as they are today.
+// -update writes them.
 func TestPages(t *testing.T) {
 	w, tx := pagesWorld(t)
 	d := newChecker(t, w.client)
@@ -227,7 +228,8 @@ func TestPages(t *testing.T) {
 		names = append(names, path[1:])
 	}
 	slices.Sort(names)
-	own := func(name string) bool { return strings.HasPrefix(name, "sandbox_") } // which change the chain: they come last
+	// which change the chain: they come last
+	own := func(name string) bool { return strings.HasPrefix(name, "sandbox_") }
 	slices.SortStableFunc(names, func(a, b string) int { return boolInt(own(a)) - boolInt(own(b)) })
 	examples := w.examples(tx)
 	sandbox, steered, forked, ofFork := sandboxWorld(t)

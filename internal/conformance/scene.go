@@ -10,13 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Scene makes recorded requests fit a fresh chain: the recorded block hashes, keys and accounts give way to that chain's,
-// and transactions are signed again.
+// Scene makes recorded requests fit a fresh chain: the recorded block hashes, keys and accounts
+// give way to that chain's, and transactions are signed again.
 type Scene struct {
-	// Replace maps recorded texts (a hash, a key, an account) to those of this chain. Hashes of transactions that were
-	// signed again are added as they come.
+	// Replace maps recorded texts (a hash, a key, an account) to those of this chain. Hashes of
+	// transactions that were signed again are added as they come.
 	Replace map[string]string
-	// Resign returns the transaction to send instead of a recorded one. Nil: transactions stay as they are.
+	// Resign returns the transaction to send instead of a recorded one. Nil: transactions stay as
+	// they are.
 	Resign func(*primitives.SignedTransaction) *primitives.SignedTransaction
 }
 
@@ -70,15 +71,18 @@ func signedTexts(body string) []string {
 	return nil
 }
 
-// WireSeeds are the words whose ed25519 keys signed the recorded transactions: the root account of wire.jsonl.gz, and
-// alice.test.near of wire2.jsonl.gz, whose nonce was 3,000,004 when the recording began.
+// WireSeeds are the words whose ed25519 keys signed the recorded transactions: the root account of
+// wire.jsonl.gz, and alice.test.near of wire2.jsonl.gz, whose nonce was 3,000,004 when the
+// recording began.
 var WireSeeds = []string{"seedW", "alice"}
 
-// strangerSeed makes keys that belong to no account: what signs for keys whose seed is not known, all of which are refused.
+// strangerSeed makes keys that belong to no account: what signs for keys whose seed is not known,
+// all of which are refused.
 const strangerSeed = "stranger"
 
-// Resigner signs recorded transactions again, with the keys of WireSeeds. base returns the block hash to name instead of a
-// recorded one. The same transaction becomes the same one each time, and one whose signature was wrong stays so.
+// Resigner signs recorded transactions again, with the keys of WireSeeds. base returns the block
+// hash to name instead of a recorded one. The same transaction becomes the same one each time, and
+// one whose signature was wrong stays so.
 func Resigner(base func(recorded primitives.Hash) primitives.Hash) func(*primitives.SignedTransaction) *primitives.SignedTransaction {
 	keys := map[primitives.PublicKey]primitives.SecretKey{}
 	for _, seed := range WireSeeds {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestSceneSignsAgain: the requests of a scene carry transactions of the fresh chain, valid or not as recorded, and later
-// requests speak of their new hashes.
+// TestSceneSignsAgain: the requests of a scene carry transactions of the fresh chain, valid or not
+// as recorded, and later requests speak of their new hashes.
 func TestSceneSignsAgain(t *testing.T) {
 	lines, _ := load(t)
 	fresh := primitives.HashBytes([]byte("fresh"))

@@ -35,8 +35,8 @@ import (
 
 const root primitives.AccountID = "test.near" // the validator
 
-// patience bounds the waits that ended without an answer after ten seconds in the recording. The others have all the time
-// that they need.
+// patience bounds the waits that ended without an answer after ten seconds in the recording. The
+// others have all the time that they need.
 const patience = 300 * time.Millisecond
 
 // world is a whole node, from store to HTTP, that makes a block when the test says so.
@@ -156,7 +156,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// emptyBlock makes the first block without new chunks: the recorded node's were not ready in time (wire 119).
+// emptyBlock makes the first block without new chunks: the recorded node's were not ready in time
+// (wire 119).
 func (w *world) emptyBlock() {
 	w.t.Helper()
 	g := w.engine.Genesis()
@@ -210,7 +211,8 @@ func (w *world) chunk(height primitives.Height) primitives.Hash {
 	return at.Block.Body.Chunks[0].ChunkHash()
 }
 
-// collect removes the blocks below a height, and no more, though garbage collection may: neard's was behind, too.
+// collect removes the blocks below a height, and no more, though garbage collection may: neard's
+// was behind, too.
 func (w *world) collect(tail primitives.Height) {
 	w.t.Helper()
 	for at := w.store.Tip().Tail; at < tail; {
@@ -225,7 +227,8 @@ func (w *world) collect(tail primitives.Height) {
 // stand puts this chain's text in the place of a recorded one.
 func (w *world) stand(recorded, ours string) { w.scene.Replace[recorded] = ours }
 
-// base is the block hash for a transaction that named a recorded one: what stands in its place, or the head.
+// base is the block hash for a transaction that named a recorded one: what stands in its place, or
+// the head.
 func (w *world) base(recorded primitives.Hash) primitives.Hash {
 	text, ok := w.scene.Replace[recorded.String()]
 	if !ok {
@@ -281,8 +284,9 @@ func recorded(t *testing.T, l *Line) *primitives.SignedTransaction {
 // maxBlocksWaited is how many blocks are made at most while a request waits.
 const maxBlocksWaited = 8
 
-// ask sends a line's request. While that waits for its transaction, blocks are made, each once it is clear that the one
-// before was not enough, so that the reply is of the first block that satisfies it.
+// ask sends a line's request. While that waits for its transaction, blocks are made, each once it
+// is clear that the one before was not enough, so that the reply is of the first block that
+// satisfies it.
 func (w *world) ask(l *Line) (Reply, error) {
 	type answer struct {
 		Reply
@@ -344,7 +348,8 @@ func (w *world) ask(l *Line) (Reply, error) {
 	}
 }
 
-// play asks the lines in order and compares, also with the OpenAPI document. before is called ahead of each line.
+// play asks the lines in order and compares, also with the OpenAPI document. before is called ahead
+// of each line.
 func (w *world) play(lines []Line, plan Plan, before func(n int)) (passed map[Kind]int) {
 	w.t.Helper()
 	passed = map[Kind]int{}

@@ -1,4 +1,5 @@
-// Package console is the page at /console: a program of the browser's, written by hand, that shows what a node does by what its RPC answers.
+// Package console is the page at /console: a program of the browser's, written by hand, that shows
+// what a node does by what its RPC answers.
 //
 //	in      names of files below /console/
 //	out     their bytes, as they are and compressed, with type and tag
@@ -7,8 +8,9 @@
 //	errors  a name that there is not is nil
 //	source  our own; no code, fonts or pictures of others
 //
-// web/ has the page: index.html, console.css, and modules, which the browser loads as they are. What comes of the chain or of the
-// node gets into the page as text only (web/dom.js), and the Policy has the browser refuse all else.
+// web/ has the page: index.html, console.css, and modules, which the browser loads as they are.
+// What comes of the chain or of the node gets into the page as text only (web/dom.js), and the
+// Policy has the browser refuse all else.
 package console
 
 import (
@@ -25,8 +27,8 @@ import (
 //go:embed web
 var web embed.FS
 
-// Policy is the Content-Security-Policy of the page: nothing but its own files and its own node, no script in the text, no frame around it, and no
-// way from a string to markup (trusted types).
+// Policy is the Content-Security-Policy of the page: nothing but its own files and its own node, no
+// script in the text, no frame around it, and no way from a string to markup (trusted types).
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 

@@ -39,7 +39,8 @@ func TestFiles(t *testing.T) {
 // forbidden is what would make markup or code of a string, or ask somebody else for something.
 var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|createContextualFragment|DOMParser|setHTML|javascript:|@import|url\(|\bimport\(|<style|style="|\son[a-z]+="`)
 
-// TestNothingForeign: the page has no way from a string to markup or code, takes nothing from elsewhere, and every module and file that it names is there.
+// TestNothingForeign: the page has no way from a string to markup or code, takes nothing from
+// elsewhere, and every module and file that it names is there.
 func TestNothingForeign(t *testing.T) {
 	named := regexp.MustCompile(`(?:from '\./|href="|src=")([a-z]+\.[a-z]+)`)
 	found := 0
@@ -68,7 +69,8 @@ func TestNothingForeign(t *testing.T) {
 	}
 }
 
-// hostile is a script that holds the modules to texts of somebody who means ill. Each line that it prints is something wrong.
+// hostile is a script that holds the modules to texts of somebody who means ill. Each line that it
+// prints is something wrong.
 const hostile = `
 globalThis.location = { href: 'http://127.0.0.1:1/console/' };
 const { readable, deep } = await import('./format.js');
@@ -93,7 +95,8 @@ want('200,000 exports: ' + many.length, many.length === 1000);
 want('exports that are none', exported(section(leb(2 ** 31 - 1), 255, 255, 255, 255, 15)).length === 0);
 `
 
-// logic is a script that holds the modules to what they are to say. Each line that it prints is something wrong.
+// logic is a script that holds the modules to what they are to say. Each line that it prints is
+// something wrong.
 const logic = `
 globalThis.location = { href: 'http://127.0.0.1:1/console/', host: '127.0.0.1:1' };
 globalThis.matchMedia = () => ({ addEventListener() {} });
@@ -137,10 +140,12 @@ tree.search('session-');
 is('a filter leaves it out', tree.rows().map((r) => r.name), ['node', 'rpc', 'session-0', 'waiter-1', 'waiter-2']);
 `
 
-// TestLogic: what the search takes, which world a page is of, which block is final with which, and which rows of actors have latencies. It needs Node.js.
+// TestLogic: what the search takes, which world a page is of, which block is final with which, and
+// which rows of actors have latencies. It needs Node.js.
 func TestLogic(t *testing.T) { runScript(t, logic) }
 
-// TestHostile: what is made of texts of others before they are shown is bounded, and shows what nobody would see. It needs Node.js.
+// TestHostile: what is made of texts of others before they are shown is bounded, and shows what
+// nobody would see. It needs Node.js.
 func TestHostile(t *testing.T) { runScript(t, hostile) }
 
 // runScript runs a script beside the modules; what it prints is wrong.

@@ -1,7 +1,9 @@
-// Package limits holds what bounds the RPC: each limit once, with its name in config.json, its default and what it may be.
+// Package limits holds what bounds the RPC: each limit once, with its name in config.json, its
+// default and what it may be.
 //
 //	in      nothing
-//	out     Limits, and Table, from which config.json is read and checked, and docs/operate/config.md is written
+//	out     Limits, and Table, from which config.json is read and checked, and
+//	        docs/operate/config.md is written
 //	state   none
 //	units   counts, bytes, durations
 //	bound   each row's Min and Max
@@ -14,8 +16,8 @@ import (
 	"time"
 )
 
-// Limits are the bounds of one server. Those by address hold for all but the loopback addresses, and for these too once
-// config.json names them (see ByAddress).
+// Limits are the bounds of one server. Those by address hold for all but the loopback addresses,
+// and for these too once config.json names them (see ByAddress).
 type Limits struct {
 	Connections  uint64
 	Parked       uint64        // requests about transactions that wait
@@ -108,9 +110,11 @@ const (
 
 // Row is one limit. Exactly one of Number, Time and Address is set.
 type Row struct {
-	Key      string // below troupe.rpc
-	Default  uint64 // of durations in ns
-	Share    uint64 // the default is at least this part of the machine's memory, one in so many; 0: it does not depend on that
+	Key     string // below troupe.rpc
+	Default uint64 // of durations in ns
+	// the default is at least this part of the machine's memory, one in so many; 0: it does not
+	// depend on that
+	Share    uint64
 	Min, Max uint64
 	Doc      string // for docs/operate/config.md
 	Number   func(*Limits) *uint64
@@ -246,7 +250,8 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.GzipMin }},
 }
 
-// Set puts a value into its place. named: by config.json, which makes a limit by address hold for loopback, too.
+// Set puts a value into its place. named: by config.json, which makes a limit by address hold for
+// loopback, too.
 func (r *Row) Set(l *Limits, v uint64, named bool) {
 	switch {
 	case r.Number != nil:
@@ -293,7 +298,8 @@ func (r *Row) Shown() string {
 // Named says which limits config.json names.
 type Named [Count]bool
 
-// FitMemory raises the defaults that depend on it to what a machine with that many bytes of memory may have. Limits that are named stay.
+// FitMemory raises the defaults that depend on it to what a machine with that many bytes of memory
+// may have. Limits that are named stay.
 func (l *Limits) FitMemory(memory uint64, named *Named) {
 	for i := range Table {
 		if r := &Table[i]; r.Share != 0 && !named[i] {

@@ -130,7 +130,8 @@ func (s *shapes) info(method string, f Fault) *shape {
 	return nil
 }
 
-// Lacks tells what shapes.txt does not say of methods: the names of those, and of faults with fields.
+// Lacks tells what shapes.txt does not say of methods: the names of those, and of faults with
+// fields.
 func Lacks(methods []Method) (names []string, err error) {
 	s, err := readShapes()
 	if err != nil {
