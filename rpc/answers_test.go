@@ -45,7 +45,7 @@ func eachAnswer[T any](t *testing.T, name string, f func(*T)) {
 	}
 }
 
-// said is an error's text, nil for none, as vectors have it.
+// loggedAt is an error's text, nil for none, as vectors have it.
 func said(err error) *string {
 	if err == nil {
 		return nil
@@ -89,7 +89,7 @@ func TestBase64IsReadAsNeardReadsIt(t *testing.T) {
 }
 
 // TestParamsAreReadAsNeardReadsThem: random parameters of each method, with what nearcore's types
-// say of them.
+// closeWith of them.
 func TestParamsAreReadAsNeardReadsThem(t *testing.T) {
 	type vector struct {
 		Method, Params string

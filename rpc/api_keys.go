@@ -39,7 +39,7 @@ func (r *rate) take(now time.Time, perSecond float64) bool {
 }
 
 // counts tells whether something was counted that is not made up for by time.
-func (r *rate) counts(now time.Time) bool {
+func (r *rate) inDebt(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.at.IsZero() && now.Sub(r.at) < time.Second
@@ -84,8 +84,8 @@ func parseAPIKeys(list []string) (map[string]*apiKey, error) {
 }
 
 // keyed takes a known API key off the front of a path.
-func (s *Server) keyed(path []byte) (rest []byte, key *apiKey) {
-	keys := s.door.live.Load().keys
+func (s *Server) takeKey(path []byte) (rest []byte, key *apiKey) {
+	keys := s.limiter.live.Load().keys
 	if len(keys) == 0 || len(path) < 2 {
 		return path, nil
 	}
@@ -113,8 +113,8 @@ const unlimited = 1_000_000
 
 // rated counts a request against the rates of its address and its key; a limit's failure if there
 // have been too many.
-func (x *exchange) rated() *failure {
-	l := x.door.live.Load().AddressRate
+func (x *exchange) checkRates() *failure {
+	l := x.limiter.live.Load().AddressRate
 	if most, holds := x.client.most(l); holds && most < unlimited && !x.client.rate.take(time.Now(), float64(most)) {
 		return x.tooMany(limits.MaxAddressRate, busy(limits.MaxAddressRate))
 	}
@@ -125,7 +125,7 @@ func (x *exchange) rated() *failure {
 }
 
 func (x *exchange) tooMany(which limits.ID, f *failure) *failure {
-	x.door.refused[which].Add(1)
+	x.limiter.refused[which].Add(1)
 	f.refusal = http.StatusTooManyRequests
 	return f
 }

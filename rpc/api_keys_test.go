@@ -121,8 +121,8 @@ func TestReloadEndsSockets(t *testing.T) {
 // more with time.
 func TestRate(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
-	nobody.rate = rate{}
-	t.Cleanup(func() { nobody.rate = rate{} })
+	noClient.rate = rate{}
+	t.Cleanup(func() { noClient.rate = rate{} })
 	if got, reply := post(s, "/", "["+strings.Repeat(healthBody+",", 3)+healthBody+"]"); got != 200 || strings.Count(reply, `"result":null`) != 4 {
 		t.Errorf("four: %d %s", got, reply)
 	}
@@ -132,10 +132,10 @@ func TestRate(t *testing.T) {
 	if got, _ := post(s, "/", healthBody); got != http.StatusTooManyRequests {
 		t.Errorf("one more: %d", got)
 	}
-	if n := s.door.refused[limits.MaxAddressRate].Load(); n != 2 {
+	if n := s.limiter.refused[limits.MaxAddressRate].Load(); n != 2 {
 		t.Errorf("%d are counted, want 2", n)
 	}
-	nobody.rate.at = nobody.rate.at.Add(-200 * time.Millisecond)
+	noClient.rate.at = noClient.rate.at.Add(-200 * time.Millisecond)
 	if got, _ := post(s, "/", healthBody); got != 200 {
 		t.Errorf("a fifth of a second later: %d", got)
 	}
@@ -198,8 +198,8 @@ func TestGzip(t *testing.T) {
 		t.Error("a smaller one is not packed")
 	}
 	var leave []func()
-	for range s.door.gate.free {
-		done, _ := s.door.gate.try(fair.Client{})
+	for range s.limiter.heavy.free {
+		done, _ := s.limiter.heavy.try(fair.Client{})
 		leave = append(leave, done)
 	}
 	if reply, b := get(large, "gzip"); reply.Header.Get("Content-Encoding") != "" || len(b) != len(plain) {
@@ -212,7 +212,7 @@ func TestGzip(t *testing.T) {
 	if reply, _ := get(large, "gzip"); reply.Header.Get("Content-Encoding") != "" {
 		t.Error("packed though switched off")
 	}
-	eventually(t, "nothing is in flight", func() bool { return s.door.inFlight.Load() == 0 })
+	eventually(t, "nothing is in flight", func() bool { return s.limiter.inFlight.Load() == 0 })
 }
 
 // certify writes a certificate for 127.0.0.1 with a serial number.
@@ -281,7 +281,7 @@ func TestTLS(t *testing.T) {
 	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(lookAgain + 10*time.Millisecond)
+	time.Sleep(certCheckInterval + 10*time.Millisecond)
 	if got := serial(); got != 1 {
 		t.Errorf("with a damaged key: certificate %d, want 1", got)
 	}
@@ -303,24 +303,24 @@ func TestTLS(t *testing.T) {
 func TestHangUp(t *testing.T) {
 	cert, key := certify(t, t.TempDir(), 1)
 	s := newServer(t, &fakeNode{}, Options{TLSCert: cert, TLSKey: key, Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = time.Millisecond, 1<<30 })})
-	config := s.door.tls.Clone()
+	config := s.limiter.tls.Clone()
 	config.SessionTicketsDisabled = true // else more is sent behind the handshake
 	for name, end := range map[string]func(*conn){
 		"evicted": func(*conn) {
-			s.door.mu.Lock()
-			defer s.door.mu.Unlock()
-			s.door.evict(0)
+			s.limiter.mu.Lock()
+			defer s.limiter.mu.Unlock()
+			s.limiter.evict(0)
 		},
 		"gives way": func(c *conn) {
 			c.transfer.begin()
 			time.Sleep(5 * time.Millisecond)
-			s.door.giveWay()
+			s.limiter.closeSlowest()
 		},
-		"stop":      func(*conn) { s.door.closeAll() },
-		"WebSocket": func(c *conn) { (&socket{conn: c}).cut() },
+		"stop":      func(*conn) { s.limiter.closeAll() },
+		"WebSocket": func(c *conn) { (&socket{conn: c}).abort() },
 	} {
 		here, there := net.Pipe()
-		in := s.door.admit(tls.Server(here, config))
+		in := s.limiter.admit(tls.Server(here, config))
 		shaken := make(chan error, 1)
 		go func() { shaken <- tls.Client(there, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
 		if err := in.Conn.(*tls.Conn).Handshake(); err != nil {
@@ -358,17 +358,17 @@ func TestRateOverConnections(t *testing.T) {
 			t.Errorf("%d %s", r.StatusCode, text)
 		}
 		eventually(t, "its connection is closed", func() bool {
-			s.door.mu.Lock()
-			defer s.door.mu.Unlock()
-			return len(s.door.conns) == 0
+			s.limiter.mu.Lock()
+			defer s.limiter.mu.Unlock()
+			return len(s.limiter.conns) == 0
 		})
 	}
 	if refused == 0 {
 		t.Error("thirty requests of an address that may have five in a second")
 	}
-	s.door.mu.Lock()
-	if len(s.door.clients) != 1 {
-		t.Errorf("%d addresses are known", len(s.door.clients))
+	s.limiter.mu.Lock()
+	if len(s.limiter.clients) != 1 {
+		t.Errorf("%d addresses are known", len(s.limiter.clients))
 	}
-	s.door.mu.Unlock()
+	s.limiter.mu.Unlock()
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxBeside is how many requests of a batch wait beside each other.
-	maxBeside = 16
+	// maxConcurrent is how many requests of a batch wait beside each other.
+	maxConcurrent = 16
 	// maxTooLarge is how many requests of a batch may find no room for their replies before the
 	// others are not tried any more.
 	maxTooLarge = 3
@@ -43,7 +43,7 @@ func (x *exchange) batch(b []byte, list val) []byte {
 			n++
 		}
 		if n > 1 {
-			b = x.beside(b, items[i:i+n], i > 0)
+			b = x.runConcurrently(b, items[i:i+n], i > 0)
 		} else {
 			if i > 0 {
 				b = append(b, ',')
@@ -67,7 +67,7 @@ func (it *batched) waits() bool { return it.why == "" && it.route != nil && it.r
 // lane is empty for requests whose order does not matter. Those that steer a sandbox follow each
 // other: one may need what the one before it does.
 func (it *batched) lane() string {
-	if it.route.steers {
+	if it.route.sandbox {
 		return "sandbox"
 	}
 	if !it.route.submits {
@@ -86,14 +86,14 @@ func (x *exchange) item(b []byte, it *batched) []byte {
 	case it.why != "":
 		return appendNotRequest(b, it.why)
 	case time.Now().After(x.until):
-		x.door.refused[limits.BatchTime].Add(1)
+		x.limiter.refused[limits.BatchTime].Add(1)
 		return x.refuse(b, it, internal(reachedLimits, errBatchTime).(*failure))
 	case x.large >= maxTooLarge:
-		return x.refuse(b, it, x.door.tooLarge())
+		return x.refuse(b, it, x.limiter.tooLarge())
 	}
 	if it.waits() && x.taken > 0 {
-		x.peer.keeps()
-		defer x.peer.keepsNot()
+		x.peer.holdReplies()
+		defer x.peer.releaseReplies()
 	}
 	b, _ = x.one(b, &it.request)
 	return b
@@ -105,7 +105,7 @@ func (x *exchange) refuse(b []byte, it *batched, f *failure) []byte {
 }
 
 // beside runs requests that wait.
-func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
+func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 	if x.conn != nil { // one session for all of them
 		if _, err := x.sessions.open(x.Server, x.conn); err != nil {
 			x.log.WithError(err).Debug("no session for a batch")
@@ -125,7 +125,7 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 		lanes[lane] = append(lanes[lane], i)
 	}
 	x.leaveTurn() // the requests share no turn
-	places := make(chan struct{}, maxBeside)
+	places := make(chan struct{}, maxConcurrent)
 	var all sync.WaitGroup
 	var taken atomic.Int64
 	var failed atomic.Pointer[string] // a panic that no method has caught
@@ -133,7 +133,7 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 	kept := false
 	keep := func() {
 		once.Do(func() {
-			x.peer.keeps()
+			x.peer.holdReplies()
 			kept = true
 		})
 	}
@@ -163,7 +163,7 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 	}
 	all.Wait()
 	if kept {
-		x.peer.keepsNot()
+		x.peer.releaseReplies()
 	}
 	if text := failed.Load(); text != nil {
 		panic(*text) // the caller's, who catches it

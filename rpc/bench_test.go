@@ -30,7 +30,7 @@ func BenchmarkAnswer(b *testing.B) {
 			b.ReportAllocs()
 			buf, body := make([]byte, 0, 16<<10), []byte(c.body)
 			for b.Loop() {
-				buf, _ = (&exchange{Server: s, client: nobody, max: 1 << 20}).answer(buf[:0], body, "")
+				buf, _ = (&exchange{Server: s, client: noClient, max: 1 << 20}).answer(buf[:0], body, "")
 			}
 		})
 	}

@@ -41,7 +41,7 @@ var chunk = Method[view.ChunkRef]{
 		if err != nil {
 			return b, chunkFault(err)
 		}
-		if b, err = c.room(b, view.ChunkSize(chunk)); err != nil {
+		if b, err = c.reserve(b, view.ChunkSize(chunk)); err != nil {
 			return b, err
 		}
 		return view.AppendChunk(b, author, chunk), nil

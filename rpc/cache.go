@@ -12,7 +12,7 @@ import (
 const cacheBytes = 16 << 20
 
 // encodedCache keeps the JSON of blocks by hash, which never changes: clients ask for the last ones
-// again and again. When it is full the oldest half goes.
+// reused and again. When it is full the oldest half goes.
 type encodedCache struct {
 	mu         sync.RWMutex
 	young, old map[primitives.Hash][]byte

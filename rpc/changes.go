@@ -27,12 +27,12 @@ var changes = Method[changesParams]{
 		p.request.Max = c.left(b)
 		hash, changes, err := c.node.Changes(p.block, &p.request)
 		if errors.Is(err, view.ErrTooLarge) {
-			return b, c.door.tooLarge()
+			return b, c.limiter.tooLarge()
 		}
 		if err != nil {
 			return b, changesFault(err)
 		}
-		if b, err = c.room(b, p.request.Size); err != nil {
+		if b, err = c.reserve(b, p.request.Size); err != nil {
 			return b, err
 		}
 		return view.AppendChanges(b, &hash, changes), nil

@@ -27,11 +27,11 @@ type client struct {
 	subs        atomic.Int64 // subscriptions
 	rate        rate
 	inFlight    atomic.Int64 // bytes
-	work        work
+	quota       workQuota
 }
 
-// nobody is the client of requests that come by no connection of a door: in tests.
-var nobody = &client{loopback: true}
+// noClient is the client of requests that come by no connection of a door: in tests.
+var noClient = &client{loopback: true}
 
 // most is what a limit by address allows this one; false: it does not hold.
 func (c *client) most(l limits.ByAddress) (int64, bool) {
@@ -75,7 +75,7 @@ func parseProxies(list []string) (out []netip.Prefix, err error) {
 	return out, nil
 }
 
-func (d *door) isProxy(a netip.Addr) bool {
+func (d *connLimiter) isProxy(a netip.Addr) bool {
 	for _, p := range d.proxies {
 		if p.Contains(a) {
 			return true
@@ -86,7 +86,7 @@ func (d *door) isProxy(a netip.Addr) bool {
 
 // forwarded finds out for whom a trusted proxy asks: the last address of X-Forwarded-For that is
 // not a proxy of ours itself; what stands before that anybody may have written.
-func (d *door) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
+func (d *connLimiter) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
 	headers := ctx.Request.Header.PeekAll("X-Forwarded-For")
 	for i := len(headers) - 1; i >= 0; i-- {
 		hops := strings.Split(string(headers[i]), ",")
@@ -110,9 +110,9 @@ func (d *door) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
 
 // clientOf returns whose request it is. Of a proxy's connection it is counted until the reply has
 // been sent.
-func (d *door) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
+func (d *connLimiter) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
 	if c == nil {
-		return nobody
+		return noClient
 	}
 	if !c.proxy {
 		return c.client
@@ -122,7 +122,7 @@ func (d *door) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
 		return c.client
 	}
 	if c.via == nil || c.via.addr != a {
-		c.leave()
+		c.leaveProxied()
 		d.mu.Lock()
 		c.via = d.client(a)
 		d.mu.Unlock()
@@ -131,7 +131,7 @@ func (d *door) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
 }
 
 // client finds or makes an address's client and counts a reference; the lock is held.
-func (d *door) client(a netip.Addr) *client {
+func (d *connLimiter) client(a netip.Addr) *client {
 	c := d.clients[a]
 	if c == nil {
 		c = &client{addr: a, loopback: a.IsLoopback() || !a.IsValid()}
@@ -141,12 +141,12 @@ func (d *door) client(a netip.Addr) *client {
 	return c
 }
 
-func (d *door) forget(c *client) {
+func (d *connLimiter) forget(c *client) {
 	if c.refs--; c.refs > 0 {
 		return
 	}
 	now := time.Now()
-	if len(d.clients) > maxAddresses || !c.work.owes(now) && !c.rate.counts(now) {
+	if len(d.clients) > maxAddresses || !c.quota.inDebt(now) && !c.rate.inDebt(now) {
 		delete(d.clients, c.addr)
 		return
 	}

@@ -26,7 +26,7 @@ func clipTo(text string, n int) string {
 	return string(cut([]byte(text[:n+1]), n)) + clipped
 }
 
-// cut returns a copy of the first n bytes or up to three less, so that no character is torn.
+// abort returns a copy of the first n bytes or up to three less, so that no character is torn.
 func cut(text []byte, n int) []byte {
 	for k := n; k > n-utf8.UTFMax; k-- {
 		if utf8.RuneStart(text[k]) {

@@ -35,15 +35,15 @@ func (s *Server) Reload(l limits.Limits, keys []string) error {
 	if err != nil {
 		return err
 	}
-	for name, was := range s.door.live.Load().keys {
+	for name, was := range s.limiter.live.Load().keys {
 		if now := next.keys[name]; now != nil && now.perSecond == was.perSecond {
 			next.keys[name] = was
 		}
 	}
-	s.door.live.Store(next)
+	s.limiter.live.Store(next)
 	s.sockets.each(func(k *socket) {
 		if k.ready() != nil && k.keyGone() {
-			k.sayKeyGone()
+			k.endKeyGone()
 		}
 	})
 	return nil
@@ -52,14 +52,14 @@ func (s *Server) Reload(l limits.Limits, keys []string) error {
 // keyGone tells whether the key with which a WebSocket was opened is none any more, or has another
 // rate.
 func (k *socket) keyGone() bool {
-	return k.key != nil && k.door.live.Load().keys[k.key.name] != k.key
+	return k.key != nil && k.limiter.live.Load().keys[k.key.name] != k.key
 }
 
 // sayKeyGone ends a WebSocket whose key is none any more; who does not hang up then is cut off as
 // one from whom nothing comes.
-func (k *socket) sayKeyGone() {
+func (k *socket) endKeyGone() {
 	for _, x := range k.subscriptions() {
 		x.of.Stop()
 	}
-	k.say(websocket.ClosePolicyViolation, "the API key has changed")
+	k.closeWith(websocket.ClosePolicyViolation, "the API key has changed")
 }

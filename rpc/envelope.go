@@ -110,10 +110,10 @@ func (x *exchange) parse(doc *document, body []byte) (*syntaxError, *failure) {
 func (s *Server) syntaxText(bad *syntaxError, body []byte) string {
 	switch bad.over {
 	case overNodes:
-		s.door.refused[limits.MaxJSONNodes].Add(1)
+		s.limiter.refused[limits.MaxJSONNodes].Add(1)
 		return fmt.Sprintf("the request has more than %d values (troupe.rpc.max_json_nodes)", s.opts.Limits.JSONNodes)
 	case overItems:
-		s.door.refused[limits.MaxBatch].Add(1)
+		s.limiter.refused[limits.MaxBatch].Add(1)
 		return fmt.Sprintf("a batch may hold at most %d requests", s.opts.Limits.Batch)
 	}
 	return "Failed to parse the request body as JSON: " + bad.message(body)
@@ -250,7 +250,7 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	if len(b) > smallReply { // of a batch: what is small is appended without growing it
 		b = growPieces(b, smallReply)
 	}
-	if route == nil || x.off(route) {
+	if route == nil || x.disabled(route) {
 		x.metrics.observe(unknownLabel, time.Since(start), -32601)
 		return x.reply(b, r, func(b []byte) []byte {
 			return appendInvalid(append(b, `"error":`...), "METHOD_NOT_FOUND", "method_name", r.method, -32601, "Method not found")
@@ -259,7 +259,7 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	from := len(b)
 	b = append(b, `{"jsonrpc":"2.0","result":`...)
 	out, label, err := b, "", error(nil)
-	if full := x.rated(); full != nil {
+	if full := x.checkRates(); full != nil {
 		err = full
 	} else {
 		out, label, err = x.run(b, route, r)
@@ -268,7 +268,7 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 		label = r.method
 	}
 	if err == nil && len(out) > x.max {
-		err = x.door.tooLarge()
+		err = x.limiter.tooLarge()
 	}
 	if err == nil {
 		err = x.settle(out)
@@ -290,7 +290,7 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 		b, httpStatus = f.appendError(b), f.status()
 		switch httpStatus {
 		case http.StatusInternalServerError:
-			x.complain(r, f)
+			x.logError(r, f)
 		case http.StatusRequestEntityTooLarge:
 			x.large++
 		}
@@ -302,8 +302,8 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 }
 
 // off tells whether a method is switched off: then it is as if it did not exist.
-func (s *Server) off(r *route) bool {
-	return r.steers && s.opts.NoSandbox || r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
+func (s *Server) disabled(r *route) bool {
+	return r.sandbox && s.opts.NoSandbox || r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
 }
 
 // belowHead tells whether an object of parameters names a height below the head's: that block is
@@ -383,16 +383,16 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 
 // countSimulation counts a simulation or trace, in all and of its client.
 func (x *exchange) countSimulation() (done func(), err error) {
-	most, holds := x.client.most(x.door.live.Load().AddressSimulations)
+	most, holds := x.client.most(x.limiter.live.Load().AddressSimulations)
 	switch {
 	case x.metrics.simulating.Add(1) > int64(x.opts.Limits.Simulations):
 		x.metrics.simulating.Add(-1)
-		x.door.refused[limits.MaxSimulations].Add(1)
+		x.limiter.refused[limits.MaxSimulations].Add(1)
 		return nil, busy(limits.MaxSimulations)
 	case x.client.simulations.Add(1) > most && holds:
 		x.client.simulations.Add(-1)
 		x.metrics.simulating.Add(-1)
-		x.door.refused[limits.MaxAddressSimulations].Add(1)
+		x.limiter.refused[limits.MaxAddressSimulations].Add(1)
 		return nil, busy(limits.MaxAddressSimulations)
 	}
 	return func() {

@@ -10,42 +10,42 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// troubles logs what is answered with HTTP 500, at most troublesEach a minute: who can make one can
+// errorLog logs what is answered with HTTP 500, at most maxLoggedErrors a minute: who can make one can
 // make many.
-type troubles struct {
-	mu     sync.Mutex
-	since  time.Time
-	logged int
-	unsaid int // since the last that was logged
+type errorLog struct {
+	mu         sync.Mutex
+	since      time.Time
+	logged     int
+	suppressed int // since the last that was logged
 }
 
 const (
-	troublesEach = 20
-	maxParams    = 300 // bytes of parameters in the log
+	maxLoggedErrors = 20
+	maxParams       = 300 // bytes of parameters in the log
 )
 
 // admit tells whether one more may be logged, and how many were not.
-func (t *troubles) admit(now time.Time) (unsaid int, ok bool) {
+func (t *errorLog) admit(now time.Time) (unsaid int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.since) > time.Minute {
 		t.since, t.logged = now, 0
 	}
-	if t.logged++; t.logged > troublesEach {
-		t.unsaid++
+	if t.logged++; t.logged > maxLoggedErrors {
+		t.suppressed++
 		return 0, false
 	}
-	unsaid, t.unsaid = t.unsaid, 0
+	unsaid, t.suppressed = t.suppressed, 0
 	return unsaid, true
 }
 
 // complain logs an INTERNAL_ERROR with what is needed to have it again. What the client or the
 // node's own end brings about is no trouble.
-func (x *exchange) complain(r *request, f *failure) {
+func (x *exchange) logError(r *request, f *failure) {
 	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || errors.Is(f.cause, errStopping) || x.ctx.Err() != nil {
 		return
 	}
-	unsaid, ok := x.troubles.admit(time.Now())
+	unsaid, ok := x.errorLog.admit(time.Now())
 	if !ok {
 		return
 	}

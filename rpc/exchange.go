@@ -36,15 +36,15 @@ type exchange struct {
 func (s *Server) newExchange(ctx *fasthttp.RequestCtx) *exchange {
 	x := &exchange{Server: s, conn: ctx.Conn(), max: int(s.opts.Limits.Reply)}
 	x.peer, _ = x.conn.(*conn)
-	x.client = s.door.clientOf(ctx, x.peer)
+	x.client = s.limiter.clientOf(ctx, x.peer)
 	return x
 }
 
 // who is for taking turns.
-func (x *exchange) who() fair.Client { return x.peer.who(x.client) }
+func (x *exchange) fairClient() fair.Client { return x.peer.fairClient(x.client) }
 
 // who is the connection of a client; nil: there is none.
-func (c *conn) who(of *client) fair.Client {
+func (c *conn) fairClient(of *client) fair.Client {
 	w := fair.Client{}
 	if of.addr.IsValid() {
 		w.Address = of.addr.As16()
@@ -62,9 +62,9 @@ func (x *exchange) enter() (done func(), full *failure) {
 	if err := x.mayWork(ctx); err != nil {
 		return nil, busy(limits.MaxAddressWork)
 	}
-	leave, err := x.door.gate.enter(ctx, x.who())
+	leave, err := x.limiter.heavy.enter(ctx, x.fairClient())
 	if err != nil { // there are too many, or it takes too long
-		x.door.refused[limits.MaxHeavyWaiting].Add(1)
+		x.limiter.refused[limits.MaxHeavyWaiting].Add(1)
 		return nil, busy(limits.MaxHeavyWaiting)
 	}
 	began := time.Now()
@@ -94,19 +94,19 @@ func (x *exchange) leaveTurn() {
 
 // room makes place for n more bytes of a reply: it says whether there is, and lets large ones be
 // written only in turn.
-func (c *call) room(b []byte, n int) ([]byte, error) {
-	return c.roomOf(b, n, nil)
+func (c *call) reserve(b []byte, n int) ([]byte, error) {
+	return c.reserveShared(b, n, nil)
 }
 
 // roomOf is room of a reply that waits for it: many are told at the same moment, of one transaction
 // or of several. shown names what it is made of, which those share that are told the same.
-func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
+func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	if n > smallReply && c.key != nil {
-		c.door.sizes.set(c.key, n)
+		c.limiter.sizes.set(c.key, n)
 	}
 	switch {
 	case len(b)+n > c.x.max:
-		return b, c.door.tooLarge()
+		return b, c.limiter.tooLarge()
 	case n <= smallReply:
 		return b, nil
 	}
@@ -116,7 +116,7 @@ func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
 		full := limits.Count
 		if n := int64(size - cap(b)); shown != nil {
 			c.giveBack() // what it is made of is there, and counted once for all
-			full = c.await(n, shown)
+			full = c.awaitMemory(n, shown)
 		} else {
 			full = c.x.peer.take(c.x.client, n)
 		}
@@ -139,7 +139,7 @@ func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
 // await counts what a large reply takes, or what it is made of; where there is no room it waits, as
 // long as a request may take and its client is there. Who waits has no turn, and nothing in memory
 // but what is shown: a batch of which there is something is refused.
-func (c *call) await(n int64, shown *view.Shown) limits.ID {
+func (c *call) awaitMemory(n int64, shown *view.Shown) limits.ID {
 	if c.x.peer == nil || !c.x.until.IsZero() && c.x.peer.holds() {
 		return c.x.peer.take(c.x.client, n)
 	}
@@ -157,7 +157,7 @@ func (c *call) await(n int64, shown *view.Shown) limits.ID {
 	})
 	defer stop()
 	c.leaveTurn()
-	return c.door.await(ctx, c.x.peer, c.x.client, n, shown)
+	return c.limiter.awaitMemory(ctx, c.x.peer, c.x.client, n, shown)
 }
 
 // leaveTurn gives the turn at the gate back.
@@ -194,7 +194,7 @@ func (x *exchange) settle(b []byte) error {
 	return nil
 }
 
-// left is how much more the reply may get.
+// endSessions is how much more the reply may get.
 func (c *call) left(b []byte) int { return max(0, c.x.max-len(b)) }
 
 // mayRead waits until more of a large body may be read: meanwhile it waits at the client.

@@ -46,10 +46,10 @@ func TestTooManyOpenFiles(t *testing.T) {
 			t.Fatalf("%v %s", err, text)
 		}
 	}
-	if n := s.door.failed.Load(); n < 5 {
+	if n := s.limiter.failed.Load(); n < 5 {
 		t.Errorf("%d connections failed", n)
 	}
-	if n := s.door.evicted.Load(); n == 0 {
+	if n := s.limiter.evicted.Load(); n == 0 {
 		t.Errorf("%d connections gave way", n)
 	}
 	if !strings.Contains(string(s.AppendMetrics(nil)), "troupe_rpc_connections_failed_total ") {
@@ -71,12 +71,12 @@ func TestTooManyOpenFiles(t *testing.T) {
 // TestPlaces: connections leave the node's own files alone.
 func TestPlaces(t *testing.T) {
 	for files, want := range map[uint64]uint64{256: 128, 1024: 512, 20_000: 19_488, 1: 1} {
-		if got := places(files); got != want {
+		if got := maxConns(files); got != want {
 			t.Errorf("%d files: %d places, want %d", files, got, want)
 		}
 	}
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.Connections = 1 << 62 })})
-	if most := places(openFiles()); s.door.limits.Connections != most || s.opts.Limits.Connections != most {
-		t.Errorf("%d and %d connections, want %d", s.door.limits.Connections, s.opts.Limits.Connections, most)
+	if most := maxConns(openFiles()); s.limiter.limits.Connections != most || s.opts.Limits.Connections != most {
+		t.Errorf("%d and %d connections, want %d", s.limiter.limits.Connections, s.opts.Limits.Connections, most)
 	}
 }

@@ -29,11 +29,11 @@ func get(s *Server, path string) int {
 // TestGETsAreLimited: what is asked for by GET counts as a call does, but for the probes; debug
 // pages need the key that calls need.
 func TestGETsAreLimited(t *testing.T) {
-	nobody.rate = rate{}
-	t.Cleanup(func() { nobody.rate = rate{} })
+	noClient.rate = rate{}
+	t.Cleanup(func() { noClient.rate = rate{} })
 	for _, path := range []string{"/metrics", "/network_info", documentPath, "/debug/api/block_status?num_blocks=1000"} {
 		s := newServer(t, &fakeNode{}, Options{Debug: true, Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
-		nobody.rate = rate{}
+		noClient.rate = rate{}
 		for i := range 7 {
 			want := http.StatusOK
 			if i >= 5 {
@@ -46,14 +46,14 @@ func TestGETsAreLimited(t *testing.T) {
 				t.Errorf("GET /health beside %s: %d", path, got)
 			}
 		}
-		if n := s.door.refused[limits.MaxAddressRate].Load(); n != 2 {
+		if n := s.limiter.refused[limits.MaxAddressRate].Load(); n != 2 {
 			t.Errorf("%s: %d are counted, want 2", path, n)
 		}
 	}
 	// which are no call
 	for _, path := range []string{"/v0/last_block/final", "/v0/first_block", "/v0/block/x", "/v0/block/9999999999999999"} {
 		s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
-		nobody.rate = rate{}
+		noClient.rate = rate{}
 		for i := range 7 {
 			if got := get(s, path); (got == http.StatusTooManyRequests) != (i >= 5) {
 				t.Errorf("GET %s, time %d: %d", path, i, got)
@@ -61,7 +61,7 @@ func TestGETsAreLimited(t *testing.T) {
 		}
 	}
 	s := newServer(t, &fakeNode{}, Options{Debug: true, RequireAPIKey: true, APIKeys: []string{"abc"}})
-	nobody.rate = rate{}
+	noClient.rate = rate{}
 	for path, want := range map[string]int{"/debug/api/status": 401, "/abc/debug/api/status": 200, "/metrics": 200, "/status": 200} {
 		if got := get(s, path); got != want {
 			t.Errorf("GET %s: %d, want %d", path, got, want)
@@ -104,7 +104,7 @@ func TestGETsThatNobodyReads(t *testing.T) {
 		if more > most+24<<20 {
 			t.Errorf("GET %s from %d who do not read: %d MiB more", path, conns, more>>20)
 		}
-		if now := s.door.inFlight.Load(); now > most {
+		if now := s.limiter.inFlight.Load(); now > most {
 			t.Errorf("GET %s: %d bytes in flight, at most %d may be", path, now, most)
 		}
 		if r, text, err := ask(dialFrom(t, "127.0.0.1", addr), healthy); err != nil || r.StatusCode != 200 {

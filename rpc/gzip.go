@@ -33,10 +33,10 @@ func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 	if least == 0 || uint64(len(b)) < least || !acceptsGzip(ctx.Request.Header.Peek("Accept-Encoding")) {
 		return b
 	}
-	if perSecond, holds := x.share(); holds && x.client.work.wait(time.Now(), perSecond) > 0 {
+	if perSecond, holds := x.share(); holds && x.client.quota.wait(time.Now(), perSecond) > 0 {
 		return b
 	}
-	leave, ok := x.door.gate.try(x.who())
+	leave, ok := x.limiter.heavy.try(x.fairClient())
 	if !ok {
 		return b
 	}

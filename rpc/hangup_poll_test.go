@@ -9,11 +9,11 @@ import (
 )
 
 // TestLookAfter: however many wait, no more connections are looked at in a second than of
-// lookedFor.
+// maxFastPolled.
 func TestLookAfter(t *testing.T) {
-	for _, waiting := range []int{0, 1, lookedFor, 8 * lookedFor} {
-		after := lookAfter(waiting)
-		if perSecond, most := float64(waiting)/after.Seconds(), lookedFor/lookEvery.Seconds(); after < lookEvery || perSecond > most {
+	for _, waiting := range []int{0, 1, maxFastPolled, 8 * maxFastPolled} {
+		after := pollDelay(waiting)
+		if perSecond, most := float64(waiting)/after.Seconds(), maxFastPolled/pollInterval.Seconds(); after < pollInterval || perSecond > most {
 			t.Errorf("%d wait: each is looked at after %v, %.0f in a second; want at most %.0f", waiting, after, perSecond, most)
 		}
 	}
@@ -31,8 +31,8 @@ func TestLooks(t *testing.T) {
 	}
 	defer l.Close()
 	const many = 1200 // more than one call looks at
-	var k looks
-	var at []*look
+	var k hangupPoller
+	var at []*polledConn
 	var clients, ours []net.Conn
 	gone := make([]atomic.Int64, many)
 	before := runtime.NumGoroutine()
@@ -69,7 +69,7 @@ func TestLooks(t *testing.T) {
 			t.Fatalf("%d are found, want %d", found(), (many+6)/7-1)
 		}
 	}
-	time.Sleep(2 * lookEvery)
+	time.Sleep(2 * pollInterval)
 	for i := range gone {
 		want := int64(0)
 		if i%7 == 0 && i != 7 {
@@ -85,7 +85,7 @@ func TestLooks(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		k.mu.Lock()
-		looking := k.looking
+		looking := k.running
 		k.mu.Unlock()
 		if !looking {
 			break
@@ -94,7 +94,7 @@ func TestLooks(t *testing.T) {
 			t.Fatal("somebody is looked for for ever")
 		}
 	}
-	if x := k.add(nil, func() { t.Error("nobody's connection is gone") }); x.place >= 0 {
+	if x := k.add(nil, func() { t.Error("nobody's connection is gone") }); x.index >= 0 {
 		t.Error("no connection is looked at")
 	}
 }
@@ -117,11 +117,11 @@ func TestLooksAtClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Close()
-	var k looks
+	var k hangupPoller
 	gone := 0
 	x := k.add(&conn{Conn: o}, func() { gone++ })
 	k.remove(x)
-	if gone != 1 || x.place >= 0 || k.looking {
+	if gone != 1 || x.index >= 0 || k.running {
 		t.Errorf("found gone %d times, want once, at once", gone)
 	}
 }

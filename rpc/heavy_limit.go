@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// gate lets work that takes long (large bodies to parse, large replies to write out) be done on
+// heavy lets work that takes long (large bodies to parse, large replies to write out) be done on
 // half of the cores, clients taking turns: what is small goes past it, and finds the other half.
-type gate struct {
+type heavyLimiter struct {
 	mu    sync.Mutex
 	free  int
 	queue fair.Queue[*ticket]
@@ -19,13 +19,13 @@ type gate struct {
 
 type ticket struct{ turn chan struct{} }
 
-func (g *gate) init(waiting uint64) {
+func (g *heavyLimiter) init(waiting uint64) {
 	g.free = max(1, runtime.GOMAXPROCS(0)/2)
 	g.queue.Limit = int(waiting)
 }
 
 // enter waits for a turn; done gives it back. An error is errBusy, or the context's.
-func (g *gate) enter(ctx context.Context, who fair.Client) (done func(), err error) {
+func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(), err error) {
 	g.mu.Lock()
 	if g.free > 0 && g.queue.Len() == 0 {
 		g.free--
@@ -51,7 +51,7 @@ func (g *gate) enter(ctx context.Context, who fair.Client) (done func(), err err
 }
 
 // try is enter for what need not be done: false if there is no turn at once.
-func (g *gate) try(who fair.Client) (done func(), ok bool) {
+func (g *heavyLimiter) try(who fair.Client) (done func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.free == 0 || g.queue.Len() > 0 {
@@ -61,7 +61,7 @@ func (g *gate) try(who fair.Client) (done func(), ok bool) {
 	return g.leaver(who), true
 }
 
-func (g *gate) leaver(who fair.Client) func() {
+func (g *heavyLimiter) leaver(who fair.Client) func() {
 	start := time.Now()
 	return func() {
 		g.mu.Lock()
@@ -71,7 +71,7 @@ func (g *gate) leaver(who fair.Client) func() {
 	}
 }
 
-func (g *gate) leave() {
+func (g *heavyLimiter) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if t, _, ok := g.queue.Pop(); ok {
@@ -82,7 +82,7 @@ func (g *gate) leave() {
 }
 
 // waiting is how many wait for their turn.
-func (g *gate) waiting() int {
+func (g *heavyLimiter) waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.queue.Len()

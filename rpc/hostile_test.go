@@ -227,13 +227,13 @@ func TestBytesInFlight(t *testing.T) {
 		if r, text, err := ask(c, healthy); err != nil || r.StatusCode != 200 {
 			t.Fatalf("beside slow readers: %v %s", err, text)
 		}
-		if now := s.door.inFlight.Load(); now > most {
+		if now := s.limiter.inFlight.Load(); now > most {
 			t.Errorf("%d bytes in flight", now)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	eventually(t, "bytes in flight are given back", func() bool { return s.door.inFlight.Load() == 0 })
-	if s.door.refused[limits.WriteTime].Load() == 0 {
+	eventually(t, "bytes in flight are given back", func() bool { return s.limiter.inFlight.Load() == 0 })
+	if s.limiter.refused[limits.WriteTime].Load() == 0 {
 		t.Error("no slow reader was cut off")
 	}
 	// A body that is announced and does not come costs nothing; one that comes is counted.
@@ -246,7 +246,7 @@ func TestBytesInFlight(t *testing.T) {
 	if r, text, err := ask(c, healthy); err != nil || r.StatusCode != 200 {
 		t.Errorf("beside half requests: %v %s", err, text)
 	}
-	if now := s.door.inFlight.Load(); now > most/2 {
+	if now := s.limiter.inFlight.Load(); now > most/2 {
 		t.Errorf("%d bytes in flight for bodies that have not come", now)
 	}
 }
@@ -260,7 +260,7 @@ func TestFullOfOneAddress(t *testing.T) {
 	if err != nil || r.StatusCode != 503 || !strings.Contains(text, "troupe.rpc.max_bytes_in_flight_per_address") {
 		t.Errorf("%v %s", err, text)
 	}
-	if a, b := s.door.refused[limits.MaxAddressInFlight].Load(), s.door.refused[limits.MaxInFlight].Load(); a != 1 || b != 0 {
+	if a, b := s.limiter.refused[limits.MaxAddressInFlight].Load(), s.limiter.refused[limits.MaxInFlight].Load(); a != 1 || b != 0 {
 		t.Errorf("%d refusals by address, %d in all", a, b)
 	}
 }
@@ -302,7 +302,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	if r, text, err := ask(honest, healthy); err != nil || r.StatusCode != 200 {
 		t.Errorf("the connection of another address is gone: %v %s", err, text)
 	}
-	if n := s.door.evicted.Load(); n < 21 {
+	if n := s.limiter.evicted.Load(); n < 21 {
 		t.Errorf("%d connections gave way", n)
 	}
 }
@@ -438,7 +438,7 @@ func shutdownBesideOthers(t *testing.T) (took time.Duration) {
 	_ = slow.(*net.TCPConn).SetReadBuffer(4096)
 	batch := "[" + strings.Repeat(viewCodeBody+",", 15) + healthy + "]"
 	fmt.Fprintf(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(batch), batch)
-	eventually(t, "the slow reader is served", func() bool { return s.door.inFlight.Load() > 16<<20 })
+	eventually(t, "the slow reader is served", func() bool { return s.limiter.inFlight.Load() > 16<<20 })
 	waits := make(chan string, 1)
 	go func() {
 		_, text, err := ask(dialFrom(t, "127.0.0.1", addr), `{"method":"send_tx","params":["`+signedText()+`"]}`)
@@ -452,9 +452,9 @@ func shutdownBesideOthers(t *testing.T) (took time.Duration) {
 	}
 	took = time.Since(start)
 	eventually(t, "no connection is left", func() bool { // that of the slow reader among them
-		s.door.mu.Lock()
-		defer s.door.mu.Unlock()
-		return len(s.door.conns) == 0
+		s.limiter.mu.Lock()
+		defer s.limiter.mu.Unlock()
+		return len(s.limiter.conns) == 0
 	})
 	for i, c := range open {
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -477,21 +477,21 @@ func TestTroublesAreLogged(t *testing.T) {
 	log, hook := test.NewNullLogger()
 	n := &fakeNode{err: errors.New("disk on fire")}
 	s := newServer(t, n, Options{Log: log})
-	for range 3 * troublesEach {
+	for range 3 * maxLoggedErrors {
 		callMethod(s, "gas_price", `{"block_id":`+strings.Repeat("1", 15)+`}`)
 	}
 	entries := hook.AllEntries()
-	if len(entries) != troublesEach {
-		t.Fatalf("%d lines, want %d", len(entries), troublesEach)
+	if len(entries) != maxLoggedErrors {
+		t.Fatalf("%d lines, want %d", len(entries), maxLoggedErrors)
 	}
 	e := entries[0]
 	if e.Level != logrus.ErrorLevel || e.Data["method"] != "gas_price" || e.Data["params"] != `{"block_id":111111111111111}` || fmt.Sprint(e.Data["error"]) != "disk on fire" {
 		t.Errorf("logged %v %v", e.Level, e.Data)
 	}
 	hook.Reset()
-	s.troubles.since = time.Now().Add(-2 * time.Minute)
+	s.errorLog.since = time.Now().Add(-2 * time.Minute)
 	callMethod(s, "gas_price", `[null]`)
-	if e := hook.LastEntry(); e == nil || e.Data["not_logged"] != 2*troublesEach {
+	if e := hook.LastEntry(); e == nil || e.Data["not_logged"] != 2*maxLoggedErrors {
 		t.Errorf("a minute later: %v", e)
 	}
 	hook.Reset()
@@ -564,12 +564,12 @@ func TestBatchTime(t *testing.T) {
 	wait := `{"method":"tx","id":7,"params":["` + zeroHash + `","a.near"]}`
 	send := `{"method":"send_tx","id":8,"params":["` + signedText() + `"]}`
 	s := newServer(t, n, Options{})
-	beside = maxBeside
+	beside = maxConcurrent
 	if _, reply := post(s, "/", "["+strings.Repeat(wait+",", 63)+wait+"]"); strings.Count(reply, `"id":7`) != 64 {
 		t.Errorf("64 waits: %.200s", reply)
 	}
-	if most != maxBeside {
-		t.Errorf("%d at once, want %d", most, maxBeside)
+	if most != maxConcurrent {
+		t.Errorf("%d at once, want %d", most, maxConcurrent)
 	}
 	most, beside = 0, -1
 	if post(s, "/", "["+strings.Repeat(send+",", 4)+send+"]"); most != 1 || order != 5 {
@@ -614,9 +614,9 @@ func TestWorkPerAddress(t *testing.T) {
 	if r, text, err := ask(greedy, viewCodeBody); err != nil || r.StatusCode != 200 {
 		t.Fatalf("%v %.300s", err, text)
 	}
-	s.door.mu.Lock()
-	c := s.door.clients[clientAddr(greedy.LocalAddr())]
-	s.door.mu.Unlock()
+	s.limiter.mu.Lock()
+	c := s.limiter.clients[clientAddr(greedy.LocalAddr())]
+	s.limiter.mu.Unlock()
 	timed := func(c net.Conn, body string, want int) time.Duration {
 		t.Helper()
 		start := time.Now()
@@ -626,7 +626,7 @@ func TestWorkPerAddress(t *testing.T) {
 		return time.Since(start)
 	}
 	charged := time.Now()
-	c.work.charge(charged, 380*time.Millisecond, 100*time.Millisecond) // 280 ms too much: 2.8 s
+	c.quota.charge(charged, 380*time.Millisecond, 100*time.Millisecond) // 280 ms too much: 2.8 s
 	timed(greedy, healthy, 200)
 	if took := time.Since(charged); took > 2*time.Second {
 		t.Errorf("a small request waited %v", took)
@@ -639,7 +639,7 @@ func TestWorkPerAddress(t *testing.T) {
 	if took := time.Since(charged); took < 2500*time.Millisecond {
 		t.Errorf("who had too much waited %v", took)
 	}
-	c.work.charge(time.Now(), 10*time.Second, 100*time.Millisecond)
+	c.quota.charge(time.Now(), 10*time.Second, 100*time.Millisecond)
 	if took := timed(greedy, viewCodeBody, 503); took > 10*time.Second {
 		t.Errorf("a wait that can't end in time was refused after %v", took)
 	}
@@ -716,15 +716,15 @@ func TestParkedTakeTurns(t *testing.T) {
 	if got := s.Waiting(); got != 6 {
 		t.Errorf("%d wait, want 6", got)
 	}
-	if got := s.door.refused[limits.MaxParked].Load(); got != 5 {
+	if got := s.limiter.refused[limits.MaxParked].Load(); got != 5 {
 		t.Errorf("%d refusals on /metrics, want 3 that gave way and 2", got)
 	}
 	close(over)
 	all.Wait()
-	s.door.parking.mu.Lock()
-	defer s.door.parking.mu.Unlock()
-	if len(s.door.parking.of) != 0 || s.Waiting() != 0 {
-		t.Errorf("%d clients stay parked, %d waits", len(s.door.parking.of), s.Waiting())
+	s.limiter.parking.mu.Lock()
+	defer s.limiter.parking.mu.Unlock()
+	if len(s.limiter.parking.of) != 0 || s.Waiting() != 0 {
+		t.Errorf("%d clients stay parked, %d waits", len(s.limiter.parking.of), s.Waiting())
 	}
 }
 

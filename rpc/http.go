@@ -81,7 +81,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 
 // serve answers a request for a path, of which a key and a world are taken off.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, path []byte) {
-	path, key := s.keyed(path)
+	path, key := s.takeKey(path)
 	w, rest, found := s.worldOf(path)
 	switch {
 	case !found:
@@ -118,7 +118,7 @@ func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 		return
 	}
 	if debug && (ctx.IsGet() || ctx.IsHead()) {
-		s.tell(ctx, key, false, func() { s.debug(ctx, string(path[len(debugPrefix):])) })
+		s.serveGet(ctx, key, false, func() { s.debug(ctx, string(path[len(debugPrefix):])) })
 		return
 	}
 	read := endpoints[string(path)]
@@ -211,7 +211,7 @@ func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 // read answers GET and HEAD of an endpoint.
 func (s *Server) read(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	read := endpoints[path]
-	s.tell(ctx, key, path == documentPath, func() {
+	s.serveGet(ctx, key, path == documentPath, func() {
 		b, contentType, ok := read(s, nil)
 		if !ok {
 			ctx.SetStatusCode(http.StatusServiceUnavailable)
@@ -228,10 +228,10 @@ var probes = map[string]bool{"/health": true, "/status": true}
 
 // tell has a GET answered that is no call: within the rates, in its turn, and with its bytes
 // counted, as a call is, unless all share them.
-func (s *Server) tell(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, answer func()) {
+func (s *Server) serveGet(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, answer func()) {
 	x := s.newExchange(ctx)
 	x.key = key
-	full := x.rated()
+	full := x.checkRates()
 	if full == nil {
 		var leave func()
 		if leave, full = x.enter(); full == nil {

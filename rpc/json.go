@@ -82,7 +82,7 @@ func (v val) str() []byte {
 }
 
 // start returns a string's value if it has at most n bytes, else more than n bytes of its
-// beginning: enough to clip or to refuse it, at a cost that does not grow with the string.
+// subscribeCost: enough to clip or to refuse it, at a cost that does not grow with the string.
 func (v val) start(n int) []byte {
 	raw := v.raw()
 	if v.node().escaped {

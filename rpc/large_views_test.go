@@ -49,7 +49,7 @@ func TestLargeViewCallsAtOnceAreServed(t *testing.T) {
 				})
 			}
 			all.Wait()
-			eventually(t, "all is given back", func() bool { return s.door.inFlight.Load() == 0 })
+			eventually(t, "all is given back", func() bool { return s.limiter.inFlight.Load() == 0 })
 		})
 	}
 }

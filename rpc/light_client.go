@@ -140,7 +140,7 @@ var receipt = Method[primitives.Hash]{
 		if err != nil {
 			return b, internalAsCause(err)
 		}
-		if b, err = c.room(b, view.ReceiptSize(receipt)); err != nil {
+		if b, err = c.reserve(b, view.ReceiptSize(receipt)); err != nil {
 			return b, err
 		}
 		return view.AppendReceipt(b, receipt), nil

@@ -20,14 +20,14 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// door lets connections in and keeps account of what they hold. When all places are taken, the
+// connLimiter lets connections in and keeps account of what they hold. When all places are taken, the
 // connection that has waited longest for its next request gives way, of the address that has most.
-type door struct {
+type connLimiter struct {
 	limits  limits.Limits
 	live    atomic.Pointer[live]
 	cors    *cors
 	proxies []netip.Prefix
-	gate    gate
+	heavy   heavyLimiter
 	pacer   pacer
 
 	mu      sync.Mutex
@@ -42,14 +42,14 @@ type door struct {
 	refused  [limits.Count]atomic.Uint64
 	refusing atomic.Int64
 	failed   atomic.Uint64 // connections that the system could not give
-	said     time.Time     // when that was logged
+	loggedAt time.Time     // when that was logged
 	log      logrus.FieldLogger
 	stopping atomic.Bool
 	large    atomic.Int64 // bytes of large bodies and replies since memory was given back
 	tidying  atomic.Bool
-	sizes    sizes
+	sizes    replySizes
 	parking  parking
-	rooms    rooms
+	replies  replyQueue
 	tls      *tls.Config // nil: none
 }
 
@@ -60,22 +60,22 @@ const (
 	connServed
 )
 
-func newDoor(o *Options, cors *cors) (*door, error) {
+func newConnLimiter(o *Options, cors *cors) (*connLimiter, error) {
 	proxies, err := parseProxies(o.TrustedProxies)
 	if err != nil {
 		return nil, fmt.Errorf("troupe.rpc.trusted_proxies: %w", err)
 	}
-	if most := places(openFiles()); o.Limits.Connections > most {
+	if most := maxConns(openFiles()); o.Limits.Connections > most {
 		o.Log.Infof("%d files may be open at a time, so at most %d connections (troupe.rpc.max_connections: %d)", openFiles(), most, o.Limits.Connections)
 		o.Limits.Connections = most
 	}
-	d := &door{rooms: rooms{freed: make(chan struct{}, 1)}, limits: o.Limits, log: o.Log, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
+	d := &connLimiter{replies: replyQueue{freed: make(chan struct{}, 1)}, limits: o.Limits, log: o.Log, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
 	l, err := newLive(o)
 	if err != nil {
 		return nil, err
 	}
 	d.live.Store(l)
-	d.gate.init(d.limits.HeavyWaiting)
+	d.heavy.init(d.limits.HeavyWaiting)
 	d.pacer.init(d.limits.Connections, &d.stopping)
 	return d, nil
 }
@@ -84,20 +84,20 @@ func newDoor(o *Options, cors *cors) (*door, error) {
 // ones.
 type conn struct {
 	net.Conn
-	door   *door
-	id     uint64
-	client *client // of its address
-	proxy  bool
-	via    *client // for whom a proxy asks; nil: for itself
-	state  atomic.Int32
-	since  atomic.Int64 // when it began to wait, by clock
-	heard  bool         // something has come since the last request
-	again  bool         // there was a request before
-	wrote  time.Time    // when the write deadline was set
-	gone   bool         // not in the door's books any more; under its lock
-	closed func()       // called when it is closed; nil: nobody asks; under the door's lock
-	pace   pace
-	cork   cork
+	limiter       *connLimiter
+	id            uint64
+	client        *client // of its address
+	proxy         bool
+	via           *client // for whom a proxy asks; nil: for itself
+	state         atomic.Int32
+	since         atomic.Int64 // when it began to wait, by clock
+	received      bool         // something has come since the last request
+	reused        bool         // there was a request before
+	deadlineSetAt time.Time    // when the write deadline was set
+	gone          bool         // not in the door's books any more; under its lock
+	closed        func()       // called when it is closed; nil: nobody asks; under the door's lock
+	pace          pace
+	cork          cork
 	*transfer
 
 	mu     sync.Mutex // requests of a batch run beside each other
@@ -115,7 +115,7 @@ func clock() int64 { return int64(time.Since(started)) + 1 }
 // listener admits what another one accepts.
 type listener struct {
 	net.Listener
-	door *door
+	limiter *connLimiter
 }
 
 // Accept returns the next connection that is let in. It fails for a listener that is closed only:
@@ -129,12 +129,12 @@ func (l *listener) Accept() (net.Conn, error) {
 				return nil, err
 			}
 			pause = min(max(2*pause, time.Millisecond), maxPause)
-			l.door.shortage(err)
+			l.limiter.onAcceptError(err)
 			time.Sleep(pause)
 			continue
 		}
 		pause = 0
-		if in := l.door.admit(l.door.secured(c)); in != nil {
+		if in := l.limiter.admit(l.limiter.secured(c)); in != nil {
 			return in, nil
 		}
 	}
@@ -144,13 +144,13 @@ func (l *listener) Accept() (net.Conn, error) {
 const maxPause = 100 * time.Millisecond
 
 // shortage makes place when the system had none for a connection, and says so once a minute.
-func (d *door) shortage(err error) {
+func (d *connLimiter) onAcceptError(err error) {
 	d.failed.Add(1)
 	d.mu.Lock()
 	d.evict(time.Second) // one that has just come may be about to ask
-	say := time.Since(d.said) > time.Minute
+	say := time.Since(d.loggedAt) > time.Minute
 	if say {
-		d.said = time.Now()
+		d.loggedAt = time.Now()
 	}
 	d.mu.Unlock()
 	if say {
@@ -160,13 +160,13 @@ func (d *door) shortage(err error) {
 
 // Of the files that the process may have open: what is left to the store, the compilers, the second
 // listener, and those who are told that there is no place for them.
-const filesApart = 512
+const reservedFiles = 512
 
-// places is how many connections there may be beside the node's own files.
-func places(files uint64) uint64 { return max(1, files-min(filesApart, files/2)) }
+// maxConns is how many connections there may be beside the node's own files.
+func maxConns(files uint64) uint64 { return max(1, files-min(reservedFiles, files/2)) }
 
 // admit lets a connection in, or answers it with a refusal and returns nil.
-func (d *door) admit(c net.Conn) *conn {
+func (d *connLimiter) admit(c net.Conn) *conn {
 	addr := clientAddr(c.RemoteAddr())
 	d.mu.Lock()
 	cl := d.client(addr)
@@ -181,11 +181,11 @@ func (d *door) admit(c net.Conn) *conn {
 	if why != limits.Count {
 		d.forget(cl)
 		d.mu.Unlock()
-		d.turnAway(c, why)
+		d.refuseConn(c, why)
 		return nil
 	}
 	d.nextID++
-	in := &conn{Conn: c, door: d, id: d.nextID, client: cl, proxy: proxy, transfer: new(transfer)}
+	in := &conn{Conn: c, limiter: d, id: d.nextID, client: cl, proxy: proxy, transfer: new(transfer)}
 	in.since.Store(clock())
 	cl.conns++
 	d.conns[in] = struct{}{}
@@ -197,7 +197,7 @@ func (d *door) admit(c net.Conn) *conn {
 
 // evict closes the connection that gives way to a new one; false if none has waited so long for a
 // request. The lock is held.
-func (d *door) evict(idle time.Duration) bool {
+func (d *connLimiter) evict(idle time.Duration) bool {
 	var out *conn
 	latest := clock() - int64(idle)
 	for c := range d.conns {
@@ -213,22 +213,22 @@ func (d *door) evict(idle time.Duration) bool {
 		return false
 	}
 	d.evicted.Add(1)
-	d.strike(out)
+	d.remove(out)
 	hangUp(out.Conn)
 	return true
 }
 
 // strike takes a connection out of the books. The lock is held.
-func (d *door) strike(c *conn) {
+func (d *connLimiter) remove(c *conn) {
 	if c.gone {
 		return
 	}
 	c.gone = true
 	delete(d.conns, c)
-	if d.most >= crowd && len(d.conns) < d.most/8 {
+	if d.most >= manyConns && len(d.conns) < d.most/8 {
 		d.most = len(d.conns)
-		d.large.Add(untidy)
-		d.tidy()
+		d.large.Add(largeBytes)
+		d.releaseMemory()
 	}
 	c.client.conns--
 	d.forget(c.client)
@@ -237,18 +237,18 @@ func (d *door) strike(c *conn) {
 // Close closes the connection.
 func (c *conn) Close() error {
 	c.drop()
-	c.door.mu.Lock()
+	c.limiter.mu.Lock()
 	closed := c.closed
 	c.closed = nil
-	c.door.mu.Unlock()
+	c.limiter.mu.Unlock()
 	if closed != nil {
 		closed()
 	}
-	c.leave()
-	c.door.mu.Lock()
-	c.door.strike(c)
-	c.door.mu.Unlock()
-	if c.door.stopping.Load() {
+	c.leaveProxied()
+	c.limiter.mu.Lock()
+	c.limiter.remove(c)
+	c.limiter.mu.Unlock()
+	if c.limiter.stopping.Load() {
 		hangUp(c.Conn)
 		return nil
 	}
@@ -264,12 +264,12 @@ func hangUp(c net.Conn) {
 	_ = c.Close()
 }
 
-// leave ends asking for somebody else.
-func (c *conn) leave() {
+// leaveProxied ends asking for somebody else.
+func (c *conn) leaveProxied() {
 	if c.via != nil {
-		c.door.mu.Lock()
-		c.door.forget(c.via)
-		c.door.mu.Unlock()
+		c.limiter.mu.Lock()
+		c.limiter.forget(c.via)
+		c.limiter.mu.Unlock()
 		c.via = nil
 	}
 }
@@ -297,9 +297,9 @@ func (c *conn) Write(b []byte) (int, error) {
 }
 
 func (c *conn) write(b []byte) (int, error) {
-	if now := time.Now(); now.Sub(c.wrote) > writeStep && !c.door.stopping.Load() {
-		c.wrote = now
-		if err := c.Conn.SetWriteDeadline(now.Add(c.door.limits.WriteTimeout + writeStep)); err != nil {
+	if now := time.Now(); now.Sub(c.deadlineSetAt) > writeStep && !c.limiter.stopping.Load() {
+		c.deadlineSetAt = now
+		if err := c.Conn.SetWriteDeadline(now.Add(c.limiter.limits.WriteTimeout + writeStep)); err != nil {
 			return 0, err
 		}
 	}
@@ -313,7 +313,7 @@ func (c *conn) write(b []byte) (int, error) {
 		sent += n
 		c.transfer.move(n)
 		if timedOut(err) {
-			c.door.refused[limits.WriteTime].Add(1)
+			c.limiter.refused[limits.WriteTime].Add(1)
 		}
 		if err != nil || sent == len(b) {
 			return sent, err
@@ -331,16 +331,16 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.pace.after(c, start, n)
 	if n > 0 {
-		c.heard = true
-	} else if c.again && !c.heard && timedOut(err) && !c.door.stopping.Load() {
-		c.door.refused[limits.IdleTime].Add(1)
+		c.received = true
+	} else if c.reused && !c.received && timedOut(err) && !c.limiter.stopping.Load() {
+		c.limiter.refused[limits.IdleTime].Add(1)
 	}
 	return n, err
 }
 
 // SetReadDeadline is fasthttp's; while the server stops none is late.
 func (c *conn) SetReadDeadline(t time.Time) error {
-	if c.door.stopping.Load() {
+	if c.limiter.stopping.Load() {
 		t = time.Now()
 	}
 	return c.Conn.SetReadDeadline(t)
@@ -358,11 +358,11 @@ func (c *conn) take(of *client, n int64) (full limits.ID) {
 	if c == nil {
 		return limits.Count
 	}
-	if full = c.door.lacks(of, n); full == limits.MaxInFlight && c.door.fits(n) {
+	if full = c.limiter.lacks(of, n); full == limits.MaxInFlight && c.limiter.makeRoom(n) {
 		full = limits.Count
 	}
 	if full != limits.Count {
-		c.door.refused[full].Add(1)
+		c.limiter.refused[full].Add(1)
 		return full
 	}
 	c.book(of, n)
@@ -370,7 +370,7 @@ func (c *conn) take(of *client, n int64) (full limits.ID) {
 }
 
 // lacks is the limit by which there is no room now for n more bytes, limits.Count if there is.
-func (d *door) lacks(of *client, n int64) limits.ID {
+func (d *connLimiter) lacks(of *client, n int64) limits.ID {
 	if n <= smallReply {
 		return limits.Count
 	}
@@ -385,13 +385,13 @@ func (d *door) lacks(of *client, n int64) limits.ID {
 }
 
 // full tells whether there is no room for anything large.
-func (d *door) full() bool {
+func (d *connLimiter) full() bool {
 	return d.inFlight.Load()+smallReply >= int64(min(d.limits.InFlight, 1<<62))
 }
 
 // book counts bytes for which there is room.
 func (c *conn) book(of *client, n int64) {
-	d := c.door
+	d := c.limiter
 	if n > smallReply {
 		d.large.Add(n)
 	}
@@ -425,12 +425,12 @@ func (c *conn) drop() {
 
 func (c *conn) give() {
 	if c.held != 0 {
-		if now := c.door.inFlight.Add(-c.held); c.held > smallReply && now < quiet {
-			c.door.tidy()
+		if now := c.limiter.inFlight.Add(-c.held); c.held > smallReply && now < idleBytes {
+			c.limiter.releaseMemory()
 		}
 		c.holder.inFlight.Add(-c.held)
 		if c.held > smallReply {
-			c.door.rooms.ring()
+			c.limiter.replies.notify()
 		}
 		c.held = 0
 	}
@@ -440,20 +440,20 @@ func (c *conn) give() {
 // Memory of large requests goes back to the system once there are none: the collector alone would
 // keep it until the heap has grown again, which a node that does little takes minutes for.
 const (
-	quiet     = 1 << 20         // bytes in flight
-	tidyAfter = 5 * time.Second // that there are no more
-	untidy    = 64 << 20        // bytes of large bodies and replies that are worth it
-	crowd     = 1000            // connections that are, when they have gone: each has buffers and a stack
+	idleBytes    = 1 << 20         // bytes in flight
+	releaseDelay = 5 * time.Second // that there are no more
+	largeBytes   = 64 << 20        // bytes of large bodies and replies that are worth it
+	manyConns    = 1000            // connections that are, when they have gone: each has buffers and a stack
 )
 
 // tidy counts what was large and gives memory back when it is over.
-func (d *door) tidy() {
-	if d.large.Load() < untidy || !d.tidying.CompareAndSwap(false, true) {
+func (d *connLimiter) releaseMemory() {
+	if d.large.Load() < largeBytes || !d.tidying.CompareAndSwap(false, true) {
 		return
 	}
-	time.AfterFunc(tidyAfter, func() {
+	time.AfterFunc(releaseDelay, func() {
 		d.tidying.Store(false)
-		if d.inFlight.Load() < quiet && !d.stopping.Load() {
+		if d.inFlight.Load() < idleBytes && !d.stopping.Load() {
 			d.large.Store(0)
 			debug.FreeOSMemory()
 		}
@@ -461,14 +461,14 @@ func (d *door) tidy() {
 }
 
 // follow is told by fasthttp what becomes of connections.
-func (d *door) follow(nc net.Conn, state fasthttp.ConnState) {
+func (d *connLimiter) follow(nc net.Conn, state fasthttp.ConnState) {
 	c, ok := nc.(*conn)
 	if !ok || state != fasthttp.StateIdle {
 		return
 	}
 	c.drop()
-	c.leave()
-	c.heard, c.again = false, true
+	c.leaveProxied()
+	c.received, c.reused = false, true
 	c.since.Store(clock())
 	c.state.Store(connWaits)
 }
@@ -477,7 +477,7 @@ func (d *door) follow(nc net.Conn, state fasthttp.ConnState) {
 const maxRefusing = 64
 
 // turnAway tells a client why it is not let in.
-func (d *door) turnAway(c net.Conn, why limits.ID) {
+func (d *connLimiter) refuseConn(c net.Conn, why limits.ID) {
 	d.refused[why].Add(1)
 	if d.refusing.Add(1) > maxRefusing {
 		d.refusing.Add(-1)
@@ -504,7 +504,7 @@ func (d *door) turnAway(c net.Conn, why limits.ID) {
 }
 
 // refusal is the HTTP reply to a connection for which there is no place.
-func (d *door) refusal(head []byte, why limits.ID) []byte {
+func (d *connLimiter) refusal(head []byte, why limits.ID) []byte {
 	f := busy(why)
 	body := append(f.appendError([]byte(`{"jsonrpc":"2.0","error":`)), `,"id":null}`...)
 	out := []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\nRetry-After: 1\r\n")
@@ -535,7 +535,7 @@ func busy(why limits.ID) *failure {
 }
 
 // tooLarge is the refusal of a reply.
-func (d *door) tooLarge() *failure {
+func (d *connLimiter) tooLarge() *failure {
 	d.refused[limits.MaxReply].Add(1)
 	f := internal(reachedLimits, fmt.Errorf("the reply would have more than %d bytes (troupe.rpc.max_reply_bytes)", d.limits.Reply)).(*failure)
 	f.refusal = http.StatusRequestEntityTooLarge
@@ -544,7 +544,7 @@ func (d *door) tooLarge() *failure {
 
 // stop lets nobody keep the server from ending: what has not arrived will not, and what is not read
 // soon is not sent.
-func (d *door) stop(grace time.Duration) {
+func (d *connLimiter) stop(grace time.Duration) {
 	d.stopping.Store(true)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -558,7 +558,7 @@ func (d *door) stop(grace time.Duration) {
 }
 
 // closeAll closes every connection.
-func (d *door) closeAll() {
+func (d *connLimiter) closeAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for c := range d.conns {

@@ -10,7 +10,7 @@ import (
 // fill is how much of each limit is taken now; of those by address, by the address that has most.
 // Limits of one request have none.
 func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
-	d := s.door
+	d := s.limiter
 	d.mu.Lock()
 	set := func(id limits.ID, v int64) { fill[id], known[id] = v, true }
 	set(limits.MaxConnections, int64(len(d.conns)))
@@ -34,7 +34,7 @@ func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	set(limits.MaxParked, s.metrics.waiting.Load())
 	set(limits.MaxSimulations, s.metrics.simulating.Load())
 	set(limits.MaxInFlight, d.inFlight.Load())
-	set(limits.MaxHeavyWaiting, int64(d.gate.waiting()))
+	set(limits.MaxHeavyWaiting, int64(d.heavy.waiting()))
 	return fill, known
 }
 
@@ -58,21 +58,21 @@ func (s *Server) appendLimits(b []byte) []byte {
 	}
 	b = appendHead(b, "troupe_rpc_limit_refusals_total", "counter", "What a limit refused, or ended")
 	for i := range limits.Table {
-		b = fmt.Appendf(b, "troupe_rpc_limit_refusals_total{limit=%q} %d\n", limits.Table[i].Key, s.door.refused[i].Load())
+		b = fmt.Appendf(b, "troupe_rpc_limit_refusals_total{limit=%q} %d\n", limits.Table[i].Key, s.limiter.refused[i].Load())
 	}
-	s.door.mu.Lock()
-	addresses := len(s.door.clients)
-	s.door.mu.Unlock()
+	s.limiter.mu.Lock()
+	addresses := len(s.limiter.clients)
+	s.limiter.mu.Unlock()
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_addresses", "gauge", "Addresses with connections"), "troupe_rpc_addresses %d\n", addresses)
-	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced", "gauge", "Connections that wait as they send more than half of the cores can answer"), "troupe_rpc_paced %d\n", s.door.pacer.waiting())
-	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced_total", "counter", "How often a connection waited for that"), "troupe_rpc_paced_total %d\n", s.door.pacer.delays.Load())
-	waiting, texts := s.door.rooms.waiting()
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced", "gauge", "Connections that wait as they send more than half of the cores can answer"), "troupe_rpc_paced %d\n", s.limiter.pacer.waiting())
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced_total", "counter", "How often a connection waited for that"), "troupe_rpc_paced_total %d\n", s.limiter.pacer.delays.Load())
+	waiting, texts := s.limiter.replies.waiting()
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting", "gauge", "Large replies that many are told and that wait for room"), "troupe_rpc_replies_waiting %d\n", waiting)
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting_bytes", "gauge", "What these are made of, each text once; at most 32 MiB"), "troupe_rpc_replies_waiting_bytes %d\n", texts)
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_opened_total", "counter", "Connections that were let in"),
-		"troupe_rpc_connections_opened_total %d\n", s.door.opened.Load())
+		"troupe_rpc_connections_opened_total %d\n", s.limiter.opened.Load())
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_failed_total", "counter", "Connections that the system could not give: too many open files"),
-		"troupe_rpc_connections_failed_total %d\n", s.door.failed.Load())
+		"troupe_rpc_connections_failed_total %d\n", s.limiter.failed.Load())
 	return fmt.Appendf(appendHead(b, "troupe_rpc_connections_evicted_total", "counter", "Idle connections that gave way to new ones"),
-		"troupe_rpc_connections_evicted_total %d\n", s.door.evicted.Load())
+		"troupe_rpc_connections_evicted_total %d\n", s.limiter.evicted.Load())
 }

@@ -23,8 +23,8 @@ type Method[P any] struct {
 	Heavy bool
 	// Simulates marks those that run transactions; they have a small number of places of their own.
 	Simulates bool
-	// Steers marks those that make a chain of one's own do as one likes.
-	Steers bool
+	// Sandbox marks those that make a chain of one's own do as one likes.
+	Sandbox bool
 	// Own marks methods that nearcore does not have: members of their parameters that they do not
 	// know are refused. Nearcore ignores those of its methods.
 	Own bool
@@ -67,7 +67,7 @@ type route struct {
 	heavy      bool
 	simulates  bool
 	submits    bool
-	steers     bool
+	sandbox    bool
 	patience   time.Duration
 	labels     []string // of metrics; empty: the name under which it was called
 	own        bool
@@ -79,7 +79,7 @@ type route struct {
 // route erases the type of parameters.
 func (m Method[P]) route() route {
 	r := route{name: m.Name, doc: m.Doc, aliases: m.Aliases, faults: m.Faults, waits: m.Waits, specStatus: m.SpecStatus,
-		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, steers: m.Steers, own: m.Own, patience: m.Patience, labels: m.Labels}
+		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, sandbox: m.Sandbox, own: m.Own, patience: m.Patience, labels: m.Labels}
 	r.parse = func(params val) error {
 		_, err := m.read(params)
 		return err

@@ -68,7 +68,7 @@ or /code/HASH (code that the block's transactions and receipts bring) after them
 		if err != nil {
 			return b, internal(reachedLimits, err)
 		}
-		if b, err = c.room(b, len(document)); err != nil {
+		if b, err = c.reserve(b, len(document)); err != nil {
 			return b, err
 		}
 		return append(b, document...), nil
@@ -138,7 +138,7 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	}
 	call, ok := documentCall(path[len(documents0):])
 	if !ok || call.height > highest || s.beforeGenesis(call.height) { // there is nothing to call, but it counts
-		s.tell(ctx, key, false, func() { s.noDocument(ctx, path, ok, call.height) })
+		s.serveGet(ctx, key, false, func() { s.noDocument(ctx, path, ok, call.height) })
 		return
 	}
 	x := s.newExchange(ctx)
@@ -168,7 +168,7 @@ func (s *Server) beforeGenesis(height primitives.Height) bool {
 // noDocument answers where a path is no document's: it leads to one, or is refused. ok: it is one
 // of a height.
 func (s *Server) noDocument(ctx *fasthttp.RequestCtx, path string, ok bool, height primitives.Height) {
-	switch to, leads := s.leads(path[len(documents0):]); {
+	switch to, leads := s.redirectOf(path[len(documents0):]); {
 	case ok && height > highest:
 		s.refuseDocument(ctx, http.StatusNotFound, []string{"Block height is too high", "BLOCK_HEIGHT_TOO_HIGH"})
 	case ok:
@@ -219,7 +219,7 @@ func (s *Server) refuseDocument(ctx *fasthttp.RequestCtx, status int, why []stri
 }
 
 // leads tells where a path leads that is another's name; "": nowhere now.
-func (s *Server) leads(path string) (to string, ok bool) {
+func (s *Server) redirectOf(path string) (to string, ok bool) {
 	what, more, _ := strings.Cut(path, "/")
 	ref, tree := view.BlockRef{Kind: view.RefEarliest}, "block/"
 	switch {

@@ -50,7 +50,7 @@ type Node interface {
 	// StreamerMessage returns the JSON of what nearcore's indexer framework says of a block.
 	StreamerMessage(view.BlockRef) ([]byte, error)
 	// AwaitHeight waits until the optimistic or the final chain has come to a height, and returns
-	// where it is; the context's cause if that ends.
+	// sessionsIn it is; the context's cause if that ends.
 	AwaitHeight(ctx context.Context, final bool, height primitives.Height) (primitives.Height, error)
 	// BlockDocument returns the JSON of a part of what StreamerMessage says of the block at a
 	// height that the chain has come to, with the transactions that receipts come from: null where

@@ -19,7 +19,7 @@ import (
 // Invariant: such connections get at most half of the cores. A connection that has worked for
 // paceQuantum without having waited for its client pays that time when its next read does not wait
 // either. If more has been paid lately than half of the cores can do, it waits, and clients take
-// turns (fair.Queue). It keeps nothing while it works, so no client can delay another one by not
+// wakeTurns (fair.Queue). It keeps nothing while it works, so no client can delay another one by not
 // reading its replies.
 //
 // A connection whose client waits for each reply is never delayed: its reads block.
@@ -152,7 +152,7 @@ func (p *pace) after(c *conn, start int64, n int) {
 	p.work += took
 	p.bytes += int64(n)
 	if p.work >= int64(paceQuantum) {
-		c.door.pacer.pass(c.who(c.client), p.work)
+		c.limiter.pacer.pass(c.fairClient(c.client), p.work)
 		p.work, p.from = 0, clock()
 	}
 }

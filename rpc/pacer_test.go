@@ -103,8 +103,8 @@ func TestPacerStops(t *testing.T) {
 func TestPaceOfAConnection(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	for _, waits := range []bool{false, true} {
-		c := &conn{door: s.door, client: nobody}
-		s.door.pacer.due = -1
+		c := &conn{limiter: s.limiter, client: noClient}
+		s.limiter.pacer.due = -1
 		now := clock()
 		for range 10 {
 			c.pace.from = now - int64(paceQuantum) // it has worked for so long
@@ -114,7 +114,7 @@ func TestPaceOfAConnection(t *testing.T) {
 			}
 			c.pace.after(c, start, 100)
 		}
-		if paid := s.door.pacer.due != -1; paid == waits {
+		if paid := s.limiter.pacer.due != -1; paid == waits {
 			t.Errorf("reads wait: %v; it pays: %v", waits, paid)
 		}
 	}
@@ -125,14 +125,14 @@ func TestPaceOfAConnection(t *testing.T) {
 func TestPaceDelaysNoClientThatWaits(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	for i := range 64 {
-		c := &conn{door: s.door, client: nobody}
+		c := &conn{limiter: s.limiter, client: noClient}
 		c.pace.after(c, clock(), 100) // its first request came with the connection
 		for range 3 {
 			c.pace.from -= int64(time.Second) // the reply took that long
 			start := c.pace.before()
 			c.pace.after(c, start-int64(2*paceMost), 100)
 		}
-		if n := s.door.pacer.delays.Load(); n != 0 {
+		if n := s.limiter.pacer.delays.Load(); n != 0 {
 			t.Fatalf("connection %d waited", i)
 		}
 	}
@@ -244,7 +244,7 @@ func TestCork(t *testing.T) {
 func TestMessagesLeaveTogether(t *testing.T) {
 	server, client := net.Pipe()
 	s := newServer(t, &fakeNode{}, Options{})
-	c := &conn{Conn: server, door: s.door, client: nobody, transfer: new(transfer)}
+	c := &conn{Conn: server, limiter: s.limiter, client: noClient, transfer: new(transfer)}
 	go func() {
 		for i := range 1000 {
 			c.cork.more = i < 999

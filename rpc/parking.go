@@ -31,10 +31,10 @@ var errGaveWay = errors.New("the place is another client's")
 // park counts a request that waits, in all and of its client, and makes place for it where others
 // have more.
 func (x *exchange) park() (*parked, error) {
-	l := &x.door.parking
+	l := &x.limiter.parking
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	most, holds := x.client.most(x.door.live.Load().AddressParked)
+	most, holds := x.client.most(x.limiter.live.Load().AddressParked)
 	if holds && x.client.parked.Load() >= most {
 		return nil, x.unparked(limits.MaxAddressParked)
 	}
@@ -59,11 +59,11 @@ func (x *exchange) park() (*parked, error) {
 // unparked is the refusal of a wait.
 func (x *exchange) unparked(why limits.ID) *failure {
 	x.metrics.refused.Add(1)
-	x.door.refused[why].Add(1)
+	x.limiter.refused[why].Add(1)
 	return busy(why)
 }
 
-// giveWay ends the last wait of the client that has most, if those are more than n. The lock is
+// closeSlowest ends the last wait of the client that has most, if those are more than n. The lock is
 // held.
 func (l *parking) giveWay(n int64) bool {
 	var last *list.Element
@@ -77,7 +77,7 @@ func (l *parking) giveWay(n int64) bool {
 	}
 	p := last.Value.(*parked)
 	p.gave = true
-	p.x.door.refused[limits.MaxParked].Add(1)
+	p.x.limiter.refused[limits.MaxParked].Add(1)
 	l.remove(p)
 	if p.cancel != nil {
 		p.cancel(errGaveWay)
@@ -100,7 +100,7 @@ func (l *parking) remove(p *parked) {
 
 // ends says how the wait is ended when it gives way.
 func (p *parked) ends(cancel context.CancelCauseFunc) {
-	l := &p.x.door.parking
+	l := &p.x.limiter.parking
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.cancel = cancel; p.gave {
@@ -108,9 +108,9 @@ func (p *parked) ends(cancel context.CancelCauseFunc) {
 	}
 }
 
-// leave ends the wait; true if it gave way.
+// leaveProxied ends the wait; true if it gave way.
 func (p *parked) leave() bool {
-	l := &p.x.door.parking
+	l := &p.x.limiter.parking
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(p)

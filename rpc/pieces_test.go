@@ -62,7 +62,7 @@ func TestLongRequestsAreNotCopied(t *testing.T) {
 	} {
 		body := []byte(c.body)
 		answer := func() {
-			_, _ = (&exchange{Server: s, client: nobody, max: 32 << 20}).answer(make([]byte, 0, 4096), body, "")
+			_, _ = (&exchange{Server: s, client: noClient, max: 32 << 20}).answer(make([]byte, 0, 4096), body, "")
 		}
 		if got := allocated(answer); got > c.most+c.most/3+256<<10 {
 			t.Errorf("%s: %d bytes are allocated for one of %d, want at most %d", what, got, len(body), c.most)

@@ -184,7 +184,7 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 		if err != nil {
 			return b, err
 		}
-		if b, err = c.room(b, view.KeysSize(keys)); err != nil {
+		if b, err = c.reserve(b, view.KeysSize(keys)); err != nil {
 			return b, err
 		}
 		return view.AppendQueryAccessKeyList(b, keys, more, &at), nil
@@ -220,7 +220,7 @@ func answerProof(c *call, b []byte, s State, key []byte, at *view.At) ([]byte, e
 	for _, node := range proof {
 		size += 8 + len(node)/3*4
 	}
-	if b, err = c.room(b, size); err != nil {
+	if b, err = c.reserve(b, size); err != nil {
 		return b, err
 	}
 	return view.AppendProof(b, proof), nil
@@ -285,7 +285,7 @@ func answerGlobalCode(c *call, b []byte, s State, id *primitives.GlobalContractI
 
 // appendCode appends code, if there is room for it.
 func appendCode(c *call, b, code []byte, at *view.At) ([]byte, error) {
-	b, err := c.room(b, 300+len(code)/3*4)
+	b, err := c.reserve(b, 300+len(code)/3*4)
 	if err != nil {
 		return b, err
 	}
@@ -346,7 +346,7 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 	for _, node := range page.Proof {
 		size += len(node) / 3 * 4
 	}
-	if b, err = c.room(b, size); err != nil {
+	if b, err = c.reserve(b, size); err != nil {
 		return b, err
 	}
 	return view.AppendQueryState(b, &page, at), nil

@@ -20,7 +20,7 @@ func (e *callFault) Unwrap() error { return e.failure }
 // answerCall runs a method as a read.
 func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
 	out, err := c.node.CallFunction(at.Hash, &view.Call{
-		Account: q.account, Method: q.method, Args: q.args, Client: c.x.who(), Gone: func() bool { return hungUp(c.conn) },
+		Account: q.account, Method: q.method, Args: q.args, Client: c.x.fairClient(), Gone: func() bool { return hungUp(c.conn) },
 	})
 	switch {
 	case err != nil:
@@ -34,7 +34,7 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 		return b, &callFault{result: out, failure: ContractExecution.because("Function call returned an error: "+callDebug(out, true),
 			member(atInfo(nil, at), "vm_error", out.Err.AppendJSON(nil))).(*failure)}
 	}
-	if b, err = c.room(b, view.CallSize(out)); err != nil {
+	if b, err = c.reserve(b, view.CallSize(out)); err != nil {
 		return b, err
 	}
 	return view.AppendQueryCall(b, out.Result, out.Logs, at), nil

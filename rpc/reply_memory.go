@@ -10,12 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// rooms are large replies that wait until there is room for them in memory: a block ends thousands
+// replies are large replies that wait until there is room for them in memory: a block ends thousands
 // of waits for one transaction at the same moment, and what it takes to make all their replies is
 // one text, so that none need be refused who can be told a moment later. First come, first served,
 // but for those for whom there is no room, or whose address has none: of those the next ones do not
 // wait, so that one who wants most of the memory keeps nobody else from the rest.
-type rooms struct {
+type replyQueue struct {
 	mu    sync.Mutex
 	list  list.List             // of *guest
 	texts map[*view.Shown]*text // that they are to show
@@ -28,16 +28,16 @@ type rooms struct {
 // refused where there is none.
 const maxTexts = 32 << 20
 
-// roomLook is how long nothing need go until it is looked whether somebody slow stands in the way.
-const roomLook = 100 * time.Millisecond
+// slowTransferPoll is how long nothing need go until it is looked whether somebody slow stands in the way.
+const slowTransferPoll = 100 * time.Millisecond
 
 type text struct {
 	users int
 	bytes int64
 }
 
-// guest is a reply that waits.
-type guest struct {
+// queuedReply is a reply that waits.
+type queuedReply struct {
 	conn  *conn
 	of    *client
 	n     int64
@@ -47,8 +47,8 @@ type guest struct {
 // await waits until there is room for n more bytes, at most until the context ends; full is the
 // limit that has not allowed it till then. shown is what they are to show, twice as many bytes that
 // are there already; nil: nothing is.
-func (d *door) await(ctx context.Context, c *conn, of *client, n int64, shown *view.Shown) (full limits.ID) {
-	r := &d.rooms
+func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n int64, shown *view.Shown) (full limits.ID) {
+	r := &d.replies
 	r.mu.Lock()
 	if full = d.lacks(of, n); full == limits.Count && r.list.Len() == 0 {
 		c.book(of, n)
@@ -59,14 +59,14 @@ func (d *door) await(ctx context.Context, c *conn, of *client, n int64, shown *v
 		r.mu.Unlock() // there never is, or too much waits
 		return c.take(of, n)
 	}
-	g := &guest{c, of, n, make(chan struct{})}
+	g := &queuedReply{c, of, n, make(chan struct{})}
 	at := r.list.PushBack(g)
 	if !r.runs {
 		r.runs = true
-		go d.letIn()
+		go d.admitReplies()
 	}
 	r.mu.Unlock()
-	r.ring() // there may be room behind those whose address has none
+	r.notify() // there may be room behind those whose address has none
 	select {
 	case <-g.ready:
 	case <-ctx.Done():
@@ -88,7 +88,7 @@ func (d *door) await(ctx context.Context, c *conn, of *client, n int64, shown *v
 }
 
 // hold counts what a reply is made of; false: it is more than may wait.
-func (r *rooms) hold(shown *view.Shown, n int64) bool {
+func (r *replyQueue) hold(shown *view.Shown, n int64) bool {
 	if shown == nil {
 		return true
 	}
@@ -108,7 +108,7 @@ func (r *rooms) hold(shown *view.Shown, n int64) bool {
 	return true
 }
 
-func (r *rooms) release(shown *view.Shown) {
+func (r *replyQueue) release(shown *view.Shown) {
 	if shown == nil {
 		return
 	}
@@ -120,7 +120,7 @@ func (r *rooms) release(shown *view.Shown) {
 }
 
 // ring says that there may be room.
-func (r *rooms) ring() {
+func (r *replyQueue) notify() {
 	select {
 	case r.freed <- struct{}{}:
 	default: // it is known, or nobody waits
@@ -128,16 +128,16 @@ func (r *rooms) ring() {
 }
 
 // waiting is how many wait, and the bytes of what they are made of.
-func (r *rooms) waiting() (n int, bytes int64) {
+func (r *replyQueue) waiting() (n int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.list.Len(), r.bytes
 }
 
 // letIn lets in who waits, until nobody does.
-func (d *door) letIn() {
-	r := &d.rooms
-	tick := time.NewTicker(roomLook)
+func (d *connLimiter) admitReplies() {
+	r := &d.replies
+	tick := time.NewTicker(slowTransferPoll)
 	defer tick.Stop()
 	for {
 		select {
@@ -150,7 +150,7 @@ func (d *door) letIn() {
 			if blocked = d.full(); blocked {
 				break
 			}
-			g, next := at.Value.(*guest), at.Next()
+			g, next := at.Value.(*queuedReply), at.Next()
 			switch d.lacks(g.of, g.n) {
 			case limits.Count:
 				r.list.Remove(at)
@@ -168,7 +168,7 @@ func (d *door) letIn() {
 		}
 		r.mu.Unlock()
 		if blocked || passed {
-			d.giveWay()
+			d.closeSlowest()
 		}
 	}
 }

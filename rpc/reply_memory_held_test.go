@@ -22,22 +22,24 @@ import (
 func TestRoomsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
-		d, err := newDoor(&Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 10 * mib })}, nil)
+		d, err := newConnLimiter(&Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 10 * mib })}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		holder, one, two := &client{}, &client{addr: netip.MustParseAddr("10.0.0.1")}, &client{addr: netip.MustParseAddr("10.0.0.2")}
-		held := &conn{door: d, transfer: new(transfer)}
+		held := &conn{limiter: d, transfer: new(transfer)}
 		held.book(holder, 4*mib)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		huge := make(chan limits.ID, 1)
-		go func() { huge <- d.await(ctx, &conn{door: d, transfer: new(transfer)}, one, 8*mib, new(view.Shown)) }()
+		go func() {
+			huge <- d.awaitMemory(ctx, &conn{limiter: d, transfer: new(transfer)}, one, 8*mib, new(view.Shown))
+		}()
 		synctest.Wait()
 		begin := time.Now()
 		for range 20 {
-			c := &conn{door: d, transfer: new(transfer)}
-			if full := d.await(ctx, c, two, 2*mib, new(view.Shown)); full != limits.Count {
+			c := &conn{limiter: d, transfer: new(transfer)}
+			if full := d.awaitMemory(ctx, c, two, 2*mib, new(view.Shown)); full != limits.Count {
 				t.Fatalf("refused by %v after %v", full, time.Since(begin))
 			}
 			c.drop()
@@ -101,7 +103,7 @@ func TestWaitsHoldNothing(t *testing.T) {
 		})
 	}
 	eventually(t, "all wait", func() bool { return waiting.Load() == many })
-	if held := s.door.inFlight.Load(); held != 0 {
+	if held := s.limiter.inFlight.Load(); held != 0 {
 		t.Errorf("%d bytes are held while all wait", held)
 	}
 	close(told)
@@ -109,8 +111,8 @@ func TestWaitsHoldNothing(t *testing.T) {
 	if served.Load() != many {
 		t.Errorf("%d of %d are told", served.Load(), many)
 	}
-	eventually(t, "all is given back", func() bool { return s.door.inFlight.Load() == 0 })
-	if waiting, bytes := s.door.rooms.waiting(); waiting != 0 || bytes != 0 {
+	eventually(t, "all is given back", func() bool { return s.limiter.inFlight.Load() == 0 })
+	if waiting, bytes := s.limiter.replies.waiting(); waiting != 0 || bytes != 0 {
 		t.Errorf("left: %d, %d bytes", waiting, bytes)
 	}
 }
@@ -123,14 +125,14 @@ func TestHangsUpForRoom(t *testing.T) {
 		return o, nil
 	}}
 	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 1 << 20 })})
-	s.door.inFlight.Add(1 << 20)
+	s.limiter.inFlight.Add(1 << 20)
 	c := dialFrom(t, "127.0.0.1", addr)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		_, _, _ = ask(c, txText(testHash, "FINAL"))
 	}()
-	waits := func() int { n, _ := s.door.rooms.waiting(); return n }
+	waits := func() int { n, _ := s.limiter.replies.waiting(); return n }
 	eventually(t, "it waits", func() bool { return waits() == 1 })
 	_ = c.Close()
 	<-gone
@@ -139,7 +141,7 @@ func TestHangsUpForRoom(t *testing.T) {
 	if took := time.Since(begin); took > 3*time.Second {
 		t.Errorf("its place was free after %v", took)
 	}
-	s.door.inFlight.Add(-1 << 20)
+	s.limiter.inFlight.Add(-1 << 20)
 }
 
 // TestBatchGivesWay: a batch that waits for the chain, and has a large reply in memory, gives way
@@ -155,7 +157,7 @@ func TestBatchGivesWay(t *testing.T) {
 		return large(q.WaitUntil), nil
 	}}
 	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight, l.Reply = 1<<20, 2<<20 })})
-	s.door.inFlight.Add(300_000) // of others: there is room for one of them
+	s.limiter.inFlight.Add(300_000) // of others: there is room for one of them
 	one := dialFrom(t, "127.0.0.1", addr)
 	go func() {
 		_, _, _ = ask(one, "["+txText(testHash, "EXECUTED")+`,{"id":1,"method":"health"},`+txText(primitives.Hash{1}, "FINAL")+"]")
@@ -166,5 +168,5 @@ func TestBatchGivesWay(t *testing.T) {
 	if err != nil || !strings.Contains(text, `"EXECUTED"`) || time.Since(begin) > 5*time.Second {
 		t.Errorf("behind %v: %v %.300s", time.Since(begin), err, text)
 	}
-	s.door.inFlight.Add(-300_000)
+	s.limiter.inFlight.Add(-300_000)
 }

@@ -20,7 +20,7 @@ import (
 func TestRooms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
-		d, err := newDoor(&Options{Limits: limited(func(l *limits.Limits) {
+		d, err := newConnLimiter(&Options{Limits: limited(func(l *limits.Limits) {
 			l.InFlight, l.AddressInFlight.Max, l.AddressInFlight.Loopback = 10*mib, 8*mib, true
 		})}, nil)
 		if err != nil {
@@ -36,11 +36,11 @@ func TestRooms(t *testing.T) {
 		var got []result
 		conns := map[string]*conn{}
 		ask := func(name string, of *client, n int64, limit time.Duration, what *view.Shown) {
-			conns[name] = &conn{door: d, transfer: new(transfer)}
+			conns[name] = &conn{limiter: d, transfer: new(transfer)}
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
-				full := d.await(ctx, conns[name], of, n, what)
+				full := d.awaitMemory(ctx, conns[name], of, n, what)
 				mu.Lock()
 				defer mu.Unlock()
 				got = append(got, result{name, full})
@@ -74,7 +74,7 @@ func TestRooms(t *testing.T) {
 		if d.refused[limits.MaxInFlight].Load() != 1 || d.refused[limits.MaxAddressInFlight].Load() != 2 {
 			t.Errorf("refused %d and %d", d.refused[limits.MaxInFlight].Load(), d.refused[limits.MaxAddressInFlight].Load())
 		}
-		if n, bytes := d.rooms.waiting(); n != 3 || bytes != 2*2*mib+2*3*mib { // b and d show one text
+		if n, bytes := d.replies.waiting(); n != 3 || bytes != 2*2*mib+2*3*mib { // b and d show one text
 			t.Errorf("%d wait, %d bytes are kept", n, bytes)
 		}
 		conns["a"].drop()
@@ -83,7 +83,7 @@ func TestRooms(t *testing.T) {
 			x.drop()
 		}
 		synctest.Wait()
-		if n, bytes := d.rooms.waiting(); n != 0 || bytes != 0 || d.inFlight.Load() != 0 {
+		if n, bytes := d.replies.waiting(); n != 0 || bytes != 0 || d.inFlight.Load() != 0 {
 			t.Errorf("left: %d wait, %d bytes, %d in flight", n, bytes, d.inFlight.Load())
 		}
 	})

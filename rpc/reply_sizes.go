@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// sizes remembers which replies were large, by what was asked for: what such a reply is made of is
+// replySizes remembers which replies were large, by what was asked for: what such a reply is made of is
 // itself in memory before there is a byte of it, so the next time room is asked for first.
-type sizes struct {
+type replySizes struct {
 	mu         sync.Mutex
 	young, old map[any]int
 }
@@ -16,7 +16,7 @@ type sizes struct {
 // maxSizes is how many replies are remembered twice over.
 const maxSizes = 4096
 
-func (s *sizes) get(key any) int {
+func (s *replySizes) get(key any) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n, ok := s.young[key]; ok {
@@ -25,7 +25,7 @@ func (s *sizes) get(key any) int {
 	return s.old[key]
 }
 
-func (s *sizes) set(key any, n int) {
+func (s *replySizes) set(key any, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.young == nil || len(s.young) >= maxSizes {
@@ -38,7 +38,7 @@ func (s *sizes) set(key any, n int) {
 // asked for, comparable, and cannot be said in two ways.
 func (c *call) expect(key any) error {
 	c.key = key
-	if n := c.door.sizes.get(key); n > 0 {
+	if n := c.limiter.sizes.get(key); n > 0 {
 		if full := c.x.peer.take(c.x.client, int64(n)); full != limits.Count {
 			return busy(full)
 		}
@@ -50,14 +50,14 @@ func (c *call) expect(key any) error {
 // awaitExpected is expect of what nothing is in memory yet: it waits for room, and before that
 // until its client may have work done, so that nobody holds room while he may not.
 func (c *call) awaitExpected() error {
-	n := c.door.sizes.get(c.key)
+	n := c.limiter.sizes.get(c.key)
 	if n == 0 || c.borrowed != 0 {
 		return nil
 	}
 	if err := c.x.mayRead(); err != nil {
 		return busy(limits.MaxAddressWork)
 	}
-	if full := c.await(int64(n), nil); full != limits.Count {
+	if full := c.awaitMemory(int64(n), nil); full != limits.Count {
 		return busy(full)
 	}
 	c.borrowed += int64(n)
@@ -74,9 +74,9 @@ func (c *call) giveBack() {
 	defer p.mu.Unlock()
 	if n := min(c.borrowed, p.held); p.holder == c.x.client {
 		p.held -= n
-		p.door.inFlight.Add(-n)
+		p.limiter.inFlight.Add(-n)
 		p.holder.inFlight.Add(-n)
-		p.door.rooms.ring()
+		p.limiter.replies.notify()
 	}
 	c.borrowed = 0
 }

@@ -58,8 +58,8 @@ func TestLargeRepliesAreExpected(t *testing.T) {
 	if got, want := most.Load(), int64(inFlight/size); got > want || got == 0 {
 		t.Errorf("%d at once of %d bytes in room for %d", got, size, inFlight)
 	}
-	eventually(t, "all is given back", func() bool { return s.door.inFlight.Load() == 0 })
-	for _, c := range s.door.clients {
+	eventually(t, "all is given back", func() bool { return s.limiter.inFlight.Load() == 0 })
+	for _, c := range s.limiter.clients {
 		if c.inFlight.Load() != 0 {
 			t.Errorf("%d bytes of %v are in flight", c.inFlight.Load(), c.addr)
 		}

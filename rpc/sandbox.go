@@ -24,19 +24,19 @@ var sandboxMine = Method[view.Mine]{
 	Name: "sandbox_mine", Doc: `Makes blocks at once, in every mode of production, and returns height and hash of the last: as many as asked
 for, or until a transaction and all its receipts have run.`,
 	Faults: []*Fault{CannotMine, Timeout}, Waits: true,
-	Steers: true, Own: true, Parse: parseMine,
+	Sandbox: true, Own: true, Parse: parseMine,
 	Handle: func(c *call, b []byte, p *view.Mine) ([]byte, error) {
 		at, err := c.node.Mine(c.ctx, p)
 		if err != nil {
-			return b, steered(err, CannotMine, "not all of the blocks were made in time; the others still come")
+			return b, sandboxFailure(err, CannotMine, "not all of the blocks were made in time; the others still come")
 		}
 		b = view.AppendString(append(b, `{"hash":`...), at.Hash.String())
 		return append(appendInt(append(b, `,"height":`...), int(at.Height)), '}'), nil
 	},
 }
 
-// steered turns an error of a Steerer into a fault.
-func steered(err error, refused *Fault, late string) error {
+// sandboxFailure turns an error of a Steerer into a fault.
+func sandboxFailure(err error, refused *Fault, late string) error {
 	var e *view.SteerError
 	switch {
 	case errors.As(err, &e):
@@ -57,11 +57,11 @@ var sandboxPatchState = Method[patchState]{
 	Name: "sandbox_patch_state", Doc: `Writes records into the state, as genesis.json has them: accounts, keys, code, data, receipts. null in place of
 account, value, code, access_key or nonce removes the entry. The reply comes when the block that does it is on
 disk.`,
-	Faults: []*Fault{CannotPatch, Timeout}, Waits: true, Steers: true,
+	Faults: []*Fault{CannotPatch, Timeout}, Waits: true, Sandbox: true,
 	Parse: parsePatchState,
 	Handle: func(c *call, b []byte, p *patchState) ([]byte, error) {
 		if err := c.node.PatchState(c.ctx, p.records); err != nil {
-			return b, steered(err, CannotPatch, "the records were not written in time; they still may be")
+			return b, sandboxFailure(err, CannotPatch, "the records were not written in time; they still may be")
 		}
 		return append(b, "{}"...), nil
 	},
@@ -95,13 +95,13 @@ const forwardPatience = time.Hour
 var sandboxFastForward = Method[fastForward]{
 	Name: "sandbox_fast_forward", Doc: `Advances the chain by a number of heights: time passes as it would have, epochs begin and end, and only the
 blocks that this needs are made. A second call waits for the first.`,
-	Faults: []*Fault{CannotFastForward, Timeout}, Waits: true, Steers: true, Patience: forwardPatience,
+	Faults: []*Fault{CannotFastForward, Timeout}, Waits: true, Sandbox: true, Patience: forwardPatience,
 	Parse: func(v val) (p fastForward, err error) {
 		return p, readStruct(v, "RpcSandboxFastForwardRequest", field{"delta_height", false, into(&p.delta, readUint64)})
 	},
 	Handle: func(c *call, b []byte, p *fastForward) ([]byte, error) {
 		if err := c.node.FastForward(c.ctx, p.delta); err != nil {
-			return b, steered(err, CannotFastForward, "sandbox failed to fast forward within reasonable time of an hour")
+			return b, sandboxFailure(err, CannotFastForward, "sandbox failed to fast forward within reasonable time of an hour")
 		}
 		return append(b, "{}"...), nil
 	},

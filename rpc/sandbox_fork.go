@@ -6,11 +6,11 @@ import (
 )
 
 // sandboxMissChunks is our own. Parameters are {"blocks", "shard_ids"}: one block and all shards
-// where they are left out.
+// sessionsIn they are left out.
 var sandboxMissChunks = Method[view.MissChunks]{
 	Name: "sandbox_miss_chunks", Doc: `Leaves new chunks out of the next blocks, of some shards or of all, as if their producers failed: transactions
 and receipts wait. 0 blocks ends it. Returns for each shard in how many coming blocks its chunk is missing.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p view.MissChunks, err error) {
 		p.Blocks = 1
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -22,7 +22,7 @@ and receipts wait. 0 blocks ends it. Returns for each shard in how many coming b
 	Handle: func(c *call, b []byte, p *view.MissChunks) ([]byte, error) {
 		left, err := c.node.MissChunks(c.ctx, p)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "no chunk is missing in time; they still may be")
+			return b, sandboxFailure(err, SandboxRefused, "no chunk is missing in time; they still may be")
 		}
 		return left.AppendJSON(b), nil
 	},
@@ -41,7 +41,7 @@ var sandboxReorg = Method[reorg]{
 	Name: "sandbox_reorg", Doc: `Reorganises the chain, as if another branch won: a block higher than the head, whose parent is so many blocks
 below the head, becomes the head. Transactions of the reverted blocks return to the pool. Final blocks stay.
 Returns the head and the reverted blocks, the newest first.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p reorg, err error) {
 		p.blocks = 1
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -52,7 +52,7 @@ Returns the head and the reverted blocks, the newest first.`,
 	Handle: func(c *call, b []byte, p *reorg) ([]byte, error) {
 		r, err := c.node.Reorganise(c.ctx, p.blocks)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "the chain has not gone another way in time; it still may")
+			return b, sandboxFailure(err, SandboxRefused, "the chain has not gone another way in time; it still may")
 		}
 		return r.AppendJSON(b), nil
 	},

@@ -13,7 +13,7 @@ var sandboxMockVerification = Method[primitives.Mocks]{
 	Name: "sandbox_mock_verification", Doc: `Sets which host functions accept every signature of the right form: ed25519_verify and p256_verify with true,
 ecrecover with the secp256k1 key that it returns. A parameter that is left out, false or null verifies as usual.
 It applies to blocks, reads and simulations from the next one on, until the node ends; status shows it.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p primitives.Mocks, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
 			return p, nil
@@ -27,7 +27,7 @@ It applies to blocks, reads and simulations from the next one on, until the node
 			m = nil
 		}
 		if err := c.node.MockVerification(c.ctx, m); err != nil {
-			return b, steered(err, SandboxRefused, "verification was not set in time; it still may be")
+			return b, sandboxFailure(err, SandboxRefused, "verification was not set in time; it still may be")
 		}
 		b = strconv.AppendBool(append(b, `{"ed25519_verify":`...), p.Ed25519)
 		b = append(b, `,"ecrecover":`...)

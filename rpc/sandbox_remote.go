@@ -10,7 +10,7 @@ var sandboxFork = Method[view.SteerFork]{
 	Name: "sandbox_fork", Doc: `Returns what this chain is a fork of, what was asked of the other chain's node, and how much of it was proven.
 reset restores accounts as they were when the fork was made. cut hides the other chain at them; changes made
 here stay. live makes them follow the other chain until they are reset or cut.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p view.SteerFork, err error) {
 		if v.isNull() {
 			return p, nil
@@ -23,7 +23,7 @@ here stay. live makes them follow the other chain until they are reset or cut.`,
 	Handle: func(c *call, b []byte, p *view.SteerFork) ([]byte, error) {
 		f, err := c.node.Fork(c.ctx, p)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "the accounts were not written in time; they still may be")
+			return b, sandboxFailure(err, SandboxRefused, "the accounts were not written in time; they still may be")
 		}
 		return f.AppendJSON(b), nil
 	},

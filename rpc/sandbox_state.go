@@ -19,7 +19,7 @@ var sandboxDumpState = Method[dumpState]{
 	Name: "sandbox_dump_state", Doc: `Returns the state as records that sandbox_load_state, sandbox_patch_state and genesis.json take: all of it, or
 with account_ids of these accounts; after the head, or after the block of a height. For states larger than a
 reply use troupe view-state dump-state.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p dumpState, err error) {
 		if v.isNull() {
 			return p, nil
@@ -34,7 +34,7 @@ reply use troupe view-state dump-state.`,
 		begun := len(b)
 		at, err := c.node.DumpState(c.ctx, p.accounts, p.height, func(r genesis.Record) (err error) {
 			record = genesis.AppendRecord(record[:0], r)
-			if b, err = c.room(b, len(record)+smallReply); err != nil {
+			if b, err = c.reserve(b, len(record)+smallReply); err != nil {
 				return err
 			}
 			if len(b) > begun {
@@ -50,7 +50,7 @@ reply use troupe view-state dump-state.`,
 		case wasStopped(err):
 			return b, c.tooLong("sandbox_dump_state", err)
 		case err != nil:
-			return b, steered(err, SandboxRefused, "")
+			return b, sandboxFailure(err, SandboxRefused, "")
 		}
 		return at.AppendMembers(append(b, "],"...)), nil
 	},
@@ -63,13 +63,13 @@ type loadState struct{ records []genesis.Record }
 var sandboxLoadState = Method[loadState]{
 	Name: "sandbox_load_state", Doc: `Writes records into the state, as sandbox_patch_state does, and removes all other keys, code and data of the
 accounts that have an Account record: they are then as sandbox_dump_state returned them.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p loadState, err error) {
 		return p, readStruct(v, "RpcSandboxLoadStateRequest", field{"records", false, into(&p.records, readRecords)})
 	},
 	Handle: func(c *call, b []byte, p *loadState) ([]byte, error) {
 		if err := c.node.LoadState(c.ctx, p.records); err != nil {
-			return b, steered(err, SandboxRefused, "the records were not written in time; they still may be")
+			return b, sandboxFailure(err, SandboxRefused, "the records were not written in time; they still may be")
 		}
 		return append(b, "{}"...), nil
 	},
@@ -85,7 +85,7 @@ type setAccount struct {
 // write has a record written.
 func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
 	if err := c.node.PatchState(c.ctx, records); err != nil {
-		return b, steered(err, SandboxRefused, "it was not written in time; it still may be")
+		return b, sandboxFailure(err, SandboxRefused, "it was not written in time; it still may be")
 	}
 	return append(b, "{}"...), nil
 }
@@ -93,7 +93,7 @@ func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
 // sandboxSetBalance is our own.
 var sandboxSetBalance = Method[setAccount]{
 	Name: "sandbox_set_balance", Doc: `Sets the balance of an account, in yoctoNEAR, beside its stake. A missing account is made, without keys.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		return p, readStruct(v, "RpcSandboxSetBalanceRequest", field{"account_id", false, into(&p.account, readAccountID)},
 			field{"amount", false, into(&p.amount, readYocto)})
@@ -123,7 +123,7 @@ const newAccountUsage = 100
 // sandboxSetCode is our own.
 var sandboxSetCode = Method[setAccount]{
 	Name: "sandbox_set_code", Doc: `Sets the code of an existing account, in base64, or removes it with null. No function of it is called.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.ContractRecord{}
 		gone := false
@@ -139,7 +139,7 @@ var sandboxSetCode = Method[setAccount]{
 var sandboxSetKey = Method[setAccount]{
 	Name: "sandbox_set_key", Doc: `Adds a full access key to an account, with nonce 0 or the given one, or removes a key of any kind with "remove":
 true.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.AccessKeyRecord{}
 		var key primitives.PublicKey
@@ -159,7 +159,7 @@ true.`,
 // sandboxSetStorage is our own.
 var sandboxSetStorage = Method[setAccount]{
 	Name: "sandbox_set_storage", Doc: `Sets one value of a contract's storage, key and value in base64, or removes it with null.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.DataRecord{}
 		gone := false
@@ -209,14 +209,14 @@ type deal struct {
 var sandboxDeal = Method[deal]{
 	Name: "sandbox_deal", Doc: `Sets an account's balance of a NEP-141 token: the stored value that ft_balance_of reads. The new value is tried
 first, and must make ft_balance_of return the amount. The token's total supply stays.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p deal, err error) {
 		return p, readStruct(v, "RpcSandboxDealRequest", field{"token_id", false, into(&p.token, readAccountID)},
 			field{"account_id", false, into(&p.account, readAccountID)}, field{"amount", false, into(&p.amount, readYocto)})
 	},
 	Handle: func(c *call, b []byte, p *deal) ([]byte, error) {
 		if err := c.node.Deal(c.ctx, p.token, p.account, p.amount); err != nil {
-			return b, steered(err, SandboxRefused, "it was not written in time; it still may be")
+			return b, sandboxFailure(err, SandboxRefused, "it was not written in time; it still may be")
 		}
 		return append(b, "{}"...), nil
 	},
@@ -233,7 +233,7 @@ var sandboxImpersonate = Method[impersonate]{
 	Name: "sandbox_impersonate", Doc: `Sets for which accounts unsigned transactions are accepted: those with an ed25519 signature of 64 zero bytes.
 account_ids replaces the accounts named before; all is every account. The transaction names a key that the
 account has, and a nonce above that key's.`,
-	Faults: sandboxFaults, Steers: true, Own: true,
+	Faults: sandboxFaults, Sandbox: true, Own: true,
 	Parse: func(v val) (p impersonate, err error) {
 		return p, readStruct(v, "RpcSandboxImpersonateRequest",
 			field{"account_ids", true, func(v val) (err error) { p.accounts, err = readList(v, readAccountID); return err }},
@@ -241,7 +241,7 @@ account has, and a nonce above that key's.`,
 	},
 	Handle: func(c *call, b []byte, p *impersonate) ([]byte, error) {
 		if err := c.node.Impersonate(p.accounts, p.all); err != nil {
-			return b, steered(err, SandboxRefused, "")
+			return b, sandboxFailure(err, SandboxRefused, "")
 		}
 		return append(b, "{}"...), nil
 	},

@@ -23,7 +23,7 @@ const maxTagged = 10_000
 var sandboxTag = Method[tagTransactions]{
 	Name: "sandbox_tag", Doc: `Opens a tag: transactions submitted from now on, by any client, belong to it, until another tag is opened, or
 none with null. With tx_hashes these transactions are added instead. sandbox_profile adds up their gas.`,
-	Faults: sandboxFaults, Steers: true, Own: true,
+	Faults: sandboxFaults, Sandbox: true, Own: true,
 	Parse: func(v val) (p tagTransactions, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
 			return p, nil
@@ -38,7 +38,7 @@ none with null. With tx_hashes these transactions are added instead. sandbox_pro
 	Handle: func(c *call, b []byte, p *tagTransactions) ([]byte, error) {
 		t, err := c.node.Tag(p.name, p.hashes)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "")
+			return b, sandboxFailure(err, SandboxRefused, "")
 		}
 		if p.name == "" {
 			return append(b, "{}"...), nil
@@ -57,11 +57,11 @@ func appendTag(b []byte, t *view.Tag) []byte {
 // sandboxTags is our own.
 var sandboxTags = Method[struct{}]{
 	Name: "sandbox_tags", Doc: `Lists the tags in the order in which they were made.`,
-	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNothing,
+	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Tags()
 		if err != nil {
-			return b, steered(err, SandboxRefused, "")
+			return b, sandboxFailure(err, SandboxRefused, "")
 		}
 		b = append(b, '[')
 		for i := range list {
@@ -86,10 +86,10 @@ func parseNamedTag(v val) (p namedTag, err error) {
 
 // sandboxDropTag is our own.
 var sandboxDropTag = Method[namedTag]{
-	Name: "sandbox_drop_tag", Doc: `Removes a tag.`, Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNamedTag,
+	Name: "sandbox_drop_tag", Doc: `Removes a tag.`, Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNamedTag,
 	Handle: func(c *call, b []byte, p *namedTag) ([]byte, error) {
 		if err := c.node.DropTag(p.name); err != nil {
-			return b, steered(err, SandboxRefused, "")
+			return b, sandboxFailure(err, SandboxRefused, "")
 		}
 		return append(b, "{}"...), nil
 	},
@@ -99,18 +99,18 @@ var sandboxDropTag = Method[namedTag]{
 var sandboxProfile = Method[namedTag]{
 	Name: "sandbox_profile", Doc: `Returns the gas of all transactions of a tag: by host function, and by function of each contract, its own and
 with its callees. The blocks with their calls are applied again for that.`,
-	Faults: sandboxFaults, Waits: true, Simulates: true, Steers: true, Own: true, Parse: parseNamedTag,
+	Faults: sandboxFaults, Waits: true, Simulates: true, Sandbox: true, Own: true, Parse: parseNamedTag,
 	Handle: func(c *call, b []byte, p *namedTag) ([]byte, error) {
-		p.Client = c.x.who()
+		p.Client = c.x.fairClient()
 		if err := c.x.mayWork(c.ctx); err != nil {
 			return b, busy(limits.MaxAddressWork)
 		}
 		out, err := c.node.ProfileTag(c.ctx, p.name, &p.Simulate)
 		c.x.worked(time.Duration(p.Took))
 		if err != nil {
-			return b, steered(err, SandboxRefused, "the profile was not made in time")
+			return b, sandboxFailure(err, SandboxRefused, "the profile was not made in time")
 		}
-		if b, err = c.room(b, len(out)); err != nil {
+		if b, err = c.reserve(b, len(out)); err != nil {
 			return b, err
 		}
 		return append(b, out...), nil

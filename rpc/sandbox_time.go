@@ -20,7 +20,7 @@ type takeSnapshot struct{ name string }
 var sandboxSnapshot = Method[takeSnapshot]{
 	Name: "sandbox_snapshot", Doc: `Remembers the head: state, waiting transactions, clock and epoch. Returns its id: the given name, or a number. A
 snapshot of the same name is replaced.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p takeSnapshot, err error) {
 		if v.isNull() {
 			return p, nil
@@ -30,7 +30,7 @@ snapshot of the same name is replaced.`,
 	Handle: func(c *call, b []byte, p *takeSnapshot) ([]byte, error) {
 		s, err := c.node.TakeSnapshot(c.ctx, p.name)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "no snapshot was taken in time")
+			return b, sandboxFailure(err, SandboxRefused, "no snapshot was taken in time")
 		}
 		return s.AppendJSON(b), nil
 	},
@@ -48,11 +48,11 @@ var sandboxRevert = Method[snapshotID]{
 	Name: "sandbox_revert", Doc: `Reverts to a snapshot: its block is the head again, on disk too, and the blocks after it are gone. Later
 snapshots end; this one stays and can be reverted to again. Clients that wait for a transaction meanwhile get an
 error.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Parse: parseSnapshotID,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		at, err := c.node.Revert(c.ctx, p.id)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "the chain did not go back in time; it still may")
+			return b, sandboxFailure(err, SandboxRefused, "the chain did not go back in time; it still may")
 		}
 		return at.AppendMembers(append(b, '{')), nil
 	},
@@ -61,10 +61,10 @@ error.`,
 // sandboxDropSnapshot is our own.
 var sandboxDropSnapshot = Method[snapshotID]{
 	Name: "sandbox_drop_snapshot", Doc: `Removes a snapshot and the memory that it holds.`,
-	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseSnapshotID,
+	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		if err := c.node.DropSnapshot(p.id); err != nil {
-			return b, steered(err, SandboxRefused, "")
+			return b, sandboxFailure(err, SandboxRefused, "")
 		}
 		return append(b, "{}"...), nil
 	},
@@ -73,11 +73,11 @@ var sandboxDropSnapshot = Method[snapshotID]{
 // sandboxSnapshots is our own.
 var sandboxSnapshots = Method[struct{}]{
 	Name: "sandbox_snapshots", Doc: `Lists the snapshots in the order in which they were taken.`,
-	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNothing,
+	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Snapshots()
 		if err != nil {
-			return b, steered(err, SandboxRefused, "")
+			return b, sandboxFailure(err, SandboxRefused, "")
 		}
 		b = append(b, '[')
 		for i := range list {
@@ -108,7 +108,7 @@ time from now on. advance_nanosec: so much later than now. frozen: the clock sta
 next_timestamp_nanosec: the time of the next block, from which the clock goes on. interval_nanosec: the time
 between a block and its parent, whatever the clock; 0 ends that. Numbers or decimal strings. Time goes back only
 by sandbox_revert.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p view.SetClock, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
 			return p, nil
@@ -127,7 +127,7 @@ by sandbox_revert.`,
 	Handle: func(c *call, b []byte, p *view.SetClock) ([]byte, error) {
 		clock, err := c.node.SetClock(c.ctx, p)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "the clock was not set in time; it still may be")
+			return b, sandboxFailure(err, SandboxRefused, "the clock was not set in time; it still may be")
 		}
 		return clock.AppendJSON(b), nil
 	},
@@ -138,7 +138,7 @@ var sandboxSetProduction = Method[view.SetProduction]{
 	Name: "sandbox_set_production", Doc: `Sets when blocks are made, until the node ends, and returns it; without parameters it only returns it. mode:
 "instant", "interval" or "manual", as in troupe.block_production. quiet: no block while nothing waits.
 interval_nanosec: the time between idle blocks.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p view.SetProduction, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
 			return p, nil
@@ -155,7 +155,7 @@ interval_nanosec: the time between idle blocks.`,
 	Handle: func(c *call, b []byte, p *view.SetProduction) ([]byte, error) {
 		production, err := c.node.SetProduction(c.ctx, p)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "block production was not set in time; it still may be")
+			return b, sandboxFailure(err, SandboxRefused, "block production was not set in time; it still may be")
 		}
 		return production.AppendJSON(b), nil
 	},
@@ -164,11 +164,11 @@ interval_nanosec: the time between idle blocks.`,
 // sandboxNextEpoch is our own.
 var sandboxNextEpoch = Method[struct{}]{
 	Name: "sandbox_next_epoch", Doc: `Advances the chain to the first block of the next epoch, as sandbox_fast_forward does, and returns that block.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Patience: forwardPatience, Parse: parseNothing,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Patience: forwardPatience, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		at, err := c.node.NextEpoch(c.ctx)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "the epoch did not end in time; it still will")
+			return b, sandboxFailure(err, SandboxRefused, "the epoch did not end in time; it still will")
 		}
 		return at.AppendMembers(append(b, '{')), nil
 	},

@@ -58,7 +58,7 @@ func TestSandboxTime(t *testing.T) {
 		if !strings.HasPrefix(r.name, "sandbox_") {
 			continue
 		}
-		if _, got := callMethod(off, r.name, `null`); !r.steers || !strings.Contains(got, "METHOD_NOT_FOUND") {
+		if _, got := callMethod(off, r.name, `null`); !r.sandbox || !strings.Contains(got, "METHOD_NOT_FOUND") {
 			t.Errorf("%s, where there is no sandbox: %s", r.name, got)
 		}
 	}

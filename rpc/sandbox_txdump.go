@@ -19,12 +19,12 @@ const maxDeeds = 10_000
 var sandboxDumpTransaction = Method[view.Trace]{
 	Name: "sandbox_dump_transaction", Doc: `Returns everything that one transaction with its receipts reads and writes, as records of the state before it,
 with the transaction and its outcomes. sandbox_replay_transaction of any sandbox takes the reply.`,
-	Faults: []*Fault{SandboxRefused, UnknownTransaction, Timeout}, Waits: true, Simulates: true, Steers: true, Own: true, Ignores: []string{"sender_account_id", "wait_until"},
+	Faults: []*Fault{SandboxRefused, UnknownTransaction, Timeout}, Waits: true, Simulates: true, Sandbox: true, Own: true, Ignores: []string{"sender_account_id", "wait_until"},
 	Parse: func(v val) (p view.Trace, err error) {
 		return p, readStruct(v, "RpcSandboxDumpTransactionRequest", field{"tx_hash", false, into(&p.Hash, readHash)})
 	},
 	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {
-		p.Client = c.x.who()
+		p.Client = c.x.fairClient()
 		if err := c.x.mayWork(c.ctx); err != nil {
 			return b, busy(limits.MaxAddressWork)
 		}
@@ -37,13 +37,13 @@ with the transaction and its outcomes. sandbox_replay_transaction of any sandbox
 			if wasStopped(err) {
 				return b, c.tooLong("sandbox_dump_transaction", err)
 			}
-			return b, steered(err, SandboxRefused, "")
+			return b, sandboxFailure(err, SandboxRefused, "")
 		}
 		b = append(b, `{"records":[`...)
 		var record []byte
 		for i, r := range x.Records {
 			record = genesis.AppendRecord(record[:0], r)
-			if b, err = c.room(b, len(record)+smallReply); err != nil {
+			if b, err = c.reserve(b, len(record)+smallReply); err != nil {
 				return b, err
 			}
 			if i > 0 {
@@ -52,7 +52,7 @@ with the transaction and its outcomes. sandbox_replay_transaction of any sandbox
 			b = append(b, record...)
 		}
 		tail := x.AppendTail(nil)
-		if b, err = c.room(b, len(tail)+smallReply); err != nil {
+		if b, err = c.reserve(b, len(tail)+smallReply); err != nil {
 			return b, err
 		}
 		return append(append(b, "],"...), tail...), nil
@@ -65,7 +65,7 @@ var sandboxReplayTransaction = Method[view.Case]{
 of its accounts, runs the transaction, unsigned and on this chain, and says whether the outcomes are the same.
 If that would remove keys, code, data or an account that the dump lacks, nothing happens unless replace is true.
 A world (sandbox_new_world) leaves this chain as it is.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Ignores: []string{"alone", "same", "differs", "hash", "height", "mocked"},
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Ignores: []string{"alone", "same", "differs", "hash", "height", "mocked"},
 	Parse: func(v val) (p view.Case, err error) {
 		return p, readStruct(v, "RpcSandboxReplayTransactionRequest", field{"records", false, into(&p.Records, readRecords)},
 			field{"signed_tx_base64", false, into(&p.Tx, readObjectTx)},
@@ -76,7 +76,7 @@ A world (sandbox_new_world) leaves this chain as it is.`,
 	Handle: func(c *call, b []byte, p *view.Case) ([]byte, error) {
 		r, err := c.node.ReplayTransaction(c.ctx, p)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "the transaction did not run in time; it still may")
+			return b, sandboxFailure(err, SandboxRefused, "the transaction did not run in time; it still may")
 		}
 		return r.AppendJSON(b), nil
 	},

@@ -11,7 +11,7 @@ clock, waiting transactions and snapshots of its own. Neither sees later changes
 node exist for it below /world/ID; with port: true it also listens at an address of its own. quiet: no block
 while nothing waits; by default as in its parent. A world may have worlds. It ends when it is dropped, when it
 gets no request for some time, with the chain that it continues, and with the process.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p view.NewWorld, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
 			return p, nil
@@ -28,7 +28,7 @@ gets no request for some time, with the chain that it continues, and with the pr
 	Handle: func(c *call, b []byte, p *view.NewWorld) ([]byte, error) {
 		w, err := c.node.NewWorld(c.ctx, p)
 		if err != nil {
-			return b, steered(err, SandboxRefused, "no world was made in time")
+			return b, sandboxFailure(err, SandboxRefused, "no world was made in time")
 		}
 		return w.AppendJSON(b), nil
 	},
@@ -37,13 +37,13 @@ gets no request for some time, with the chain that it continues, and with the pr
 // sandboxDropWorld is our own.
 var sandboxDropWorld = Method[snapshotID]{
 	Name: "sandbox_drop_world", Doc: `Ends a world and all worlds that continue it. The reply comes when nothing of it is left.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Parse: parseSnapshotID,
+	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		if k := c.x.socket; k != nil {
-			k.drops.Store(true)
+			k.droppingWorld.Store(true)
 		}
 		if err := c.node.DropWorld(c.ctx, p.id); err != nil {
-			return b, steered(err, SandboxRefused, "the world has not ended in time; it still will")
+			return b, sandboxFailure(err, SandboxRefused, "the world has not ended in time; it still will")
 		}
 		return append(b, "{}"...), nil
 	},
@@ -53,11 +53,11 @@ var sandboxDropWorld = Method[snapshotID]{
 var sandboxWorlds = Method[struct{}]{
 	Name: "sandbox_worlds", Doc: `Lists the worlds of this process in the order in which they were made, with where they began, their heads, and
 about how many bytes of memory each takes.`,
-	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNothing,
+	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Worlds()
 		if err != nil {
-			return b, steered(err, SandboxRefused, "")
+			return b, sandboxFailure(err, SandboxRefused, "")
 		}
 		b = append(b, '[')
 		for i := range list {

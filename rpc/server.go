@@ -91,12 +91,12 @@ type Server struct {
 	blocks   encodedCache
 	statuses encodedStatus
 	sessions sessions
-	looks    looks
-	turns    turns
+	looks    hangupPoller
+	turns    wakeTurns
 	sockets  *sockets
 	cors     cors
-	door     *door
-	troubles troubles
+	limiter  *connLimiter
+	errorLog errorLog
 	http     *fasthttp.Server
 	ctx      context.Context // ends when the server shuts down
 	stop     context.CancelCauseFunc
@@ -111,9 +111,9 @@ func New(node Node, opts Options) (*Server, error) {
 	if err := opts.setDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Server{node: node, opts: opts, log: opts.Log, metrics: newMetrics(), cors: newCORS(opts.CORSOrigins), turns: newTurns()}
+	s := &Server{node: node, opts: opts, log: opts.Log, metrics: newMetrics(), cors: newCORS(opts.CORSOrigins), turns: newWakeTurns()}
 	var err error
-	if s.door, err = newDoor(&s.opts, &s.cors); err != nil {
+	if s.limiter, err = newConnLimiter(&s.opts, &s.cors); err != nil {
 		return nil, err
 	}
 	if opts.TLSCert != "" || opts.TLSKey != "" {
@@ -121,7 +121,7 @@ func New(node Node, opts Options) (*Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.door.tls = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+		s.limiter.tls = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	}
 	s.sockets = s.newSockets()
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
@@ -147,7 +147,7 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 		CloseOnShutdown:              true,
 		ConnState: func(c net.Conn, state fasthttp.ConnState) {
 			s.follow(c, state)
-			s.door.follow(c, state)
+			s.limiter.follow(c, state)
 		},
 		Logger: fasthttpLog{s.log},
 	}
@@ -157,7 +157,7 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 func (s *Server) Listen() (net.Listener, error) { return net.Listen("tcp", s.opts.Addr) }
 
 // Serve answers on a listener until Shutdown; then it returns nil.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(&listener{l, s.door}) }
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(&listener{l, s.limiter}) }
 
 // Of a shutdown: how long clients have to read what is sent, and how long connections may take to
 // end by themselves.
@@ -172,13 +172,13 @@ const (
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.sockets.stop()
 	s.stop(errStopping)
-	s.door.stop(lastWords)
+	s.limiter.stop(lastWords)
 	ctx, cancel := context.WithTimeout(ctx, lastWait)
 	defer cancel()
 	s.sockets.drain(ctx)
 	err := s.http.ShutdownWithContext(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.door.closeAll()
+		s.limiter.closeAll()
 		err = nil
 	}
 	return err
@@ -212,7 +212,7 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &small):
 		code, text = http.StatusRequestHeaderFieldsTooLarge, "the request's headers are too large"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		s.door.refused[limits.ReadTime].Add(1)
+		s.limiter.refused[limits.ReadTime].Add(1)
 		code, text = http.StatusRequestTimeout, "the request did not arrive in time"
 	}
 	ctx.SetStatusCode(code)

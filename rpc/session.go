@@ -43,7 +43,7 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 		return first.(session).ctx, nil
 	}
 	if server.root != nil {
-		server.root.worlds.also(conn, server)
+		server.root.worlds.addSession(conn, server)
 		if server.ctx.Err() != nil { // the world ends, and may have looked already
 			s.end(conn)
 			server.root.worlds.forget(server)
@@ -72,7 +72,7 @@ func (s *Server) follow(conn net.Conn, state fasthttp.ConnState) {
 		s = s.root
 	}
 	s.sessions.end(conn)
-	s.worlds.left(conn)
+	s.worlds.endSessions(conn)
 }
 
 // end closes the session of a connection.

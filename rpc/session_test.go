@@ -19,7 +19,7 @@ import (
 func TestClientHangsUp(t *testing.T) {
 	ended := make(chan error, 2)
 	var lasts atomic.Int64 // a wait
-	lasts.Store(int64(3 * lookEvery))
+	lasts.Store(int64(3 * pollInterval))
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
 		select {
 		case <-ctx.Done():

@@ -17,14 +17,14 @@ var simulateTx = Method[view.Simulate]{
 	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Own: true, Parse: parseSimulate,
 	Handle: func(c *call, b []byte, p *view.Simulate) ([]byte, error) {
-		p.Client = c.x.who()
+		p.Client = c.x.fairClient()
 		if err := c.x.mayWork(c.ctx); err != nil {
 			return b, busy(limits.MaxAddressWork)
 		}
 		s, err := c.node.Simulate(c.ctx, p)
 		c.x.worked(time.Duration(p.Took))
 		if err == nil {
-			if b, err = c.room(b, s.Size(true)); err != nil {
+			if b, err = c.reserve(b, s.Size(true)); err != nil {
 				return b, err
 			}
 			return view.AppendSimulation(b, s), nil
@@ -47,14 +47,14 @@ var traceTx = Method[view.Trace]{
 	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Own: true, Ignores: []string{"sender_account_id"}, Parse: parseTrace,
 	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {
-		p.Client = c.x.who()
+		p.Client = c.x.fairClient()
 		if err := c.x.mayWork(c.ctx); err != nil {
 			return b, busy(limits.MaxAddressWork)
 		}
 		report, err := c.node.Trace(c.ctx, p)
 		c.x.worked(time.Duration(p.Took))
 		if err == nil {
-			if b, err = c.room(b, len(report)); err != nil {
+			if b, err = c.reserve(b, len(report)); err != nil {
 				return b, err
 			}
 			return append(b, report...), nil

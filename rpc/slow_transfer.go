@@ -55,14 +55,14 @@ func (t *transfer) end() {
 
 // keeps says that a batch waits for the chain with large replies in memory: nothing of it moves, so
 // it gives way like a transfer that stands still.
-func (c *conn) keeps() {
+func (c *conn) holdReplies() {
 	if c != nil {
 		c.transfer.begin()
 	}
 }
 
 // keepsNot ends what keeps began.
-func (c *conn) keepsNot() {
+func (c *conn) releaseReplies() {
 	if c != nil {
 		c.transfer.end()
 	}
@@ -71,28 +71,28 @@ func (c *conn) keepsNot() {
 // Of who waits for memory: how long it may take until a slow transfer has given up its own, and how
 // often that is looked at.
 const (
-	wayWait = 200 * time.Millisecond
-	wayLook = time.Millisecond
+	slowGiveWayWait = 200 * time.Millisecond
+	slowGiveWayPoll = time.Millisecond
 )
 
 // fits waits until n more bytes may be in memory; false if only those stand in the way who are not
 // slow.
-func (d *door) fits(n int64) bool {
+func (d *connLimiter) makeRoom(n int64) bool {
 	most := int64(min(d.limits.InFlight, 1<<62))
 	for d.inFlight.Load()+n > most {
-		if !d.giveWay() {
+		if !d.closeSlowest() {
 			return false
 		}
-		for end := time.Now().Add(wayWait); d.inFlight.Load()+n > most && time.Now().Before(end); {
-			time.Sleep(wayLook)
+		for end := time.Now().Add(slowGiveWayWait); d.inFlight.Load()+n > most && time.Now().Before(end); {
+			time.Sleep(slowGiveWayPoll)
 		}
 	}
 	return true
 }
 
-// giveWay closes the connection with a slow transfer whose address holds most, of such the slowest;
+// closeSlowest closes the connection with a slow transfer whose address holds most, of such the slowest;
 // false if none is slow.
-func (d *door) giveWay() bool {
+func (d *connLimiter) closeSlowest() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out *conn
@@ -125,7 +125,7 @@ func (d *door) giveWay() bool {
 	} else {
 		d.refused[limits.SlowRate].Add(1)
 	}
-	d.strike(out)
+	d.remove(out)
 	hangUp(out.Conn)
 	return true
 }

@@ -30,10 +30,10 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 			s, addr := serve(t, bigState(), Options{Limits: limited(func(l *limits.Limits) {
 				l.InFlight, l.ReadTimeout, l.WriteTimeout = 20<<20, time.Hour, time.Hour
 			})})
-			full := func() bool { return s.door.inFlight.Load()+int64(len(large)) > 20<<20 }
+			full := func() bool { return s.limiter.inFlight.Load()+int64(len(large)) > 20<<20 }
 			for end := time.Now().Add(time.Minute); !full(); time.Sleep(20 * time.Millisecond) {
 				if hold(dialFrom(t, "127.0.0.3", addr)); time.Now().After(end) {
-					t.Fatalf("%d bytes in flight", s.door.inFlight.Load())
+					t.Fatalf("%d bytes in flight", s.limiter.inFlight.Load())
 				}
 			}
 			time.Sleep(limits.Default().SlowAfter + 100*time.Millisecond)
@@ -42,7 +42,7 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 				r, _, err := ask(dialFrom(t, "127.0.0.2", addr), large)
 				return err == nil && r.StatusCode == 200
 			})
-			if s.door.refused[limits.MaxInFlight].Load() == 0 {
+			if s.limiter.refused[limits.MaxInFlight].Load() == 0 {
 				t.Error("it is not counted")
 			}
 		})
@@ -71,7 +71,7 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 			_, _ = io.WriteString(slow, "0")
 			time.Sleep(150 * time.Millisecond)
 		}
-		got := s.door.giveWay()
+		got := s.limiter.closeSlowest()
 		// it was slow for so long by none of its doing
 		if got != c.want && c.after > 100*time.Millisecond && time.Since(wrote) > c.after-50*time.Millisecond {
 			goto again
@@ -79,7 +79,7 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 		if got != c.want {
 			t.Errorf("after %v, %d bytes/s: gives way %v", c.after, c.rate, got)
 		}
-		if c.want && s.door.refused[c.by].Load() != 1 {
+		if c.want && s.limiter.refused[c.by].Load() != 1 {
 			t.Errorf("after %v, %d bytes/s: it is not counted by its limit", c.after, c.rate)
 		}
 	}
@@ -90,8 +90,8 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 func TestHeavyWaiting(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{PollingTimeout: time.Minute, Limits: limited(func(l *limits.Limits) { l.HeavyWaiting = 1 })})
 	var leave []func()
-	for range s.door.gate.free { // nobody's turn comes
-		done, err := s.door.gate.enter(t.Context(), fair.Client{})
+	for range s.limiter.heavy.free { // nobody's turn comes
+		done, err := s.limiter.heavy.enter(t.Context(), fair.Client{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestHeavyWaiting(t *testing.T) {
 		}
 		waits <- r.StatusCode
 	}()
-	for s.door.gate.waiting() == 0 {
+	for s.limiter.heavy.waiting() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if text := string(s.AppendMetrics(nil)); !strings.Contains(text, "troupe_rpc_limit_fill{limit=\"max_heavy_waiting\"} 1\n") {
@@ -156,7 +156,7 @@ func TestRepliesThatWaitAreSlow(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	if s.door.giveWay() {
+	if s.limiter.closeSlowest() {
 		t.Fatal("small things are slow")
 	}
 	var k *socket
@@ -166,7 +166,7 @@ func TestRepliesThatWaitAreSlow(t *testing.T) {
 		k.reply(k.exchange(), make([]byte, 1<<20))
 		close(replied)
 	}()
-	eventually(t, "it gives way", s.door.giveWay)
+	eventually(t, "it gives way", s.limiter.closeSlowest)
 	<-replied
 	if k.conn.transfer.began.Load() != 0 {
 		t.Error("it is over, and still a transfer")

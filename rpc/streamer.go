@@ -26,7 +26,7 @@ var streamerMessage = Method[view.BlockRef]{
 		if err != nil {
 			return b, internal(reachedLimits, err)
 		}
-		if b, err = c.room(b, len(message)); err != nil {
+		if b, err = c.reserve(b, len(message)); err != nil {
 			return b, err
 		}
 		return append(b, message...), nil

@@ -20,9 +20,9 @@ var (
 
 var errNoSocket = NotAWebSocket.because("subscriptions are for WebSockets: connect to "+socketPath, nil)
 
-// beginning is what is charged for a subscription: that of an account looks back some hundred
+// subscribeCost is what is charged for a subscription: that of an account looks back some hundred
 // blocks for transactions that are not final.
-const beginning = 5 * time.Millisecond
+const subscribeCost = 5 * time.Millisecond
 
 // maxHashes is how many transactions a subscription may name, or shards and accounts.
 const maxHashes = 256
@@ -39,7 +39,7 @@ var subscribe = Method[view.Subscription]{
 		if err := c.x.mayRead(); err != nil {
 			return b, busy(limits.MaxAddressWork)
 		}
-		c.x.worked(beginning)
+		c.x.worked(subscribeCost)
 		sub, full := k.newSubscription()
 		if full != limits.Count {
 			return b, busy(full)
@@ -49,7 +49,7 @@ var subscribe = Method[view.Subscription]{
 		if err != nil {
 			k.forget(sub)
 			if errors.Is(err, view.ErrLingering) {
-				c.door.refused[limits.MaxSubscriptions].Add(1)
+				c.limiter.refused[limits.MaxSubscriptions].Add(1)
 				return b, busy(limits.MaxSubscriptions)
 			}
 			var lost *view.CursorError
@@ -233,7 +233,7 @@ type subscription struct {
 
 // newSubscription takes a place; the limit that has none, or limits.Count.
 func (k *socket) newSubscription() (*subscription, limits.ID) {
-	most, holds := k.client.most(k.door.live.Load().AddressSubs)
+	most, holds := k.client.most(k.limiter.live.Load().AddressSubs)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	why := limits.Count
@@ -246,7 +246,7 @@ func (k *socket) newSubscription() (*subscription, limits.ID) {
 		why = limits.MaxSubscriptions
 	}
 	if why != limits.Count {
-		k.door.refused[why].Add(1)
+		k.limiter.refused[why].Add(1)
 		return nil, why
 	}
 	k.client.subs.Add(1)
@@ -310,7 +310,7 @@ func (s *subscription) End(why view.EndReason, at *view.Cursor) {
 		return
 	}
 	if why == view.EndSlow {
-		s.k.door.refused[limits.MaxSubscriptionLag].Add(1)
+		s.k.limiter.refused[limits.MaxSubscriptionLag].Add(1)
 	}
 	b := view.AppendCursor([]byte(`"cursor":`), at)
 	b = append(append(append(b, `,"closed":{"reason":"`...), why...), `"}`...)

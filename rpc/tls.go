@@ -22,9 +22,9 @@ type certificate struct {
 	looked time.Time
 }
 
-// lookAgain is how long a certificate is taken for the newest, so that handshakes do not ask the
+// certCheckInterval is how long a certificate is taken for the newest, so that handshakes do not ask the
 // disk each time.
-const lookAgain = time.Second
+const certCheckInterval = time.Second
 
 // newCertificate reads both files.
 func newCertificate(cert, key string, log logrus.FieldLogger) (*certificate, error) {
@@ -51,7 +51,7 @@ func (c *certificate) changed() (out [2]time.Time) {
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.looked) < lookAgain {
+	if time.Since(c.looked) < certCheckInterval {
 		return c.pair, nil
 	}
 	c.looked = time.Now()
@@ -72,7 +72,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 
 // secured wraps a connection in TLS, if the server has a certificate. The handshake comes with the
 // first read, in the time for a request.
-func (d *door) secured(c net.Conn) net.Conn {
+func (d *connLimiter) secured(c net.Conn) net.Conn {
 	if d.tls == nil {
 		return c
 	}

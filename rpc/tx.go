@@ -91,7 +91,7 @@ func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leav
 			shown = new(view.Shown) // which is nobody else's
 		}
 	}
-	if b, err = c.roomOf(b, n, shown); err != nil {
+	if b, err = c.reserveShared(b, n, shown); err != nil {
 		return b, err
 	}
 	return view.AppendFinalOutcome(b, o, receipts), nil
@@ -141,7 +141,7 @@ func (s *Server) txFault(err error) error {
 			return noRoom(err)
 		case view.ErrBehind:
 			s.metrics.refused.Add(1)
-			s.door.refused[limits.MaxWaitDelay].Add(1)
+			s.limiter.refused[limits.MaxWaitDelay].Add(1)
 			return busy(limits.MaxWaitDelay)
 		case view.ErrTimeout:
 			s.metrics.timeouts.Add(1)

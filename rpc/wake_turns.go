@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// turns are places of those who have waited for a block and make their replies: hundreds wake at
+// wakeTurns are places of those who have waited for a block and make their replies: hundreds wake at
 // the same moment, just when the next block is made. Two for each core keep these busy; all others
 // wait without being anything that wants the processor.
-type turns chan struct{}
+type wakeTurns chan struct{}
 
-func newTurns() turns { return make(turns, 2*runtime.GOMAXPROCS(0)) }
+func newWakeTurns() wakeTurns { return make(wakeTurns, 2*runtime.GOMAXPROCS(0)) }
 
 // inTurn returns a context under which a wait that has its answer takes a place before the reply is
 // made; leave gives it back. What is large has turns of its own, for which it may wait, and for

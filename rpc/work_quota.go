@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// work is what an address has had of heavy work, and may have: so much in each second, and at once
+// workQuota is what an address has had of heavy work, and may have: so much in each second, and at once
 // as much as in one.
-type work struct {
+type workQuota struct {
 	mu   sync.Mutex
 	debt time.Duration // what was had and is not paid off by time
 	at   time.Time     // when it was so
@@ -21,7 +21,7 @@ type work struct {
 const perByte = 2 * time.Nanosecond
 
 // charge counts work.
-func (w *work) charge(now time.Time, took time.Duration, perSecond time.Duration) {
+func (w *workQuota) charge(now time.Time, took time.Duration, perSecond time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pay(now, perSecond)
@@ -29,7 +29,7 @@ func (w *work) charge(now time.Time, took time.Duration, perSecond time.Duration
 }
 
 // wait is how long it takes until work may go on.
-func (w *work) wait(now time.Time, perSecond time.Duration) time.Duration {
+func (w *workQuota) wait(now time.Time, perSecond time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pay(now, perSecond)
@@ -40,13 +40,13 @@ func (w *work) wait(now time.Time, perSecond time.Duration) time.Duration {
 }
 
 // owes tells whether there was work lately.
-func (w *work) owes(now time.Time) bool {
+func (w *workQuota) inDebt(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.debt > 0 && now.Sub(w.at) < debtKept
 }
 
-func (w *work) pay(now time.Time, perSecond time.Duration) {
+func (w *workQuota) pay(now time.Time, perSecond time.Duration) {
 	if gone := now.Sub(w.at); gone > 0 {
 		w.debt, w.at = max(0, w.debt-time.Duration(gone.Seconds()*float64(perSecond))), now
 	}
@@ -54,14 +54,14 @@ func (w *work) pay(now time.Time, perSecond time.Duration) {
 
 // share is what the client may have in a second; false: it is not limited.
 func (x *exchange) share() (time.Duration, bool) {
-	most, holds := x.client.most(x.door.live.Load().AddressWork)
+	most, holds := x.client.most(x.limiter.live.Load().AddressWork)
 	return time.Duration(most) * time.Millisecond, holds
 }
 
 // worked charges the client.
 func (x *exchange) worked(took time.Duration) {
 	if perSecond, holds := x.share(); holds {
-		x.client.work.charge(time.Now(), took, perSecond)
+		x.client.quota.charge(time.Now(), took, perSecond)
 	}
 }
 
@@ -72,12 +72,12 @@ func (x *exchange) mayWork(ctx context.Context) error {
 		return nil
 	}
 	for {
-		d := x.client.work.wait(time.Now(), perSecond)
+		d := x.client.quota.wait(time.Now(), perSecond)
 		if d == 0 {
 			return nil
 		}
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
-			x.door.refused[limits.MaxAddressWork].Add(1)
+			x.limiter.refused[limits.MaxAddressWork].Add(1)
 			return errBusy
 		}
 		t := time.NewTimer(d)

@@ -39,9 +39,9 @@ type worlds struct {
 	mu   sync.RWMutex
 	byID map[string]*world
 
-	// where tells in which worlds connections have sessions.
-	whereMu sync.Mutex
-	where   map[net.Conn][]*Server
+	// sessionsIn tells in which worlds connections have sessions.
+	sessionsMu sync.Mutex
+	sessionsIn map[net.Conn][]*Server
 }
 
 type world struct {
@@ -53,7 +53,7 @@ type world struct {
 // AddWorld serves a node below /world/ID until RemoveWorld.
 func (s *Server) AddWorld(id string, node Node, o WorldOptions) {
 	w := &Server{node: node, opts: s.opts, log: s.log.WithField("world", id), metrics: s.metrics, sockets: s.sockets,
-		cors: s.cors, door: s.door, root: s, asked: o.Asked, turns: s.turns}
+		cors: s.cors, limiter: s.limiter, root: s, asked: o.Asked, turns: s.turns}
 	w.opts.Metrics, w.opts.Actors = o.Metrics, o.Actors
 	w.ctx, w.stop = context.WithCancelCause(s.ctx)
 	g := &s.worlds
@@ -77,7 +77,7 @@ func (s *Server) ServeWorld(id string, l net.Listener) error {
 	w.port = l
 	w.http = s.newHTTP(func(ctx *fasthttp.RequestCtx) { w.handle(ctx, w.enterPort) })
 	g.mu.Unlock()
-	return w.http.Serve(&listener{l, s.door})
+	return w.http.Serve(&listener{l, s.limiter})
 }
 
 // RemoveWorld ends a world's waits, WebSockets, sessions and port.
@@ -98,8 +98,8 @@ func (s *Server) RemoveWorld(id string) {
 		for _, x := range k.subscriptions() {
 			x.of.Stop()
 		}
-		if !k.drops.Load() { // else behind the reply that says so
-			k.say(websocket.CloseGoingAway, errWorldGone.Error())
+		if !k.droppingWorld.Load() { // else behind the reply that says so
+			k.closeWith(websocket.CloseGoingAway, errWorldGone.Error())
 		}
 	})
 	w.sessions.endAll()
@@ -115,7 +115,7 @@ func (s *Server) RemoveWorld(id string) {
 	}()
 }
 
-// gone tells whether a server's world has been dropped.
+// onHangup tells whether a server's world has been dropped.
 func (s *Server) gone() bool {
 	return s.root != nil && errors.Is(context.Cause(s.ctx), errWorldGone)
 }
@@ -137,7 +137,7 @@ func (s *Server) worldOf(path []byte) (w *Server, rest []byte, found bool) {
 
 // enterPort answers a request that has come to a world's own port.
 func (s *Server) enterPort(ctx *fasthttp.RequestCtx) {
-	path, key := s.keyed(ctx.Path())
+	path, key := s.takeKey(ctx.Path())
 	s.enter(ctx, path, key)
 }
 
@@ -196,7 +196,7 @@ func idOf(ctx *fasthttp.RequestCtx) *request {
 }
 
 // stays counts a WebSocket as asking for its world as long as it is open.
-func (s *Server) stays() (done func()) {
+func (s *Server) holdWorld() (done func()) {
 	if s.asked != nil {
 		if done, ok := s.asked(); ok {
 			return done
@@ -206,36 +206,36 @@ func (s *Server) stays() (done func()) {
 }
 
 // also remembers that a connection has a session in a world.
-func (g *worlds) also(conn net.Conn, w *Server) {
-	g.whereMu.Lock()
-	defer g.whereMu.Unlock()
-	if g.where == nil {
-		g.where = map[net.Conn][]*Server{}
+func (g *worlds) addSession(conn net.Conn, w *Server) {
+	g.sessionsMu.Lock()
+	defer g.sessionsMu.Unlock()
+	if g.sessionsIn == nil {
+		g.sessionsIn = map[net.Conn][]*Server{}
 	}
-	if !slices.Contains(g.where[conn], w) {
-		g.where[conn] = append(g.where[conn], w)
+	if !slices.Contains(g.sessionsIn[conn], w) {
+		g.sessionsIn[conn] = append(g.sessionsIn[conn], w)
 	}
 }
 
 // forget forgets where sessions of a world that has ended were: connections may stay open for long.
 func (g *worlds) forget(w *Server) {
-	g.whereMu.Lock()
-	defer g.whereMu.Unlock()
-	for conn, list := range g.where {
+	g.sessionsMu.Lock()
+	defer g.sessionsMu.Unlock()
+	for conn, list := range g.sessionsIn {
 		if list = slices.DeleteFunc(list, func(x *Server) bool { return x == w }); len(list) == 0 {
-			delete(g.where, conn)
+			delete(g.sessionsIn, conn)
 		} else {
-			g.where[conn] = list
+			g.sessionsIn[conn] = list
 		}
 	}
 }
 
-// left ends the sessions of a connection that has ended.
-func (g *worlds) left(conn net.Conn) {
-	g.whereMu.Lock()
-	list := g.where[conn]
-	delete(g.where, conn)
-	g.whereMu.Unlock()
+// endSessions ends the sessions of a connection that has ended.
+func (g *worlds) endSessions(conn net.Conn) {
+	g.sessionsMu.Lock()
+	list := g.sessionsIn[conn]
+	delete(g.sessionsIn, conn)
+	g.sessionsMu.Unlock()
 	for _, w := range list {
 		w.sessions.end(conn)
 	}

@@ -53,15 +53,15 @@ func (s *Server) newSockets() *sockets {
 // later.
 type socket struct {
 	*Server
-	ws     *websocket.Conn
-	conn   *conn   // nil: it came by no door, as in tests
-	client *client // whose it is
-	key    *apiKey // nil: none
-	out    *outbox
-	heard  atomic.Int64 // when something came, by clock
-	drops  atomic.Bool  // a world is being dropped by it, perhaps its own
-	waits  chan struct{}
-	all    sync.WaitGroup // of requests that wait
+	ws            *websocket.Conn
+	conn          *conn   // nil: it came by no door, as in tests
+	client        *client // whose it is
+	key           *apiKey // nil: none
+	out           *outbox
+	lastReceived  atomic.Int64 // when something came, by clock
+	droppingWorld atomic.Bool  // a world is being dropped by it, perhaps its own
+	waits         chan struct{}
+	all           sync.WaitGroup // of requests that wait
 
 	mu      sync.Mutex
 	subs    map[string]*subscription
@@ -85,7 +85,7 @@ func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 		return
 	}
 	peer, _ := ctx.Conn().(*conn)
-	k := &socket{Server: s, conn: peer, key: key, client: s.door.clientOf(ctx, peer), subs: map[string]*subscription{},
+	k := &socket{Server: s, conn: peer, key: key, client: s.limiter.clientOf(ctx, peer), subs: map[string]*subscription{},
 		waits: make(chan struct{}, s.opts.Limits.SocketWaits)}
 	if why := s.countSocket(k); why != limits.Count {
 		f := busy(why)
@@ -96,9 +96,9 @@ func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 		return
 	}
 	if peer != nil { // where the reply can't be written, nothing else is called
-		s.door.mu.Lock()
+		s.limiter.mu.Lock()
 		peer.closed = func() { s.dropSocket(k) }
-		s.door.mu.Unlock()
+		s.limiter.mu.Unlock()
 	}
 	err := s.sockets.upgrader.Upgrade(ctx, func(ws *websocket.Conn) {
 		k.ws = ws
@@ -114,7 +114,7 @@ func (s *Server) countSocket(k *socket) limits.ID {
 	g := s.sockets
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	most, holds := k.client.most(s.door.live.Load().AddressSockets)
+	most, holds := k.client.most(s.limiter.live.Load().AddressSockets)
 	why := limits.Count
 	switch {
 	case g.stopped, uint64(len(g.open)) >= s.opts.Limits.Sockets:
@@ -123,7 +123,7 @@ func (s *Server) countSocket(k *socket) limits.ID {
 		why = limits.MaxAddressSockets
 	}
 	if why != limits.Count {
-		s.door.refused[why].Add(1)
+		s.limiter.refused[why].Add(1)
 		return why
 	}
 	g.open[k] = struct{}{}
@@ -180,10 +180,10 @@ func (s *Server) pings(done chan struct{}) {
 			switch {
 			case out == nil: // it is being made
 			case !out.idle(): // its client has enough to read, in the time for writing
-				k.heard.Store(clock())
-			case clock()-k.heard.Load() > 2*int64(every):
-				s.door.refused[limits.SocketPing].Add(1)
-				k.cut()
+				k.lastReceived.Store(clock())
+			case clock()-k.lastReceived.Load() > 2*int64(every):
+				s.limiter.refused[limits.SocketPing].Add(1)
+				k.abort()
 			default:
 				out.must(frame{kind: pingFrame})
 			}
@@ -198,8 +198,8 @@ func (k *socket) ready() *outbox {
 	return k.out
 }
 
-// cut closes the connection without a word: reading and writing fail.
-func (k *socket) cut() {
+// abort closes the connection without a word: reading and writing fail.
+func (k *socket) abort() {
 	if k.conn != nil {
 		hangUp(k.conn.Conn) // the door strikes it out when fasthttp closes it
 		return
@@ -209,22 +209,22 @@ func (k *socket) cut() {
 
 // run serves a WebSocket until it ends.
 func (k *socket) run() {
-	defer k.stays()()
+	defer k.holdWorld()()
 	l := &k.opts.Limits
-	out := newOutbox(k.send, k.cut, &k.sockets.queued)
+	out := newOutbox(k.send, k.abort, &k.sockets.queued)
 	out.maxMessages, out.maxBytes, out.maxQueued = int(l.QueueMessages), int(l.QueueBytes), int64(l.QueuedBytes)
-	out.refused = func(why limits.ID) { k.door.refused[why].Add(1) }
+	out.refused = func(why limits.ID) { k.limiter.refused[why].Add(1) }
 	if k.conn != nil {
-		out.pay = func(work int64) { k.door.pacer.pass(k.conn.who(k.client), min(work, int64(paceMost))) }
+		out.pay = func(work int64) { k.limiter.pacer.pass(k.conn.fairClient(k.client), min(work, int64(paceMost))) }
 	}
-	k.heard.Store(clock())
+	k.lastReceived.Store(clock())
 	k.mu.Lock()
 	k.out = out
 	k.mu.Unlock()
 	if k.gone() { // while it was being made: nobody has told it
-		k.say(websocket.CloseGoingAway, errWorldGone.Error())
+		k.closeWith(websocket.CloseGoingAway, errWorldGone.Error())
 	} else if k.keyGone() {
-		k.sayKeyGone()
+		k.endKeyGone()
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -233,7 +233,7 @@ func (k *socket) run() {
 		}
 		k.unsubscribeAll()
 		out.end()
-		k.cut() // before the waits: those that begin behind it are seen to have no client
+		k.abort() // before the waits: those that begin behind it are seen to have no client
 		k.endWaits()
 		k.all.Wait()
 		out.settle()
@@ -241,7 +241,7 @@ func (k *socket) run() {
 		k.dropSocket(k)
 	}()
 	alive := func(string) error {
-		k.heard.Store(clock())
+		k.lastReceived.Store(clock())
 		return nil
 	}
 	k.ws.SetPongHandler(alive)
@@ -250,7 +250,7 @@ func (k *socket) run() {
 		if pings++; pings%manyPings == 0 {
 			k.spend(manyPings * perPing)
 		}
-		k.heard.Store(clock())
+		k.lastReceived.Store(clock())
 		if out.idle() { // a client that does not read is told nothing more
 			out.must(frame{kind: pongFrame, head: []byte(text)})
 		}
@@ -310,7 +310,7 @@ func (k *socket) exchange() *exchange {
 	x := &exchange{Server: k.Server, client: k.client, max: int(k.opts.Limits.Reply), socket: k, key: k.key}
 	if c := k.conn; c != nil {
 		// What it holds is its own, since several may be under way.
-		x.conn, x.peer = c, &conn{Conn: c.Conn, door: c.door, id: c.id, client: c.client, transfer: c.transfer}
+		x.conn, x.peer = c, &conn{Conn: c.Conn, limiter: c.limiter, id: c.id, client: c.client, transfer: c.transfer}
 	}
 	return x
 }
@@ -331,17 +331,17 @@ func (k *socket) endWaits() {
 
 // message reads one and answers it; false: it was the last.
 func (k *socket) message() bool {
-	k.rests()
-	if !k.quiet() {
+	k.markIdle()
+	if !k.awaitRead() {
 		return false
 	}
 	_ = k.ws.SetReadDeadline(time.Time{})
 	kind, stream, err := k.ws.NextReader()
 	if err != nil {
-		k.bad(err)
+		k.closeBad(err)
 		return false
 	}
-	k.heard.Store(clock())
+	k.lastReceived.Store(clock())
 	if k.conn != nil {
 		k.conn.state.Store(connServed)
 	}
@@ -383,7 +383,7 @@ func (k *socket) message() bool {
 				k.metrics.panics.Add(1)
 				k.log.Errorf("panic in a WebSocket: %v\n%s", p, debug.Stack())
 				x.release()
-				k.cut()
+				k.abort()
 			}
 		}()
 		b, _ := x.parsed(nil, root, "")
@@ -398,7 +398,7 @@ func (k *socket) message() bool {
 	case k.waits <- struct{}{}:
 	default:
 		x.leaveTurn() // a place may be long in coming, and what has one may need the turn
-		k.door.refused[limits.MaxSocketWaits].Add(1)
+		k.limiter.refused[limits.MaxSocketWaits].Add(1)
 		k.waits <- struct{}{}
 	}
 	k.all.Go(func() {
@@ -440,8 +440,8 @@ func (k *socket) reply(x *exchange, b []byte) {
 	if !k.out.put(frame{head: b, sent: sent}) {
 		sent()
 	}
-	if k.drops.Swap(false) && k.gone() {
-		k.say(websocket.CloseGoingAway, errWorldGone.Error())
+	if k.droppingWorld.Swap(false) && k.gone() {
+		k.closeWith(websocket.CloseGoingAway, errWorldGone.Error())
 	}
 	for _, f := range x.after {
 		f()
@@ -450,7 +450,7 @@ func (k *socket) reply(x *exchange, b []byte) {
 
 // What the frames of a client cost beside what is in them: a piece of a message that is not worth
 // its header, and a ping with its answer. They are charged by so many, and who has had his share of
-// work is read no further until he has more.
+// workQuota is read no further until he has more.
 const (
 	perPiece   = 300 * time.Nanosecond
 	manyPieces = 1 << 10
@@ -468,7 +468,7 @@ func (k *socket) spend(took time.Duration) {
 }
 
 // metered is a message as it comes, whose client pays for what it takes to read it, also where
-// nobody looks at it any more.
+// noClient looks at it any more.
 type metered struct {
 	k             *socket
 	in            io.Reader
@@ -492,7 +492,7 @@ func (m *metered) Read(b []byte) (int, error) {
 }
 
 // rests says of a WebSocket that nobody uses that it may give way to a new connection.
-func (k *socket) rests() {
+func (k *socket) markIdle() {
 	if k.conn == nil {
 		return
 	}
@@ -505,9 +505,9 @@ func (k *socket) rests() {
 	}
 }
 
-// quiet waits until the client has read enough of its replies that more may be made for it; false:
+// idleBytes waits until the client has read enough of its replies that more may be made for it; false:
 // it is gone.
-func (k *socket) quiet() bool {
+func (k *socket) awaitRead() bool {
 	o := k.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -525,34 +525,34 @@ func (k *socket) unread(x *exchange, stream io.Reader, err error) bool {
 	switch {
 	case errors.As(err, &f):
 		if _, err := io.Copy(io.Discard, io.LimitReader(stream, int64(k.opts.MaxBody))); err != nil {
-			k.bad(err)
+			k.closeBad(err)
 			return false
 		}
 		k.reply(x, appendRefused(nil, f))
 		return true
 	case errors.Is(err, errBinary):
-		k.say(websocket.CloseUnsupportedData, err.Error())
+		k.closeWith(websocket.CloseUnsupportedData, err.Error())
 	case errors.Is(err, errBodyLarge):
-		k.say(websocket.CloseMessageTooBig, "")
+		k.closeWith(websocket.CloseMessageTooBig, "")
 	default:
-		k.bad(err)
+		k.closeBad(err)
 	}
 	return false
 }
 
-// bad ends a WebSocket whose client has gone, or breaks the rules.
-func (k *socket) bad(err error) {
+// closeBad ends a WebSocket whose client has gone, or breaks the rules.
+func (k *socket) closeBad(err error) {
 	switch {
 	case timedOut(err):
-		k.door.refused[limits.ReadTime].Add(1)
-		k.say(websocket.ClosePolicyViolation, "the message did not arrive in time")
+		k.limiter.refused[limits.ReadTime].Add(1)
+		k.closeWith(websocket.ClosePolicyViolation, "the message did not arrive in time")
 	case errors.Is(err, websocket.ErrReadLimit):
 		k.log.Debug("a message of a WebSocket was too large") // the library has said so
 	}
 }
 
-// say ends a WebSocket with a reason.
-func (k *socket) say(code int, why string) {
+// closeWith ends a WebSocket with a reason.
+func (k *socket) closeWith(code int, why string) {
 	k.out.must(frame{kind: closeFrame, head: websocket.FormatCloseMessage(code, why)})
 }
 
@@ -567,7 +567,7 @@ func (g *sockets) stop() {
 			for _, s := range k.subscriptions() {
 				s.of.Stop()
 			}
-			k.say(websocket.CloseGoingAway, "the node is stopping")
+			k.closeWith(websocket.CloseGoingAway, "the node is stopping")
 		}
 	})
 }
@@ -582,7 +582,7 @@ func (g *sockets) drain(ctx context.Context) {
 			if out := k.ready(); out == nil || !out.idle() {
 				waiting = true
 			} else {
-				k.cut()
+				k.abort()
 			}
 		})
 		if !waiting {
@@ -595,5 +595,5 @@ func (g *sockets) drain(ctx context.Context) {
 		}
 		break
 	}
-	g.each((*socket).cut)
+	g.each((*socket).abort)
 }

@@ -68,7 +68,7 @@ func TestReplyWithoutReader(t *testing.T) {
 	c := dial(t, url, nil)
 	say(t, c, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`+strings.Repeat(" ", 4<<20))
 	<-began
-	if got := s.door.inFlight.Load(); got < 4<<20 {
+	if got := s.limiter.inFlight.Load(); got < 4<<20 {
 		t.Errorf("%d bytes in flight", got)
 	}
 	var k *socket
@@ -80,11 +80,11 @@ func TestReplyWithoutReader(t *testing.T) {
 		return k.out.ended
 	})
 	close(goOn)
-	eventually(t, "nothing is in flight", func() bool { return s.door.inFlight.Load() == 0 })
+	eventually(t, "nothing is in flight", func() bool { return s.limiter.inFlight.Load() == 0 })
 }
 
 // TestRoomIsSaidOnce: who was refused is told of room once something has left, not before, also
-// where what he offers is larger than half of the queue.
+// sessionsIn what he offers is larger than half of the queue.
 func TestRoomIsSaidOnce(t *testing.T) {
 	sending, sent := make(chan struct{}), make(chan struct{})
 	var queued atomic.Int64
@@ -217,7 +217,7 @@ func (c deafConn) Write(b []byte) (int, error) {
 }
 
 // TestLostHandshake: a WebSocket whose client is gone before it is told that there is one has no
-// place.
+// index.
 func TestLostHandshake(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
 	l, err := s.Listen()
@@ -272,7 +272,7 @@ func TestPanicEndsItsWebSocket(t *testing.T) {
 	if got := s.metrics.panics.Load(); got != 1 {
 		t.Errorf("%d panics are counted", got)
 	}
-	eventually(t, "nothing is in flight", func() bool { return s.door.inFlight.Load() == 0 })
+	eventually(t, "nothing is in flight", func() bool { return s.limiter.inFlight.Load() == 0 })
 }
 
 // panicky panics with the first line that is logged.
@@ -336,7 +336,7 @@ func TestFramesAreWork(t *testing.T) {
 		}()
 		var k *socket
 		s.sockets.each(func(x *socket) { k = x })
-		eventually(t, name+" are charged for", func() bool { return k.client.work.wait(time.Now(), time.Millisecond) > 0 })
+		eventually(t, name+" are charged for", func() bool { return k.client.quota.wait(time.Now(), time.Millisecond) > 0 })
 		_ = c.Close()
 		<-gone
 	}

@@ -274,15 +274,15 @@ type talkServer struct {
 	names, beside []string
 }
 
-// left says what is not as it was before anybody came.
+// endSessions says what is not as it was before anybody came.
 func (w *talkServer) left() string {
 	w.s.sockets.mu.Lock()
 	open := len(w.s.sockets.open)
 	w.s.sockets.mu.Unlock()
-	w.s.door.mu.Lock()
-	conns := len(w.s.door.conns)
-	w.s.door.mu.Unlock()
-	counts := []int64{int64(open), int64(conns), w.s.sockets.queued.Load(), w.s.sockets.subs.Load(), w.s.door.inFlight.Load(), w.s.metrics.waiting.Load(), w.n.sessions.Load()}
+	w.s.limiter.mu.Lock()
+	conns := len(w.s.limiter.conns)
+	w.s.limiter.mu.Unlock()
+	counts := []int64{int64(open), int64(conns), w.s.sockets.queued.Load(), w.s.sockets.subs.Load(), w.s.limiter.inFlight.Load(), w.s.metrics.waiting.Load(), w.n.sessions.Load()}
 	if slices.Max(counts) == 0 && slices.Min(counts) == 0 {
 		return ""
 	}
@@ -316,7 +316,7 @@ func newTalk(tb testing.TB) *talkServer {
 	}
 	go func() { _ = s.Serve(l) }()
 	tb.Cleanup(func() { _ = s.Shutdown(context.Background()) })
-	steers := func(name string) bool { return byName[name].steers || byName[name].submits }
+	steers := func(name string) bool { return byName[name].sandbox || byName[name].submits }
 	return &talkServer{s, n, "ws://" + l.Addr().String() + "/ws", doc, names, slices.DeleteFunc(slices.Clone(names), steers)}
 }
 

@@ -74,7 +74,7 @@ func (o *outbox) lacks(n int) limits.ID {
 	return limits.Count
 }
 
-func (o *outbox) fits(n int) bool { return o.lacks(n) == limits.Count }
+func (o *outbox) makeRoom(n int) bool { return o.lacks(n) == limits.Count }
 
 // offer takes a message if there is room; it never waits.
 func (o *outbox) offer(f frame) bool {
@@ -95,7 +95,7 @@ func (o *outbox) offer(f frame) bool {
 func (o *outbox) put(f frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for !o.ended && !o.fits(f.size()) {
+	for !o.ended && !o.makeRoom(f.size()) {
 		o.room.Wait()
 	}
 	if o.ended {
@@ -206,7 +206,7 @@ func (o *outbox) write() {
 	}
 }
 
-// left counts a message that has been sent.
+// endSessions counts a message that has been sent.
 func (o *outbox) left(f *frame) {
 	o.mu.Lock()
 	o.bytes -= f.size()

@@ -221,9 +221,9 @@ func TestSocketBreaksRules(t *testing.T) {
 			t.Errorf("%s: code %d, want %d", x.what, got, x.want)
 		}
 	}
-	eventually(t, "nothing is in flight", func() bool { return s.door.inFlight.Load() == 0 && s.sockets.queued.Load() == 0 })
-	if s.door.refused[limits.ReadTime].Load() != 1 {
-		t.Errorf("%d messages were late, want 1", s.door.refused[limits.ReadTime].Load())
+	eventually(t, "nothing is in flight", func() bool { return s.limiter.inFlight.Load() == 0 && s.sockets.queued.Load() == 0 })
+	if s.limiter.refused[limits.ReadTime].Load() != 1 {
+		t.Errorf("%d messages were late, want 1", s.limiter.refused[limits.ReadTime].Load())
 	}
 }
 
@@ -238,7 +238,7 @@ func TestSocketPings(t *testing.T) {
 	}()
 	mute := dial(t, url, nil)
 	_ = mute
-	eventually(t, "the mute one is let go", func() bool { return s.door.refused[limits.SocketPing].Load() == 1 })
+	eventually(t, "the mute one is let go", func() bool { return s.limiter.refused[limits.SocketPing].Load() == 1 })
 	select {
 	case err := <-gone:
 		t.Fatalf("the other one is let go, too: %v", err)

@@ -19,13 +19,13 @@ func TestFullSocketKeepsNoTurn(t *testing.T) {
 		return &view.FinalOutcome{Level: view.LevelFinal}, nil
 	}}
 	s, url := served(t, n, Options{PollingTimeout: time.Hour, Limits: limited(func(l *limits.Limits) { l.SocketWaits = 1 })})
-	s.door.gate.free = 1
+	s.limiter.heavy.free = 1
 	full := dial(t, url, nil)
 	say(t, full, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1}`)
 	large := strings.Repeat(" ", 2*smallReply)
 	say(t, full, `{"method":"tx","params":["`+zeroHash+`","a.near"],"id":2`+large+`}`)
 	eventually(t, "the second request waits for the first", func() bool {
-		return s.door.refused[limits.MaxSocketWaits].Load() == 1
+		return s.limiter.refused[limits.MaxSocketWaits].Load() == 1
 	})
 	answered := make(chan int)
 	go func() {
