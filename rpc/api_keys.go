@@ -14,14 +14,14 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// rate lets so many requests through in a second, and at once as many as in one.
+// rate is a token bucket: perSecond requests a second, with a burst of one second's worth.
 type rate struct {
 	mu   sync.Mutex
 	left float64
 	at   time.Time
 }
 
-// take counts one request; false: there have been too many.
+// take counts one request and returns whether it is allowed.
 func (r *rate) take(now time.Time, perSecond float64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,28 +38,28 @@ func (r *rate) take(now time.Time, perSecond float64) bool {
 	return true
 }
 
-// counts tells whether something was counted that is not made up for by time.
+// inDebt returns whether requests are counted that time has not yet paid off.
 func (r *rate) inDebt(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.at.IsZero() && now.Sub(r.at) < time.Second
 }
 
-// apiKey is one that clients may put in front of a path.
+// apiKey is a key that clients may put as the first part of the path.
 type apiKey struct {
 	name      string
-	perSecond float64 // requests; 0: any number
+	perSecond float64 // requests; 0: unlimited
 	rate      rate
 }
 
-// APIKeyError says why a text is no API key.
+// APIKeyError is the refusal of a text that is not a valid API key.
 type APIKeyError struct{ Text string }
 
 func (e *APIKeyError) Error() string {
 	return fmt.Sprintf("%q is no API key: KEY, or KEY:REQUESTS_PER_SECOND, the key of letters, digits, - and _, and no method's or endpoint's name", clipTo(e.Text, maxEcho))
 }
 
-// parseAPIKeys reads troupe.rpc.api_keys.
+// parseAPIKeys parses troupe.rpc.api_keys.
 func parseAPIKeys(list []string) (map[string]*apiKey, error) {
 	out := make(map[string]*apiKey, len(list))
 	for _, text := range list {
@@ -83,7 +83,7 @@ func parseAPIKeys(list []string) (map[string]*apiKey, error) {
 	return out, nil
 }
 
-// keyed takes a known API key off the front of a path.
+// takeKey strips a known API key off the front of a path. key is nil if there is none.
 func (s *Server) takeKey(path []byte) (rest []byte, key *apiKey) {
 	keys := s.limiter.live.Load().keys
 	if len(keys) == 0 || len(path) < 2 {
@@ -100,7 +100,7 @@ func (s *Server) takeKey(path []byte) (rest []byte, key *apiKey) {
 	return path[len(path)-len(more)-1:], key
 }
 
-// unauthorized refuses a call that has no key.
+// unauthorized refuses a request that lacks the API key it needs.
 func (s *Server) unauthorized(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	ctx.SetStatusCode(http.StatusUnauthorized)
@@ -108,11 +108,11 @@ func (s *Server) unauthorized(ctx *fasthttp.RequestCtx) {
 	ctx.SetBodyString("an API key is needed: the first part of the path\n")
 }
 
-// unlimited is the rate at which nothing is counted.
+// unlimited is the rate from which on requests are not counted.
 const unlimited = 1_000_000
 
-// rated counts a request against the rates of its address and its key; a limit's failure if there
-// have been too many.
+// checkRates counts a request against the rates of its address and its API key. It returns the
+// failure of the exceeded limit, nil if there is none.
 func (x *exchange) checkRates() *failure {
 	l := x.limiter.live.Load().AddressRate
 	if most, holds := x.client.most(l); holds && most < unlimited && !x.client.rate.take(time.Now(), float64(most)) {

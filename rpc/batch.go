@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxConcurrent is how many requests of a batch wait beside each other.
+	// maxConcurrent is how many requests of a batch wait side by side.
 	maxConcurrent = 16
-	// maxTooLarge is how many requests of a batch may find no room for their replies before the
-	// others are not tried any more.
+	// maxTooLarge is how many replies of a batch may exceed the reply limit before the remaining
+	// requests are refused without being run.
 	maxTooLarge = 3
 )
 
 var errBatchTime = errors.New("the time of the batch is over (troupe.rpc.batch_timeout)")
 
-// batch answers a list of requests, each with a reply of its own, in their order. They run in that
-// order, too, but for those that wait: of such that follow each other, each signer's submissions
-// run in order, what steers a sandbox too, and all else beside them.
+// batch answers a list of requests with a list of replies in the same order. Requests run one after
+// the other. The exception are adjacent requests that wait for the chain: these run side by side,
+// except that submissions of one signer, and calls that control a sandbox, keep their order.
 func (x *exchange) batch(b []byte, list val) []byte {
 	x.until = time.Now().Add(x.opts.Limits.BatchTimeout)
 	items := make([]batched, 0, list.len())
@@ -58,14 +58,15 @@ func (x *exchange) batch(b []byte, list val) []byte {
 // batched is one request of a batch.
 type batched struct {
 	request
-	why   string // it is none; "": it is one
+	why   string // why it is not a request; "": it is one
 	route *route // nil: there is no such method
 }
 
 func (it *batched) waits() bool { return it.why == "" && it.route != nil && it.route.waits }
 
-// lane is empty for requests whose order does not matter. Those that steer a sandbox follow each
-// other: one may need what the one before it does.
+// lane is the key of the requests that must run in order: those with the same lane run one after
+// the other. It is empty for requests whose order does not matter. Sandbox calls share one lane,
+// because each may depend on the one before.
 func (it *batched) lane() string {
 	if it.route.sandbox {
 		return "sandbox"
@@ -80,7 +81,7 @@ func (it *batched) lane() string {
 	return string(p.Tx.SignerID) + " " + string(p.Tx.PublicKey)
 }
 
-// item appends the reply to one.
+// item runs one request and appends its reply.
 func (x *exchange) item(b []byte, it *batched) []byte {
 	switch {
 	case it.why != "":
@@ -99,14 +100,15 @@ func (x *exchange) item(b []byte, it *batched) []byte {
 	return b
 }
 
-// refuse appends a failure of a request that is not run.
+// refuse appends the failure of a request that is not run.
 func (x *exchange) refuse(b []byte, it *batched, f *failure) []byte {
 	return x.reply(b, &it.request, func(b []byte) []byte { return f.appendError(append(b, `"error":`...)) })
 }
 
-// beside runs requests that wait.
+// runConcurrently runs adjacent requests that wait, side by side where their lanes allow it, and
+// appends the replies in order.
 func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
-	if x.conn != nil { // one session for all of them
+	if x.conn != nil { // open the session once, for all of them
 		if _, err := x.sessions.open(x.Server, x.conn); err != nil {
 			x.log.WithError(err).Debug("no session for a batch")
 		}
@@ -124,11 +126,11 @@ func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 		}
 		lanes[lane] = append(lanes[lane], i)
 	}
-	x.leaveTurn() // the requests share no turn
+	x.leaveTurn() // requests that run side by side cannot share a turn
 	places := make(chan struct{}, maxConcurrent)
 	var all sync.WaitGroup
 	var taken atomic.Int64
-	var failed atomic.Pointer[string] // a panic that no method has caught
+	var failed atomic.Pointer[string] // a panic outside of any method
 	var once sync.Once
 	kept := false
 	keep := func() {
@@ -166,7 +168,7 @@ func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 		x.peer.releaseReplies()
 	}
 	if text := failed.Load(); text != nil {
-		panic(*text) // the caller's, who catches it
+		panic(*text) // recovered by the caller
 	}
 	x.taken += int(taken.Load())
 	for i := range replies {

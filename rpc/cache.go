@@ -8,18 +8,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// cacheBytes bounds the encoded blocks that are kept.
+// cacheBytes bounds the encoded blocks that are cached.
 const cacheBytes = 16 << 20
 
-// encodedCache keeps the JSON of blocks by hash, which never changes: clients ask for the last ones
-// reused and again. When it is full the oldest half goes.
+// encodedCache caches the JSON of blocks by hash. It never goes stale, and clients mostly ask for
+// the newest blocks. When the cache is full its older half is dropped.
 type encodedCache struct {
 	mu         sync.RWMutex
 	young, old map[primitives.Hash][]byte
 	youngBytes int
 }
 
-// append appends what is cached under a hash, or what encode appends, which is then kept.
+// append appends the cached text of a hash. If there is none, it appends what encode appends and
+// caches that.
 func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) []byte) []byte {
 	c.mu.RLock()
 	text, ok := c.young[h]
@@ -43,8 +44,8 @@ func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) [
 	return b
 }
 
-// encodedStatus keeps the JSON of the last status, in each order of keys. The node gives the same
-// value as long as it has nothing new to say.
+// encodedStatus caches the JSON of the last status, in each order of keys. The node returns the
+// same *view.Status until something changes, so the pointer is the key.
 type encodedStatus struct{ last [2]atomic.Pointer[statusText] }
 
 type statusText struct {

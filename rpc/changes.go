@@ -65,7 +65,7 @@ func effects(name, doc string, reply func(b []byte, block *primitives.Hash, es [
 	}
 }
 
-// changesFault makes the faults of both methods; their data repeats the cause.
+// changesFault maps an error to the faults of both methods. Their data repeats the cause.
 func changesFault(err error) error {
 	if e, ok := lookup(err); ok {
 		switch e.Kind {
@@ -113,7 +113,7 @@ func readAccountKey(v val) (k view.AccountKey, err error) {
 	err = readStruct(v, "AccountWithPublicKey", field{"account_id", false, into(&k.AccountID, readAccountID)},
 		field{"public_key", false, into(&k.PublicKey, readKey)})
 	var long tooLong
-	if errors.As(err, &long) { // serde's words for an array in what is flattened
+	if errors.As(err, &long) { // serde's text for an array in a flattened struct
 		err = fmt.Errorf("invalid length %d, expected 2 elements in sequence", int(long))
 	}
 	return k, err

@@ -14,13 +14,13 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// client is an address and what it holds now. All connections of one IPv6 network of 64 bits are
-// one address.
+// client is what one address holds at the moment. All connections of one IPv6 network of 64 bits
+// are one address.
 type client struct {
 	addr        netip.Addr
 	loopback    bool
-	conns       int // under the door's lock, as refs
-	refs        int // of connections and requests; 0: forgotten
+	conns       int // under connLimiter.mu, as refs
+	refs        int // by connections and requests; 0: no longer in connLimiter.clients
 	parked      atomic.Int64
 	simulations atomic.Int64
 	sockets     atomic.Int64
@@ -30,16 +30,15 @@ type client struct {
 	quota       workQuota
 }
 
-// noClient is the client of requests that come by no connection of a door: in tests.
+// noClient is the client of requests without a connection of ours: those of tests.
 var noClient = &client{loopback: true}
 
-// most is what a limit by address allows this one; false: it does not hold.
+// most returns the value of a limit by address for this client. false: the limit does not apply.
 func (c *client) most(l limits.ByAddress) (int64, bool) {
 	return int64(min(l.Max, 1<<62)), !c.loopback || l.Loopback
 }
 
-// clientAddr is the address by which the other end of a connection is counted; zero for what has
-// none.
+// clientAddr returns the address by which a connection is counted, zero if the connection has none.
 func clientAddr(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -59,7 +58,7 @@ func canonical(a netip.Addr) netip.Addr {
 	return a
 }
 
-// parseProxies reads addresses and networks (a.b.c.d, a.b.c.d/n, the same of IPv6).
+// parseProxies parses addresses and networks, IPv4 or IPv6: a.b.c.d or a.b.c.d/n.
 func parseProxies(list []string) (out []netip.Prefix, err error) {
 	for _, text := range list {
 		p, err := netip.ParsePrefix(text)
@@ -84,8 +83,8 @@ func (d *connLimiter) isProxy(a netip.Addr) bool {
 	return false
 }
 
-// forwarded finds out for whom a trusted proxy asks: the last address of X-Forwarded-For that is
-// not a proxy of ours itself; what stands before that anybody may have written.
+// forwarded returns the client of a trusted proxy: the last address of X-Forwarded-For that is not
+// itself a trusted proxy. Any client can forge the entries before it.
 func (d *connLimiter) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
 	headers := ctx.Request.Header.PeekAll("X-Forwarded-For")
 	for i := len(headers) - 1; i >= 0; i-- {
@@ -108,8 +107,8 @@ func (d *connLimiter) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// clientOf returns whose request it is. Of a proxy's connection it is counted until the reply has
-// been sent.
+// clientOf returns the client of a request. For a proxy's connection it holds a reference to the
+// forwarded client until the reply has been sent.
 func (d *connLimiter) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
 	if c == nil {
 		return noClient
@@ -130,7 +129,8 @@ func (d *connLimiter) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
 	return c.via
 }
 
-// client finds or makes an address's client and counts a reference; the lock is held.
+// client returns the client of an address, creating it if necessary, and counts a reference. The
+// caller holds mu.
 func (d *connLimiter) client(a netip.Addr) *client {
 	c := d.clients[a]
 	if c == nil {
@@ -150,8 +150,8 @@ func (d *connLimiter) forget(c *client) {
 		delete(d.clients, c.addr)
 		return
 	}
-	// Who comes back at once is not a new client. The address is kept until its debt is paid by
-	// time, at the latest.
+	// A client that reconnects keeps its debts: the address is kept until time has paid them off,
+	// at most debtKept.
 	c.refs++
 	time.AfterFunc(debtKept, func() {
 		d.mu.Lock()
@@ -163,9 +163,9 @@ func (d *connLimiter) forget(c *client) {
 }
 
 const (
-	maxAddresses = 100_000         // beyond so many, debts are forgotten
+	maxAddresses = 100_000         // from so many addresses on, debts are not kept
 	debtKept     = 5 * time.Second // after the last connection
 )
 
-// errBusy is the refusal of what a limit does not let in now.
+// errBusy is the refusal of a request that exceeds a limit now and may succeed later.
 var errBusy = errors.New("too many requests")

@@ -2,15 +2,15 @@ package rpc
 
 import "unicode/utf8"
 
-// What a refusal repeats of a request is cut off: a reply that grows with what was sent costs the
-// node more than the sender.
+// Bounds of what a refusal repeats of its request. A reply that grows with the request would cost
+// the node more than it costs the client.
 const (
 	maxEcho = 256  // bytes of one value
-	maxText = 1024 // bytes of a refusal's text in all
+	maxText = 1024 // bytes of the whole text of a refusal
 	clipped = "..."
 )
 
-// clipText shortens what is repeated to maxEcho bytes, at the end of a character.
+// clipText cuts a value to maxEcho bytes, at a character boundary.
 func clipText(text []byte) []byte {
 	if len(text) <= maxEcho {
 		return text
@@ -18,7 +18,7 @@ func clipText(text []byte) []byte {
 	return append(cut(text, maxEcho), clipped...)
 }
 
-// clipTo shortens a text to n bytes.
+// clipTo cuts a text to n bytes, at a character boundary.
 func clipTo(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -26,7 +26,7 @@ func clipTo(text string, n int) string {
 	return string(cut([]byte(text[:n+1]), n)) + clipped
 }
 
-// abort returns a copy of the first n bytes or up to three less, so that no character is torn.
+// cut returns a copy of the first n bytes, or up to three fewer so that no character is split.
 func cut(text []byte, n int) []byte {
 	for k := n; k > n-utf8.UTFMax; k-- {
 		if utf8.RuneStart(text[k]) {

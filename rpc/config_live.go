@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// live is what may change while the server runs: the limits by address, and the API keys.
+// live is the configuration that Reload replaces while the server runs.
 type live struct {
-	limits.Limits // of which those by address are looked at here
+	limits.Limits // only those by address are read from here
 	keys          map[string]*apiKey
 }
 
@@ -26,8 +26,8 @@ func newLive(o *Options) (*live, error) {
 	return &live{o.Limits, keys}, nil
 }
 
-// Reload takes other limits by address and other API keys from now on; a key that stays goes on at
-// the rate it has come to, and WebSockets of one that does not end. On an error nothing changes.
+// Reload replaces the limits by address and the API keys. A key that stays keeps its current rate
+// debt, and its WebSockets stay open. On an error nothing changes. Safe for concurrent use.
 func (s *Server) Reload(l limits.Limits, keys []string) error {
 	o := s.opts
 	o.Limits, o.APIKeys = l, keys
@@ -49,14 +49,13 @@ func (s *Server) Reload(l limits.Limits, keys []string) error {
 	return nil
 }
 
-// keyGone tells whether the key with which a WebSocket was opened is none any more, or has another
-// rate.
+// keyGone returns whether the API key of a WebSocket has been removed or has another rate.
 func (k *socket) keyGone() bool {
 	return k.key != nil && k.limiter.live.Load().keys[k.key.name] != k.key
 }
 
-// sayKeyGone ends a WebSocket whose key is none any more; who does not hang up then is cut off as
-// one from whom nothing comes.
+// endKeyGone closes a WebSocket whose API key was removed. A client that does not close the
+// connection in response is cut off by the ping timeout.
 func (k *socket) endKeyGone() {
 	for _, x := range k.subscriptions() {
 		x.of.Stop()

@@ -10,24 +10,24 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The page at /console, where troupe.rpc.console is: its files, and GET /console/api/actors, which
-// is all that it asks beside the RPC.
+// The page at /console, enabled by troupe.rpc.console: its files, and GET /console/api/actors. All
+// else that the page shows comes from the RPC.
 
-// consolePath is where the page is, also below a key and a world.
+// consolePath is the path of the page. It may follow an API key and a world.
 const consolePath = "/console"
 
 const (
-	// mostActors is how many actors a list has; of more those that have something to do come first.
+	// mostActors bounds the list of actors. If there are more, those with work come first.
 	mostActors = 10_000
-	// liveFor is how old a list may be: so often one is made, however many look.
+	// liveFor is how long a list is reused, however many clients ask.
 	liveFor = 250 * time.Millisecond
 )
 
-// actorList is the last list of actors.
+// actorList caches the last list of actors.
 type actorList struct {
 	mu   sync.Mutex
 	at   time.Time
-	list []byte // never written to again
+	list []byte // immutable once stored
 }
 
 func isConsole(path []byte) bool {
@@ -35,16 +35,16 @@ func isConsole(path []byte) bool {
 	return ok && (len(rest) == 0 || rest[0] == '/')
 }
 
-// console answers a request for the page; rest is the path behind /console.
+// console serves the page's files. rest is the path after /console.
 func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	h := &ctx.Response.Header
 	h.Set("Content-Security-Policy", console.Policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer") // the path may have a key in it
+	h.Set("Referrer-Policy", "no-referrer") // the path may contain an API key
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	if rest == "" { // its files have names beside it
+	if rest == "" { // relative names in the page need the final slash
 		h.Set("Location", "."+consolePath+"/")
 		ctx.SetStatusCode(http.StatusTemporaryRedirect)
 		return
@@ -69,8 +69,8 @@ func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	s.consoleBody(ctx, f.Body, f.Packed, f.Type)
 }
 
-// consoleBody answers with a body that others read too, or with its compressed form; where there is
-// none a large one is compressed as a reply is.
+// consoleBody sends a body that other requests share, or its compressed form. If packed is nil, a
+// large body is compressed as a reply is.
 func (s *Server) consoleBody(ctx *fasthttp.RequestCtx, body, packed []byte, kind string) {
 	ctx.SetContentType(kind)
 	switch {
@@ -84,7 +84,7 @@ func (s *Server) consoleBody(ctx *fasthttp.RequestCtx, body, packed []byte, kind
 	ctx.Response.SetBodyRaw(body)
 }
 
-// actors returns the list of actors, which is at most liveFor old.
+// actors returns the list of actors, at most liveFor old.
 func (s *Server) actors() []byte {
 	s.listed.mu.Lock()
 	defer s.listed.mu.Unlock()

@@ -10,13 +10,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The data of neard's debug pages, where rpc.enable_debug_rpc is set: GET /debug/api/NAME, and
-// /debug/client_config. A page that there is not is 405, as with neard; without the switch there is
-// no such path.
+// The data of neard's debug pages, enabled by rpc.enable_debug_rpc: GET /debug/api/NAME and
+// /debug/client_config. An unknown page is 405, as in neard. When disabled, the paths do not exist.
 
 var debugPrefix = []byte("/debug/")
 
-// debug answers a request for a debug page; what is its path behind /debug/.
+// debug answers a request for a debug page. what is the path after /debug/.
 func (s *Server) debug(ctx *fasthttp.RequestCtx, what string) {
 	if what == "client_config" {
 		b, err := s.node.ClientConfig()
@@ -50,8 +49,7 @@ func (s *Server) debugged(ctx *fasthttp.RequestCtx, b []byte, err error) {
 	}
 }
 
-// parseDebug reads NAME, NAME/epoch or NAME/height, and the query that block_status has in place of
-// that.
+// parseDebug parses NAME, NAME/epoch or NAME/height, and the query that block_status has instead.
 func parseDebug(name string, args *fasthttp.Args) (*view.Debug, error) {
 	name, rest, more := strings.Cut(name, "/")
 	q := &view.Debug{Page: name}
@@ -89,7 +87,7 @@ func parseDebug(name string, args *fasthttp.Args) (*view.Debug, error) {
 		}
 	default:
 		if more {
-			q.Page = name + "/" + rest // there is none
+			q.Page = name + "/" + rest // no such page
 		}
 	}
 	return q, nil

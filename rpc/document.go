@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/rpc/openapi"
 )
 
-// openAPI is the OpenAPI document of the table of methods, made when it is first asked for.
+// openAPI is the OpenAPI document of the method table, generated on first use.
 var openAPI = sync.OnceValues(func() ([]byte, error) { return openapi.Document(documented()) })
 
-// documented is what the document says of the table.
+// documented describes the method table for package openapi.
 func documented() []openapi.Method {
 	list := make([]openapi.Method, 0, len(methods))
 	for i := range methods {
@@ -25,11 +25,11 @@ func documented() []openapi.Method {
 
 const documentType = "application/json; charset=utf-8"
 
-// documentPath is where it is.
+// documentPath is the path of the OpenAPI document.
 const documentPath = "/openapi.json"
 
-// serveDocument is GET /openapi.json. Whoever asks is given the same bytes: it is larger than all
-// else that is there for a GET.
+// serveDocument answers GET /openapi.json. All requests share the same bytes, because it is by far
+// the largest reply to a GET.
 func serveDocument(*Server, []byte) ([]byte, string, bool) {
 	text, err := openAPI()
 	return text, documentType, err == nil

@@ -15,33 +15,34 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// dontCare is the id of replies to requests without one (node-interface.md).
+// dontCare is the id of replies to requests without one.
 const dontCare = `"dontcare"`
 
-// notRequest is the refusal of JSON that is no request; its reply has no id.
+// notRequest is the refusal of JSON that is not a request. Its reply has no id.
 const notRequest = "JSON RPC Request format was expected"
 
 // documents are reused from request to request.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-// maxKept is how many nodes a document keeps when it is put back.
+// maxKept is how many nodes a document may have and still be reused.
 const maxKept = 1 << 14
 
-// maxID bounds the text of an id that is an object or a list, bytes. It is echoed with its keys
-// sorted, which nobody needs; a text costs no more than what was sent.
+// maxID bounds the text of an id that is an object or a list, in bytes. Such an id is echoed with
+// sorted keys, which costs more than it does to send; no known client uses long ones. A string of
+// any length is echoed.
 const maxID = 4096
 
-// request is one call inside a body.
+// request is one call within a body.
 type request struct {
-	method string // clipped, if it is no method's name
+	method string // clipped if it is not the name of a method
 	params val
 	id     val
 	hasID  bool
-	echo   []byte // the id as it is echoed, if that takes long to make; nil: it does not
+	echo   []byte // the echoed form of an id for which that is slow to make; nil: it is not
 }
 
-// answer appends the reply to a whole body and returns its HTTP status. method is that of the path,
-// "" for POST /.
+// answer appends the reply to a whole body and returns its HTTP status. method is the one in the
+// path, "" for POST /.
 func (x *exchange) answer(b, body []byte, method string) ([]byte, int) {
 	b, status := x.answerBody(b, body, method)
 	return b, x.httpStatus(byName[method], status)
@@ -73,13 +74,13 @@ func (x *exchange) answerBody(b, body []byte, method string) ([]byte, int) {
 	return x.parsed(b, val{doc, 0}, method)
 }
 
-// appendBad appends the reply to a body that is no JSON, or too much of it.
+// appendBad appends the reply to a body that is not JSON, or exceeds a bound of JSON.
 func (s *Server) appendBad(b []byte, bad *syntaxError, body []byte) []byte {
 	b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", s.syntaxText(bad, body), -32700, "Parse error")
 	return append(b, `,"id":null}`...)
 }
 
-// parsed appends the reply to a body that is JSON.
+// parsed appends the reply to a body that is valid JSON.
 func (x *exchange) parsed(b []byte, root val, method string) ([]byte, int) {
 	if method != "" {
 		return x.path(b, root, method)
@@ -95,8 +96,8 @@ func (x *exchange) parsed(b []byte, root val, method string) ([]byte, int) {
 	return x.one(b, &r)
 }
 
-// parse reads a body; a large one when it is its turn. The exchange keeps the turn until the
-// parameters of a request have been read, or the reply is made.
+// parse reads a body. For a large one it first takes a turn, which the exchange keeps until the
+// parameters of a request have been read or the reply is made.
 func (x *exchange) parse(doc *document, body []byte) (*syntaxError, *failure) {
 	if len(body) > smallReply {
 		if err := x.takeTurn(); err != nil {
@@ -106,7 +107,7 @@ func (x *exchange) parse(doc *document, body []byte) (*syntaxError, *failure) {
 	return doc.parse(body), nil
 }
 
-// syntaxText says why a body is refused that is no JSON, or too much of it.
+// syntaxText is the text of the refusal of a body that is not JSON, or exceeds a bound of JSON.
 func (s *Server) syntaxText(bad *syntaxError, body []byte) string {
 	switch bad.over {
 	case overNodes:
@@ -119,7 +120,7 @@ func (s *Server) syntaxText(bad *syntaxError, body []byte) string {
 	return "Failed to parse the request body as JSON: " + bad.message(body)
 }
 
-// appendRefused appends a reply to a body that was not looked at.
+// appendRefused appends the reply to a body that was not read.
 func appendRefused(b []byte, f *failure) []byte {
 	return append(f.appendError(append(b, `{"jsonrpc":"2.0","error":`...)), `,"id":null}`...)
 }
@@ -138,8 +139,8 @@ func appendInvalid(b []byte, cause, member, text string, code int, message strin
 	return append(view.AppendString(b, text), '}')
 }
 
-// read fills r from an envelope, or says why it is none. jsonrpc and id may be missing, other keys
-// are ignored; nothing may stand twice.
+// read fills r from an envelope, or returns why it is not one. jsonrpc and id may be missing,
+// unknown keys are ignored, and no key may occur twice.
 func (r *request) read(v val) (why string) {
 	if v.kind() != kObject {
 		return notRequest
@@ -176,8 +177,8 @@ func (r *request) read(v val) (why string) {
 	return ""
 }
 
-// prepareID makes the echo of an id for which that takes long, in the place of the text that the
-// client sent. Nothing may read the id after it.
+// prepareID makes the echoed form of an id for which that is slow, overwriting the text that the
+// client sent. The id must not be read after it.
 func (r *request) prepareID() {
 	if !r.hasID || len(r.id.raw()) <= maxID {
 		return
@@ -190,8 +191,8 @@ func (r *request) prepareID() {
 	}
 }
 
-// path answers POST /<method>, whose body is an envelope (in which the method need not be repeated)
-// or the bare parameters.
+// path answers POST /<method>. The body is an envelope, in which the method may be missing, or the
+// bare parameters.
 func (x *exchange) path(b []byte, root val, method string) ([]byte, int) {
 	r := request{method: method, params: root}
 	isEnvelope := false
@@ -218,7 +219,7 @@ func (x *exchange) path(b []byte, root val, method string) ([]byte, int) {
 	return x.one(b, &r)
 }
 
-// onlyMethodMissing tells whether an envelope is one but for the method.
+// onlyMethodMissing returns whether v is an envelope that lacks only the method.
 func onlyMethodMissing(v val) bool {
 	version, has := v.get("jsonrpc")
 	_, method := v.get("method")
@@ -243,11 +244,11 @@ func appendID(b []byte, r *request) []byte {
 	return append(r.id.appendCompact(b), '}')
 }
 
-// one answers a request and counts it.
+// one answers a request and counts it in the metrics.
 func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	route := byName[r.method]
 	start := time.Now()
-	if len(b) > smallReply { // of a batch: what is small is appended without growing it
+	if len(b) > smallReply { // in a batch: a small reply is appended without growing the buffer
 		b = growPieces(b, smallReply)
 	}
 	if route == nil || x.disabled(route) {
@@ -301,20 +302,20 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	return appendID(b, r), x.httpStatus(route, httpStatus)
 }
 
-// off tells whether a method is switched off: then it is as if it did not exist.
+// disabled returns whether a method is switched off. It then behaves as if it did not exist.
 func (s *Server) disabled(r *route) bool {
 	return r.sandbox && s.opts.NoSandbox || r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
 }
 
-// belowHead tells whether an object of parameters names a height below the head's: that block is
-// not late but gone, or was never made (nearcore chain/jsonrpc/src/lib.rs:2685).
+// belowHead returns whether an object of parameters names a height below the head. A block missing
+// there will not appear later (nearcore chain/jsonrpc/src/lib.rs:2685).
 func (s *Server) belowHead(params val) bool {
 	id, _ := params.get("block_id")
 	height, ok := id.uint64()
 	return ok && primitives.Height(height) < s.node.Head().Height
 }
 
-// httpStatus applies rpc.http_status; r is nil for what is no call of one method.
+// httpStatus applies rpc.http_status. r is nil if the request is not a call of one method.
 func (s *Server) httpStatus(r *route, status int) int {
 	if s.opts.HTTPStatus == HTTPStatusAlways200 || s.opts.HTTPStatus == HTTPStatusSpec && r != nil && r.specStatus {
 		return http.StatusOK
@@ -322,8 +323,8 @@ func (s *Server) httpStatus(r *route, status int) int {
 	return status
 }
 
-// run calls a method. A panic becomes INTERNAL_ERROR; of methods that wait only so many run at
-// once.
+// run calls a method. It applies the limits of simulations, waits and heavy work. A panic becomes
+// INTERNAL_ERROR.
 func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label string, err error) {
 	c := call{Server: x.Server, ctx: x.ctx, conn: x.conn, x: x}
 	defer func() {
@@ -336,7 +337,7 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 		c.leaveTurn()
 		x.leaveTurn()
 	}()
-	if x.gone() { // in the middle of a batch, or of what a WebSocket asks
+	if x.gone() { // while a batch or a WebSocket is being answered
 		return b, "", internal("", errWorldGone)
 	}
 	if route.simulates {
@@ -381,7 +382,8 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 	return route.run(&c, b, r.params)
 }
 
-// countSimulation counts a simulation or trace, in all and of its client.
+// countSimulation counts a simulation or trace against the total and against its client's share.
+// done gives both back.
 func (x *exchange) countSimulation() (done func(), err error) {
 	most, holds := x.client.most(x.limiter.live.Load().AddressSimulations)
 	switch {

@@ -10,21 +10,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// errorLog logs what is answered with HTTP 500, at most maxLoggedErrors a minute: who can make one can
-// make many.
+// errorLog logs requests that are answered with HTTP 500, at most maxLoggedErrors a minute, since a
+// client that can cause one can cause many.
 type errorLog struct {
 	mu         sync.Mutex
 	since      time.Time
 	logged     int
-	suppressed int // since the last that was logged
+	suppressed int // since the last one that was logged
 }
 
 const (
 	maxLoggedErrors = 20
-	maxParams       = 300 // bytes of parameters in the log
+	maxParams       = 300 // bytes of parameters in a log line
 )
 
-// admit tells whether one more may be logged, and how many were not.
+// admit returns whether one more may be logged, and how many were suppressed since the last.
 func (t *errorLog) admit(now time.Time) (unsaid int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,8 +39,8 @@ func (t *errorLog) admit(now time.Time) (unsaid int, ok bool) {
 	return unsaid, true
 }
 
-// complain logs an INTERNAL_ERROR with what is needed to have it again. What the client or the
-// node's own end brings about is no trouble.
+// logError logs an INTERNAL_ERROR with what is needed to reproduce it. Failures caused by the
+// client or by the node's own shutdown are not logged.
 func (x *exchange) logError(r *request, f *failure) {
 	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || errors.Is(f.cause, errStopping) || x.ctx.Err() != nil {
 		return

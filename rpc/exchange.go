@@ -16,23 +16,23 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// exchange is a body, the connection it came by, and what its reply may come to.
+// exchange is one body and its reply, with the connection and the client that they are charged to.
 type exchange struct {
 	*Server
-	conn   net.Conn  // nil: it came by none
-	peer   *conn     // the same as the door has it; nil: it came by another way
-	client *client   // whose it is
+	conn   net.Conn  // nil: there is none
+	peer   *conn     // conn, if connLimiter admitted it; else nil
+	client *client   // the address that is charged
 	max    int       // bytes of the whole reply
-	taken  int       // of them, counted as in flight
-	until  time.Time // when a batch ends; zero: it is none
-	large  int       // requests of a batch whose replies found no room
+	taken  int       // of these, the bytes counted as in flight
+	until  time.Time // the deadline of a batch; zero: it is not one
+	large  int       // requests of a batch whose replies were too large
 	key    *apiKey   // nil: none
-	socket *socket   // the WebSocket that the request came by; nil: none
-	after  []func()  // called when the reply is on its way
-	leave  func()    // gives back the turn at the gate that a large body has; nil: it has none
+	socket *socket   // the WebSocket of the request; nil: none
+	after  []func()  // called when the reply is being sent
+	leave  func()    // gives back the turn of a large body; nil: it has none
 }
 
-// newExchange makes one for a request.
+// newExchange returns the exchange of a request.
 func (s *Server) newExchange(ctx *fasthttp.RequestCtx) *exchange {
 	x := &exchange{Server: s, conn: ctx.Conn(), max: int(s.opts.Limits.Reply)}
 	x.peer, _ = x.conn.(*conn)
@@ -40,10 +40,10 @@ func (s *Server) newExchange(ctx *fasthttp.RequestCtx) *exchange {
 	return x
 }
 
-// who is for taking turns.
+// fairClient is the client as it takes turns.
 func (x *exchange) fairClient() fair.Client { return x.peer.fairClient(x.client) }
 
-// who is the connection of a client; nil: there is none.
+// fairClient is the connection of a client as it takes turns. c may be nil.
 func (c *conn) fairClient(of *client) fair.Client {
 	w := fair.Client{}
 	if of.addr.IsValid() {
@@ -55,7 +55,8 @@ func (c *conn) fairClient(of *client) fair.Client {
 	return w
 }
 
-// enter waits for a turn at the gate, as long as a request may take; an error is the refusal.
+// enter waits for a turn of the heavy limit, at most as long as a request may wait. full is the
+// refusal if it gets none. done gives the turn back and charges the client for its time.
 func (x *exchange) enter() (done func(), full *failure) {
 	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
 	defer cancel()
@@ -63,7 +64,7 @@ func (x *exchange) enter() (done func(), full *failure) {
 		return nil, busy(limits.MaxAddressWork)
 	}
 	leave, err := x.limiter.heavy.enter(ctx, x.fairClient())
-	if err != nil { // there are too many, or it takes too long
+	if err != nil { // too many wait, or it took too long
 		x.limiter.refused[limits.MaxHeavyWaiting].Add(1)
 		return nil, busy(limits.MaxHeavyWaiting)
 	}
@@ -74,8 +75,8 @@ func (x *exchange) enter() (done func(), full *failure) {
 	}, nil
 }
 
-// takeTurn is enter for what a large body needs at once; leaveTurn gives the turn back. Nothing may
-// wait for anything else in between.
+// takeTurn is enter for a large body; leaveTurn gives the turn back. Nothing may wait for anything
+// else in between.
 func (x *exchange) takeTurn() *failure {
 	if x.leave != nil {
 		return nil
@@ -92,14 +93,16 @@ func (x *exchange) leaveTurn() {
 	}
 }
 
-// room makes place for n more bytes of a reply: it says whether there is, and lets large ones be
-// written only in turn.
+// reserve makes room for n more bytes of a reply: it counts them as in flight and, if the reply is
+// large, takes a turn to write it. On an error nothing may be appended. It does not wait for
+// memory.
 func (c *call) reserve(b []byte, n int) ([]byte, error) {
 	return c.reserveShared(b, n, nil)
 }
 
-// roomOf is room of a reply that waits for it: many are told at the same moment, of one transaction
-// or of several. shown names what it is made of, which those share that are told the same.
+// reserveShared is reserve for a reply that waits until there is memory for it: one block may end
+// thousands of waits, whose replies are made at the same moment. shown is the text that several of
+// these replies show, nil: it does not wait.
 func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	if n > smallReply && c.key != nil {
 		c.limiter.sizes.set(c.key, n)
@@ -112,10 +115,10 @@ func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error)
 	}
 	size := cap(b)
 	if len(b)+n > size {
-		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // in steps, since more may follow
+		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // grow in steps, more may follow
 		full := limits.Count
 		if n := int64(size - cap(b)); shown != nil {
-			c.giveBack() // what it is made of is there, and counted once for all
+			c.giveBack() // the source of the reply is in memory already, and counted once for all
 			full = c.awaitMemory(n, shown)
 		} else {
 			full = c.x.peer.take(c.x.client, n)
@@ -136,9 +139,9 @@ func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error)
 	return b, nil
 }
 
-// await counts what a large reply takes, or what it is made of; where there is no room it waits, as
-// long as a request may take and its client is there. Who waits has no turn, and nothing in memory
-// but what is shown: a batch of which there is something is refused.
+// awaitMemory counts what a large reply takes, or what it is made of. If there is no room it waits,
+// as long as a request may take and its client is connected. While it waits it holds no turn, and
+// no memory but that of shown. A batch that already holds replies does not wait: it is refused.
 func (c *call) awaitMemory(n int64, shown *view.Shown) limits.ID {
 	if c.x.peer == nil || !c.x.until.IsZero() && c.x.peer.holds() {
 		return c.x.peer.take(c.x.client, n)
@@ -151,7 +154,7 @@ func (c *call) awaitMemory(n int64, shown *view.Shown) limits.ID {
 		ctx = limited
 	}
 	stop := context.AfterFunc(c.ctx, func() {
-		if errors.Is(context.Cause(c.ctx), errGone) { // its own time does not end it: it has its answer
+		if errors.Is(context.Cause(c.ctx), errGone) { // the wait's own deadline does not count: it has its answer
 			cancel()
 		}
 	})
@@ -160,7 +163,7 @@ func (c *call) awaitMemory(n int64, shown *view.Shown) limits.ID {
 	return c.limiter.awaitMemory(ctx, c.x.peer, c.x.client, n, shown)
 }
 
-// leaveTurn gives the turn at the gate back.
+// leaveTurn gives the turn of the heavy limit back.
 func (c *call) leaveTurn() {
 	if c.leave != nil {
 		c.leave()
@@ -168,10 +171,10 @@ func (c *call) leaveTurn() {
 	}
 }
 
-// turn waits for a turn at the gate, unless the call has it.
+// turn waits for a turn of the heavy limit, unless the call has one.
 func (c *call) turn() error {
 	if c.leave != nil {
-		runtime.Gosched() // between one large reply and the next, what is small goes first
+		runtime.Gosched() // let small requests run between two large replies
 		return nil
 	}
 	leave, full := c.x.enter()
@@ -182,8 +185,8 @@ func (c *call) turn() error {
 	return nil
 }
 
-// settle counts what a reply has grown by without having asked for room; a limit's failure if there
-// is none.
+// settle counts what a reply has grown by without reserve. It returns the failure of the limit if
+// there is no room.
 func (x *exchange) settle(b []byte) error {
 	if grown := len(b) - x.taken; grown > smallReply {
 		if full := x.peer.take(x.client, int64(grown)); full != limits.Count {
@@ -194,28 +197,29 @@ func (x *exchange) settle(b []byte) error {
 	return nil
 }
 
-// endSessions is how much more the reply may get.
+// left is how many more bytes the reply may have.
 func (c *call) left(b []byte) int { return max(0, c.x.max-len(b)) }
 
-// mayRead waits until more of a large body may be read: meanwhile it waits at the client.
+// mayRead waits until the client may have more of a large body read. Until then the body is not
+// read from the connection.
 func (x *exchange) mayRead() error {
 	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
 	defer cancel()
 	return x.mayWork(ctx)
 }
 
-// bodies are buffers for what is sent.
+// bodies are buffers for request bodies.
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
-// readStep is how much of a body is read at a time, bytes.
+// readStep is how much of a body is read at a time, in bytes.
 const readStep = 256 << 10
 
-// errBodyLarge is why a body is not read to its end; else it is a failure by a limit, or the
-// connection's.
+// errBodyLarge is the error of a body that exceeds its limit. Other errors of body are failures by
+// a limit, or errors of the connection.
 var errBodyLarge = errors.New("length limit exceeded")
 
-// body reads what was sent, within what may be in memory. free is called when it is not needed any
-// more.
+// body reads the request's body, within what may be in memory. free must be called when the body is
+// no longer needed; it may be nil on an error.
 func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err error) {
 	if !ctx.Request.IsBodyStream() {
 		return ctx.PostBody(), func() {}, nil
@@ -223,7 +227,7 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 	return x.read(ctx.RequestBodyStream(), ctx.Request.Header.ContentLength())
 }
 
-// read is body of a stream of so many bytes; a negative length is not known.
+// read reads a body from a stream of length bytes; a negative length is unknown.
 func (x *exchange) read(stream io.Reader, length int) (body []byte, free func(), err error) {
 	most := x.opts.MaxBody
 	if length > most {
@@ -240,9 +244,10 @@ func (x *exchange) read(stream io.Reader, length int) (body []byte, free func(),
 		if len(b) == cap(b) {
 			n := max(1024, 4*cap(b))
 			if length >= 0 {
-				n = max(1024, min(n, length+1)) // and one to see the end
+				n = max(1024, min(n, length+1)) // one more, to see the end
 				if cap(b) >= smallReply {
-					n = min(length+1, 8*cap(b)) // so much has come: it is no mere word
+					// the client has sent so much already, so it does not just claim a length
+					n = min(length+1, 8*cap(b))
 				}
 			}
 			if n > smallReply {
@@ -266,7 +271,7 @@ func (x *exchange) read(stream io.Reader, length int) (body []byte, free func(),
 			*buffer = b
 		}
 		if len(b) > smallReply {
-			runtime.Gosched() // what is small goes first
+			runtime.Gosched() // let small requests run
 		}
 		n, err := stream.Read(b[len(b):min(cap(b), len(b)+readStep)])
 		b = b[:len(b)+n]

@@ -254,7 +254,7 @@ func (n *fakeNode) DropTag(string) error { return n.err }
 func (n *fakeNode) ProfileTag(_ context.Context, name string, _ *view.Simulate) ([]byte, error) {
 	return append(view.AppendString([]byte(`{"of":`), name), '}'), n.err
 }
-func (n *fakeNode) Fork(_ context.Context, f *view.SteerFork) (view.Fork, error) {
+func (n *fakeNode) Fork(_ context.Context, f *view.ForkControl) (view.Fork, error) {
 	return view.Fork{URL: "http://other", ChainID: "other", At: testAt, Live: f.Live, Cut: f.Cut}, n.err
 }
 func (n *fakeNode) NextEpoch(context.Context) (view.At, error) { return testAt, n.err }

@@ -11,8 +11,8 @@ import (
 // Fault is a failure that a method declares: on the wire a HANDLER_ERROR with this name.
 type Fault struct {
 	Name   string
-	Fields bool // a variant with fields has "info", if only {}; one without has none
-	Status int  // of HTTP; 0: 200
+	Fields bool // a variant with fields has "info", even if it is {}; one without has none
+	Status int  // HTTP status; 0: 200
 }
 
 // The faults of all methods (nearcore chain/jsonrpc-primitives/src/types).
@@ -59,14 +59,15 @@ var (
 	TooFarAhead          = &Fault{Name: "TOO_FAR_AHEAD", Fields: true}
 )
 
-// failure is a fault that happened. A nil fault is INTERNAL_ERROR with text as its message.
+// failure is an occurrence of a fault. With a nil fault it is INTERNAL_ERROR with text as its
+// message.
 type failure struct {
 	fault *Fault
-	info  []byte // JSON object without braces; empty for {}
+	info  []byte // JSON object without braces; empty: {}
 	data  []byte // JSON of the data member
-	text  string // what happened, for logs
-	cause error  // of INTERNAL_ERROR; nil: not known
-	// refusal is the HTTP status of what a limit refused; 0: it is no refusal.
+	text  string // for logs
+	cause error  // of INTERNAL_ERROR; nil: unknown
+	// refusal is the HTTP status of a refusal by a limit; 0: it is not one.
 	refusal int
 }
 
@@ -82,23 +83,25 @@ func (f *Fault) because(text string, info []byte) error {
 	return &failure{fault: f, info: info, data: view.AppendString(nil, text), text: text}
 }
 
-// asCause makes a failure whose data repeats the cause, which some methods do.
+// asCause makes a failure whose data repeats the cause, as some methods' does.
 func (f *Fault) asCause(info []byte) error {
 	e := &failure{fault: f, info: info, text: string(info)}
 	e.data = e.appendCause(nil)
 	return e
 }
 
-// The two texts that come before what went wrong inside, by family of methods (rpc.md 3.1).
+// The two texts that precede an internal error, by family of methods (nearcore chain/jsonrpc/src).
 const (
 	reachedLimits = "The node reached its limits. Try again later. More details: "
 	internalError = "Internal error: "
 )
 
-// maxInternal bounds the text of an INTERNAL_ERROR, bytes: what a contract says in a panic passes.
+// maxInternal bounds the text of an INTERNAL_ERROR, in bytes. It is larger than any panic message
+// of a contract.
 const maxInternal = 64 << 10
 
-// internal makes an INTERNAL_ERROR; prefix stands in data only. Failures pass through.
+// internal makes an INTERNAL_ERROR. prefix is in data only. An error that is a failure already is
+// returned as it is.
 func internal(prefix string, err error) error {
 	var f *failure
 	if errors.As(err, &f) {
@@ -119,8 +122,7 @@ func internalAsCause(err error) error {
 	return f
 }
 
-// appendCause appends the cause object: of faults {"info", "name"}, or {"name"} for one without
-// fields.
+// appendCause appends the cause object: {"info", "name"}, or {"name"} for a fault without fields.
 func (f *failure) appendCause(b []byte) []byte {
 	switch {
 	case f.fault == nil:

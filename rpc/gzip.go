@@ -13,11 +13,11 @@ import (
 
 // packers are reused: each has some hundred KiB of tables.
 var packers = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level exists
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 	return w
 }}
 
-// packed is what a writer of gzip fills.
+// packed is the destination of a gzip writer.
 type packed struct{ b []byte }
 
 func (p *packed) Write(b []byte) (int, error) {
@@ -25,9 +25,9 @@ func (p *packed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pack compresses a reply if its client can read that and it is worth it. Nothing waits for it: if
-// there is no turn at the gate, if the client has had its share of work, or if there is no room in
-// memory for both forms, the reply goes out as it is.
+// pack compresses a reply if the client accepts that and it is worth it. It never waits: if the
+// heavy limit has no turn, the client has used its share of work, or there is no memory for both
+// forms, it returns the reply as it is.
 func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 	least := x.opts.Limits.GzipMin
 	if least == 0 || uint64(len(b)) < least || !acceptsGzip(ctx.Request.Header.Peek("Accept-Encoding")) {
@@ -55,7 +55,7 @@ func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 		err = w.Close()
 	}
 	x.worked(time.Since(began))
-	if err != nil || len(out.b) > len(b)/2 { // base64 of noise, and the like
+	if err != nil || len(out.b) > len(b)/2 { // incompressible, such as base64 of random bytes
 		return b
 	}
 	h := &ctx.Response.Header
@@ -64,7 +64,7 @@ func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 	return out.b
 }
 
-// acceptsGzip reads Accept-Encoding.
+// acceptsGzip returns whether Accept-Encoding allows gzip.
 func acceptsGzip(header []byte) bool {
 	for part := range bytes.SplitSeq(header, []byte(",")) {
 		name, q, _ := bytes.Cut(part, []byte(";"))

@@ -4,18 +4,19 @@ import "golang.org/x/sys/unix"
 
 const hangUps = unix.POLLRDHUP | unix.POLLHUP | unix.POLLERR | unix.POLLNVAL
 
-// closed tells it of a socket, whatever has been sent before and nobody has read.
+// closed returns whether the peer has closed a socket, even if data that it sent before has not
+// been read.
 func closed(fd int) bool {
 	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(p[:], 0)
 	return err != nil && err != unix.EINTR || n > 0 && p[0].Revents&hangUps != 0
 }
 
-// pollsAtOnce is how many sockets one call looks at: less than the files that a process may have
-// open.
+// pollsAtOnce is how many sockets one poll call covers: fewer than the files that a process may
+// have open.
 const pollsAtOnce = 512
 
-// closedOf calls f for those of many that seem closed.
+// closedOf calls f with the index of each socket that seems closed.
 func closedOf(fds []int, f func(i int)) {
 	var p [pollsAtOnce]unix.PollFd
 	for from := 0; from < len(fds); from += pollsAtOnce {

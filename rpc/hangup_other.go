@@ -4,7 +4,7 @@ package rpc
 
 import "net"
 
-// hungUp is not known on this system: a wait ends with its time.
+// hungUp is not supported on this system: a wait ends by its timeout.
 func hungUp(net.Conn) bool { return false }
 
 func fdOf(net.Conn) int { return -1 }

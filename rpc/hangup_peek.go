@@ -4,7 +4,8 @@ package rpc
 
 import "syscall"
 
-// closed tells it of a socket. What has been sent before and nobody has read hides it.
+// closed returns whether the peer has closed a socket. Data that was sent before and has not been
+// read hides it.
 func closed(fd int) bool {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(fd, b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
@@ -17,7 +18,7 @@ func closed(fd int) bool {
 	return true
 }
 
-// closedOf calls f for those of many that seem closed.
+// closedOf calls f with the index of each socket that seems closed.
 func closedOf(fds []int, f func(i int)) {
 	for i, fd := range fds {
 		if closed(fd) {

@@ -6,41 +6,42 @@ import (
 	"time"
 )
 
-// pollInterval is how often the connections are looked at whose requests wait for the chain: so long
-// may a wait outlive its client.
+// pollInterval is how often the connections of waiting requests are polled, and so how long a wait
+// may outlive its client.
 const pollInterval = 250 * time.Millisecond
 
-// maxFastPolled is how many waits are looked at so often. Where more wait they are looked at the less
-// often, so that it takes no more.
+// maxFastPolled is how many waits are polled at pollInterval. With more waits the interval grows in
+// proportion, so that the cost stays the same.
 const maxFastPolled = 8000
 
-// pollDelay is the time until the connections are looked at again, where so many requests wait.
+// pollDelay is the time until the next poll with so many waits.
 func pollDelay(waiting int) time.Duration {
 	return pollInterval * time.Duration(max(waiting, maxFastPolled)) / maxFastPolled
 }
 
-// hangupPoller finds out whose clients have hung up while they wait. One goroutine looks at all
-// connections with one call of the system for thousands: a timer and a call for each would be as
-// much work as all else that a node does for who waits.
+// hangupPoller detects clients that hang up while their requests wait. One goroutine polls all
+// connections, thousands with one system call. Rejected: a timer and a system call for each wait,
+// which cost as much as all the other work that the node does for waits.
 type hangupPoller struct {
 	mu      sync.Mutex
 	list    []*polledConn
-	running bool // there is a goroutine
+	running bool // the goroutine runs
 }
 
-// polledConn is one connection that is looked at.
+// polledConn is one connection that is polled.
 type polledConn struct {
-	conn     net.Conn
-	fd       int // its number may be another connection's by now: that is seen when it is looked at closely
+	conn net.Conn
+	// The number may be another connection's by now, so a positive poll is checked through conn.
+	fd       int
 	onHangup func()
-	index    int // in the list; -1: it is in none any more
+	index    int // in hangupPoller.list; -1: removed
 }
 
-// add has a connection looked at; gone is called if its client has hung up, at once where it is
-// closed already.
+// add starts polling a connection. onHangup is called once if the client hangs up, or at once if
+// the connection is closed already.
 func (l *hangupPoller) add(conn net.Conn, gone func()) *polledConn {
 	x := &polledConn{conn: conn, fd: fdOf(conn), onHangup: gone, index: -1}
-	if x.fd < 0 { // of no system's, or closed here before
+	if x.fd < 0 { // no file descriptor, or closed by us
 		if hungUp(conn) {
 			gone()
 		}
@@ -69,7 +70,7 @@ func (l *hangupPoller) remove(x *polledConn) {
 	l.list, x.index = l.list[:len(l.list)-1], -1
 }
 
-// run looks until nobody waits.
+// run polls until no wait is left.
 func (l *hangupPoller) run() {
 	var fds []int
 	var all []*polledConn

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// rawOf is the system's side of a connection, as far as it has one; nil: it is none of the
-// system's, or closed.
+// rawOf returns the system's handle of a connection. It is nil if the connection is closed. is is
+// false if the connection has no file descriptor.
 func rawOf(c net.Conn) (raw syscall.RawConn, is bool) {
 	if ours, ok := c.(*conn); ok {
 		c = ours.Conn
@@ -27,8 +27,8 @@ func rawOf(c net.Conn) (raw syscall.RawConn, is bool) {
 	return raw, true
 }
 
-// hungUp tells whether the other side has closed a connection or broken it off, without reading
-// from it. A connection that is none of the system's never is.
+// hungUp returns whether the peer has closed or reset a connection, without reading from it. It is
+// false for a connection without a file descriptor.
 func hungUp(c net.Conn) bool {
 	raw, is := rawOf(c)
 	if !is || raw == nil {
@@ -39,11 +39,11 @@ func hungUp(c net.Conn) bool {
 	return err != nil || gone
 }
 
-// fdOf is a connection's number, -1 if it has none.
+// fdOf returns a connection's file descriptor, -1 if it has none.
 func fdOf(c net.Conn) (n int) {
 	n = -1
 	if raw, _ := rawOf(c); raw != nil {
-		_ = raw.Control(func(fd uintptr) { n = int(fd) }) // of a closed one there is none
+		_ = raw.Control(func(fd uintptr) { n = int(fd) }) // Control fails if the connection is closed
 	}
 	return n
 }

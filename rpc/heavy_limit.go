@@ -9,8 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// heavy lets work that takes long (large bodies to parse, large replies to write out) be done on
-// half of the cores, clients taking turns: what is small goes past it, and finds the other half.
+// heavyLimiter runs heavy work (parsing large bodies, writing large replies, heavy methods) on half
+// of the cores, clients taking turns (fair.Queue). Small requests do not pass it and find the other
+// half. A turn covers computing only: its holder must not wait for its client, for the chain or for
+// memory.
 type heavyLimiter struct {
 	mu    sync.Mutex
 	free  int
@@ -24,7 +26,8 @@ func (g *heavyLimiter) init(waiting uint64) {
 	g.queue.Limit = int(waiting)
 }
 
-// enter waits for a turn; done gives it back. An error is errBusy, or the context's.
+// enter waits for a turn. done gives it back and charges the client for its time. The error is
+// errBusy if the queue is full, or the context's. Safe for concurrent use.
 func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(), err error) {
 	g.mu.Lock()
 	if g.free > 0 && g.queue.Len() == 0 {
@@ -42,7 +45,7 @@ func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(),
 	case <-t.turn:
 		return g.leaver(who), nil
 	case <-ctx.Done():
-		go func() { // the turn comes all the same
+		go func() { // the queue cannot drop the ticket: take its turn and pass it on
 			<-t.turn
 			g.leave()
 		}()
@@ -50,7 +53,7 @@ func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(),
 	}
 }
 
-// try is enter for what need not be done: false if there is no turn at once.
+// try is enter for optional work: ok is false if no turn is free at once.
 func (g *heavyLimiter) try(who fair.Client) (done func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +84,7 @@ func (g *heavyLimiter) leave() {
 	g.free++
 }
 
-// waiting is how many wait for their turn.
+// waiting returns how many requests wait for a turn.
 func (g *heavyLimiter) waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

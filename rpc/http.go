@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// endpoint is a path that GET and HEAD may ask for.
+// endpoint answers GET and HEAD of a path. ok is false for HTTP 503 without a body.
 type endpoint func(s *Server, b []byte) (body []byte, contentType string, ok bool)
 
 const (
@@ -20,8 +20,8 @@ const (
 	textType = "text/plain"
 )
 
-// endpoints are the bare ones; their objects have the order of nearcore's structs. A failure is 503
-// without a body.
+// endpoints are the paths for GET and HEAD that are not method calls. Their objects have the order
+// of nearcore's structs.
 var endpoints = map[string]endpoint{
 	"/status": func(s *Server, b []byte) ([]byte, string, bool) {
 		s.metrics.status.Add(1)
@@ -46,16 +46,16 @@ var endpoints = map[string]endpoint{
 }
 
 // Handle answers one HTTP request: POST / and POST /<method> are calls, GET and HEAD read the
-// endpoints, any OPTIONS is a CORS preflight. It is exported for tests and for servers that have
-// listeners of their own.
+// endpoints, any OPTIONS is a CORS preflight. It is exported for tests and for servers with their
+// own listeners.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	s.handle(ctx, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, ctx.Path()) })
 }
 
-// handle does for each request what goes before its path.
+// handle does what every request needs before its path is looked at.
 func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCtx)) {
 	defer func() {
-		if p := recover(); p != nil { // methods catch their own; this is for all else
+		if p := recover(); p != nil { // methods recover from their own panics; this is for everything else
 			s.metrics.panics.Add(1)
 			s.log.Errorf("panic in %s %s: %v", ctx.Method(), ctx.Path(), p)
 			ctx.ResetBody()
@@ -63,11 +63,11 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 		}
 	}()
 	if !ctx.IsPost() && ctx.Request.Header.ContentLength() != 0 && ctx.Request.IsBodyStream() {
-		ctx.SetConnectionClose() // what is not read is no request
+		ctx.SetConnectionClose() // the unread body must not be taken for the next request
 	}
 	if ctx.Request.Header.ContentLength() < 0 && headerOf(ctx.Request.Header.RawHeaders(), "content-length") != nil {
-		// two lengths: who passed it on may take another one for true, and what follows for
-		// something else
+		// A request with two lengths: a proxy may have used the other one, and would then take the
+		// rest of the body for another request.
 		ctx.SetConnectionClose()
 	}
 	if ctx.IsOptions() {
@@ -79,7 +79,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 	serve(ctx)
 }
 
-// serve answers a request for a path, of which a key and a world are taken off.
+// serve answers a request for a path, from which it strips the API key and the world.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, path []byte) {
 	path, key := s.takeKey(path)
 	w, rest, found := s.worldOf(path)
@@ -93,7 +93,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, path []byte) {
 	}
 }
 
-// serveAt answers a request for a path of this node's.
+// serveAt answers a request for a path of this node or world.
 func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 	console := s.opts.Console && isConsole(path)
 	debug := s.opts.Debug && bytes.HasPrefix(path, debugPrefix)
@@ -141,7 +141,7 @@ func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 	}
 }
 
-// allowed is the Allow header of a path.
+// allowed returns the Allow header of a path.
 func allowed(path string) string {
 	if strings.HasPrefix(path, documents0) {
 		return "GET,HEAD"
@@ -158,8 +158,8 @@ func allowed(path string) string {
 	return "GET,HEAD"
 }
 
-// call answers a call; a small reply is written into the response's own buffer, which others use
-// after it.
+// call answers a call. A small reply is written into the response's own buffer, which later
+// responses reuse.
 func (s *Server) call(ctx *fasthttp.RequestCtx, method string, key *apiKey) {
 	x := s.newExchange(ctx)
 	x.key = key
@@ -194,7 +194,7 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, method string, key *apiKey) {
 	ctx.SetStatusCode(status)
 }
 
-// unread answers a request whose body was not read to its end, and closes the connection after it.
+// unread answers a request whose body was not read to its end, and closes the connection.
 func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetConnectionClose()
 	var f *failure
@@ -222,12 +222,13 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	})
 }
 
-// probes are endpoints that cost next to nothing, and that tell others whether this node is there:
-// they come at once.
+// probes are endpoints that monitoring polls and that cost next to nothing. They are answered at
+// once, without limits.
 var probes = map[string]bool{"/health": true, "/status": true}
 
-// tell has a GET answered that is no call: within the rates, in its turn, and with its bytes
-// counted, as a call is, unless all share them.
+// serveGet answers a GET that is not a call, within the same limits as a call: rates, a turn of the
+// heavy limit, and bytes in flight. The bytes are not counted if shared is true: all requests then
+// send the same ones.
 func (s *Server) serveGet(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, answer func()) {
 	x := s.newExchange(ctx)
 	x.key = key
@@ -236,7 +237,7 @@ func (s *Server) serveGet(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, an
 		var leave func()
 		if leave, full = x.enter(); full == nil {
 			func() {
-				defer leave() // also where it panics
+				defer leave() // also after a panic
 				answer()
 			}()
 			if n := len(ctx.Response.Body()); n > smallReply && !shared {
@@ -254,7 +255,7 @@ func (s *Server) serveGet(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, an
 	}
 }
 
-// probe answers GET and HEAD of one of those.
+// probe answers GET and HEAD of a probe.
 func (s *Server) probe(ctx *fasthttp.RequestCtx, read endpoint) {
 	b, contentType, ok := read(s, nil)
 	if !ok {
@@ -265,7 +266,7 @@ func (s *Server) probe(ctx *fasthttp.RequestCtx, read endpoint) {
 	ctx.SetBody(b)
 }
 
-// cors are the headers by which browsers are let in (nearcore chain/jsonrpc/src/lib.rs:2907).
+// cors sets the headers that allow browsers in (nearcore chain/jsonrpc/src/lib.rs:2907).
 type cors struct {
 	any     bool
 	origins map[string]bool
@@ -280,7 +281,7 @@ func newCORS(origins []string) cors {
 	return c
 }
 
-// Headers of every reply, in the form that needs no work for each.
+// The headers of every reply, prepared once.
 var (
 	varyName         = []byte("Vary")
 	varyValue        = []byte("origin, access-control-request-method, access-control-request-headers")
@@ -289,7 +290,8 @@ var (
 	star             = []byte("*")
 )
 
-// origin sets what all replies have; false for an origin that is not let in.
+// origin sets the headers that all replies have. It returns false for an origin that is not
+// allowed.
 func (c *cors) origin(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Response.Header
 	h.SetCanonical(varyName, varyValue)
@@ -320,7 +322,7 @@ func (c *cors) set(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// preflight answers a browser's question what it may ask.
+// preflight answers a browser's CORS preflight.
 func (c *cors) preflight(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	ok := c.origin(ctx)

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind of a JSON value.
+// kind is the kind of a JSON value.
 type kind byte
 
 const (
@@ -27,21 +27,21 @@ const (
 // child.
 type node struct {
 	start, end  uint32 // of its text; of strings without the quotes
-	child, next uint32 // indices of nodes; 0: none, as the root is no child
+	child, next uint32 // indices of nodes; 0: none, since the root is never a child
 	count       uint32 // of items or members
 	kind        kind
-	escaped     bool // of a string: has escapes
+	escaped     bool // a string with escapes
 }
 
-// document is a parsed JSON text. It is reused: values of it die with the next parse, and all alias
-// the text.
+// document is a parsed JSON text. It is reused: the next parse invalidates its values, which all
+// alias the text.
 type document struct {
 	text  []byte
 	nodes []node
 	limit bounds
 
-	asks  bool     // notes the names that are asked for of the value that is all of it
-	asked []string // those, for unknownMember
+	asks  bool     // record the names that get asks the root for
+	asked []string // the recorded names, for unknownMember
 	root  uint32
 }
 
@@ -64,7 +64,7 @@ func (v val) kind() kind { return v.node().kind }
 
 func (v val) isNull() bool { return v.kind() == kNull }
 
-// raw returns the text of a value, of strings without quotes.
+// raw returns the text of a value, of a string without quotes.
 func (v val) raw() []byte {
 	if v.doc == nil {
 		return []byte("null")
@@ -82,7 +82,7 @@ func (v val) str() []byte {
 }
 
 // start returns a string's value if it has at most n bytes, else more than n bytes of its
-// subscribeCost: enough to clip or to refuse it, at a cost that does not grow with the string.
+// beginning. That is enough to clip or refuse the string, at a cost that does not grow with it.
 func (v val) start(n int) []byte {
 	raw := v.raw()
 	if v.node().escaped {
@@ -106,7 +106,7 @@ func (v val) item(i int) val {
 	return val{v.doc, at}
 }
 
-// each calls f for the items of an array until it returns false.
+// each calls f for the items of an array until f returns false.
 func (v val) each(f func(val) bool) {
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
 		if !f(val{v.doc, at}) {
@@ -115,7 +115,7 @@ func (v val) each(f func(val) bool) {
 	}
 }
 
-// get returns a member of an object: of duplicates the last, as serde_json's maps keep it.
+// get returns a member of an object: the last of duplicates, as serde_json's maps keep it.
 func (v val) get(name string) (out val, ok bool) {
 	if v.kind() != kObject {
 		return val{}, false
@@ -131,8 +131,8 @@ func (v val) get(name string) (out val, ok bool) {
 	return out, ok
 }
 
-// distinct is how many keys an object has, of which serde_json's maps keep the last of each; from 2
-// on it does not count.
+// distinct counts the distinct keys of an object, up to 2: serde_json's maps keep one member of
+// each.
 func (v val) distinct() int {
 	if v.len() == 0 {
 		return 0
@@ -157,7 +157,7 @@ func (v val) onlyKey() (key []byte, value val) {
 	return key, value
 }
 
-// uint64 returns a number that is an integer of this range.
+// uint64 returns the value of an integer in the range of u64.
 func (v val) uint64() (uint64, bool) {
 	if v.kind() != kNumber {
 		return 0, false
@@ -177,7 +177,8 @@ func (v val) uint64() (uint64, bool) {
 	return n, true
 }
 
-// number classifies a number as serde_json does: an integer of i64 or u64, or a float.
+// isFloat returns whether serde_json would read a number as a float: it does if it is no integer of
+// i64 or u64.
 func (v val) isFloat() bool {
 	if _, ok := v.uint64(); ok {
 		return false
@@ -190,7 +191,7 @@ func (v val) isFloat() bool {
 	return err != nil || string(raw) == "-0"
 }
 
-// unescape decodes the escapes of a valid JSON string, until there are more than n bytes.
+// unescape decodes the escapes of a valid JSON string, until it has more than n bytes.
 func unescape(raw []byte, n int) []byte {
 	out := make([]byte, 0, min(len(raw), n))
 	for i := 0; i < len(raw) && len(out) <= n; {
@@ -206,7 +207,7 @@ func unescape(raw []byte, n int) []byte {
 	return out
 }
 
-// escape decodes the escape with which a text begins, and returns how many bytes it has.
+// escape decodes the escape with which a text begins, and returns its length.
 func escape(text []byte) (r rune, width int) {
 	switch c := text[1]; c {
 	case 'b':
@@ -221,7 +222,7 @@ func escape(text []byte) (r rune, width int) {
 		return '\t', 2
 	case 'u':
 		r := rune(hex4(text[2:]))
-		if utf16.IsSurrogate(r) { // the scanner saw to the other half
+		if utf16.IsSurrogate(r) { // the scanner has checked the other half
 			return utf16.DecodeRune(r, rune(hex4(text[8:]))), 12
 		}
 		return r, 6
@@ -230,7 +231,7 @@ func escape(text []byte) (r rune, width int) {
 	}
 }
 
-// hex4 reads four hex digits; -1 if they are none.
+// hex4 parses four hex digits, -1 if they are not.
 func hex4(b []byte) int32 {
 	if len(b) < 4 {
 		return -1
@@ -262,7 +263,7 @@ func (v val) appendCompact(b []byte) []byte {
 		}
 		return append(b, v.raw()...)
 	case kString:
-		if !v.node().escaped { // then nothing needs an escape
+		if !v.node().escaped { // then it needs none in the output either
 			return append(appendPieces(append(b, '"'), v.raw()), '"')
 		}
 		return appendJSONString(b, v.str())
@@ -291,8 +292,8 @@ func (v val) appendCompact(b []byte) []byte {
 	return append(b, v.raw()...)
 }
 
-// members returns the members of an object as serde_json's map has them: by key, ascending, and of
-// those that stand twice the last.
+// members returns the members of an object as serde_json's map has them: by key, ascending, of
+// duplicates the last.
 func (v val) members() []pair {
 	out := make([]pair, 0, v.len())
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
@@ -316,8 +317,8 @@ type pair struct {
 	value val
 }
 
-// appendFloat appends a float as the ryu crate does: shortest digits, ".0" on integers, an exponent
-// below 1e-5 and from 1e16 on.
+// appendFloat appends a float as the ryu crate does: shortest digits, ".0" after integers, an
+// exponent below 1e-5 and from 1e16 on.
 func appendFloat(b, raw []byte) []byte {
 	f, err := parseFloat(raw)
 	if err != nil {
@@ -364,7 +365,7 @@ func appendEscaped(b, text []byte) []byte {
 }
 
 // normalizeEscapes rewrites the escapes of a valid JSON string as serde_json writes them, in place,
-// and returns what is left: no escape gets longer.
+// and returns the result. No escape gets longer.
 func normalizeEscapes(raw []byte) []byte {
 	out := raw[:0]
 	var one [utf8.UTFMax]byte

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// floatDigits is how many digits of a number are kept: more than decide how it is rounded (767),
-// and with one more no more than strconv counts right (800).
+// floatDigits is how many digits of a number are kept: more than can decide its rounding (767), and
+// one more still within the 800 that strconv handles exactly.
 const floatDigits = 799
 
-// parseFloat is strconv.ParseFloat of a valid JSON number, which may be as long as a body. strconv
-// would run for tens of milliseconds without a point at which the scheduler could stop it, and all
-// goroutines would wait for it.
+// parseFloat is strconv.ParseFloat for a valid JSON number that may be as long as a body. strconv
+// would run for tens of milliseconds without a preemption point, and stop-the-world phases would
+// wait for it.
 func parseFloat(raw []byte) (float64, error) {
 	if len(raw) > floatDigits {
 		raw = shortNumber(raw)
@@ -20,8 +20,8 @@ func parseFloat(raw []byte) (float64, error) {
 	return strconv.ParseFloat(string(raw), 64)
 }
 
-// shortNumber returns a number that is rounded to the same float. Of digits that are left out it
-// keeps whether all are zeros.
+// shortNumber returns a shorter number that rounds to the same float. If any dropped digit is not
+// 0, the last digit kept is not either.
 func shortNumber(raw []byte) []byte {
 	mantissa, exponent := raw, int64(0)
 	if at := indexE(raw); at >= 0 {
@@ -67,7 +67,7 @@ func shortNumber(raw []byte) []byte {
 	return strconv.AppendInt(append(out, 'e'), exponent, 10)
 }
 
-// indexE finds the exponent of a number.
+// indexE returns the index of a number's exponent mark, -1 if there is none.
 func indexE(raw []byte) int {
 	if at := bytes.IndexByte(raw, 'e'); at >= 0 {
 		return at
@@ -75,8 +75,7 @@ func indexE(raw []byte) int {
 	return bytes.IndexByte(raw, 'E')
 }
 
-// shortExponent reads an exponent; from 2^40 on its digits make no difference, since no body has as
-// many.
+// shortExponent parses an exponent. It saturates at 2^40, since no body has as many digits.
 func shortExponent(text []byte) int64 {
 	sign, n := int64(1), int64(0)
 	switch text[0] {

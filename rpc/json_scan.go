@@ -10,19 +10,19 @@ import (
 // maxDepth is serde_json's recursion limit: containers nested deeper are refused.
 const maxDepth = 127
 
-// syntaxError is a refusal of a text. Its words, its place and the path in front of it are those of
-// serde_json and serde_path_to_error, as neard shows them to clients.
+// syntaxError is the refusal of a JSON text. Its words, its position and its path prefix are those
+// of serde_json and serde_path_to_error, as neard shows them to clients.
 type syntaxError struct {
 	text string
-	at   int    // the position it is counted from
-	path []byte // segments from the inside out, each in front of the one before
-	over int    // the bound that is exceeded, if that is what is wrong: overNodes, overItems
+	at   int    // the offset that the position is computed from
+	path []byte // segments from the inside out, each before the one added earlier
+	over int    // the exceeded bound, overNodes or overItems; 0: the syntax is wrong
 }
 
-// maxPath bounds the path that a refusal shows: what comes deeper is left out.
+// maxPath bounds the path that a refusal shows, in bytes. Deeper segments are left out.
 const maxPath = 512
 
-// in puts a segment in front of the path.
+// in puts a segment before the path.
 func (e *syntaxError) in(segment string) {
 	if len(e.path) > maxPath {
 		e.path = append(e.path[:maxPath-len(clipped)], clipped...)
@@ -34,7 +34,7 @@ func (e *syntaxError) in(segment string) {
 func (e *syntaxError) message(text []byte) string {
 	at := min(e.at, len(text))
 	line, column := 1, at
-	for from := 0; from < at; from += yieldBytes { // in pieces, between which the scheduler may stop it
+	for from := 0; from < at; from += yieldBytes { // in pieces, so that the scheduler can preempt between them
 		piece := text[from:min(at, from+yieldBytes)]
 		if i := bytes.LastIndexByte(piece, '\n'); i >= 0 {
 			line, column = line+bytes.Count(piece, []byte("\n")), at-from-i-1
@@ -49,28 +49,28 @@ func (e *syntaxError) message(text []byte) string {
 	return string(strconv.AppendInt(append(out, " column "...), int64(column), 10))
 }
 
-// scanner parses a text into a document; the rules and the order of checks are serde_json's.
+// scanner parses a text into a document. The rules and the order of the checks are serde_json's.
 type scanner struct {
 	*document
 	pos   int
 	depth int
 }
 
-// bounds are looked at while a text is read, so that one beyond them costs no more than one within.
-// Zeros are no bounds.
+// bounds are checked while a text is read, so that a text beyond them costs no more than one
+// within. Zero is no bound.
 type bounds struct {
-	nodes int // values and keys in all
+	nodes int // values and keys together
 	items int // of an array that is the whole text
 }
 
-// What a text may have too much of.
+// The bounds that a text may exceed.
 const (
 	overNodes = 1 + iota
 	overItems
 )
 
-// parse reads the first JSON value of text; what follows it is ignored, as neard does. It keeps
-// text.
+// parse reads the first JSON value of text. What follows it is ignored, as in neard. The document
+// aliases text.
 func (d *document) parse(text []byte) *syntaxError {
 	d.text, d.nodes = text, d.nodes[:0]
 	s := scanner{document: d}
@@ -78,17 +78,17 @@ func (d *document) parse(text []byte) *syntaxError {
 	return err
 }
 
-// tooMuch ends the reading.
+// tooMuch refuses the text for exceeding a bound.
 func (s *scanner) tooMuch(over int) *syntaxError { return &syntaxError{over: over, at: s.pos} }
 
-// fail reports at the current position, peekFail one further: serde_json has or has not consumed
-// the character.
+// fail reports an error at the current position, peekFail one position further: serde_json has not
+// consumed, or has consumed, the character.
 func (s *scanner) fail(text string) *syntaxError { return &syntaxError{text: text, at: s.pos} }
 func (s *scanner) peekFail(text string) *syntaxError {
 	return &syntaxError{text: text, at: min(s.pos+1, len(s.text))}
 }
 
-// space skips blanks; false at the end of the text.
+// space skips blanks and returns false at the end of the text.
 func (s *scanner) space() bool {
 	if s.pos < len(s.text) && s.text[s.pos] > ' ' {
 		return true
@@ -224,7 +224,7 @@ func (s *scanner) number() *syntaxError {
 			return s.fail("invalid number")
 		}
 	}
-	if plain && s.pos-start < 300 { // no float overflows
+	if plain && s.pos-start < 300 { // too short to overflow a float
 		return nil
 	}
 	if _, err := parseFloat(s.text[start:s.pos]); err != nil {
@@ -273,7 +273,7 @@ func (s *scanner) string() (uint32, *syntaxError) {
 	}
 }
 
-// validUTF8 is utf8.Valid in pieces.
+// validUTF8 is utf8.Valid in pieces, with preemption points between them.
 func validUTF8(text []byte) bool {
 	for len(text) > yieldBytes {
 		n := yieldBytes

@@ -20,8 +20,53 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// connLimiter lets connections in and keeps account of what they hold. When all places are taken, the
-// connection that has waited longest for its next request gives way, of the address that has most.
+// The limits of the RPC.
+//
+// Problem: nearcore bounds only the size of a body. A client may be slow, may be many, or may send
+// short requests whose answers are long or expensive. No such client may use up the memory of the
+// node, or delay the requests of other clients.
+//
+// Invariants: bodies and replies together take at most max_bytes_in_flight, plus smallReply for
+// each connection. Memory is counted before it is allocated. Requests and replies of at most
+// smallReply bytes are never counted as work. A request holds a turn of the heavy limit only while
+// it computes. Limits by address refuse; turns only order.
+//
+// Outline, in the order in which a request meets the limits:
+//
+//	what bounds it                          what it bounds                 at the limit
+//	connLimiter.admit                       connections, in all and by     evict the longest idle one,
+//	                                        address                        else 503
+//	pacer (pacer.go)                        cores used by connections      the read waits
+//	                                        that never pause
+//	exchange.read: read_timeout, size       time and size of a body        closed, 413
+//	connLimiter.lacks: bytes in flight      memory of bodies and replies,  close slow transfers
+//	                                        in all and by address          (slow_transfer.go), else 503
+//	exchange.mayWork (work_quota.go)        heavy work of an address       the body is not read
+//	heavyLimiter (heavy_limit.go)           cores that parse large bodies  waits for its turn
+//	document.parse: nodes, items            size of JSON, of a batch       refused
+//	exchange.checkRates (api_keys.go)       requests a second of an        429
+//	                                        address and of an API key
+//	exchange.countSimulation                simulations and traces         503
+//	parking (parking.go)                    requests that wait for the     the latest wait of the client
+//	                                        chain                          with most ends
+//	wakeTurns (wake_turns.go)               replies made at once after a   waits for its turn
+//	                                        block
+//	call.reserve: max_reply_bytes           size of a reply or batch       413
+//	call.reserve: bytes in flight           as above                       503, or after a wait for the
+//	                                        chain the queue of
+//	                                        reply_memory.go
+//	heavyLimiter                            cores that write large         waits for its turn
+//	                                        replies, and compress them
+//	conn.Write: write_timeout               time until a reply is read     closed
+//
+// WebSockets are connections of the same listener. In place of the last row they have a queue with
+// bounds of its own (ws_outbox.go). The memory of a reply is given back when it has been sent.
+//
+// Rejected: one limit of requests a second. It slows down clients that send many small requests, and
+// does not stop one request that was made to be expensive.
+
+// connLimiter admits connections and accounts for what they hold. When max_connections are open, a
+// new connection evicts the one that has been idle longest, of the address that has most.
 type connLimiter struct {
 	limits  limits.Limits
 	live    atomic.Pointer[live]
@@ -34,18 +79,18 @@ type connLimiter struct {
 	conns   map[*conn]struct{}
 	clients map[netip.Addr]*client
 	nextID  uint64
-	most    int // connections at a time, since they became few
+	most    int // most connections at a time, since there were last few
 
 	inFlight atomic.Int64 // bytes of bodies and replies
 	opened   atomic.Uint64
 	evicted  atomic.Uint64
 	refused  [limits.Count]atomic.Uint64
 	refusing atomic.Int64
-	failed   atomic.Uint64 // connections that the system could not give
-	loggedAt time.Time     // when that was logged
+	failed   atomic.Uint64 // connections that the system failed to accept
+	loggedAt time.Time     // when that was last logged
 	log      logrus.FieldLogger
 	stopping atomic.Bool
-	large    atomic.Int64 // bytes of large bodies and replies since memory was given back
+	large    atomic.Int64 // bytes of large bodies and replies since memory was last released
 	tidying  atomic.Bool
 	sizes    replySizes
 	parking  parking
@@ -53,8 +98,8 @@ type connLimiter struct {
 	tls      *tls.Config // nil: none
 }
 
-// What a connection does: it waits for a request, or for the rest of one; or one is answered and
-// its reply is sent.
+// The states of a connection: it is idle, it receives a request, or its request is being answered
+// and the reply sent.
 const (
 	connWaits = int32(iota)
 	connServed
@@ -80,47 +125,46 @@ func newConnLimiter(o *Options, cors *cors) (*connLimiter, error) {
 	return d, nil
 }
 
-// conn is a connection that was let in. Its counts belong to its goroutine, but for the atomic
-// ones.
+// conn is an admitted connection. Fields that are not atomic and have no lock named here belong to
+// its goroutine.
 type conn struct {
 	net.Conn
 	limiter       *connLimiter
 	id            uint64
 	client        *client // of its address
 	proxy         bool
-	via           *client // for whom a proxy asks; nil: for itself
+	via           *client // the client of a proxy's request; nil: client itself
 	state         atomic.Int32
-	since         atomic.Int64 // when it began to wait, by clock
-	received      bool         // something has come since the last request
-	reused        bool         // there was a request before
-	deadlineSetAt time.Time    // when the write deadline was set
-	gone          bool         // not in the door's books any more; under its lock
-	closed        func()       // called when it is closed; nil: nobody asks; under the door's lock
+	since         atomic.Int64 // when it became idle, by clock
+	received      bool         // bytes have arrived since the last request
+	reused        bool         // it has had a request
+	deadlineSetAt time.Time    // when the write deadline was last set
+	gone          bool         // removed from connLimiter.conns; under limiter.mu
+	closed        func()       // called once on Close; nil: nothing to call; under limiter.mu
 	pace          pace
 	cork          cork
 	*transfer
 
-	mu     sync.Mutex // requests of a batch run beside each other
+	mu     sync.Mutex // concurrent requests of a batch share the fields below
 	held   int64      // bytes in flight
-	holder *client    // whose they are
+	holder *client    // the client that is charged for held
 }
 
-// started is when the process did: what has gone by since then does not depend on what somebody
-// sets the clock on the wall to.
+// started is when the process began. Durations since it are monotonic, so a change of the wall
+// clock does not affect them.
 var started = time.Now()
 
-// clock is how long ago that was, in ns; never 0.
+// clock returns the time since started in ns; it is never 0.
 func clock() int64 { return int64(time.Since(started)) + 1 }
 
-// listener admits what another one accepts.
+// listener admits the connections of another listener.
 type listener struct {
 	net.Listener
 	limiter *connLimiter
 }
 
-// Accept returns the next connection that is let in. It fails for a listener that is closed only:
-// that there are too many open files, or that a connection was broken off before it was taken, ends
-// nothing.
+// Accept returns the next admitted connection. It fails only once the listener is closed. Other
+// errors, such as too many open files or a connection reset before it was accepted, are retried.
 func (l *listener) Accept() (net.Conn, error) {
 	for pause := time.Duration(0); ; {
 		c, err := l.Listener.Accept()
@@ -140,14 +184,14 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// maxPause is how long the listener leaves connections alone when it can't take them.
+// maxPause bounds the pause after a failed accept.
 const maxPause = 100 * time.Millisecond
 
-// shortage makes place when the system had none for a connection, and says so once a minute.
+// onAcceptError frees a connection when the system could not give one, and logs that once a minute.
 func (d *connLimiter) onAcceptError(err error) {
 	d.failed.Add(1)
 	d.mu.Lock()
-	d.evict(time.Second) // one that has just come may be about to ask
+	d.evict(time.Second) // a newer one may be about to send its request
 	say := time.Since(d.loggedAt) > time.Minute
 	if say {
 		d.loggedAt = time.Now()
@@ -158,14 +202,14 @@ func (d *connLimiter) onAcceptError(err error) {
 	}
 }
 
-// Of the files that the process may have open: what is left to the store, the compilers, the second
-// listener, and those who are told that there is no place for them.
+// reservedFiles is how many of the process's files are left to the store, the compilers, the second
+// listener and connections that are being refused.
 const reservedFiles = 512
 
-// maxConns is how many connections there may be beside the node's own files.
+// maxConns returns how many connections fit beside the node's own files.
 func maxConns(files uint64) uint64 { return max(1, files-min(reservedFiles, files/2)) }
 
-// admit lets a connection in, or answers it with a refusal and returns nil.
+// admit returns the admitted connection. If there is no place it sends a refusal and returns nil.
 func (d *connLimiter) admit(c net.Conn) *conn {
 	addr := clientAddr(c.RemoteAddr())
 	d.mu.Lock()
@@ -195,8 +239,8 @@ func (d *connLimiter) admit(c net.Conn) *conn {
 	return in
 }
 
-// evict closes the connection that gives way to a new one; false if none has waited so long for a
-// request. The lock is held.
+// evict closes the connection that gives way to a new one. It returns false if none has been idle
+// for that long. The caller holds mu.
 func (d *connLimiter) evict(idle time.Duration) bool {
 	var out *conn
 	latest := clock() - int64(idle)
@@ -218,7 +262,7 @@ func (d *connLimiter) evict(idle time.Duration) bool {
 	return true
 }
 
-// strike takes a connection out of the books. The lock is held.
+// remove removes a connection from the table. The caller holds mu.
 func (d *connLimiter) remove(c *conn) {
 	if c.gone {
 		return
@@ -234,7 +278,7 @@ func (d *connLimiter) remove(c *conn) {
 	d.forget(c.client)
 }
 
-// Close closes the connection.
+// Close closes the connection and releases what it holds.
 func (c *conn) Close() error {
 	c.drop()
 	c.limiter.mu.Lock()
@@ -255,8 +299,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// hangUp closes a connection without a word. TLS would say goodbye, and wait for a client who does
-// not read: that is nothing to do under a lock, nor for who is in a hurry.
+// hangUp closes a connection without a TLS close message, which would wait for a client that does
+// not read. So it may be called under a lock.
 func hangUp(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -264,7 +308,7 @@ func hangUp(c net.Conn) {
 	_ = c.Close()
 }
 
-// leaveProxied ends asking for somebody else.
+// leaveProxied releases the client that a proxy asked for.
 func (c *conn) leaveProxied() {
 	if c.via != nil {
 		c.limiter.mu.Lock()
@@ -274,7 +318,7 @@ func (c *conn) leaveProxied() {
 	}
 }
 
-// SyscallConn is that of the connection inside.
+// SyscallConn is that of the wrapped connection.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	if s, ok := c.Conn.(syscall.Conn); ok {
 		return s.SyscallConn()
@@ -284,11 +328,10 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 
 var errNoSystem = fmt.Errorf("rpc: the connection is none of the system's")
 
-// writeStep is how long a write deadline may be in use before it is set anew: setting one costs as
-// much as a tenth of a reply.
+// writeStep is how long a write deadline is reused: setting one costs a tenth of a reply.
 const writeStep = time.Second
 
-// Write sends, within the time that a client has to read.
+// Write sends b. It fails if the client does not read it within write_timeout.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.cork.more || c.cork.waits != nil {
 		return c.cork.write(b, c.write)
@@ -321,11 +364,12 @@ func (c *conn) write(b []byte) (int, error) {
 	}
 }
 
-// writeChunk is how much is sent in one go, bytes: so much later it is seen whether a client reads.
+// writeChunk is how many bytes are sent in one call, which bounds how late a client that reads is
+// noticed.
 const writeChunk = 256 << 10
 
-// Read counts the connections that end as nothing came for too long. A client that sends without
-// waiting for replies is read at the pace of the pacer.
+// Read counts connections that end by a timeout, and passes the pacer: a client that sends without
+// waiting for replies is read at its pace.
 func (c *conn) Read(b []byte) (int, error) {
 	start := c.pace.before()
 	n, err := c.Conn.Read(b)
@@ -338,7 +382,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline is fasthttp's; while the server stops none is late.
+// SetReadDeadline is called by fasthttp. During shutdown every read times out at once.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.limiter.stopping.Load() {
 		t = time.Now()
@@ -351,9 +395,10 @@ func timedOut(err error) bool {
 	return ok && t.Timeout()
 }
 
-// take counts bytes that a connection is about to hold, until its reply has been sent; full is the
-// limit by which there is no room for them, limits.Count if there is. Small ones always have room:
-// there are at most as many as connections.
+// take counts bytes that a connection is about to hold until its reply has been sent. full is the
+// limit that has no room, limits.Count if there was room. If memory is short it first closes slow
+// transfers. Up to smallReply bytes always fit: there are at most as many such as connections. c
+// may be nil.
 func (c *conn) take(of *client, n int64) (full limits.ID) {
 	if c == nil {
 		return limits.Count
@@ -369,7 +414,7 @@ func (c *conn) take(of *client, n int64) (full limits.ID) {
 	return limits.Count
 }
 
-// lacks is the limit by which there is no room now for n more bytes, limits.Count if there is.
+// lacks returns the limit that has no room now for n more bytes, limits.Count if there is room.
 func (d *connLimiter) lacks(of *client, n int64) limits.ID {
 	if n <= smallReply {
 		return limits.Count
@@ -384,12 +429,12 @@ func (d *connLimiter) lacks(of *client, n int64) limits.ID {
 	return limits.Count
 }
 
-// full tells whether there is no room for anything large.
+// full returns whether there is no room for anything large.
 func (d *connLimiter) full() bool {
 	return d.inFlight.Load()+smallReply >= int64(min(d.limits.InFlight, 1<<62))
 }
 
-// book counts bytes for which there is room.
+// book counts bytes without a check.
 func (c *conn) book(of *client, n int64) {
 	d := c.limiter
 	if n > smallReply {
@@ -406,17 +451,17 @@ func (c *conn) book(of *client, n int64) {
 	c.held += n
 }
 
-// holds tells whether there are bytes of large ones already.
+// holds returns whether the connection has bytes in flight.
 func (c *conn) holds() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held > 0
 }
 
-// smallReply is what a body or a reply may have without regard to what others hold, bytes.
+// smallReply is the size up to which a body or a reply is not limited by memory, in bytes.
 const smallReply = 64 << 10
 
-// drop gives back what was taken.
+// drop gives back all bytes that the connection holds.
 func (c *conn) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -437,16 +482,16 @@ func (c *conn) give() {
 	c.holder = nil
 }
 
-// Memory of large requests goes back to the system once there are none: the collector alone would
-// keep it until the heap has grown again, which a node that does little takes minutes for.
+// Memory of large requests is released to the system once there are none. The collector alone would
+// keep it until the heap has grown again, which takes minutes on a quiet node.
 const (
-	idleBytes    = 1 << 20         // bytes in flight
-	releaseDelay = 5 * time.Second // that there are no more
-	largeBytes   = 64 << 20        // bytes of large bodies and replies that are worth it
-	manyConns    = 1000            // connections that are, when they have gone: each has buffers and a stack
+	idleBytes    = 1 << 20         // so few bytes in flight count as none
+	releaseDelay = 5 * time.Second // how long there must be none
+	largeBytes   = 64 << 20        // bytes of large bodies and replies that are worth a release
+	manyConns    = 1000            // as are so many connections, once they have gone: each had buffers and a stack
 )
 
-// tidy counts what was large and gives memory back when it is over.
+// releaseMemory schedules a release to the system if there has been enough to release.
 func (d *connLimiter) releaseMemory() {
 	if d.large.Load() < largeBytes || !d.tidying.CompareAndSwap(false, true) {
 		return
@@ -460,7 +505,7 @@ func (d *connLimiter) releaseMemory() {
 	})
 }
 
-// follow is told by fasthttp what becomes of connections.
+// follow is fasthttp's hook for changes of a connection's state.
 func (d *connLimiter) follow(nc net.Conn, state fasthttp.ConnState) {
 	c, ok := nc.(*conn)
 	if !ok || state != fasthttp.StateIdle {
@@ -473,10 +518,11 @@ func (d *connLimiter) follow(nc net.Conn, state fasthttp.ConnState) {
 	c.state.Store(connWaits)
 }
 
-// maxRefusing is how many are told at a time why they are not let in; others are just closed.
+// maxRefusing bounds the connections that are sent a refusal at a time. Beyond it they are just
+// closed.
 const maxRefusing = 64
 
-// turnAway tells a client why it is not let in.
+// refuseConn tells a client why its connection is refused.
 func (d *connLimiter) refuseConn(c net.Conn, why limits.ID) {
 	d.refused[why].Add(1)
 	if d.refusing.Add(1) > maxRefusing {
@@ -487,8 +533,8 @@ func (d *connLimiter) refuseConn(c net.Conn, why limits.ID) {
 	go func() {
 		defer d.refusing.Add(-1)
 		defer c.Close()
-		// What was sent has to be read: a connection closed with something unread takes the reply
-		// with it.
+		// What was sent has to be read first: closing a connection with unread data discards the
+		// reply.
 		_ = c.SetDeadline(time.Now().Add(time.Second))
 		head := make([]byte, 4<<10)
 		n, _ := c.Read(head)
@@ -503,7 +549,7 @@ func (d *connLimiter) refuseConn(c net.Conn, why limits.ID) {
 	}()
 }
 
-// refusal is the HTTP reply to a connection for which there is no place.
+// refusal is the HTTP reply to a connection that is not admitted.
 func (d *connLimiter) refusal(head []byte, why limits.ID) []byte {
 	f := busy(why)
 	body := append(f.appendError([]byte(`{"jsonrpc":"2.0","error":`)), `,"id":null}`...)
@@ -516,7 +562,7 @@ func (d *connLimiter) refusal(head []byte, why limits.ID) []byte {
 	return append(out, body...)
 }
 
-// headerOf finds a header in the beginning of a request; nil: there is none.
+// headerOf finds a header in the beginning of a request, nil if it is not there.
 func headerOf(head []byte, name string) []byte {
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
 		key, value, ok := bytes.Cut(line, []byte(":"))
@@ -527,14 +573,14 @@ func headerOf(head []byte, name string) []byte {
 	return nil
 }
 
-// busy is the refusal by a limit.
+// busy is the refusal by a limit that may have room later.
 func busy(why limits.ID) *failure {
 	f := internal(reachedLimits, fmt.Errorf("%w: troupe.rpc.%s", errBusy, limits.Table[why].Key)).(*failure)
 	f.refusal = http.StatusServiceUnavailable
 	return f
 }
 
-// tooLarge is the refusal of a reply.
+// tooLarge is the refusal of a reply that exceeds max_reply_bytes.
 func (d *connLimiter) tooLarge() *failure {
 	d.refused[limits.MaxReply].Add(1)
 	f := internal(reachedLimits, fmt.Errorf("the reply would have more than %d bytes (troupe.rpc.max_reply_bytes)", d.limits.Reply)).(*failure)
@@ -542,8 +588,8 @@ func (d *connLimiter) tooLarge() *failure {
 	return f
 }
 
-// stop lets nobody keep the server from ending: what has not arrived will not, and what is not read
-// soon is not sent.
+// stop makes clients unable to delay shutdown: requests that have not arrived are dropped, and
+// replies that are not read within grace are cut off.
 func (d *connLimiter) stop(grace time.Duration) {
 	d.stopping.Store(true)
 	d.mu.Lock()

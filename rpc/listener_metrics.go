@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// fill is how much of each limit is taken now; of those by address, by the address that has most.
-// Limits of one request have none.
+// fill returns how much of each limit is used now; of a limit by address, by the address that uses
+// most. known is false for limits of a single request.
 func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	d := s.limiter
 	d.mu.Lock()
@@ -38,7 +38,7 @@ func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	return fill, known
 }
 
-// appendLimits appends each limit with its fill and its refusals.
+// appendLimits appends each limit with its use and its refusals.
 func (s *Server) appendLimits(b []byte) []byte {
 	fill, known := s.fill()
 	b = appendHead(b, "troupe_rpc_limit", "gauge", "Limits of the RPC: numbers, bytes, seconds")

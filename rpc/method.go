@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// Method is the declaration of one method: its routes, metrics and tests follow from it.
+// Method declares one method. Its routes, metrics and table-driven tests follow from it.
 type Method[P any] struct {
 	Name, Doc string
 	Aliases   []string // older spellings, EXPERIMENTAL_...
-	Faults    []*Fault // all that it may answer with; any other is INTERNAL_ERROR
-	// Waits marks methods that may wait for the chain; they are counted against the limit of
-	// waiting requests.
+	Faults    []*Fault // all that it may return; any other failure is INTERNAL_ERROR
+	// Waits marks methods that may wait for the chain. They count against max_parked_requests.
 	Waits bool
 	// SpecStatus marks the method whose replies are always HTTP 200 under rpc.http_status "spec".
 	SpecStatus bool
-	// Heavy marks methods whose work goes with the size of blocks: they take turns.
+	// Heavy marks methods whose cost grows with the size of blocks. They take turns of the heavy
+	// limit.
 	Heavy bool
-	// Simulates marks those that run transactions; they have a small number of places of their own.
+	// Simulates marks methods that execute transactions. They count against max_simulations.
 	Simulates bool
-	// Sandbox marks those that make a chain of one's own do as one likes.
+	// Sandbox marks methods that control a sandbox chain. troupe.rpc.sandbox switches them off.
 	Sandbox bool
-	// Own marks methods that nearcore does not have: members of their parameters that they do not
-	// know are refused. Nearcore ignores those of its methods.
+	// Own marks methods that nearcore does not have. Unknown members of their parameters are
+	// refused; for nearcore's methods they are ignored, as in nearcore.
 	Own bool
-	// Ignores names members that are taken and not looked at.
+	// Ignores names members that are accepted and not read.
 	Ignores []string
-	// Patience is how long a wait lasts at most where that is not PollingTimeout.
+	// Patience is how long a wait may last, 0: PollingTimeout.
 	Patience time.Duration
-	// Submits marks those whose parameters are a signed transaction that they submit, and wait for:
-	// of one signer they run in order.
+	// Submits marks methods that submit a signed transaction and wait for it. In a batch those of
+	// one signer run in order.
 	Submits bool
 	// Parse reads the parameters.
 	Parse func(val) (P, error)
@@ -45,19 +45,19 @@ type Method[P any] struct {
 	Labels []string
 }
 
-// call is what a handler works with.
+// call is the context of one run of a handler.
 type call struct {
 	*Server
 	ctx   context.Context // ends with the wait or the server
-	conn  net.Conn        // that the request came by; nil: none
+	conn  net.Conn        // of the request; nil: none
 	x     *exchange
-	leave func() // gives back the turn at the gate; nil: it has none
+	leave func() // gives back the turn of the heavy limit; nil: it has none
 
-	key      any   // what is asked for, of replies that may be large
+	key      any   // what is asked for, as a key of replySizes; nil: the reply is small
 	borrowed int64 // bytes in flight for what the reply is made of
 }
 
-// route is a Method without its type.
+// route is a Method without its type parameter.
 type route struct {
 	name, doc  string
 	aliases    []string
@@ -72,11 +72,11 @@ type route struct {
 	labels     []string // of metrics; empty: the name under which it was called
 	own        bool
 	parse      func(params val) error
-	// run appends the result; label is what Label returned, "" before the parameters are read.
+	// run appends the result. label is what Label returned, "" before the parameters are read.
 	run func(c *call, b []byte, params val) (out []byte, label string, err error)
 }
 
-// route erases the type of parameters.
+// route erases the type of the parameters.
 func (m Method[P]) route() route {
 	r := route{name: m.Name, doc: m.Doc, aliases: m.Aliases, faults: m.Faults, waits: m.Waits, specStatus: m.SpecStatus,
 		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, sandbox: m.Sandbox, own: m.Own, patience: m.Patience, labels: m.Labels}
@@ -103,17 +103,18 @@ func (m Method[P]) route() route {
 	return r
 }
 
-// read is Parse. Of a method of our own it refuses members that Parse has not asked for.
+// read parses the parameters. For a method of our own it refuses members that Parse has not asked
+// for.
 func (m *Method[P]) read(params val) (p P, err error) {
 	if !m.Own || params.kind() != kObject {
 		return m.Parse(params)
 	}
-	d := *params.doc // which requests of a batch share
+	d := *params.doc // concurrent requests of a batch share the document
 	d.asks, d.root = true, params.at
 	params.doc = &d
 	p, err = m.Parse(params)
 	var missing missingField
-	if err == nil || errors.As(err, &missing) { // one that is missing may be spelt wrong
+	if err == nil || errors.As(err, &missing) { // a missing member may be a misspelt one
 		if unknown := unknownMember(params, slices.Concat(d.asked, m.Ignores)); unknown != nil {
 			return p, unknown
 		}
@@ -133,12 +134,12 @@ func (r *route) declared(err error) error {
 	return f
 }
 
-// noParams is the parameter of methods that take none; whatever is sent is ignored.
+// noParams are the parameters of methods that take none. Whatever is sent is ignored.
 type noParams struct{}
 
 func parseNone(val) (noParams, error) { return noParams{}, nil }
 
-// parseNothing is parseNone for methods of our own: what is sent is empty.
+// parseNothing is parseNone for methods of our own: anything that is not empty is refused.
 func parseNothing(v val) (p struct{}, err error) {
 	switch k := v.kind(); {
 	case k == kArray && v.len() > 0:

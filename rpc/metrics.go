@@ -24,12 +24,12 @@ var errorCodes = [...]int{-32000, -32601, -32700}
 type series struct {
 	calls   atomic.Uint64
 	errors  [len(errorCodes)]atomic.Uint64
-	buckets [timeBuckets + 1]atomic.Uint64 // of calls, not cumulated; the last is the rest
-	nanos   atomic.Uint64                  // in calls
+	buckets [timeBuckets + 1]atomic.Uint64 // of calls, not cumulative; the last one is the rest
+	nanos   atomic.Uint64                  // spent in calls
 }
 
 type metrics struct {
-	methods  map[string]*series // filled once, by label
+	methods  map[string]*series // by label; immutable once made
 	unknown  series             // methods that do not exist
 	timeouts atomic.Uint64
 	waits    [2][len(view.LevelNames)]atomic.Uint64
@@ -37,7 +37,7 @@ type metrics struct {
 	scrapes  atomic.Uint64 // GET /metrics
 	waiting  atomic.Int64  // requests that wait now
 	refused  atomic.Uint64 // requests refused because too many wait
-	gone     atomic.Uint64 // waits whose client hung up
+	gone     atomic.Uint64 // waits that ended because the client hung up
 	// simulating counts simulations and traces that run or wait now.
 	simulating atomic.Int64
 	panics     atomic.Uint64
@@ -60,7 +60,7 @@ func newMetrics() *metrics {
 
 func (m *metrics) wait(which int, level view.ExecutionLevel) { m.waits[which][level].Add(1) }
 
-// observe counts a call of a method; code 0 is a success.
+// observe counts a call of a method; code 0 is success.
 func (m *metrics) observe(label string, took time.Duration, code int) {
 	s := m.methods[label]
 	if s == nil {
@@ -92,7 +92,7 @@ func counter(b []byte, name, help string, v uint64) []byte {
 	return fmt.Appendf(appendHead(b, name, "counter", help), "%s %d\n", name, v)
 }
 
-// appendText appends all metrics in Prometheus' text form.
+// appendText appends all metrics in Prometheus' text format.
 func (m *metrics) appendText(b []byte) []byte {
 	labels := make([]string, 0, len(m.methods))
 	for l, s := range m.methods {
@@ -129,7 +129,7 @@ func (m *metrics) appendText(b []byte) []byte {
 	return m.appendWaits(b)
 }
 
-// appendOwn appends what nearcore has no name for.
+// appendOwn appends the metrics that nearcore does not have.
 func (m *metrics) appendOwn(b []byte) []byte {
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_waiting_requests", "gauge", "Requests that wait for the chain now"),
 		"troupe_rpc_waiting_requests %d\n", m.waiting.Load())

@@ -14,15 +14,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// The layout of neardata (github.com/fastnear/neardata-server): a document for each height, asked
-// for by GET under /v0/. A height that comes soon is waited for, so that an indexer goes from one
-// to the next. Each GET is a call of troupe_block_document: all limits are those of calls.
+// The layout of neardata (github.com/fastnear/neardata-server): one document per height, fetched by
+// GET under /v0/. A request for a height that is about to be produced waits for it, so that an
+// indexer can walk from one height to the next. Each GET is a call of troupe_block_document, so all
+// limits of calls apply.
 
 const (
 	documents0 = "/v0/"
-	// farAhead is how many heights above the last block are waited for, as by neardata.
+	// farAhead is how many heights above the last block a request may wait for, as in neardata.
 	farAhead = 10
-	// highest is above all heights that neardata takes for one.
+	// highest bounds what neardata accepts as a height.
 	highest = 1_000_000_000_000_000
 )
 
@@ -75,14 +76,14 @@ or /code/HASH (code that the block's transactions and receipts bring) after them
 	},
 }
 
-// expired is the context of those who do not wait.
+// expired is the context of requests that do not wait.
 var expired = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// documentKey names a document among the replies that were large.
+// documentKey is the key of a document in replySizes.
 type documentKey documentQuery
 
 func parseDocument(v val) (q documentQuery, err error) {
@@ -130,14 +131,14 @@ var (
 	documentParts      = []string{"block", "headers", "chunk", "shard", "code"}
 )
 
-// document answers GET and HEAD below /v0/; path is without a key.
+// document answers GET and HEAD below /v0/. path is without the API key.
 func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	if s.opts.RequireAPIKey && key == nil {
 		s.unauthorized(ctx)
 		return
 	}
 	call, ok := documentCall(path[len(documents0):])
-	if !ok || call.height > highest || s.beforeGenesis(call.height) { // there is nothing to call, but it counts
+	if !ok || call.height > highest || s.beforeGenesis(call.height) { // nothing is called, but the request counts
 		s.serveGet(ctx, key, false, func() { s.noDocument(ctx, path, ok, call.height) })
 		return
 	}
@@ -154,7 +155,7 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	}
 	result = bytes.TrimSuffix(result, []byte(`,"id":0}`))
 	ctx.SetContentType(jsonType)
-	if call.final { // it stays as it is
+	if call.final { // immutable, so cacheable
 		ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
 	}
 	ctx.Response.SetBodyRaw(x.pack(ctx, result))
@@ -165,8 +166,8 @@ func (s *Server) beforeGenesis(height primitives.Height) bool {
 	return err == nil && height < genesis.Header.Height
 }
 
-// noDocument answers where a path is no document's: it leads to one, or is refused. ok: it is one
-// of a height.
+// noDocument answers for a path that is not a document's: it redirects or refuses. ok means that
+// the path is that of a height.
 func (s *Server) noDocument(ctx *fasthttp.RequestCtx, path string, ok bool, height primitives.Height) {
 	switch to, leads := s.redirectOf(path[len(documents0):]); {
 	case ok && height > highest:
@@ -188,7 +189,7 @@ func (s *Server) noDocument(ctx *fasthttp.RequestCtx, path string, ok bool, heig
 	}
 }
 
-// documentFault tells of what a call has failed by, in neardata's form.
+// documentFault answers a failed call in neardata's form.
 func (s *Server) documentFault(ctx *fasthttp.RequestCtx, reply []byte, status int) {
 	switch {
 	case bytes.Contains(reply, []byte(`"name":"TOO_FAR_AHEAD"`)):
@@ -205,8 +206,8 @@ func (s *Server) documentFault(ctx *fasthttp.RequestCtx, reply []byte, status in
 	}
 }
 
-// refuseDocument says in neardata's form what is wrong with a path: text and type, none: an
-// argument.
+// refuseDocument answers in neardata's form what is wrong with a path. why is text and type; if
+// empty an argument is wrong.
 func (s *Server) refuseDocument(ctx *fasthttp.RequestCtx, status int, why []string) {
 	ctx.SetContentType(jsonType)
 	ctx.SetStatusCode(status)
@@ -218,7 +219,8 @@ func (s *Server) refuseDocument(ctx *fasthttp.RequestCtx, status int, why []stri
 	ctx.SetBody(append(view.AppendString(append(b, `,"type":`...), why[1]), '}'))
 }
 
-// leads tells where a path leads that is another's name; "": nowhere now.
+// redirectOf returns where an alias path leads; "": nowhere now. ok is false if the path is no
+// alias.
 func (s *Server) redirectOf(path string) (to string, ok bool) {
 	what, more, _ := strings.Cut(path, "/")
 	ref, tree := view.BlockRef{Kind: view.RefEarliest}, "block/"
@@ -249,7 +251,7 @@ func (s *Server) redirectOf(path string) (to string, ok bool) {
 	return to, true
 }
 
-// documentCall reads block[_opt]/HEIGHT[/headers | /chunk/SHARD | /shard/SHARD | /code/HASH].
+// documentCall parses block[_opt]/HEIGHT[/headers | /chunk/SHARD | /shard/SHARD | /code/HASH].
 func documentCall(path string) (q documentQuery, ok bool) {
 	parts := strings.Split(path, "/")
 	if len(parts) < 2 || len(parts) > 4 || parts[0] != "block" && parts[0] != "block_opt" {
@@ -285,7 +287,7 @@ func documentCall(path string) (q documentQuery, ok bool) {
 	return q, err == nil
 }
 
-// body is the call of troupe_block_document that asks for it.
+// body is the call of troupe_block_document that asks for the document.
 func (q *documentQuery) body() []byte {
 	b := append([]byte(nil), `{"jsonrpc":"2.0","id":0,"method":"troupe_block_document","params":{"height":`...)
 	b = strconv.AppendUint(b, uint64(q.height), 10)

@@ -75,7 +75,7 @@ var splitStorageInfo = Method[noParams]{
 	},
 }
 
-// parseMaybeBlock reads {"block_id"}, in which null is as good as nothing, or the same as an array.
+// parseMaybeBlock parses {"block_id"}, in which null counts as missing, or the same as an array.
 func parseMaybeBlock(name string) func(val) (*view.BlockRef, error) {
 	return func(v val) (ref *view.BlockRef, err error) {
 		err = readStruct(v, name, field{"block_id", v.kind() == kObject, func(x val) error {
@@ -90,7 +90,7 @@ func parseMaybeBlock(name string) func(val) (*view.BlockRef, error) {
 	}
 }
 
-// validatorsFault makes the faults of both methods about validators.
+// validatorsFault maps an error to the faults of both methods about validators.
 func validatorsFault(err error) error {
 	switch {
 	case errors.Is(err, view.ErrUnknownEpoch), errors.Is(err, view.ErrUnknownBlock), errors.Is(err, view.ErrUnknownHeight):

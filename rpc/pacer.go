@@ -9,29 +9,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// pacer bounds what those connections cost together that always have something to read: pipelined
+// pacer bounds the combined cost of connections that always have something to read: pipelined
 // requests, floods by WebSocket, large bodies.
 //
-// Problem: a goroutine whose reads never block runs until the scheduler preempts it, 10 ms later,
-// and while any goroutine can run the scheduler hardly polls the network. With 64 such connections
-// a request on another one waits for hundreds of milliseconds.
+// Problem: a goroutine whose reads never block runs until the scheduler preempts it after 10 ms,
+// and while any goroutine is runnable the scheduler rarely polls the network. With 64 such
+// connections a request on another one waits for hundreds of milliseconds.
 //
 // Invariant: such connections get at most half of the cores. A connection that has worked for
-// paceQuantum without having waited for its client pays that time when its next read does not wait
-// either. If more has been paid lately than half of the cores can do, it waits, and clients take
-// wakeTurns (fair.Queue). It keeps nothing while it works, so no client can delay another one by not
-// reading its replies.
+// paceQuantum without waiting for its client pays for that time when its next read does not block
+// either. If more has been paid lately than half of the cores can do, the connection waits, and
+// clients take turns (fair.Queue). A connection holds nothing of the pacer's while it works, so a
+// client that does not read its replies delays no other.
 //
-// A connection whose client waits for each reply is never delayed: its reads block.
+// A connection whose client waits for each reply is never delayed, because its reads block.
 type pacer struct {
 	cores    int64
-	stopping *atomic.Bool // nobody waits any more
+	stopping *atomic.Bool // end all waits
 	delays   atomic.Uint64
 
 	mu    sync.Mutex
-	due   int64 // by clock: when all work that was let through is done, on so many cores
+	due   int64 // by clock: when all admitted work is done, on so many cores
 	queue fair.Queue[*paced]
-	runs  bool // there is a goroutine
+	runs  bool // the goroutine runs
 }
 
 // paced is a connection that waits.
@@ -43,14 +43,13 @@ type paced struct {
 const (
 	// paceQuantum is how much work a connection does between two payments.
 	paceQuantum = 200 * time.Microsecond
-	// paceSlack is how much unused time is kept, so that a timer that fires late costs no
-	// throughput.
+	// paceSlack is how much unused time is kept, so that a late timer costs no throughput.
 	paceSlack = time.Millisecond
-	// paceMost bounds what is counted as work between two reads, where the time may have been spent
-	// waiting: this, and pacePerByte for each byte of the request.
+	// paceMost bounds what is counted as work between two reads, since some of the time may have
+	// been spent waiting: this, and pacePerByte for each byte of the request.
 	paceMost    = time.Millisecond
 	pacePerByte = 10 * time.Nanosecond
-	// A read that takes longer than this and a nanosecond a byte has waited for its client.
+	// A read that takes longer than this, and a nanosecond a byte, has waited for its client.
 	paceRead = 20 * time.Microsecond
 )
 
@@ -60,7 +59,7 @@ func (p *pacer) init(connections uint64, stopping *atomic.Bool) {
 	p.queue.Limit, p.due = int(connections), clock()
 }
 
-// pass pays for work that a client had done, and returns when the client may go on.
+// pass pays for a client's work and returns when the client may continue.
 func (p *pacer) pass(who fair.Client, work int64) {
 	if p.stopping.Load() {
 		return
@@ -73,7 +72,7 @@ func (p *pacer) pass(who fair.Client, work int64) {
 		return
 	}
 	t := &paced{work, make(chan struct{})}
-	if !p.queue.Push(who, t) { // there are more than there may be
+	if !p.queue.Push(who, t) { // the queue is full
 		p.mu.Unlock()
 		return
 	}
@@ -86,11 +85,11 @@ func (p *pacer) pass(who fair.Client, work int64) {
 	<-t.turn
 }
 
-// add counts work that is let through. The time that it took is counted as unused: a client that
-// sends on one connection, and so keeps one core busy at most, never waits unless others do.
+// add counts admitted work. The time that the work took counts as unused capacity, so that a client
+// that keeps at most one core busy, on one connection, waits only if others do the same.
 func (p *pacer) add(now, work int64) { p.due = max(p.due+work/p.cores, now-int64(paceSlack)) }
 
-// run lets connections go on as time passes, until none waits.
+// run admits waiting connections as time passes, until none is left.
 func (p *pacer) run() {
 	for {
 		p.mu.Lock()
@@ -111,26 +110,26 @@ func (p *pacer) run() {
 	}
 }
 
-// waiting is how many connections wait.
+// waiting returns how many connections wait.
 func (p *pacer) waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.Len()
 }
 
-// pace is what a connection's work has come to. It belongs to the goroutine that reads.
+// pace accounts for one connection's work. It belongs to the goroutine that reads.
 //
-// Work is paid after a read that did not wait, never before a read. Only then it is known that the
-// client does not wait for replies: its first request is there when the connection is accepted, and
-// the reply may take long, because a contract is compiled for it.
+// Work is paid for after a read that did not block, never before a read: only then is it known that
+// the client does not wait for replies. The first request is there when the connection is accepted,
+// and its reply may take long, for example because a contract is compiled.
 type pace struct {
 	from  int64 // by clock: when the last read returned, or had paid
-	flows bool  // the last read did not wait
-	work  int64 // that is not paid, ns
-	bytes int64 // that came with it
+	flows bool  // the last read did not block
+	work  int64 // unpaid, ns
+	bytes int64 // read with that work
 }
 
-// before is called when a connection is about to read.
+// before is called before the connection reads.
 func (p *pace) before() (now int64) {
 	now = clock()
 	if p.flows {
@@ -140,7 +139,7 @@ func (p *pace) before() (now int64) {
 	return now
 }
 
-// after is called when n bytes have been read, since start, and pays.
+// after is called after n bytes have been read, since start. It pays for the work before them.
 func (p *pace) after(c *conn, start int64, n int) {
 	p.from = clock()
 	took := p.from - start

@@ -12,11 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// What is wrong with parameters is told in the words of serde and serde_json, which clients match.
-// The readers return the bare text; parsing puts "Failed parsing args: " in front of all but
-// plainError.
+// The texts of wrong parameters are those of serde and serde_json, which clients match. The readers
+// return the bare text; parsing puts "Failed parsing args: " before all but plainError.
 
-// plainError is a refusal that stands without that prefix.
+// plainError is a refusal without that prefix.
 type plainError struct{ text string }
 
 func (e *plainError) Error() string { return e.text }
@@ -94,7 +93,7 @@ func readAccountID(v val) (primitives.AccountID, error) {
 	if v.kind() != kString {
 		return "", typeError(v, "a string")
 	}
-	text := v.start(maxEcho) // an id is shorter
+	text := v.start(maxEcho) // a valid id is shorter
 	id, err := primitives.ParseAccountID(string(text))
 	if err != nil {
 		return "", fmt.Errorf(`invalid value: "%s", %w`, clipText(text), err)
@@ -119,8 +118,8 @@ func readHash(v val) (h primitives.Hash, err error) {
 	return primitives.Hash(raw), nil
 }
 
-// maxKeyText is how much of a key's text is looked at, bytes: more than any key has. What comes
-// after it can only change which of two faults is named.
+// maxKeyText is how many bytes of a key's text are looked at: more than any key has. Later bytes
+// can only change which of two faults is named.
 const maxKeyText = 8 << 10
 
 func readKey(v val) (primitives.PublicKey, error) {
@@ -130,7 +129,7 @@ func readKey(v val) (primitives.PublicKey, error) {
 	return primitives.ParsePublicKey(string(v.start(maxKeyText)))
 }
 
-// readHandle reads a key as lists of keys have it.
+// readHandle reads a key handle as lists of keys show it.
 func readHandle(v val) (primitives.PublicKeyHandle, error) {
 	if v.kind() != kString {
 		return "", typeError(v, "a string")
@@ -162,7 +161,7 @@ func readList[T any](v val, one func(val) (T, error)) (out []T, err error) {
 	return out, err
 }
 
-// unknownVariant is the refusal of a name that is none of names.
+// unknownVariant is the refusal of a name that is not one of names.
 func unknownVariant(name []byte, names []string) error {
 	return fmt.Errorf("unknown variant `%s`, expected %s", clipText(name), choice(names))
 }
@@ -182,8 +181,8 @@ func choice(names []string) string {
 // readName reads one of a set of names and returns its index.
 func readName(v val, names []string) (int, error) { return readUnit(v, names, false) }
 
-// readUnit is readName; flat says that the value stands among the members of an object that
-// nearcore flattens, where serde also takes an empty object for null.
+// readUnit is readName. flat means that the value is a member of an object that nearcore flattens,
+// where serde also accepts an empty object for null.
 func readUnit(v val, names []string, flat bool) (i int, err error) {
 	if flat && v.kind() == kObject && v.distinct() == 1 {
 		if key, inner := v.onlyKey(); inner.kind() == kObject && inner.len() == 0 {
@@ -201,7 +200,7 @@ func readUnit(v val, names []string, flat bool) (i int, err error) {
 	return i, err
 }
 
-// readTag reads which variant of a tagged enum an object is: by name, or by its place.
+// readTag reads the variant of a tagged enum: its name, or its index.
 func readTag(v val, names []string) (int, error) {
 	if n, ok := v.uint64(); ok {
 		if n >= uint64(len(names)) {
@@ -218,9 +217,9 @@ func readTag(v val, names []string) (int, error) {
 func allUnits(int) bool { return true }
 func noUnits(int) bool  { return false }
 
-// oneKey reads an enum: a name for variants without a value, or an object of one key. names are all
-// of its variants; unit says which of them have none, and value gets the index of the variant with
-// what stands under its key.
+// oneKey reads an enum: a name for a variant without a value, or an object with one key. names are
+// all its variants, unit returns which of them have no value, and value reads the value of variant
+// i.
 func oneKey(v val, names []string, unit func(i int) bool, value func(i int, v val) error) error {
 	var key []byte
 	var inner val
@@ -259,11 +258,11 @@ func readLevel(v val) (view.ExecutionLevel, error) {
 // field is a member of a struct of parameters.
 type field struct {
 	name     string
-	optional bool // a missing one is no error, nor is null
+	optional bool // may be missing or null
 	read     func(val) error
 }
 
-// into makes a reader that stores what one reads.
+// into returns a reader that stores what one reads.
 func into[T any](dst *T, one func(val) (T, error)) func(val) error {
 	return func(v val) (err error) {
 		*dst, err = one(v)
@@ -277,7 +276,7 @@ func into[T any](dst *T, one func(val) (T, error)) func(val) error {
 func readFields(v val, fields []field) error {
 	for done := ""; ; {
 		next := -1
-		for i := range fields { // the least name after done
+		for i := range fields { // the smallest name after done
 			if f := &fields[i]; f.name > done && (next < 0 || f.name < fields[next].name) {
 				next = i
 			}
@@ -303,13 +302,13 @@ func readFields(v val, fields []field) error {
 	return nil
 }
 
-// missingField is the name of a member that is not there.
+// missingField is the name of a missing member.
 type missingField string
 
 func (name missingField) Error() string { return "missing field `" + string(name) + "`" }
 
-// unknownMember refuses the first member of an object whose name is none of known, with the name
-// that may be meant.
+// unknownMember refuses the first member of an object whose name is not one of known, and suggests
+// the nearest name.
 func unknownMember(v val, known []string) error {
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
 		key := string(val{v.doc, at}.str())
@@ -329,11 +328,11 @@ func unknownMember(v val, known []string) error {
 	return nil
 }
 
-// maxNear bounds the names that are compared, bytes.
+// maxNear bounds the names that are compared, in bytes.
 const maxNear = 64
 
-// nearest is the name that may be meant by another one: that of the fewest changes of a letter, if
-// those are no more than a third of it, and one at least; empty: none.
+// nearest returns the name with the smallest edit distance, if that is at most a third of the
+// name's length, or 1; empty: none.
 func nearest(name string, names []string) string {
 	if len(name) > maxNear {
 		return ""
@@ -351,7 +350,7 @@ func nearest(name string, names []string) string {
 	return at
 }
 
-// editDistance is Levenshtein's distance.
+// editDistance is the Levenshtein distance.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -372,7 +371,8 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// readStruct reads a struct without flattened parts: an object, or an array of the fields in order.
+// readStruct reads a struct without flattened members: an object, or an array of the fields in
+// order.
 func readStruct(v val, name string, fields ...field) error {
 	switch v.kind() {
 	case kObject:
@@ -412,7 +412,7 @@ func elements(n int) string {
 	return strconv.Itoa(n) + " elements"
 }
 
-// needObject refuses all but objects: what structs with flattened parts demand.
+// needObject refuses everything but objects, as structs with flattened members do.
 func needObject(v val, name string) error {
 	if v.kind() != kObject {
 		return typeError(v, "struct "+name)

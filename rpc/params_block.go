@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Block references are an enum of one key where a method takes nothing else (block, protocol
+// Block references are an enum with one key where a method takes nothing else (block, protocol
 // config), and members among others where it does (nearcore core/primitives/src/types.rs
 // BlockReference).
 
@@ -35,8 +35,8 @@ func readBlockID(v val) (ref view.BlockRef, err error) {
 	return ref, noMatch("BlockId")
 }
 
-// readReference reads the value of a reference under one of its three keys; flat as readUnit has
-// it.
+// readReference reads the value of a reference under one of its three keys; flat is that of
+// readUnit.
 func readReference(key string, v val, flat bool) (view.BlockRef, error) {
 	switch key {
 	case "block_id":
@@ -60,7 +60,7 @@ func readBlockRef(v val) (ref view.BlockRef, err error) {
 }
 
 // readFlatRef reads the reference among the members of an object. nearcore takes the first of
-// several; here there may only be one.
+// several; here more than one is refused.
 func readFlatRef(v val) (ref view.BlockRef, err error) {
 	name := ""
 	var value val

@@ -9,27 +9,26 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// parking holds the requests that wait for a transaction, by client. When its places are all taken,
-// a client that has fewer than another gets one of that one's: of the client with most the wait
-// that came last ends.
+// parking holds the requests that wait for a transaction, by client. When max_parked_requests wait,
+// a client with fewer waits takes a place from the client with most, whose latest wait ends.
 type parking struct {
 	mu sync.Mutex
-	of map[*client]*list.List // of *parked, in the order in which they came
+	of map[*client]*list.List // of *parked, oldest first
 }
 
-// parked is one of them.
+// parked is one waiting request.
 type parked struct {
 	x      *exchange
 	at     *list.Element // nil: it has left, or given way
-	gave   bool          // way
+	gave   bool          // given way
 	cancel context.CancelCauseFunc
 }
 
-// errGaveWay ends the wait that gives way.
+// errGaveWay is the cause with which a wait that gives way ends.
 var errGaveWay = errors.New("the place is another client's")
 
-// park counts a request that waits, in all and of its client, and makes place for it where others
-// have more.
+// park counts a waiting request, in total and for its client. If all places are taken it ends a
+// wait of a client that has more.
 func (x *exchange) park() (*parked, error) {
 	l := &x.limiter.parking
 	l.mu.Lock()
@@ -63,8 +62,8 @@ func (x *exchange) unparked(why limits.ID) *failure {
 	return busy(why)
 }
 
-// closeSlowest ends the last wait of the client that has most, if those are more than n. The lock is
-// held.
+// giveWay ends the latest wait of the client that has most, if that client has more than n. The
+// caller holds mu.
 func (l *parking) giveWay(n int64) bool {
 	var last *list.Element
 	for c, waits := range l.of {
@@ -98,7 +97,7 @@ func (l *parking) remove(p *parked) {
 	p.x.metrics.waiting.Add(-1)
 }
 
-// ends says how the wait is ended when it gives way.
+// ends sets how the wait is ended when it gives way.
 func (p *parked) ends(cancel context.CancelCauseFunc) {
 	l := &p.x.limiter.parking
 	l.mu.Lock()
@@ -108,7 +107,7 @@ func (p *parked) ends(cancel context.CancelCauseFunc) {
 	}
 }
 
-// leaveProxied ends the wait; true if it gave way.
+// leave ends the wait and returns whether it gave way.
 func (p *parked) leave() bool {
 	l := &p.x.limiter.parking
 	l.mu.Lock()

@@ -2,12 +2,12 @@ package rpc
 
 import "unsafe"
 
-// A copy of megabytes is one run of the processor that the scheduler cannot stop: with pages that
-// are touched for the first time it takes tens of milliseconds, and whatever has to stop all
-// goroutines (the garbage collector, at each cycle) waits for it. So what a client may make as long
-// as a body is copied in pieces, and not at all where a parser only looks at it.
+// Copying megabytes is one run of the processor that the scheduler cannot preempt. With freshly
+// mapped pages it takes tens of milliseconds, and every stop-the-world phase, such as those of each
+// garbage collection, waits for it. So anything that a client can make as long as a body is copied
+// in pieces, and not at all if a parser only reads it.
 
-// copyStep is how much is copied at once, bytes.
+// copyStep is how many bytes are copied at once.
 const copyStep = 64 << 10
 
 func copyPieces(dst, src []byte) {
@@ -28,7 +28,7 @@ func appendPieces(b, text []byte) []byte {
 	return b
 }
 
-// growPieces makes room for n more bytes, and for the few that mostly follow.
+// growPieces makes room for n more bytes, and for the few that usually follow.
 func growPieces(b []byte, n int) []byte {
 	if cap(b)-len(b) >= n {
 		return b
@@ -47,5 +47,5 @@ func cloneString(text []byte) string {
 	return borrowString(appendPieces(nil, text))
 }
 
-// borrowString is string(text) for a parser that keeps nothing of it.
+// borrowString is string(text) without a copy, for a parser that keeps nothing of it.
 func borrowString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

@@ -43,8 +43,7 @@ var queryLabels = func() (labels []string) {
 	return labels
 }()
 
-// viewMethod declares an EXPERIMENTAL_ method for one request type; its errors are structured
-// throughout.
+// viewMethod declares an EXPERIMENTAL_ method for one request type. All its errors are structured.
 func viewMethod(kind queryKind, name, params, doc string, faults ...*Fault) Method[queryParams] {
 	return Method[queryParams]{
 		Name: name, Doc: doc, Faults: append([]*Fault{UnknownBlock, UnknownAccount, NoSyncedBlocks, UnavailableShard, GarbageCollected}, faults...),
@@ -77,7 +76,7 @@ var (
 		"Calls a contract's method without changing anything.", ContractExecution)
 )
 
-// queryBlockFault turns the failure to get a state into a fault of method query.
+// queryBlockFault maps an error of Node.State to a fault of method query.
 func queryBlockFault(err error, ref *view.BlockRef) error {
 	e, ok := lookup(err)
 	if !ok {
@@ -123,8 +122,8 @@ type textError string
 
 func (e textError) Error() string { return string(e) }
 
-// viewBlockFault is queryBlockFault with the other words that the EXPERIMENTAL_ methods have for an
-// unknown block. For all else neard has INTERNAL_ERROR there; here it is query's.
+// viewBlockFault is queryBlockFault with the texts that the EXPERIMENTAL_ methods have for an
+// unknown block. For other errors neard has INTERNAL_ERROR there; here they are query's faults.
 func viewBlockFault(err error, ref *view.BlockRef) error {
 	if e, ok := lookup(err); ok && (e.Kind == view.ErrUnknownHeight || e.Kind == view.ErrUnknownBlock) {
 		return UnknownBlock.because(unknownReference(ref), member(nil, "block_reference", ref.AppendJSON(nil)))
@@ -132,7 +131,7 @@ func viewBlockFault(err error, ref *view.BlockRef) error {
 	return queryBlockFault(err, ref)
 }
 
-// atInfo appends the block to an info object; its keys come first in all of them.
+// atInfo appends the block to an info object; in all of these its keys come first.
 func atInfo(info []byte, at *view.At) []byte {
 	info = member(info, "block_hash", view.AppendHash(nil, &at.Hash))
 	return member(info, "block_height", strconv.AppendUint(nil, uint64(at.Height), 10))
@@ -141,7 +140,7 @@ func atInfo(info []byte, at *view.At) []byte {
 func quoted(text string) []byte { return view.AppendString(nil, text) }
 
 // answerQuery appends the answer to a request about a state. Its errors are failures, or
-// *callFailure.
+// *callFault.
 func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 	at := s.At()
 	switch q.kind {
@@ -174,7 +173,7 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 		}
 		return b, nil
 	case qAccessKeyList:
-		var account primitives.Account // who has many keys pays for their storage: to list them takes turns
+		var account primitives.Account // an account may have very many keys: listing them takes a turn
 		if ok, err := s.Account(q.account, &account); err == nil && ok && account.StorageUsage > smallReply && (q.limit == 0 || q.limit > 100) {
 			if err := c.turn(); err != nil {
 				return b, err
@@ -199,7 +198,7 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 	}
 }
 
-// noProofFault turns a state that is not at hand as a trie into a fault.
+// noProofFault maps the error of a state that is not available as a trie to a fault.
 func noProofFault(err error, at *view.At) error {
 	e, ok := lookup(err)
 	if !ok || e.Kind != view.ErrNoProof {
@@ -210,7 +209,7 @@ func noProofFault(err error, at *view.At) error {
 		member(atInfo(nil, at), "earliest_provable_height", []byte(height)))
 }
 
-// answerProof adds to an answer what proves it.
+// answerProof adds the proof of a key to an answer.
 func answerProof(c *call, b []byte, s State, key []byte, at *view.At) ([]byte, error) {
 	proof, err := s.KeyProof(key)
 	if err != nil {
@@ -293,7 +292,7 @@ func appendCode(c *call, b, code []byte, at *view.At) ([]byte, error) {
 	return view.AppendQueryCode(b, code, &hash, at), nil
 }
 
-// Bounds of a page of state; the bytes are those of keys in the trie and values (nearcore
+// Bounds of a page of state; the bytes are those of trie keys and values (nearcore
 // state_viewer/mod.rs).
 const (
 	maxPageItems = 10_000

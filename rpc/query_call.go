@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// callFault is a call that failed in the contract: method query shows it as a success with an error
+// callFault is a call that failed in the contract. Method query shows it as a success with an error
 // member, the others as CONTRACT_EXECUTION_ERROR.
 type callFault struct {
 	*failure
 	result *view.CallResult
 }
 
-// Unwrap gives errors.As the failure.
+// Unwrap returns the failure, for errors.As.
 func (e *callFault) Unwrap() error { return e.failure }
 
 // answerCall runs a method as a read.
@@ -25,7 +25,7 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 	switch {
 	case err != nil:
 		return b, err
-	case out == nil: // there is no such account, which is looked up again to say so
+	case out == nil: // the account does not exist; looked up again for the fault
 		if _, err = needAccount(s, q.account, at); err == nil {
 			err = textError("account " + string(q.account) + " is gone")
 		}
@@ -40,8 +40,8 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 	return view.AppendQueryCall(b, out.Result, out.Logs, at), nil
 }
 
-// legacyQueryError replaces the two errors that method query shows as successes, for clients from
-// before there were structured errors (nearcore chain/jsonrpc/src/lib.rs:362).
+// legacyQueryError replaces the two errors that method query shows as successes, for clients older
+// than structured errors (nearcore chain/jsonrpc/src/lib.rs:362).
 func legacyQueryError(b, out []byte, s State, q *queryParams, err error) ([]byte, error) {
 	if err == nil {
 		return out, nil
@@ -60,8 +60,8 @@ func legacyQueryError(b, out []byte, s State, q *queryParams, err error) ([]byte
 }
 
 // callDebug writes a call's error as Rust's {:?} does. In protocol errors an account id is
-// AccountId("x"), in those of the VM, which method query shows, it is "x"; and they tell host
-// errors, traps and the like apart.
+// AccountId("x"), in errors of the VM, which method query shows, it is "x"; the latter also
+// distinguish host errors, traps and other kinds.
 func callDebug(out *view.CallResult, protocol bool) string {
 	e, text := out.Err, primitives.RustDebug
 	switch e.Tag {

@@ -45,7 +45,7 @@ type queryParams struct {
 	codeHash primitives.Hash            // of qGlobalCode
 }
 
-// paged tells whether a page of state was asked for.
+// paged returns whether a page of state was asked for.
 func (q *queryParams) paged() bool { return q.limit > 0 || q.after != nil }
 
 // fields reads what the kind needs, in the order of nearcore's QueryRequest
@@ -57,7 +57,7 @@ func (q *queryParams) fields() []field {
 		return []field{account, {"prefix_base64", false, into(&q.prefix, readBase64)},
 			{"after_key_base64", true, into(&q.after, readBase64)}, {"limit", true, into(&q.limit, readLimit)},
 			{"include_proof", false, into(&q.proof, readBool)}}
-	case qAccessKeyList: // pages are of nearcore 2.14
+	case qAccessKeyList: // pages exist since nearcore 2.14
 		return []field{account, {"after_key", true, into(&q.afterKey, readHandle)}, {"limit", true, into(&q.limit, readLimit)}}
 	case qAccessKey, qGasKeyNonces:
 		return []field{account, {"public_key", false, into(&q.key, readKey)}}
@@ -75,7 +75,7 @@ func (q *queryParams) fields() []field {
 
 // read fills q from the members of an object.
 func (q *queryParams) read(v val) error {
-	if q.kind == qAccount { // the commonest, without a list of fields
+	if q.kind == qAccount { // the most frequent kind, without a list of fields
 		x, ok := v.get("account_id")
 		if !ok {
 			return missingField("account_id")
@@ -84,7 +84,7 @@ func (q *queryParams) read(v val) error {
 		q.account, err = readAccountID(x)
 		return err
 	}
-	if q.kind == qCall { // the next
+	if q.kind == qCall { // the second most frequent
 		if done, err := q.readCall(v); done {
 			return err
 		}
@@ -126,7 +126,7 @@ func (q *queryParams) readCall(v val) (done bool, err error) {
 	return true, err
 }
 
-// parseQuery reads the parameters of method query: first the block, then the request's type, then
+// parseQuery parses the parameters of method query: first the block, then the request's type, then
 // its members.
 func parseQuery(v val) (q queryParams, err error) {
 	if v.kind() == kArray && v.len() == 2 {
@@ -150,14 +150,14 @@ func parseQuery(v val) (q queryParams, err error) {
 	if err := q.read(v); err != nil {
 		return q, err
 	}
-	// nearcore proves contract data alone
+	// nearcore only proves contract data
 	if x, ok := v.get("include_proof"); ok && (q.kind == qAccount || q.kind == qAccessKey) {
 		q.proof, err = readBool(x)
 	}
 	return q, err
 }
 
-// parseView makes the parser of an EXPERIMENTAL_ method of one kind: first the members, then the
+// parseView returns the parser of an EXPERIMENTAL_ method of one kind: first the members, then the
 // block.
 func parseView(kind queryKind, name string) func(val) (queryParams, error) {
 	return func(v val) (q queryParams, err error) {
@@ -167,7 +167,7 @@ func parseView(kind queryKind, name string) func(val) (queryParams, error) {
 		}
 		err = q.read(v)
 		var plain *plainError
-		if err != nil && !errors.As(err, &plain) { // those come last
+		if err != nil && !errors.As(err, &plain) { // errors about the block come last
 			return q, err
 		}
 		if ref, refErr := readFlatRef(v); refErr == nil {
@@ -182,8 +182,8 @@ func parseView(kind queryKind, name string) func(val) (queryParams, error) {
 // maxPathData bounds path and data of the old form of queries together, in bytes.
 const maxPathData = 10 * 1024
 
-// parseQueryPath reads the oldest form, ["path", "data"], which asks for the head
-// (nearcore chain/jsonrpc/src/api/query.rs:52).
+// parseQueryPath parses the oldest form, ["path", "data"], which asks for the head (nearcore
+// chain/jsonrpc/src/api/query.rs:52).
 func parseQueryPath(v val) (q queryParams, err error) {
 	pathText, err := readString(v.item(0))
 	if err != nil {

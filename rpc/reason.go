@@ -1,9 +1,12 @@
 package rpc
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
-// packages are the names of this module's packages. Errors begin with them, which says where they
-// come from to those who read logs; what a client is told has none.
+// packages are the names of this module's packages. Errors begin with them for readers of logs.
+// Texts for clients do not, see reason.
 var packages = map[string]bool{
 	"action": true, "apply": true, "backend": true, "badchunk": true, "bandwidth": true,
 	"bench": true, "blockdoc": true, "blockfeed": true, "blockpool": true, "blocksync": true,
@@ -27,15 +30,30 @@ var packages = map[string]bool{
 	"wire": true, "workload": true,
 }
 
-// reason is what a client is told of an error: its text without the names of packages.
+// reason is the text of an error for clients: without the package names that it, and the errors
+// that it wraps, begin with. Of each text only leading "name: " parts are removed. What follows them
+// may be a contract's own text, in which "state: " is not a package. Wrapped errors are found by
+// errors.Unwrap, as long as their text is the end of the text around them; prefixes of others stay.
 func reason(err error) string {
-	parts := strings.Split(err.Error(), ": ")
-	out := parts[:0]
-	for i, p := range parts {
-		if i+1 < len(parts) && packages[p] {
-			continue
-		}
-		out = append(out, p)
+	text := err.Error()
+	inner := errors.Unwrap(err)
+	if inner == nil {
+		return withoutPackages(text)
 	}
-	return strings.Join(out, ": ")
+	around, ok := strings.CutSuffix(text, inner.Error())
+	if !ok {
+		return withoutPackages(text)
+	}
+	return withoutPackages(around) + reason(inner)
+}
+
+// withoutPackages removes package names, each followed by ": ", from the beginning of a text.
+func withoutPackages(text string) string {
+	for {
+		name, rest, ok := strings.Cut(text, ": ")
+		if !ok || !packages[name] {
+			return text
+		}
+		text = rest
+	}
 }

@@ -10,25 +10,38 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// replies are large replies that wait until there is room for them in memory: a block ends thousands
-// of waits for one transaction at the same moment, and what it takes to make all their replies is
-// one text, so that none need be refused who can be told a moment later. First come, first served,
-// but for those for whom there is no room, or whose address has none: of those the next ones do not
-// wait, so that one who wants most of the memory keeps nobody else from the rest.
+// replyQueue is the queue of large replies that wait for memory.
+//
+// Problem: one block may end thousands of waits for the same transaction. All their replies are due
+// at once, and each would be refused or would exceed max_bytes_in_flight, although all are made
+// from one text.
+//
+// Invariants: a queued reply holds no turn and no buffer, only its view.Shown, which all replies of
+// the same transaction share. The texts of all queued replies are at most maxTexts. A reply of
+// smallReply bytes or less is never queued.
+//
+// Outline: connLimiter.awaitMemory enqueues the reply. One goroutine (admitReplies) runs while the
+// queue is not empty; it is notified when a large reply has left (conn.give), and polls for slow
+// transfers to close. Replies are admitted first come, first served, but one for which there is no
+// room, or whose address has none, is passed over, so that a client that wants most of the memory
+// does not block the others.
+//
+// Rejected: refusing replies when memory is full. Clients would retry at once, and the transaction
+// they wait for has been executed.
 type replyQueue struct {
 	mu    sync.Mutex
-	list  list.List             // of *guest
-	texts map[*view.Shown]*text // that they are to show
-	bytes int64                 // of those, with what they are made of
-	freed chan struct{}         // rung when a large reply has gone
-	runs  bool                  // there is a goroutine
+	list  list.List             // of *queuedReply, oldest first
+	texts map[*view.Shown]*text // the texts that queued replies show
+	bytes int64                 // of texts, with what they are made of
+	freed chan struct{}         // notified when a large reply has left
+	runs  bool                  // the goroutine runs
 }
 
-// maxTexts bounds what replies are made of that wait for room, bytes. Whose is not among it is
-// refused where there is none.
+// maxTexts bounds the bytes that queued replies are made of. A reply beyond it is refused if there
+// is no memory for it.
 const maxTexts = 32 << 20
 
-// slowTransferPoll is how long nothing need go until it is looked whether somebody slow stands in the way.
+// slowTransferPoll is how long no reply may leave before slow transfers are looked for.
 const slowTransferPoll = 100 * time.Millisecond
 
 type text struct {
@@ -36,7 +49,7 @@ type text struct {
 	bytes int64
 }
 
-// queuedReply is a reply that waits.
+// queuedReply is a reply that waits for memory.
 type queuedReply struct {
 	conn  *conn
 	of    *client
@@ -44,9 +57,10 @@ type queuedReply struct {
 	ready chan struct{}
 }
 
-// await waits until there is room for n more bytes, at most until the context ends; full is the
-// limit that has not allowed it till then. shown is what they are to show, twice as many bytes that
-// are there already; nil: nothing is.
+// awaitMemory waits until n more bytes may be in memory, at most until the context ends, and counts
+// them. full is the limit that did not allow it, limits.Count if there was room. shown is the text
+// that the reply shows and that is in memory while it waits, with its source twice n bytes; nil:
+// there is none. A reply that can never fit, or that exceeds maxTexts, does not wait.
 func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n int64, shown *view.Shown) (full limits.ID) {
 	r := &d.replies
 	r.mu.Lock()
@@ -56,7 +70,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 		return full
 	}
 	if most, holds := of.most(d.live.Load().AddressInFlight); holds && n > most || n > int64(min(d.limits.InFlight, 1<<62)) || !r.hold(shown, 2*n) {
-		r.mu.Unlock() // there never is, or too much waits
+		r.mu.Unlock() // it can never fit, or too much is queued
 		return c.take(of, n)
 	}
 	g := &queuedReply{c, of, n, make(chan struct{})}
@@ -66,7 +80,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 		go d.admitReplies()
 	}
 	r.mu.Unlock()
-	r.notify() // there may be room behind those whose address has none
+	r.notify() // there may be room while earlier ones wait for their address's limit
 	select {
 	case <-g.ready:
 	case <-ctx.Done():
@@ -81,13 +95,13 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 	}
 	r.list.Remove(at)
 	if full = d.lacks(of, n); full == limits.Count {
-		full = limits.MaxInFlight // it has just become free
+		full = limits.MaxInFlight // freed since the wait ended
 	}
 	d.refused[full].Add(1)
 	return full
 }
 
-// hold counts what a reply is made of; false: it is more than may wait.
+// hold counts the text that a queued reply shows. It returns false if that exceeds maxTexts.
 func (r *replyQueue) hold(shown *view.Shown, n int64) bool {
 	if shown == nil {
 		return true
@@ -119,22 +133,22 @@ func (r *replyQueue) release(shown *view.Shown) {
 	}
 }
 
-// ring says that there may be room.
+// notify wakes the goroutine: there may be room.
 func (r *replyQueue) notify() {
 	select {
 	case r.freed <- struct{}{}:
-	default: // it is known, or nobody waits
+	default: // it is notified already, or does not run
 	}
 }
 
-// waiting is how many wait, and the bytes of what they are made of.
+// waiting returns how many replies wait, and the bytes of what they are made of.
 func (r *replyQueue) waiting() (n int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.list.Len(), r.bytes
 }
 
-// letIn lets in who waits, until nobody does.
+// admitReplies admits queued replies until none is left.
 func (d *connLimiter) admitReplies() {
 	r := &d.replies
 	tick := time.NewTicker(slowTransferPoll)
@@ -157,7 +171,7 @@ func (d *connLimiter) admitReplies() {
 				g.conn.book(g.of, g.n)
 				close(g.ready)
 			case limits.MaxInFlight:
-				passed = true // by those behind him
+				passed = true // by later replies
 			}
 			at = next
 		}

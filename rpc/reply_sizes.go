@@ -6,14 +6,14 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// replySizes remembers which replies were large, by what was asked for: what such a reply is made of is
-// itself in memory before there is a byte of it, so the next time room is asked for first.
+// replySizes remembers which requests had large replies. What such a reply is made of is itself in
+// memory before the first byte of it, so the next time memory is reserved first.
 type replySizes struct {
 	mu         sync.Mutex
 	young, old map[any]int
 }
 
-// maxSizes is how many replies are remembered twice over.
+// maxSizes is half of how many replies are remembered.
 const maxSizes = 4096
 
 func (s *replySizes) get(key any) int {
@@ -34,8 +34,8 @@ func (s *replySizes) set(key any, n int) {
 	s.young[key] = n
 }
 
-// expect asks for room for what a reply is made of, if it was large the last time. key is what is
-// asked for, comparable, and cannot be said in two ways.
+// expect reserves memory for what a reply is made of, if the reply was large the last time. key is
+// what is asked for: comparable, and one value per request.
 func (c *call) expect(key any) error {
 	c.key = key
 	if n := c.limiter.sizes.get(key); n > 0 {
@@ -47,8 +47,8 @@ func (c *call) expect(key any) error {
 	return nil
 }
 
-// awaitExpected is expect of what nothing is in memory yet: it waits for room, and before that
-// until its client may have work done, so that nobody holds room while he may not.
+// awaitExpected is expect for a reply of which nothing is in memory yet. It first waits until its
+// client may have work done, so that no memory is held during that wait, and then for memory.
 func (c *call) awaitExpected() error {
 	n := c.limiter.sizes.get(c.key)
 	if n == 0 || c.borrowed != 0 {
@@ -64,7 +64,7 @@ func (c *call) awaitExpected() error {
 	return nil
 }
 
-// giveBack ends what expect took.
+// giveBack releases what expect has reserved.
 func (c *call) giveBack() {
 	if c.borrowed == 0 || c.x.peer == nil {
 		return

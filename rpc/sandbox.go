@@ -11,15 +11,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// The methods that steer a chain of one's own: no chain that others rely on has them.
+// The methods that control a sandbox. Chains whose state has value do not have them.
 
 // MaxMine is how many blocks one request may ask for.
 const MaxMine = 10_000
 
 // sandboxMine is our own. Parameters are {"blocks": n} or [n], or {"until": hash}; without them it
-// is one block. The blocks are made as fast as they can be, also empty ones, and the reply comes
-// when the last of them is on disk. What a wait that ends before that has asked for is made all the
-// same.
+// is one block. Blocks are made as fast as possible, empty ones too, and the reply follows when the
+// last of them is on disk. If the wait ends earlier the blocks are made all the same.
 var sandboxMine = Method[view.Mine]{
 	Name: "sandbox_mine", Doc: `Makes blocks at once, in every mode of production, and returns height and hash of the last: as many as asked
 for, or until a transaction and all its receipts have run.`,
@@ -35,9 +34,9 @@ for, or until a transaction and all its receipts have run.`,
 	},
 }
 
-// sandboxFailure turns an error of a Steerer into a fault.
+// sandboxFailure maps an error of a SandboxControl to a fault.
 func sandboxFailure(err error, refused *Fault, late string) error {
-	var e *view.SteerError
+	var e *view.SandboxError
 	switch {
 	case errors.As(err, &e):
 		text := reason(errors.New(e.Reason))
@@ -51,8 +50,8 @@ func sandboxFailure(err error, refused *Fault, late string) error {
 // patchState are the parameters of sandbox_patch_state.
 type patchState struct{ records []genesis.Record }
 
-// sandboxPatchState is nearcore's (chain/jsonrpc/src/lib.rs sandbox_patch_state), for records of
-// all kinds and for removals.
+// sandboxPatchState is nearcore's (chain/jsonrpc/src/lib.rs sandbox_patch_state), extended to
+// records of all kinds and to removals.
 var sandboxPatchState = Method[patchState]{
 	Name: "sandbox_patch_state", Doc: `Writes records into the state, as genesis.json has them: accounts, keys, code, data, receipts. null in place of
 account, value, code, access_key or nonce removes the entry. The reply comes when the block that does it is on
@@ -130,60 +129,61 @@ func readMine(v val) (uint64, error) {
 	return n, err
 }
 
-// Steerer does what a sandbox is asked to. Each of its methods returns *view.SteerError for a node
-// that does no such thing or can't, and ErrTimeout when the context ends before it is done.
-type Steerer interface {
-	// Mine makes blocks and returns the last.
+// SandboxControl controls a sandbox. Each of its methods returns *view.SandboxError if the node
+// does not or cannot do what it is asked, and ErrTimeout if the context ends before it is done.
+type SandboxControl interface {
+	// Mine makes blocks and returns the last one.
 	Mine(ctx context.Context, m *view.Mine) (view.At, error)
 	// PatchState writes records into the state with the next block.
 	PatchState(ctx context.Context, records []genesis.Record) error
-	// FastForward goes so many heights on.
+	// FastForward advances the chain by that many heights.
 	FastForward(ctx context.Context, heights uint64) error
-	// NextEpoch goes to the first block of the next epoch.
+	// NextEpoch advances to the first block of the next epoch.
 	NextEpoch(ctx context.Context) (view.At, error)
-	// TakeSnapshot keeps the way back to the head under a name, or a number if that is empty.
+	// TakeSnapshot keeps the head as a snapshot to revert to, under a name or, if that is empty, a
+	// number.
 	TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error)
-	// Revert goes back to a snapshot, DropSnapshot gives it up, and Snapshots lists all.
+	// Revert rolls back to a snapshot, DropSnapshot deletes it, and Snapshots lists all.
 	Revert(ctx context.Context, id string) (view.At, error)
 	DropSnapshot(id string) error
 	Snapshots() ([]view.Snapshot, error)
-	// NewWorld makes a world that goes on from this chain, DropWorld ends one with those that go on
-	// from it, and Worlds lists all of the process.
+	// NewWorld makes a world that continues from this chain, DropWorld ends one and those made from
+	// it, and Worlds lists all of the process.
 	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
 	DropWorld(ctx context.Context, id string) error
 	Worlds() ([]view.World, error)
-	// DumpState calls each for the records of accounts, nil: of all, behind the block of a height,
-	// nil: the head. An error of each ends it, and so does the context.
+	// DumpState calls each for the records of accounts, nil: all, after the block of a height, nil:
+	// the head. It ends on an error of each, and with the context.
 	DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
-	// LoadState makes accounts what the records say that they are.
+	// LoadState sets accounts to what the records contain.
 	LoadState(ctx context.Context, records []genesis.Record) error
-	// Tag keeps what is submitted from now on under a name, empty: under none; or transactions that
-	// are named, if hashes is not nil.
+	// Tag keeps transactions that are submitted from now on under a name, empty: under none. If
+	// hashes is not nil it tags these transactions instead.
 	Tag(name string, hashes []primitives.Hash) (view.Tag, error)
 	Tags() ([]view.Tag, error)
 	DropTag(name string) error
-	// ProfileTag says what the transactions of a tag burnt gas for, as JSON.
+	// ProfileTag returns the gas profile of a tag's transactions as JSON.
 	ProfileTag(ctx context.Context, name string, r *view.Simulate) ([]byte, error)
-	// MockVerification sets what contracts are told of signatures from the next block on.
+	// MockVerification sets the results of signature checks in contracts from the next block on.
 	MockVerification(ctx context.Context, m *primitives.Mocks) error
-	// MissChunks has the next blocks without new chunks of shards.
+	// MissChunks makes the next blocks lack new chunks of shards.
 	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
-	// Reorganise replaces the head and blocks below it, of which none is final, by another branch.
+	// Reorganise replaces the head and blocks below it, none of which is final, by another branch.
 	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
-	// DumpTransaction says what a transaction in a block touches: ErrUnknownTx,
+	// DumpTransaction returns what a transaction in a block touches. Errors: ErrUnknownTx,
 	// ErrGarbageCollected.
 	DumpTransaction(context.Context, *view.Trace) (*view.Case, error)
-	// ReplayTransaction writes what a transaction needs, has it run, and says whether it does what
-	// it did.
+	// ReplayTransaction writes the state that a transaction needs, runs it, and compares the
+	// outcome.
 	ReplayTransaction(context.Context, *view.Case) (view.Replayed, error)
-	// Deal sets what an account has of a token.
+	// Deal sets an account's balance of a token.
 	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
-	// Impersonate says whose transactions need no signature.
+	// Impersonate sets whose transactions need no signature.
 	Impersonate(accounts []primitives.AccountID, all bool) error
-	// Fork tells what the chain is a fork of, behind what it is told to do with accounts.
-	Fork(ctx context.Context, f *view.SteerFork) (view.Fork, error)
-	// SetClock sets what time blocks have, SetProduction when they are made; both return how things
-	// are then.
+	// Fork does what f asks with accounts of a fork, and then describes the fork.
+	Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error)
+	// SetClock sets the clock of blocks, SetProduction when they are made. Both return the state
+	// after it.
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
 }

@@ -57,7 +57,7 @@ func TestSandboxMore(t *testing.T) {
 	if c := n.replayed; len(c.Records) != 2 || len(c.Absent) != 1 || c.Tx.Hash() != was.Tx.Hash() || c.Timestamp != 5 || view.DeedsDiffer(was.Outcomes, c.Outcomes) != "" || c.Outcomes[1].Nodes != 2 {
 		t.Errorf("%+v came, want %+v", c, was)
 	}
-	n.err = &view.SteerError{Reason: "because"}
+	n.err = &view.SandboxError{Reason: "because"}
 	for _, method := range []string{"sandbox_miss_chunks", "sandbox_reorg", "sandbox_mock_verification", "sandbox_tag", "sandbox_tags", "sandbox_drop_tag", "sandbox_profile",
 		"sandbox_dump_transaction", "sandbox_replay_transaction"} {
 		if _, got := callMethod(s, method, goodParams[method]); !strings.Contains(got, `"cause":{"info":{"reason":"because"},"name":"SANDBOX_REFUSED"}`) {

@@ -6,12 +6,12 @@ import (
 )
 
 // sandboxFork is our own.
-var sandboxFork = Method[view.SteerFork]{
+var sandboxFork = Method[view.ForkControl]{
 	Name: "sandbox_fork", Doc: `Returns what this chain is a fork of, what was asked of the other chain's node, and how much of it was proven.
 reset restores accounts as they were when the fork was made. cut hides the other chain at them; changes made
 here stay. live makes them follow the other chain until they are reset or cut.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
-	Parse: func(v val) (p view.SteerFork, err error) {
+	Parse: func(v val) (p view.ForkControl, err error) {
 		if v.isNull() {
 			return p, nil
 		}
@@ -20,7 +20,7 @@ here stay. live makes them follow the other chain until they are reset or cut.`,
 		}
 		return p, readStruct(v, "RpcSandboxForkRequest", accounts("reset", &p.Reset), accounts("cut", &p.Cut), accounts("live", &p.Live))
 	},
-	Handle: func(c *call, b []byte, p *view.SteerFork) ([]byte, error) {
+	Handle: func(c *call, b []byte, p *view.ForkControl) ([]byte, error) {
 		f, err := c.node.Fork(c.ctx, p)
 		if err != nil {
 			return b, sandboxFailure(err, SandboxRefused, "the accounts were not written in time; they still may be")

@@ -75,14 +75,14 @@ accounts that have an Account record: they are then as sandbox_dump_state return
 	},
 }
 
-// setAccount are the parameters of the methods that write one thing of an account.
+// setAccount are the parameters of the methods that write one part of an account.
 type setAccount struct {
 	account primitives.AccountID
-	record  genesis.Record // but for sandbox_set_balance
+	record  genesis.Record // of all but sandbox_set_balance
 	amount  primitives.Balance
 }
 
-// write has a record written.
+// write writes records and appends the reply.
 func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
 	if err := c.node.PatchState(c.ctx, records); err != nil {
 		return b, sandboxFailure(err, SandboxRefused, "it was not written in time; it still may be")
@@ -117,7 +117,7 @@ var sandboxSetBalance = Method[setAccount]{
 	},
 }
 
-// newAccountUsage is what an account without keys takes, bytes (num_bytes_account).
+// newAccountUsage is the storage of an account without keys, in bytes (num_bytes_account).
 const newAccountUsage = 100
 
 // sandboxSetCode is our own.
@@ -180,7 +180,7 @@ func removedIf(gone bool, r genesis.Record) genesis.Record {
 	return r
 }
 
-// orNull reads a value that may be null.
+// orNull reads a value that may be null, and sets null if it is.
 func orNull(null *bool, read func(val) error) func(val) error {
 	return func(v val) error {
 		if *null = v.isNull(); *null {
@@ -190,7 +190,7 @@ func orNull(null *bool, read func(val) error) func(val) error {
 	}
 }
 
-// readYocto reads an amount: a decimal string, as NEAR's JSON has them.
+// readYocto reads an amount: a decimal string, as in NEAR's JSON.
 func readYocto(v val) (primitives.Balance, error) {
 	text, err := readString(v)
 	if err != nil {

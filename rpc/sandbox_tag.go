@@ -13,10 +13,10 @@ import (
 // tagTransactions are the parameters of sandbox_tag.
 type tagTransactions struct {
 	name   string            // empty: none
-	hashes []primitives.Hash // nil: what is submitted from now on
+	hashes []primitives.Hash // nil: transactions submitted from now on
 }
 
-// maxTagged bounds the transactions that one request may name.
+// maxTagged bounds the transactions of one request.
 const maxTagged = 10_000
 
 // sandboxTag is our own.
@@ -74,7 +74,7 @@ var sandboxTags = Method[struct{}]{
 	},
 }
 
-// namedTag are the parameters of methods that name a tag.
+// namedTag are the parameters of methods that take the name of a tag.
 type namedTag struct {
 	name string
 	view.Simulate

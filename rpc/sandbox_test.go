@@ -21,7 +21,7 @@ func TestMine(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", params, status, got, want)
 		}
 	}
-	n.err = &view.SteerError{Reason: "because"}
+	n.err = &view.SandboxError{Reason: "because"}
 	const refused = `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{"reason":"because"},"name":"CANNOT_MINE"},"code":-32000,"message":"Server error","data":"because"},"id":1}`
 	if status, got := callMethod(s, "sandbox_mine", `{}`); status != 200 || got != refused {
 		t.Errorf("%d %s, want %s", status, got, refused)
@@ -48,7 +48,7 @@ func TestPatchState(t *testing.T) {
 	if _, ok := n.patched[2].(*genesis.Removal); !ok {
 		t.Errorf("a removal came as %T", n.patched[2])
 	}
-	n.err = &view.SteerError{Reason: "because"}
+	n.err = &view.SandboxError{Reason: "because"}
 	const refused = `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{"reason":"because"},"name":"CANNOT_PATCH"},"code":-32000,"message":"Server error","data":"because"},"id":1}`
 	if status, got := callMethod(s, "sandbox_patch_state", `[[]]`); status != 200 || got != refused {
 		t.Errorf("%d %s, want %s", status, got, refused)

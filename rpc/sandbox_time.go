@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// refused is the fault of methods that have no more to say than the reason.
+// sandboxFaults are the faults of methods that only report a reason.
 var sandboxFaults = []*Fault{SandboxRefused, Timeout}
 
-// maxSnapshotName bounds a name, bytes.
+// maxSnapshotName bounds a name, in bytes.
 const maxSnapshotName = 128
 
 // takeSnapshot are the parameters of sandbox_snapshot.
@@ -36,7 +36,7 @@ snapshot of the same name is replaced.`,
 	},
 }
 
-// snapshotID are the parameters of methods that name a snapshot.
+// snapshotID are the parameters of methods that take a snapshot.
 type snapshotID struct{ id string }
 
 func parseSnapshotID(v val) (p snapshotID, err error) {
@@ -174,7 +174,7 @@ var sandboxNextEpoch = Method[struct{}]{
 	},
 }
 
-// pointer makes a reader of what may be left out.
+// pointer returns a reader of an optional value.
 func pointer[T any](one func(val) (T, error)) func(val) (*T, error) {
 	return func(v val) (*T, error) {
 		x, err := one(v)
@@ -190,8 +190,7 @@ func readMode(v val) (string, error) {
 	return string(text), err
 }
 
-// readNanos reads a number of nanoseconds, which clients whose numbers have no 64 bits write as a
-// string.
+// readNanos reads a number of nanoseconds. Clients without 64-bit numbers write it as a string.
 func readNanos(v val) (uint64, error) {
 	if v.kind() != kString {
 		return readUint64(v)

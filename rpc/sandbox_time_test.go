@@ -51,7 +51,7 @@ func TestSandboxTime(t *testing.T) {
 	if p := n.production; *p.Mode != "interval" || *p.Quiet || *p.Interval != 9 {
 		t.Errorf("production is told %+v", p)
 	}
-	n.err = &view.SteerError{Reason: "because"}
+	n.err = &view.SandboxError{Reason: "because"}
 	off := newServer(t, n, Options{NoSandbox: true})
 	for i := range methods {
 		r := &methods[i]

@@ -17,40 +17,40 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// What rpc.http_status may be: which replies have another HTTP status than 200.
+// The values of rpc.http_status: which replies have an HTTP status other than 200.
 const (
-	// HTTPStatusSpec is neard's way, but EXPERIMENTAL_tx_status is always 200 (node-interface.md).
+	// HTTPStatusSpec is neard's statuses, except that EXPERIMENTAL_tx_status is always 200.
 	HTTPStatusSpec = "spec"
-	// HTTPStatusNearcore is neard's way throughout.
+	// HTTPStatusNearcore is exactly neard's statuses.
 	HTTPStatusNearcore = "nearcore"
-	// HTTPStatusAlways200 gives every reply to a request 200.
+	// HTTPStatusAlways200 makes every reply to a call 200.
 	HTTPStatusAlways200 = "always_200"
 )
 
-// Options are the limits and switches of a server. Zero values are replaced by the defaults in
-// their comments.
+// Options are the limits and switches of a server. A zero value stands for the default in its
+// comment.
 type Options struct {
-	Addr           string        // host:port; port 0 picks one
+	Addr           string        // host:port; port 0: any free port
 	CORSOrigins    []string      // rpc.cors_allowed_origins; ["*"]
 	HTTPStatus     string        // rpc.http_status; "spec"
 	MaxBody        int           // rpc.limits_config.json_payload_max_size, bytes; 10 MiB
-	PollingTimeout time.Duration // rpc.polling_config.polling_timeout: how long a request that waits may; 10 s
+	PollingTimeout time.Duration // rpc.polling_config.polling_timeout: how long a request may wait; 10 s
 	ViewStateLimit uint64        // trie_viewer_state_size_limit, bytes; 0: none
 	Limits         limits.Limits // troupe.rpc.*; limits.Default()
-	TrustedProxies []string      // troupe.rpc.trusted_proxies: whose X-Forwarded-For is believed
+	TrustedProxies []string      // troupe.rpc.trusted_proxies: whose X-Forwarded-For is used
 	NoSimulate     bool          // troupe.rpc.simulate is false
 	NoTrace        bool          // troupe.rpc.trace is false
 	NoSandbox      bool          // troupe.rpc.sandbox is false
 	Debug          bool          // rpc.enable_debug_rpc
-	Console        bool          // whether there is the page at /console
+	Console        bool          // serve the page at /console
 	APIKeys        []string      // troupe.rpc.api_keys
 	RequireAPIKey  bool          // troupe.rpc.require_api_key
 	TLSCert        string        // troupe.rpc.tls_cert, a file; empty: no TLS
-	TLSKey         string        // troupe.rpc.tls_key
-	// Metrics appends the rest of the node's metrics in Prometheus text to those of the RPC.
+	TLSKey         string        // troupe.rpc.tls_key, a file
+	// Metrics appends the node's other metrics in Prometheus text to those of the RPC. nil: none.
 	Metrics func([]byte) []byte
-	// Actors appends what the console shows of the actors as JSON, at most so many of them; nil:
-	// there is nothing to show.
+	// Actors appends what the console shows of the actors as JSON, at most that many of them. nil:
+	// nothing is shown.
 	Actors func(b []byte, most int) []byte
 	Log    logrus.FieldLogger // nil: nothing is logged
 }
@@ -82,7 +82,7 @@ func setDefault[T comparable](v *T, value T) {
 	}
 }
 
-// Server is the HTTP server of one node.
+// Server is the HTTP server of one node. Its methods are safe for concurrent use.
 type Server struct {
 	node     Node
 	opts     Options
@@ -102,11 +102,11 @@ type Server struct {
 	stop     context.CancelCauseFunc
 	worlds   worlds
 	listed   actorList
-	root     *Server                       // of a world: whose it is; nil: this is none
-	asked    func() (done func(), ok bool) // of a world, see WorldOptions
+	root     *Server                       // of a world: the server it belongs to; nil: this is not a world
+	asked    func() (done func(), ok bool) // of a world, see WorldOptions.Asked
 }
 
-// New makes a server; it does not listen yet.
+// New makes a server. It does not listen yet.
 func New(node Node, opts Options) (*Server, error) {
 	if err := opts.setDefaults(); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func New(node Node, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// newHTTP makes a server of HTTP for listeners of the door.
+// newHTTP makes an HTTP server for listeners of connLimiter.
 func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:               handle,
@@ -137,11 +137,11 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
 		MaxRequestBodySize:    s.opts.MaxBody,
-		Concurrency:           math.MaxInt32, // the door counts
+		Concurrency:           math.MaxInt32, // connLimiter limits connections
 		IdleTimeout:           s.opts.Limits.IdleTimeout,
 		ReadTimeout:           s.opts.Limits.ReadTimeout,
 		ReadBufferSize:        8 << 10, // also bounds the headers
-		// Bodies are read by us, within what may be in memory; forms are not what they are.
+		// Bodies are read by exchange.body, within what may be in memory. Forms are not parsed.
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
 		CloseOnShutdown:              true,
@@ -156,19 +156,19 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 // Listen binds the address of the options.
 func (s *Server) Listen() (net.Listener, error) { return net.Listen("tcp", s.opts.Addr) }
 
-// Serve answers on a listener until Shutdown; then it returns nil.
+// Serve serves a listener until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(&listener{l, s.limiter}) }
 
-// Of a shutdown: how long clients have to read what is sent, and how long connections may take to
-// end by themselves.
+// Bounds of a shutdown: how long clients may take to read what is being sent, and how long
+// connections may take to end by themselves.
 const (
 	lastWords = 300 * time.Millisecond
 	lastWait  = 600 * time.Millisecond
 )
 
-// Shutdown ends the waits, lets running requests finish and closes the connections. Clients can't
-// hold it up: half a request is not waited for, nor is a client that does not read, and after
-// lastWait what is still open is closed.
+// Shutdown ends the waits, lets running requests finish and closes the connections. Clients cannot
+// delay it: incomplete requests are dropped, clients that do not read are cut off, and after
+// lastWait all remaining connections are closed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.sockets.stop()
 	s.stop(errStopping)
@@ -198,8 +198,8 @@ func (s *Server) AppendMetrics(b []byte) []byte {
 	return b
 }
 
-// badRequest answers requests that cannot be read as HTTP. Of a body that is too large a little
-// more is read, so that the client gets to see why the connection is closed.
+// badRequest answers requests that are not valid HTTP. Of a body that is too large a bit more is
+// read, so that the client receives the reason before the connection is closed.
 func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	s.cors.set(ctx)
 	code, text := http.StatusBadRequest, "the request is no valid HTTP: "+err.Error()
@@ -220,15 +220,15 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetBodyString(text)
 }
 
-// drain reads what a client still sends, within a second.
+// drain reads what a client still sends, for at most a second.
 func drain(c net.Conn, limit int64) {
 	if c.SetReadDeadline(time.Now().Add(time.Second)) == nil {
-		_, _ = io.CopyN(io.Discard, c, limit) // whatever ends it, the reply comes next
+		_, _ = io.CopyN(io.Discard, c, limit) // the reply follows whatever ended it
 	}
 }
 
-// fasthttpLog passes what fasthttp says (broken connections, mostly) on at debug level.
+// fasthttpLog logs fasthttp's messages (mostly broken connections) at debug level.
 type fasthttpLog struct{ log logrus.FieldLogger }
 
-// Printf logs.
+// Printf logs at debug level.
 func (l fasthttpLog) Printf(format string, args ...any) { l.log.Debugf(format, args...) }

@@ -14,19 +14,19 @@ import (
 
 var errGone = errors.New("the client is gone")
 
-// session is the node's session of one connection, opened for its first request that submits or
+// session is the node's session of one connection, opened by its first request that submits or
 // waits.
 type session struct {
-	ctx  context.Context // carries it; ends with the server
+	ctx  context.Context // for submissions and waits; ends with the server
 	done func()
 }
 
-// sessions holds the open ones by their connection.
+// sessions holds the open sessions by connection.
 type sessions struct {
-	of sync.Map // net.Conn -> session; of a WebSocket's several requests may look at once
+	of sync.Map // net.Conn -> session; requests of one WebSocket look up concurrently
 }
 
-// open returns the context of a connection's submissions and waits.
+// open returns the context for a connection's submissions and waits.
 func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) {
 	if conn == nil {
 		return server.ctx, nil
@@ -38,13 +38,13 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	if err != nil {
 		return nil, err
 	}
-	if first, ok := s.of.LoadOrStore(conn, session{ctx, done}); ok { // of a WebSocket several requests begin together
+	if first, ok := s.of.LoadOrStore(conn, session{ctx, done}); ok { // requests of one WebSocket may get here together
 		done()
 		return first.(session).ctx, nil
 	}
 	if server.root != nil {
 		server.root.worlds.addSession(conn, server)
-		if server.ctx.Err() != nil { // the world ends, and may have looked already
+		if server.ctx.Err() != nil { // the world ends, and its sessions may have been closed already
 			s.end(conn)
 			server.root.worlds.forget(server)
 		}
@@ -52,9 +52,8 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	return ctx, nil
 }
 
-// session returns the context of what a request submits or waits for: that of its connection, and
-// whose it is. All that comes from this machine has one address, so there each connection is a
-// client of its own.
+// session returns the context for a request's submission or wait. It names the client: the address
+// or, since all local clients have the same, the connection if it is from this machine.
 func (x *exchange) session() (context.Context, error) {
 	ctx, err := x.sessions.open(x.Server, x.conn)
 	if err == nil && !x.client.loopback {
@@ -63,9 +62,9 @@ func (x *exchange) session() (context.Context, error) {
 	return ctx, err
 }
 
-// follow is told by fasthttp what becomes of connections.
+// follow is fasthttp's hook for changes of a connection's state.
 func (s *Server) follow(conn net.Conn, state fasthttp.ConnState) {
-	if state != fasthttp.StateClosed { // a WebSocket says it by itself
+	if state != fasthttp.StateClosed { // a WebSocket ends its session itself
 		return
 	}
 	if s.root != nil {
@@ -82,7 +81,7 @@ func (s *sessions) end(conn net.Conn) {
 	}
 }
 
-// endAll closes all.
+// endAll closes all sessions.
 func (s *sessions) endAll() {
 	s.of.Range(func(conn, _ any) bool {
 		s.end(conn.(net.Conn))
@@ -90,8 +89,8 @@ func (s *sessions) endAll() {
 	})
 }
 
-// wait returns the context of one wait: it ends in time (patience; 0: the usual one), with the
-// server, when the client hangs up, or by cancel. release is called when the wait is over.
+// wait returns the context of one wait. It ends after patience (0: PollingTimeout), with the
+// server, when the client hangs up, or by cancel. release must be called when the wait is over.
 func (x *exchange) wait(patience time.Duration) (ctx context.Context, cancel context.CancelCauseFunc, release func(), err error) {
 	parent, err := x.session()
 	if err != nil {

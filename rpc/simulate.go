@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// simulateTx is our own: no other node has it. Parameters are [signed], or an object with
-// signed_tx_base64, a reference to a block (the head by default) and skip_signature_check.
+// simulateTx is our own. Parameters are [signed], or an object with signed_tx_base64, a reference
+// to a block (the head by default) and skip_signature_check.
 var simulateTx = Method[view.Simulate]{
 	Name: "EXPERIMENTAL_simulate_tx", Doc: "Runs a transaction with all its receipts on the state after a block, keeps nothing, and returns what EXPERIMENTAL_tx_status would.",
 	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
@@ -39,9 +39,9 @@ var simulateTx = Method[view.Simulate]{
 	},
 }
 
-// traceTx is our own, too. Parameters are [hash, sender] or {"tx_hash", "sender_account_id"} for a
-// transaction that is in a block, or those of EXPERIMENTAL_simulate_tx for one that is tried; with
-// "profile": true the reply has a profile by function.
+// traceTx is our own. Parameters are [hash, sender] or {"tx_hash", "sender_account_id"} for a
+// transaction that is in a block, or those of EXPERIMENTAL_simulate_tx for one that is to be
+// simulated. With "profile": true the reply has a profile by function.
 var traceTx = Method[view.Trace]{
 	Name: "EXPERIMENTAL_trace_tx", Doc: "Returns what a transaction did or would do: its receipts, with the host functions and storage entries of each contract call.",
 	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
@@ -69,12 +69,12 @@ var traceTx = Method[view.Trace]{
 	},
 }
 
-// wasStopped tells whether work was stopped since it took longer than a request may.
+// wasStopped returns whether work was stopped because it took longer than a request may.
 func wasStopped(err error) bool {
 	return errors.Is(err, view.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// tooLong says what was stopped, where it was, and what to do. Clients look for the first word.
+// tooLong describes what was stopped, where, and what to do next. Clients match the first word.
 func (c *call) tooLong(what string, err error) error {
 	c.metrics.timeouts.Add(1)
 	text := fmt.Sprintf("Timeout: %s was stopped after %v", what, c.opts.PollingTimeout)

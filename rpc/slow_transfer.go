@@ -8,17 +8,30 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// transfer is a large body that comes, or a large reply that goes: until it is over, what it takes
-// in memory is not there for others, so who does neither send nor read has to give way to who does.
-// A WebSocket may have several: replies that wait behind what its client has not read take no less
-// memory than the one that is sent.
+// transfer measures a large body that is being received, or a large reply that is being sent. Its
+// memory is unavailable to others until it ends.
+//
+// Problem: max_bytes_in_flight bounds the memory of all bodies and replies. A few clients that
+// announce a large body and do not send it, or do not read a large reply, could hold all of it.
+//
+// Invariant: memory that another request needs is never held for longer than SlowAfter by a
+// transfer that is slower than SlowRate.
+//
+// Outline: a connection counts the bytes that it moves. When memory is short (makeRoom),
+// closeSlowest closes the connection of a slow transfer; nothing is closed while memory suffices. A
+// batch that waits for the chain with replies in memory counts as a transfer that does not move
+// (holdReplies). A WebSocket may have several transfers: replies queued for a client that does not
+// read take as much memory as the one being sent.
+//
+// Rejected: a minimum rate for all transfers, which would cut off clients on slow links that harm
+// no other.
 type transfer struct {
-	began atomic.Int64 // by clock, or when one of several was over; 0: there is none
-	last  atomic.Int64 // when bytes moved last
+	began atomic.Int64 // by clock: when the transfer, or the oldest part of several, began; 0: none
+	last  atomic.Int64 // by clock: when bytes last moved
 	moved atomic.Int64 // bytes since it began
 
 	mu   sync.Mutex
-	open int // transfers
+	open int // transfers under way
 }
 
 func (t *transfer) begin() {
@@ -49,34 +62,34 @@ func (t *transfer) end() {
 	if t.open--; t.open == 0 {
 		t.began.Store(0)
 	} else {
-		t.restart() // its client has read one
+		t.restart() // its client has read one of them
 	}
 }
 
-// keeps says that a batch waits for the chain with large replies in memory: nothing of it moves, so
-// it gives way like a transfer that stands still.
+// holdReplies marks a batch that waits for the chain with large replies in memory: it counts as a
+// transfer that does not move. c may be nil.
 func (c *conn) holdReplies() {
 	if c != nil {
 		c.transfer.begin()
 	}
 }
 
-// keepsNot ends what keeps began.
+// releaseReplies ends what holdReplies began.
 func (c *conn) releaseReplies() {
 	if c != nil {
 		c.transfer.end()
 	}
 }
 
-// Of who waits for memory: how long it may take until a slow transfer has given up its own, and how
-// often that is looked at.
+// How long a request that needs memory waits for a closed transfer to release its own, and how
+// often it checks.
 const (
 	slowGiveWayWait = 200 * time.Millisecond
 	slowGiveWayPoll = time.Millisecond
 )
 
-// fits waits until n more bytes may be in memory; false if only those stand in the way who are not
-// slow.
+// makeRoom returns whether n more bytes may be in memory. It closes slow transfers until they fit,
+// and returns false if none is left.
 func (d *connLimiter) makeRoom(n int64) bool {
 	most := int64(min(d.limits.InFlight, 1<<62))
 	for d.inFlight.Load()+n > most {
@@ -90,8 +103,8 @@ func (d *connLimiter) makeRoom(n int64) bool {
 	return true
 }
 
-// closeSlowest closes the connection with a slow transfer whose address holds most, of such the slowest;
-// false if none is slow.
+// closeSlowest closes the connection of a slow transfer whose address holds most; of these, the
+// slowest. It returns false if none is slow.
 func (d *connLimiter) closeSlowest() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

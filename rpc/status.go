@@ -31,7 +31,7 @@ var health = Method[noParams]{
 	},
 }
 
-// statusFault makes the faults of status and health; their data repeats the cause.
+// statusFault maps an error to the faults of status and health. Their data repeats the cause.
 func statusFault(err error) error {
 	if e, ok := lookup(err); ok {
 		switch e.Kind {
@@ -75,7 +75,8 @@ var validators = Method[view.EpochRef]{
 
 var epochRefNames = []string{"epoch_id", "block_id", "latest"}
 
-// parseEpochRef reads {"epoch_id"}, {"block_id"}, {"latest": null}, "latest", [block_id] or [null].
+// parseEpochRef parses {"epoch_id"}, {"block_id"}, {"latest": null}, "latest", [block_id] or
+// [null].
 func parseEpochRef(v val) (ref view.EpochRef, err error) {
 	if x, ok := single(v); ok {
 		if x.isNull() {

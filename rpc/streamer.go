@@ -33,7 +33,7 @@ var streamerMessage = Method[view.BlockRef]{
 	},
 }
 
-// streamerKey names a message among the replies that were large.
+// streamerKey is the key of a message in replySizes.
 type streamerKey struct {
 	kind   view.RefKind
 	height primitives.Height

@@ -20,11 +20,11 @@ var (
 
 var errNoSocket = NotAWebSocket.because("subscriptions are for WebSockets: connect to "+socketPath, nil)
 
-// subscribeCost is what is charged for a subscription: that of an account looks back some hundred
-// blocks for transactions that are not final.
+// subscribeCost is what a subscription is charged: one for an account searches some hundred blocks
+// for transactions that are not final.
 const subscribeCost = 5 * time.Millisecond
 
-// maxHashes is how many transactions a subscription may name, or shards and accounts.
+// maxHashes is how many transactions a subscription may name; also how many shards and accounts.
 const maxHashes = 256
 
 var subscribe = Method[view.Subscription]{
@@ -94,7 +94,7 @@ var unsubscribe = Method[string]{
 		k.mu.Lock()
 		sub := k.subs[*id]
 		k.mu.Unlock()
-		if sub == nil { // of is there: it is set before the id is known to anybody
+		if sub == nil { // sub.of is set before its id becomes visible
 			return b, UnknownSubscription.because("this WebSocket has no subscription "+clipTo(*id, maxEcho), nil)
 		}
 		k.forget(sub)
@@ -223,7 +223,7 @@ func readCursor(v val, c *view.Cursor) error {
 		}})
 }
 
-// subscription is one of a WebSocket: the sink of its subscriber.
+// subscription is a subscription of a WebSocket, and the sink of its view.Subscriber.
 type subscription struct {
 	k    *socket
 	id   string
@@ -231,7 +231,7 @@ type subscription struct {
 	of   view.Subscriber
 }
 
-// newSubscription takes a place; the limit that has none, or limits.Count.
+// newSubscription takes a place. The result is nil and the limit that has none, else limits.Count.
 func (k *socket) newSubscription() (*subscription, limits.ID) {
 	most, holds := k.client.most(k.limiter.live.Load().AddressSubs)
 	k.mu.Lock()
@@ -258,7 +258,7 @@ func (k *socket) newSubscription() (*subscription, limits.ID) {
 	return s, why
 }
 
-// forget gives a place back; false: that has been done.
+// forget gives a place back. It returns false if that was done before.
 func (k *socket) forget(s *subscription) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -271,7 +271,7 @@ func (k *socket) forget(s *subscription) bool {
 	return true
 }
 
-// subscriptions are those that are open.
+// subscriptions returns the open subscriptions.
 func (k *socket) subscriptions() (all []*subscription) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -283,7 +283,7 @@ func (k *socket) subscriptions() (all []*subscription) {
 	return all
 }
 
-// unsubscribeAll ends them, and lets no others begin.
+// unsubscribeAll cancels all subscriptions and lets no more begin.
 func (k *socket) unsubscribeAll() {
 	k.mu.Lock()
 	k.ended = true
@@ -296,7 +296,7 @@ func (k *socket) unsubscribeAll() {
 
 var closing = []byte("}}")
 
-// Offer is part of view.Sink. What comes after the end is dropped.
+// Offer is part of view.Sink. Notices after the end are dropped.
 func (s *subscription) Offer(n *view.Notice) bool {
 	return s.k.out.offer(frame{head: s.head, body: n.Body, tail: closing})
 }

@@ -2,14 +2,14 @@ package rpc
 
 import "sync"
 
-// cork gathers small writes of one connection that follow each other, so that a queue of small
-// messages costs few calls of the system. It belongs to the goroutine that writes.
+// cork combines consecutive small writes of a connection, so that a queue of small messages costs
+// few system calls. It belongs to the goroutine that writes.
 type cork struct {
 	more  bool    // another write follows at once
-	waits *[]byte // what has not been written; nil: nothing
+	waits *[]byte // bytes that have not been written; nil: none
 }
 
-// corkBytes is how much is gathered.
+// corkBytes is how many bytes are combined.
 const corkBytes = 16 << 10
 
 var corks = sync.Pool{New: func() any {
@@ -17,7 +17,7 @@ var corks = sync.Pool{New: func() any {
 	return &b
 }}
 
-// write gathers b if more follows and there is room for it, and else writes all that there is.
+// write buffers b if more follows and it fits, and otherwise writes everything buffered and b.
 func (c *cork) write(b []byte, write func([]byte) (int, error)) (int, error) {
 	if c.waits == nil {
 		c.waits = corks.Get().(*[]byte)

@@ -11,19 +11,19 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// certificate is a pair of files, read again when they change.
+// certificate is a certificate and key from two files, which are read again when they change.
 type certificate struct {
 	cert, key string
 	log       logrus.FieldLogger
 
 	mu     sync.Mutex
 	pair   *tls.Certificate
-	stamps [2]time.Time // of the files, as they were read or tried
+	stamps [2]time.Time // modification times of the files when they were last read or tried
 	looked time.Time
 }
 
-// certCheckInterval is how long a certificate is taken for the newest, so that handshakes do not ask the
-// disk each time.
+// certCheckInterval is how long the files are not checked again, so that not every handshake
+// accesses the disk.
 const certCheckInterval = time.Second
 
 // newCertificate reads both files.
@@ -46,8 +46,8 @@ func (c *certificate) changed() (out [2]time.Time) {
 	return out
 }
 
-// get returns the pair as the files have it. Where they do not fit, as while they are replaced, the
-// one before stays.
+// get returns the current certificate. While the two files do not match, as during a replacement,
+// the previous one stays in use.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +70,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// secured wraps a connection in TLS, if the server has a certificate. The handshake comes with the
-// first read, in the time for a request.
+// secured wraps a connection in TLS if the server has a certificate. The handshake happens with the
+// first read, within read_timeout.
 func (d *connLimiter) secured(c net.Conn) net.Conn {
 	if d.tls == nil {
 		return c

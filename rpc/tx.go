@@ -79,7 +79,7 @@ func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
 	return c.appendOutcome(b, o, p.Receipts, leave, err)
 }
 
-// appendOutcome appends what a node has answered, when there is room for it.
+// appendOutcome appends what a node has answered, once there is memory for it.
 func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leave func(), err error) ([]byte, error) {
 	if err != nil {
 		return b, c.txFault(err)
@@ -88,7 +88,7 @@ func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leav
 	if n > smallReply {
 		leave()
 		if shown == nil {
-			shown = new(view.Shown) // which is nobody else's
+			shown = new(view.Shown) // not shared with another reply
 		}
 	}
 	if b, err = c.reserveShared(b, n, shown); err != nil {
@@ -111,11 +111,11 @@ func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 	return c.appendOutcome(b, o, false, leave, err)
 }
 
-// txFault makes the faults of the tx family (nearcore
+// txFault maps an error to the faults of the tx family (nearcore
 // chain/jsonrpc-primitives/src/types/transactions.rs).
 func (s *Server) txFault(err error) error {
 	var full *failure
-	if errors.As(err, &full) { // there was no room, or no turn
+	if errors.As(err, &full) { // no memory, or no turn
 		return full
 	}
 	var invalid *primitives.InvalidTxError
@@ -128,7 +128,7 @@ func (s *Server) txFault(err error) error {
 		case view.ErrUnknownTx:
 			h := e.Hash.String()
 			text := "Transaction " + h + " doesn't exist"
-			if e.Reason != "" { // neard does not know
+			if e.Reason != "" { // a reason that neard does not give
 				text += ": the node has dropped it: " + e.Reason
 			}
 			return UnknownTransaction.because(text, member(nil, "requested_transaction_hash", quoted(h)))
@@ -145,7 +145,7 @@ func (s *Server) txFault(err error) error {
 			return busy(limits.MaxWaitDelay)
 		case view.ErrTimeout:
 			s.metrics.timeouts.Add(1)
-			text := "Timeout" // clients look for this word; what follows it is for people
+			text := "Timeout" // clients match this word; the rest is for people
 			if e.Level != view.LevelNone {
 				text += ": the transaction is " + e.Level.String()
 			}
@@ -155,21 +155,21 @@ func (s *Server) txFault(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return s.txFault(&view.LookupError{Kind: view.ErrTimeout})
-	case errors.Is(err, context.Canceled): // nobody reads this where the client is gone
+	case errors.Is(err, context.Canceled): // the client is gone, so this is not sent
 		err = errStopping
 	}
 	return internal(reachedLimits, err)
 }
 
-// noRoom is the refusal of a transaction that a limit of the node does not let in: the client may
-// send it again later.
+// noRoom is the refusal of a transaction that does not fit a limit of the node. The client may send
+// it again later.
 func noRoom(err error) error {
 	f := internal(reachedLimits, err).(*failure)
 	f.refusal = http.StatusServiceUnavailable
 	return f
 }
 
-// parseGetTx reads [hash, sender], [signed] or an object with either (nearcore
+// parseGetTx parses [hash, sender], [signed] or an object with either (nearcore
 // chain/jsonrpc/src/api/transactions.rs).
 func parseGetTx(v val) (p view.GetTx, err error) {
 	p.WaitUntil = view.LevelExecutedOptimistic
@@ -209,7 +209,7 @@ func parseGetTx(v val) (p view.GetTx, err error) {
 	return p, noMatch("TransactionInfo")
 }
 
-// withTx takes hash and sender from the transaction.
+// withTx sets hash and sender from the transaction.
 func withTx(p view.GetTx) view.GetTx {
 	if p.Tx != nil {
 		p.Hash, p.Sender = p.Tx.Hash(), p.Tx.SignerID
@@ -217,7 +217,7 @@ func withTx(p view.GetTx) view.GetTx {
 	return p
 }
 
-// parseSendTx reads [signed] or {"signed_tx_base64", "wait_until"}.
+// parseSendTx parses [signed] or {"signed_tx_base64", "wait_until"}.
 func parseSendTx(v val) (p view.SendTx, err error) {
 	p.WaitUntil = view.LevelExecutedOptimistic
 	if x, ok := single(v); ok {
@@ -240,10 +240,10 @@ func parseSendTx(v val) (p view.SendTx, err error) {
 	return p, readStruct(v, "RpcSendTransactionRequest", fields...)
 }
 
-// decodeTx decodes a transaction as nearcore does, with its errors; nothing may follow it. What it
-// takes in memory is at most six times raw: of a list of actions, of which 7 million would be 112
-// MiB, no more are kept than primitives.MaxActionsKept, and an entry of a state init takes at least
-// 8 bytes of raw, and 48 in memory.
+// decodeTx decodes a transaction as nearcore does, with nearcore's errors. Trailing bytes are
+// refused. It takes at most six times the memory of raw: of a list of actions, of which 7 million
+// would take 112 MiB, at most primitives.MaxActionsKept are kept, and an entry of a state init
+// takes at least 8 bytes of raw and 48 bytes of memory.
 func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
 	t, r := new(primitives.SignedTransaction), borsh.NewClientReader(raw)
 	t.DecodeBorsh(r)
@@ -253,7 +253,7 @@ func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
 	return t, nil
 }
 
-// borshText is the text that nearcore's borsh has for an error, without what ours puts in front.
+// borshText is nearcore's text of a borsh error, without our prefix.
 func borshText(err error) string {
 	var tag *borsh.TagError
 	if errors.As(err, &tag) {

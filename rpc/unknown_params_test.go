@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"errors"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -67,6 +68,30 @@ func TestUnknownMembersOfOwnMethodsAreRefused(t *testing.T) {
 	}
 }
 
+// TestReasonKeepsTextAfterThePrefix: only leading package names are removed, of an error and of those
+// that it wraps. A word within a text is never one.
+func TestReasonKeepsTextAfterThePrefix(t *testing.T) {
+	panicked := "Smart contract panicked: wrong: state: closed"
+	for _, c := range []struct {
+		name, want string
+		err        error
+	}{
+		{"package name in the middle", panicked, errors.New(panicked)},
+		{"prefixes before it", panicked, errors.New("engine: storage: " + panicked)},
+		{"wrapped", "apply block 7: " + panicked, fmt.Errorf("engine: apply block 7: %w", errors.New("vm: "+panicked))},
+		{"wrapped twice, prefix only", panicked, fmt.Errorf("engine: %w", fmt.Errorf("state: %w", errors.New(panicked)))},
+		{"inner text not at the end", "no trie: state: 5 (retry)", fmt.Errorf("trie: no trie: %w (retry)", errors.New("state: 5"))},
+		{"prefix alone", "state", errors.New("engine: state")},
+		{"joined", panicked + "\nvm: x", errors.Join(errors.New("engine: "+panicked), errors.New("vm: x"))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := reason(c.err); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestReasonsNameNoPackages: no text that a client gets begins with the name of a package, of
 // whichever method and error.
 func TestReasonsNameNoPackages(t *testing.T) {
@@ -74,8 +99,8 @@ func TestReasonsNameNoPackages(t *testing.T) {
 	s := newServer(t, n, Options{})
 	const want = "the clock can't be set so: no trie: 5"
 	for _, err := range []error{
-		errors.New("engine: storage: the clock can't be set so: trie: no trie: 5"),
-		&view.SteerError{Reason: "producer: the clock can't be set so: no trie: 5"},
+		fmt.Errorf("engine: storage: the clock can't be set so: %w", errors.New("trie: no trie: 5")),
+		&view.SandboxError{Reason: "producer: the clock can't be set so: no trie: 5"},
 	} {
 		n.err = err
 		for i := range methods {

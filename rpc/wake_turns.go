@@ -7,17 +7,27 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// wakeTurns are places of those who have waited for a block and make their replies: hundreds wake at
-// the same moment, just when the next block is made. Two for each core keep these busy; all others
-// wait without being anything that wants the processor.
+// wakeTurns limits how many of the requests that waited for a block make their replies at the same
+// time.
+//
+// Problem: hundreds or thousands of waits end with the same block. If all their goroutines became
+// runnable at once, they would take the processors just when the next block is made.
+//
+// Invariants: at most two replies per core are made at a time, which keeps the cores busy. All
+// others are blocked on the channel and not runnable. A holder never waits for the chain, for
+// memory or for a turn of the heavy limit.
+//
+// Outline: the node calls Take before it makes a reply, and Leave if it continues to wait for the
+// chain. A reply that turns out to be large calls Large: it leaves, waits for memory (replyQueue),
+// and then for a turn of the heavy limit.
 type wakeTurns chan struct{}
 
 func newWakeTurns() wakeTurns { return make(wakeTurns, 2*runtime.GOMAXPROCS(0)) }
 
-// inTurn returns a context under which a wait that has its answer takes a place before the reply is
-// made; leave gives it back. What is large has turns of its own, for which it may wait, and for
-// room in memory if it is known how large it is, by its key: it leaves before. While it waits for
-// the chain it holds nothing.
+// inTurn returns a context that makes a wait take a turn before its reply is made, see wakeTurns.
+// key identifies what is asked for, so that memory can be reserved before a large reply is read
+// (replySizes); nil: the reply is small. leave gives the turn back and may be called more than
+// once.
 func (c *call) inTurn(key any) (turn context.Context, leave func()) {
 	c.key = key
 	taken := false

@@ -8,16 +8,28 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// workQuota is what an address has had of heavy work, and may have: so much in each second, and at once
-// as much as in one.
+// workQuota is the heavy work of one address.
+//
+// Problem: a body of 10 MiB costs a hundred times more to answer than to send; a batch of 11 KB can
+// make 187 MB of replies. A limit of requests per second would slow honest clients down and not
+// stop one prepared request.
+//
+// Invariants: an address gets max_work_per_address of work a second, with a burst of one second's
+// worth. Small requests are neither counted nor delayed, so a client that is held back can still
+// look at the chain. Work is charged after it was done, so its debt may exceed the quota once.
+//
+// Outline: time in the heavy limit, simulations and each byte of a large body are charged. Before
+// its next heavy work a request waits until the debt is paid off by time. Meanwhile its body is not
+// read, so the backlog stays at the client. If the debt outlasts the request's deadline, the
+// request is refused at once.
 type workQuota struct {
 	mu   sync.Mutex
-	debt time.Duration // what was had and is not paid off by time
-	at   time.Time     // when it was so
+	debt time.Duration // work that time has not paid off
+	at   time.Time     // when debt was last updated
 }
 
-// perByte is what a byte of a large body costs: reading it, and what the system does to bring it,
-// some 2 ms for a MiB.
+// perByte is the cost of a byte of a large body, for reading it and for the system's part: some 2
+// ms for a MiB.
 const perByte = 2 * time.Nanosecond
 
 // charge counts work.
@@ -28,7 +40,7 @@ func (w *workQuota) charge(now time.Time, took time.Duration, perSecond time.Dur
 	w.debt += took
 }
 
-// wait is how long it takes until work may go on.
+// wait returns how long it takes until work may continue.
 func (w *workQuota) wait(now time.Time, perSecond time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +51,7 @@ func (w *workQuota) wait(now time.Time, perSecond time.Duration) time.Duration {
 	return time.Duration(float64(w.debt-perSecond) / perSecond.Seconds())
 }
 
-// owes tells whether there was work lately.
+// inDebt returns whether there is debt that should be remembered.
 func (w *workQuota) inDebt(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +64,7 @@ func (w *workQuota) pay(now time.Time, perSecond time.Duration) {
 	}
 }
 
-// share is what the client may have in a second; false: it is not limited.
+// share returns how much work the client may have a second; false: it is not limited.
 func (x *exchange) share() (time.Duration, bool) {
 	most, holds := x.client.most(x.limiter.live.Load().AddressWork)
 	return time.Duration(most) * time.Millisecond, holds
@@ -65,7 +77,8 @@ func (x *exchange) worked(took time.Duration) {
 	}
 }
 
-// mayWork waits until the client may have heavy work done, as long as ctx lasts.
+// mayWork waits until the client may have heavy work done. It returns errBusy at once if that is
+// after ctx's deadline.
 func (x *exchange) mayWork(ctx context.Context) error {
 	perSecond, holds := x.share()
 	if !holds {

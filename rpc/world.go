@@ -16,38 +16,38 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// worldPath is in front of the paths of a world; what follows is its id. No method and no endpoint
-// has that name.
+// worldPath precedes the paths of a world; its id follows. No method or endpoint has that name.
 const worldPath = "/world/"
 
-// errWorldGone ends what waits in a world.
+// errWorldGone is the cause with which waits in a world end when it is dropped.
 var errWorldGone = errors.New("the world has been dropped")
 
-// WorldOptions are what a world has of its own beside its node.
+// WorldOptions are a world's own options, beside its node.
 type WorldOptions struct {
-	// Asked is told of each request when it begins, and done when it has ended; of a WebSocket, as
-	// long as it is open. false: the world is about to end, and takes none.
+	// Asked is called when a request begins, and done when it has ended; for a WebSocket, while it
+	// is open. ok is false if the world is about to end and takes no requests.
 	Asked func() (done func(), ok bool)
-	// Metrics appends the metrics of its node, and Actors its actors as Options.Actors does.
+	// Metrics appends the metrics of the world's node, and Actors its actors as Options.Actors
+	// does.
 	Metrics func([]byte) []byte
 	Actors  func(b []byte, most int) []byte
 }
 
-// worlds are the chains beside a server's own. Each has a Server for its node, with the same door,
-// limits, keys and counters.
+// worlds are the chains beside a server's own. Each has a Server for its node, which shares
+// connLimiter, limits, API keys and counters.
 type worlds struct {
 	mu   sync.RWMutex
 	byID map[string]*world
 
-	// sessionsIn tells in which worlds connections have sessions.
+	// sessionsIn records the worlds in which each connection has a session.
 	sessionsMu sync.Mutex
 	sessionsIn map[net.Conn][]*Server
 }
 
 type world struct {
 	*Server
-	port net.Listener     // of its own; nil: it has none
-	http *fasthttp.Server // that answers there
+	port net.Listener     // the world's own listener; nil: it has none
+	http *fasthttp.Server // serves port
 }
 
 // AddWorld serves a node below /world/ID until RemoveWorld.
@@ -65,7 +65,7 @@ func (s *Server) AddWorld(id string, node Node, o WorldOptions) {
 	g.byID[id] = &world{Server: w}
 }
 
-// ServeWorld answers for a world on a listener of its own, until RemoveWorld.
+// ServeWorld serves a world on a listener of its own, until RemoveWorld.
 func (s *Server) ServeWorld(id string, l net.Listener) error {
 	g := &s.worlds
 	g.mu.Lock()
@@ -80,7 +80,7 @@ func (s *Server) ServeWorld(id string, l net.Listener) error {
 	return w.http.Serve(&listener{l, s.limiter})
 }
 
-// RemoveWorld ends a world's waits, WebSockets, sessions and port.
+// RemoveWorld ends a world's waits, WebSockets, sessions and listener.
 func (s *Server) RemoveWorld(id string) {
 	g := &s.worlds
 	g.mu.Lock()
@@ -98,7 +98,7 @@ func (s *Server) RemoveWorld(id string) {
 		for _, x := range k.subscriptions() {
 			x.of.Stop()
 		}
-		if !k.droppingWorld.Load() { // else behind the reply that says so
+		if !k.droppingWorld.Load() { // else after the reply that reports the drop
 			k.closeWith(websocket.CloseGoingAway, errWorldGone.Error())
 		}
 	})
@@ -107,21 +107,21 @@ func (s *Server) RemoveWorld(id string) {
 	if w.port == nil {
 		return
 	}
-	_ = w.port.Close() // nothing comes to it any more
+	_ = w.port.Close() // no more connections
 	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
 	go func() {
 		defer cancel()
-		_ = w.http.ShutdownWithContext(ctx) // what is idle is the door's, and ends in its time
+		_ = w.http.ShutdownWithContext(ctx) // idle connections belong to connLimiter and end by their timeout
 	}()
 }
 
-// onHangup tells whether a server's world has been dropped.
+// gone returns whether the server's world has been dropped.
 func (s *Server) gone() bool {
 	return s.root != nil && errors.Is(context.Cause(s.ctx), errWorldGone)
 }
 
-// worldOf takes a world off the front of a path; found: the path is of one, nil: which there is
-// not.
+// worldOf strips a world off the front of a path. found means that the path is of a world; w is nil
+// if it does not exist.
 func (s *Server) worldOf(path []byte) (w *Server, rest []byte, found bool) {
 	if s.root != nil || !bytes.HasPrefix(path, []byte(worldPath)) {
 		return nil, path, false
@@ -135,13 +135,13 @@ func (s *Server) worldOf(path []byte) (w *Server, rest []byte, found bool) {
 	return w, slices.Concat([]byte{'/'}, rest), true
 }
 
-// enterPort answers a request that has come to a world's own port.
+// enterPort answers a request at a world's own port.
 func (s *Server) enterPort(ctx *fasthttp.RequestCtx) {
 	path, key := s.takeKey(ctx.Path())
 	s.enter(ctx, path, key)
 }
 
-// enter has a world answer a request.
+// enter answers a request within a world.
 func (s *Server) enter(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 	done, ok := s.asked()
 	if !ok {
@@ -152,7 +152,7 @@ func (s *Server) enter(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 	s.serveAt(ctx, path, key)
 }
 
-// noWorld answers a request for a world that is not there.
+// noWorld answers a request for a world that does not exist.
 func (s *Server) noWorld(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	ctx.SetStatusCode(http.StatusNotFound)
@@ -167,15 +167,14 @@ func (s *Server) noWorld(ctx *fasthttp.RequestCtx) {
 	ctx.SetBody(appendID(f.appendError([]byte(`{"jsonrpc":"2.0","error":`)), idOf(ctx)))
 }
 
-// unknownWorld is the fault of requests for a world that is not there.
+// unknownWorld is the fault of requests for a world that does not exist.
 var unknownWorld = &Fault{Name: "UNKNOWN_WORLD", Fields: true}
 
-// maxIDBody bounds the body in which the id of a request is looked for that nothing else is read
-// of, bytes.
+// maxIDBody bounds the body of a request to an unknown world, of which only the id is read, in
+// bytes.
 const maxIDBody = 4 << 10
 
-// idOf is the id of a request, as far as its body is short; of a larger one, or a batch, it is
-// null.
+// idOf reads the id of a request. It is null for a body that is too large, or a batch.
 func idOf(ctx *fasthttp.RequestCtx) *request {
 	r := &request{hasID: true}
 	n := ctx.Request.Header.ContentLength()
@@ -195,7 +194,7 @@ func idOf(ctx *fasthttp.RequestCtx) *request {
 	return r
 }
 
-// stays counts a WebSocket as asking for its world as long as it is open.
+// holdWorld counts a WebSocket as a request of its world while it is open.
 func (s *Server) holdWorld() (done func()) {
 	if s.asked != nil {
 		if done, ok := s.asked(); ok {
@@ -205,7 +204,7 @@ func (s *Server) holdWorld() (done func()) {
 	return func() {}
 }
 
-// also remembers that a connection has a session in a world.
+// addSession records that a connection has a session in a world.
 func (g *worlds) addSession(conn net.Conn, w *Server) {
 	g.sessionsMu.Lock()
 	defer g.sessionsMu.Unlock()
@@ -217,7 +216,7 @@ func (g *worlds) addSession(conn net.Conn, w *Server) {
 	}
 }
 
-// forget forgets where sessions of a world that has ended were: connections may stay open for long.
+// forget drops the records of a world that has ended, since connections may stay open for long.
 func (g *worlds) forget(w *Server) {
 	g.sessionsMu.Lock()
 	defer g.sessionsMu.Unlock()
@@ -230,7 +229,7 @@ func (g *worlds) forget(w *Server) {
 	}
 }
 
-// endSessions ends the sessions of a connection that has ended.
+// endSessions ends the sessions of a connection that has closed, in all worlds.
 func (g *worlds) endSessions(conn net.Conn) {
 	g.sessionsMu.Lock()
 	list := g.sessionsIn[conn]

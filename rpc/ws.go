@@ -28,7 +28,7 @@ type sockets struct {
 	mu      sync.Mutex
 	open    map[*socket]struct{}
 	stopped bool
-	pinging chan struct{} // closed when the pings end; nil: nobody is pinged
+	pinging chan struct{} // closed to end the pings; nil: they do not run
 }
 
 func (s *Server) newSockets() *sockets {
@@ -36,7 +36,7 @@ func (s *Server) newSockets() *sockets {
 		open: map[*socket]struct{}{},
 		upgrader: websocket.FastHTTPUpgrader{
 			ReadBufferSize: 2 << 10, WriteBufferSize: 4 << 10, WriteBufferPool: new(sync.Pool),
-			CheckOrigin: func(*fasthttp.RequestCtx) bool { return true }, // it has been
+			CheckOrigin: func(*fasthttp.RequestCtx) bool { return true }, // it has been checked before
 			Error: func(ctx *fasthttp.RequestCtx, status int, reason error) {
 				ctx.SetConnectionClose()
 				ctx.SetStatusCode(status)
@@ -48,18 +48,18 @@ func (s *Server) newSockets() *sockets {
 	}
 }
 
-// socket is one WebSocket. Each of its messages is a body as POST / has it, and each reply a
-// message; requests that wait for the chain run beside the others, and so their replies may come
+// socket is one WebSocket. Each of its messages is a body of POST /, and each reply a message.
+// Requests that wait for the chain run concurrently with later ones, so their replies may come
 // later.
 type socket struct {
 	*Server
 	ws            *websocket.Conn
-	conn          *conn   // nil: it came by no door, as in tests
-	client        *client // whose it is
+	conn          *conn   // nil: not admitted by connLimiter, as in tests
+	client        *client // the address that is charged
 	key           *apiKey // nil: none
 	out           *outbox
-	lastReceived  atomic.Int64 // when something came, by clock
-	droppingWorld atomic.Bool  // a world is being dropped by it, perhaps its own
+	lastReceived  atomic.Int64 // by clock: when something last arrived
+	droppingWorld atomic.Bool  // one of its requests is dropping a world, perhaps its own
 	waits         chan struct{}
 	all           sync.WaitGroup // of requests that wait
 
@@ -69,7 +69,7 @@ type socket struct {
 	ended   bool
 }
 
-// upgrade makes a WebSocket of a connection.
+// upgrade turns a connection into a WebSocket.
 func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 	if origin := ctx.Request.Header.Peek("Origin"); len(origin) > 0 {
 		if _, ok := s.cors.allows(origin); !ok {
@@ -95,7 +95,7 @@ func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 		ctx.SetBody(appendRefused(nil, f))
 		return
 	}
-	if peer != nil { // where the reply can't be written, nothing else is called
+	if peer != nil { // if writing the reply fails, no other callback runs
 		s.limiter.mu.Lock()
 		peer.closed = func() { s.dropSocket(k) }
 		s.limiter.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 	}
 }
 
-// countSocket takes a place; the limit that has none, or limits.Count.
+// countSocket takes a place and returns the limit that has none, else limits.Count.
 func (s *Server) countSocket(k *socket) limits.ID {
 	g := s.sockets
 	g.mu.Lock()
@@ -163,8 +163,7 @@ func (g *sockets) each(f func(*socket)) {
 	}
 }
 
-// pings asks all clients now and then whether they are there, and closes the WebSockets of those
-// from whom nothing comes.
+// pings sends pings to all clients and closes the WebSockets that stay silent.
 func (s *Server) pings(done chan struct{}) {
 	every := s.opts.Limits.SocketPing
 	tick := time.NewTicker(every)
@@ -178,8 +177,8 @@ func (s *Server) pings(done chan struct{}) {
 		s.sockets.each(func(k *socket) {
 			out := k.ready()
 			switch {
-			case out == nil: // it is being made
-			case !out.idle(): // its client has enough to read, in the time for writing
+			case out == nil: // it is being set up
+			case !out.idle(): // replies are being sent, under the write timeout
 				k.lastReceived.Store(clock())
 			case clock()-k.lastReceived.Load() > 2*int64(every):
 				s.limiter.refused[limits.SocketPing].Add(1)
@@ -191,17 +190,17 @@ func (s *Server) pings(done chan struct{}) {
 	}
 }
 
-// ready returns the queue of a WebSocket, nil before it has one.
+// ready returns the queue of a WebSocket, nil before there is one.
 func (k *socket) ready() *outbox {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.out
 }
 
-// abort closes the connection without a word: reading and writing fail.
+// abort closes the connection without a close message: reading and writing fail.
 func (k *socket) abort() {
 	if k.conn != nil {
-		hangUp(k.conn.Conn) // the door strikes it out when fasthttp closes it
+		hangUp(k.conn.Conn) // connLimiter removes it when fasthttp closes it
 		return
 	}
 	_ = k.ws.NetConn().SetDeadline(time.Now())
@@ -221,7 +220,7 @@ func (k *socket) run() {
 	k.mu.Lock()
 	k.out = out
 	k.mu.Unlock()
-	if k.gone() { // while it was being made: nobody has told it
+	if k.gone() { // dropped during setup, when there was no queue to notify
 		k.closeWith(websocket.CloseGoingAway, errWorldGone.Error())
 	} else if k.keyGone() {
 		k.endKeyGone()
@@ -233,11 +232,11 @@ func (k *socket) run() {
 		}
 		k.unsubscribeAll()
 		out.end()
-		k.abort() // before the waits: those that begin behind it are seen to have no client
+		k.abort() // before the waits end: those that begin now find that the client is gone
 		k.endWaits()
 		k.all.Wait()
 		out.settle()
-		k.endWaits() // of a session that a request has opened meanwhile
+		k.endWaits() // a session that a request has opened in the meantime
 		k.dropSocket(k)
 	}()
 	alive := func(string) error {
@@ -251,7 +250,7 @@ func (k *socket) run() {
 			k.spend(manyPings * perPing)
 		}
 		k.lastReceived.Store(clock())
-		if out.idle() { // a client that does not read is told nothing more
+		if out.idle() { // a client that does not read gets no close message
 			out.must(frame{kind: pongFrame, head: []byte(text)})
 		}
 		return nil
@@ -266,7 +265,7 @@ func (k *socket) run() {
 	out.flush(lastWords)
 }
 
-// closeCode is what answers a close code: the same, unless it may not be sent.
+// closeCode returns the code to answer a close code with: the same, unless it must not be sent.
 func closeCode(code int) int {
 	switch code {
 	case websocket.CloseNoStatusReceived, websocket.CloseAbnormalClosure, websocket.CloseTLSHandshake:
@@ -275,8 +274,7 @@ func closeCode(code int) int {
 	return code
 }
 
-// send writes a message, within the time that a client has to read. Small ones that follow each
-// other leave together.
+// send writes a message, within write_timeout. Consecutive small ones are combined.
 func (k *socket) send(f *frame, more bool) error {
 	if k.conn != nil {
 		k.conn.cork.more = more
@@ -290,7 +288,7 @@ func (k *socket) send(f *frame, more bool) error {
 	case closeFrame:
 		return k.ws.WriteControl(websocket.CloseMessage, f.head, until)
 	}
-	_ = k.ws.SetWriteDeadline(until) // it can't fail
+	_ = k.ws.SetWriteDeadline(until) // cannot fail
 	w, err := k.ws.NextWriter(websocket.TextMessage)
 	if err != nil {
 		return err
@@ -305,31 +303,31 @@ func (k *socket) send(f *frame, more bool) error {
 	return w.Close()
 }
 
-// exchange is one message.
+// exchange returns the exchange of one message.
 func (k *socket) exchange() *exchange {
 	x := &exchange{Server: k.Server, client: k.client, max: int(k.opts.Limits.Reply), socket: k, key: k.key}
 	if c := k.conn; c != nil {
-		// What it holds is its own, since several may be under way.
+		// It accounts for its own bytes, since several messages may be answered at a time.
 		x.conn, x.peer = c, &conn{Conn: c.Conn, limiter: c.limiter, id: c.id, client: c.client, transfer: c.transfer}
 	}
 	return x
 }
 
-// release gives back what a message has held in memory.
+// release gives back the bytes that a message holds.
 func (x *exchange) release() {
 	if x.peer != nil {
 		x.peer.drop()
 	}
 }
 
-// endWaits closes the client's session with the node.
+// endWaits closes the connection's sessions.
 func (k *socket) endWaits() {
 	if k.conn != nil {
 		k.follow(k.conn, fasthttp.StateClosed)
 	}
 }
 
-// message reads one and answers it; false: it was the last.
+// message reads and answers one message. It returns false after the last one.
 func (k *socket) message() bool {
 	k.markIdle()
 	if !k.awaitRead() {
@@ -379,7 +377,7 @@ func (k *socket) message() bool {
 	root := val{doc, 0}
 	answer := func() {
 		defer func() {
-			if p := recover(); p != nil { // methods catch their own; this is for all else
+			if p := recover(); p != nil { // methods recover from their own panics; this is for everything else
 				k.metrics.panics.Add(1)
 				k.log.Errorf("panic in a WebSocket: %v\n%s", p, debug.Stack())
 				x.release()
@@ -397,7 +395,7 @@ func (k *socket) message() bool {
 	select {
 	case k.waits <- struct{}{}:
 	default:
-		x.leaveTurn() // a place may be long in coming, and what has one may need the turn
+		x.leaveTurn() // a place may take long, and its holders may need the turn
 		k.limiter.refused[limits.MaxSocketWaits].Add(1)
 		k.waits <- struct{}{}
 	}
@@ -408,7 +406,7 @@ func (k *socket) message() bool {
 	return true
 }
 
-// waits tells whether a body asks for something that waits for the chain.
+// waits returns whether a body contains a request that waits for the chain.
 func waits(root val) bool {
 	if root.kind() != kArray {
 		var r request
@@ -426,8 +424,8 @@ func waits(root val) bool {
 	return found
 }
 
-// reply sends what answers a message, and what is to come after it. A large one is on its way from
-// now on, also while it waits for others.
+// reply queues the reply to a message, and then what follows it. A large one counts as a transfer
+// from now on, also while it is queued.
 func (k *socket) reply(x *exchange, b []byte) {
 	sent := x.release
 	if x.peer != nil && len(b) > smallReply {
@@ -448,9 +446,9 @@ func (k *socket) reply(x *exchange, b []byte) {
 	}
 }
 
-// What the frames of a client cost beside what is in them: a piece of a message that is not worth
-// its header, and a ping with its answer. They are charged by so many, and who has had his share of
-// workQuota is read no further until he has more.
+// The cost of a client's frames beside their content: a fragment that is hardly larger than its
+// header, and a ping with its answer. They are charged in groups. A client that has used its share
+// of work is not read until it has more.
 const (
 	perPiece   = 300 * time.Nanosecond
 	manyPieces = 1 << 10
@@ -460,15 +458,15 @@ const (
 	manyBytes  = 256 << 10
 )
 
-// spend charges the client for work, and waits until he may have more.
+// spend charges the client for work, and waits until it may have more.
 func (k *socket) spend(took time.Duration) {
 	x := exchange{Server: k.Server, client: k.client}
 	x.worked(took)
-	_ = x.mayWork(k.Server.ctx) // it ends with the server
+	_ = x.mayWork(k.Server.ctx) // ends with the server
 }
 
-// metered is a message as it comes, whose client pays for what it takes to read it, also where
-// noClient looks at it any more.
+// metered is the stream of a message. It charges the client for the cost of reading it, even if the
+// message is skipped.
 type metered struct {
 	k             *socket
 	in            io.Reader
@@ -491,7 +489,7 @@ func (m *metered) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// rests says of a WebSocket that nobody uses that it may give way to a new connection.
+// markIdle lets an idle WebSocket be evicted for a new connection.
 func (k *socket) markIdle() {
 	if k.conn == nil {
 		return
@@ -505,8 +503,8 @@ func (k *socket) markIdle() {
 	}
 }
 
-// idleBytes waits until the client has read enough of its replies that more may be made for it; false:
-// it is gone.
+// awaitRead waits until the client has read enough of its replies. It returns false if the
+// connection is gone.
 func (k *socket) awaitRead() bool {
 	o := k.out
 	o.mu.Lock()
@@ -519,7 +517,7 @@ func (k *socket) awaitRead() bool {
 
 var errBinary = errors.New("a message must be text")
 
-// unread answers a message that was not read to its end, or is none.
+// unread answers a message that was not read to its end, or is not valid.
 func (k *socket) unread(x *exchange, stream io.Reader, err error) bool {
 	var f *failure
 	switch {
@@ -540,24 +538,24 @@ func (k *socket) unread(x *exchange, stream io.Reader, err error) bool {
 	return false
 }
 
-// closeBad ends a WebSocket whose client has gone, or breaks the rules.
+// closeBad closes a WebSocket after a read error: its client has gone, or broke the protocol.
 func (k *socket) closeBad(err error) {
 	switch {
 	case timedOut(err):
 		k.limiter.refused[limits.ReadTime].Add(1)
 		k.closeWith(websocket.ClosePolicyViolation, "the message did not arrive in time")
 	case errors.Is(err, websocket.ErrReadLimit):
-		k.log.Debug("a message of a WebSocket was too large") // the library has said so
+		k.log.Debug("a message of a WebSocket was too large") // the library has sent the close message
 	}
 }
 
-// closeWith ends a WebSocket with a reason.
+// closeWith closes a WebSocket with a reason.
 func (k *socket) closeWith(code int, why string) {
 	k.out.must(frame{kind: closeFrame, head: websocket.FormatCloseMessage(code, why)})
 }
 
-// stop ends all WebSockets of a server that shuts down: subscriptions are told where to go on, and
-// the clients that the node goes away.
+// stop ends all WebSockets of a server that shuts down. Subscribers get the cursor to resume from,
+// and clients a close message.
 func (g *sockets) stop() {
 	g.mu.Lock()
 	g.stopped = true
@@ -572,7 +570,7 @@ func (g *sockets) stop() {
 	})
 }
 
-// drain waits until they have gone, or it takes too long: then they are cut off.
+// drain waits until all WebSockets have ended; when the context ends it cuts off the rest.
 func (g *sockets) drain(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// frame is a message on its way to a client: its pieces, of which the middle one may be that of
-// many clients.
+// frame is an outgoing message: its pieces, the middle one of which may be shared with other
+// clients.
 type frame struct {
 	head, body, tail []byte
 	kind             frameKind
-	sent             func() // called when it has left, or will not; nil: nobody asks
+	sent             func() // called when it has been sent, or will not be; nil: nothing to call
 }
 
 type frameKind byte
@@ -22,18 +22,18 @@ const (
 	textFrame frameKind = iota
 	pingFrame
 	pongFrame  // head is its payload
-	closeFrame // the last one; head is its payload
+	closeFrame // the last frame; head is its payload
 )
 
 func (f *frame) size() int { return len(f.head) + len(f.body) + len(f.tail) }
 
-// outbox is what is to be sent on one WebSocket. One goroutine sends, which is there as long as
-// there is something.
+// outbox is the send queue of one WebSocket. One goroutine sends; it runs while the queue is not
+// empty. Safe for concurrent use.
 type outbox struct {
-	send        func(f *frame, more bool) error // more: another one follows at once
-	broken      func()                          // called once: nothing can be sent any more
+	send        func(f *frame, more bool) error // more: another frame follows at once
+	broken      func()                          // called once, when a write has failed
 	refused     func(limits.ID)
-	pay         func(work int64) // of many messages in a row, ns; nil: nobody has to
+	pay         func(work int64) // charges for many messages in a row, in ns; nil: free
 	queued      *atomic.Int64    // bytes, of all outboxes
 	maxMessages int
 	maxBytes    int
@@ -41,15 +41,15 @@ type outbox struct {
 
 	mu      sync.Mutex
 	frames  []frame
-	bytes   int // of frames, and of the one that is being sent
+	bytes   int // of queued frames and the one being sent
 	count   int // the same
 	writing bool
-	ended   bool // no more is taken
+	ended   bool // nothing more is accepted
 	waiting []func()
 	room    sync.Cond // of replies that wait
 }
 
-// payFrames is how many messages are sent in a row before their work is paid.
+// payFrames is how many messages are sent in a row before their work is charged.
 const payFrames = 64
 
 func newOutbox(send func(f *frame, more bool) error, broken func(), queued *atomic.Int64) *outbox {
@@ -58,9 +58,9 @@ func newOutbox(send func(f *frame, more bool) error, broken func(), queued *atom
 	return o
 }
 
-// lacks is the limit by which there is no room for a message of n bytes, limits.Count if there is.
-// An empty queue takes any, and where all queues together are full, one takes as much as a small
-// reply. The lock is held.
+// lacks returns the limit that has no room for a message of n bytes, limits.Count if there is room.
+// An empty queue takes any message. If all queues together are full, each still takes as much as a
+// small reply. The caller holds mu.
 func (o *outbox) lacks(n int) limits.ID {
 	switch {
 	case o.count == 0:
@@ -76,7 +76,7 @@ func (o *outbox) lacks(n int) limits.ID {
 
 func (o *outbox) makeRoom(n int) bool { return o.lacks(n) == limits.Count }
 
-// offer takes a message if there is room; it never waits.
+// offer queues a message if there is room, and returns whether there was. It never waits.
 func (o *outbox) offer(f frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +91,7 @@ func (o *outbox) offer(f frame) bool {
 	return true
 }
 
-// put waits until there is room for a message; false: the connection is gone.
+// put waits until there is room for a message. It returns false if the connection is gone.
 func (o *outbox) put(f frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,8 +105,8 @@ func (o *outbox) put(f frame) bool {
 	return true
 }
 
-// must takes a small message that always has room: a ping, the end of a subscription, of which
-// there are so many as subscriptions.
+// must queues a small message regardless of room: a ping, or the end of a subscription, of which
+// there are at most as many as subscriptions.
 func (o *outbox) must(f frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,11 +129,10 @@ func (o *outbox) push(f frame) {
 	}
 }
 
-// whenRoom calls f once, when something has left and half of the queue is free again; at once if
-// there is nothing in it, since an empty queue takes anything. What was refused may be larger than
-// that half, so that it is free already says nothing. One that has ended never has room again, and
-// says nothing: who is told of room and refused, and told again, would go round for as long as the
-// last words take. f must not wait.
+// whenRoom calls f once, when a frame has left and half of the queue is free again; at once if the
+// queue is empty, since then it takes anything. It is not called just because half is free already:
+// the refused message may be larger than that. After end it is never called, because the subscriber
+// would be refused and notified in a loop. f must not wait.
 func (o *outbox) whenRoom(f func()) {
 	o.mu.Lock()
 	switch {
@@ -152,7 +151,7 @@ func (o *outbox) roomy() bool {
 	return o.count == 0 || o.count <= o.maxMessages/2 && o.bytes <= o.maxBytes/2 && (o.bytes <= smallReply/2 || o.queued.Load() <= o.maxQueued/2)
 }
 
-// flush waits until all has been sent, so long at most.
+// flush waits until all has been sent, at most that long.
 func (o *outbox) flush(most time.Duration) {
 	late := false
 	timer := time.AfterFunc(most, func() {
@@ -169,18 +168,18 @@ func (o *outbox) flush(most time.Duration) {
 	}
 }
 
-// idle tells whether all has been sent.
+// idle returns whether all has been sent.
 func (o *outbox) idle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.count == 0
 }
 
-// write sends until there is nothing more.
+// write sends until the queue is empty.
 func (o *outbox) write() {
 	began := clock()
 	for n := 1; ; n++ {
-		if n%payFrames == 0 && o.pay != nil { // where the socket has room for all, one writer would run for long
+		if n%payFrames == 0 && o.pay != nil { // with room in the socket's buffer, one writer would run for long
 			o.pay(clock() - began)
 			began = clock()
 		}
@@ -206,7 +205,7 @@ func (o *outbox) write() {
 	}
 }
 
-// endSessions counts a message that has been sent.
+// left counts a frame that has been sent.
 func (o *outbox) left(f *frame) {
 	o.mu.Lock()
 	o.bytes -= f.size()
@@ -223,7 +222,7 @@ func (o *outbox) left(f *frame) {
 	}
 }
 
-// fail drops what can't be sent any more. There is no other writer after it.
+// fail drops what can no longer be sent. No writer starts after it.
 func (o *outbox) fail() {
 	o.mu.Lock()
 	o.ended = true
@@ -243,8 +242,8 @@ func (o *outbox) fail() {
 	o.mu.Unlock()
 }
 
-// settle waits until nobody sends any more: the connection is cut, and what it is made of is about
-// to be another's.
+// settle waits until the writer has stopped: the connection is cut, and its buffers are about to be
+// reused.
 func (o *outbox) settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -260,8 +259,8 @@ func (f *frame) done() {
 	}
 }
 
-// end takes no more and lets the replies go that wait. Who waits to be told of room is not: there
-// will be none.
+// end accepts no more messages and releases the replies that wait in put. Callbacks of whenRoom are
+// dropped: there will be no room.
 func (o *outbox) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Steerer is rpc.Steerer.
+// Steerer is rpc.SandboxControl.
 type Steerer interface {
 	Mine(ctx context.Context, m *view.Mine) (view.At, error)
 	PatchState(ctx context.Context, records []genesis.Record) error
@@ -31,10 +31,10 @@ type Steerer interface {
 	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
 	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
 	ReplayTransaction(ctx context.Context, c *view.Case) (view.Replayed, error)
-	Fork(ctx context.Context, f *view.SteerFork) (view.Fork, error)
+	Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error)
 }
 
-var errNoSteerer = &view.SteerError{Reason: "this node makes no blocks"}
+var errNoSteerer = &view.SandboxError{Reason: "this node makes no blocks"}
 
 // Mine makes blocks on request.
 func (b *Backend) Mine(ctx context.Context, m *view.Mine) (view.At, error) {
@@ -198,7 +198,7 @@ func (b *Backend) MockVerification(ctx context.Context, m *primitives.Mocks) err
 }
 
 // Fork tells what the chain is a fork of, and does what is said with accounts of it.
-func (b *Backend) Fork(ctx context.Context, f *view.SteerFork) (view.Fork, error) {
+func (b *Backend) Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error) {
 	if b.Steer == nil {
 		return view.Fork{}, errNoSteerer
 	}

@@ -73,7 +73,7 @@ func (t *tags) find(name string) *tag {
 	return nil
 }
 
-var errNoTag = &view.SteerError{Reason: "there is no such tag"}
+var errNoTag = &view.SandboxError{Reason: "there is no such tag"}
 
 // Tag has what is submitted from now on kept under a name, empty: under none; or adds transactions that are named.
 func (b *Backend) Tag(name string, hashes []primitives.Hash) (out view.Tag, err error) {
@@ -87,7 +87,7 @@ func (b *Backend) Tag(name string, hashes []primitives.Hash) (out view.Tag, err 
 	x := t.find(name)
 	if x == nil {
 		if len(t.list) >= maxTags {
-			return out, &view.SteerError{Reason: fmt.Sprintf("there are %d tags already; sandbox_drop_tag gives one up", maxTags)}
+			return out, &view.SandboxError{Reason: fmt.Sprintf("there are %d tags already; sandbox_drop_tag gives one up", maxTags)}
 		}
 		x = &tag{name: name, has: map[primitives.Hash]bool{}}
 		t.list = append(t.list, x)
@@ -149,7 +149,7 @@ func (b *Backend) ProfileTag(ctx context.Context, name string, r *view.Simulate)
 		return err
 	})
 	if errors.Is(err, storage.ErrGone) {
-		return nil, &view.SteerError{Reason: "the state before one of its transactions was collected"}
+		return nil, &view.SandboxError{Reason: "the state before one of its transactions was collected"}
 	}
 	return out, err
 }

@@ -14,7 +14,7 @@ import (
 // height, whose state is empty. It answers the lines that need no chain.
 type blank struct {
 	head        view.At
-	rpc.Steerer // nil: of what only this node has nothing was recorded
+	rpc.SandboxControl // nil: of what only this node has nothing was recorded
 }
 
 // errNeedsChain shows that a line is not an offline one.

@@ -107,16 +107,16 @@ func forkClock(head *engine.BlockNode) func() uint64 {
 }
 
 // Fork tells what the chain is a fork of, behind what it is told to do with accounts.
-func (s steerer) Fork(ctx context.Context, q *view.SteerFork) (out view.Fork, err error) {
+func (s steerer) Fork(ctx context.Context, q *view.ForkControl) (out view.Fork, err error) {
 	if err := s.may(); err != nil {
 		return out, err
 	}
 	f := s.fork
 	if f == nil {
-		return out, &view.SteerError{Reason: "this chain is a fork of no other"}
+		return out, &view.SandboxError{Reason: "this chain is a fork of no other"}
 	}
 	if s.id != "" && len(q.Reset)+len(q.Cut)+len(q.Live) > 0 {
-		return out, &view.SteerError{Reason: "a world has the accounts of the fork as its parent has them"}
+		return out, &view.SandboxError{Reason: "a world has the accounts of the fork as its parent has them"}
 	}
 	pinned := f.Pinned()
 	var records []genesis.Record
@@ -129,7 +129,7 @@ func (s steerer) Fork(ctx context.Context, q *view.SteerFork) (out view.Fork, er
 	if len(q.Live) > 0 {
 		at := view.At{}
 		if at.Hash, at.Height, err = f.Newest(); err != nil {
-			return out, &view.SteerError{Reason: err.Error()}
+			return out, &view.SandboxError{Reason: err.Error()}
 		}
 		for _, a := range q.Live {
 			records = append(records, &genesis.ForkRecord{AccountID: a, Block: at.Hash})

@@ -249,7 +249,7 @@ func (h *Instance) shared() string {
 // alone is may, for what others would not go along with.
 func (s steerer) alone() error {
 	if reason := s.shared(); reason != "" {
-		return &view.SteerError{Reason: reason}
+		return &view.SandboxError{Reason: reason}
 	}
 	return s.may()
 }

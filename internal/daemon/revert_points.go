@@ -41,7 +41,7 @@ func (s *snapshots) refuse(id string) error {
 	for _, n := range s.list {
 		names = append(names, strconv.Quote(n.id))
 	}
-	return &view.SteerError{Reason: fmt.Sprintf("there is no snapshot %q, or it has ended; there are %v", id, names)}
+	return &view.SandboxError{Reason: fmt.Sprintf("there is no snapshot %q, or it has ended; there are %v", id, names)}
 }
 
 // TakeSnapshot keeps the way back to the head.
@@ -58,7 +58,7 @@ func (s steerer) TakeSnapshot(ctx context.Context, name string) (out view.Snapsh
 		i = all.find(name)
 	}
 	if i < 0 && len(all.list) >= maxSnapshots {
-		return out, &view.SteerError{Reason: fmt.Sprintf("there are %d snapshots already; sandbox_drop_snapshot gives one up", maxSnapshots)}
+		return out, &view.SandboxError{Reason: fmt.Sprintf("there are %d snapshots already; sandbox_drop_snapshot gives one up", maxSnapshots)}
 	}
 	at, err := s.Node.TakeSnapshot(ctx)
 	if err != nil {

@@ -49,7 +49,7 @@ func (s steerer) Mine(ctx context.Context, m *view.Mine) (at view.At, err error)
 			return at, steerError(ctx, err)
 		}
 	}
-	return at, &view.SteerError{Reason: fmt.Sprintf("transaction %v has not run in %d blocks", *m.Until, maxUntil)}
+	return at, &view.SandboxError{Reason: fmt.Sprintf("transaction %v has not run in %d blocks", *m.Until, maxUntil)}
 }
 
 // NextEpoch goes to the first block of the next epoch.
@@ -74,7 +74,7 @@ func (s steerer) NextEpoch(ctx context.Context) (at view.At, err error) {
 			return at, steerError(ctx, err)
 		}
 	}
-	return at, &view.SteerError{Reason: fmt.Sprintf("the epoch has not ended %d blocks behind its length", maxUntil)}
+	return at, &view.SandboxError{Reason: fmt.Sprintf("the epoch has not ended %d blocks behind its length", maxUntil)}
 }
 
 // epochOf tells a block's epoch, and from where to where its heights go as planned.
@@ -166,10 +166,10 @@ func (s steerer) Reorganise(ctx context.Context, blocks uint64) (out view.Reorga
 // of these names either.
 func (s steerer) may() error {
 	if id := s.Engine.Chain().ID; s.fork == nil && (id == "mainnet" || id == "testnet") {
-		return &view.SteerError{Reason: fmt.Sprintf("%s is no sandbox", id)}
+		return &view.SandboxError{Reason: fmt.Sprintf("%s is no sandbox", id)}
 	}
 	if reason := s.Obstacle(); reason != "" {
-		return &view.SteerError{Reason: "this node makes no blocks: " + reason}
+		return &view.SandboxError{Reason: "this node makes no blocks: " + reason}
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func steerError(ctx context.Context, err error) error {
 	case errors.Is(err, production.ErrTooMany), errors.Is(err, engine.ErrPatch), errors.Is(err, producer.ErrForward), errors.Is(err, producer.ErrShared), errors.Is(err, producer.ErrMany),
 		errors.Is(err, producer.ErrClock), errors.Is(err, producer.ErrProduction), errors.Is(err, producer.ErrRolledBack), errors.Is(err, producer.ErrMiss), errors.Is(err, producer.ErrFork), errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrOrder),
 		errors.As(err, &halted):
-		return &view.SteerError{Reason: err.Error()}
+		return &view.SandboxError{Reason: err.Error()}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &view.LookupError{Kind: view.ErrTimeout}
 	}

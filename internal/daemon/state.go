@@ -21,7 +21,7 @@ func (s steerer) DumpState(ctx context.Context, accounts []primitives.AccountID,
 		h := primitives.Height(*height)
 		hash, err := s.store.HashAt(h)
 		if errors.Is(err, storage.ErrNotFound) || h > at.Height {
-			return at, &view.SteerError{Reason: fmt.Sprintf("there is no block at height %d; the head is at %d", h, at.Height)}
+			return at, &view.SandboxError{Reason: fmt.Sprintf("there is no block at height %d; the head is at %d", h, at.Height)}
 		}
 		if err != nil {
 			return at, err
@@ -30,7 +30,7 @@ func (s steerer) DumpState(ctx context.Context, accounts []primitives.AccountID,
 	}
 	err = s.Engine.EachRecord(ctx, at.Hash, accounts, each)
 	if errors.Is(err, storage.ErrGone) {
-		return at, &view.SteerError{Reason: err.Error()}
+		return at, &view.SandboxError{Reason: err.Error()}
 	}
 	return at, err
 }
@@ -98,7 +98,7 @@ func (s steerer) Deal(ctx context.Context, token, account primitives.AccountID, 
 	}
 	r, err := s.Engine.Deal(ctx, token, account, amount)
 	if errors.Is(err, engine.ErrDeal) {
-		return &view.SteerError{Reason: err.Error()}
+		return &view.SandboxError{Reason: err.Error()}
 	}
 	if err != nil {
 		return steerError(ctx, err)

@@ -55,7 +55,7 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 	if err := s.runReplay(ctx, unsigned); err != nil {
 		var invalid *primitives.InvalidTxError
 		if errors.As(err, &invalid) {
-			return out, &view.SteerError{Reason: fmt.Sprintf("the transaction is refused here: %v", invalid)}
+			return out, &view.SandboxError{Reason: fmt.Sprintf("the transaction is refused here: %v", invalid)}
 		}
 		return out, err
 	}
@@ -156,7 +156,7 @@ func (s steerer) losesNothing(ctx context.Context, records []genesis.Record) err
 	if more := len(losses) - maxLosses; more > 0 {
 		losses = append(losses[:maxLosses], fmt.Sprintf("and %d accounts more", more))
 	}
-	return &view.SteerError{Reason: "what the dump does not have would be taken away: " + strings.Join(losses, "; ") +
+	return &view.SandboxError{Reason: "what the dump does not have would be taken away: " + strings.Join(losses, "; ") +
 		`. Replay it in a world (sandbox_new_world), or with "replace": true`}
 }
 
@@ -175,7 +175,7 @@ func (s steerer) runReplay(ctx context.Context, tx *primitives.SignedTransaction
 	case err != nil:
 		return err
 	case !pooled:
-		return &view.SteerError{Reason: "the pool of transactions is full"}
+		return &view.SandboxError{Reason: "the pool of transactions is full"}
 	}
 	hash := tx.Hash()
 	_, err := s.Mine(ctx, &view.Mine{Until: &hash})

@@ -102,11 +102,11 @@ func (g *worlds) reserve() (id string, err error) {
 	n := len(g.list) + g.making
 	switch bytes := g.bytes(); {
 	case g.closed:
-		return "", &view.SteerError{Reason: "the node is stopping"}
+		return "", &view.SandboxError{Reason: "the node is stopping"}
 	case uint64(n) >= c.Max:
-		err = &view.SteerError{Reason: fmt.Sprintf("there are %d worlds already (troupe.worlds.max); sandbox_drop_world ends one", n)}
+		err = &view.SandboxError{Reason: fmt.Sprintf("there are %d worlds already (troupe.worlds.max); sandbox_drop_world ends one", n)}
 	case bytes >= c.Bytes:
-		err = &view.SteerError{Reason: fmt.Sprintf("the worlds take %d MiB of memory, and may take %d (troupe.worlds.memory_bytes); sandbox_drop_world ends one", bytes>>20, c.Bytes>>20)}
+		err = &view.SandboxError{Reason: fmt.Sprintf("the worlds take %d MiB of memory, and may take %d (troupe.worlds.memory_bytes); sandbox_drop_world ends one", bytes>>20, c.Bytes>>20)}
 	}
 	if err != nil {
 		g.refused.Add(1)
@@ -150,13 +150,13 @@ func (g *worlds) open(ctx context.Context, of *Instance, q *view.NewWorld, kept 
 		return nil, steerError(ctx, err)
 	case over: // its parent has ended meanwhile
 		g.drop(w, whyAsked)
-		return nil, &view.SteerError{Reason: errEnded.Error()}
+		return nil, &view.SandboxError{Reason: errEnded.Error()}
 	}
 	g.made.Add(1)
 	g.tended.Do(func() { g.ends.Go(g.tend) })
 	if err := g.show(w, q.Port); err != nil {
 		g.drop(w, whyAsked)
-		return nil, &view.SteerError{Reason: err.Error()}
+		return nil, &view.SandboxError{Reason: err.Error()}
 	}
 	return w, nil
 }
@@ -467,7 +467,7 @@ func (s steerer) NewWorld(ctx context.Context, q *view.NewWorld) (view.World, er
 func (s steerer) DropWorld(_ context.Context, id string) error {
 	w := s.worlds.find(id)
 	if w == nil {
-		return &view.SteerError{Reason: fmt.Sprintf("there is no world %q, or it has ended", id)}
+		return &view.SandboxError{Reason: fmt.Sprintf("there is no world %q, or it has ended", id)}
 	}
 	s.worlds.drop(w, whyAsked)
 	return w.err

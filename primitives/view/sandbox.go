@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// SteerError says why a node does not do what a sandbox is asked to.
-type SteerError struct{ Reason string }
+// SandboxError says why a node does not do what a sandbox is asked to.
+type SandboxError struct{ Reason string }
 
-func (e *SteerError) Error() string { return "sandbox: " + e.Reason }
+func (e *SandboxError) Error() string { return "sandbox: " + e.Reason }
 
 // Snapshot is a block that a sandbox may go back to.
 type Snapshot struct {
@@ -134,8 +134,8 @@ type Mine struct {
 	Until  *primitives.Hash
 }
 
-// SteerFork says what is to be done with accounts of a fork.
-type SteerFork struct{ Reset, Cut, Live []primitives.AccountID }
+// ForkControl says what is to be done with accounts of a fork.
+type ForkControl struct{ Reset, Cut, Live []primitives.AccountID }
 
 // Fork is what a chain is a fork of, and what became of the questions to the other chain's node.
 type Fork struct {

@@ -1,16 +1,16 @@
-// Package console is the page at /console: a program of the browser's, written by hand, that shows
-// what a node does by what its RPC answers.
+// Package console is the page at /console: a hand-written browser application that shows the state
+// of a node through its RPC.
 //
 //	in      names of files below /console/
-//	out     their bytes, as they are and compressed, with type and tag
-//	state   none: what is in web/ is part of the binary
-//	bound   the files together, some 100 KiB
-//	errors  a name that there is not is nil
-//	source  our own; no code, fonts or pictures of others
+//	out     their bytes, plain and compressed, with content type and ETag
+//	state   none: the files in web/ are embedded in the binary
+//	bound   some 100 KiB for all files together
+//	errors  an unknown name is nil
+//	source  our own; no third-party code, fonts or pictures
 //
-// web/ has the page: index.html, console.css, and modules, which the browser loads as they are.
-// What comes of the chain or of the node gets into the page as text only (web/dom.js), and the
-// Policy has the browser refuse all else.
+// web/ holds index.html, console.css and modules, which the browser loads unbundled. Text from the
+// chain or the node is only ever inserted as text (web/dom.js), and Policy makes the browser refuse
+// anything else.
 package console
 
 import (
@@ -27,16 +27,16 @@ import (
 //go:embed web
 var web embed.FS
 
-// Policy is the Content-Security-Policy of the page: nothing but its own files and its own node, no
-// script in the text, no frame around it, and no way from a string to markup (trusted types).
+// Policy is the page's Content-Security-Policy: only its own files and its own node, no inline
+// scripts, no framing, and no markup made from strings (trusted types).
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// File is one of the page's.
+// File is one file of the page.
 type File struct {
-	Body, Packed []byte // Packed: by gzip
+	Body, Packed []byte // Packed: gzip
 	Type         string
-	Tag          string // of HTTP: changes with the body
+	Tag          string // the ETag: changes with the body
 }
 
 var types = map[string]string{
@@ -47,16 +47,16 @@ var files = sync.OnceValue(func() map[string]*File {
 	out := map[string]*File{}
 	names, err := fs.Glob(web, "web/*")
 	if err != nil {
-		panic(err) // the pattern is a good one
+		panic(err) // the pattern is valid
 	}
 	for _, name := range names {
 		body, err := web.ReadFile(name)
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // the file is embedded
 		}
 		var packed bytes.Buffer
-		w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level exists
-		_, _ = w.Write(body)                                       // memory does not fail
+		w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is valid
+		_, _ = w.Write(body)                                       // writing to memory cannot fail
 		_ = w.Close()
 		sum := sha256.Sum256(body)
 		out[path.Base(name)] = &File{Body: body, Packed: packed.Bytes(), Type: types[path.Ext(name)], Tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
@@ -64,7 +64,7 @@ var files = sync.OnceValue(func() map[string]*File {
 	return out
 })
 
-// Get returns a file; the page itself has no name. nil: there is none.
+// Get returns a file, nil if there is none. The page itself has the empty name.
 func Get(name string) *File {
 	if name == "" {
 		name = "index.html"

@@ -1,5 +1,5 @@
-// Package limits holds what bounds the RPC: each limit once, with its name in config.json, its
-// default and what it may be.
+// Package limits defines the limits of the RPC: for each its name in config.json, its default and
+// its range.
 //
 //	in      nothing
 //	out     Limits, and Table, from which config.json is read and checked, and
@@ -8,7 +8,7 @@
 //	units   counts, bytes, durations
 //	bound   each row's Min and Max
 //	errors  none
-//	source  our own; neard bounds the size of a body only
+//	source  our own; neard only bounds the size of a body
 package limits
 
 import (
@@ -16,34 +16,34 @@ import (
 	"time"
 )
 
-// Limits are the bounds of one server. Those by address hold for all but the loopback addresses,
-// and for these too once config.json names them (see ByAddress).
+// Limits are the limits of one server. Those by address do not apply to loopback addresses unless
+// config.json names them (see ByAddress).
 type Limits struct {
 	Connections  uint64
-	Parked       uint64        // requests about transactions that wait
-	Outcomes     uint64        // known for those that wait, of all
-	WaitDelay    time.Duration // until such a request begins, while which no more are taken
-	Batch        uint64        // requests in a body
-	BatchTimeout time.Duration // for all of them together
+	Parked       uint64        // requests that wait for a transaction
+	Outcomes     uint64        // outcomes known for all waits together
+	WaitDelay    time.Duration // until a wait is first looked at; beyond it new waits are refused
+	Batch        uint64        // requests in one body
+	BatchTimeout time.Duration // for all requests of a body together
 	ReadTimeout  time.Duration // for a request to arrive
 	WriteTimeout time.Duration // for a reply to leave
 	IdleTimeout  time.Duration // between the requests of a connection
 	JSONNodes    uint64        // values and keys in a body
-	Reply        uint64        // bytes of a reply, of a batch in all
+	Reply        uint64        // bytes of one reply; of a batch, of all its replies
 	InFlight     uint64        // bytes of bodies and replies in memory, of all connections
 	Simulations  uint64        // simulations and traces that run or wait
 
-	HeavyWaiting uint64        // requests that wait for their turn at what takes long
-	Views        uint64        // contract calls that wait for theirs, in each lane
-	SlowAfter    time.Duration // without anything moving a transfer is slow
-	SlowRate     uint64        // bytes a second, below which it is
+	HeavyWaiting uint64        // requests that wait for a turn of the heavy limit
+	Views        uint64        // contract calls that wait for a turn, in each lane
+	SlowAfter    time.Duration // a transfer that moves nothing for this long is slow
+	SlowRate     uint64        // bytes a second, below which a transfer is slow
 
 	Sockets         uint64        // WebSockets
-	SocketWaits     uint64        // requests of one WebSocket that wait
-	SocketPing      time.Duration // between pings; a WebSocket from which nothing comes for two is closed
-	QueueMessages   uint64        // of one WebSocket that its client has not read
-	QueueBytes      uint64        // the same in bytes
-	QueuedBytes     uint64        // of all WebSockets
+	SocketWaits     uint64        // requests of one WebSocket that wait for a transaction
+	SocketPing      time.Duration // between pings; a WebSocket that sends nothing for two of them is closed
+	QueueMessages   uint64        // unread messages of one WebSocket
+	QueueBytes      uint64        // unread bytes of one WebSocket
+	QueuedBytes     uint64        // unread bytes of all WebSockets
 	Subscriptions   uint64        // of all WebSockets
 	SocketSubs      uint64        // subscriptions of one WebSocket
 	SubscriptionLag uint64        // blocks
@@ -59,16 +59,16 @@ type Limits struct {
 	AddressWork        ByAddress // ms of heavy work in a second
 }
 
-// ByAddress is a limit of one client's address.
+// ByAddress is the limit of one client address.
 type ByAddress struct {
 	Max      uint64
-	Loopback bool // it also holds for loopback addresses
+	Loopback bool // it also applies to loopback addresses
 }
 
-// ID is a limit's place in Table.
+// ID is a limit's index in Table.
 type ID int
 
-// The limits, in Table's order.
+// The limits, in the order of Table.
 const (
 	MaxConnections ID = iota
 	MaxAddressConnections
@@ -105,15 +105,15 @@ const (
 	MaxSubscriptionLag
 	MaxAddressRate
 	MinGzip
-	Count // how many there are
+	Count // the number of limits; as a result: no limit
 )
 
-// Row is one limit. Exactly one of Number, Time and Address is set.
+// Row describes one limit. Exactly one of Number, Time and Address is set.
 type Row struct {
 	Key     string // below troupe.rpc
 	Default uint64 // of durations in ns
-	// the default is at least this part of the machine's memory, one in so many; 0: it does not
-	// depend on that
+	// The default is at least one part in Share of the machine's memory; 0: it does not depend on
+	// memory.
 	Share    uint64
 	Min, Max uint64
 	Doc      string // for docs/operate/config.md
@@ -250,8 +250,8 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.GzipMin }},
 }
 
-// Set puts a value into its place. named: by config.json, which makes a limit by address hold for
-// loopback, too.
+// Set sets a limit. named means that config.json names it, which makes a limit by address apply to
+// loopback addresses too.
 func (r *Row) Set(l *Limits, v uint64, named bool) {
 	switch {
 	case r.Number != nil:
@@ -282,7 +282,7 @@ func (r *Row) DefaultFor(memory uint64) uint64 {
 	return min(max(r.Default, memory/r.Share), r.Max)
 }
 
-// Shown is the default as people read it.
+// Shown is the default in human-readable form.
 func (r *Row) Shown() string {
 	switch {
 	case r.Share != 0:
@@ -295,11 +295,11 @@ func (r *Row) Shown() string {
 	return strconv.FormatUint(r.Default, 10)
 }
 
-// Named says which limits config.json names.
+// Named marks the limits that config.json names.
 type Named [Count]bool
 
-// FitMemory raises the defaults that depend on it to what a machine with that many bytes of memory
-// may have. Limits that are named stay.
+// FitMemory raises the defaults that depend on memory for a machine with that many bytes of it.
+// Limits that are named keep their values.
 func (l *Limits) FitMemory(memory uint64, named *Named) {
 	for i := range Table {
 		if r := &Table[i]; r.Share != 0 && !named[i] {
@@ -308,7 +308,8 @@ func (l *Limits) FitMemory(memory uint64, named *Named) {
 	}
 }
 
-// Default returns the limits of a node whose config.json names none, on a machine of little memory.
+// Default returns the limits of a node whose config.json names none, on a machine with little
+// memory.
 func Default() Limits {
 	var l Limits
 	for i := range Table {

@@ -1,11 +1,11 @@
-// Package openapi makes the OpenAPI document of the RPC.
+// Package openapi generates the OpenAPI document of the RPC.
 //
 //	in      the methods as the RPC's table has them; shapes.txt: the shapes of parameters, results
-//	        and faults in a short form
+//	        and faults in a short notation
 //	out     the document, JSON
 //	state   none
 //	bound   the text of this package
-//	errors  of shapes.txt, which a test finds
+//	errors  in shapes.txt, which a test finds
 //	source  OpenAPI 3.0; nearcore chain/jsonrpc/openapi, whose document (1.2.11) names the same
 //	        paths, types and members
 package openapi

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Method is what the document says of one.
+// Method is what the document needs of a method.
 type Method struct {
 	Name, Doc string
 	Aliases   []string
@@ -26,7 +26,7 @@ type object = map[string]any
 
 const (
 	title   = "Troupe JSON-RPC"
-	version = "1.2.11" // of nearcore's document, of whose paths none lacks
+	version = "1.2.11" // of nearcore's document, all of whose paths exist here
 	refTo   = "#/components/schemas/"
 )
 
@@ -72,7 +72,7 @@ func Document(methods []Method) ([]byte, error) {
 	return out, missing(components, out)
 }
 
-// missing finds references to types that there are not.
+// missing finds references to types that are not defined.
 func missing(components object, document []byte) error {
 	for _, rest := range strings.Split(string(document), `"`+refTo)[1:] {
 		name, _, _ := strings.Cut(rest, `"`)
@@ -87,11 +87,11 @@ func missing(components object, document []byte) error {
 func (s *shapes) request(name, method string) object {
 	return object{"type": "object", "required": []string{"jsonrpc", "id", "params", "method"}, "properties": object{
 		"jsonrpc": object{"type": "string"}, "id": object{"type": "string"}, "method": object{"type": "string", "enum": []string{name}},
-		"params": s.params[method].schema(), // of those that shapes.txt has not: anything
+		"params": s.params[method].schema(), // not in shapes.txt: anything
 	}}
 }
 
-// method adds what a method replies.
+// method adds the replies of a method.
 func (s *shapes) method(m *Method, components object) {
 	causes := []any{ref("InternalError")}
 	for _, f := range m.Faults {
@@ -130,8 +130,7 @@ func (s *shapes) info(method string, f Fault) *shape {
 	return nil
 }
 
-// Lacks tells what shapes.txt does not say of methods: the names of those, and of faults with
-// fields.
+// Lacks returns what shapes.txt does not describe: names of methods, and of faults with fields.
 func Lacks(methods []Method) (names []string, err error) {
 	s, err := readShapes()
 	if err != nil {
@@ -151,12 +150,12 @@ func Lacks(methods []Method) (names []string, err error) {
 	return names, nil
 }
 
-// textMember is an object with a text.
+// textMember is an object with one string member.
 func textMember(name string) *shape {
 	return &shape{form: isObject, members: []shapeMember{{name: name, shape: shape{form: isScalar, name: "string"}}}}
 }
 
-// cause is the schema of one cause; info nil: it has none.
+// cause is the schema of one cause; a nil info means it has none.
 func cause(name string, info *shape) object {
 	properties, required := object{"name": object{"type": "string", "enum": []string{name}}}, []string{"name"}
 	if info != nil {
@@ -172,7 +171,7 @@ var integers = map[string]object{
 	"uint": {"format": "uint"}, "i32": {"format": "int32"}, "i64": {"format": "int64"},
 }
 
-// schema is a shape in JSON Schema as OpenAPI has it.
+// schema is a shape as OpenAPI's JSON Schema.
 func (s shape) schema() object {
 	switch s.form {
 	case isNull:
@@ -220,7 +219,7 @@ func (s shape) each(list []shape) (out []any) {
 	return out
 }
 
-// union puts the texts among the choices into one.
+// union merges the literals among the choices into one.
 func (s shape) union(word string) object {
 	var texts []string
 	var others []shape

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// form is what kind of shape one is.
+// form is the form of a shape.
 type form byte
 
 const (
@@ -27,7 +27,7 @@ const (
 	isAllOf   // items
 )
 
-// shape is what a value looks like.
+// shape describes a JSON value.
 type shape struct {
 	form    form
 	name    string
@@ -41,12 +41,12 @@ type shapeMember struct {
 	name     string
 	optional bool
 	shape    shape
-	standing string // JSON of what it is when it is missing; empty: not said
+	standing string // JSON of the default when it is missing; empty: not stated
 }
 
 var scalars = []string{"u8", "u16", "u32", "u64", "uint", "i32", "i64", "double", "bool", "string", "base64", "time"}
 
-// parser reads shapes.
+// parser parses shapes.
 type parser struct {
 	in string
 	at int
@@ -62,7 +62,7 @@ func (p *parser) space() {
 	}
 }
 
-// next takes a token if it comes next.
+// next consumes a token if it is next, and returns whether it was.
 func (p *parser) next(token string) bool {
 	p.space()
 	if !strings.HasPrefix(p.in[p.at:], token) {
@@ -90,13 +90,13 @@ func (p *parser) word() string {
 	return p.in[from:p.at]
 }
 
-// shape reads shapes that operators join; & binds closest.
+// shape parses shapes joined by operators; & binds closest.
 func (p *parser) shape() shape {
 	all := func() shape { return p.joined(isAllOf, "&", p.single) }
 	return p.joined(isOneOf, "|", func() shape { return p.joined(isAnyOf, "||", all) })
 }
 
-// joined reads one shape, or several with an operator between them.
+// joined parses one shape, or several with an operator between them.
 func (p *parser) joined(form form, operator string, part func() shape) shape {
 	items := []shape{part()}
 	for p.next(operator) {
@@ -108,7 +108,7 @@ func (p *parser) joined(form form, operator string, part func() shape) shape {
 	return shape{form: form, items: items}
 }
 
-// single reads one shape, with its question marks.
+// single parses one shape with its question marks.
 func (p *parser) single() shape {
 	s := p.bare()
 	for p.next("?") {
@@ -188,7 +188,7 @@ func (p *parser) object() shape {
 	return s
 }
 
-// json reads a JSON value.
+// json parses a JSON value.
 func (p *parser) json() string {
 	p.space()
 	d := json.NewDecoder(strings.NewReader(p.in[p.at:]))
@@ -200,7 +200,7 @@ func (p *parser) json() string {
 	return string(v)
 }
 
-// parseShape reads a text that is one shape.
+// parseShape parses a text that is one shape.
 func parseShape(text string) (s shape, err error) {
 	defer func() {
 		if e, ok := recover().(error); ok {

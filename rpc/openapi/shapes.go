@@ -10,7 +10,7 @@ import (
 //go:embed shapes.txt
 var shapesText string
 
-// shapes is what shapes.txt says.
+// shapes is the parsed shapes.txt.
 type shapes struct {
 	params, results map[string]shape // by method
 	faults          map[string]*shape
@@ -21,7 +21,7 @@ type shapes struct {
 
 var readShapes = sync.OnceValues(func() (*shapes, error) { return parseShapes(shapesText) })
 
-// parseShapes reads lines; one that begins with a space goes on with the one before.
+// parseShapes parses shapes.txt. A line that begins with a space continues the one before.
 func parseShapes(text string) (*shapes, error) {
 	s := &shapes{params: map[string]shape{}, results: map[string]shape{}, faults: map[string]*shape{}, types: map[string]shape{}, texts: map[string]string{}}
 	for _, line := range strings.Split(strings.ReplaceAll(text, "\n    ", " "), "\n") {
@@ -72,7 +72,8 @@ func (s *shapes) line(kind, name, of string) (err error) {
 	return fmt.Errorf("no such kind of line")
 }
 
-// Text is what shapes.txt says of a type, or of a method: "PARAMS -> RESULT"; empty: nothing.
+// Text returns the text in shapes.txt of a type, or of a method: "PARAMS -> RESULT". Empty: there
+// is none.
 func Text(name string, method bool) string {
 	s, err := readShapes()
 	if err != nil {
