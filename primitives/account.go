@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ContractKind says where an account's code comes from.
+// ContractKind is where an account's code comes from.
 type ContractKind byte
 
 // The kinds, by their borsh tags (nearcore core/primitives-core/src/account.rs AccountContract).
@@ -25,8 +25,8 @@ type AccountContract struct {
 	Account AccountID // of ContractGlobalAccount
 }
 
-// IdentifierUsage is the storage the reference itself takes: 32 or the id's length for global
-// contracts, else 0.
+// IdentifierUsage is the storage that the reference itself is charged for, in bytes: 32 or the id's
+// length for global contracts, else 0.
 func (c *AccountContract) IdentifierUsage() uint64 {
 	switch c.Kind {
 	case ContractGlobalHash:
@@ -79,7 +79,7 @@ func (c *AccountContract) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (c *AccountContract) DecodeBorsh(r *borsh.Reader) {
 	*c = AccountContract{Kind: ContractKind(r.Byte())}
 	switch c.Kind {
@@ -96,23 +96,24 @@ func (c *AccountContract) DecodeBorsh(r *borsh.Reader) {
 // AccountVersion is 1 or 2.
 type AccountVersion byte
 
-// The versions. V1 can only hold a local contract or none; an account becomes V2 with its first
-// global one, and stays.
+// The versions. V1 can only hold a local contract or none. An account becomes V2 with its first
+// global contract, and stays V2.
 const (
 	AccountV1 AccountVersion = 1
 	AccountV2 AccountVersion = 2
 )
 
-// Account is column 0 of the trie.
+// Account is the value in column 0 of the trie.
 type Account struct {
-	Amount       Balance // free
+	Amount       Balance // not staked
 	Locked       Balance // staked
 	Contract     AccountContract
 	StorageUsage uint64 // bytes
 	Version      AccountVersion
 }
 
-// AppendBorsh appends V1 without a tag, or V2 behind 16 bytes of FF and its tag 0 (bytes.md 2.5).
+// AppendBorsh appends V1 without a tag, or V2 after 16 bytes of FF and its tag 0 (nearcore
+// core/primitives-core/src/account.rs).
 func (a *Account) AppendBorsh(b []byte) []byte {
 	if a.Version == AccountV2 {
 		b = append(MaxBalance.AppendBorsh(b), 0)
@@ -168,21 +169,21 @@ type FunctionCallPermission struct {
 	MethodNames []string // empty: all
 }
 
-// GasKeyInfo is what makes a key a gas key.
+// GasKeyInfo is present in gas keys only.
 type GasKeyInfo struct {
 	Balance   Balance
 	NumNonces uint16
 }
 
-// AccessKey is column 2 of the trie. FunctionCall nil means full access; GasKey nil means an
-// ordinary key.
+// AccessKey is the value in column 2 of the trie. A nil FunctionCall means full access; a nil
+// GasKey means an ordinary key.
 type AccessKey struct {
 	Nonce        Nonce // 0 and unused for gas keys
 	FunctionCall *FunctionCallPermission
 	GasKey       *GasKeyInfo
 }
 
-// IsFullAccess tells whether the key may do everything, gas key or not.
+// IsFullAccess returns whether the key permits everything, gas key or not.
 func (k *AccessKey) IsFullAccess() bool { return k.FunctionCall == nil }
 
 func (p *FunctionCallPermission) appendBorsh(b []byte) []byte {
@@ -223,7 +224,7 @@ func (k *AccessKey) AppendBorsh(b []byte) []byte {
 	}
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (k *AccessKey) DecodeBorsh(r *borsh.Reader) {
 	*k = AccessKey{Nonce: Nonce(r.Uint64())}
 	switch tag := r.Byte(); tag {

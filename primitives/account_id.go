@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// AccountID is a valid account name; its bytes order it. Only ParseAccountID and the decoders make
-// one from outside data.
+// AccountID is a valid account name, ordered by its bytes. Only ParseAccountID and the decoders
+// make one from untrusted data.
 type AccountID string
 
 // SystemAccount is the predecessor of refunds and the receiver of global contract distributions.
@@ -21,7 +21,7 @@ const (
 	MaxAccountIDLen = 64
 )
 
-// Refusals of ParseAccountID; the texts are near-account-id 2.0.0's.
+// Refusals of ParseAccountID; the texts are those of near-account-id 2.0.0.
 var (
 	ErrAccountIDTooLong   = errors.New("the Account ID is too long")
 	ErrAccountIDTooShort  = errors.New("the Account ID is too short")
@@ -29,7 +29,7 @@ var (
 	ErrAccountIDChar      = errors.New("the Account ID contains an invalid character")
 )
 
-// AccountIDError says which character of a text is refused, and why.
+// AccountIDError is the refusal of an account id, with the offending character.
 type AccountIDError struct {
 	Kind  error // one of the ErrAccountID values
 	Char  rune
@@ -39,7 +39,7 @@ type AccountIDError struct {
 // Error is near-account-id's text.
 func (e *AccountIDError) Error() string {
 	char := []byte{'"'}
-	if e.Char != '"' { // in a char literal it needs no escape
+	if e.Char != '"' { // needs no escape in a char literal
 		char = AppendRustChar(nil, e.Char)
 	}
 	return fmt.Sprintf("%v '%s' at index %d", e.Kind, char, e.Index)
@@ -78,7 +78,7 @@ func ParseAccountID(text string) (AccountID, error) {
 	return AccountID(text), nil
 }
 
-// AccountKind tells named accounts from the ids that keys, addresses and state inits imply.
+// AccountKind distinguishes named accounts from ids derived from keys, addresses and state inits.
 type AccountKind byte
 
 // The kinds (near-account-id AccountType, plus deterministic).
@@ -110,13 +110,13 @@ func (a AccountID) Kind() AccountKind {
 	return NamedAccount
 }
 
-// IsImplicit tells whether a is of a kind that a transfer can create.
+// IsImplicit returns whether a is of a kind that a transfer can create.
 func (a AccountID) IsImplicit() bool { return a.Kind() != NamedAccount }
 
-// IsTopLevel tells whether a has no dot and is not "system".
+// IsTopLevel returns whether a has no dot and is not "system".
 func (a AccountID) IsTopLevel() bool { return a != SystemAccount && !strings.Contains(string(a), ".") }
 
-// IsSubAccountOf tells whether a is exactly one label below parent.
+// IsSubAccountOf returns whether a is exactly one label below parent.
 func (a AccountID) IsSubAccountOf(parent AccountID) bool {
 	label, ok := strings.CutSuffix(string(a), "."+string(parent))
 	return ok && label != "" && !strings.Contains(label, ".")

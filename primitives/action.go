@@ -30,7 +30,7 @@ const (
 	numActionTags
 )
 
-// Action is one step of a transaction or receipt; the types below are all there are.
+// Action is one step of a transaction or receipt. The types below are the only ones.
 //
 //sumtype:decl
 type Action interface {
@@ -40,7 +40,7 @@ type Action interface {
 }
 
 type (
-	// CreateAccount makes the receiver.
+	// CreateAccount creates the receiver.
 	CreateAccount struct{}
 	// DeployContract replaces the receiver's own code.
 	DeployContract struct{ Code []byte }
@@ -65,14 +65,14 @@ type (
 	}
 	// DeleteKey removes a key of the receiver.
 	DeleteKey struct{ PublicKey PublicKey }
-	// DeleteAccount removes the receiver; what it held goes to the beneficiary.
+	// DeleteAccount removes the receiver and sends its balance to the beneficiary.
 	DeleteAccount struct{ Beneficiary AccountID }
-	// Delegate carries actions that the inner sender signed (NEP-366).
+	// Delegate carries actions signed by the inner sender (NEP-366).
 	Delegate struct {
 		Action    DelegateAction
 		Signature Signature
 	}
-	// DelegateV2 is Delegate whose nonce may select a gas key's.
+	// DelegateV2 is Delegate with a nonce that may be that of a gas key.
 	DelegateV2 struct {
 		Action    DelegateActionV2
 		Signature Signature
@@ -82,7 +82,7 @@ type (
 		Code []byte
 		Mode GlobalDeployMode
 	}
-	// UseGlobalContract points the receiver at global code.
+	// UseGlobalContract makes the receiver use global code.
 	UseGlobalContract struct{ ID GlobalContractID }
 	// DeterministicStateInit creates or initialises a 0s... account.
 	DeterministicStateInit struct {
@@ -94,14 +94,14 @@ type (
 		PublicKey PublicKey
 		Deposit   Balance
 	}
-	// WithdrawFromGasKey moves from a gas key's balance to its account.
+	// WithdrawFromGasKey moves balance from a gas key to its account.
 	WithdrawFromGasKey struct {
 		PublicKey PublicKey
 		Amount    Balance
 	}
 )
 
-// GlobalDeployMode says how a global contract is found.
+// GlobalDeployMode is how a global contract is identified.
 type GlobalDeployMode byte
 
 // The modes.
@@ -110,14 +110,14 @@ const (
 	GlobalByAccountID GlobalDeployMode = 1
 )
 
-// GlobalContractID names global code by hash, or by the account that deployed it when Account is
-// not empty.
+// GlobalContractID identifies global code: by the account that deployed it if Account is not empty,
+// else by hash.
 type GlobalContractID struct {
 	Account AccountID
 	Hash    Hash
 }
 
-// Len is what fees and storage count: 32, or the account's length.
+// Len is the length that fees and storage count, in bytes: 32, or the account's length.
 func (g *GlobalContractID) Len() int {
 	if g.Account != "" {
 		return len(g.Account)
@@ -133,7 +133,7 @@ func (g *GlobalContractID) AppendBorsh(b []byte) []byte {
 	return append(append(b, 0), g.Hash[:]...)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (g *GlobalContractID) DecodeBorsh(r *borsh.Reader) {
 	switch tag := r.Byte(); tag {
 	case 0:
@@ -159,7 +159,7 @@ func (s *StateInit) AppendBorsh(b []byte) []byte {
 	return AppendStateEntries(s.Code.AppendBorsh(append(b, 0)), s.Data)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (s *StateInit) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 0 {
 		r.BadTag("DeterministicAccountStateInit", tag)
@@ -169,16 +169,16 @@ func (s *StateInit) DecodeBorsh(r *borsh.Reader) {
 	s.Data = ReadStateEntries(r)
 }
 
-// AppendStateEntries appends pairs as they are.
+// AppendStateEntries appends pairs in the given order.
 func AppendStateEntries(b []byte, list []StateEntry) []byte {
 	return borsh.AppendSlice(b, list, func(b []byte, e *StateEntry) []byte {
 		return borsh.AppendBytes(borsh.AppendBytes(b, e.Key), e.Value)
 	})
 }
 
-// ReadStateEntries reads pairs and returns them by key. They may come in any order, and the last of
-// a key counts: borsh-rs collects them in a BTreeMap and asks for no order unless its feature
-// de_strict_order is on, which nearcore's is not.
+// ReadStateEntries reads pairs and returns them sorted by key. Any order is accepted, and of equal
+// keys the last counts: borsh-rs collects them in a BTreeMap and does not check the order unless
+// its feature de_strict_order is on, which it is not in nearcore.
 func ReadStateEntries(r *borsh.Reader) []StateEntry {
 	list := borsh.Slice(r, 8, func(r *borsh.Reader) StateEntry {
 		return StateEntry{Key: r.BytesCopy(), Value: r.BytesCopy()}
@@ -254,8 +254,7 @@ func (a *WithdrawFromGasKey) appendPayload(b []byte) []byte {
 	return a.Amount.AppendBorsh(a.PublicKey.AppendBorsh(b))
 }
 
-// DeployedCode returns the code that an action deploys; ok is false for the actions that deploy
-// none.
+// DeployedCode returns the code that an action deploys; ok is false for actions that deploy none.
 func DeployedCode(a Action) (code []byte, ok bool) {
 	if local, ok := a.(*DeployContract); ok {
 		return local.Code, true
@@ -278,15 +277,15 @@ func AppendActions(b []byte, as []Action) []byte {
 	return b
 }
 
-// MaxActionsKept is how many actions of a list are kept of what a client sent
-// (borsh.NewClientReader). It is far more than a list may have (max_actions_per_receipt, 100), so
-// that one with actions that were not kept is never valid: only their number is told.
+// MaxActionsKept is how many actions of a list are kept from input of a client
+// (borsh.NewClientReader). It is far above the valid maximum (max_actions_per_receipt, 100), so a
+// list whose actions were not all kept is never valid, and only their number is needed.
 const MaxActionsKept = 1024
 
-// ReadActions reads a vector of actions, and keeps all.
+// ReadActions reads a vector of actions and keeps all.
 func ReadActions(r *borsh.Reader) []Action { return borsh.Slice(r, 1, ReadAction) }
 
-// readActions reads a vector of actions; unkept is how many more there are than are kept.
+// readActions reads a vector of actions; unkept is the number that was read and not kept.
 func readActions(r *borsh.Reader) (list []Action, unkept int) {
 	return borsh.SliceKept(r, 1, MaxActionsKept, ReadAction)
 }
@@ -300,7 +299,7 @@ func ReadAction(r *borsh.Reader) Action {
 	return a
 }
 
-// readAction refuses the delegate actions unless they may stand here.
+// readAction reads tag ‖ payload. If delegates is false it refuses the delegate actions.
 func readAction(r *borsh.Reader, delegates bool) Action {
 	switch tag := ActionTag(r.Byte()); tag {
 	case TagCreateAccount:

@@ -2,16 +2,16 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// ApprovalInner is what an approval says of the tip: that this block is endorsed, or that heights
-// above it are skipped.
+// ApprovalInner is the statement of an approval: that the tip is endorsed, or that the heights from
+// the tip to the target are skipped.
 type ApprovalInner struct {
-	Endorsement Hash   // of the tip, if not Skip
-	SkipHeight  Height // of the tip, if Skip
+	Endorsement Hash   // the tip, if not Skip
+	SkipHeight  Height // height of the tip, if Skip
 	Skip        bool
 }
 
-// NewApprovalInner says what an approval for target on the given tip is: an endorsement iff target
-// follows it directly.
+// NewApprovalInner returns the statement of an approval for target on the given tip: an endorsement
+// if target directly follows the tip, else a skip.
 func NewApprovalInner(tip Hash, tipHeight, target Height) ApprovalInner {
 	if target == tipHeight+1 {
 		return ApprovalInner{Endorsement: tip}
@@ -27,7 +27,7 @@ func (a *ApprovalInner) AppendBorsh(b []byte) []byte {
 	return append(append(b, 0), a.Endorsement[:]...)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (a *ApprovalInner) DecodeBorsh(r *borsh.Reader) {
 	switch tag := r.Byte(); tag {
 	case 0:
@@ -72,7 +72,7 @@ func ChunkEndorsementBytes(chunk Hash) []byte {
 	return borsh.AppendString(append(make([]byte, 0, 52), chunk[:]...), endorsementDifferentiator)
 }
 
-// ChunkEndorsementMetadata says who endorses which chunk.
+// ChunkEndorsementMetadata identifies the endorsed chunk and the endorsing validator.
 type ChunkEndorsementMetadata struct {
 	AccountID     AccountID
 	ShardID       ShardID
@@ -101,7 +101,7 @@ func (e *ChunkEndorsement) AppendBorsh(b []byte) []byte {
 	return e.MetadataSignature.AppendBorsh(b)
 }
 
-// DecodeBorsh reads it; the differentiator must be the one there is.
+// DecodeBorsh reads what AppendBorsh writes. Another signature differentiator is an error.
 func (e *ChunkEndorsement) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 1 {
 		r.BadTag("ChunkEndorsement", tag)
@@ -120,7 +120,8 @@ func (e *ChunkEndorsement) DecodeBorsh(r *borsh.Reader) {
 
 const optimisticDifferentiator = "OptimisticBlock"
 
-// OptimisticBlock announces a block before its chunks are known, so that they can be applied early.
+// OptimisticBlock announces a block before its chunks are known, so that these can be applied
+// early.
 type OptimisticBlock struct {
 	PrevBlockHash Hash
 	Height        Height
@@ -145,7 +146,7 @@ func (o *OptimisticBlock) AppendBorsh(b []byte) []byte {
 	return o.Signature.AppendBorsh(o.appendInner(b))
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (o *OptimisticBlock) DecodeBorsh(r *borsh.Reader) {
 	o.PrevBlockHash, o.Height, o.Timestamp, o.RandomValue = ReadHash(r), Height(r.Uint64()), r.Uint64(), ReadHash(r)
 	copy(o.VRFValue[:], r.Take(len(o.VRFValue)))

@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Balance is an amount in yoctoNEAR: an unsigned 128-bit number whose arithmetic is checked.
-// The zero value is 0. Values compare with ==.
+// Balance is an amount in yoctoNEAR: an unsigned 128-bit number with checked arithmetic. The zero
+// value is 0. Values compare with ==.
 type Balance struct{ Hi, Lo uint64 }
 
-// ErrOverflow says that a sum or product does not fit, or that a difference is negative.
+// ErrOverflow is the error of a sum or product that does not fit, and of a negative difference.
 var ErrOverflow = errors.New("integer overflow")
 
 // MaxBalance is 2^128 - 1.
@@ -32,7 +32,7 @@ func NEAR(v uint64) Balance {
 	panic("primitives: NEAR amount overflows u128")
 }
 
-// IsZero tells whether b is 0.
+// IsZero returns whether b is 0.
 func (b Balance) IsZero() bool { return b == Balance{} }
 
 // Cmp returns -1, 0 or 1.
@@ -46,7 +46,7 @@ func (b Balance) Cmp(o Balance) int {
 	return 1
 }
 
-// Less tells whether b < o.
+// Less returns whether b < o.
 func (b Balance) Less(o Balance) bool { return b.Cmp(o) < 0 }
 
 // Add returns b+o, and whether it fits.
@@ -103,7 +103,7 @@ func (b Balance) Big() *big.Int {
 	return x.Lsh(x, 64).Or(x, new(big.Int).SetUint64(b.Lo))
 }
 
-// BalanceFromBig returns x, and whether it is in range.
+// BalanceFromBig returns x as a Balance, and whether it is in range.
 func BalanceFromBig(x *big.Int) (Balance, bool) {
 	if x.Sign() < 0 || x.BitLen() > 128 {
 		return Balance{}, false
@@ -151,8 +151,8 @@ func (b *Balance) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseBalance reads decimal digits with an optional plus sign, as Rust's u128::from_str; the
-// errors carry its texts.
+// ParseBalance parses decimal digits with an optional plus sign, as Rust's u128::from_str does. The
+// errors have its texts.
 func ParseBalance(text string) (Balance, error) {
 	digits := text
 	if len(digits) > 1 && digits[0] == '+' {

@@ -7,8 +7,8 @@ import (
 )
 
 // Base58 with the Bitcoin alphabet, as bs58 0.4 reads and writes it. Ten digits fit a machine word
-// (58^10 < 2^59), so both directions work on 64-bit limbs: the 1952 bytes of an ML-DSA key cost a
-// quarter of a million word operations, not ten million byte operations.
+// (58^10 < 2^59), so both directions work on 64-bit limbs. The 1952 bytes of an ML-DSA key take a
+// quarter of a million word operations, instead of ten million byte operations.
 const (
 	base58Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 	base58Group    = 10
@@ -28,11 +28,12 @@ var base58Digit, base58Power = func() (digit [128]byte, power [base58Group + 1]u
 	return digit, power
 }()
 
-// errBase58TooLong says that the value does not fit the expected number of bytes (bs58:
+// errBase58TooLong is the error of a value that does not fit the expected number of bytes (bs58:
 // BufferTooSmall).
 var errBase58TooLong = errors.New("buffer provided to decode base58 encoded string into was too small")
 
-// base58CharError is a character outside the alphabet; the texts are bs58's, seen by RPC clients.
+// base58CharError is a character outside the alphabet. RPC clients see its texts, which are those
+// of bs58.
 type base58CharError struct {
 	char byte
 	at   int // in bytes
@@ -64,8 +65,8 @@ func rustCharDebug(c byte) string {
 	return "'" + string(rune(c)) + "'"
 }
 
-// base58Decode decodes text into at most size bytes. As in bs58 the first trouble from the left
-// wins: a bad character behind the point where the value has outgrown size is not reported.
+// base58Decode decodes text into at most size bytes. As in bs58 the first error from the left is
+// reported: a bad character after the point where the value exceeds size is not.
 func base58Decode(text string, size int) ([]byte, error) {
 	var small [9]uint64 // enough for secp256k1 signatures
 	limbs := small[:0]  // little-endian
@@ -79,7 +80,7 @@ func base58Decode(text string, size int) ([]byte, error) {
 		}
 		return 8*len(limbs) - bits.LeadingZeros64(limbs[len(limbs)-1])/8
 	}
-	// push appends n digits of value v; false: the value has outgrown the limbs
+	// push appends n digits of value v and returns false if the value has outgrown the limbs.
 	push := func(v uint64, n int) bool {
 		mul := base58Power[n]
 		for i, limb := range limbs {
@@ -135,7 +136,7 @@ func appendBase58(dst []byte, raw string) []byte {
 	return appendBase58ByDivision(dst, raw)
 }
 
-// appendBase58ByDivision appends the text of raw of any length.
+// appendBase58ByDivision appends the text of raw, which may have any length.
 func appendBase58ByDivision(dst []byte, raw string) []byte {
 	zeros := 0
 	for zeros < len(raw) && raw[zeros] == 0 {
@@ -158,7 +159,7 @@ func appendBase58ByDivision(dst []byte, raw string) []byte {
 		}
 	}
 	start := len(dst)
-	for len(limbs) > 0 { // least significant group first, turned round below
+	for len(limbs) > 0 { // least significant group first, reversed below
 		var rem uint64
 		for i, l := range limbs {
 			limbs[i], rem = bits.Div64(rem, l, base58Power[base58Group])
@@ -176,3 +177,10 @@ func appendBase58ByDivision(dst []byte, raw string) []byte {
 	}
 	return dst
 }
+
+// DecodeBase58 decodes text into at most size bytes. RPC clients see its error texts, which are
+// those of bs58. IsBase58TooLong distinguishes a value that is too large from bad characters.
+func DecodeBase58(text string, size int) ([]byte, error) { return base58Decode(text, size) }
+
+// IsBase58TooLong returns whether err means that the decoded value exceeds the requested size.
+func IsBase58TooLong(err error) bool { return errors.Is(err, errBase58TooLong) }

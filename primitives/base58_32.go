@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// Thirty-two bytes, which hashes and most keys have, are written by tables: the number is taken as
-// eight words of 32 bits, of each of which it is known what it is in digits of 58^5, so that one
-// word's part is added by multiplications that wait for nothing, and carries follow once for all.
-// It is the way of Firedancer's fd_base58; every sum stays below 2^64 (TestBase58Table).
+// Base58 of 32 bytes, the length of hashes and most keys, by tables. The number is taken as eight
+// words of 32 bits. A table holds the value of each word in digits of 58^5, so the words are added
+// by independent multiplications, and carries are propagated once at the end. The algorithm is that
+// of Firedancer's fd_base58. Every sum stays below 2^64 (TestBase58Table).
 const (
 	base58Fifth  = 58 * 58 * 58 * 58 * 58 // 2^29.3
 	base58Fifths = 9                      // 58^45 > 2^256
@@ -27,7 +27,7 @@ var base58Words = func() (t [8][base58Fifths]uint64) {
 	return t
 }()
 
-// base58Pairs are the texts of 0 to 58^2-1, two letters each.
+// base58Pairs are the texts of 0 to 58^2-1, two characters each.
 var base58Pairs = func() (t [58 * 58][2]byte) {
 	for i := range t {
 		t[i] = [2]byte{base58Alphabet[i/58], base58Alphabet[i%58]}
@@ -38,7 +38,7 @@ var base58Pairs = func() (t [58 * 58][2]byte) {
 // appendBase58Of32 appends the text of 32 bytes.
 func appendBase58Of32(dst []byte, raw [32]byte) []byte {
 	var sum [base58Fifths]uint64
-	zeros := 0 // leading bytes that are 0: each is a 1 of its own
+	zeros := 0 // each leading zero byte is one leading 1
 	for i := range base58Words {
 		w := uint64(binary.BigEndian.Uint32(raw[4*i:]))
 		if zeros == 4*i {

@@ -9,8 +9,8 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// TestBase58Table: no sum over the words of 32 bytes passes 2^64, the carry from the digit behind
-// it counted, and the tables say what they are to.
+// TestBase58Table: no sum over the words of 32 bytes exceeds 2^64, with the carry from the lower
+// digit, and the tables are correct.
 func TestBase58Table(t *testing.T) {
 	carry := new(big.Int)
 	for j := base58Fifths - 1; j >= 0; j-- {
@@ -37,8 +37,8 @@ func TestBase58Table(t *testing.T) {
 	}
 }
 
-// TestBase58Of32: the texts are those of the library, at both ends, beside each power of two, and
-// with any number of leading zeros.
+// TestBase58Of32: the texts are those of the library, at both ends of the range, around each power
+// of two, and with any number of leading zeros.
 func TestBase58Of32(t *testing.T) {
 	check := func(raw [32]byte) {
 		t.Helper()
@@ -82,7 +82,7 @@ func FuzzBase58Of32(f *testing.F) {
 	})
 }
 
-// BenchmarkBase58 writes a hash: by the library, by division, by tables.
+// BenchmarkBase58 encodes a hash: by the library, by division, by tables.
 func BenchmarkBase58(b *testing.B) {
 	h := HashBytes([]byte("a hash"))
 	b.Run("way=library", func(b *testing.B) {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Base64Error is a refusal of base64 text in the words of the base64 crate 0.21.0, which nearcore
-// shows to its clients.
+// Base64Error is a refusal of base64 text. Its texts are those of the base64 crate 0.21.0, which
+// nearcore shows to its clients.
 type Base64Error struct{ Text string }
 
 func (e *Base64Error) Error() string { return e.Text }
@@ -16,22 +16,22 @@ func (e *Base64Error) Error() string { return e.Text }
 // transactions. The error is a *Base64Error.
 func DecodeBase64(text []byte) ([]byte, error) { return decodeBase64(text, true) }
 
-// DecodeBase64AnyPadding decodes standard base64 whose padding may be missing or too short, as
-// nearcore reads every other field (serde_with's Base64 uses the crate's PAD_INDIFFERENT). Padding
-// that is there must stand at the end. The error is a *Base64Error.
+// DecodeBase64AnyPadding decodes standard base64 with full, partial or no padding, as nearcore
+// reads every other field (serde_with's Base64 uses the crate's PAD_INDIFFERENT). Padding, if
+// present, must be at the end. The error is a *Base64Error.
 func DecodeBase64AnyPadding(text []byte) ([]byte, error) { return decodeBase64(text, false) }
 
 func decodeBase64(text []byte, padded bool) ([]byte, error) {
 	out := make([]byte, base64.StdEncoding.DecodedLen(len(text)+3))
 	n, err := base64.StdEncoding.Strict().Decode(out, text)
-	if err == nil && !bytes.ContainsAny(text, "\r\n") { // which Go would skip
+	if err == nil && !bytes.ContainsAny(text, "\r\n") { // Go's decoder would skip line breaks
 		return out[:n], nil
 	}
 	if err := base64Fault(text, padded); err != nil {
 		return nil, err
 	}
 	n, err = base64.RawStdEncoding.Strict().Decode(out, bytes.TrimRight(text, "="))
-	if err != nil { // base64Fault has the same rules
+	if err != nil { // unreachable: base64Fault has the same rules
 		return nil, &Base64Error{err.Error()}
 	}
 	return out[:n], nil
@@ -53,9 +53,9 @@ func base64Value(c byte) (v byte, ok bool) {
 	return 0, false
 }
 
-// base64Fault returns what is wrong with a text, nil for nothing: the crate's checks in its order.
-// It looks at the length, at all but the last up to eight bytes, then at those with regard to
-// padding.
+// base64Fault returns the error of a text, nil if it is valid: the crate's checks in its order. The
+// crate checks the length, then everything but the last up to eight bytes, then those together with
+// the padding.
 func base64Fault(text []byte, padded bool) error {
 	fault := func(format string, args ...any) error { return &Base64Error{fmt.Sprintf(format, args...)} }
 	badByte := func(i int) error { return fault("Invalid byte %d, offset %d.", text[i], i) }

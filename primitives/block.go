@@ -4,11 +4,13 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 
 // BlockBody is nearcore's BlockBody V2. Its encoding, tag included, is what block_body_hash covers.
 type BlockBody struct {
-	Chunks            []*ChunkHeader
-	Challenges        []byte // a vector of what nobody reads any more, as its producer wrote it; nil: an empty one
+	Chunks []*ChunkHeader
+	// Challenges is the encoded vector of challenges as its producer wrote it. Challenges are
+	// obsolete and not processed. nil: an empty vector.
+	Challenges        []byte
 	VRFValue          [32]byte
 	VRFProof          [64]byte
-	ChunkEndorsements [][]Signature // per shard, per assigned validator; empty string: none
+	ChunkEndorsements [][]Signature // by shard, then by assigned validator; empty string: none
 }
 
 // Block is nearcore's Block V4.
@@ -27,7 +29,7 @@ func (y *BlockBody) AppendBorsh(b []byte) []byte {
 	return borsh.AppendSlice(b, y.ChunkEndorsements, func(b []byte, s *[]Signature) []byte { return AppendOptionSignatures(b, *s) })
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (y *BlockBody) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 1 {
 		r.BadTag("BlockBody", tag)
@@ -51,7 +53,7 @@ func (k *Block) AppendBorsh(b []byte) []byte {
 	return k.Body.AppendBorsh(k.Header.AppendBorsh(append(b, 3)))
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (k *Block) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 3 {
 		r.BadTag("Block", tag)

@@ -9,9 +9,9 @@ import (
 )
 
 // PartialMerkleTree is the block Merkle tree reduced to what appending needs: the roots of its full
-// subtrees, largest first, one for each binary 1 of the size. Its leaves are block hashes
-// themselves. The tree kept for a block holds the block's ancestors and not the block: its root is
-// the header's block_merkle_root, its size the header's block_ordinal - 1 (nearcore
+// subtrees, largest first, one for each binary 1 of the size. Its leaves are the block hashes
+// themselves. The tree stored for a block holds the block's ancestors and not the block. Its root
+// is the header's block_merkle_root, its size the header's block_ordinal - 1 (nearcore
 // core/primitives/src/merkle.rs:161). The zero value is the empty tree.
 type PartialMerkleTree struct {
 	path []Hash
@@ -24,12 +24,12 @@ func (t *PartialMerkleTree) Size() uint64 { return t.size }
 // Path returns the subtrees' roots, largest subtree first; read only.
 func (t *PartialMerkleTree) Path() []Hash { return t.path }
 
-// Clone returns a copy that Insert may change alone.
+// Clone returns a copy that can be inserted into without changing t.
 func (t *PartialMerkleTree) Clone() *PartialMerkleTree {
 	return &PartialMerkleTree{slices.Clone(t.path), t.size}
 }
 
-// Equal tells whether both trees have the same leaves (up to collisions of sha256).
+// Equal returns whether both trees have the same leaves (up to collisions of sha256).
 func (t *PartialMerkleTree) Equal(o *PartialMerkleTree) bool {
 	return t.size == o.size && slices.Equal(t.path, o.path)
 }
@@ -62,7 +62,7 @@ func (t *PartialMerkleTree) fromBottom(yield func(level int, root Hash)) {
 	size := t.size
 	for i := len(t.path) - 1; i >= 0; i-- {
 		yield(bits.TrailingZeros64(size), t.path[i])
-		size &= size - 1 // drop the lowest 1
+		size &= size - 1 // clear the lowest 1
 	}
 }
 
@@ -79,18 +79,18 @@ func (t *PartialMerkleTree) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// BlockMerkleSource is what the store knows about the blocks of the canonical chain.
+// BlockMerkleSource is the store of the blocks of the canonical chain.
 type BlockMerkleSource interface {
-	// BlockMerkleTree returns the tree over the ancestors of a block; its size is the block's place
-	// as a leaf.
+	// BlockMerkleTree returns the tree over the ancestors of a block. Its size is the block's leaf
+	// index.
 	BlockMerkleTree(block Hash) (*PartialMerkleTree, error)
-	// BlockAtLeaf returns the block that is the given leaf of the tree: the one with block_ordinal
-	// leaf+1 (0: genesis). nearcore's store keeps this number as "ordinal".
+	// BlockAtLeaf returns the block at the given leaf of the tree: the one with block_ordinal
+	// leaf+1 (0: genesis). nearcore's store calls this number "ordinal".
 	BlockAtLeaf(leaf uint64) (Hash, error)
 }
 
-// BlockMerkleProof proves that block is a leaf of head's block Merkle tree: the path from block's
-// hash to head's block_merkle_root. It is empty for head itself. It reads O(log n) trees and
+// BlockMerkleProof proves that block is a leaf of head's block Merkle tree: it returns the path
+// from block's hash to head's block_merkle_root, empty for head itself. It reads O(log n) trees and
 // hashes, none of a block before block or after head (nearcore core/store/src/merkle_proof.rs).
 func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, error) {
 	leafTree, err := src.BlockMerkleTree(block)
@@ -112,8 +112,8 @@ func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, erro
 	for level := 0; (n-1)>>level > 0; level++ {
 		index := leaf >> level
 		if index%2 == 1 {
-			// The left sibling is a full subtree: it stands in the tree of the last block of ours
-			// at this level.
+			// The left sibling is a full subtree. It is part of the tree of the last block below
+			// our node at this level.
 			last := min((index+1)<<level, n) - 1
 			root, err := fullSubtree(src, last, level)
 			if err != nil {
@@ -125,8 +125,8 @@ func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, erro
 		if index+1 > (n-1)>>level {
 			continue // no right sibling: the node moves up alone
 		}
-		// The right sibling, full or not, is its last block combined with what that block's tree
-		// has below this level.
+		// The right sibling, full or not, is its last block combined with the part of that block's
+		// tree below this level.
 		last := min((index+2)<<level, n) - 1
 		root, err := src.BlockAtLeaf(last)
 		if err != nil {

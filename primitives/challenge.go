@@ -6,13 +6,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// minChallenge is the least that a challenge takes: one of two empty headers, an account's name of
-// two bytes and a signature.
+// minChallenge is the smallest encoding of a challenge: two empty headers, an account id of two
+// bytes and a signature.
 const minChallenge = 1 + 4 + 4 + 4 + 2 + 65
 
-// readChallenges reads a vector of challenges (nearcore core/primitives/src/challenge.rs), and
-// returns its bytes; nil: it is empty. Nothing is done with them any more, but a body that has some
-// is valid, and its hash covers them: they are looked at for where they end.
+// readChallenges reads a vector of challenges (nearcore core/primitives/src/challenge.rs) and
+// returns its bytes, nil if it is empty. Challenges are obsolete and not processed, but a body with
+// challenges is valid and its hash covers them, so they are parsed to find where they end.
 func readChallenges(r *borsh.Reader) []byte {
 	raw := r.Rest()
 	n := r.Len(minChallenge)
@@ -30,10 +30,10 @@ func readChallenges(r *borsh.Reader) []byte {
 func readChallenge(r *borsh.Reader) {
 	var path MerklePath
 	switch tag := r.Byte(); tag {
-	case 0: // two headers of one block producer
+	case 0: // double sign: two headers of one block producer
 		r.Bytes()
 		r.Bytes()
-	case 1: // a chunk whose body is not its header's
+	case 1: // invalid chunk body: it does not match its header
 		r.Bytes()
 		path.DecodeBorsh(r)
 		switch tag := r.Byte(); tag {
@@ -44,7 +44,7 @@ func readChallenge(r *borsh.Reader) {
 		default:
 			r.BadTag("MaybeEncodedShardChunk", tag)
 		}
-	case 2: // a chunk that tells another outcome than it has
+	case 2: // invalid chunk state: it claims another outcome than it has
 		r.Bytes()
 		r.Uint64()
 		path.DecodeBorsh(r)
@@ -62,7 +62,7 @@ func readChallenge(r *borsh.Reader) {
 	ReadSignature(r)
 }
 
-// readEach reads a vector of items of at least a size, and keeps none.
+// readEach reads a vector of items of at least least bytes, and keeps none.
 func readEach(r *borsh.Reader, least int, one func()) {
 	for range r.Len(least) {
 		if one(); r.Err() != nil {
@@ -113,7 +113,7 @@ func readAnyChunkHeader(r *borsh.Reader) {
 		switch v := r.Byte(); v {
 		case 0, 1, 2, 3, 4:
 			readChunkInner(r, ChunkInnerVersion(v))
-		case 5: // without an outcome of the chunk before
+		case 5: // without an outcome of the previous chunk
 			for range 2 {
 				ReadHash(r)
 			}

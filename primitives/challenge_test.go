@@ -50,8 +50,8 @@ func challenges() (out [][]byte) {
 	return out
 }
 
-// TestChallenges: a body is read with challenges of any kind in it, which nobody looks at, and its
-// hash covers them. What does not end is refused.
+// TestChallenges: a body with challenges of any kind is decoded, its hash covers them, and
+// truncated ones are refused.
 func TestChallenges(t *testing.T) {
 	list := challenges()
 	all := borsh.AppendUint32(nil, uint32(len(list)))
@@ -79,7 +79,7 @@ func TestChallenges(t *testing.T) {
 	}
 }
 
-// sampleBlocks are of all forms that are valid.
+// sampleBlocks have all valid forms.
 func sampleBlocks() []*Block {
 	out := []*Block{sampleBlock()}
 	for _, v := range []HeaderVersion{HeaderV5, HeaderV7} {
@@ -98,8 +98,8 @@ func sampleBlocks() []*Block {
 	return out
 }
 
-// TestHeaderForms: what is read is what was written, and V5 with challenges, which no chain has, is
-// refused.
+// TestHeaderForms: headers survive encoding and decoding, and V5 with challenges, which no chain
+// has, is refused.
 func TestHeaderForms(t *testing.T) {
 	seen := map[Hash]bool{}
 	for _, b := range sampleBlocks()[:3] {

@@ -17,7 +17,7 @@ func (c *CongestionInfo) AppendBorsh(b []byte) []byte {
 	return borsh.AppendUint16(borsh.AppendUint64(b, c.ReceiptBytes), c.AllowedShard)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (c *CongestionInfo) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 0 {
 		r.BadTag("CongestionInfo", tag)
@@ -27,8 +27,8 @@ func (c *CongestionInfo) DecodeBorsh(r *borsh.Reader) {
 	c.ReceiptBytes, c.AllowedShard = r.Uint64(), r.Uint16()
 }
 
-// BandwidthRequest asks to send receipts to a shard; each bit of Bitmap selects one of 40 sizes,
-// low bit first.
+// BandwidthRequest asks for permission to send receipts to a shard. Each bit of Bitmap selects one
+// of 40 sizes, low bit first.
 type BandwidthRequest struct {
 	ToShard uint16
 	Bitmap  [5]byte
@@ -54,8 +54,8 @@ func ReadBandwidthRequests(r *borsh.Reader) []BandwidthRequest {
 	})
 }
 
-// TrieSplit proposes where a shard could be cut: the first account of the right half, and the
-// memory of both.
+// TrieSplit proposes where to split a shard: the first account of the right half, and the memory of
+// both.
 type TrieSplit struct {
 	Boundary    AccountID
 	LeftMemory  uint64
@@ -75,16 +75,16 @@ func (s *TrieSplit) DecodeBorsh(r *borsh.Reader) {
 // ChunkInnerVersion is the tag of a chunk header's inner part.
 type ChunkInnerVersion byte
 
-// Versions of the inner part. V5 is that of protocol 85 and 86; V4 (no ProposedSplit) is still
-// decoded and belongs to 84; V1 is that of mainnet's genesis and is written only.
+// Versions of the inner part. V5 is that of protocol 85 and 86. V4 (without ProposedSplit) belongs
+// to 84 and is still decoded. V1 is that of mainnet's genesis and is only written.
 const (
 	ChunkInnerV1 ChunkInnerVersion = 0
 	ChunkInnerV4 ChunkInnerVersion = 3
 	ChunkInnerV5 ChunkInnerVersion = 4
 )
 
-// ChunkHeaderInner is what a chunk's hash covers. The "prev" fields describe the chunk before,
-// applied in PrevBlockHash.
+// ChunkHeaderInner is the part that a chunk's hash covers. The "prev" fields describe the result of
+// the previous chunk, applied in PrevBlockHash.
 type ChunkHeaderInner struct {
 	Version                  ChunkInnerVersion
 	PrevBlockHash            Hash
@@ -105,14 +105,15 @@ type ChunkHeaderInner struct {
 	ProposedSplit            *TrieSplit // only of V5
 }
 
-// ChunkHeader is nearcore's ShardChunkHeader V3. HeightIncluded is not in the hash.
+// ChunkHeader is nearcore's ShardChunkHeader V3. The hash does not cover HeightIncluded.
 type ChunkHeader struct {
 	ChunkHeaderInner
 	HeightIncluded Height
 	Signature      Signature
 }
 
-// appendInner appends the inner part with its tag; V1 has none, and validator stakes without one.
+// appendInner appends the inner part with its tag. V1 has no tag, and its validator stakes have
+// none.
 func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
 	if h.Version != ChunkInnerV1 {
 		b = append(b, byte(h.Version))
@@ -138,7 +139,7 @@ func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
 	return b
 }
 
-// ChunkHash returns H(H(inner) ‖ encoded_merkle_root); that of mainnet's genesis is H(inner).
+// ChunkHash returns H(H(inner) ‖ encoded_merkle_root); for mainnet's genesis H(inner).
 func (h *ChunkHeaderInner) ChunkHash() Hash {
 	inner := h.InnerHash()
 	if h.Version == ChunkInnerV1 {
@@ -186,7 +187,7 @@ func (h *ChunkHeader) DecodeBorsh(r *borsh.Reader) {
 	h.HeightIncluded, h.Signature = Height(r.Uint64()), ReadSignature(r)
 }
 
-// minChunkHeader is the least a V3 header takes.
+// minChunkHeader is the smallest encoding of a V3 header.
 const minChunkHeader = 2 + 4*32 + 5*8 + 16 + 64 + 4 + 43 + 5 + 8 + 65
 
 // AppendChunkHeaders appends a vector of headers.
@@ -207,8 +208,8 @@ func ReadChunkHeaders(r *borsh.Reader) []*ChunkHeader {
 	})
 }
 
-// ChunkBody is what the Reed–Solomon parts carry: transactions, and the receipts that the chunk
-// before sent out.
+// ChunkBody is the content of the Reed–Solomon parts: transactions, and the outgoing receipts of
+// the previous chunk.
 type ChunkBody struct {
 	Transactions         []*SignedTransaction
 	PrevOutgoingReceipts []*Receipt
@@ -229,12 +230,12 @@ type Chunk struct {
 	Hash   Hash
 	Header ChunkHeader
 	ChunkBody
-	// Proofs are there instead of the body for a node that does not hold the shard: the receipts
-	// that the chunk brings to the shards that the node holds. They are no part of the encoding.
+	// Proofs replace the body on a node that does not track the shard: the receipts from the chunk
+	// to the shards that the node tracks. They are not part of the encoding.
 	Proofs []ReceiptProof
-	// Whole is the hash of the header whose roots and length this body was seen to have, by who has
-	// coded it or put it together of its parts; zero: nobody has looked. It is no part of the
-	// encoding either.
+	// Whole is the hash of the header that this body is known to match, in roots and length,
+	// because it was encoded or reassembled here. Zero: not checked. It is not part of the
+	// encoding.
 	Whole Hash
 }
 
@@ -244,7 +245,7 @@ func (c *Chunk) AppendBorsh(b []byte) []byte {
 	return c.ChunkBody.AppendBorsh(b)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (c *Chunk) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 1 {
 		r.BadTag("ShardChunk", tag)

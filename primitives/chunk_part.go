@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ChunkPart is one part of a chunk's coded body, with what proves it in encoded_merkle_root
+// ChunkPart is one part of a chunk's erasure-coded body, with its proof in encoded_merkle_root
 // (nearcore PartialEncodedChunkPart).
 type ChunkPart struct {
 	Ord   uint64
-	Part  []byte // aliases what was decoded
+	Part  []byte // aliases the decoded input
 	Proof MerklePath
 }
 
@@ -25,19 +25,19 @@ func (p *ChunkPart) DecodeBorsh(r *borsh.Reader) {
 	p.Proof.DecodeBorsh(r)
 }
 
-// Verify tells whether the part is that of its number among total ones with this root.
+// Verify returns whether the part belongs at its index among total parts with this root.
 func (p *ChunkPart) Verify(root Hash, total int) bool {
 	_, good := p.VerifyLeaf(root, total)
 	return good
 }
 
-// VerifyLeaf is Verify, and gives the part's leaf.
+// VerifyLeaf is Verify and also returns the part's leaf.
 func (p *ChunkPart) VerifyLeaf(root Hash, total int) (leaf Hash, good bool) {
 	leaf = PartLeaf(p.Part)
 	return leaf, p.Proof.VerifyAt(root, leaf, p.Ord, uint64(total))
 }
 
-// minChunkPart is the least a part takes.
+// minChunkPart is the smallest encoding of a part.
 const minChunkPart = 8 + 4 + 4
 
 // AppendChunkParts appends a vector.
@@ -53,8 +53,8 @@ func ReadChunkParts(r *borsh.Reader) []ChunkPart {
 	})
 }
 
-// PartialChunk is what a chunk's producer sends of it: parts, and proofs of the receipts that it
-// brings (nearcore PartialEncodedChunk V2).
+// PartialChunk is what a chunk's producer sends to one owner of parts: parts, and proofs of the
+// chunk's receipts (nearcore PartialEncodedChunk V2).
 type PartialChunk struct {
 	Header   ChunkHeader
 	Parts    []ChunkPart
@@ -76,13 +76,12 @@ func (c *PartialChunk) DecodeBorsh(r *borsh.Reader) {
 	c.Parts, c.Receipts = ReadChunkParts(r), ReadReceiptProofs(r)
 }
 
-// InnerHash is the hash of a header's inner part, which makes the chunk's hash with
-// EncodedMerkleRoot.
+// InnerHash is the hash of a header's inner part. With EncodedMerkleRoot it makes the chunk's hash.
 func (h *ChunkHeaderInner) InnerHash() Hash { return hashOf(h.appendInner) }
 
-// ChunkForward are the parts that one owner passes on (nearcore PartialEncodedChunkForwardMsg). It
-// may come before the header: what is in it of that suffices to check the parts, and who has made
-// them.
+// ChunkForward is the set of parts that one owner forwards (nearcore
+// PartialEncodedChunkForwardMsg). It may arrive before the header: its header fields suffice to
+// verify the parts and the producer's signature.
 type ChunkForward struct {
 	ChunkHash     Hash
 	InnerHash     Hash
@@ -94,14 +93,14 @@ type ChunkForward struct {
 	Parts         []ChunkPart
 }
 
-// NewChunkForward passes on parts of a chunk.
+// NewChunkForward returns a message that forwards parts of a chunk.
 func NewChunkForward(h *ChunkHeader, parts []ChunkPart) *ChunkForward {
 	inner := h.InnerHash()
 	return &ChunkForward{ChunkHash: CombineHash(inner, h.EncodedMerkleRoot), InnerHash: inner, MerkleRoot: h.EncodedMerkleRoot, Signature: h.Signature,
 		PrevBlockHash: h.PrevBlockHash, HeightCreated: h.HeightCreated, ShardID: h.ShardID, Parts: parts}
 }
 
-// Consistent tells whether the chunk's hash is that of what is told of its header.
+// Consistent returns whether the chunk's hash matches the header fields.
 func (f *ChunkForward) Consistent() bool {
 	return CombineHash(f.InnerHash, f.MerkleRoot) == f.ChunkHash
 }
@@ -120,7 +119,7 @@ func (f *ChunkForward) DecodeBorsh(r *borsh.Reader) {
 	f.Parts = ReadChunkParts(r)
 }
 
-// ChunkRequest asks for parts of a chunk, and for the receipts that it brings to shards.
+// ChunkRequest asks for parts of a chunk, and for its receipts to shards.
 type ChunkRequest struct {
 	ChunkHash Hash
 	Ords      []uint64
@@ -133,14 +132,14 @@ func (q *ChunkRequest) AppendBorsh(b []byte) []byte {
 	return borsh.AppendSlice(b, q.Shards, func(b []byte, s *ShardID) []byte { return borsh.AppendUint64(b, uint64(*s)) })
 }
 
-// DecodeBorsh reads the fields; shards come in any order.
+// DecodeBorsh reads the fields. Shards may come in any order.
 func (q *ChunkRequest) DecodeBorsh(r *borsh.Reader) {
 	q.ChunkHash, q.Ords = ReadHash(r), r.Uint64s()
 	q.Shards = borsh.Slice(r, 8, func(r *borsh.Reader) ShardID { return ShardID(r.Uint64()) })
 	q.Shards = asMap(r, q.Shards, cmp.Compare[ShardID])
 }
 
-// ChunkResponse is the answer, with as much as the other has.
+// ChunkResponse is the answer: as many of the requested parts and receipts as the responder has.
 type ChunkResponse struct {
 	ChunkHash Hash
 	Parts     []ChunkPart

@@ -2,7 +2,7 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// NEP-461 discriminants: what is signed begins with one of these, so that no delegate action can
+// NEP-461 discriminants: signed data begins with one of these, so that a delegate action cannot
 // pass as a transaction (nearcore core/primitives/src/signable_message.rs).
 const (
 	delegateDiscriminant   uint32 = 1<<30 + 366
@@ -17,10 +17,10 @@ type DelegateAction struct {
 	Nonce          Nonce
 	MaxBlockHeight Height
 	PublicKey      PublicKey
-	Unkept         int // actions behind those, see MaxActionsKept
+	Unkept         int // actions after those that were kept, see MaxActionsKept
 }
 
-// DelegateActionV2 is DelegateAction with a nonce that may name a gas key's row.
+// DelegateActionV2 is DelegateAction with a nonce that may be that of a gas key.
 type DelegateActionV2 struct {
 	SenderID       AccountID
 	ReceiverID     AccountID
@@ -28,7 +28,7 @@ type DelegateActionV2 struct {
 	Nonce          TransactionNonce
 	MaxBlockHeight Height
 	PublicKey      PublicKey
-	Unkept         int // actions behind those, see MaxActionsKept
+	Unkept         int // actions after those that were kept, see MaxActionsKept
 }
 
 func appendDelegateHead(b []byte, sender, receiver AccountID, actions []Action) []byte {

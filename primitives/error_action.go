@@ -36,7 +36,7 @@ const (
 	ActionDelegateInvalidNonceIndex                                // NonceIndex, NumNonces
 )
 
-// ActionErrorKind says why an action failed. Which fields count is noted beside the tags.
+// ActionErrorKind is why an action failed. The comments of the tags list the fields that apply.
 type ActionErrorKind struct {
 	Tag           ActionErrorTag
 	AccountID     AccountID
@@ -147,7 +147,7 @@ func (e *ActionErrorKind) UnmarshalJSON(in []byte) error {
 // Error returns the JSON.
 func (e *ActionErrorKind) Error() string { return "action: " + string(e.AppendJSON(nil)) }
 
-// Is tells whether target is e's tag.
+// Is returns whether target is e's tag.
 func (e *ActionErrorKind) Is(target error) bool { return target == e.Tag }
 
 // Unwrap returns the error inside, if there is one.
@@ -163,8 +163,8 @@ func (e *ActionErrorKind) Unwrap() error {
 	return nil
 }
 
-// ActionError is a failed action's error. Index counts from 0; nil stands with errors of the
-// receipt as a whole, like LackBalanceForState after its last action.
+// ActionError is the error of a failed action. Index counts from 0. It is nil for errors of the
+// receipt as a whole, such as LackBalanceForState after its last action.
 type ActionError struct {
 	Index *uint64
 	Kind  ActionErrorKind

@@ -29,8 +29,8 @@ const (
 	ActionsTotalNumberOfDeploysExceeded                                      // Count, Limit
 )
 
-// ActionsValidationError says why a list of actions is refused before any runs. Which fields count
-// is noted beside the tags.
+// ActionsValidationError is why a list of actions is refused before any of them runs. The comments
+// of the tags list the fields that apply.
 type ActionsValidationError struct {
 	Tag             ActionsValidationTag
 	PrepaidGas      Gas
@@ -39,7 +39,7 @@ type ActionsValidationError struct {
 	Length          uint64 // bytes
 	Size            uint64 // bytes
 	Limit           uint64
-	AccountID       string // text that need not be a valid id
+	AccountID       string // may be an invalid id
 	PublicKey       PublicKey
 	Feature         string
 	Version         ProtocolVersion
@@ -124,5 +124,5 @@ func (e *ActionsValidationError) UnmarshalJSON(in []byte) error {
 // Error returns the JSON.
 func (e *ActionsValidationError) Error() string { return "actions: " + string(e.AppendJSON(nil)) }
 
-// Is tells whether target is e's tag.
+// Is returns whether target is e's tag.
 func (e *ActionsValidationError) Is(target error) bool { return target == e.Tag }

@@ -10,18 +10,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Nodes tell each other of errors in borsh: a variant's tag, and its fields in the order in which
-// nearcore declares them. The tables of the JSON serve that too. What neard has and this node has
-// no form of, HostError alone, is refused.
+// The borsh form of errors, in which nodes exchange them: a variant's tag, and its fields in the
+// order of nearcore's declarations. It uses the tables of the JSON form. HostError, which has no
+// form here, is refused.
 
-// errBorsh is a value that writes and reads its own borsh.
+// errBorsh is an error with a borsh form of its own.
 type errBorsh interface {
 	AppendBorsh(b []byte) []byte
 	DecodeBorsh(r *borsh.Reader)
 }
 
-// inOrder are the fields of a variant as they stand in borsh; maybe tells which of them may be
-// absent.
+// inOrder returns the fields of a variant in the order of borsh; maybe marks those that are
+// optional.
 func (row *errRow[E]) inOrder(e *E) (out []errField, maybe []bool) {
 	switch {
 	case row.inner != nil:
@@ -65,7 +65,7 @@ func decodeErrorBorsh[E any](r *borsh.Reader, enum string, rows []errRow[E], e *
 	return tag
 }
 
-// appendErrField appends the value that at points to; maybe: an Option of a key.
+// appendErrField appends the value that at points to. maybe: it is an Option of a key.
 func appendErrField(b []byte, at any, maybe bool) []byte {
 	switch v := at.(type) {
 	case *string:
@@ -88,7 +88,7 @@ func appendErrField(b []byte, at any, maybe bool) []byte {
 	case *Gas:
 		return borsh.AppendUint64(b, uint64(*v))
 	case *json.Number:
-		x, _ := strconv.ParseFloat(string(*v), 64) // what is no number is 0
+		x, _ := strconv.ParseFloat(string(*v), 64) // 0 if it is not a number
 		return borsh.AppendUint64(b, math.Float64bits(x))
 	case *PublicKey:
 		switch {
@@ -110,7 +110,7 @@ func appendErrField(b []byte, at any, maybe bool) []byte {
 	return appendErrWord(b, at)
 }
 
-// decodeErrField is the inverse.
+// decodeErrField is the inverse of appendErrField.
 func decodeErrField(r *borsh.Reader, at any, maybe bool) {
 	switch v := at.(type) {
 	case *string:
@@ -156,7 +156,7 @@ func decodeErrField(r *borsh.Reader, at any, maybe bool) {
 	}
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *TxExecutionError) AppendBorsh(b []byte) []byte {
 	tag := 0
 	if e.InvalidTx != nil {
@@ -165,13 +165,13 @@ func (e *TxExecutionError) AppendBorsh(b []byte) []byte {
 	return appendErrorBorsh(b, txExecutionRows, tag, e)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *TxExecutionError) DecodeBorsh(r *borsh.Reader) {
 	*e = TxExecutionError{}
 	decodeErrorBorsh(r, "TxExecutionError", txExecutionRows, e)
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *ActionError) AppendBorsh(b []byte) []byte {
 	if e.Index == nil {
 		b = append(b, 0)
@@ -181,7 +181,7 @@ func (e *ActionError) AppendBorsh(b []byte) []byte {
 	return e.Kind.AppendBorsh(b)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *ActionError) DecodeBorsh(r *borsh.Reader) {
 	*e = ActionError{}
 	if r.Option() {
@@ -191,98 +191,98 @@ func (e *ActionError) DecodeBorsh(r *borsh.Reader) {
 	e.Kind.DecodeBorsh(r)
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *ActionErrorKind) AppendBorsh(b []byte) []byte {
 	return appendErrorBorsh(b, actionErrorRows, int(e.Tag), e)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *ActionErrorKind) DecodeBorsh(r *borsh.Reader) {
 	*e = ActionErrorKind{}
 	e.Tag = ActionErrorTag(decodeErrorBorsh(r, "ActionErrorKind", actionErrorRows, e))
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *InvalidTxError) AppendBorsh(b []byte) []byte {
 	return appendErrorBorsh(b, invalidTxRows, int(e.Tag), e)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *InvalidTxError) DecodeBorsh(r *borsh.Reader) {
 	*e = InvalidTxError{}
 	e.Tag = InvalidTxTag(decodeErrorBorsh(r, "InvalidTxError", invalidTxRows, e))
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *InvalidAccessKeyError) AppendBorsh(b []byte) []byte {
 	return appendErrorBorsh(b, invalidAccessKeyRows, int(e.Tag), e)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *InvalidAccessKeyError) DecodeBorsh(r *borsh.Reader) {
 	*e = InvalidAccessKeyError{}
 	e.Tag = InvalidAccessKeyTag(decodeErrorBorsh(r, "InvalidAccessKeyError", invalidAccessKeyRows, e))
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *ActionsValidationError) AppendBorsh(b []byte) []byte {
 	return appendErrorBorsh(b, actionsValidationRows, int(e.Tag), e)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *ActionsValidationError) DecodeBorsh(r *borsh.Reader) {
 	*e = ActionsValidationError{}
 	e.Tag = ActionsValidationTag(decodeErrorBorsh(r, "ActionsValidationError", actionsValidationRows, e))
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *ReceiptValidationError) AppendBorsh(b []byte) []byte {
 	return appendErrorBorsh(b, receiptValidationRows, int(e.Tag), e)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *ReceiptValidationError) DecodeBorsh(r *borsh.Reader) {
 	*e = ReceiptValidationError{}
 	e.Tag = ReceiptValidationTag(decodeErrorBorsh(r, "ReceiptValidationError", receiptValidationRows, e))
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *StorageError) AppendBorsh(b []byte) []byte {
 	return appendErrorBorsh(b, storageRows, int(e.Tag), e)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *StorageError) DecodeBorsh(r *borsh.Reader) {
 	*e = StorageError{}
 	e.Tag = StorageTag(decodeErrorBorsh(r, "StorageError", storageRows, e))
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *FunctionCallError) AppendBorsh(b []byte) []byte {
 	return appendErrorBorsh(b, functionCallRows, int(e.Tag), e)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *FunctionCallError) DecodeBorsh(r *borsh.Reader) {
 	*e = FunctionCallError{}
 	e.Tag = FunctionCallTag(decodeErrorBorsh(r, "FunctionCallError", functionCallRows, e))
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (e *CompilationError) AppendBorsh(b []byte) []byte {
 	return appendErrorBorsh(b, compilationRows, int(e.Tag), e)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (e *CompilationError) DecodeBorsh(r *borsh.Reader) {
 	*e = CompilationError{}
 	e.Tag = CompilationTag(decodeErrorBorsh(r, "CompilationError", compilationRows, e))
 }
 
-// AppendBorsh appends what a node tells another.
+// AppendBorsh appends the form in which nodes exchange the error.
 func (d *DepositCostFailureReason) AppendBorsh(b []byte) []byte { return append(b, byte(*d)) }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (d *DepositCostFailureReason) DecodeBorsh(r *borsh.Reader) {
 	*d = DepositCostFailureReason(decodeErrorBorsh(r, "DepositCostFailureReason", depositReasonRows, d))
 }
@@ -290,7 +290,7 @@ func (d *DepositCostFailureReason) DecodeBorsh(r *borsh.Reader) {
 // trieContexts are the names of MissingTrieValueContext, by tag.
 var trieContexts = [...]string{"TrieIterator", "TriePrefetchingStorage", "TrieMemoryPartialStorage", "TrieStorage"}
 
-// appendErrWord appends an enum without fields, or a value that is missing in a trie.
+// appendErrWord appends an enum without fields, or a MissingTrieValue.
 func appendErrWord(b []byte, at any) []byte {
 	switch v := at.(type) {
 	case *MethodResolveError:
@@ -305,7 +305,7 @@ func appendErrWord(b []byte, at any) []byte {
 	panic(fmt.Sprintf("primitives: no borsh form of %T", at))
 }
 
-// decodeErrWord is the inverse.
+// decodeErrWord is the inverse of appendErrWord.
 func decodeErrWord(r *borsh.Reader, at any) {
 	tag := func(enum string, n int) byte {
 		t := r.Byte()

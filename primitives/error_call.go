@@ -4,9 +4,9 @@ package primitives
 type FunctionCallTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs
-// FunctionCallError). New executions make CallCompilation, CallMethodResolve and CallExecution
-// only; nearcore keeps the others to read its history, and HostError (5) is not here: no chain that
-// we can execute has one.
+// FunctionCallError). New executions only make CallCompilation, CallMethodResolve and
+// CallExecution. nearcore keeps the others to read its history. HostError (5) does not exist here:
+// no chain that this node can execute has one.
 const (
 	CallCompilation   FunctionCallTag = iota // Compilation
 	CallLink                                 // Message
@@ -18,7 +18,8 @@ const (
 	CallExecution // Message: the text of a host error, trap or panic
 )
 
-// FunctionCallError says why a contract call failed. Which fields count is noted beside the tags.
+// FunctionCallError is why a contract call failed. The comments of the tags list the fields that
+// apply.
 type FunctionCallError struct {
 	Tag         FunctionCallTag
 	Compilation *CompilationError
@@ -63,7 +64,7 @@ func (e *FunctionCallError) UnmarshalJSON(in []byte) error {
 // Error returns the JSON.
 func (e *FunctionCallError) Error() string { return "function call: " + string(e.AppendJSON(nil)) }
 
-// Is tells whether target is e's tag.
+// Is returns whether target is e's tag.
 func (e *FunctionCallError) Is(target error) bool { return target == e.Tag }
 
 // CompilationTag names a variant of CompilationError.
@@ -73,10 +74,10 @@ type CompilationTag byte
 const (
 	CompilationCodeDoesNotExist CompilationTag = iota // AccountID
 	CompilationPrepare                                // Prepare
-	CompilationWasm                                   // Message; the name says Wasmer whatever the engine
+	CompilationWasm                                   // Message; the name is Wasmer for every engine
 )
 
-// CompilationError says why there is no module to run.
+// CompilationError is why there is no module to run.
 type CompilationError struct {
 	Tag       CompilationTag
 	AccountID AccountID
@@ -110,7 +111,7 @@ func (e *CompilationError) UnmarshalJSON(in []byte) error {
 // Error returns the JSON.
 func (e *CompilationError) Error() string { return "compilation: " + string(e.AppendJSON(nil)) }
 
-// MethodResolveError says why a contract has no such method.
+// MethodResolveError is why a contract's method cannot be called.
 type MethodResolveError byte
 
 // The reasons.
@@ -120,7 +121,7 @@ const (
 	MethodInvalidSignature
 )
 
-// PrepareError says which rule of the code a contract breaks.
+// PrepareError is the rule that a contract's code breaks.
 type PrepareError byte
 
 // The rules.
@@ -146,7 +147,7 @@ const (
 	PrepareOperandStackTooLarge
 )
 
-// WasmTrap is how a module was stopped.
+// WasmTrap is why a module was stopped.
 type WasmTrap byte
 
 // The traps.
@@ -173,7 +174,7 @@ var (
 		"CallIndirectOOB", "IllegalArithmetic", "MisalignedAtomicAccess", "IndirectCallToNull", "StackOverflow", "GenericTrap")
 )
 
-// bareRows makes the table of an enum without fields.
+// bareRows returns the table of an enum without fields.
 func bareRows[E any](names ...string) []errRow[E] {
 	rows := make([]errRow[E], len(names))
 	for i, n := range names {

@@ -7,36 +7,36 @@ import (
 	"strconv"
 )
 
-// The protocol's errors are Rust enums whose JSON clients read. Each is here one flat struct: a tag
-// and the fields of all its variants, of which the tag says which count. One table per enum
-// (error_*.go) names every variant and its fields and serves encoding, decoding and the test
-// against nearcore's OpenAPI document.
+// The protocol's errors are Rust enums whose JSON clients parse. Here each is one flat struct: a
+// tag, and the fields of all its variants, some of which apply to the tag. One table per enum
+// (error_*.go) lists the variants and their fields. Encoding, decoding and the test against
+// nearcore's OpenAPI document use it.
 //
-// In JSON a variant without fields is its name as a string; one that wraps a value is {"Name":
-// value}; one with fields is {"Name": {fields}}, keys in alphabetical order at every depth, as
+// In JSON a variant without fields is its name as a string. One that wraps a value is {"Name":
+// value}. One with fields is {"Name": {fields}}, keys in alphabetical order at every depth, as
 // nearcore's RPC prints them. Balances are strings.
 
-// errField is a field of a variant: its JSON name and a pointer to where its value is.
+// errField is a field of a variant: its JSON name and a pointer to its value.
 type errField struct {
 	name string
 	at   any
 }
 
-// errRow describes a variant. One of fields and inner is set, or none for a variant that is only a
+// errRow describes a variant. One of fields and inner is set; neither for a variant that is only a
 // name.
 type errRow[E any] struct {
 	name   string
 	fields func(*E) []errField // in alphabetical order
-	// of the fields in borsh, by their places in fields; "": the same. ? stands before one that may
-	// be absent
+	// The order of the fields in borsh, as indices in fields; "": the same order. ? precedes an
+	// optional one.
 	order string
 	inner func(*E) any // pointer to the wrapped value
 }
 
-// jsonAppender is a value that writes its own JSON.
+// jsonAppender is a value that appends its own JSON.
 type jsonAppender interface{ AppendJSON(b []byte) []byte }
 
-// errName returns the name of a variant, or a text that shows the bad tag.
+// errName returns the name of a variant, or a text with the bad tag.
 func errName[E any](rows []errRow[E], enum string, tag int) string {
 	if tag < len(rows) && rows[tag].name != "" {
 		return rows[tag].name
@@ -44,8 +44,7 @@ func errName[E any](rows []errRow[E], enum string, tag int) string {
 	return fmt.Sprintf("%s(%d)", enum, tag)
 }
 
-// appendError appends e's JSON. It panics at a tag that the table doesn't have: such a value is a
-// bug of its maker.
+// appendError appends e's JSON. It panics on a tag that is not in the table.
 func appendError[E any](b []byte, rows []errRow[E], tag int, e *E) []byte {
 	if tag >= len(rows) || rows[tag].name == "" {
 		panic(fmt.Sprintf("primitives: no variant %d of %T", tag, *e))
@@ -100,7 +99,7 @@ func appendErrValue(b []byte, at any) []byte {
 		return AppendJSONString(b, v.String())
 	case *Hash:
 		return AppendJSONString(b, v.String())
-	case jsonAppender: // errors inside errors
+	case jsonAppender: // nested errors
 		return v.AppendJSON(b)
 	}
 	panic(fmt.Sprintf("primitives: no JSON form of %T", at))
@@ -110,7 +109,7 @@ func appendErrValue(b []byte, at any) []byte {
 var errJSON = errors.New("primitives: invalid JSON of an error")
 
 // decodeError reads JSON into e and returns the variant's tag. Unknown fields are ignored, missing
-// ones refused.
+// ones are an error.
 func decodeError[E any](in []byte, rows []errRow[E], e *E) (tag int, err error) {
 	var name string
 	var value json.RawMessage
@@ -124,7 +123,7 @@ func decodeError[E any](in []byte, rows []errRow[E], e *E) (tag int, err error) 
 	}
 	for tag := range rows {
 		row := &rows[tag]
-		if row.name != name || name == "" { // a gap in the numbering has no name
+		if row.name != name || name == "" { // gaps in the numbering have no name
 			continue
 		}
 		if bare := row.fields == nil && row.inner == nil; bare != (value == nil) {

@@ -16,7 +16,8 @@ const (
 	KeyDelegateRequiresGasKey                               //
 )
 
-// InvalidAccessKeyError says what a key lacks. Which fields count is noted beside the tags.
+// InvalidAccessKeyError is why a key may not sign a transaction. The comments of the tags list the
+// fields that apply.
 type InvalidAccessKeyError struct {
 	Tag         InvalidAccessKeyTag
 	AccountID   AccountID
@@ -71,5 +72,5 @@ func (e *InvalidAccessKeyError) UnmarshalJSON(in []byte) error {
 // Error returns the JSON.
 func (e *InvalidAccessKeyError) Error() string { return "access key: " + string(e.AppendJSON(nil)) }
 
-// Is tells whether target is e's tag.
+// Is returns whether target is e's tag.
 func (e *InvalidAccessKeyError) Is(target error) bool { return target == e.Tag }

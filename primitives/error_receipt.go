@@ -17,8 +17,8 @@ const (
 	ReceiptInvalidRefundTo                                           // AccountID
 )
 
-// ReceiptValidationError says why a receipt may not exist. Which fields count is noted beside the
-// tags.
+// ReceiptValidationError is why a receipt is invalid. The comments of the tags list the fields that
+// apply.
 type ReceiptValidationError struct {
 	Tag       ReceiptValidationTag
 	AccountID string // text that is no valid id
@@ -75,10 +75,10 @@ func (e *ReceiptValidationError) UnmarshalJSON(in []byte) error {
 // Error returns the JSON.
 func (e *ReceiptValidationError) Error() string { return "receipt: " + string(e.AppendJSON(nil)) }
 
-// Is tells whether target is e's tag.
+// Is returns whether target is e's tag.
 func (e *ReceiptValidationError) Is(target error) bool { return target == e.Tag }
 
-// Unwrap returns the error of the actions, if it is one.
+// Unwrap returns the error of the actions, nil for other errors.
 func (e *ReceiptValidationError) Unwrap() error {
 	if e.Tag == ReceiptActionsValidation && e.Actions != nil {
 		return e.Actions

@@ -13,7 +13,7 @@ const (
 	StorageMemTrieLoading                          // Text
 )
 
-// StorageError says that the state can't be read or contradicts itself. It is a fault of the node,
+// StorageError is state that cannot be read, or that is inconsistent. It is a fault of the node,
 // not of a transaction.
 type StorageError struct {
 	Tag  StorageTag
@@ -21,8 +21,8 @@ type StorageError struct {
 	Text string
 }
 
-// MissingTrieValue is a node or value that the storage doesn't have. Context is where it was looked
-// for: TrieIterator, TriePrefetchingStorage, TrieMemoryPartialStorage or TrieStorage.
+// MissingTrieValue is a trie node or value that the storage does not have. Context is where it was
+// needed: TrieIterator, TriePrefetchingStorage, TrieMemoryPartialStorage or TrieStorage.
 type MissingTrieValue struct {
 	Context string
 	Hash    Hash
@@ -70,5 +70,5 @@ func (e *StorageError) UnmarshalJSON(in []byte) error {
 // Error returns the JSON.
 func (e *StorageError) Error() string { return "storage: " + string(e.AppendJSON(nil)) }
 
-// Is tells whether target is e's tag.
+// Is returns whether target is e's tag.
 func (e *StorageError) Is(target error) bool { return target == e.Tag }

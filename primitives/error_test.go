@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// testdata/error_variants.json lists what nearcore's OpenAPI document (1.2.11, commit f0c7706f1)
-// says of each enum: variant -> null (a bare name), field -> type, or the type it wraps.
+// testdata/error_variants.json lists each enum of nearcore's OpenAPI document (1.2.11, commit
+// f0c7706f1): variant -> null (a bare name), field -> type, or the type it wraps.
 func TestErrorTablesMatchOpenAPI(t *testing.T) {
 	in, err := os.ReadFile("testdata/error_variants.json")
 	if err != nil {
@@ -23,7 +23,7 @@ func TestErrorTablesMatchOpenAPI(t *testing.T) {
 	if err := json.Unmarshal(in, &want); err != nil {
 		t.Fatal(err)
 	}
-	delete(want["FunctionCallError"], "HostError") // history older than what we execute
+	delete(want["FunctionCallError"], "HostError") // not executed by this node
 	got := map[string]map[string]any{
 		"InvalidTxError":           describe(t, invalidTxRows),
 		"InvalidAccessKeyError":    describe(t, invalidAccessKeyRows),
@@ -169,7 +169,7 @@ func TestErrorRoundTrip(t *testing.T) {
 			Identifier: GlobalContractID{Account: "g.near"}, FunctionCall: &FunctionCallError{Tag: CallExecution}, AccessKey: &InvalidAccessKeyError{Tag: KeyRequiresFullAccess},
 			Receipt: &ReceiptValidationError{}, Stake: Yocto(1), Locked: Yocto(2), Balance: Yocto(3)}}})
 	}
-	// without a key
+	// Without a key.
 	roundTrip(TxExecutionError{Action: &ActionError{Kind: ActionErrorKind{Tag: ActionGasKeyBalanceTooHigh, AccountID: "a.near"}}})
 	for tag, row := range functionCallRows {
 		if row.name != "" {

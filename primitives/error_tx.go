@@ -31,8 +31,8 @@ const (
 	TxNotEnoughBalanceForDeposit                     // SignerID, Balance, Cost, Reason
 )
 
-// InvalidTxError says why a transaction can't become a receipt. Which fields count is noted beside
-// the tags.
+// InvalidTxError is why a transaction cannot be converted to a receipt. The comments of the tags
+// list the fields that apply.
 type InvalidTxError struct {
 	Tag             InvalidTxTag
 	AccessKey       *InvalidAccessKeyError
@@ -49,7 +49,7 @@ type InvalidTxError struct {
 	Size            uint64  // bytes
 	Limit           uint64  // bytes
 	ShardID         uint32
-	CongestionLevel json.Number // 0 to 1 as JSON shows it: this package has no floating point
+	CongestionLevel json.Number // 0 to 1, as its JSON text: this package has no floating point
 	MissedChunks    uint64
 	NonceIndex      *uint16 // nil: the transaction has none
 	NumNonces       uint16
@@ -104,7 +104,7 @@ func (e *InvalidTxError) balanceCost() []errField {
 	return []errField{{"balance", &e.Balance}, {"cost", &e.Cost}, {"signer_id", &e.SignerID}}
 }
 
-// pointee returns *at, allocated if it is nil, so that decoding has where to write.
+// pointee returns *at, allocating it if it is nil, as a destination for decoding.
 func pointee[T any](at **T) *T {
 	if *at == nil {
 		*at = new(T)
@@ -134,7 +134,7 @@ func (e *InvalidTxError) UnmarshalJSON(in []byte) error {
 // Error returns the JSON.
 func (e *InvalidTxError) Error() string { return "invalid transaction: " + string(e.AppendJSON(nil)) }
 
-// Is tells whether target is e's tag.
+// Is returns whether target is e's tag.
 func (e *InvalidTxError) Is(target error) bool { return target == e.Tag }
 
 // Unwrap returns the error inside, if there is one.
@@ -150,8 +150,8 @@ func (e *InvalidTxError) Unwrap() error {
 	return nil
 }
 
-// DepositCostFailureReason says why a gas key's transaction was charged for gas although its
-// deposits could not be paid.
+// DepositCostFailureReason is why a gas key's transaction was charged for gas although its deposits
+// could not be paid.
 type DepositCostFailureReason byte
 
 // The reasons.
@@ -201,10 +201,10 @@ func (e *TxExecutionError) UnmarshalJSON(in []byte) error {
 	return err
 }
 
-// Error returns the text of the one inside.
+// Error returns the text of the wrapped error.
 func (e *TxExecutionError) Error() string { return e.Unwrap().Error() }
 
-// Unwrap returns the one inside.
+// Unwrap returns the wrapped error.
 func (e *TxExecutionError) Unwrap() error {
 	if e.InvalidTx != nil {
 		return e.InvalidTx

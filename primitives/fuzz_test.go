@@ -15,9 +15,9 @@ type codec interface {
 	borsh.Decoder
 }
 
-// arrives fuzzes the decoder of something that peers, clients or the disk hand to the node: every
-// input is refused, or is the one encoding of its value, but for the order of a state init; and
-// what is allocated stays within a multiple of the input, whatever lengths it claims.
+// arrives fuzzes the decoder of untrusted input. Every input is refused, or is the canonical
+// encoding of its value (except for the order of a state init), and allocations stay within a
+// multiple of the input, whatever lengths it claims.
 func arrives[T any, P interface {
 	*T
 	codec
@@ -29,7 +29,7 @@ func arrives[T any, P interface {
 			f.Fatalf("%T: seed %x does not decode: %v", back, raw, borsh.Unmarshal(raw, back))
 		}
 		f.Add(raw[:len(raw)/2])
-		for i := 0; i+4 <= len(raw); i += 7 { // lengths that lie
+		for i := 0; i+4 <= len(raw); i += 7 { // false lengths
 			lie := bytes.Clone(raw)
 			copy(lie[i:], "\xff\xff\xff\x7f")
 			f.Add(lie)
@@ -41,7 +41,8 @@ func arrives[T any, P interface {
 		v := P(new(T))
 		err := borsh.Unmarshal(in, v)
 		runtime.ReadMemStats(&after)
-		// Items of a few bytes become structs of some hundred; errors quote an account id at most.
+		// Items of a few bytes become structs of some hundred bytes; errors quote at most an
+		// account id.
 		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(256*len(in)+64<<10); used > most {
 			t.Errorf("decoding %d bytes allocated %d, want at most %d", len(in), used, most)
 		}
@@ -110,8 +111,8 @@ func FuzzLightClientBlock(f *testing.F) {
 		&LightClientBlock{InnerLite: h.BlockHeaderInnerLite, NextBPs: h.PrevValidatorProposals, ApprovalsAfterNext: h.Approvals})
 }
 
-// FuzzReconstruct: parts of a chunk that arrive damaged give its body back or an error, never a
-// panic, and a body that comes back codes to the same parts.
+// FuzzReconstruct: damaged parts of a chunk decode to its body or an error, never a panic, and a
+// decoded body encodes to the same parts.
 func FuzzReconstruct(f *testing.F) {
 	f.Add([]byte("a chunk's body"), uint8(4), uint8(12), uint64(0x0ff0), uint64(14))
 	f.Add([]byte{}, uint8(1), uint8(2), uint64(1), uint64(1)<<40)
@@ -208,7 +209,7 @@ func sampleBlock() *Block {
 	return b
 }
 
-// TestLengthsThatLie: four bytes that claim a length, in front of nothing, cost nothing.
+// TestLengthsThatLie: a claimed length without content allocates nothing.
 func TestLengthsThatLie(t *testing.T) {
 	for _, in := range [][]byte{{0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 0x7f}, {0, 0, 0, 0x10, 0, 0}} {
 		for name, read := range map[string]func(*borsh.Reader){
@@ -233,7 +234,7 @@ func TestLengthsThatLie(t *testing.T) {
 	}
 }
 
-// TestShortestItems: the least sizes that counts are checked against are not larger than real
+// TestShortestItems: the minimum sizes that counts are checked against do not exceed those of real
 // items.
 func TestShortestItems(t *testing.T) {
 	g := &Receipt{PredecessorID: "aa", ReceiverID: "bb", Body: &GlobalContractDistribution{ID: GlobalContractID{Account: "cc"}}}
@@ -293,7 +294,7 @@ func TestDecodersSurvive(t *testing.T) {
 	}
 }
 
-// FuzzReceiptProof decodes what is said to prove a chunk's receipts.
+// FuzzReceiptProof decodes proofs of a chunk's receipts.
 func FuzzReceiptProof(f *testing.F) {
 	to := &Receipt{PredecessorID: "system", ReceiverID: "a.near", Body: &ActionReceipt{SignerID: "a.near", SignerPublicKey: ZeroED25519Key}}
 	arrives(f, &ReceiptProof{From: 1, To: 2}, &ReceiptProof{Receipts: []*Receipt{to, to}, From: 3, To: 4, Proof: MerklePath{{Hash{1}, Left}, {Hash{2}, Right}}})

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Hash is a sha256 digest (nearcore: CryptoHash). Its text is base58.
+// Hash is a sha256 digest (nearcore CryptoHash). Its text is base58.
 type Hash [32]byte
 
-// EpochID names an epoch by the hash of the last block two epochs before.
+// EpochID identifies an epoch: the hash of the last block of the epoch two before.
 type EpochID = Hash
 
 // HashBytes returns sha256(b).
@@ -30,7 +30,7 @@ func CombineHash(a, b Hash) Hash {
 	return sha256.Sum256(buf[:])
 }
 
-// IsZero tells whether h is the default hash, printed as 32 ones.
+// IsZero returns whether h is the default hash, printed as 32 ones.
 func (h Hash) IsZero() bool { return h == Hash{} }
 
 // Compare orders hashes bytewise.
@@ -57,13 +57,13 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ErrHashText is the refusal of text that is no base58 of 32 bytes.
+// ErrHashText is the refusal of text that is not base58 of 32 bytes.
 var ErrHashText = errors.New("not a base58-encoded 256-bit hash")
 
 // ParseHash reads base58 of exactly 32 bytes.
 func ParseHash(text string) (Hash, error) {
 	var h Hash
-	if len(text) > 64 { // 44 characters suffice; base58 is quadratic
+	if len(text) > 64 { // 44 characters suffice, and decoding is quadratic
 		return h, fmt.Errorf("%w: %d characters", ErrHashText, len(text))
 	}
 	raw, err := base58.Decode(text)

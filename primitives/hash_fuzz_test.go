@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// FuzzHashText: what a hash is written as is read as it by both readers; and what is read as a hash
-// is written as it came: no hash has two texts.
+// FuzzHashText: both readers read a hash's text as the hash, and a text that is read as a hash is
+// the hash's text: no hash has two texts.
 func FuzzHashText(f *testing.F) {
 	for zeros := range 33 {
 		f.Add(append(make([]byte, zeros), bytes.Repeat([]byte{0xff}, 32-zeros)...), strings.Repeat("1", zeros))
 		f.Add(append(bytes.Repeat([]byte{1}, 32-zeros), make([]byte, zeros)...), strings.Repeat("1", zeros)+"z")
 	}
 	f.Add(make([]byte, 32), "JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFG") // 2^256-1
-	f.Add(make([]byte, 32), "JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFH") // one more
+	f.Add(make([]byte, 32), "JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFH") // 2^256
 	f.Add(make([]byte, 32), "11111111111111111111111111111112\x00")
 	f.Add(make([]byte, 32), "1111111111111111111111111111111\u0131")
 	f.Fuzz(func(t *testing.T, raw []byte, text string) {

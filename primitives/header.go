@@ -5,9 +5,9 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // HeaderVersion is the borsh tag of a block header.
 type HeaderVersion byte
 
-// V6 is what producers write in protocol 85 and 86. V5 is that of the versions before, V7 that of a
-// later one; nobody is refused for them (nearcore chain.rs validate_header asks for no form). V1 is
-// that of mainnet's genesis and is written only.
+// V6 is the version of protocol 85 and 86, V5 that of the protocols before, V7 that of later ones.
+// A block is not refused for its header's version (nearcore chain.rs validate_header does not check
+// it). V1 is that of mainnet's genesis and is only written.
 const (
 	HeaderV1 HeaderVersion = 0
 	HeaderV5 HeaderVersion = 4
@@ -15,11 +15,11 @@ const (
 	HeaderV7 HeaderVersion = 6
 )
 
-// EndorsementStats is what V7 says of a validator's endorsements, which nobody reads in protocol 85
-// and 86.
+// EndorsementStats is a validator's endorsement record in a V7 header. Protocols 85 and 86 do not
+// use it.
 type EndorsementStats struct{ Produced, Expected uint32 }
 
-// BlockHeaderInnerLite is the part of a header that light clients keep (nearcore
+// BlockHeaderInnerLite is the part of a header that light clients store (nearcore
 // core/primitives/src/block_header.rs).
 type BlockHeaderInnerLite struct {
 	Height          Height
@@ -28,19 +28,19 @@ type BlockHeaderInnerLite struct {
 	PrevStateRoot   Hash
 	PrevOutcomeRoot Hash
 	Timestamp       uint64 // ns since 1970
-	NextBPHash      Hash   // of the producers of NextEpochID
+	NextBPHash      Hash   // over the producers of NextEpochID
 	BlockMerkleRoot Hash   // over all block hashes up to the previous block
 }
 
-// ShardSplit names the shard that is to be cut and the first account of its right half.
+// ShardSplit is a shard that is to be split, and the first account of its right half.
 type ShardSplit struct {
 	ShardID  ShardID
 	Boundary AccountID
 }
 
-// BlockHeaderInnerRest is the part of a header that light clients see only as a hash. Its layout is
-// that of V6; ChunksIncluded and the absence of BlockBodyHash, BlockOrdinal, PrevHeight and all
-// after LatestProtocolVersion make V1.
+// BlockHeaderInnerRest is the part of a header that light clients only have as a hash. Its layout
+// is that of V6. V1 has ChunksIncluded, and lacks BlockBodyHash, BlockOrdinal, PrevHeight and
+// everything after LatestProtocolVersion.
 type BlockHeaderInnerRest struct {
 	BlockBodyHash                 Hash
 	PrevChunkOutgoingReceiptsRoot Hash
@@ -59,7 +59,7 @@ type BlockHeaderInnerRest struct {
 	EpochSyncDataHash             *Hash       // set in the first block of an epoch
 	Approvals                     []Signature // empty string: none
 	LatestProtocolVersion         ProtocolVersion
-	ChunkEndorsements             [][]byte // per shard, one bit per assigned validator, low bit first
+	ChunkEndorsements             [][]byte // by shard, one bit per assigned validator, low bit first
 	ShardSplit                    *ShardSplit
 	CertifiedEpochID              EpochID            // V7 only: of the last block whose execution is certified
 	EndorsementStats              []EndorsementStats // V7 only
@@ -185,8 +185,8 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 	return b
 }
 
-// decodeVersion reads the layout of V5, V6 or V7. A header with challenges is valid nowhere
-// (nearcore chain.rs:871).
+// decodeVersion reads the layout of V5, V6 or V7. A header with challenges is never valid (nearcore
+// chain.rs:871).
 func (x *BlockHeaderInnerRest) decodeVersion(r *borsh.Reader, v HeaderVersion) {
 	x.BlockBodyHash, x.PrevChunkOutgoingReceiptsRoot = ReadHash(r), ReadHash(r)
 	x.ChunkHeadersRoot, x.ChunkTxRoot = ReadHash(r), ReadHash(r)
@@ -227,13 +227,13 @@ func (h *BlockHeader) InnerHash() Hash {
 	return CombineHash(HashBorsh(&h.BlockHeaderInnerLite), h.InnerRestHash())
 }
 
-// Init computes the hash once all but the signature is set.
+// Init computes the hash. All fields but the signature must be set.
 func (h *BlockHeader) Init() *BlockHeader {
 	h.hash = CombineHash(h.InnerHash(), h.PrevHash)
 	return h
 }
 
-// IsGenesis tells whether the header has no parent.
+// IsGenesis returns whether the header has no parent.
 func (h *BlockHeader) IsGenesis() bool { return h.PrevHash.IsZero() }
 
 // AppendBorsh appends tag, prev_hash, lite, rest, signature.

@@ -2,7 +2,7 @@ package primitives
 
 import "encoding/binary"
 
-// childHash is the one formula of derived ids: H(base ‖ u64 height ‖ u64 salt) (nearcore
+// childHash is the formula of derived ids: H(base ‖ u64 height ‖ u64 salt) (nearcore
 // core/primitives/src/utils.rs:270).
 func childHash(base Hash, height Height, salt uint64) Hash {
 	var b [48]byte
@@ -12,17 +12,17 @@ func childHash(base Hash, height Height, salt uint64) Hash {
 	return HashBytes(b[:])
 }
 
-// ReceiptIDFromTransaction is the id of the receipt a transaction becomes in the block of the given
-// height.
+// ReceiptIDFromTransaction is the id of the receipt that a transaction is converted to in the block
+// of the given height.
 func ReceiptIDFromTransaction(tx Hash, height Height) Hash { return childHash(tx, height, 0) }
 
-// ReceiptIDFromReceipt is the id of a receipt's index-th new receipt, refunds and data receipts
-// counted.
+// ReceiptIDFromReceipt is the id of the index-th receipt that a receipt generates, counting refunds
+// and data receipts.
 func ReceiptIDFromReceipt(parent Hash, height Height, index uint64) Hash {
 	return childHash(parent, height, index)
 }
 
-// ActionHash identifies an action of a receipt: the base of its data ids and random seed.
+// ActionHash identifies an action of a receipt. Its data ids and random seed derive from it.
 func ActionHash(receipt Hash, height Height, actionIndex uint64) Hash {
 	return childHash(receipt, height, ^uint64(0)-actionIndex)
 }
@@ -30,10 +30,10 @@ func ActionHash(receipt Hash, height Height, actionIndex uint64) Hash {
 // DataID is the id of the count-th data dependency that an action creates.
 func DataID(action Hash, height Height, count uint64) Hash { return childHash(action, height, count) }
 
-// YieldTimeoutReceiptID is the id of the count-th timeout resume that a chunk sends.
+// YieldTimeoutReceiptID is the id of the count-th yield timeout receipt of a chunk.
 func YieldTimeoutReceiptID(data Hash, height Height, count uint64) Hash {
 	return childHash(data, height, count)
 }
 
-// RandomSeed is what random_seed returns to an action: H(action hash ‖ block's random value).
+// RandomSeed is the result of random_seed in an action: H(action hash ‖ block's random value).
 func RandomSeed(action, randomValue Hash) Hash { return CombineHash(action, randomValue) }

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// Account ids that a key, an address or a state init implies (nearcore
+// Account ids derived from a key, an address or a state init (nearcore
 // core/primitives/src/utils.rs:456).
 
-// NearImplicitID returns the account of an ed25519 key: its raw bytes in hex. Another scheme
-// panics.
+// NearImplicitID returns the account of an ed25519 key: its raw bytes in hex. It panics for another
+// scheme.
 func NearImplicitID(k PublicKey) AccountID {
 	if k.Type() != ED25519 {
 		panic(fmt.Sprintf("primitives: NEAR-implicit id of a %v key", k.Type()))
@@ -19,8 +19,8 @@ func NearImplicitID(k PublicKey) AccountID {
 	return AccountID(hex.EncodeToString([]byte(k.Raw())))
 }
 
-// EthImplicitID returns the account of a secp256k1 key: 0x and its Ethereum address. Another scheme
-// panics.
+// EthImplicitID returns the account of a secp256k1 key: 0x and its Ethereum address. It panics for
+// another scheme.
 func EthImplicitID(k PublicKey) AccountID {
 	if k.Type() != SECP256K1 {
 		panic(fmt.Sprintf("primitives: ETH-implicit id of a %v key", k.Type()))
@@ -28,7 +28,7 @@ func EthImplicitID(k PublicKey) AccountID {
 	return AccountID("0x" + keccakAddress([]byte(k.Raw())))
 }
 
-// DeterministicID returns the account of a state init, given in borsh (NEP-616).
+// DeterministicID returns the account of a state init, which is given in borsh (NEP-616).
 func DeterministicID(borshStateInit []byte) AccountID {
 	return AccountID("0s" + keccakAddress(borshStateInit))
 }
@@ -40,8 +40,7 @@ func keccakAddress(data []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[12:])
 }
 
-// KeyOfNearImplicit returns the ed25519 key that a NEAR-implicit account stands for; false for
-// other accounts.
+// KeyOfNearImplicit returns the ed25519 key of a NEAR-implicit account; false for other accounts.
 func KeyOfNearImplicit(a AccountID) (PublicKey, bool) {
 	if a.Kind() != NearImplicitAccount {
 		return "", false
@@ -52,3 +51,6 @@ func KeyOfNearImplicit(a AccountID) (PublicKey, bool) {
 	}
 	return PublicKey(string(rune(ED25519)) + string(raw)), true
 }
+
+// DerivedAccount returns the id of the account that s makes: DeterministicID of its encoding.
+func (s *StateInit) DerivedAccount() AccountID { return DeterministicID(s.AppendBorsh(nil)) }

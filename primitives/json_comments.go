@@ -9,7 +9,7 @@ var (
 )
 
 // StripJSONComments returns a copy of in with the comments that nearcore allows in its files (//, #
-// and /* */) turned to spaces, so that offsets and lines stay.
+// and /* */) replaced by spaces, so that offsets and lines are unchanged.
 func StripJSONComments(in []byte) ([]byte, error) {
 	out := append(make([]byte, 0, len(in)), in...)
 	for i := 0; i < len(out); i++ {
@@ -50,7 +50,7 @@ func StripJSONComments(in []byte) ([]byte, error) {
 	return out, nil
 }
 
-// blankLine blanks the rest of a line and returns the index of its last byte.
+// blankLine replaces the rest of a line by spaces and returns the index of its last byte.
 func blankLine(b []byte, i int) int {
 	for ; i < len(b) && b[i] != '\n'; i++ {
 		b[i] = ' '

@@ -4,11 +4,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// KeyType is the tag of a key or signature scheme.
+// KeyType is the borsh tag of a key or signature scheme.
 type KeyType byte
 
-// The schemes (nearcore core/crypto/src/signature.rs), and the tag that a hashed ML-DSA key has in
-// the trie.
+// The schemes (nearcore core/crypto/src/signature.rs), and the tag of a hashed ML-DSA key in the
+// trie.
 const (
 	ED25519     KeyType = 0
 	SECP256K1   KeyType = 1
@@ -23,16 +23,15 @@ var (
 	signatureLen = [numKeyTypes]int{64, 65, 3309}
 )
 
-// PublicKey is the borsh form of a public key, tag ‖ raw bytes, kept as a string so that it
-// compares, hashes and costs one word to pass. Only parsers and decoders make one; the empty string
-// is no key.
+// PublicKey is the borsh form of a public key, tag ‖ raw bytes. It is a string so that it can be
+// compared and used as a map key. Only parsers and decoders make one. The empty string is no key.
 type PublicKey string
 
-// Signature is the borsh form of a signature, tag ‖ raw bytes.
+// Signature is the borsh form of a signature, tag ‖ raw bytes. The empty string is no signature.
 type Signature string
 
-// PublicKeyHandle is the borsh form by which a key is known in the trie: the key itself, or 3 ‖
-// hash for ML-DSA-65 (nearcore signature.rs:498).
+// PublicKeyHandle is the borsh form of a key in the trie: the key itself, or 3 ‖ hash for ML-DSA-65
+// (nearcore signature.rs:498).
 type PublicKeyHandle string
 
 // Type returns the scheme.
@@ -47,7 +46,7 @@ func (s Signature) Type() KeyType { return KeyType(s[0]) }
 // Raw returns the bytes without the tag.
 func (s Signature) Raw() string { return string(s[1:]) }
 
-// ZeroED25519Key is the key of deposit refunds: all zeros.
+// ZeroED25519Key is the signer key of deposit refunds: all zeros.
 const ZeroED25519Key PublicKey = "\x00" + zero32
 
 // ZeroED25519Signature is the signature of genesis chunks and blocks: all zeros.
@@ -55,7 +54,7 @@ const ZeroED25519Signature Signature = "\x00" + zero32 + zero32
 
 const zero32 = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// readTagged reads tag ‖ raw; unknown is the format of the refusal of a tag.
+// readTagged reads tag ‖ raw. unknown is the format of the error for an unknown tag.
 func readTagged(r *borsh.Reader, unknown string, lens *[numKeyTypes]int) string {
 	tag, ok := r.Peek(0)
 	if !ok {

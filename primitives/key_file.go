@@ -16,12 +16,13 @@ type KeyFile struct {
 // PublicKey returns the key's public half.
 func (k *KeyFile) PublicKey() PublicKey { return k.SecretKey.PublicKey() }
 
-// ErrKeyMismatch says that a key file's two keys are not of one pair.
+// ErrKeyMismatch is the error of a key file whose two keys are not a pair.
 var ErrKeyMismatch = errors.New("public key does not correspond to secret key in key file")
 
-// ParseKeyFile reads {"account_id", "public_key", "secret_key"}, in JSON with comments. Wallets'
-// "private_key" stands for "secret_key", but not beside it; other fields are ignored, a field given
-// twice is not (nearcore core/crypto/src/key_file.rs).
+// ParseKeyFile parses {"account_id", "public_key", "secret_key"}, JSON with comments.
+// "private_key", which wallets write, is accepted instead of "secret_key", but not together with
+// it. Other fields are ignored; a duplicate field is an error (nearcore
+// core/crypto/src/key_file.rs).
 func ParseKeyFile(in []byte) (*KeyFile, error) {
 	in, err := StripJSONComments(in)
 	if err != nil {
@@ -89,8 +90,8 @@ func orMismatch(err error) error {
 	return err
 }
 
-// MarshalIndent returns the file as nearcore writes it: two spaces, no newline at the end. It holds
-// the secret: write it with mode 0600.
+// MarshalIndent returns the file as nearcore writes it: two spaces, no final newline. It contains
+// the secret key: write it with mode 0600.
 func (k *KeyFile) MarshalIndent() []byte {
 	return fmt.Appendf(nil, "{\n  \"account_id\": \"%s\",\n  \"public_key\": \"%v\",\n  \"secret_key\": \"%v\"\n}",
 		k.AccountID, k.PublicKey(), k.SecretKey)

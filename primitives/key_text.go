@@ -8,10 +8,10 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// Texts of keys, handles and signatures: "scheme:base58(raw)", the scheme in any case, and ed25519
-// without one (nearcore core/crypto/src/signature.rs:69). Lengths must match exactly.
+// Texts of keys, handles and signatures: "scheme:base58(raw)", the scheme in any case; without a
+// scheme it is ed25519 (nearcore core/crypto/src/signature.rs:69). Lengths must match exactly.
 
-// KeyTextError is the refusal of a text; it carries nearcore's words, which RPC clients see
+// KeyTextError is the refusal of a text. RPC clients see its words, which are nearcore's
 // (core/crypto/src/errors.rs).
 type KeyTextError struct{ Reason string }
 
@@ -32,7 +32,7 @@ func (t KeyType) String() string {
 	return fmt.Sprintf("KeyType(%d)", byte(t))
 }
 
-// IsPostQuantum tells whether the scheme is a post-quantum one.
+// IsPostQuantum returns whether the scheme is a post-quantum one.
 func (t KeyType) IsPostQuantum() bool { return t == MLDSA65 }
 
 // ParseKeyType reads a scheme's name in any case.
@@ -49,8 +49,8 @@ func ParseKeyType(text string) (KeyType, error) {
 	}
 }
 
-// asciiLower lowers A-Z only, as Rust's to_ascii_lowercase: other letters would change the error's
-// text.
+// asciiLower lowers A-Z only, as Rust's to_ascii_lowercase does: other letters would change the
+// error's text.
 func asciiLower(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 'A' && r <= 'Z' }) {
 		return s
@@ -74,7 +74,7 @@ func splitKeyText(text string) (KeyType, string, error) {
 	return t, digits, err
 }
 
-// parseTagged reads a text into its borsh form; what is "key" or "signature", for the errors.
+// parseTagged parses a text into its borsh form. what is "key" or "signature", for errors.
 func parseTagged(text, what string, lens *[numKeyTypes]int) (string, error) {
 	t, digits, err := splitKeyText(text)
 	if err != nil {
@@ -85,7 +85,7 @@ func parseTagged(text, what string, lens *[numKeyTypes]int) (string, error) {
 }
 
 // decodeKeyDigits decodes base58 of exactly size bytes. A text that is too long is reported as one
-// byte too many, however long it is: nearcore decodes into a buffer of the right size.
+// byte too long, however long it is, because nearcore decodes into a buffer of the right size.
 func decodeKeyDigits(digits, what string, size int) (string, error) {
 	raw, err := base58Decode(digits, size)
 	switch {
@@ -130,8 +130,8 @@ func MustParsePublicKey(text string) PublicKey {
 	return k
 }
 
-// NewPublicKey returns the key with these raw bytes, whose number must be the scheme's. Whether
-// they are a point of the curve is not checked, as nearcore doesn't.
+// NewPublicKey returns the key with these raw bytes, whose length must be the scheme's. As in
+// nearcore it is not checked that they are a point of the curve.
 func NewPublicKey(t KeyType, raw []byte) (PublicKey, error) {
 	if int(t) >= len(publicKeyLen) {
 		return "", &KeyTextError{fmt.Sprintf("unknown key type '%d'", byte(t))}
@@ -142,7 +142,7 @@ func NewPublicKey(t KeyType, raw []byte) (PublicKey, error) {
 	return PublicKey(string(rune(t)) + string(raw)), nil
 }
 
-// IsZero tells whether k is no key at all (the zero value, not the key of zero bytes).
+// IsZero returns whether k is no key at all (the zero value, not the key of zero bytes).
 func (k PublicKey) IsZero() bool { return k == "" }
 
 // AppendText appends the text.
@@ -163,8 +163,8 @@ func (k *PublicKey) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseSignature reads the text of a signature; its scalars are not checked (only borsh decoding
-// looks at the top bits).
+// ParseSignature parses the text of a signature. Its scalars are not checked (only borsh decoding
+// checks the top bits).
 func ParseSignature(text string) (Signature, error) {
 	s, err := parseTagged(text, "signature", &signatureLen)
 	if err != nil {
@@ -173,7 +173,7 @@ func ParseSignature(text string) (Signature, error) {
 	return Signature(s), nil
 }
 
-// IsZero tells whether s is no signature at all (the zero value).
+// IsZero returns whether s is no signature at all (the zero value).
 func (s Signature) IsZero() bool { return s == "" }
 
 // AppendText appends the text.
@@ -194,12 +194,12 @@ func (s *Signature) UnmarshalText(text []byte) error {
 	return err
 }
 
-// mlDSA65HashDomain separates the hash of an ML-DSA-65 key from all others
+// mlDSA65HashDomain is the domain separator of hashes of ML-DSA-65 keys
 // (core/crypto/src/hash_domain.rs).
 const mlDSA65HashDomain = "near:ml-dsa-65-pubkey-hash:v1"
 
-// Handle returns the form by which the trie knows k: the key itself, or 3 ‖ sha3-256(domain ‖ raw)
-// for ML-DSA-65. Its length is what storage is charged for (nearcore: trie_id_len).
+// Handle returns the form of k in the trie: the key itself, or 3 ‖ sha3-256(domain ‖ raw) for
+// ML-DSA-65. Storage is charged for its length (nearcore: trie_id_len).
 func (k PublicKey) Handle() PublicKeyHandle {
 	if k.Type() != MLDSA65 {
 		return PublicKeyHandle(k)
@@ -220,7 +220,7 @@ func (k PublicKey) TrieIDLen() int {
 	return 33
 }
 
-// Type returns the scheme of the key behind the handle: MLDSA65 for a hash.
+// Type returns the scheme of the key: MLDSA65 for a hash.
 func (h PublicKeyHandle) Type() KeyType {
 	if KeyType(h[0]) == mlDSA65Hash {
 		return MLDSA65
@@ -228,7 +228,7 @@ func (h PublicKeyHandle) Type() KeyType {
 	return KeyType(h[0])
 }
 
-// FullKey returns the key that h holds; false when h is only a hash of it.
+// FullKey returns the key that h contains; false if h is only a hash.
 func (h PublicKeyHandle) FullKey() (PublicKey, bool) {
 	if h.Type() == MLDSA65 {
 		return "", false
@@ -238,12 +238,12 @@ func (h PublicKeyHandle) FullKey() (PublicKey, bool) {
 
 const mlDSA65HashPrefix = "ml-dsa-65-hash:"
 
-// maxHandleDigits bounds the digits of a hash that are decoded only to tell how many bytes they
+// maxHandleDigits bounds the digits of a hash, which are decoded only to report how many bytes they
 // are.
 const maxHandleDigits = 8192
 
-// ParsePublicKeyHandle reads "ml-dsa-65-hash:..." (this prefix in lower case only) or the text of
-// an ed25519 or secp256k1 key. A full ML-DSA-65 key is refused.
+// ParsePublicKeyHandle parses "ml-dsa-65-hash:..." (prefix in lower case only) or the text of an
+// ed25519 or secp256k1 key. A full ML-DSA-65 key is refused.
 func ParsePublicKeyHandle(text string) (PublicKeyHandle, error) {
 	if digits, ok := strings.CutPrefix(text, mlDSA65HashPrefix); ok {
 		raw, err := base58Decode(digits, min(len(digits), maxHandleDigits))

@@ -2,18 +2,18 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// LightClientBlock is what next_light_client_block answers (nearcore LightClientBlockView): enough
+// LightClientBlock is the result of next_light_client_block (nearcore LightClientBlockView): enough
 // to verify that the block of InnerLite is final.
 type LightClientBlock struct {
 	PrevBlockHash      Hash
 	NextBlockInnerHash Hash
 	InnerLite          BlockHeaderInnerLite
 	InnerRestHash      Hash
-	NextBPs            []ValidatorStake // nil when not given
+	NextBPs            []ValidatorStake // nil if the epoch's producers are not included
 	ApprovalsAfterNext []Signature      // empty string: none
 }
 
-// Hash returns the block's hash, by the same formula as a whole header's.
+// Hash returns the block's hash, by the same formula as that of a full header.
 func (l *LightClientBlock) Hash() Hash {
 	return CombineHash(CombineHash(HashBorsh(&l.InnerLite), l.InnerRestHash), l.PrevBlockHash)
 }
@@ -49,7 +49,7 @@ func (l *LightClientBlock) DecodeBorsh(r *borsh.Reader) {
 	l.InnerRestHash = ReadHash(r)
 	if r.Option() {
 		if l.NextBPs = ReadValidatorStakes(r); l.NextBPs == nil {
-			l.NextBPs = []ValidatorStake{} // given, and empty
+			l.NextBPs = []ValidatorStake{} // included, and empty
 		}
 	}
 	l.ApprovalsAfterNext = ReadOptionSignatures(r)

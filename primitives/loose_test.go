@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestLooseStateInit: the entries of a state init may come in any order and repeated, as borsh-rs
-// reads a BTreeMap; the transaction's hash and size are those of what it means (nearcore
+// TestLooseStateInit: the entries of a state init may be unordered and repeated, as borsh-rs reads
+// a BTreeMap. The transaction's hash and size are those of the canonical encoding (nearcore
 // core/primitives/src/transaction.rs SignedTransaction::init).
 func TestLooseStateInit(t *testing.T) {
 	with := func(entries ...StateEntry) *SignedTransaction {

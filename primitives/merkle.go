@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Direction says on which side of the running hash a proof's item stands.
+// Direction is the side of the running hash on which a proof's item stands.
 type Direction byte
 
 // The two sides, with their borsh tags.
@@ -88,11 +88,11 @@ func (p MerklePath) Root(leaf Hash) Hash {
 	return leaf
 }
 
-// Verify tells whether p leads from the leaf hash to root.
+// Verify returns whether p leads from the leaf hash to root.
 func (p MerklePath) Verify(root, leaf Hash) bool { return p.Root(leaf) == root }
 
-// VerifyAt is Verify, and that p has the shape of the index-th of n leaves (nearcore merkle.rs:
-// verify_path_with_index).
+// VerifyAt is Verify, and also checks that p has the shape of the index-th of n leaves (nearcore
+// merkle.rs: verify_path_with_index).
 func (p MerklePath) VerifyAt(root, leaf Hash, index, n uint64) bool {
 	return p.matches(index, n) && p.Verify(root, leaf)
 }
@@ -104,7 +104,7 @@ func (p MerklePath) matches(index, n uint64) bool {
 	used := 0
 	for k := range bits.Len64(n - 1) {
 		sibling := index>>k ^ 1
-		if sibling > (n-1)>>k { // no such subtree: the node moved up alone
+		if sibling > (n-1)>>k { // no such subtree: the node moves up alone
 			continue
 		}
 		want := Right
@@ -119,8 +119,8 @@ func (p MerklePath) matches(index, n uint64) bool {
 	return used == len(p)
 }
 
-// MerkleRoot returns the root over leaf hashes: pairs from the left, an odd last node moving up
-// unchanged; zeros for no leaves. It spends leaves as scratch space.
+// MerkleRoot returns the root over leaf hashes: pairs from the left, an odd last node moves up
+// unchanged; zeros for no leaves. It overwrites leaves.
 func MerkleRoot(leaves []Hash) Hash {
 	if len(leaves) == 0 {
 		return Hash{}
@@ -145,11 +145,11 @@ func merkleLevel(dst, nodes []Hash) []Hash {
 	return dst[:n]
 }
 
-// MerkleTree is the levels of a tree over leaf hashes, the leaves first: for who wants the proofs
-// of some of them.
+// MerkleTree holds the levels of a tree over leaf hashes, the leaves first, to prove some of the
+// leaves.
 type MerkleTree [][]Hash
 
-// NewMerkleTree returns the tree, which keeps the leaves; none: an empty one.
+// NewMerkleTree returns the tree, which keeps leaves. The tree of no leaves is empty.
 func NewMerkleTree(leaves []Hash) MerkleTree {
 	if len(leaves) == 0 {
 		return nil
@@ -162,7 +162,7 @@ func NewMerkleTree(leaves []Hash) MerkleTree {
 	return t
 }
 
-// Len is the number of leaves.
+// Len returns the number of leaves.
 func (t MerkleTree) Len() int {
 	if len(t) == 0 {
 		return 0
@@ -170,7 +170,7 @@ func (t MerkleTree) Len() int {
 	return len(t[0])
 }
 
-// Root is that of the leaves.
+// Root returns the root.
 func (t MerkleTree) Root() Hash {
 	if len(t) == 0 {
 		return Hash{}
@@ -178,12 +178,12 @@ func (t MerkleTree) Root() Hash {
 	return t[len(t)-1][0]
 }
 
-// Path is the proof of leaf i.
+// Path returns the proof of leaf i.
 func (t MerkleTree) Path(i int) MerklePath {
 	return t.appendPath(make(MerklePath, 0, len(t)-1), i)
 }
 
-// Paths are the proofs of all leaves.
+// Paths returns the proofs of all leaves.
 func (t MerkleTree) Paths() []MerklePath {
 	if len(t) == 0 {
 		return nil
@@ -212,8 +212,8 @@ func (t MerkleTree) appendPath(to MerklePath, i int) MerklePath {
 }
 
 // Merklize returns the root over leaf hashes and the proof of each leaf (nearcore
-// core/primitives/src/merkle.rs). A leaf is the sha256 of an item's borsh form, even of an item
-// that is itself a hash: see HashBorsh and MerklizeItems.
+// core/primitives/src/merkle.rs). A leaf is the sha256 of an item's borsh form, even if the item is
+// itself a hash: see HashBorsh and MerklizeItems.
 func Merklize(leaves []Hash) (Hash, []MerklePath) {
 	tree := NewMerkleTree(leaves)
 	return tree.Root(), tree.Paths()

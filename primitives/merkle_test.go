@@ -35,8 +35,8 @@ func TestVectorA19A20A21(t *testing.T) {
 	}
 }
 
-// slowRoot is the root by the definition: the left part holds the largest power of two below the
-// number of leaves.
+// slowRoot is the root by definition: the left part holds the largest power of two below the number
+// of leaves.
 func slowRoot(leaves []Hash) Hash {
 	switch len(leaves) {
 	case 0:
@@ -119,7 +119,8 @@ func (b *blockTrees) BlockAtLeaf(leaf uint64) (Hash, error) {
 	return b.blocks[leaf], nil
 }
 
-// TestBlockMerkleProof proves every block against every later one, with only the data between them.
+// TestBlockMerkleProof proves every block against every later one, reading only the data of blocks
+// between them.
 func TestBlockMerkleProof(t *testing.T) {
 	const n = 100
 	src := &blockTrees{trees: map[Hash]*PartialMerkleTree{}}

@@ -1,19 +1,19 @@
 package primitives
 
-// Mocks say what contracts are told of signatures in place of the truth. Only a sandbox has any:
-// those who validate a chain together would not agree. nil is none.
+// Mocks replace the results of signature checks in contracts. Only a sandbox may have them:
+// validators of one chain would disagree. nil is none.
 type Mocks struct {
-	Ed25519 bool `json:"ed25519_verify,omitempty"` // every signature of the right form is good
+	Ed25519 bool `json:"ed25519_verify,omitempty"` // every well-formed signature is valid
 	P256    bool `json:"p256_verify,omitempty"`    // as well
-	// ECRecover is the key that ecrecover finds for every signature of the right form: SECP256K1;
-	// empty: the true one.
+	// ECRecover is the SECP256K1 key that ecrecover returns for every well-formed signature; empty:
+	// the real one.
 	ECRecover PublicKey `json:"ecrecover,omitempty"`
 }
 
-// Any tells whether there is one.
+// Any returns whether any function is mocked.
 func (m *Mocks) Any() bool { return m != nil && *m != Mocks{} }
 
-// Names are the host functions that are mocked.
+// Names returns the mocked host functions.
 func (m *Mocks) Names() (out []string) {
 	if m == nil {
 		return nil

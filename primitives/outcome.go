@@ -18,7 +18,7 @@ const (
 )
 
 // ExecutionStatus is how a transaction or receipt ended. Failure is the JSON of nearcore's
-// TxExecutionError, the form in which clients see it; errors are not part of any hash.
+// TxExecutionError, the form in which clients see it. Errors are not part of any hash.
 type ExecutionStatus struct {
 	Kind      StatusKind
 	Value     []byte // of StatusSuccessValue
@@ -26,7 +26,7 @@ type ExecutionStatus struct {
 	Failure   []byte // of StatusFailure: JSON
 }
 
-// CostEntry is a non-zero line of a gas profile. Category and Cost are nearcore's names, as RPC
+// CostEntry is a non-zero line of a gas profile. Category and Cost are nearcore's names, as the RPC
 // prints them.
 type CostEntry struct {
 	Category string // "ACTION_COST" or "WASM_HOST_COST"
@@ -34,15 +34,15 @@ type CostEntry struct {
 	Gas      Gas
 }
 
-// ExecutionMetadata is what is stored beside an outcome and never hashed. Version 1 has nothing; 4
-// has a profile and the contract that the receiver had before each action.
+// ExecutionMetadata is stored with an outcome and never hashed. Version 1 is empty; version 4 has a
+// profile, and the contract that the receiver had before each action.
 type ExecutionMetadata struct {
 	Version   uint32
 	Profile   []CostEntry // sorted by category, then cost
 	Contracts []AccountContract
 }
 
-// Outcome is what executing a transaction or receipt produced.
+// Outcome is the result of executing a transaction or receipt.
 type Outcome struct {
 	Logs         []string
 	ReceiptIDs   []Hash
@@ -60,7 +60,8 @@ type OutcomeWithID struct {
 	Outcome
 }
 
-// appendHashed appends the part of the outcome that is hashed without the logs (bytes.md 2.6).
+// appendHashed appends the part of the outcome that is hashed, without the logs (nearcore
+// core/primitives/src/transaction.rs PartialExecutionOutcome).
 func (o *Outcome) appendHashed(b []byte) []byte {
 	b = AppendHashes(b, o.ReceiptIDs)
 	b = o.TokensBurnt.AppendBorsh(borsh.AppendUint64(b, uint64(o.GasBurnt)))
@@ -70,7 +71,7 @@ func (o *Outcome) appendHashed(b []byte) []byte {
 		b = borsh.AppendBytes(b, o.Status.Value)
 	case StatusSuccessReceiptID:
 		b = append(b, o.Status.ReceiptID[:]...)
-	case StatusUnknown, StatusFailure: // the tag is all: errors are not hashed
+	case StatusUnknown, StatusFailure: // the tag alone: errors are not hashed
 	default:
 		panic(fmt.Sprintf("primitives: no case for execution status %d", o.Status.Kind))
 	}
@@ -94,7 +95,7 @@ func (o *OutcomeWithID) LeafHash() Hash {
 	return h
 }
 
-// LeafHashIn is LeafHash that builds what is hashed in scratch, which it returns, perhaps grown,
+// LeafHashIn is LeafHash with the hashed bytes built in scratch, which it returns, possibly grown,
 // for the next outcome.
 func (o *OutcomeWithID) LeafHashIn(scratch []byte) (Hash, []byte) {
 	b := o.appendHashed(scratch[:0])

@@ -5,14 +5,15 @@ import (
 	"math/bits"
 )
 
-// ChaChaRng is the deterministic generator behind every random choice of the protocol: the key
-// stream of ChaCha with a 64-bit block counter and a zero nonce, read in 32-bit words (rand_chacha
-// 0.3). It is no source of secrets but for keys made from a seed, and not safe for concurrent use.
+// ChaChaRng is the deterministic generator of the protocol's random choices: the key stream of
+// ChaCha with a 64-bit block counter and a zero nonce, read in 32-bit words (rand_chacha 0.3). It
+// must not be used for secrets, except keys that are derived from a seed. It is not safe for
+// concurrent use.
 type ChaChaRng struct {
 	key     [8]uint32
 	counter uint64 // of the next block
 	rounds  int
-	next    int // first unread word of block, 16 when none is left
+	next    int // first unread word of block; 16: none is left
 	block   [16]uint32
 }
 
@@ -34,7 +35,7 @@ func newChaChaRng(seed [32]byte, rounds int) *ChaChaRng {
 	return r
 }
 
-// RngSeedFromUint64 expands a number to a seed by PCG32, as rand_core 0.6's seed_from_u64.
+// RngSeedFromUint64 expands a number to a seed by PCG32, as rand_core 0.6's seed_from_u64 does.
 func RngSeedFromUint64(state uint64) (seed [32]byte) {
 	for i := range 8 {
 		state = state*6364136223846793005 + 11634580027462260723
@@ -89,7 +90,7 @@ func (r *ChaChaRng) Uint64() uint64 {
 	return low | uint64(r.Uint32())<<32
 }
 
-// Read fills b (fill_bytes): a partly used last word is spent. It never fails.
+// Read fills b (fill_bytes). The rest of a partly used last word is dropped. It never fails.
 func (r *ChaChaRng) Read(b []byte) (int, error) {
 	n := len(b)
 	for len(b) >= 4 {

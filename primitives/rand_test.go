@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestChaChaStream has the first words of rand_chacha 0.3's generators for the zero key (its own
-// test vectors, from draft-strombergson-chacha-test-vectors and RFC 8439).
+// TestChaChaStream has the first words of rand_chacha 0.3's generators for the zero key (from its
+// own test vectors: draft-strombergson-chacha-test-vectors and RFC 8439).
 func TestChaChaStream(t *testing.T) {
 	tests := []struct {
 		name string
@@ -26,7 +26,7 @@ func TestChaChaStream(t *testing.T) {
 			t.Errorf("ChaCha%s = %x, want %s", tt.name, got, tt.want)
 		}
 	}
-	// Reading in odd pieces spends whole words; words and bytes come from one stream.
+	// Reading odd lengths consumes whole words; words and bytes come from one stream.
 	a, b := NewStdRng([32]byte{1}), NewStdRng([32]byte{1})
 	all := make([]byte, 4*40)
 	a.Read(all)

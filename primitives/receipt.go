@@ -23,7 +23,7 @@ type Receipt struct {
 	Body          ReceiptBody
 }
 
-// ReceiptBody is what a receipt carries.
+// ReceiptBody is the content of a receipt.
 //
 //sumtype:decl
 type ReceiptBody interface {
@@ -31,14 +31,14 @@ type ReceiptBody interface {
 	appendPayload(b []byte) []byte
 }
 
-// DataReceiver is where a receipt's result goes.
+// DataReceiver is a destination of a receipt's result.
 type DataReceiver struct {
 	DataID     Hash
 	ReceiverID AccountID
 }
 
-// ActionReceipt holds actions to run. V2 layouts carry RefundTo; Yield marks a promise yield, which
-// waits to be resumed.
+// ActionReceipt holds actions to execute. V2 layouts have RefundTo. Yield marks a promise yield,
+// which waits to be resumed.
 type ActionReceipt struct {
 	SignerID            AccountID
 	SignerPublicKey     PublicKey
@@ -51,7 +51,7 @@ type ActionReceipt struct {
 	Yield               bool
 }
 
-// DataReceipt brings a value, or nil for a failed promise. Resume marks the answer to a yield.
+// DataReceipt carries a value, or nil for a failed promise. Resume marks the resumption of a yield.
 type DataReceipt struct {
 	DataID Hash
 	Data   []byte // nil: None
@@ -173,8 +173,8 @@ func (x *Receipt) AppendBorsh(b []byte) []byte {
 	return x.Body.appendPayload(b)
 }
 
-// DecodeBorsh reads it. A first byte of 1 behind which no V0 length can stand is the reserved V1
-// and refused.
+// DecodeBorsh reads what AppendBorsh writes. A first byte of 1 that cannot be part of a V0 length
+// is the reserved V1 and is refused.
 func (x *Receipt) DecodeBorsh(r *borsh.Reader) {
 	if b1, ok := r.Peek(1); ok && b1 != 0 {
 		b0, _ := r.Peek(0)
@@ -214,15 +214,16 @@ func AppendReceipts(b []byte, xs []*Receipt) []byte {
 	return b
 }
 
-// minReceipt is the least a receipt takes: names, id and tag, then a distribution (version, a short
-// account's id, shard, no shards, no code), which is less than a data receipt's.
+// minReceipt is the smallest encoding of a receipt: ids and tag, then a distribution (version, a
+// short account's id, shard, no shards, no code), which is smaller than a data receipt.
 const minReceipt = 6 + 6 + 32 + 1 + (1 + 7 + 8 + 4 + 4)
 
 // ReadReceipts reads a vector of receipts.
 func ReadReceipts(r *borsh.Reader) []*Receipt { return borsh.Slice(r, minReceipt, ReadReceipt) }
 
-// IsInstant tells whether the receipt runs in the chunk that makes it: a promise yield, or an
-// action receipt that only deletes an account and waits for nothing (nearcore receipt.rs:473).
+// IsInstant returns whether the receipt is executed in the chunk that creates it: a promise yield,
+// or an action receipt that only deletes an account and waits for nothing (nearcore
+// receipt.rs:473).
 func (x *Receipt) IsInstant() bool {
 	a, ok := x.Body.(*ActionReceipt)
 	if !ok {
@@ -234,22 +235,22 @@ func (x *Receipt) IsInstant() bool {
 	return len(a.InputDataIDs) == 0 && len(a.Actions) == 1 && a.Actions[0].Tag() == TagDeleteAccount
 }
 
-// ReceiptMetadata is what a queued receipt remembers, so that leaving the queue subtracts what
+// ReceiptMetadata is stored with a queued receipt, so that leaving the queue subtracts exactly what
 // entering it added.
 type ReceiptMetadata struct {
 	CongestionGas  Gas
 	CongestionSize uint64
 }
 
-// StoredReceipt is a delayed or buffered receipt as the trie holds it: FF FF ‖ 1 ‖ receipt ‖
+// StoredReceipt is a delayed or buffered receipt as stored in the trie: FF FF ‖ 1 ‖ receipt ‖
 // metadata (nearcore receipt.rs:96). HasMetadata is false only for a bare receipt, which is still
 // decoded.
 type StoredReceipt struct {
 	Receipt
 	Metadata    ReceiptMetadata
 	HasMetadata bool
-	// Ungrouped marks version 0, which is read and no longer made: it was buffered before there
-	// were groups to count it in.
+	// Ungrouped marks version 0, which is read and no longer written: it was buffered before
+	// buffered receipts were counted in groups.
 	Ungrouped bool
 }
 

@@ -2,8 +2,8 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// ReceiptProof are the receipts that a chunk brings from its shard to another, with what proves
-// them in the chunk's prev_outgoing_receipts_root (nearcore sharding.rs ReceiptProof).
+// ReceiptProof is the list of receipts from a chunk's shard to another shard, with its proof in the
+// chunk's prev_outgoing_receipts_root (nearcore sharding.rs ReceiptProof).
 type ReceiptProof struct {
 	Receipts []*Receipt
 	From, To ShardID
@@ -23,7 +23,7 @@ func (p *ReceiptProof) DecodeBorsh(r *borsh.Reader) {
 	p.Proof.DecodeBorsh(r)
 }
 
-// Leaf is what the path begins with: the hash of the hash of the receipts with their shard.
+// Leaf is the leaf of the proof: the hash of the hash of the receipts with their shard.
 func (p *ReceiptProof) Leaf() Hash { return ReceiptsLeaf(p.To, p.Receipts) }
 
 // ReceiptsLeaf is the leaf of a chunk's receipts to a shard.
@@ -32,10 +32,10 @@ func ReceiptsLeaf(to ShardID, receipts []*Receipt) Hash {
 	return HashBytes(h[:])
 }
 
-// Verify tells whether the receipts are those of a chunk with this root.
+// Verify returns whether the receipts are those of a chunk with this root.
 func (p *ReceiptProof) Verify(root Hash) bool { return p.Proof.Verify(root, p.Leaf()) }
 
-// minReceiptProof is the least a proof takes: no receipts, two shards, an empty path.
+// minReceiptProof is the smallest encoding of a proof: no receipts, two shards, an empty path.
 const minReceiptProof = 4 + 8 + 8 + 4
 
 // AppendReceiptProofs appends a vector.

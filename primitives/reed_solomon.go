@@ -11,30 +11,30 @@ import (
 // MaxReedSolomonParts is the number of parts that GF(2^8) allows.
 const MaxReedSolomonParts = 256
 
-// MaxEncodedLength bounds what is decoded, in bytes: encoded_length comes from peers (nearcore
-// reed_solomon.rs:15).
+// MaxEncodedLength bounds the decoded length in bytes, since encoded_length comes from peers
+// (nearcore reed_solomon.rs:15).
 const MaxEncodedLength = 512 << 20
 
-// ErrParts says that parts do not fit each other, the code or the length they are said to encode,
-// or are too few.
+// ErrParts is the error of parts that are too few, or do not fit each other, the code or the
+// claimed length.
 var ErrParts = errors.New("bad Reed-Solomon parts")
 
-// ReedSolomon cuts a payload into data parts, zero padded, and adds parity parts, so that any
+// ReedSolomon splits a payload into data parts, zero padded, and adds parity parts, so that any
 // `data` of the total restore it. The code is that of reed_solomon_erasure 6's galois_8: a
-// Vandermonde matrix made systematic, over the polynomial 0x11D. The parity is consensus: chunk
-// headers carry the Merkle root over all parts, and validators redo the encoding. Safe for
-// concurrent use; it starts no goroutine.
+// systematic Vandermonde matrix over the polynomial 0x11D. Parity is consensus: chunk headers carry
+// the Merkle root over all parts, and validators redo the encoding. Safe for concurrent use; it
+// starts no goroutine.
 type ReedSolomon struct {
 	code        reedsolomon.Encoder
 	data, total int
 }
 
-// maxInverted is up to how many parts the inverted matrix of each set of missing parts is kept: of
-// sixteen there are some thousand sets, of a hundred so many that each chunk has its own.
+// maxInverted is up to how many parts the inverted matrix of each set of missing parts is cached.
+// Sixteen parts have some thousand sets; with a hundred, nearly every chunk has its own.
 const maxInverted = 16
 
-// NewReedSolomon returns the code with 1 <= data < total <= MaxReedSolomonParts; it costs
-// O(total·data²).
+// NewReedSolomon returns the code with 1 <= data < total <= MaxReedSolomonParts. It takes
+// O(total·data²) time.
 func NewReedSolomon(data, total int) (*ReedSolomon, error) {
 	if data < 1 || total <= data || total > MaxReedSolomonParts {
 		return nil, fmt.Errorf("%w: %d data parts of %d", ErrParts, data, total)
@@ -46,9 +46,9 @@ func NewReedSolomon(data, total int) (*ReedSolomon, error) {
 	return &ReedSolomon{code, data, total}, nil
 }
 
-// ChunkPartCounts returns the parts of a chunk's body for the genesis' number of block producer
-// seats: as many as seats but at least 2, a third of the others carrying data (nearcore
-// chain/epoch-manager/src/adapter.rs:67, 855).
+// ChunkPartCounts returns the number of parts of a chunk's body for the genesis' number of block
+// producer seats: total is the number of seats, at least 2, and a third of total-1 carries data
+// (nearcore chain/epoch-manager/src/adapter.rs:67, 855).
 func ChunkPartCounts(blockProducerSeats int) (data, total int) {
 	total = blockProducerSeats
 	if total <= 1 {
@@ -60,15 +60,15 @@ func ChunkPartCounts(blockProducerSeats int) (data, total int) {
 	return (total - 1) / 3, total
 }
 
-// GenesisPartCounts returns the parts of a genesis chunk, whatever the number of seats.
+// GenesisPartCounts returns the number of parts of a genesis chunk, for any number of seats.
 func GenesisPartCounts() (data, total int) { return 1, 3 }
 
-// WitnessPartCounts returns the parts of a state witness for n chunk validators, more than one:
+// WitnessPartCounts returns the number of parts of a state witness for n > 1 chunk validators:
 // floor(0.6·n) carry data, at least one. nearcore multiplies floats; up to 256 parts the integer
-// form is the same.
+// form gives the same.
 func WitnessPartCounts(n int) (data, total int) { return max(n*3/5, 1), n }
 
-// DataParts returns how many parts suffice.
+// DataParts returns how many parts suffice to decode.
 func (rs *ReedSolomon) DataParts() int { return rs.data }
 
 // TotalParts returns how many parts there are.
@@ -77,8 +77,8 @@ func (rs *ReedSolomon) TotalParts() int { return rs.total }
 // PartLen returns the length of each part of an n-byte payload.
 func (rs *ReedSolomon) PartLen(n int) int { return (n + rs.data - 1) / rs.data }
 
-// Encode returns all parts of payload, which must not be empty nor longer than MaxEncodedLength;
-// encoded_length is len(payload). The parts are fresh memory, one block.
+// Encode returns all parts of payload, which must not be empty or longer than MaxEncodedLength.
+// encoded_length is len(payload). The parts share one newly allocated block.
 func (rs *ReedSolomon) Encode(payload []byte) ([][]byte, error) {
 	if len(payload) == 0 || len(payload) > MaxEncodedLength {
 		return nil, fmt.Errorf("%w: a payload of %d bytes", ErrParts, len(payload))
@@ -96,9 +96,9 @@ func (rs *ReedSolomon) Encode(payload []byte) ([][]byte, error) {
 	return parts, nil
 }
 
-// Reconstruct fills in the missing parts (nil entries) of a payload of encodedLength bytes. Parts
-// may have come from anybody: that they are of one payload is proved by the Merkle root of the
-// result, not here.
+// Reconstruct fills in the missing parts (nil entries) of a payload of encodedLength bytes. The
+// parts may be untrusted: the Merkle root of the result, not this function, proves that they belong
+// to one payload.
 func (rs *ReedSolomon) Reconstruct(parts [][]byte, encodedLength uint64) error {
 	if err := rs.check(parts, encodedLength); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (rs *ReedSolomon) Reconstruct(parts [][]byte, encodedLength uint64) error {
 	return nil
 }
 
-// Decode returns the payload from enough parts; missing data parts are filled in, missing parity
+// Decode returns the payload from enough parts. Missing data parts are filled in, missing parity
 // parts are not.
 func (rs *ReedSolomon) Decode(parts [][]byte, encodedLength uint64) ([]byte, error) {
 	if err := rs.check(parts, encodedLength); err != nil {
@@ -153,7 +153,7 @@ func PartLeaf(part []byte) Hash {
 	return hashOf(func(b []byte) []byte { return borsh.AppendBytes(b, part) })
 }
 
-// PartsTree is the tree over all parts, for who wants the root and, maybe, proofs.
+// PartsTree is the tree over all parts, for callers that need the root and some of the proofs.
 func PartsTree(parts [][]byte) MerkleTree { return NewMerkleTree(partLeaves(parts)) }
 
 // MerklizeParts returns the root over all parts, a chunk header's encoded_merkle_root, and the

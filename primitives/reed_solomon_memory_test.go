@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestManyLosses: what is kept for parts that are missing does not grow with each chunk that lacks
-// others. Each of these had left 20 to 30 KB.
+// TestManyLosses: the cache of inverted matrices does not grow with each chunk that lacks other
+// parts. Each of these would add 20 to 30 KB.
 func TestManyLosses(t *testing.T) {
 	rs, err := NewReedSolomon(ChunkPartCounts(100))
 	if err != nil {

@@ -33,12 +33,13 @@ func gfInv(a byte) byte {
 	panic("no inverse")
 }
 
-// slowParity encodes by the definition: row r of the Vandermonde matrix is r^0, r^1, ...;
-// multiplied by the inverse of its top square it starts with the identity. Equal: the parity row is
-// what interpolation through the data gives.
+// slowParity encodes by definition: row r of the Vandermonde matrix is r^0, r^1, ...; multiplied by
+// the inverse of its top square it starts with the identity. Equivalently, the parity row
+// interpolates the data.
 func slowParity(data [][]byte, total int) [][]byte {
 	d := len(data)
-	// coefficients c with sum_j c_j·i^j = data_i for i < d, by Gaussian elimination per byte column
+	// Coefficients c with sum_j c_j·i^j = data_i for i < d, by Gaussian elimination per byte
+	// column.
 	rows := make([][]byte, d)
 	for i := range rows {
 		rows[i] = make([]byte, d+len(data[0]))
@@ -108,7 +109,7 @@ func TestReedSolomonMatrix(t *testing.T) {
 				t.Errorf("%d of %d: proof %d", data, total, i)
 			}
 		}
-		// any data parts restore all
+		// Any `data` parts restore all.
 		for range 3 {
 			order := countIDs(total)
 			Shuffle(rng, order)
@@ -199,7 +200,7 @@ func TestPartCounts(t *testing.T) {
 		}
 	}
 	for n := 2; n <= MaxReedSolomonParts; n++ {
-		want := max(int(float64(n)*0.6), 1) // as nearcore computes
+		want := max(int(float64(n)*0.6), 1) // nearcore's formula
 		if data, total := WitnessPartCounts(n); data != want || total != n {
 			t.Errorf("%d validators: %d of %d, want %d", n, data, total, want)
 		}

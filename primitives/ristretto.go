@@ -7,9 +7,9 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/curve"
 )
 
-// The curve library keeps Edwards and ristretto points apart, so a public key is carried over by
-// its encoding: RFC 9496 section 4.3.2 on the affine point. Keys are public and few, so plain big
-// integers do.
+// The curve library has no conversion between Edwards and ristretto points, so a public key is
+// converted by its encoding: RFC 9496 section 4.3.2 on the affine point. Keys are public and few,
+// so math/big is sufficient.
 
 func fieldConst(decimal string) *big.Int {
 	v, ok := new(big.Int).SetString(decimal, 10)
@@ -57,7 +57,7 @@ func negateIf(neg bool, a *big.Int) *big.Int {
 
 func isNegative(a *big.Int) bool { return a.Bit(0) == 1 }
 
-// sqrtRatio returns the nonnegative root of u/v, or of √-1·u/v when that is the square (RFC 9496
+// sqrtRatio returns the nonnegative root of u/v, or of √-1·u/v if that is the square (RFC 9496
 // section 4.2).
 func sqrtRatio(u, v *big.Int) *big.Int {
 	v3 := fieldMul(v, v, v)
@@ -71,9 +71,9 @@ func sqrtRatio(u, v *big.Int) *big.Int {
 	return negateIf(isNegative(r), r)
 }
 
-// ristrettoOf returns the ristretto encoding of a point that must be free of torsion.
+// ristrettoOf returns the ristretto encoding of a point without torsion.
 func ristrettoOf(p *curve.EdwardsPoint) (out [32]byte) {
-	// the affine coordinates, from the compressed form
+	// The affine coordinates, from the compressed form.
 	var c curve.CompressedEdwardsY
 	c.SetEdwardsPoint(p)
 	b := slices.Clone(c[:])

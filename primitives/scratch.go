@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// scratch is where values are encoded that nobody keeps the encoding of: how long one is, is not
-// known before.
+// scratch are buffers for encodings that are not kept. The length of an encoding is not known in
+// advance.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxScratch is the longest that is kept for the next one.
+// maxScratch bounds the buffers that are kept, in bytes.
 const maxScratch = 1 << 20
 
-// lend gives what write appends to use, which must not keep it.
+// lend passes what write appends to use, which must not keep it.
 func lend(write func(b []byte) []byte, use func(b []byte)) {
 	s := scratch.Get().(*[]byte)
 	*s = write((*s)[:0])
@@ -25,7 +25,7 @@ func lend(write func(b []byte) []byte, use func(b []byte)) {
 	}
 }
 
-// Encoded gives the encoding of a value to use, which must not keep it.
+// Encoded passes the encoding of a value to use, which must not keep it.
 func Encoded(v borsh.Appender, use func(b []byte)) { lend(v.AppendBorsh, use) }
 
 // hashOf returns sha256 of what write appends.
@@ -34,7 +34,7 @@ func hashOf(write func(b []byte) []byte) (h Hash) {
 	return h
 }
 
-// SameReceipts tells whether two lists are the same, to the last byte.
+// SameReceipts returns whether two lists are equal byte for byte.
 func SameReceipts(a, b []*Receipt) (same bool) {
 	if len(a) != len(b) {
 		return false

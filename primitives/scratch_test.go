@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// filled is a value of so many bytes that are all the same, and that looks itself up meanwhile as
-// some do to be encoded.
+// filled is a value of n equal bytes that encodes itself again while it is encoded, as some values
+// do.
 type filled struct {
 	n    int
 	with byte
@@ -34,8 +34,8 @@ func (v filled) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// TestScratch: what is lent is its borrower's alone, of any size, also to many at once and to one
-// within another; and what is long is not kept.
+// TestScratch: a lent buffer is used by one borrower only, at any size, concurrently and when
+// nested; long buffers are not kept.
 func TestScratch(t *testing.T) {
 	sizes := []int{0, 1, 255, 256, 4095, 64 << 10, maxScratch - 1, maxScratch, maxScratch + 1, 3 * maxScratch}
 	var all sync.WaitGroup
@@ -64,7 +64,7 @@ func TestScratch(t *testing.T) {
 	}
 }
 
-// TestSameReceipts: lists are the same if each is, to the last byte.
+// TestSameReceipts: lists are the same if every receipt is, to the last byte.
 func TestSameReceipts(t *testing.T) {
 	list := func(change func(*Receipt)) []*Receipt {
 		a := &Receipt{PredecessorID: "a", ReceiverID: "b", ID: Hash{1}, Body: &DataReceipt{Data: make([]byte, 5)}}

@@ -7,7 +7,8 @@ import (
 	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
-	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519" // signs the same bytes as crypto/ed25519, in 0.6 of the time
+	// voi signs the same bytes as crypto/ed25519 in 0.6 of the time.
+	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519"
 	"golang.org/x/crypto/sha3"
 )
 
@@ -15,22 +16,22 @@ import (
 // key.
 var secretKeyLen = [numKeyTypes]int{64, 32, mldsa65.PrivateKeySize}
 
-// SecretKey signs. It is kept as tag ‖ raw bytes that were checked when it was made; the zero value
-// is no key. Its String is the whole secret, as nearcore's Display: do not log it.
+// SecretKey signs. It is kept as tag ‖ raw bytes, which were checked when it was made. The zero
+// value is no key. String returns the whole secret, as nearcore's Display does: do not log it.
 type SecretKey struct {
 	tagged string
-	by     *Signer // in the place of the scheme; nil: none
+	by     *Signer // replaces the scheme; nil: none
 }
 
-// Signer signs in the place of a key's scheme: what it makes is nothing to anybody who does not
-// know of it. So a cluster in one process spends no time on curves.
+// Signer replaces the scheme of a key: only verifiers that know it accept its signatures. A cluster
+// within one process uses it to avoid the cost of elliptic curves.
 type Signer struct{ Sign func(data []byte) Signature }
 
 // SignedBy returns the key with a signer.
 func (k SecretKey) SignedBy(s *Signer) SecretKey { return SecretKey{tagged: k.tagged, by: s} }
 
-// ParseSecretKey reads "scheme:base58(raw)", ed25519 without a scheme. Beyond nearcore's checks
-// (which would panic on first use) the halves of an ed25519 key must belong together.
+// ParseSecretKey parses "scheme:base58(raw)"; without a scheme it is ed25519. In addition to
+// nearcore's checks (nearcore would panic on first use), the halves of an ed25519 key must match.
 func ParseSecretKey(text string) (SecretKey, error) {
 	tagged, err := parseTagged(text, "key", &secretKeyLen)
 	if err != nil {
@@ -70,8 +71,8 @@ func newSecretKey(tagged string) (SecretKey, error) {
 	return k, nil
 }
 
-// validMLDSA65 tells whether raw is the one encoding of its key (coefficients in range) and its
-// stored hash of the public key, which signing uses, is right.
+// validMLDSA65 returns whether raw is the canonical encoding of its key (coefficients in range)
+// with the right hash of the public key, which signing uses.
 func validMLDSA65(raw []byte) bool {
 	sk := mlDSA65Secret(string(raw))
 	if string(sk.Bytes()) != string(raw) {
@@ -91,9 +92,9 @@ func mlDSA65Secret(raw string) *mldsa65.PrivateKey {
 }
 
 // SecretKeyFromSeed derives the test key that nearcore derives from a word
-// (core/crypto/src/test_utils.rs): the word's first 32 bytes, padded with spaces, are the ed25519
+// (core/crypto/src/test_utils.rs). The word's first 32 bytes, padded with spaces, are the ed25519
 // seed, the ML-DSA-65 key generation seed, or the seed of the StdRng that draws the secp256k1
-// scalar. An unknown scheme panics.
+// scalar. It panics for an unknown scheme.
 func SecretKeyFromSeed(t KeyType, word string) SecretKey {
 	var seed [32]byte
 	for i := range seed {
@@ -122,7 +123,7 @@ func secretKeyFromEntropy(t KeyType, seed *[32]byte) SecretKey {
 }
 
 // GenerateSecretKey makes a key from 32 bytes of random (or more, in the unlikely case that they
-// are no secp256k1 scalar); the error is the reader's.
+// are not a secp256k1 scalar). The error is the reader's.
 func GenerateSecretKey(t KeyType, random io.Reader) (SecretKey, error) {
 	for {
 		var seed [32]byte
@@ -138,7 +139,7 @@ func GenerateSecretKey(t KeyType, random io.Reader) (SecretKey, error) {
 	}
 }
 
-// IsZero tells whether k is no key.
+// IsZero returns whether k is no key.
 func (k SecretKey) IsZero() bool { return k.tagged == "" }
 
 // Type returns the scheme.
@@ -147,14 +148,14 @@ func (k SecretKey) Type() KeyType { return KeyType(k.tagged[0]) }
 // Raw returns the secret bytes without the tag.
 func (k SecretKey) Raw() string { return k.tagged[1:] }
 
-// PublicKey returns the key that verifies what k signs.
+// PublicKey returns the public key of k.
 func (k SecretKey) PublicKey() PublicKey {
 	switch raw := k.Raw(); k.Type() {
 	case ED25519:
 		return PublicKey(string(rune(ED25519)) + raw[ed25519.SeedSize:])
 	case SECP256K1:
 		full := secp256k1.PrivKeyFromBytes([]byte(raw)).PubKey().SerializeUncompressed()
-		full[0] = byte(SECP256K1) // in place of the 4 that means "uncompressed"
+		full[0] = byte(SECP256K1) // replaces the 4 that means "uncompressed"
 		return PublicKey(full)
 	default:
 		pk := mlDSA65Secret(raw).Public().(*mldsa65.PublicKey)
@@ -162,7 +163,7 @@ func (k SecretKey) PublicKey() PublicKey {
 	}
 }
 
-// Sign signs data, which must be 32 bytes (a hash) for secp256k1, else it panics. Every scheme is
+// Sign signs data. For secp256k1 data must be 32 bytes (a hash), else it panics. Every scheme is
 // deterministic here: RFC 8032, RFC 6979 with a low s, and FIPS 204's deterministic variant with an
 // empty context (nearcore's ML-DSA-65 signatures are randomized; both verify).
 func (k SecretKey) Sign(data []byte) Signature {
@@ -185,7 +186,7 @@ func (k SecretKey) Sign(data []byte) Signature {
 		out := make([]byte, 1+mldsa65.SignatureSize)
 		out[0] = byte(MLDSA65)
 		if err := mldsa65.SignTo(mlDSA65Secret(raw), data, nil, false, out[1:]); err != nil {
-			panic(fmt.Sprintf("primitives: ML-DSA-65 signing: %v", err)) // only a long context fails
+			panic(fmt.Sprintf("primitives: ML-DSA-65 signing: %v", err)) // only a context that is too long fails
 		}
 		return Signature(out)
 	}

@@ -7,18 +7,18 @@ import (
 	"strconv"
 )
 
-// ShardLayout divides the accounts among shards. It is a handle on an immutable value: copy it
-// freely, compare with Equal. The zero value is no layout; its methods panic.
+// ShardLayout maps accounts to shards. It is a handle of an immutable value: copy it freely,
+// compare with Equal. The zero value is no layout; its methods panic.
 //
-// Shards have a place (ShardIndex: chunks, masks and settlements are arrays by it) and a name
-// (ShardID: messages, seeds and maps use it). In V0 and V1 they are the same number; in V2 and V3
-// ids are neither contiguous nor ascending. V0 assigns by hash; the others cut the sorted accounts
-// at boundaries, which belong to the shard on their right.
+// A shard has an index (ShardIndex: the order of chunks, masks and settlements) and an id (ShardID:
+// used in messages, seeds and maps). In V0 and V1 they are the same number. In V2 and V3 ids are
+// neither contiguous nor ascending. V0 assigns accounts by hash; the others split the sorted
+// accounts at boundaries, which belong to the shard on their right.
 //
 // source: nearcore core/primitives/src/shard_layout/
 type ShardLayout struct{ of shardLayoutForm }
 
-// shardLayoutForm is what the four versions (files shard_layout_v*.go) have in common.
+// shardLayoutForm is the common interface of the four versions (files shard_layout_v*.go).
 type shardLayoutForm interface {
 	tag() byte // of the borsh enum and the JSON key "V{tag}"
 	version() uint32
@@ -27,17 +27,17 @@ type shardLayoutForm interface {
 	ids() []ShardID // by index; callers must not change them
 	indexOf(ShardID) (ShardIndex, bool)
 	boundaries() []AccountID
-	// children returns the shards that a shard of the previous layout has become; false: no such
-	// shard, or no history
+	// children returns the shards of this layout that a shard of the previous layout was split
+	// into; false: no such shard, or no history.
 	children(ShardID) ([]ShardID, bool)
-	// parent returns the shard of the previous layout that holds id's accounts; false: no previous
-	// layout
+	// parent returns the shard of the previous layout that held id's accounts; false: there is no
+	// previous layout.
 	parent(id ShardID) (ShardID, bool)
 	appendBorsh([]byte) []byte
 	json() any
 }
 
-// Refusals of layouts and of lookups in them.
+// Errors of layouts and of lookups in them.
 var (
 	ErrUnknownShard      = errors.New("shard is not in the layout")
 	ErrNoParentShard     = errors.New("the layout has no parent layout")
@@ -46,21 +46,21 @@ var (
 	ErrCannotDerive      = errors.New("no layout can be derived from version 0")
 )
 
-// layoutVersion3 is the version of every V2 layout made by NewShardLayoutV2 and of every V3: it no
+// layoutVersion3 is the version of every V2 layout made by NewShardLayoutV2 and of every V3. It no
 // longer counts layouts.
 const layoutVersion3 = 3
 
-// IsZero tells whether l is no layout.
+// IsZero returns whether l is no layout.
 func (l ShardLayout) IsZero() bool { return l.of == nil }
 
-// Tag returns which form l has, 0 to 3.
+// Tag returns the form of l, 0 to 3.
 func (l ShardLayout) Tag() int { return int(l.of.tag()) }
 
-// Version returns the version, the first half of the shards' uids. It is not the form: V2 layouts
-// may say 0.
+// Version returns the version, the first half of the shards' uids. It differs from the form: V2
+// layouts may have version 0.
 func (l ShardLayout) Version() uint32 { return l.of.version() }
 
-// Equal tells whether both layouts are the same in every field.
+// Equal returns whether both layouts are the same in every field.
 func (l ShardLayout) Equal(o ShardLayout) bool {
 	if l.of == nil || o.of == nil || l.of == o.of { // forms are pointers
 		return l.of == o.of
@@ -77,7 +77,7 @@ func (l ShardLayout) ShardUIDOf(a AccountID) ShardUID { return l.UID(l.of.shardO
 // NumShards returns the number of shards, at least 1.
 func (l ShardLayout) NumShards() int { return l.of.numShards() }
 
-// ShardIDs returns the ids by index; read only.
+// ShardIDs returns the ids by index. The caller must not change them.
 func (l ShardLayout) ShardIDs() []ShardID { return l.of.ids() }
 
 // ShardUIDs returns the uids by index.
@@ -90,17 +90,16 @@ func (l ShardLayout) ShardUIDs() []ShardUID {
 	return out
 }
 
-// UID returns the uid that a shard of this layout, or one of its ancestors of the same version,
-// has.
+// UID returns the uid of a shard of this layout, or of one of its ancestors of the same version.
 func (l ShardLayout) UID(id ShardID) ShardUID { return NewShardUID(l.of.version(), id) }
 
-// Has tells whether the layout has a shard of this id.
+// Has returns whether the layout has a shard of this id.
 func (l ShardLayout) Has(id ShardID) bool {
 	_, ok := l.of.indexOf(id)
 	return ok
 }
 
-// Index returns a shard's place; ErrUnknownShard when it has none.
+// Index returns a shard's index; ErrUnknownShard if it has none.
 func (l ShardLayout) Index(id ShardID) (ShardIndex, error) {
 	i, ok := l.of.indexOf(id)
 	if !ok {
@@ -109,7 +108,7 @@ func (l ShardLayout) Index(id ShardID) (ShardIndex, error) {
 	return i, nil
 }
 
-// IDAt returns the id at a place; ErrUnknownShard when the layout is shorter.
+// IDAt returns the id at an index; ErrUnknownShard if there is none.
 func (l ShardLayout) IDAt(i ShardIndex) (ShardID, error) {
 	ids := l.of.ids()
 	if i < 0 || int(i) >= len(ids) {
@@ -118,16 +117,16 @@ func (l ShardLayout) IDAt(i ShardIndex) (ShardID, error) {
 	return ids[i], nil
 }
 
-// Boundaries returns the boundary accounts in order, nil for V0; read only.
+// Boundaries returns the boundary accounts in order, nil for V0. The caller must not change them.
 func (l ShardLayout) Boundaries() []AccountID { return l.of.boundaries() }
 
-// Children returns the shards of this layout that a shard of the previous layout has become, itself
-// if it was not split; false when the previous layout has no such shard, or there is no previous
-// layout.
+// Children returns the shards of this layout that a shard of the previous layout was split into, or
+// the shard itself if it was not split. It returns false if the previous layout has no such shard,
+// or there is no previous layout.
 func (l ShardLayout) Children(parent ShardID) ([]ShardID, bool) { return l.of.children(parent) }
 
-// Parent returns the shard of the previous layout that a shard came from, itself if it was not
-// split. ErrUnknownShard or ErrNoParentShard.
+// Parent returns the shard of the previous layout that a shard comes from, or the shard itself if
+// it was not split. Errors: ErrUnknownShard, ErrNoParentShard.
 func (l ShardLayout) Parent(id ShardID) (ShardID, error) {
 	if !l.Has(id) {
 		return 0, fmt.Errorf("%w: id %d", ErrUnknownShard, id)
@@ -155,7 +154,7 @@ func (l ShardLayout) SplitParents() []ShardID {
 	return slices.Compact(out)
 }
 
-// SplitChildren returns the uids of the shards that the last layout change made, ascending.
+// SplitChildren returns the uids of the shards that the last change of layout created, ascending.
 func (l ShardLayout) SplitChildren() []ShardUID {
 	var out []ShardUID
 	for _, p := range l.SplitParents() {
@@ -168,8 +167,8 @@ func (l ShardLayout) SplitChildren() []ShardUID {
 	return out
 }
 
-// Ancestors returns the shards whose accounts id's are, nearest first; false before V3, which knows
-// no more than parents.
+// Ancestors returns the former shards that held id's accounts, nearest first; false before V3,
+// which only know parents.
 func (l ShardLayout) Ancestors(id ShardID) ([]ShardID, bool) {
 	v3, ok := l.of.(*shardLayoutV3)
 	if !ok {
@@ -178,8 +177,8 @@ func (l ShardLayout) Ancestors(id ShardID) ([]ShardID, bool) {
 	return v3.ancestors[id], true
 }
 
-// ResolveToCurrent maps any shard of the past to one that exists, by the first child of each split;
-// false when the history does not know it. Before V3 the history is one generation long.
+// ResolveToCurrent maps a shard of the past to a current one, by the first child of each split;
+// false if the history does not contain it. Before V3 the history is one generation.
 func (l ShardLayout) ResolveToCurrent(id ShardID) (ShardID, bool) {
 	v3, ok := l.of.(*shardLayoutV3)
 	if !ok {
@@ -228,7 +227,7 @@ func SingleShardLayout() ShardLayout {
 }
 
 // MultiShardLayout returns the layout of n shards that nearcore's `init` and tests make: version 0,
-// boundaries test1 to test{n-1}, ids shuffled by the StdRng of seed 42 so that nothing can rely on
+// boundaries test1 to test{n-1}, ids shuffled by the StdRng of seed 42 so that code cannot rely on
 // their order. Past ten shards those names are not in byte order (nearcore then searches an
 // unsorted list); that is ErrLayout here, as is n < 1.
 func MultiShardLayout(n int) (ShardLayout, error) {
@@ -265,7 +264,7 @@ func checkBoundaries(b []AccountID) error {
 	return nil
 }
 
-// rangeLayout is what V2 and V3 share: sorted boundaries and an id for each of the ranges between
+// rangeLayout is the common part of V2 and V3: sorted boundaries, and an id for each range between
 // them.
 type rangeLayout struct {
 	boundaryAccounts []AccountID
@@ -287,7 +286,7 @@ func newRangeLayout(boundaries []AccountID, ids []ShardID) (rangeLayout, error) 
 	return l, fitsUID(sorted[len(sorted)-1])
 }
 
-// fitsUID refuses ids that no uid can have.
+// fitsUID refuses ids that cannot be part of a uid.
 func fitsUID(id ShardID) error {
 	if id > 1<<32-1 {
 		return fmt.Errorf("%w: shard id %d does not fit a uid", ErrLayout, id)
@@ -307,14 +306,14 @@ func (l *rangeLayout) numShards() int          { return len(l.shardIDs) }
 func (l *rangeLayout) ids() []ShardID          { return l.shardIDs }
 func (l *rangeLayout) boundaries() []AccountID { return l.boundaryAccounts }
 
-// indexOf searches: layouts have a handful of shards.
+// indexOf searches linearly: layouts have few shards.
 func (l *rangeLayout) indexOf(id ShardID) (ShardIndex, bool) {
 	i := slices.Index(l.shardIDs, id)
 	return ShardIndex(max(i, 0)), i >= 0
 }
 
-// splitAt returns the range layout with one more boundary, whose shard is replaced by two new ones
-// with the ids above the present maximum, and the replaced shard.
+// splitAt returns the layout with one more boundary. The shard that holds it is replaced by two
+// with the ids above the present maximum. It also returns the replaced shard.
 func (l *rangeLayout) splitAt(boundary AccountID) (out rangeLayout, parent ShardID, children []ShardID, err error) {
 	i, found := slices.BinarySearch(l.boundaryAccounts, boundary)
 	if found {

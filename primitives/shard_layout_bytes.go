@@ -16,8 +16,8 @@ import (
 // AppendBorsh appends the version's tag and its fields.
 func (l ShardLayout) AppendBorsh(b []byte) []byte { return l.of.appendBorsh(append(b, l.of.tag())) }
 
-// DecodeBorsh reads a layout. Only the encoding that AppendBorsh gives is accepted: derived maps
-// must be right.
+// DecodeBorsh reads a layout. It only accepts the encoding that AppendBorsh makes: derived maps
+// must match.
 func (l *ShardLayout) DecodeBorsh(r *borsh.Reader) {
 	start := r.Rest()
 	tag := r.Byte()
@@ -79,8 +79,7 @@ func (l *ShardLayout) DecodeBorsh(r *borsh.Reader) {
 	*l = out
 }
 
-// MarshalJSON returns {"V2": {...}}, in the form of genesis.json and protocol_config; null for no
-// layout.
+// MarshalJSON returns {"V2": {...}}, as in genesis.json and protocol_config; null for no layout.
 func (l ShardLayout) MarshalJSON() ([]byte, error) {
 	if l.of == nil {
 		return []byte("null"), nil
@@ -101,7 +100,7 @@ func (l *ShardLayout) UnmarshalJSON(in []byte) error {
 	if len(byTag) != 1 {
 		return fmt.Errorf("%w: %d versions", ErrLayout, len(byTag))
 	}
-	for name, body := range byTag { // one
+	for name, body := range byTag { // exactly one
 		var f interface {
 			form() (shardLayoutForm, error)
 		}
@@ -173,7 +172,7 @@ func appendSplitMap(b []byte, m map[ShardID][]ShardID) []byte {
 	return b
 }
 
-// readMap reads a map in any order; never nil.
+// readMap reads a map in any order; the result is never nil.
 func readMap[K comparable, V any](r *borsh.Reader, key func(*borsh.Reader) K, value func(*borsh.Reader) V) map[K]V {
 	m := make(map[K]V)
 	for range r.Len(12) { // a u64 and at least a count

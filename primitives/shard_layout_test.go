@@ -24,7 +24,7 @@ func accounts(names ...string) []AccountID {
 
 func ids(v ...ShardID) []ShardID { return v }
 
-// must passes a layout through, after both of its encodings have brought it back.
+// must returns a layout after both of its encodings have restored it.
 func must(t *testing.T) func(ShardLayout, error) ShardLayout {
 	return func(l ShardLayout, err error) ShardLayout {
 		t.Helper()
@@ -254,7 +254,7 @@ func TestVectorA81(t *testing.T) {
 	wantParents(t, l3, map[ShardID]ShardID{5: 1, 6: 1, 3: 3, 4: 4})
 	wantAncestors(t, l3, map[ShardID][]ShardID{5: {1, 0}, 6: {1, 0}, 3: {2, 0}, 4: {2, 0}})
 
-	// tests.rs:474: a history ends before the first layout of a version below 3
+	// tests.rs:474: a history ends before the first layout of a version below 3.
 	old, err := NewShardLayoutV1(nil, nil, 2)
 	first := must(t)(NewShardLayoutV2(accounts("test1.near"), ids(1, 2), map[ShardID][]ShardID{0: {1, 2}}))
 	second := must(t)(NewShardLayoutV2(accounts("test1.near", "test2.near"), ids(1, 3, 4), map[ShardID][]ShardID{1: {1}, 2: {3, 4}}))
@@ -293,7 +293,7 @@ func TestNeardResharding(t *testing.T) {
 	}
 }
 
-// TestMultiShard has the ids that nearcore's init gives (reference chain.md 5.2).
+// TestMultiShard has the ids of nearcore's init (core/primitives/src/shard_layout).
 func TestMultiShard(t *testing.T) {
 	for _, want := range [][]ShardID{
 		{0}, {1, 0}, {2, 1, 0}, {3, 1, 0, 2}, {0, 4, 3, 2, 1}, {0, 4, 5, 2, 1, 3}, {6, 2, 5, 0, 4, 1, 3},
@@ -310,13 +310,13 @@ func TestMultiShard(t *testing.T) {
 			t.Errorf("%d shards: %v", n, err)
 		}
 	}
-	// part B: the single-shard layout in borsh
+	// Part B: the single-shard layout in borsh.
 	single := must(t)(SingleShardLayout(), nil)
 	if got, want := hex.EncodeToString(borsh.Marshal(single)), "02"+"00000000"+"010000000000000000000000"+
 		strings.Repeat("0100000000000000000000000000000000000000", 2)+"00"+"00"+"00000000"; got != want {
 		t.Errorf("borsh = %s, want %s", got, want)
 	}
-	// as `init` writes it into genesis.json
+	// As `init` writes it into genesis.json.
 	const want = `{"V2":{"boundary_accounts":[],"shard_ids":[0],"id_to_index_map":{"0":0},"index_to_id_map":{"0":0},` +
 		`"shards_split_map":null,"shards_parent_map":null,"version":0}}`
 	if got, err := json.Marshal(single); err != nil || string(got) != want {

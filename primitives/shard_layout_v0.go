@@ -8,17 +8,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// maxOldShards bounds the shards of V0 and V1 layouts, whose ids are counted and not listed.
+// maxOldShards bounds the shards of V0 and V1 layouts, whose encodings only contain their number.
 const maxOldShards = 1 << 16
 
-// shardLayoutV0 assigns accounts by hash; the layout of the mainnet genesis.
+// shardLayoutV0 assigns accounts by hash. It is the layout of mainnet's genesis.
 type shardLayoutV0 struct {
 	shards uint64
 	vers   uint32
 }
 
-// NewShardLayoutV0 returns the layout that spreads accounts over n shards, 0 to n-1, by hash. It
-// panics on n = 0.
+// NewShardLayoutV0 returns the layout that assigns accounts to n shards, 0 to n-1, by hash. It
+// panics for n = 0.
 func NewShardLayoutV0(n uint64, version uint32) ShardLayout {
 	if err := checkOldShards(n); err != nil {
 		panic(fmt.Sprintf("primitives: %v", err))
@@ -76,16 +76,16 @@ func (j *shardLayoutV0JSON) form() (shardLayoutForm, error) {
 	return &shardLayoutV0{j.NumShards, j.Version}, checkOldShards(j.NumShards)
 }
 
-// shardLayoutV1 cuts at boundaries; ids are the indices.
+// shardLayoutV1 splits at boundaries; ids are the indices.
 type shardLayoutV1 struct {
 	boundaryAccounts []AccountID
-	split            [][]ShardID // by parent id; nil: no parent layout
+	split            [][]ShardID // children by parent id; nil: no previous layout
 	parents          []ShardID   // by id, derived from split
 	vers             uint32
 }
 
 // NewShardLayoutV1 returns an old layout whose ids are 0 to len(boundaries). split lists the
-// children of each shard of the layout before, nil when there is none; every shard must be a child
+// children of each shard of the previous layout, nil if there is none. Every shard must be a child
 // exactly once.
 func NewShardLayoutV1(boundaries []AccountID, split [][]ShardID, version uint32) (ShardLayout, error) {
 	l := &shardLayoutV1{boundaryAccounts: boundaries, vers: version}
@@ -191,7 +191,7 @@ func (j *shardLayoutV1JSON) form() (shardLayoutForm, error) {
 	return l.of, err
 }
 
-// notNil makes an empty list print as [] and not as null.
+// notNil makes an empty list encode as [] and not as null.
 func notNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}

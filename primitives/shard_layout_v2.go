@@ -8,19 +8,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardLayoutV2 is the usual layout: any ids, and the step from the layout before. nearcore stores
-// its maps from id to index and back and from child to parent; they follow from the rest, so here
-// they exist in the encodings only.
+// shardLayoutV2 is the usual layout: any ids, and the relation to the previous layout. nearcore
+// also stores the maps from id to index and back and from child to parent. They are derived, so
+// here they only exist in the encodings.
 type shardLayoutV2 struct {
 	rangeLayout
-	split   map[ShardID][]ShardID // children of each shard of the layout before; nil: no layout before
+	split   map[ShardID][]ShardID // children of each shard of the previous layout; nil: there is none
 	parents map[ShardID]ShardID   // derived from split
 	vers    uint32
 }
 
-// NewShardLayoutV2 returns a layout of version 3. split, nil for a first layout, has the children
-// of every shard of the layout before: a shard that stays is its own only child, a split one must
-// be gone.
+// NewShardLayoutV2 returns a layout of version 3. split has the children of every shard of the
+// previous layout, nil for a first layout. A shard that was not split is its own only child; a
+// split shard must not be in ids.
 func NewShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][]ShardID) (ShardLayout, error) {
 	return newShardLayoutV2(boundaries, ids, split, layoutVersion3)
 }
@@ -61,8 +61,8 @@ func newShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][
 	return ShardLayout{l}, nil
 }
 
-// DeriveV2 returns the V2 layout in which the shard that holds boundary is split there; its
-// children's ids are the highest of the present ids plus 1 and 2. ErrDuplicateBoundary,
+// DeriveV2 returns the V2 layout in which the shard that holds boundary is split there. Its
+// children's ids are the highest present id plus 1 and 2. Errors: ErrDuplicateBoundary;
 // ErrCannotDerive for V0.
 func (l ShardLayout) DeriveV2(boundary AccountID) (ShardLayout, error) {
 	r, err := l.ranges()
@@ -81,7 +81,7 @@ func (l ShardLayout) DeriveV2(boundary AccountID) (ShardLayout, error) {
 	return NewShardLayoutV2(next.boundaryAccounts, next.shardIDs, split)
 }
 
-// ranges returns the boundaries and ids of a layout that has boundaries.
+// ranges returns the boundaries and ids; V0 has none.
 func (l ShardLayout) ranges() (*rangeLayout, error) {
 	if l.Tag() == 0 {
 		return nil, ErrCannotDerive
@@ -165,7 +165,7 @@ func (j *shardLayoutV2JSON) form() (shardLayoutForm, error) {
 	return l, nil
 }
 
-// idToIndex is the map that the encodings carry.
+// idToIndex is the map in the encodings.
 func (l *rangeLayout) idToIndex() map[ShardID]ShardIndex {
 	m := make(map[ShardID]ShardIndex, len(l.shardIDs))
 	for i, id := range l.shardIDs {

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardLayoutV3 is what dynamic resharding makes: it knows the whole history of real splits, and
-// which was the last. The ancestors follow from the history; borsh carries them, JSON does not.
+// shardLayoutV3 is made by dynamic resharding. It contains the whole history of splits, and which
+// was the last. The ancestors follow from the history; borsh contains them, JSON does not.
 type shardLayoutV3 struct {
 	rangeLayout
 	split     map[ShardID][]ShardID // children of every shard that was ever split
@@ -17,8 +17,8 @@ type shardLayoutV3 struct {
 	ancestors map[ShardID][]ShardID // of every present shard, nearest first
 }
 
-// NewShardLayoutV3 returns a layout with its history: no shard of split may be present or be a
-// child twice, each has at least two children that are present or were split themselves, and
+// NewShardLayoutV3 returns a layout with its history. No shard in split may be present, or be a
+// child twice. Each has at least two children, which are present or were split themselves.
 // lastSplit is one of them.
 func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][]ShardID, lastSplit ShardID) (ShardLayout, error) {
 	r, err := newRangeLayout(boundaries, ids)
@@ -62,9 +62,9 @@ func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][
 	return ShardLayout{l}, nil
 }
 
-// DeriveV3 returns the layout in which the shard that holds boundary is split there. A base of V1
-// or V2 has no history: then history, called at most once and nil if there is none, returns the
-// layouts so far, the base first (see SplitHistory). ErrDuplicateBoundary, ErrCannotDerive for V0.
+// DeriveV3 returns the layout in which the shard that holds boundary is split there. A V1 or V2
+// layout has no history: then history, called at most once and nil if there is none, returns the
+// layouts so far, l first (see SplitHistory). Errors: ErrDuplicateBoundary; ErrCannotDerive for V0.
 func (l ShardLayout) DeriveV3(boundary AccountID, history func() []ShardLayout) (ShardLayout, error) {
 	r, err := l.ranges()
 	if err != nil {
@@ -87,8 +87,8 @@ func (l ShardLayout) DeriveV3(boundary AccountID, history func() []ShardLayout) 
 	return NewShardLayoutV3(next.boundaryAccounts, next.shardIDs, split, parent)
 }
 
-// SplitHistory gathers the real splits of a sequence of layouts, newest first, each made from the
-// next, up to the first one of a version below 3 (nearcore v3.rs: build_shard_split_map).
+// SplitHistory collects the splits of a sequence of layouts, newest first, each made from the next,
+// up to the first one of a version below 3 (nearcore v3.rs: build_shard_split_map).
 func SplitHistory(newestFirst []ShardLayout) map[ShardID][]ShardID {
 	split := make(map[ShardID][]ShardID)
 	for i := 1; i < len(newestFirst); i++ {
@@ -105,7 +105,8 @@ func SplitHistory(newestFirst []ShardLayout) map[ShardID][]ShardID {
 	return split
 }
 
-// SplitMap returns the whole history of splits of a V3 layout, nil for others; read only.
+// SplitMap returns the whole history of splits of a V3 layout, nil for others. The caller must not
+// change it.
 func (l ShardLayout) SplitMap() map[ShardID][]ShardID {
 	if v3, ok := l.of.(*shardLayoutV3); ok {
 		return v3.split
@@ -113,7 +114,7 @@ func (l ShardLayout) SplitMap() map[ShardID][]ShardID {
 	return nil
 }
 
-// LastSplit returns the shard that a V3 layout was made by splitting; false for others.
+// LastSplit returns the shard whose split made a V3 layout; false for others.
 func (l ShardLayout) LastSplit() (ShardID, bool) {
 	v3, ok := l.of.(*shardLayoutV3)
 	if !ok {

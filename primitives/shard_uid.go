@@ -12,15 +12,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ShardUID names a shard's state on disk across layouts: the layout's version and the shard's id
-// (nearcore ShardUId). It is local to the node; the protocol speaks of ShardID.
+// ShardUID identifies a shard's state on disk across layouts: the layout's version and the shard's
+// id (nearcore ShardUId). It is local to the node; messages use ShardID.
 type ShardUID struct {
 	Version uint32
 	ID      uint32
 }
 
-// NewShardUID returns the uid of a shard in a layout of the given version; ids past 2^32 do not
-// occur and panic.
+// NewShardUID returns the uid of a shard in a layout of the given version. It panics for ids of
+// 2^32 and above, which do not occur.
 func NewShardUID(version uint32, id ShardID) ShardUID {
 	if id > 1<<32-1 {
 		panic(fmt.Sprintf("primitives: shard id %d does not fit u32", id))
@@ -89,8 +89,8 @@ func ParseShardUID(text string) (ShardUID, error) {
 	return ShardUID{uint32(v), uint32(id)}, nil
 }
 
-// parseRustUint reads decimal digits with an optional plus sign, with the texts of Rust's
-// ParseIntError.
+// parseRustUint parses decimal digits with an optional plus sign. Its errors have the texts of
+// Rust's ParseIntError.
 func parseRustUint(text string, width int) (uint64, error) {
 	v, err := ParseBalance(text)
 	if err != nil {

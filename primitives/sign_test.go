@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSignAsStandardLibrary: RFC 8032 leaves no choice, so whoever signs signs the same.
+// TestSignAsStandardLibrary: RFC 8032 is deterministic, so every implementation makes the same
+// signature.
 func TestSignAsStandardLibrary(t *testing.T) {
 	seed := sha256.Sum256([]byte("seed"))
 	for n := range 200 {

@@ -8,17 +8,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// StakeWeightedIndex picks an index with a chance proportional to its stake, in constant time, by
-// the alias method (nearcore core/primitives/src/rand.rs). It is part of EpochInfo, so the order in
-// which it is built is consensus.
+// StakeWeightedIndex picks an index with a probability proportional to its stake, in constant time,
+// by the alias method (nearcore core/primitives/src/rand.rs). It is part of EpochInfo, so its
+// construction order is consensus.
 type StakeWeightedIndex struct {
 	sum     Balance
 	aliases []uint64
 	odds    []Balance // stake·n, levelled: index i stands for itself below odds[i], else for aliases[i]
 }
 
-// NewStakeWeightedIndex builds the table; ErrOverflow when the sum of stakes, or a stake times
-// their number, is no u128.
+// NewStakeWeightedIndex builds the table. It returns ErrOverflow if the sum of stakes, or a stake
+// times their number, exceeds u128.
 func NewStakeWeightedIndex(stakes []Balance) (*StakeWeightedIndex, error) {
 	w := &StakeWeightedIndex{aliases: make([]uint64, len(stakes)), odds: make([]Balance, len(stakes))}
 	for i, stake := range stakes {
@@ -29,8 +29,8 @@ func NewStakeWeightedIndex(stakes []Balance) (*StakeWeightedIndex, error) {
 			return nil, fmt.Errorf("stakes of a sampler: %w", ErrOverflow)
 		}
 	}
-	// Both piles are stacks; each step gives the top small one's gap to the top big one, which may
-	// become small.
+	// Both are stacks. Each step fills the gap of the top small entry from the top big one, which
+	// may become small.
 	var small, big []int
 	push := func(i int) {
 		if w.odds[i].Less(w.sum) {
@@ -66,7 +66,7 @@ func NewStakeWeightedIndex(stakes []Balance) (*StakeWeightedIndex, error) {
 }
 
 // Sample returns the index that a seed picks: its first 8 bytes choose the column, the next 16 the
-// stake within it. It panics when there are no stakes, or only stakes of 0.
+// stake within it. It panics if there are no stakes, or all are 0.
 func (w *StakeWeightedIndex) Sample(seed [32]byte) int {
 	i := binary.LittleEndian.Uint64(seed[:8]) % uint64(len(w.aliases))
 	stake := Balance{Lo: binary.LittleEndian.Uint64(seed[8:]), Hi: binary.LittleEndian.Uint64(seed[16:])}
@@ -82,9 +82,9 @@ func mod128(a, m Balance) Balance {
 		_, r := a.DivMod64(m.Lo)
 		return Yocto(r)
 	}
-	// Division by more than 64 bits (Hacker's Delight, 9-5): the quotient fits a word; dividing by
-	// the normalised upper half of m estimates it, less 1 never too large and then at most 1 too
-	// small.
+	// Division by more than 64 bits (Hacker's Delight, 9-5): the quotient fits a word. Dividing by
+	// the normalised upper half of m estimates it; less 1 the estimate is never too large, and at
+	// most 1 too small.
 	shift := bits.LeadingZeros64(m.Hi)
 	top := m.Hi<<shift | m.Lo>>1>>(63-shift) // upper 64 bits of m, normalised
 	q, _ := bits.Div64(a.Hi>>1, a.Hi<<63|a.Lo>>1, top)
@@ -103,11 +103,11 @@ func mod128(a, m Balance) Balance {
 // Len returns the number of stakes.
 func (w *StakeWeightedIndex) Len() int { return len(w.aliases) }
 
-// Aliases returns the alias of each index; read only.
+// Aliases returns the alias of each index. The caller must not change it.
 func (w *StakeWeightedIndex) Aliases() []uint64 { return w.aliases }
 
 // NoAliasOdds returns the share of each column that stays with its own index, out of the sum of
-// stakes; read only.
+// stakes. The caller must not change it.
 func (w *StakeWeightedIndex) NoAliasOdds() []Balance { return w.odds }
 
 // StakeSum returns the sum of the stakes.
@@ -119,7 +119,7 @@ func (w *StakeWeightedIndex) AppendBorsh(b []byte) []byte {
 	return borsh.AppendSlice(b, w.odds, func(b []byte, v *Balance) []byte { return v.AppendBorsh(b) })
 }
 
-// DecodeBorsh reads sum, aliases and odds, refusing tables that Sample could not use.
+// DecodeBorsh reads sum, aliases and odds. It refuses tables that Sample could not use.
 func (w *StakeWeightedIndex) DecodeBorsh(r *borsh.Reader) {
 	w.sum.DecodeBorsh(r)
 	w.aliases = r.Uint64s()

@@ -36,8 +36,8 @@ func yoctos(v ...uint64) []Balance {
 	return out
 }
 
-// TestSampleDistribution draws nearcore's way (rand.rs:195): a chain of hashes, and shares within
-// half a percent.
+// TestSampleDistribution samples as nearcore's test does (rand.rs:195): a chain of hashes, and
+// shares within half a percent.
 func TestSampleDistribution(t *testing.T) {
 	w, err := NewStakeWeightedIndex(yoctos(5, 1, 1))
 	if err != nil {

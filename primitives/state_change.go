@@ -17,13 +17,13 @@ const (
 	CauseBandwidthSchedulerStateUpdate  CauseKind = 11
 )
 
-// StateChangeCause says why a key of the trie changed.
+// StateChangeCause is why a key of the trie changed.
 type StateChangeCause struct {
 	Kind CauseKind
-	Hash Hash // of the transaction, or the receipt's id, where the kind has one
+	Hash Hash // of the transaction or the receipt, if the kind has one
 }
 
-// HasHash tells whether the cause is a transaction or a receipt.
+// HasHash returns whether the cause is a transaction or a receipt.
 func (c *StateChangeCause) HasHash() bool {
 	return c.Kind >= CauseTransactionProcessing && c.Kind <= CausePostponedReceipt
 }
@@ -34,8 +34,8 @@ type StateChange struct {
 	Value []byte
 }
 
-// KeyChanges are the writes to one key of the trie in a chunk, oldest first. The last one is what
-// the new state holds.
+// KeyChanges are the writes to one key of the trie in a chunk, oldest first. The last one is the
+// value in the new state.
 type KeyChanges struct {
 	Key     []byte
 	Changes []StateChange

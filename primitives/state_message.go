@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// What nodes say to each other of states at sync blocks (nearcore state_sync.rs, state_part.rs,
+// Messages of state sync between nodes (nearcore state_sync.rs, state_part.rs,
 // network_protocol/mod.rs).
 
-// AppendSocketAddr appends 0 ‖ 4 bytes ‖ port, or 1 ‖ 16 bytes ‖ port. An address of version 4 in
-// version 6 stays that.
+// AppendSocketAddr appends 0 ‖ 4 bytes ‖ port, or 1 ‖ 16 bytes ‖ port. An IPv4-mapped IPv6 address
+// stays IPv6.
 func AppendSocketAddr(b []byte, a netip.AddrPort) []byte {
 	if ip := a.Addr(); ip.Is4() {
 		four := ip.As4()
@@ -22,7 +22,7 @@ func AppendSocketAddr(b []byte, a netip.AddrPort) []byte {
 	return borsh.AppendUint16(b, a.Port())
 }
 
-// ReadSocketAddr reads it.
+// ReadSocketAddr reads what AppendSocketAddr writes.
 func ReadSocketAddr(r *borsh.Reader) netip.AddrPort {
 	var ip netip.Addr
 	switch tag := r.Byte(); tag {
@@ -40,8 +40,8 @@ func ReadSocketAddr(r *borsh.Reader) netip.AddrPort {
 	return netip.AddrPortFrom(ip, r.Uint16())
 }
 
-// StateHeaderRequest asks for the header of a shard's state at a sync block; the answer comes over
-// a connection to Addr.
+// StateHeaderRequest asks for the header of a shard's state at a sync block. The answer is sent
+// over a connection to Addr.
 type StateHeaderRequest struct {
 	ShardID  ShardID
 	SyncHash Hash
@@ -58,7 +58,7 @@ func (q *StateHeaderRequest) DecodeBorsh(r *borsh.Reader) {
 	q.ShardID, q.SyncHash, q.Addr = ShardID(r.Uint64()), ReadHash(r), ReadSocketAddr(r)
 }
 
-// StatePartRequest asks for a part.
+// StatePartRequest asks for a part of a shard's state at a sync block.
 type StatePartRequest struct {
 	ShardID  ShardID
 	SyncHash Hash
@@ -77,7 +77,7 @@ func (q *StatePartRequest) DecodeBorsh(r *borsh.Reader) {
 	q.ShardID, q.SyncHash, q.Part, q.Addr = ShardID(r.Uint64()), ReadHash(r), r.Uint64(), ReadSocketAddr(r)
 }
 
-// StateAckBody says what became of a request for state.
+// StateAckBody is the status of a request for state.
 type StateAckBody byte
 
 // The acknowledgements.
@@ -123,7 +123,7 @@ func (a *StateRequestAck) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// BlockReceipts are the receipts that the new chunks of a block bring to a shard (nearcore
+// BlockReceipts are the receipts from the new chunks of a block to a shard (nearcore
 // ReceiptProofResponse).
 type BlockReceipts struct {
 	Block  Hash
@@ -136,22 +136,22 @@ type RootProof struct {
 	Path MerklePath
 }
 
-// StateRootNode is the root of a state with the memory that the state takes.
+// StateRootNode is the root node of a state, and the memory usage of the state.
 type StateRootNode struct {
-	Data        []byte // aliases what was decoded
+	Data        []byte // aliases the decoded input
 	MemoryUsage uint64
 }
 
-// StateHeader is what precedes the parts of a shard's state at a sync block (nearcore
-// ShardStateSyncResponseHeaderV2). It is about the state before Chunk, the last new one before the
-// sync block.
+// StateHeader is the header of a shard's state at a sync block (nearcore
+// ShardStateSyncResponseHeaderV2). The state is that before Chunk, the shard's last new chunk
+// before the sync block.
 type StateHeader struct {
 	Chunk           Chunk
 	ChunkProof      MerklePath
 	PrevChunkHeader *ChunkHeader // nil if Chunk is the first
 	PrevChunkProof  *MerklePath
 	Incoming        []BlockReceipts
-	RootProofs      [][]RootProof // of the same length as Incoming, each as its Proofs
+	RootProofs      [][]RootProof // parallel to Incoming, and to the Proofs of each
 	Root            StateRootNode
 }
 
@@ -207,11 +207,11 @@ func (h *StateHeader) DecodeBorsh(r *borsh.Reader) {
 type StatePart struct {
 	Number     uint64
 	Compressed bool   // zstd
-	Body       []byte // aliases what was decoded
+	Body       []byte // aliases the decoded input
 }
 
-// StateResponse is what a host answers (nearcore StateResponseInfo V2 with ShardStateSyncResponse
-// V4). With neither header nor part it says that it could not make what was asked for.
+// StateResponse is a host's answer (nearcore StateResponseInfo V2 with ShardStateSyncResponse V4).
+// With neither header nor part it means that the host could not make what was asked for.
 type StateResponse struct {
 	ShardID  ShardID
 	SyncHash Hash
@@ -219,7 +219,7 @@ type StateResponse struct {
 	Part     *StatePart
 }
 
-// AppendBorsh appends tag 1, the fields, tag 3, and what there is of header and part.
+// AppendBorsh appends tag 1, the fields, tag 3, and the header and part if present.
 func (s *StateResponse) AppendBorsh(b []byte) []byte {
 	b = append(append(borsh.AppendUint64(append(b, 1), uint64(s.ShardID)), s.SyncHash[:]...), 3)
 	if s.Header == nil {
@@ -234,7 +234,7 @@ func (s *StateResponse) AppendBorsh(b []byte) []byte {
 	return borsh.AppendBytes(b, s.Part.Body)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (s *StateResponse) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 1 {
 		r.BadTag("StateResponseInfo", tag)

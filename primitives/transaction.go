@@ -2,10 +2,10 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// TransactionNonce is a nonce, and for a gas key the row it belongs to.
+// TransactionNonce is a nonce and, for a gas key, the index of its nonce.
 type TransactionNonce struct {
 	Nonce    Nonce
-	Index    uint16 // meaningful if HasIndex
+	Index    uint16 // if HasIndex
 	HasIndex bool
 }
 
@@ -17,7 +17,7 @@ func (n *TransactionNonce) AppendBorsh(b []byte) []byte {
 	return borsh.AppendUint16(borsh.AppendUint64(append(b, 1), uint64(n.Nonce)), n.Index)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (n *TransactionNonce) DecodeBorsh(r *borsh.Reader) {
 	switch tag := r.Byte(); tag {
 	case 0:
@@ -29,7 +29,7 @@ func (n *TransactionNonce) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// NonceMode says how a transaction's nonce must relate to the key's.
+// NonceMode is how a transaction's nonce must relate to the key's.
 type NonceMode byte
 
 // The modes: any greater nonce, or exactly the next one.
@@ -38,17 +38,17 @@ const (
 	NonceStrict    NonceMode = 1
 )
 
-// TransactionVersion tells the two layouts apart.
+// TransactionVersion distinguishes the two layouts.
 type TransactionVersion byte
 
-// The layouts: V0 without a tag, V1 with byte 1 in front, TransactionNonce and nonce mode.
+// The layouts: V0 without a tag; V1 begins with byte 1 and has TransactionNonce and the nonce mode.
 const (
 	TransactionV0 TransactionVersion = 0
 	TransactionV1 TransactionVersion = 1
 )
 
-// Transaction is what a signer asks for (nearcore core/primitives/src/transaction.rs). V0 has
-// neither a nonce index nor a mode.
+// Transaction is a transaction without its signature (nearcore core/primitives/src/transaction.rs).
+// V0 has neither a nonce index nor a mode.
 type Transaction struct {
 	Version    TransactionVersion
 	SignerID   AccountID
@@ -58,7 +58,7 @@ type Transaction struct {
 	BlockHash  Hash
 	Actions    []Action
 	NonceMode  NonceMode
-	Unkept     int // actions behind those, see MaxActionsKept: it has no encoding, and is valid nowhere
+	Unkept     int // actions that were not kept, see MaxActionsKept: if not 0 it has no encoding and is never valid
 }
 
 // AppendBorsh appends the layout of its version.
@@ -80,8 +80,8 @@ func (t *Transaction) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// DecodeBorsh reads either layout: a second byte of 0 belongs to the length of V0's signer, else
-// the first must be 1.
+// DecodeBorsh reads either layout. A second byte of 0 is part of the length of V0's signer, else
+// the first byte must be 1.
 func (t *Transaction) DecodeBorsh(r *borsh.Reader) {
 	b0, _ := r.Peek(0)
 	b1, ok := r.Peek(1)
@@ -115,11 +115,11 @@ func (t *Transaction) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// Hash returns the transaction's id, which is also what is signed.
+// Hash returns the transaction's id, which is also what the signer signs.
 func (t *Transaction) Hash() Hash { return HashBorsh(t) }
 
-// SignedTransaction is a transaction with its signature, its hash and its size, all computed once.
-// Make one by Sign..., NewSignedTransaction or decoding; do not change it afterwards.
+// SignedTransaction is a transaction with its signature, hash and size, all computed once. Make one
+// by Sign..., NewSignedTransaction or decoding; do not change it afterwards.
 type SignedTransaction struct {
 	Transaction
 	Signature Signature
@@ -127,7 +127,7 @@ type SignedTransaction struct {
 	size      int // of the encoding, signature included
 }
 
-// NewSignedTransaction joins t and its signature.
+// NewSignedTransaction returns t with a signature.
 func NewSignedTransaction(t Transaction, sig Signature) *SignedTransaction {
 	b := t.AppendBorsh(nil)
 	return &SignedTransaction{Transaction: t, Signature: sig, hash: HashBytes(b), size: len(b) + len(sig)}
@@ -136,8 +136,8 @@ func NewSignedTransaction(t Transaction, sig Signature) *SignedTransaction {
 // Hash returns the transaction's id.
 func (s *SignedTransaction) Hash() Hash { return s.hash }
 
-// Size is the length of the encoding with the signature: what limits and pools count (bytes.md 2.2,
-// size_for_limits from 85 on).
+// Size is the length of the encoding with the signature, which limits and pools count (nearcore
+// core/primitives/src/transaction.rs size_for_limits).
 func (s *SignedTransaction) Size() int { return s.size }
 
 // AppendBorsh appends transaction ‖ signature.
@@ -145,8 +145,8 @@ func (s *SignedTransaction) AppendBorsh(b []byte) []byte {
 	return s.Signature.AppendBorsh(s.Transaction.AppendBorsh(b))
 }
 
-// DecodeBorsh reads it and computes the hash from the bytes read, or from its encoding, where that
-// is another.
+// DecodeBorsh reads what AppendBorsh writes. The hash is computed from the bytes read or, if they
+// were not canonical, from the canonical encoding.
 func (s *SignedTransaction) DecodeBorsh(r *borsh.Reader) {
 	in := r.Rest()
 	s.Transaction.DecodeBorsh(r)
@@ -180,8 +180,8 @@ func AppendTransactions(b []byte, txs []*SignedTransaction) []byte {
 	return b
 }
 
-// minSignedTransaction is the least a transaction takes: signer, key, nonce, receiver, hash, no
-// actions, signature.
+// minSignedTransaction is the smallest encoding of a transaction: signer, key, nonce, receiver,
+// hash, no actions, signature.
 const minSignedTransaction = 6 + 33 + 8 + 6 + 32 + 4 + 65
 
 // ReadTransactions reads a vector of transactions.

@@ -136,14 +136,14 @@ func TestVectorA44(t *testing.T) {
 	if got, want := a.Action.SignedHash().String(), "Hk4KS6bWuycytBdnm4kZ5hAFZBmGYMwCXPBLYNJJmgwe"; got != want {
 		t.Errorf("signed hash = %s, want %s", got, want)
 	}
-	// A delegate in a delegate is refused when it is read.
+	// A delegate action within a delegate action is refused by the decoder.
 	nested := AppendAction(nil, &Delegate{Action: DelegateAction{SenderID: "aaa", ReceiverID: "bbb", Actions: []Action{a}, PublicKey: ZeroED25519Key}, Signature: ZeroED25519Signature})
 	if r := borsh.NewReader(nested); ReadAction(r) != nil || r.Err() == nil {
 		t.Error("a nested delegate action was read")
 	}
 }
 
-// TestVectorA67: what a delegate action's signature covers (nearcore
+// TestVectorA67: the signed content of a delegate action (nearcore
 // core/primitives/src/action/delegate.rs:453, 490, 510).
 func TestVectorA67(t *testing.T) {
 	key := SecretKeyFromSeed(ED25519, "alice.near")
@@ -188,7 +188,7 @@ func TestVectorA67(t *testing.T) {
 	}
 }
 
-// TestVectorBHashes has the formula samples of the vectors' part B that primitives can make.
+// TestVectorBHashes has the formula samples of the vectors' part B that this package can compute.
 func TestVectorBHashes(t *testing.T) {
 	v1 := classicTransaction()
 	v1.Version, v1.NonceMode, v1.Nonce = TransactionV1, NonceStrict, TransactionNonce{Nonce: 1, Index: 3, HasIndex: true}

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// docs/dev/vectors.md lists the traps, and where each is tested.
+// docs/dev/vectors.md lists the traps and their tests.
 
 // TestTrap2: an account of version 1 has no tag, one of version 2 begins with 16 bytes of FF and
 // tag 0.
@@ -58,7 +58,7 @@ func TestTrap6(t *testing.T) {
 }
 
 // TestTrap20: an ed25519 signature with one of the top three bits of its last byte set does not
-// decode, nor does what it is in.
+// decode, nor does a value that contains it.
 func TestTrap20(t *testing.T) {
 	for _, bit := range []byte{0x20, 0x40, 0x80} {
 		raw := []byte(ZeroED25519Signature)
@@ -72,7 +72,7 @@ func TestTrap20(t *testing.T) {
 		if err := borsh.Unmarshal(whole, &tx); err == nil {
 			t.Errorf("bit %#x: the transaction decodes", bit)
 		}
-		raw[64] ^= bit | 0x1f // the others are legal here
+		raw[64] ^= bit | 0x1f // other bits are legal here
 		if err := borsh.Unmarshal(raw, &s); err != nil {
 			t.Errorf("last byte %#x: %v", raw[64], err)
 		}

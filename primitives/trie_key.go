@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TrieColumn is the first byte of a trie key: what kind of value stands there (nearcore
-// core/primitives/src/trie_key.rs col). 8 and 21 are no columns of the trie: delayed receipts share
-// 7 with their indices, rows of gas key nonces share 2 with the keys.
+// TrieColumn is the first byte of a trie key: the kind of its value (nearcore
+// core/primitives/src/trie_key.rs col). 8 and 21 are not columns of the trie: delayed receipts
+// share 7 with their indices, and nonces of gas keys share 2 with the keys.
 type TrieColumn byte
 
 // The columns.
@@ -37,15 +37,15 @@ const (
 	ColYieldIDToDataID        TrieColumn = 22
 	ColDataIDToYieldID        TrieColumn = 23
 
-	// Of a fork of another chain alone: keys of that chain that were taken away here, and which of
-	// its blocks shows through at an account.
+	// Only in forks of another chain: keys of that chain that were deleted here, and which of its
+	// blocks an account is read from.
 	ColForkGone TrieColumn = 62
 	ColForkBase TrieColumn = 63
 )
 
-// Inherited tells whether a fork has the key from the chain that it was made of: accounts, their
-// keys, code and data, and global code. All else of a state, what waits and what has been queued,
-// is the fork's own.
+// Inherited returns whether a fork reads the key from the chain that it forked: accounts, their
+// keys, code and data, and global code. The rest of a state (waiting and queued receipts) is the
+// fork's own.
 func Inherited(key []byte) bool {
 	if len(key) == 0 {
 		return false
@@ -57,22 +57,22 @@ func Inherited(key []byte) bool {
 	return false
 }
 
-// AppendForkGoneKey appends the key that says of another that a fork has taken it away.
+// AppendForkGoneKey appends the key that marks another key as deleted in a fork.
 func AppendForkGoneKey(b, key []byte) []byte { return append(append(b, byte(ColForkGone)), key...) }
 
-// AppendForkBaseKey appends the key of the block that shows through at an account.
+// AppendForkBaseKey appends the key of the block that an account is read from.
 func AppendForkBaseKey(b []byte, a AccountID) []byte {
 	return append(append(b, byte(ColForkBase)), a...)
 }
 
-// Separators behind an account id. No account id holds either byte, so a prefix that ends with one
-// belongs to one account.
+// Separators after an account id. No account id contains either byte, so a prefix that ends with
+// one belongs to one account.
 const (
 	accountDataSeparator = ','
 	accessKeySeparator   = byte(ColAccessKey)
 )
 
-// Singletons of a shard: keys that are their column alone. They must not be changed.
+// Singletons of a shard: keys that consist of their column. They must not be changed.
 var (
 	DelayedIndicesKey     = []byte{byte(ColDelayedReceipt)}
 	YieldIndicesKey       = []byte{byte(ColPromiseYieldIndices)}
@@ -88,8 +88,7 @@ func AppendCodeKey(b []byte, a AccountID) []byte {
 	return append(append(b, byte(ColContractCode)), a...)
 }
 
-// AppendAccessKeyPrefix appends what the access keys of an account, and the nonces of its gas keys,
-// begin with.
+// AppendAccessKeyPrefix appends the common prefix of an account's access keys and gas key nonces.
 func AppendAccessKeyPrefix(b []byte, a AccountID) []byte {
 	return append(append(append(b, byte(ColAccessKey)), a...), accessKeySeparator)
 }
@@ -99,7 +98,8 @@ func AppendAccessKeyKey(b []byte, a AccountID, h PublicKeyHandle) []byte {
 	return append(AppendAccessKeyPrefix(b, a), h...)
 }
 
-// AppendGasKeyNonceKey appends the key of one nonce of a gas key: the access key's, and the index.
+// AppendGasKeyNonceKey appends the key of one nonce of a gas key: the access key's key, and the
+// index.
 func AppendGasKeyNonceKey(b []byte, a AccountID, h PublicKeyHandle, index uint16) []byte {
 	return borsh.AppendUint16(AppendAccessKeyKey(b, a, h), index)
 }
@@ -113,31 +113,31 @@ func GasKeyNonceKeyLen(accountLen, handleLen int) int {
 	return AccessKeyKeyLen(accountLen, handleLen) + 2
 }
 
-// AppendAccountHashKey appends the key of a column that is keyed by account and 32 bytes: 3 to 6,
+// AppendAccountHashKey appends a key that consists of column, account and 32 bytes: columns 3 to 6,
 // 12, 20, 22 and 23.
 func AppendAccountHashKey(b []byte, col TrieColumn, a AccountID, id Hash) []byte {
 	return append(append(append(append(b, byte(col)), a...), accountDataSeparator), id[:]...)
 }
 
-// AppendContractDataKey appends the key of a contract's entry; with a shorter key, or none, it is
-// the prefix of many.
+// AppendContractDataKey appends the key of a contract's entry. With the beginning of a key it is a
+// prefix.
 func AppendContractDataKey(b []byte, a AccountID, key []byte) []byte {
 	return append(append(append(append(b, byte(ColContractData)), a...), accountDataSeparator), key...)
 }
 
-// AppendDelayedReceiptKey appends the key of the delayed queue's item with that number.
+// AppendDelayedReceiptKey appends the key of an item of the delayed queue.
 func AppendDelayedReceiptKey(b []byte, index uint64) []byte {
 	return borsh.AppendUint64(append(b, byte(ColDelayedReceipt)), index)
 }
 
-// AppendYieldTimeoutKey appends the key of the timeout queue's item with that number.
+// AppendYieldTimeoutKey appends the key of an item of the timeout queue.
 func AppendYieldTimeoutKey(b []byte, index uint64) []byte {
 	return borsh.AppendUint64(append(b, byte(ColPromiseYieldTimeout)), index)
 }
 
 // AppendBufferedReceiptKey appends the key of an item of the buffer towards a shard. The shard
-// takes two bytes here, unlike in columns 16 and 17; larger ids panic, as upstream: no layout has
-// them.
+// takes two bytes here, unlike in columns 16 and 17. It panics for larger ids, as nearcore does: no
+// layout has them.
 func AppendBufferedReceiptKey(b []byte, to ShardID, index uint64) []byte {
 	if to > 1<<16-1 {
 		panic(fmt.Sprintf("primitives: shard id %d does not fit the trie key", to))
@@ -145,8 +145,7 @@ func AppendBufferedReceiptKey(b []byte, to ShardID, index uint64) []byte {
 	return borsh.AppendUint64(borsh.AppendUint16(append(b, byte(ColBufferedReceipt)), uint16(to)), index)
 }
 
-// AppendBufferedGroupsKey appends the key of what is known about the groups of the buffer towards a
-// shard.
+// AppendBufferedGroupsKey appends the key of the group queue of the buffer towards a shard.
 func AppendBufferedGroupsKey(b []byte, to ShardID) []byte {
 	return borsh.AppendUint64(append(b, byte(ColBufferedGroups)), uint64(to))
 }
@@ -169,22 +168,21 @@ func AppendGlobalNonceKey(b []byte, id *GlobalContractID) []byte {
 // ErrTrieKey is wrapped by every refusal of ParseTrieKey.
 var ErrTrieKey = errors.New("not a trie key")
 
-// TrieKey is a parsed key. Which fields mean something depends on the column.
+// TrieKey is a parsed key. The column determines which fields apply.
 type TrieKey struct {
 	Column   TrieColumn
 	Account  AccountID       // of the columns that belong to an account
 	Handle   PublicKeyHandle // of column 2
 	HasIndex bool            // 2: the nonce of a gas key; 7: an item, not the indices
-	Index    uint64          // 2: of the nonce; 7, 11, 14, 17: of the queue
+	Index    uint64          // 2: of the nonce; 7, 11, 14, 17: in the queue
 	ID       Hash            // of the columns of AppendAccountHashKey
-	// of column 9: the contract's key; of ColForkGone: the key that is gone; aliases the input
+	// Of column 9: the contract's key. Of ColForkGone: the deleted key. It aliases the input.
 	Data   []byte
 	Shard  ShardID          // of columns 14, 16, 17
 	Global GlobalContractID // of columns 18, 19
 }
 
-// trieKeyAccount splits what follows the column at the separator; the rest is nil when there is
-// none.
+// trieKeyAccount splits the text after the column at the separator; rest is nil if there is none.
 func trieKeyAccount(tail []byte, separator byte) (AccountID, []byte, error) {
 	for i, c := range tail {
 		if c == separator {
@@ -195,8 +193,8 @@ func trieKeyAccount(tail []byte, separator byte) (AccountID, []byte, error) {
 	return "", nil, errors.New("no separator behind the account id")
 }
 
-// HasAccount tells whether the column's keys begin with an account id, which decides the side of a
-// split they go to (trie_key.rs COLUMNS_WITH_ACCOUNT_ID_IN_KEY).
+// HasAccount returns whether the column's keys begin with an account id, which determines the side
+// of a split that they go to (trie_key.rs COLUMNS_WITH_ACCOUNT_ID_IN_KEY).
 func (c TrieColumn) HasAccount() bool {
 	switch c {
 	case ColAccount, ColContractCode, ColAccessKey, ColReceivedData, ColPostponedReceiptID, ColPendingDataCount,
@@ -226,7 +224,7 @@ func TrieKeyAccount(key []byte) (a AccountID, ok bool, err error) {
 	return a, true, nil
 }
 
-// ParseTrieKey reads a key back into its parts.
+// ParseTrieKey parses a key into its parts.
 func ParseTrieKey(key []byte) (TrieKey, error) {
 	if len(key) == 0 {
 		return TrieKey{}, fmt.Errorf("%w: it is empty", ErrTrieKey)
@@ -269,8 +267,8 @@ func (k *TrieKey) parse(tail []byte) (err error) {
 	return k.parseShardKey(tail)
 }
 
-// parseAccessKey reads account, handle, and the index if there is one. The handle says its length
-// by its first byte, so an index behind it is never taken for a part of it.
+// parseAccessKey reads account, handle, and the index if there is one. The handle's first byte
+// determines its length, so an index after it is unambiguous.
 func (k *TrieKey) parseAccessKey(tail []byte) error {
 	a, rest, err := trieKeyAccount(tail, accessKeySeparator)
 	if err != nil {
@@ -310,8 +308,8 @@ func (k *TrieKey) parseShardKey(tail []byte) error {
 	return r.Close()
 }
 
-// AccessKeyRest returns what follows an account's access key prefix in a key: handle, and index if
-// the key is the nonce of a gas key. key must begin with the prefix, prefixLen bytes long.
+// AccessKeyRest returns what follows an account's access key prefix in a key: handle and, if the
+// key is the nonce of a gas key, index. key must begin with the prefix, which has prefixLen bytes.
 func AccessKeyRest(key []byte, prefixLen int) (h PublicKeyHandle, index uint16, hasIndex bool, err error) {
 	r := borsh.NewReader(key[prefixLen:])
 	h = ReadPublicKeyHandle(r)

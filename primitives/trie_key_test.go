@@ -14,7 +14,7 @@ var trieKeyAccounts = []AccountID{
 	"0123456789012345678901234567890123456789012345678901234567890123", "near.a",
 }
 
-// TestVectorA75: an ML-DSA key stands in the trie by its hash, tag 3.
+// TestVectorA75: the trie key of an ML-DSA key contains its hash, tag 3.
 func TestVectorA75(t *testing.T) {
 	key := SecretKeyFromSeed(MLDSA65, "trie-roundtrip").PublicKey()
 	got := AppendAccessKeyKey(nil, "alice.near", key.Handle())
@@ -31,7 +31,7 @@ func TestVectorA75(t *testing.T) {
 	}
 }
 
-// TestVectorA76: every column makes a key that parses back to its parts, and tells its account.
+// TestVectorA76: every column makes a key that parses back to its parts, and to its account.
 func TestVectorA76(t *testing.T) {
 	id, handle := HashBytes([]byte("id")), ZeroED25519Key.Handle()
 	secp := SecretKeyFromSeed(SECP256K1, "k").PublicKey().Handle()

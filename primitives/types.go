@@ -1,26 +1,25 @@
 package primitives
 
-// Gas counts execution cost; arithmetic on it is checked by its users (see package runtime/fees).
+// Gas counts execution cost. Its users check for overflow (see package runtime/fees).
 type Gas uint64
 
 // Height is a block height.
 type Height uint64
 
-// ShardID names a shard; ids need be neither contiguous nor ascending.
+// ShardID identifies a shard; ids need not be contiguous or ascending.
 type ShardID uint64
 
-// ShardIndex is a shard's place in its layout's order.
+// ShardIndex is a shard's position in its layout.
 type ShardIndex int
 
 // Nonce is an access key's counter.
 type Nonce uint64
 
-// ProtocolVersion is the number that selects the rules of an epoch.
+// ProtocolVersion selects the rules of an epoch.
 type ProtocolVersion uint32
 
-// Numbering says which line of protocol numbers a chain's versions belong to, since 86 means two
-// things (reference next.md 2): that of the June build the recordings come from, or that of the
-// published releases.
+// Numbering is the line of protocol numbers that a chain's versions belong to. 86 has two meanings:
+// in the June build that the recordings come from, and in the published releases.
 type Numbering string
 
 // The two numberings.

@@ -2,7 +2,8 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// ValidatorStake is a proposal or seat (nearcore ValidatorStake V1, the only version).
+// ValidatorStake is a stake proposal, or a validator's seat (nearcore ValidatorStake V1, the only
+// version).
 type ValidatorStake struct {
 	AccountID AccountID
 	PublicKey PublicKey
@@ -12,13 +13,12 @@ type ValidatorStake struct {
 // AppendBorsh appends tag 0 and the fields.
 func (v *ValidatorStake) AppendBorsh(b []byte) []byte { return v.AppendUntagged(append(b, 0)) }
 
-// AppendUntagged appends the fields without the version tag: the form of headers V1 (mainnet's
-// genesis).
+// AppendUntagged appends the fields without the version tag, as in V1 headers (mainnet's genesis).
 func (v *ValidatorStake) AppendUntagged(b []byte) []byte {
 	return v.Stake.AppendBorsh(v.PublicKey.AppendBorsh(v.AccountID.AppendBorsh(b)))
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (v *ValidatorStake) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 0 {
 		r.BadTag("ValidatorStake", tag)
@@ -44,11 +44,10 @@ func ReadValidatorStakes(r *borsh.Reader) []ValidatorStake {
 	})
 }
 
-// BlockProducersHash is next_bp_hash: H of the vector of stakes.
+// BlockProducersHash is next_bp_hash: the hash of the vector of stakes.
 func BlockProducersHash(vs []ValidatorStake) Hash { return HashBytes(AppendValidatorStakes(nil, vs)) }
 
-// UntaggedBlockProducersHash is next_bp_hash as headers V1 have it: over stakes without their
-// version tag.
+// UntaggedBlockProducersHash is next_bp_hash of V1 headers: over stakes without their version tag.
 func UntaggedBlockProducersHash(vs []ValidatorStake) Hash {
 	return HashBytes(borsh.AppendSlice(nil, vs, func(b []byte, v *ValidatorStake) []byte { return v.AppendUntagged(b) }))
 }

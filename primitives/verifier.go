@@ -14,46 +14,46 @@ import (
 	"github.com/troupe-chain/troupe/primitives/multiples"
 )
 
-// Verifier is Signature.Verify with a memory of the ed25519 keys seen lately: a key that comes
-// again costs a sixth less, and one that has come often two thirds less. It is safe for concurrent
-// use; results never depend on what it remembers.
+// Verifier is Signature.Verify with a cache of recently seen ed25519 keys. A repeated key costs a
+// sixth less, a frequent one two thirds less. Results never depend on the cache. Safe for
+// concurrent use.
 type Verifier struct {
-	most  int // keys
-	often int // times after which a key gets a table
-	// checks after which another key may have the table of one that did not come, and how often a
-	// key came counts half
+	most  int // cached keys
+	often int // how often a key must be seen to get a table
+	// The number of checks after which a key that is no longer seen may lose its table, and a key's
+	// count is halved.
 	stale uint64
 
 	mu     sync.Mutex
 	keys   map[PublicKey]*list.Element // of *knownKey
-	recent list.List                   // the one used last first
-	tables []*knownKey                 // those that have a table
+	recent list.List                   // most recently used first
+	tables []*knownKey                 // keys with a table
 	clock  uint64                      // checks so far
 }
 
-// maxTables is how many keys have a table, 130 KiB each. One pays when its key has come some ten
-// times more, so that a key gets it when it has come oftenUsed times, and keeps it until another
-// comes twice as often: who keeps others from having tables has to come as often with each key of
-// as many, and where more keys than there are tables come in turn, none is made in vain.
+// maxTables bounds the keys with a table (130 KiB each). A table pays off after some ten more uses
+// of its key. So a key gets one once it was seen oftenUsed times, and keeps it until another key is
+// twice as frequent. An attacker that wants to displace tables has to use as many keys as often;
+// and if more keys than maxTables alternate, no table is built in vain.
 const (
 	maxTables = 64
 	oftenUsed = 32
 	staleKey  = 4096
 )
 
-// knownKey is a key with what was made of it.
+// knownKey is a cached key.
 type knownKey struct {
 	key      PublicKey
 	expanded *ed25519.ExpandedPublicKey
-	table    *multiples.Table // of its negation; nil: there is none
-	times    int              // seen again since a place was looked for
-	late     int              // seen again lately: what it was stale checks ago counts half
-	age      uint64           // how often late was halved, of all that it could have been
+	table    *multiples.Table // of its negation; nil: none
+	times    int              // uses since it was last considered for a table
+	late     int              // recent uses: those of stale checks ago count half
+	age      uint64           // how often late was halved, out of the possible times
 	last     uint64           // of clock
 }
 
-// NewVerifier returns a Verifier that remembers up to n keys (1.5 KiB each), the least recently
-// used going first, and of up to 64 of them, which come most often, a table (130 KiB): those go
+// NewVerifier returns a Verifier that caches up to n keys (1.5 KiB each), evicting the least
+// recently used, and tables (130 KiB each) of up to 64 of the most frequent ones, which are evicted
 // last.
 func NewVerifier(n int) *Verifier { return newVerifier(n, oftenUsed, staleKey) }
 
@@ -61,7 +61,7 @@ func newVerifier(n, often int, stale uint64) *Verifier {
 	return &Verifier{most: n, often: often, stale: stale, keys: map[PublicKey]*list.Element{}}
 }
 
-// Verify tells whether s is key's signature of data.
+// Verify returns whether s is key's signature of data.
 func (v *Verifier) Verify(s Signature, data []byte, key PublicKey) bool {
 	if s == "" || key == "" || s.Type() != ED25519 || key.Type() != ED25519 || len(s) != 1+ed25519.SignatureSize {
 		return s.Verify(data, key)
@@ -73,11 +73,11 @@ func (v *Verifier) Verify(s Signature, data []byte, key PublicKey) bool {
 	case expanded != nil:
 		return ed25519.VerifyExpandedWithOptions(expanded, data, []byte(s[1:]), ed25519Rules)
 	}
-	return false // no point
+	return false // not a point
 }
 
-// known returns what is known of a key, which is remembered from now on. Nothing is of one that is
-// no point.
+// known returns the cached data of a key and adds the key to the cache. Both results are nil for a
+// key that is not a point.
 func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.Table) {
 	v.mu.Lock()
 	v.clock++
@@ -93,7 +93,7 @@ func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.
 		if due {
 			table = tableOf(key)
 			v.mu.Lock()
-			if slices.Contains(v.tables, k) { // it has not lost its place meanwhile
+			if slices.Contains(v.tables, k) { // not displaced in the meantime
 				k.table = table
 			}
 			v.mu.Unlock()
@@ -116,8 +116,7 @@ func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.
 	return expanded, nil
 }
 
-// forget makes room for a key: the least recently used one goes that has no table, if there is one.
-// The caller holds mu.
+// forget evicts the least recently used key without a table, or else with one. The caller holds mu.
 func (v *Verifier) forget() {
 	oldest := v.recent.Back()
 	for e := oldest; e != nil; e = e.Prev() {
@@ -131,7 +130,7 @@ func (v *Verifier) forget() {
 	v.tables = slices.DeleteFunc(v.tables, func(t *knownKey) bool { return t == k })
 }
 
-// came is how often a key has come lately. The caller holds mu.
+// came returns how often a key was seen recently. The caller holds mu.
 func (v *Verifier) came(k *knownKey) int {
 	if age := v.clock / max(v.stale, 1); age > k.age {
 		k.late >>= min(age-k.age, 63)
@@ -140,14 +139,14 @@ func (v *Verifier) came(k *knownKey) int {
 	return k.late
 }
 
-// place gives a key a place among those that have tables: if there are too many that of the one
-// that was not used for longest, or of the one that comes least, if that is less than half as
-// often. false: it has to come as often again before there is another look. The caller holds mu,
-// and makes the table.
+// place gives a key a place among those with tables. If all are taken it displaces the one that has
+// not been used for longest or, if less than half as frequent, the least frequent. If it returns
+// false, the key has to be seen as often again before it is considered again. The caller holds mu
+// and builds the table.
 func (v *Verifier) place(k *knownKey) bool {
 	k.times = 0
 	if slices.Contains(v.tables, k) {
-		return false // somebody makes it just now
+		return false // its table is being built
 	}
 	if len(v.tables) < maxTables {
 		v.tables = append(v.tables, k)
@@ -165,20 +164,19 @@ func (v *Verifier) place(k *knownKey) bool {
 	return true
 }
 
-// tableOf makes the table of a key that is a point.
+// tableOf builds the table of a key that is a point.
 func tableOf(key PublicKey) *multiples.Table {
 	var compressed curve.CompressedEdwardsY
 	copy(compressed[:], key[1:])
 	var p curve.EdwardsPoint
 	if _, err := p.SetCompressedY(&compressed); err != nil {
-		panic("primitives: a key that was one is none") // known has seen to it
+		panic("primitives: a key that was one is none") // known has checked it
 	}
 	return multiples.New(p.Neg(&p))
 }
 
-// verifyByTable checks what ed25519Rules say: S below the order, and the bytes of S·B - H(R ‖ A ‖
-// data)·A, which are the canonical ones, are those of R. Both products are sums of table entries,
-// where the way without a table doubles 255 times.
+// verifyByTable checks ed25519Rules: S is below the order, and the canonical bytes of S·B - H(R ‖ A
+// ‖ data)·A are those of R. Both products are sums of table entries, instead of 255 doublings.
 func verifyByTable(negated *multiples.Table, s Signature, data []byte, key PublicKey) bool {
 	var sig [64]byte
 	copy(sig[:], s[1:])

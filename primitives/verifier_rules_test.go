@@ -12,7 +12,7 @@ import (
 )
 
 // speccheck are the twelve cases of "Taming the many EdDSAs" (Chalkias, Garillot, Nikolaenko 2020)
-// and what ed25519-dalek's plain verify says of each.
+// with the results of ed25519-dalek's plain verify.
 var speccheck = []struct {
 	message, key, signature string
 	want                    bool
@@ -55,8 +55,8 @@ var speccheck = []struct {
 		"a9d55260f765261eb9b84e106f665e00b867287a761990d7135963ee0a7d59dca5bb704786be79fc476f91d3f3f89b03984d8068dcf1bb7dfc6637b45450ac04", true},
 }
 
-// ways are all those in which a signature is checked, and must agree: without memory, by a
-// remembered key, by a table.
+// ways checks a signature in all ways, which must agree: without a cache, with a cached key, with a
+// table.
 func ways(t *testing.T, s Signature, data []byte, key PublicKey) bool {
 	t.Helper()
 	want := s.Verify(data, key)
@@ -79,8 +79,8 @@ func TestSpeccheck(t *testing.T) {
 	}
 }
 
-// TestOtherLengths: a signature that lacks bytes, or has some more, is none, whatever is known of
-// its key, also if zeros would make it one.
+// TestOtherLengths: a signature that is too short or too long is invalid, whatever is cached of its
+// key, even if zeros would make it valid.
 func TestOtherLengths(t *testing.T) {
 	sk := SecretKeyFromSeed(ED25519, "short")
 	short := 0
@@ -100,8 +100,7 @@ func TestOtherLengths(t *testing.T) {
 	}
 }
 
-// FuzzWays: a signature, with bits turned over and parts of small order, is judged alike in all
-// ways.
+// FuzzWays: all ways agree on signatures with flipped bits and parts of small order.
 func FuzzWays(f *testing.F) {
 	f.Add([]byte("seed"), []byte("message"), uint16(0), uint16(0), uint8(0), uint8(0))
 	f.Add([]byte("seed"), []byte("message"), uint16(3), uint16(0), uint8(4), uint8(5))

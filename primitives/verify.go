@@ -10,13 +10,13 @@ import (
 
 // ed25519Rules are those of ed25519-dalek 2.2's plain verify: S below the group order; A any
 // encoding that decompresses, of any order; the equation without cofactor, its result compared with
-// R byte by byte. A batch (cofactored) check accepts signatures that this refuses, so there is
-// none: every node must agree on each signature.
+// R byte by byte. Batch verification (with cofactor) is not used: it accepts signatures that this
+// refuses, and all nodes must agree on every signature.
 var ed25519Rules = &ed25519.Options{Verify: ed25519.VerifyOptionsStdLib}
 
-// Verify tells whether s is key's signature of data (nearcore core/crypto/src/signature.rs:1086). A
-// signature of one scheme with a key of another, a key that is no point, and for secp256k1 data
-// that is not 32 bytes are all false.
+// Verify returns whether s is key's signature of data (nearcore core/crypto/src/signature.rs:1086).
+// It is false if the schemes differ, if the key is not a point, and for secp256k1 if data is not 32
+// bytes.
 func (s Signature) Verify(data []byte, key PublicKey) bool {
 	if s == "" || key == "" || s.Type() != key.Type() {
 		return false
@@ -32,7 +32,7 @@ func (s Signature) Verify(data []byte, key PublicKey) bool {
 	return false
 }
 
-// verifySecp256k1 checks r ‖ s ‖ recovery id: the id only has to be 0 to 3, r and s must be below
+// verifySecp256k1 checks r ‖ s ‖ recovery id. The id only has to be 0 to 3; r and s must be below
 // the order and not 0, and s not in its upper half (libsecp256k1's verify).
 func verifySecp256k1(sig Signature, data []byte, key PublicKey) bool {
 	if len(data) != 32 || sig[65] > 3 {
@@ -58,7 +58,7 @@ func verifyMLDSA65(sig Signature, data []byte, key PublicKey) bool {
 	return mldsa65.Verify(&pk, data, nil, []byte(sig[1:]))
 }
 
-// IsValidStakingKey tells whether a validator may use k: an ed25519 key that decompresses to a
+// IsValidStakingKey returns whether a validator may use k: an ed25519 key that decompresses to a
 // point without torsion, so that it is also a ristretto point for the VRF (nearcore
 // core/crypto/src/key_conversion.rs).
 func (k PublicKey) IsValidStakingKey() bool {
@@ -66,7 +66,7 @@ func (k PublicKey) IsValidStakingKey() bool {
 	return ok
 }
 
-// stakingPoint decompresses k; false if it is no valid staking key.
+// stakingPoint decompresses k; false if it is not a valid staking key.
 func stakingPoint(k PublicKey) (*curve.EdwardsPoint, bool) {
 	if k == "" || k.Type() != ED25519 {
 		return nil, false

@@ -42,9 +42,9 @@ var torsionPoints = []string{
 	"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
 }
 
-// TestEd25519SmallOrder signs with the secret 0 under every key of small order: R is the point
-// whose cofactorless equation holds, in each of its encodings. dalek's verify accepts the canonical
-// R only, whatever the form of A.
+// TestEd25519SmallOrder signs with the secret 0 under every key of small order: R is the point that
+// satisfies the cofactorless equation, in each of its encodings. dalek's verify only accepts the
+// canonical R, whatever the encoding of A.
 func TestEd25519SmallOrder(t *testing.T) {
 	verifier, tables := NewVerifier(4), newVerifier(maxTables, 1, 0)
 	accepted := 0
@@ -54,7 +54,7 @@ func TestEd25519SmallOrder(t *testing.T) {
 				msg := []byte{byte(m)}
 				sig := slices.Concat([]byte{0}, mustHex(r), make([]byte, 32)) // S = 0
 				key := slices.Concat([]byte{0}, mustHex(a))
-				// 0·B = R + h·A, compared by bytes
+				// 0·B = R + h·A, compared by bytes.
 				h := sha512.New()
 				h.Write(sig[1:33])
 				h.Write(key[1:])
@@ -96,8 +96,8 @@ func TestEd25519SmallOrder(t *testing.T) {
 	}
 }
 
-// byTable has a verifier that makes tables at once check three times: with a key that is new, with
-// one that gets its table, and with one that has it. The answers must be one.
+// byTable checks a signature three times by a verifier that makes tables at once: with a new key,
+// with a key that gets its table, and with a key that has it. The results must agree.
 func byTable(v *Verifier, s Signature, data []byte, key PublicKey) bool {
 	first, second, third := v.Verify(s, data, key), v.Verify(s, data, key), v.Verify(s, data, key)
 	if first != second || first != third {
@@ -157,7 +157,7 @@ func TestEd25519Mixed(t *testing.T) {
 		}{{"plain", &identity, &identity}, {"R", &torsion, &identity}, {"A", &identity, &torsion}, {"both", &torsion, &torsion}} {
 			sig, key, k := sign(c.onR, c.A, msg)
 			// S·B - k·A = R (+ torsion) - k·torsion: equal to R iff k times A's torsion part
-			// cancels
+			// cancels.
 			var left, part curve.EdwardsPoint
 			left.Identity()
 			part.Mul(c.A, k)
@@ -206,7 +206,7 @@ func TestEd25519LargeS(t *testing.T) {
 
 func TestStakingKeys(t *testing.T) {
 	for i, text := range torsionPoints {
-		// only the identity, in any encoding, is free of torsion
+		// Only the identity, in any encoding, is free of torsion.
 		want := i == 0 || i >= 8 && i <= 10
 		if got := PublicKey("\x00" + string(mustHex(text))).IsValidStakingKey(); got != want {
 			t.Errorf("staking key %s: %v, want %v", text, got, want)
@@ -287,7 +287,7 @@ func TestMLDSA65Rules(t *testing.T) {
 	}
 }
 
-// TestVerifyAgrees compares the plain and the remembering check over good and damaged signatures.
+// TestVerifyAgrees compares the plain and the caching check over good and damaged signatures.
 func TestVerifyAgrees(t *testing.T) {
 	verifier, tables := NewVerifier(8), newVerifier(8, 1, 0)
 	rng := NewStdRng([32]byte{1})
@@ -318,8 +318,8 @@ func TestVerifyAgrees(t *testing.T) {
 	}
 }
 
-// TestVerifierForgets: no more keys and tables are kept than were said, those stay that are used,
-// and messages of any length are hashed alike.
+// TestVerifierForgets: the bounds of keys and tables hold, those in use stay, and messages of any
+// length are hashed alike.
 func TestVerifierForgets(t *testing.T) {
 	v := newVerifier(maxTables+40, 3, 100)
 	check := func(word string, times int) {
@@ -374,9 +374,9 @@ func TestVerifierForgets(t *testing.T) {
 	}
 }
 
-// TestVerifierByNeed: who keeps as many keys busy as there are tables, a little of all checks, does
-// not keep them from a key that comes more often; nor do keys that come once drive out one that has
-// a table.
+// TestVerifierByNeed: an attacker that keeps as many keys busy as there are tables, with a small
+// part of all checks, does not keep them from a more frequent key. Keys that occur once do not
+// displace one with a table.
 func TestVerifierByNeed(t *testing.T) {
 	const often, stale = 4, 2048
 	v := newVerifier(maxTables+20, often, stale)
@@ -399,8 +399,8 @@ func TestVerifierByNeed(t *testing.T) {
 	if len(v.tables) != maxTables {
 		t.Fatalf("strangers have %d tables", len(v.tables))
 	}
-	// half of all checks are of ours, each stranger comes once in 128: often enough that none is
-	// stale
+	// Half of all checks are ours. Each attacker's key comes once in 128 checks: often enough to
+	// stay fresh.
 	for range 3 * stale / (2 * maxTables) {
 		strangers()
 		for i := range maxTables {
@@ -421,7 +421,7 @@ func TestVerifierByNeed(t *testing.T) {
 	}
 	made := 0
 	for range 40 {
-		// each as often as the others: a table more would drive out one that is used as much
+		// Each as often as the others: one more table would displace one that is used as much.
 		for i := range 2 * maxTables {
 			before := slices.Clone(v.tables)
 			came(fmt.Sprint("turn", i%(maxTables+10)))

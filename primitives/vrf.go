@@ -10,26 +10,28 @@ import (
 	"golang.org/x/crypto/blake2b"
 )
 
-// The VRF gives each block its random value: nobody but the producer can compute it in advance, and
-// anybody can check it. It works in ristretto255 with the validator's ed25519 key (nearcore
-// core/crypto/src/vrf.rs; formulas: bytes.md 3):
+// The VRF gives each block its random value: only the producer can compute it, and every node can
+// verify it. It works in ristretto255 with the validator's ed25519 key (nearcore
+// core/crypto/src/vrf.rs):
 //
 //	x = x0 + off, off = blake2b-256(PK ‖ input), x0 the ed25519 scalar
 //	V = x⁻¹·G is the value; k = blake2b-512(x); c = blake2b-256(PK ‖ V ‖ k·G ‖ k·x⁻¹·G); the proof
 //	  is (k - c·x) ‖ c
 
-// ErrVRFKey says that a key cannot be used for the VRF: not ed25519, no point of the curve, or with
-// torsion.
+// ErrVRFKey is the error of a key that cannot be used for the VRF: not ed25519, not a point of the
+// curve, or with torsion.
 var ErrVRFKey = errors.New("not a VRF key")
 
-// VRFPublicKey is an ed25519 key made ready for checking VRF proofs; read only, so free to share.
+// VRFPublicKey is an ed25519 key prepared for verifying VRF proofs. It is immutable and safe for
+// concurrent use.
 type VRFPublicKey struct {
 	packed [32]byte
 	point  curve.RistrettoPoint
 }
 
-// NewVRFPublicKey converts an ed25519 key (nearcore: convert_public_key); ErrVRFKey unless it is a
-// valid staking key. It costs more than checking a proof: keep the result per validator.
+// NewVRFPublicKey converts an ed25519 key (nearcore: convert_public_key). It returns ErrVRFKey
+// unless it is a valid staking key. It costs more than verifying a proof: cache the result per
+// validator.
 func NewVRFPublicKey(k PublicKey) (*VRFPublicKey, error) {
 	p, ok := stakingPoint(k)
 	if !ok {
@@ -50,7 +52,8 @@ func (v *VRFPublicKey) offset(input []byte) *scalar.Scalar {
 	return hashToScalar(v.packed[:], input)
 }
 
-// Verify tells whether value and proof are the key's for input, the previous block's random value.
+// Verify returns whether value and proof are the key's for input, the previous block's random
+// value.
 func (v *VRFPublicKey) Verify(input []byte, value *[32]byte, proof *[64]byte) bool {
 	p, err := unpackRistretto(value)
 	if err != nil {
@@ -74,14 +77,14 @@ func (v *VRFPublicKey) Verify(input []byte, value *[32]byte, proof *[64]byte) bo
 	return hashToScalar(v.packed[:], value[:], packRistretto(&a), packRistretto(&b)).Equal(c) == 1
 }
 
-// VerifyVRF is NewVRFPublicKey and Verify; false for a key that is none.
+// VerifyVRF is NewVRFPublicKey and Verify; false for an invalid key.
 func VerifyVRF(k PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool {
 	v, err := NewVRFPublicKey(k)
 	return err == nil && v.Verify(input, value, proof)
 }
 
-// ProveVRF returns the value and proof of an ed25519 key for input; ErrVRFKey for other schemes. It
-// is deterministic.
+// ProveVRF returns the value and proof of an ed25519 key for input. It returns ErrVRFKey for other
+// schemes. It is deterministic.
 func (k SecretKey) ProveVRF(input []byte) (value [32]byte, proof [64]byte, err error) {
 	if k.IsZero() || k.Type() != ED25519 {
 		return value, proof, ErrVRFKey
@@ -97,7 +100,7 @@ func (k SecretKey) ProveVRF(input []byte) (value [32]byte, proof [64]byte, err e
 	x.Add(x0, pub.offset(input))
 	inverse := scalar.New()
 	if x.Equal(scalar.New()) == 1 {
-		inverse.One() // nearcore inverts 1 in place of 0, which no input reaches
+		inverse.One() // nearcore inverts 1 in place of 0, which does not occur
 	} else {
 		inverse.Invert(x)
 	}

@@ -45,7 +45,7 @@ func TestVectorA38(t *testing.T) {
 }
 
 // TestVectorBVRF has the values of blocks 1 to 4 of nearcore's simple_chain (part B): each block's
-// input is the hash of the value before, that of block 1 zeros (the genesis' random value).
+// input is the hash of the previous value, that of block 1 zeros (the genesis' random value).
 func TestVectorBVRF(t *testing.T) {
 	sk := SecretKeyFromSeed(ED25519, "test")
 	pub, err := NewVRFPublicKey(sk.PublicKey())
@@ -82,7 +82,7 @@ func TestVRFRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// the converted public key is the secret's own ristretto point
+		// The converted public key is the secret's own ristretto point.
 		x0, err := ed25519Scalar(sk.Raw()[:32])
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestVRFRefusals(t *testing.T) {
 				t.Errorf("key %d: bit %d does not matter", i, bit)
 			}
 		}
-		// r + order is the same scalar, but not canonical
+		// r + order is the same scalar, but not canonical.
 		p := proof
 		carry := 0
 		for j := range 32 {

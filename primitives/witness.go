@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ChunkKey names the chunk that one producer may make: of a shard, in an epoch, at a height
-// (nearcore ChunkProductionKey).
+// ChunkKey identifies a chunk to be produced: of a shard, in an epoch, at a height (nearcore
+// ChunkProductionKey).
 type ChunkKey struct {
 	ShardID       ShardID
 	EpochID       EpochID
@@ -24,8 +24,8 @@ func (k *ChunkKey) DecodeBorsh(r *borsh.Reader) {
 	k.ShardID, k.EpochID, k.HeightCreated = ShardID(r.Uint64()), ReadHash(r), Height(r.Uint64())
 }
 
-// StateTransition is one step of a shard's state in a witness: what proves it, and where it leads
-// (nearcore ChunkStateTransition).
+// StateTransition is one transition of a shard's state in a witness: its proof, and the resulting
+// state root (nearcore ChunkStateTransition).
 type StateTransition struct {
 	Block     Hash
 	Base      [][]byte // nodes and values of the state before, ascending
@@ -38,7 +38,7 @@ func (s *StateTransition) AppendBorsh(b []byte) []byte {
 	return append(b, s.PostState[:]...)
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (s *StateTransition) DecodeBorsh(r *borsh.Reader) {
 	s.Block.DecodeBorsh(r)
 	if tag := r.Byte(); tag != 0 {
@@ -49,20 +49,20 @@ func (s *StateTransition) DecodeBorsh(r *borsh.Reader) {
 	s.PostState.DecodeBorsh(r)
 }
 
-// minStateTransition is the least one takes.
+// minStateTransition is the smallest encoding of a transition.
 const minStateTransition = 32 + 1 + 4 + 32
 
-// SourceProof are the receipts that one chunk brings to the shard of a witness.
+// SourceProof is the list of receipts from one chunk to the shard of a witness.
 type SourceProof struct {
 	Chunk Hash
 	ReceiptProof
 }
 
-// ChunkStateWitness is what a chunk's validators need in place of the state (nearcore
-// state_witness.rs ChunkStateWitness V2): what the shard's last new chunk did and what blocks since
-// have done, so that it follows what Header says of the state before it.
+// ChunkStateWitness replaces the state for a chunk's validators (nearcore state_witness.rs
+// ChunkStateWitness V2). It contains the transitions of the shard's last new chunk and of the
+// blocks since, which together prove the previous state root that Header claims.
 type ChunkStateWitness struct {
-	EpochID         EpochID // of the block behind the chunk's parent
+	EpochID         EpochID // of the block after the chunk's parent
 	Header          ChunkHeader
 	Main            StateTransition
 	Sources         []SourceProof // ascending by chunk
@@ -72,7 +72,7 @@ type ChunkStateWitness struct {
 	NewTransactions []*SignedTransaction
 }
 
-// Key names the chunk.
+// Key returns the key of the chunk.
 func (w *ChunkStateWitness) Key() ChunkKey {
 	return ChunkKey{ShardID: w.Header.ShardID, EpochID: w.EpochID, HeightCreated: w.Header.HeightCreated}
 }
@@ -87,7 +87,8 @@ func (w *ChunkStateWitness) AppendBorsh(b []byte) []byte {
 	return AppendTransactions(b, w.NewTransactions)
 }
 
-// DecodeBorsh reads it. Sources come in any order, and the last one of a chunk counts, as in a map.
+// DecodeBorsh reads what AppendBorsh writes. Sources may come in any order, and of equal chunks the
+// last one counts, as in a map.
 func (w *ChunkStateWitness) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 1 {
 		r.BadTag("ChunkStateWitness", tag)
@@ -111,8 +112,8 @@ func (w *ChunkStateWitness) DecodeBorsh(r *borsh.Reader) {
 	w.NewTransactions = ReadTransactions(r)
 }
 
-// asMap brings what was read of a map, or of a set, into its order: borsh-rs reads any order, and
-// of equal keys the last one.
+// asMap sorts what was read of a map or set: borsh-rs accepts any order, and of equal keys the last
+// one counts.
 func asMap[T any](r *borsh.Reader, list []T, compare func(a, b T) int) []T {
 	ascending := func(i int) bool { return i == 0 || compare(list[i-1], list[i]) < 0 }
 	for i := range list {
@@ -132,7 +133,7 @@ func asMap[T any](r *borsh.Reader, list []T, compare func(a, b T) int) []T {
 	return list
 }
 
-// WitnessAck tells a chunk's producer that its witness has come together (nearcore
+// WitnessAck tells a chunk's producer that its witness was received completely (nearcore
 // ChunkStateWitnessAck).
 type WitnessAck struct{ ChunkHash Hash }
 

@@ -2,9 +2,9 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// Contracts are in no witness: a chunk's producer tells which it has called, its validators ask for
-// those that they lack, and what was deployed is spread among all validators ahead (nearcore
-// contract_distribution.rs).
+// Messages that distribute contract code, which witnesses do not contain. A chunk's producer
+// announces the contracts that it called, its validators request those they lack, and newly
+// deployed code is sent to all validators in advance (nearcore contract_distribution.rs).
 
 const (
 	accessesDifferentiator        = "ChunkContractAccessesInner"
@@ -13,8 +13,7 @@ const (
 	contractDeploysDifferentiator = "PartialEncodedContractDeploysInner"
 )
 
-// TransitionKey names the main transition of a witness: the block, and the shard that had the chunk
-// there.
+// TransitionKey identifies the main transition of a witness: the block and the shard of the chunk.
 type TransitionKey struct {
 	Block   Hash
 	ShardID ShardID
@@ -30,8 +29,8 @@ func (k *TransitionKey) DecodeBorsh(r *borsh.Reader) {
 	k.Block, k.ShardID = ReadHash(r), ShardID(r.Uint64())
 }
 
-// ContractAccesses tells a chunk's validators which contracts applying its main transition has
-// called, in no order.
+// ContractAccesses announces to a chunk's validators the contracts that its main transition called,
+// in any order.
 type ContractAccesses struct {
 	Key        ChunkKey
 	Contracts  []Hash
@@ -52,7 +51,7 @@ func (a *ContractAccesses) AppendBorsh(b []byte) []byte {
 	return a.Signature.AppendBorsh(a.appendInner(append(b, 0)))
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (a *ContractAccesses) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 0 {
 		r.BadTag("ChunkContractAccesses", tag)
@@ -69,7 +68,7 @@ func (a *ContractAccesses) DecodeBorsh(r *borsh.Reader) {
 type ContractCodeRequest struct {
 	Requester  AccountID
 	Key        ChunkKey
-	Contracts  []Hash // in no order
+	Contracts  []Hash // in any order
 	Transition TransitionKey
 	Signature  Signature // of the requester over SignedBytes
 }
@@ -87,7 +86,7 @@ func (q *ContractCodeRequest) AppendBorsh(b []byte) []byte {
 	return q.Signature.AppendBorsh(q.appendInner(append(b, 0)))
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads what AppendBorsh writes.
 func (q *ContractCodeRequest) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 0 {
 		r.BadTag("ContractCodeRequest", tag)
@@ -101,13 +100,13 @@ func (q *ContractCodeRequest) DecodeBorsh(r *borsh.Reader) {
 	q.Signature = ReadSignature(r)
 }
 
-// ContractCodeResponse is the answer (V2). V1, which nobody signs, is decoded to be refused:
-// protocol 85 wants a signature.
+// ContractCodeResponse is the answer (V2). V1, which is unsigned, is decoded only to be refused:
+// protocol 85 requires a signature.
 type ContractCodeResponse struct {
 	Key        ChunkKey
-	Responder  AccountID // none: V1
-	Compressed []byte    // zstd of borsh Vec<bytes>; aliases what was decoded
-	Signature  Signature // of the responder over SignedBytes; none: V1
+	Responder  AccountID // empty: V1
+	Compressed []byte    // zstd of borsh Vec<bytes>; aliases the decoded input
+	Signature  Signature // of the responder over SignedBytes; empty: V1
 }
 
 func (a *ContractCodeResponse) appendInner(b []byte) []byte {
@@ -118,10 +117,10 @@ func (a *ContractCodeResponse) appendInner(b []byte) []byte {
 // SignedBytes returns what the responder signs, unhashed.
 func (a *ContractCodeResponse) SignedBytes() []byte { return a.appendInner(nil) }
 
-// Signed tells whether it is a V2.
+// Signed returns whether it is a V2.
 func (a *ContractCodeResponse) Signed() bool { return a.Responder != "" }
 
-// AppendBorsh appends tag 1, the fields and the signature; tag 0, key and code of a V1.
+// AppendBorsh appends tag 1, the fields and the signature; for V1 tag 0, key and code.
 func (a *ContractCodeResponse) AppendBorsh(b []byte) []byte {
 	if !a.Signed() {
 		return borsh.AppendBytes(a.Key.AppendBorsh(append(b, 0)), a.Compressed)
@@ -150,7 +149,7 @@ func (a *ContractCodeResponse) DecodeBorsh(r *borsh.Reader) {
 type PartialContractDeploys struct {
 	Key           ChunkKey
 	Ord           uint64
-	Part          []byte // aliases what was decoded
+	Part          []byte // aliases the decoded input
 	EncodedLength uint64
 	Signature     Signature // of the chunk's producer over SignedBytes
 }

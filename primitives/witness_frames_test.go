@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// bodies are the kinds of routed bodies whose content is of this package's types, by their tag
-// (reference network.md 4.3).
+// bodies are the routed messages whose content is of this package's types, by borsh tag (nearcore
+// chain/network/src/network_protocol/mod.rs).
 var bodies = map[byte]func() codec{
 	11: func() codec { return new(ChunkRequest) },
 	12: func() codec { return new(ChunkResponse) },
@@ -27,7 +27,7 @@ var bodies = map[byte]func() codec{
 	34: func() codec { return new(StateRequestAck) },
 }
 
-// signer finds the one of the known keys that has signed.
+// signer finds the known key that has signed.
 func signer(keys map[string]SecretKey, data []byte, sig Signature) (SecretKey, bool) {
 	for _, k := range keys {
 		if sig.Verify(data, k.PublicKey()) {
@@ -37,7 +37,7 @@ func signer(keys map[string]SecretKey, data []byte, sig Signature) (SecretKey, b
 	return SecretKey{}, false
 }
 
-// signedIn returns what is signed in a body, and by whom if it says so.
+// signedIn returns what is signed in a body, and the signer if it is named.
 func signedIn(v codec) (list []struct {
 	data []byte
 	sig  Signature
@@ -74,10 +74,10 @@ func signedIn(v codec) (list []struct {
 
 func hashText(h Hash) string { return string(h[:]) }
 
-// TestRecordedBodies: every body of chunks, witnesses, contracts and states that neards have sent
-// reads, writes itself as the same bytes, and has the signatures that the known keys make; parts
-// are proven by their headers. So in the cut that lies in the project, and, if asked, in the whole
-// recording beside the checkout.
+// TestRecordedBodies: every body of chunks, witnesses, contracts and states that neard nodes have
+// sent decodes, encodes to the same bytes, and has the signatures of the known keys; parts are
+// proven by their headers. It runs on the excerpt in testdata and, if present, on the whole
+// recording.
 func TestRecordedBodies(t *testing.T) {
 	t.Run("cut", func(t *testing.T) { testBodies(t, "../internal/replay/testdata/net.jsonl.gz") })
 	t.Run("whole", func(t *testing.T) {
@@ -109,7 +109,7 @@ func testBodies(t *testing.T, path string) {
 		var raw []byte
 		var v codec
 		switch f.Kind {
-		case "optimistic_block": // inner, signature and hash stand apart
+		case "optimistic_block": // inner, signature and hash are recorded separately
 			m := testutil.ProtoField(f.Bytes, 36)
 			o := new(OptimisticBlock)
 			tag, v = 254, o

@@ -81,8 +81,8 @@ func FuzzStateResponse(f *testing.F) {
 	arrives(f, &StateResponse{ShardID: 1, Header: header}, &StateResponse{Part: &StatePart{Number: 1, Compressed: true, Body: []byte("body")}}, &StateResponse{})
 }
 
-// TestOddOrders: a map of proofs and a set of shards read in any order, and with repetitions, as
-// borsh-rs reads them; what is written has the one order.
+// TestOddOrders: a map of proofs and a set of shards decode in any order, and with repetitions, as
+// in borsh-rs; they are encoded in the canonical order.
 func TestOddOrders(t *testing.T) {
 	w := &ChunkStateWitness{Header: someHeader, Sources: []SourceProof{{Hash{2}, someProof}, {Hash{1}, someProof}, {Hash{2}, ReceiptProof{From: 9}}}}
 	r, back := borsh.NewReader(w.AppendBorsh(nil)), new(ChunkStateWitness)

@@ -7,19 +7,19 @@ const (
 	partialWitnessDifferentiatorV2 = "PartialEncodedStateWitnessV2"
 )
 
-// PartialWitness is a part of a coded witness, signed by the chunk's producer (nearcore
+// PartialWitness is a part of an erasure-coded witness, signed by the chunk's producer (nearcore
 // PartialEncodedStateWitness).
 type PartialWitness struct {
 	EpochID       EpochID
 	ShardID       ShardID
 	HeightCreated Height
 	Ord           uint64
-	Part          []byte // aliases what was decoded
+	Part          []byte // aliases the decoded input
 	EncodedLength uint64 // bytes of all data parts together, without padding
 	Signature     Signature
 }
 
-// Key names the chunk.
+// Key returns the key of the chunk.
 func (p *PartialWitness) Key() ChunkKey {
 	return ChunkKey{ShardID: p.ShardID, EpochID: p.EpochID, HeightCreated: p.HeightCreated}
 }
@@ -29,7 +29,7 @@ func (p *PartialWitness) SignedBytes() []byte {
 	return p.appendInner(make([]byte, 0, 128+len(p.Part)), nil)
 }
 
-// Signed gives SignedBytes to use, which must not keep it.
+// Signed passes SignedBytes to use, which must not keep it.
 func (p *PartialWitness) Signed(use func(b []byte)) {
 	lend(func(b []byte) []byte { return p.appendInner(b, nil) }, use)
 }
@@ -45,7 +45,8 @@ func (p *PartialWitness) appendInner(b []byte, prev *Hash) []byte {
 	return borsh.AppendString(borsh.AppendUint64(b, p.EncodedLength), differentiator)
 }
 
-// AppendBorsh appends the fields and the signature: bodies 22 and 23, which have no version.
+// AppendBorsh appends the fields and the signature: message bodies 22 and 23, which have no
+// version.
 func (p *PartialWitness) AppendBorsh(b []byte) []byte {
 	return p.Signature.AppendBorsh(p.appendInner(b, nil))
 }
@@ -65,16 +66,16 @@ func (p *PartialWitness) decode(r *borsh.Reader, prev *Hash) {
 	p.Signature = ReadSignature(r)
 }
 
-// readDifferentiator reads the string that keeps signatures of different messages apart, and wants
-// it to be the one there is.
+// readDifferentiator reads the string that separates signatures of different messages, and fails if
+// it is not want.
 func readDifferentiator(r *borsh.Reader, want string) {
 	if d := r.String(); r.Err() == nil && d != want {
 		r.Failf("signature differentiator %q, not %q", d, want)
 	}
 }
 
-// VersionedPartialWitness is the form of bodies 40 and 41: PartialWitness with a version. What
-// version 2 adds is PrevBlock; no rule in force makes one, and who gets one drops it.
+// VersionedPartialWitness is the form of bodies 40 and 41: PartialWitness with a version. Version 2
+// adds PrevBlock; no rule in force makes one, and a receiver drops it.
 type VersionedPartialWitness struct {
 	PartialWitness
 	PrevBlock *Hash // nil: version 1

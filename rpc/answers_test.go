@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The vectors of testdata/answers are what near-primitives and near-jsonrpc-primitives of nearcore
-// f0c7706f1 answer to random input (with serde_json 1.0.143, serde_with 3.0.0, base64 0.21.0, borsh
-// 1.5.3).
+// The vectors of testdata/answers are the answers of nearcore f0c7706f1's near-primitives and
+// near-jsonrpc-primitives to random input (with serde_json 1.0.143, serde_with 3.0.0, base64
+// 0.21.0, borsh 1.5.3).
 
 // eachAnswer calls f for the lines of a file of vectors.
 func eachAnswer[T any](t *testing.T, name string, f func(*T)) {
@@ -45,7 +45,7 @@ func eachAnswer[T any](t *testing.T, name string, f func(*T)) {
 	}
 }
 
-// loggedAt is an error's text, nil for none, as vectors have it.
+// said is an error's text, nil for none, as in the vectors.
 func said(err error) *string {
 	if err == nil {
 		return nil
@@ -63,7 +63,7 @@ func show(s *string) string {
 	return *s
 }
 
-// TestBase64IsReadAsNeardReadsIt: 4,000 random texts, read with and without regard to padding.
+// TestBase64IsReadAsNeardReadsIt: 4,000 random texts, decoded with strict and with any padding.
 func TestBase64IsReadAsNeardReadsIt(t *testing.T) {
 	type vector struct {
 		Text        string
@@ -88,8 +88,8 @@ func TestBase64IsReadAsNeardReadsIt(t *testing.T) {
 	})
 }
 
-// TestParamsAreReadAsNeardReadsThem: random parameters of each method, with what nearcore's types
-// closeWith of them.
+// TestParamsAreReadAsNeardReadsThem: random parameters of each method, with the results of
+// nearcore's types.
 func TestParamsAreReadAsNeardReadsThem(t *testing.T) {
 	type vector struct {
 		Method, Params string
@@ -111,7 +111,7 @@ func TestParamsAreReadAsNeardReadsThem(t *testing.T) {
 	}
 }
 
-// parseText is what a method's parser says of parameters, without the words in front of it.
+// parseText is the error text of a method's parser, without its prefix.
 func parseText(t *testing.T, s *Server, method, params string) *string {
 	t.Helper()
 	var d document
@@ -120,13 +120,13 @@ func parseText(t *testing.T, s *Server, method, params string) *string {
 	}
 	err := byName[method].parse(val{&d, 0})
 	var plain *plainError
-	if errors.As(err, &plain) { // what the types have taken, nearcore looks at afterwards
+	if errors.As(err, &plain) { // nearcore checks it after decoding
 		return nil
 	}
 	return said(err)
 }
 
-// TestTransactionsAreReadAsNeardReadsThem: transactions of every action, spoiled in 120 ways each.
+// TestTransactionsAreReadAsNeardReadsThem: transactions of every action, damaged in 120 ways each.
 func TestTransactionsAreReadAsNeardReadsThem(t *testing.T) {
 	type vector struct {
 		Tx          string

@@ -31,8 +31,8 @@ import (
 
 const healthBody = `{"method":"health","id":1}`
 
-// TestAPIKeys: a known key may stand in front of each path, takes what its rate lets through, and
-// can be asked for; an unknown one is a path that there is not.
+// TestAPIKeys: a known key may precede every path, is limited by its rate, and may be required. A
+// path with an unknown key does not exist.
 func TestAPIKeys(t *testing.T) {
 	o := Options{APIKeys: []string{"abc-1", "slow:3"}}
 	s := newServer(t, &fakeNode{}, o)
@@ -89,8 +89,8 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
-// TestReloadEndsSockets: a WebSocket goes on while its key does, at its rate; when the key goes, it
-// ends.
+// TestReloadEndsSockets: a WebSocket stays open while its key exists with the same rate, and is
+// closed when the key is removed.
 func TestReloadEndsSockets(t *testing.T) {
 	o := Options{APIKeys: []string{"stays", "goes", "slower"}}
 	s, url := served(t, &fakeNode{}, o)
@@ -117,8 +117,8 @@ func TestReloadEndsSockets(t *testing.T) {
 	talks(plain, stays, open("slower/"))
 }
 
-// TestRate: an address has so many requests in a second, those of a batch each by itself, and gets
-// more with time.
+// TestRate: an address may send that many requests in a second, each request of a batch counted,
+// and more as time passes.
 func TestRate(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
 	noClient.rate = rate{}
@@ -141,8 +141,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestGzip: a large reply is compressed for who accepts that, says so, and is the same; what is
-// small, or does not get smaller, is not.
+// TestGzip: a large reply is compressed, and marked as such, for a client that accepts it; its
+// content is the same. Small and incompressible replies are not compressed.
 func TestGzip(t *testing.T) {
 	code := make([]byte, 100_000)
 	if _, err := rand.Read(code); err != nil {
@@ -192,7 +192,7 @@ func TestGzip(t *testing.T) {
 			t.Errorf("%s is packed", what)
 		}
 	}
-	n.state.code = []byte(strings.Repeat("wasm", 6_000)) // its reply needs no turn to be written
+	n.state.code = []byte(strings.Repeat("wasm", 6_000)) // small enough to be written without a turn
 	_, plain = get(large, "identity")
 	if reply, _ := get(large, "gzip"); reply.Header.Get("Content-Encoding") != "gzip" {
 		t.Error("a smaller one is not packed")
@@ -236,7 +236,7 @@ func certify(t *testing.T, dir string, serial int64) (cert, key string) {
 		if err := os.WriteFile(path, pem.EncodeToMemory(b), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// the stamps of two files made at once may be the same
+		// Files written in quick succession may have the same modification time.
 		at := time.Now().Add(time.Duration(serial) * time.Minute)
 		if err := os.Chtimes(path, at, at); err != nil {
 			t.Fatal(err)
@@ -245,7 +245,7 @@ func certify(t *testing.T, dir string, serial int64) (cert, key string) {
 	return cert, key
 }
 
-// TestTLS: with a certificate calls and WebSockets come by TLS; a new one is taken up without a
+// TestTLS: with a certificate, calls and WebSockets use TLS. A new certificate is used without a
 // restart, and one that cannot be read is not.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
@@ -298,13 +298,13 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestHangUp: who reads nothing is not told by TLS that he is let go: that would be waited for,
-// under the door's lock.
+// TestHangUp: a client that does not read gets no TLS close message, which would be waited for
+// under connLimiter's lock.
 func TestHangUp(t *testing.T) {
 	cert, key := certify(t, t.TempDir(), 1)
 	s := newServer(t, &fakeNode{}, Options{TLSCert: cert, TLSKey: key, Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = time.Millisecond, 1<<30 })})
 	config := s.limiter.tls.Clone()
-	config.SessionTicketsDisabled = true // else more is sent behind the handshake
+	config.SessionTicketsDisabled = true // else the server sends more after the handshake
 	for name, end := range map[string]func(*conn){
 		"evicted": func(*conn) {
 			s.limiter.mu.Lock()
@@ -342,8 +342,8 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestRateOverConnections: an address has its rate over all its connections, also those that come
-// after each other.
+// TestRateOverConnections: the rate of an address is shared by all its connections, also
+// consecutive ones.
 func TestRateOverConnections(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
 	refused := 0

@@ -21,7 +21,7 @@ func newLive(o *Options) (*live, error) {
 		return nil, fmt.Errorf("troupe.rpc.api_keys: %w", err)
 	}
 	if o.RequireAPIKey && len(keys) == 0 {
-		return nil, errors.New("troupe.rpc.require_api_key is true and troupe.rpc.api_keys is empty: nobody could call anything")
+		return nil, errors.New("troupe.rpc.require_api_key is true and troupe.rpc.api_keys is empty, so every call would be refused: add a key, or set require_api_key to false")
 	}
 	return &live{o.Limits, keys}, nil
 }

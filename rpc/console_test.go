@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/console"
 )
 
-// TestConsole: the page is there where it is switched on, with a policy that lets nothing in, below
-// a key and a world too; where keys are required it is not without one; what it is not answers 404,
-// and other methods do as for any path.
+// TestConsole: the page exists if it is enabled, with a restrictive policy, also below a key and a
+// world. If keys are required it needs one. Unknown files are 404, and other methods behave as on
+// any path.
 func TestConsole(t *testing.T) {
 	const key = "0123456789abcdef"
 	actors := func(b []byte, most int) []byte { return append(b, `{"actors":[]}`...) }
@@ -78,8 +78,8 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// TestConsoleActors: however many ask for the list of actors at once, it is made once in a quarter
-// of a second, with a bound.
+// TestConsoleActors: however many clients ask for the list of actors at once, it is made once in a
+// quarter of a second, and is bounded.
 func TestConsoleActors(t *testing.T) {
 	var made atomic.Int64
 	s := newServer(t, &fakeNode{}, Options{Console: true, Actors: func(b []byte, most int) []byte {

@@ -17,18 +17,18 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// schemas reads an OpenAPI document and brings its schemas into a normal form, in which two that
-// allow the same are the same, whatever they are called and however they are put together.
+// schemas reads an OpenAPI document and normalises its schemas, so that two that allow the same
+// values are equal, whatever their names and structure.
 type schemas struct {
 	paths      map[string]any
 	components map[string]any
 	done       map[string]normal
 }
 
-// normal is what a value may be: one of some alternatives, by their text.
+// normal is the set of alternatives of a value, by their text.
 type normal map[string]*alternative
 
-// alternative is one of: a text or number of a kind, a list, an object.
+// alternative is a text or number of a kind, a list, or an object.
 type alternative struct {
 	kind    string // "string", "u64", `"text"`, "null", "any", "list", "object", "map"
 	items   []normal
@@ -79,7 +79,7 @@ func (s *schemas) norm(v any) normal {
 	if !ok {
 		panic(fmt.Sprintf("%v is no schema", v))
 	}
-	var parts []normal // all of which hold
+	var parts []normal // all of them apply
 	nullable, _ := m["nullable"].(bool)
 	if r, ok := m["$ref"].(string); ok {
 		name := r[strings.LastIndexByte(r, '/')+1:]
@@ -122,7 +122,7 @@ func (s *schemas) norm(v any) normal {
 	return out
 }
 
-// own is what a schema says of its own, without what it is put together of.
+// own is the normal form of a schema's own keywords, without its parts.
 func (s *schemas) own(m map[string]any) normal {
 	if list, ok := m["enum"].([]any); ok {
 		out := normal{}
@@ -171,7 +171,7 @@ func (s *schemas) own(m map[string]any) normal {
 	return nil
 }
 
-// both is what is allowed by two.
+// both is the intersection of two.
 func both(x, y normal) normal {
 	out := normal{}
 	for _, a := range x {
@@ -191,7 +191,7 @@ func both(x, y normal) normal {
 	return out
 }
 
-// differ tells where two differ: what theirs has and ours lacks with -, what ours has with +.
+// differ reports where two differ: with - what only theirs has, with + what only ours has.
 func differ(at string, theirs, ours normal, say func(string)) {
 	var lacks, more []*alternative
 	for k, a := range theirs {
@@ -207,7 +207,7 @@ func differ(at string, theirs, ours normal, say func(string)) {
 	byText := func(a, b *alternative) int { return strings.Compare(a.String(), b.String()) }
 	slices.SortFunc(lacks, byText)
 	slices.SortFunc(more, byText)
-	for _, a := range lacks { // what is nearly the same is looked into
+	for _, a := range lacks { // similar alternatives are compared in detail
 		i := slices.IndexFunc(more, func(b *alternative) bool { return a.like(b) })
 		if i < 0 {
 			say("- " + at + ": " + a.short())
@@ -246,8 +246,8 @@ func differ(at string, theirs, ours normal, say func(string)) {
 	}
 }
 
-// like tells whether two alternatives stand for the same: objects with the same distinguishing
-// member, lists of one length.
+// like returns whether two alternatives correspond: objects with the same distinguishing member,
+// lists of one length.
 func (a *alternative) like(b *alternative) bool {
 	if a.kind != b.kind || len(a.items) != len(b.items) {
 		return false
@@ -255,7 +255,7 @@ func (a *alternative) like(b *alternative) bool {
 	return a.kind != "object" || a.sign() == b.sign()
 }
 
-// sign is what tells an object from others of its union.
+// sign is the text that distinguishes an object within its union.
 func (a *alternative) sign() string {
 	for _, k := range []string{"name", "request_type", "changes_type", "type"} {
 		if m, ok := a.members[k]; ok && len(m.of) == 1 && strings.HasPrefix(m.of.String(), `"`) {
@@ -289,9 +289,8 @@ func (a *alternative) short() string {
 
 var nearcoreDocument = testutil.Data("openapi.json")
 
-// TestDocument compares the document that is made of the table of methods with nearcore's: paths,
-// members, what is required, every enum. The differences are those of
-// testdata/openapi-differences.txt, each with its reason.
+// TestDocument compares the generated document with nearcore's: paths, members, required members,
+// every enum. The differences are those of testdata/openapi-differences.txt, each with its reason.
 func TestDocument(t *testing.T) {
 	text, err := openAPI()
 	if err != nil {
@@ -351,7 +350,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentIsWhole: of every method the document says what it takes and returns, and of every
+// TestDocumentIsWhole: the document describes the parameters and result of every method, and every
 // fault.
 func TestDocumentIsWhole(t *testing.T) {
 	if lacks, err := openapi.Lacks(documented()); err != nil || len(lacks) > 0 {
@@ -390,7 +389,7 @@ func readReasons(t *testing.T, file string) map[string]string {
 	return out
 }
 
-// matches tells whether a text is as a pattern says, in which * is anything.
+// matches returns whether a text matches a pattern, in which * matches anything.
 func matches(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if !strings.HasPrefix(text, parts[0]) {

@@ -20,10 +20,10 @@ var (
 	testKey  = primitives.MustParsePublicKey("ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr")
 )
 
-// fakeNode answers what a test sets; all else is the nil Node inside, whose methods panic.
+// fakeNode answers what a test sets. All else is the nil Node inside, whose methods panic.
 type fakeNode struct {
 	Node
-	mu         sync.Mutex // of what it was told; requests of a batch come at once
+	mu         sync.Mutex // of recorded requests; those of a batch run concurrently
 	state      fakeState
 	err        error // of all reads
 	call       func(*view.Call) (*view.CallResult, error)
@@ -42,11 +42,11 @@ type fakeNode struct {
 	exempt     []primitives.AccountID
 	exemptAll  bool
 	sessions   atomic.Int64
-	// subscribed is told of each subscription; nil: nobody asks.
+	// subscribed is called with each subscription; nil: not called.
 	subscribed func(*fakeSubscriber)
 }
 
-// told keeps what a request said, for the test that sent it.
+// told records a request, for the test that sent it.
 func (n *fakeNode) told(keep func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -179,7 +179,7 @@ func (n *fakeNode) Subscribe(q *view.Subscription, sink view.Sink) (view.Subscri
 	return s, nil
 }
 
-// fakeSubscriber does what a test has it do.
+// fakeSubscriber is controlled by a test.
 type fakeSubscriber struct {
 	q         *view.Subscription
 	sink      view.Sink
@@ -370,7 +370,7 @@ func post(s *Server, path, body string) (status int, reply string) {
 	return ctx.Response.StatusCode(), string(ctx.Response.Body())
 }
 
-// call answers a call of a method.
+// callMethod answers a call of a method.
 func callMethod(s *Server, method, params string) (status int, reply string) {
 	return post(s, "/", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`)
 }

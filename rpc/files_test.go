@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// short is a listener of a system that has no place for every other connection.
+// short is a listener whose accept fails every other time, as if there were no file descriptor.
 type short struct {
 	net.Listener
 	asked atomic.Uint64
@@ -28,8 +28,8 @@ func (l *short) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestTooManyOpenFiles: a shortage of files ends neither the server nor who is served, and idle
-// connections give way.
+// TestTooManyOpenFiles: a shortage of files ends neither the server nor active clients, and evicts
+// idle connections.
 func TestTooManyOpenFiles(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
 	l, err := s.Listen()
@@ -68,7 +68,7 @@ func TestTooManyOpenFiles(t *testing.T) {
 	}
 }
 
-// TestPlaces: connections leave the node's own files alone.
+// TestPlaces: connections leave enough files to the node.
 func TestPlaces(t *testing.T) {
 	for files, want := range map[uint64]uint64{256: 128, 1024: 512, 20_000: 19_488, 1: 1} {
 		if got := maxConns(files); got != want {

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// Debug has pages of a megabyte.
+// Debug returns a page of a megabyte.
 func (*fakeNode) Debug(*view.Debug) ([]byte, error) { return bytes.Repeat([]byte{'x'}, 1<<20), nil }
 
 func get(s *Server, path string) int {
@@ -26,8 +26,8 @@ func get(s *Server, path string) int {
 	return ctx.Response.StatusCode()
 }
 
-// TestGETsAreLimited: what is asked for by GET counts as a call does, but for the probes; debug
-// pages need the key that calls need.
+// TestGETsAreLimited: a GET counts like a call, except for the probes; debug pages require an API
+// key if calls do.
 func TestGETsAreLimited(t *testing.T) {
 	noClient.rate = rate{}
 	t.Cleanup(func() { noClient.rate = rate{} })
@@ -50,7 +50,7 @@ func TestGETsAreLimited(t *testing.T) {
 			t.Errorf("%s: %d are counted, want 2", path, n)
 		}
 	}
-	// which are no call
+	// These call no method.
 	for _, path := range []string{"/v0/last_block/final", "/v0/first_block", "/v0/block/x", "/v0/block/9999999999999999"} {
 		s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
 		noClient.rate = rate{}
@@ -69,8 +69,7 @@ func TestGETsAreLimited(t *testing.T) {
 	}
 }
 
-// TestGETsThatNobodyReads: replies to GETs that wait in connections are held to the bound of bytes
-// in flight, or are the same for all.
+// TestGETsThatNobodyReads: unread replies to GETs count as bytes in flight, or share their bytes.
 func TestGETsThatNobodyReads(t *testing.T) {
 	const conns, most = 300, 8 << 20
 	s, addr := serve(t, &fakeNode{}, Options{Debug: true, Limits: limited(func(l *limits.Limits) { l.InFlight, l.WriteTimeout = most, 5*time.Second })})
@@ -92,12 +91,12 @@ func TestGETsThatNobodyReads(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// What is being answered has memory besides what waits to be read; a busy machine takes
-		// longer to come to rest. Nobody who does not read is let go before WriteTimeout.
+		// Requests that are being answered use memory beside the unread replies, and a busy machine
+		// takes longer to settle. No client that does not read is closed before WriteTimeout.
 		more := 0
 		for range 10 {
 			time.Sleep(200 * time.Millisecond)
-			if more = heap() - before; more <= most+24<<20 { // and what 300 connections have
+			if more = heap() - before; more <= most+24<<20 { // and the memory of 300 connections
 				break
 			}
 		}

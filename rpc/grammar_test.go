@@ -14,16 +14,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// grammar makes requests of the OpenAPI document, as bytes decide: whole ones, and such in which
-// something is another.
+// grammar generates requests from the OpenAPI document, as bytes decide: valid ones, and ones with
+// an error.
 type grammar struct {
 	*schemas
 	in      []byte
-	spoils  bool // it may put in what does not belong
-	spoiled bool // and has, or does not know what belongs
+	spoils  bool // it may insert errors
+	spoiled bool // it has, or cannot know whether it has
 }
 
-// pick takes one of n ways.
+// pick chooses one of n.
 func (g *grammar) pick(n int) int {
 	if len(g.in) == 0 {
 		return 0
@@ -33,20 +33,20 @@ func (g *grammar) pick(n int) int {
 	return int(b) % n
 }
 
-// odd are values that belong nowhere, or hardly anywhere.
+// odd are values that are valid nowhere, or almost nowhere.
 var odd = []string{
 	`null`, `[]`, `{}`, `-1`, `0`, `1.5`, `1e400`, `18446744073709551616`, `true`, `""`, `"x"`, `"\ud83d"`, `"\u0000"`, `[[]]`, `[null]`, `{"":{}}`,
 	`"11111111111111111111111111111111"`, `"ed25519:"`, `"AAAA"`, `"latest"`, `{"block_id":1}`, `[1,2,3]`, `{"a":{"b":{"c":[{}]}}}`, "nul", "",
 }
 
-// samples are texts of types that not every text is of.
+// samples are texts of types that do not accept every text.
 var samples = map[string][]string{
 	"AccountId": {`"a.near"`, `"b.near"`}, "CryptoHash": {`"` + zeroHash + `"`}, "ChunkHash": {`"` + zeroHash + `"`}, "EpochId": {`"` + zeroHash + `"`},
 	"PublicKey": {`"` + testKey.String() + `"`}, "PublicKeyHandle": {`"` + testKey.String() + `"`}, "StoreKey": {`"YQ=="`}, "FunctionArgs": {`""`, `"e30="`},
 	"NearToken": {`"1000"`}, "Secp256k1PublicKey": {`"secp256k1:5ftgm7wYK5gtVqq1kxMGy7gSudkrfYCbpsjL6sH1nwx2oj5NR2JktohjzB6fbEhhRERQpiwJcpwnQjxtoX3GS3cQ"`}, "Nanoseconds": {`7`, `"1000"`}, "SnapshotName": {`"a"`, `7`},
 }
 
-// value makes a value of a schema, with its members if it is an object.
+// value generates a value of a schema; members are its members if it is an object.
 func (g *grammar) value(schema any) (text string, members map[string]string) {
 	if g.spoils && g.pick(24) == 23 {
 		g.spoiled = true
@@ -121,7 +121,7 @@ func (g *grammar) value(schema any) (text string, members map[string]string) {
 	return odd[g.pick(len(odd))], nil
 }
 
-// object writes members, in an order of its own, now and then one twice or one more.
+// object writes members in a random order, sometimes with a duplicate or an extra one.
 func (g *grammar) object(members map[string]string) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(members)) {
@@ -135,16 +135,16 @@ func (g *grammar) object(members map[string]string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// request is one call and where it goes.
+// grammarRequest is one call and its path.
 type grammarRequest struct{ path, body, method string }
 
 func (g *grammar) request(names []string) grammarRequest {
 	name := names[(g.pick(256)*256+g.pick(256))%len(names)]
 	properties := g.components["Request_"+name].(map[string]any)["properties"].(map[string]any)
 	params, members := g.value(properties["params"])
-	// what records hold is looked at more closely
+	// Records are checked in more detail than the schema allows.
 	g.spoiled = g.spoiled || name == sandboxPatchState.Name || name == sandboxLoadState.Name
-	if g.spoils && members != nil && g.pick(8) == 7 { // by place
+	if g.spoils && members != nil && g.pick(8) == 7 { // by position
 		g.spoiled = true
 		params = "[" + strings.Join(slices.Collect(maps.Values(members)), ",") + "]"
 	}
@@ -160,7 +160,7 @@ func (g *grammar) request(names []string) grammarRequest {
 	case 4:
 		r.path, r.body = "/"+name, `{"params":`+params+`}`
 	}
-	// what may be taken for an envelope
+	// It may be taken for an envelope.
 	if _, bare := members["method"]; bare || r.path != "/" && members == nil && g.spoiled {
 		g.spoiled = true
 	}
@@ -172,12 +172,12 @@ func (g *grammar) request(names []string) grammarRequest {
 	return r
 }
 
-// refusals are what a whole request may be told for what its members are together.
+// refusals are refusals of valid requests, for combinations of members.
 var refusals = []string{"include_proof is not supported with paginated", "only one of block_id, finality and sync_checkpoint", "requires block_height",
 	"exclude each other"}
 
-// held holds a reply to what may come: JSON, a status that is told by it, faults that the method
-// declares, no 5xx.
+// held checks a reply: it is JSON, its status fits, its faults are declared by the method, and it
+// is not 5xx.
 func (g *grammar) held(r grammarRequest, status int, reply string) error {
 	switch status {
 	case 200, 400, 404, 408, 422:
@@ -227,7 +227,7 @@ func (g *grammar) held(r grammarRequest, status int, reply string) error {
 	return nil
 }
 
-// grammarRun makes and sends what bytes say.
+// grammarRun generates and sends a request from bytes.
 func grammarRun(t *testing.T, s *Server, doc *schemas, names []string, in []byte) (whole bool) {
 	g := &grammar{schemas: doc, in: in}
 	g.spoils = g.pick(4) > 0
@@ -255,7 +255,7 @@ func (*grammarNode) Chunk(ref view.ChunkRef) (primitives.AccountID, *primitives.
 	return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: ref.Hash}
 }
 
-// newGrammar is a server, the document, and the methods whose requests it tells whole.
+// newGrammar returns a server, its document, and the methods that it describes completely.
 func newGrammar(tb testing.TB) (*Server, *schemas, []string) {
 	text, err := openAPI()
 	if err != nil {
@@ -279,8 +279,8 @@ func newGrammar(tb testing.TB) (*Server, *schemas, []string) {
 	return s, &schemas{components: d.Components.Schemas}, names
 }
 
-// TestGrammar sends requests that are made of the document: those that are as it says are taken,
-// and none of the others has an answer that the table of methods does not know, or none at all.
+// TestGrammar sends requests generated from the document. Valid ones are accepted, and every other
+// one gets an answer that the method table allows.
 func TestGrammar(t *testing.T) {
 	s, doc, names := newGrammar(t)
 	rng := rand.New(rand.NewSource(1))
@@ -300,7 +300,7 @@ func TestGrammar(t *testing.T) {
 	}
 }
 
-// FuzzGrammar is TestGrammar for bytes that the fuzzer finds.
+// FuzzGrammar is TestGrammar on the fuzzer's bytes.
 func FuzzGrammar(f *testing.F) {
 	s, doc, names := newGrammar(f)
 	f.Add([]byte{})

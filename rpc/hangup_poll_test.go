@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestLookAfter: however many wait, no more connections are looked at in a second than of
+// TestLookAfter: however many requests wait, no more connections are polled in a second than with
 // maxFastPolled.
 func TestLookAfter(t *testing.T) {
 	for _, waiting := range []int{0, 1, maxFastPolled, 8 * maxFastPolled} {
@@ -19,8 +19,8 @@ func TestLookAfter(t *testing.T) {
 	}
 }
 
-// TestLooks: of many whose requests wait, those that hang up are found, each once, and nobody else,
-// by one goroutine for all, which ends with the last.
+// TestLooks: among many waiting requests, those whose clients hang up are found, each once, and no
+// others. One goroutine polls all of them and ends with the last.
 func TestLooks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("by the system's poll")
@@ -30,7 +30,7 @@ func TestLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	const many = 1200 // more than one call looks at
+	const many = 1200 // more than one call polls
 	var k hangupPoller
 	var at []*polledConn
 	var clients, ours []net.Conn
@@ -56,7 +56,7 @@ func TestLooks(t *testing.T) {
 	for i := 0; i < many; i += 7 {
 		clients[i].Close()
 	}
-	k.remove(at[7]) // has his answer at this moment
+	k.remove(at[7]) // it is answered at this moment
 	ours[14].Close()
 	found := func() (n int) {
 		for i := range gone {
@@ -99,8 +99,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestLooksAtClosed: a wait that begins when its connection has been closed here, as a WebSocket's
-// that was read before, ends at once and not with its time.
+// TestLooksAtClosed: a wait that begins after its connection was closed here, for example a queued
+// WebSocket message, ends at once and not by its timeout.
 func TestLooksAtClosed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

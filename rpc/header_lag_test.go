@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestBehind: what a node that can't keep up does not take is refused as by any limit, with neard's
-// words, and counted.
+// TestBehind: requests that a node cannot keep up with are refused like those beyond a limit, with
+// neard's words, and counted.
 func TestBehind(t *testing.T) {
 	s := newServer(t, &fakeNode{err: &view.LookupError{Kind: view.ErrBehind}}, Options{})
 	for method, params := range map[string]string{"send_tx": `["` + signedText() + `"]`, "broadcast_tx_commit": `["` + signedText() + `"]`, "tx": goodParams["tx"]} {

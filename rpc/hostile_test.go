@@ -64,7 +64,7 @@ func dialFrom(t *testing.T, from, to string) net.Conn {
 // ask sends a body on a connection.
 func ask(c net.Conn, body string, headers ...string) (*http.Response, string, error) {
 	request := fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n%s", len(body), strings.Join(append(headers, ""), "\r\n"), body)
-	go func() { _, _ = io.WriteString(c, request) }() // a refusal comes before all of it is sent
+	go func() { _, _ = io.WriteString(c, request) }() // the server may refuse before all is sent
 	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -86,8 +86,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestNothingIsAmplified: a reply does not grow with what is sent, wherever in a request it stands,
-// nor takes long.
+// TestNothingIsAmplified: a reply does not grow with the request, whichever part of it is long, and
+// is fast.
 func TestNothingIsAmplified(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	junk := strings.Repeat("\x7f", 1<<20)
@@ -101,7 +101,7 @@ func TestNothingIsAmplified(t *testing.T) {
 		m := methods[i].name
 		bodies = append(bodies, `{"id":1,"method":"`+m+`","params":"`+junk+`"}`, `{"id":1,"method":"`+m+`","params":["`+junk+`"]}`,
 			`{"id":1,"method":"`+m+`","params":["`+junk+`","`+junk[:9]+`"]}`)
-		if p := goodParams[m]; strings.HasPrefix(p, "{") { // each value of a good request
+		if p := goodParams[m]; strings.HasPrefix(p, "{") { // each value of a valid request
 			for _, member := range strings.Split(strings.Trim(p, "{}"), ",") {
 				key, _, ok := strings.Cut(member, ":")
 				if !ok {
@@ -123,8 +123,7 @@ func TestNothingIsAmplified(t *testing.T) {
 	}
 }
 
-// TestIDsAreBounded: an id that is an object is echoed in time that goes with its length, and none
-// is long.
+// TestIDsAreBounded: echoing an id that is an object takes linear time, and its length is bounded.
 func TestIDsAreBounded(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	object := func(n int) string {
@@ -148,14 +147,14 @@ func TestIDsAreBounded(t *testing.T) {
 		t.Fatal(err.text)
 	}
 	start := time.Now()
-	// minutes, where it goes by the square
+	// It would take minutes if it were quadratic.
 	if got := len((val{&d, 0}).appendCompact(nil)); got < 100_000 || time.Since(start) > 20*time.Second {
 		t.Errorf("100,000 members: %d bytes in %v", got, time.Since(start))
 	}
 }
 
-// TestTooManyValues: what is too much is refused while it is read, and costs no more than what is
-// allowed.
+// TestTooManyValues: a body beyond a bound is refused while it is read, and costs no more than one
+// within it.
 func TestTooManyValues(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.JSONNodes = 10_000 })})
 	for _, body := range []string{
@@ -171,7 +170,7 @@ func TestTooManyValues(t *testing.T) {
 			t.Errorf("%d bytes allocated, want at most %d", cost, most)
 		}
 	}
-	// Parameters of one method may be more than a batch's requests.
+	// Parameters of one method may have more items than a batch has requests.
 	list := `["` + strings.Repeat(`a.near","`, 500) + `a.near"]`
 	if status, reply := post(s, "/changes", `{"changes_type":"account_changes","account_ids":`+list+`,"finality":"final"}`); status != 200 {
 		t.Errorf("500 accounts: %d %.300s", status, reply)
@@ -188,7 +187,7 @@ func bigState() *fakeNode {
 
 const viewCodeBody = `{"method":"query","id":1,"params":{"request_type":"view_code","finality":"final","account_id":"a.near"}}`
 
-// TestReplyBudget: a batch has one budget for all its replies; what finds no room says so.
+// TestReplyBudget: a batch has one budget for all its replies; a reply beyond it is a refusal.
 func TestReplyBudget(t *testing.T) {
 	s := newServer(t, bigState(), Options{Limits: limited(func(l *limits.Limits) { l.Reply = 4 << 20 })})
 	status, reply := post(s, "/", "["+strings.Repeat(viewCodeBody+",", 99)+healthy+"]")
@@ -207,8 +206,8 @@ func TestReplyBudget(t *testing.T) {
 	}
 }
 
-// TestBytesInFlight: clients that don't read hold no more than the limit, small requests go on, and
-// their time is over.
+// TestBytesInFlight: clients that do not read hold no more than the limit, small requests are
+// served, and the write timeout closes those clients.
 func TestBytesInFlight(t *testing.T) {
 	const most = 20 << 20
 	s, addr := serve(t, bigState(), Options{Limits: limited(func(l *limits.Limits) {
@@ -236,7 +235,7 @@ func TestBytesInFlight(t *testing.T) {
 	if s.limiter.refused[limits.WriteTime].Load() == 0 {
 		t.Error("no slow reader was cut off")
 	}
-	// A body that is announced and does not come costs nothing; one that comes is counted.
+	// An announced body that is not sent costs nothing; one that is sent is counted.
 	for range 50 {
 		c := dialFrom(t, "127.0.0.1", addr)
 		if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n["); err != nil {
@@ -274,7 +273,7 @@ func eventually(t *testing.T, what string, have func() bool) {
 	}
 }
 
-// TestIdleConnectionsGiveWay: connections without a request take nobody's place.
+// TestIdleConnectionsGiveWay: idle connections do not keep out new ones.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.Connections = 20 })})
 	honest := dialFrom(t, "127.0.0.2", addr)
@@ -298,7 +297,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			t.Errorf("metrics: %s", text)
 		}
 	}
-	// The address with most connections gave them, not the one that has been idle longest.
+	// The evicted connections were those of the address with most, not the ones idle for longest.
 	if r, text, err := ask(honest, healthy); err != nil || r.StatusCode != 200 {
 		t.Errorf("the connection of another address is gone: %v %s", err, text)
 	}
@@ -307,7 +306,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestTurnedAway: who is not let in is told so, as browsers and clients of JSON-RPC understand it.
+// TestTurnedAway: a refused connection gets a reply that browsers and JSON-RPC clients understand.
 func TestTurnedAway(t *testing.T) {
 	stop := make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
@@ -348,7 +347,7 @@ func TestTurnedAway(t *testing.T) {
 	}
 }
 
-// TestLoopbackIsExempt: limits by address don't hold there unless they are set.
+// TestLoopbackIsExempt: limits by address do not apply to loopback unless they are set.
 func TestLoopbackIsExempt(t *testing.T) {
 	_, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressConnections.Max = 2 })})
 	for range 5 {
@@ -358,8 +357,8 @@ func TestLoopbackIsExempt(t *testing.T) {
 	}
 }
 
-// TestForwarded: a proxy's word on who asks counts if the proxy is trusted, and only what it added
-// itself.
+// TestForwarded: X-Forwarded-For of a trusted proxy determines the client, and only the address
+// that the proxy added itself.
 func TestForwarded(t *testing.T) {
 	started := make(chan struct{}, 8)
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
@@ -379,7 +378,7 @@ func TestForwarded(t *testing.T) {
 		return text
 	}
 	var all sync.WaitGroup
-	all.Go(func() { try("127.0.0.9", "1.1.1.1, 7.7.7.7, 10.1.2.3") }) // 7.7.7.7 is parked
+	all.Go(func() { try("127.0.0.9", "1.1.1.1, 7.7.7.7, 10.1.2.3") }) // 7.7.7.7 waits
 	<-started
 	const key = "max_parked_per_address"
 	if text := try("127.0.0.9", "2.2.2.2, 7.7.7.7"); !strings.Contains(text, key) {
@@ -403,14 +402,14 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestShutdownIsNotHeldUp: half a request and a client that does not read end with the server, in
+// TestShutdownIsNotHeldUp: incomplete requests and clients that do not read end with the server, in
 // less than a second.
 func TestShutdownIsNotHeldUp(t *testing.T) {
 	testutil.Soon(t, "a shutdown", 900*time.Millisecond, 10, func() time.Duration { return shutdownBesideOthers(t) })
 }
 
-// shutdownBesideOthers is how long a server takes to end beside those clients, all of whom it lets
-// go.
+// shutdownBesideOthers returns how long a server takes to shut down with those clients, all of
+// which it closes.
 func shutdownBesideOthers(t *testing.T) (took time.Duration) {
 	t.Helper()
 	n := bigState()
@@ -451,7 +450,7 @@ func shutdownBesideOthers(t *testing.T) (took time.Duration) {
 		t.Errorf("shutdown: %v", err)
 	}
 	took = time.Since(start)
-	eventually(t, "no connection is left", func() bool { // that of the slow reader among them
+	eventually(t, "no connection is left", func() bool { // also the slow reader's
 		s.limiter.mu.Lock()
 		defer s.limiter.mu.Unlock()
 		return len(s.limiter.conns) == 0
@@ -471,8 +470,8 @@ func shutdownBesideOthers(t *testing.T) (took time.Duration) {
 	return took
 }
 
-// TestTroublesAreLogged: what is answered with 500 is logged with what is needed to have it again,
-// and not without end.
+// TestTroublesAreLogged: replies with 500 are logged with what is needed to reproduce them, at a
+// bounded rate.
 func TestTroublesAreLogged(t *testing.T) {
 	log, hook := test.NewNullLogger()
 	n := &fakeNode{err: errors.New("disk on fire")}
@@ -503,8 +502,8 @@ func TestTroublesAreLogged(t *testing.T) {
 	}
 }
 
-// TestStatusCodes: always_200 means always, and EXPERIMENTAL_tx_status has 200 by the
-// specification.
+// TestStatusCodes: with always_200 every status is 200, and with spec that of
+// EXPERIMENTAL_tx_status is.
 func TestStatusCodes(t *testing.T) {
 	for _, c := range []struct {
 		mode, path, body string
@@ -524,12 +523,12 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// TestBatchTime: a batch has one time for all, and its waits run beside each other; a signer's
-// submissions run in order.
+// TestBatchTime: a batch has one timeout for all its requests, and its waits run concurrently; a
+// signer's submissions run in order.
 func TestBatchTime(t *testing.T) {
 	var mu sync.Mutex
 	now, most, order, beside := 0, 0, 0, 1
-	full := make(chan struct{}) // closed once as many as that are there beside each other
+	full := make(chan struct{}) // closed once that many run concurrently
 	var once sync.Once
 	n := &fakeNode{}
 	hold := func(ctx context.Context) error {
@@ -576,7 +575,7 @@ func TestBatchTime(t *testing.T) {
 		t.Errorf("of one signer %d submissions at once, %d in all; want 1 and 5", most, order)
 	}
 	s = newServer(t, n, Options{Limits: limited(func(l *limits.Limits) { l.BatchTimeout = 50 * time.Millisecond })})
-	testutil.Soon(t, "a batch of 50 ms", 300*time.Millisecond, 20, func() time.Duration { // without an end, 800 ms
+	testutil.Soon(t, "a batch of 50 ms", 300*time.Millisecond, 20, func() time.Duration { // without the timeout, 800 ms
 		start := time.Now()
 		_, reply := post(s, "/", "["+strings.Repeat(send+","+healthy+",", 40)+healthy+"]")
 		if !strings.Contains(reply, "batch_timeout") || strings.Count(reply, `"id":`) != 81 {
@@ -586,7 +585,8 @@ func TestBatchTime(t *testing.T) {
 	})
 }
 
-// TestSimulationsHaveTheirOwnPlaces: few, and none where they are switched off.
+// TestSimulationsHaveTheirOwnPlaces: simulations have few places, and none if they are switched
+// off.
 func TestSimulationsHaveTheirOwnPlaces(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{NoSimulate: true, NoTrace: true})
 	for _, m := range []string{"EXPERIMENTAL_simulate_tx", "EXPERIMENTAL_trace_tx"} {
@@ -604,8 +604,8 @@ func TestSimulationsHaveTheirOwnPlaces(t *testing.T) {
 	}
 }
 
-// TestWorkPerAddress: who has had his share of heavy work in a second waits; others, and small
-// requests, don't.
+// TestWorkPerAddress: a client that has used its share of heavy work waits; other clients, and
+// small requests, do not.
 func TestWorkPerAddress(t *testing.T) {
 	s, addr := serve(t, bigState(), Options{PollingTimeout: 30 * time.Second, Limits: limited(func(l *limits.Limits) {
 		l.AddressWork = limits.ByAddress{Max: 100, Loopback: true}
@@ -643,12 +643,12 @@ func TestWorkPerAddress(t *testing.T) {
 	if took := timed(greedy, viewCodeBody, 503); took > 10*time.Second {
 		t.Errorf("a wait that can't end in time was refused after %v", took)
 	}
-	// It does not help to come again.
+	// Reconnecting does not help.
 	greedy.Close()
 	timed(dialFrom(t, "127.0.0.2", addr), `{"method":"health","x":"`+strings.Repeat("x", 100_000)+`"}`, 503)
 }
 
-// TestSimulationsAreWork: what a simulation or trace took counts in its client's share.
+// TestSimulationsAreWork: the time of simulations and traces counts towards their client's share.
 func TestSimulationsAreWork(t *testing.T) {
 	n := &fakeNode{took: 700 * time.Millisecond}
 	_, addr := serve(t, n, Options{PollingTimeout: time.Second, Limits: limited(func(l *limits.Limits) {
@@ -665,8 +665,8 @@ func TestSimulationsAreWork(t *testing.T) {
 	}
 }
 
-// TestParkedTakeTurns: who waits for little finds a place where others have taken all, which is one
-// of theirs; his own he keeps.
+// TestParkedTakeTurns: when all places are taken, a client with few waits takes one from a client
+// with most, and keeps its own.
 func TestParkedTakeTurns(t *testing.T) {
 	over := make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
@@ -728,8 +728,7 @@ func TestParkedTakeTurns(t *testing.T) {
 	}
 }
 
-// TestIdleTimeIsCounted: a connection that is closed as nothing more came is one that idle_timeout
-// ended.
+// TestIdleTimeIsCounted: a connection that is closed for inactivity is counted under idle_timeout.
 func TestIdleTimeIsCounted(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.IdleTimeout = 50 * time.Millisecond })})
 	const line = "troupe_rpc_limit_refusals_total{limit=\"idle_timeout\"} "
@@ -749,8 +748,7 @@ func TestIdleTimeIsCounted(t *testing.T) {
 	}
 }
 
-// TestClockIsMonotonic: what has elapsed at the door is not told by the clock on the wall, which
-// people set.
+// TestClockIsMonotonic: durations in connLimiter do not depend on the wall clock, which may be set.
 func TestClockIsMonotonic(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

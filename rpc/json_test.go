@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The texts are serde_json's: those of rows marked L are recorded (wire.jsonl.gz), the rest follows
-// its source.
+// The texts are serde_json's: those of rows marked L are recorded (wire.jsonl.gz), the others
+// follow its source.
 func TestSyntaxErrors(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		// L26
@@ -99,7 +99,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestEcho shows how ids come back: as serde_json writes what it has read.
+// TestEcho: ids are echoed as serde_json writes what it has read.
 func TestEcho(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"b": 1, "a": [ true , null ]}`: `{"a":[true,null],"b":1}`, `"\u0041\n"`: `"A\n"`, `1.50`: `1.5`, `2.0`: `2.0`, `1e2`: `100.0`, `-0`: `-0.0`,
@@ -117,7 +117,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// FuzzScan: what the scanner accepts encoding/json accepts too, and means the same.
+// FuzzScan: encoding/json accepts what the scanner accepts, with the same value.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{"", "{}", `{"a":[1,2.5e3,"x\u00e9"],"b":null}`, "[[[", `"\ud800\udc00"`, "tru", "-0.0e-1", "\"\xff\""} {
 		f.Add([]byte(s))

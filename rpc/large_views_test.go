@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestLargeViewCallsAtOnceAreServed: eight contract calls at once, each with 4 MB of arguments and
-// of result, are all answered in full on a machine of 8 GiB, also for one address whose share
-// counts. All bodies are in memory before the first call returns.
+// TestLargeViewCallsAtOnceAreServed: eight concurrent contract calls, each with 4 MB of arguments
+// and of result, are all answered on a machine of 8 GiB, also for one address whose share counts.
+// All bodies are in memory before the first call returns.
 func TestLargeViewCallsAtOnceAreServed(t *testing.T) {
 	const calls, size = 8, 4_000_000
 	for _, counted := range []bool{false, true} {
@@ -43,7 +43,7 @@ func TestLargeViewCallsAtOnceAreServed(t *testing.T) {
 				all.Go(func() {
 					r, text, err := ask(c, body)
 					if err != nil || r.StatusCode != 200 || strings.Count(text, "200,") != size-1 {
-						goOn() // the others do not wait for one that is refused
+						goOn() // the others do not wait for a refused one
 						t.Errorf("%v, %d bytes: %.300s", err, len(text), text)
 					}
 				})

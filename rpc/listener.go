@@ -33,37 +33,30 @@ import (
 //
 // Outline, in the order in which a request meets the limits:
 //
-//	what bounds it                          what it bounds                 at the limit
-//	connLimiter.admit                       connections, in all and by     evict the longest idle one,
-//	                                        address                        else 503
-//	pacer (pacer.go)                        cores used by connections      the read waits
-//	                                        that never pause
-//	exchange.read: read_timeout, size       time and size of a body        closed, 413
-//	connLimiter.lacks: bytes in flight      memory of bodies and replies,  close slow transfers
-//	                                        in all and by address          (slow_transfer.go), else 503
-//	exchange.mayWork (work_quota.go)        heavy work of an address       the body is not read
-//	heavyLimiter (heavy_limit.go)           cores that parse large bodies  waits for its turn
-//	document.parse: nodes, items            size of JSON, of a batch       refused
-//	exchange.checkRates (api_keys.go)       requests a second of an        429
-//	                                        address and of an API key
-//	exchange.countSimulation                simulations and traces         503
-//	parking (parking.go)                    requests that wait for the     the latest wait of the client
-//	                                        chain                          with most ends
-//	wakeTurns (wake_turns.go)               replies made at once after a   waits for its turn
-//	                                        block
-//	call.reserve: max_reply_bytes           size of a reply or batch       413
-//	call.reserve: bytes in flight           as above                       503, or after a wait for the
-//	                                        chain the queue of
-//	                                        reply_memory.go
-//	heavyLimiter                            cores that write large         waits for its turn
-//	                                        replies, and compress them
-//	conn.Write: write_timeout               time until a reply is read     closed
+//	limit                bounds                                  beyond it
+//	connLimiter.admit    connections, in all and by address      the idlest one is closed, or 503
+//	pacer                cores of connections without pauses     the read waits
+//	exchange.read        size of a body and time to send it      413, or closed
+//	connLimiter.lacks    memory of bodies and replies, in all    slow transfers are closed, then
+//	                     and by address                          503
+//	exchange.mayWork     heavy work of an address                the body is not read
+//	heavyLimiter         cores that parse large bodies           waits for a turn
+//	document.parse       values of a body, requests of a batch   refused
+//	exchange.checkRates  requests a second, by address and key   429
+//	countSimulation      simulations and traces                  503
+//	parking              requests that wait for the chain        the latest wait of the client
+//	                                                             with most is refused
+//	wakeTurns            replies made at once after a block      waits for a turn
+//	call.reserve         size of a reply, memory of replies      413, or 503; after a wait for
+//	                                                             the chain the replyQueue
+//	heavyLimiter         cores that write or pack large replies  waits for a turn
+//	conn.Write           time to read a reply                    closed
 //
 // WebSockets are connections of the same listener. In place of the last row they have a queue with
 // bounds of its own (ws_outbox.go). The memory of a reply is given back when it has been sent.
 //
-// Rejected: one limit of requests a second. It slows down clients that send many small requests, and
-// does not stop one request that was made to be expensive.
+// Rejected: one limit of requests a second. It slows down clients that send many small requests,
+// and does not stop one request that was made to be expensive.
 
 // connLimiter admits connections and accounts for what they hold. When max_connections are open, a
 // new connection evicts the one that has been idle longest, of the address that has most.

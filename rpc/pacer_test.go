@@ -18,9 +18,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// TestPacerSharesHalfOfTheCores: however many connections pay, what they have had done takes as
-// long as on half of the cores, and a client that comes while many connections of another one wait
-// is next but one.
+// TestPacerSharesHalfOfTheCores: the work of any number of connections takes as long as on half of
+// the cores. A client that comes while many connections of another wait is at most the second to be
+// admitted.
 func TestPacerSharesHalfOfTheCores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
@@ -58,8 +58,8 @@ func TestPacerSharesHalfOfTheCores(t *testing.T) {
 	})
 }
 
-// TestPacerDelaysNoConnectionAlone: a connection that works without a pause, in large and small
-// pieces, is not delayed as long as no other one works.
+// TestPacerDelaysNoConnectionAlone: a connection that works continuously, in large and small
+// pieces, is not delayed while no other works.
 func TestPacerDelaysNoConnectionAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
@@ -79,7 +79,7 @@ func TestPacerDelaysNoConnectionAlone(t *testing.T) {
 	})
 }
 
-// TestPacerStops: nobody waits any more once the server stops.
+// TestPacerStops: shutdown ends all waits.
 func TestPacerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
@@ -93,13 +93,13 @@ func TestPacerStops(t *testing.T) {
 		stopping.Store(true)
 		p.pass(fair.Client{}, int64(time.Hour))
 		all.Wait()
-		if took := time.Since(began); took > 3*time.Second { // the one that sleeps
+		if took := time.Since(began); took > 3*time.Second { // the sleeping one
 			t.Errorf("it took %v", took)
 		}
 	})
 }
 
-// TestPaceOfAConnection: work is paid by a connection whose reads do not wait, and by no other.
+// TestPaceOfAConnection: only a connection whose reads do not block pays for work.
 func TestPaceOfAConnection(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	for _, waits := range []bool{false, true} {
@@ -185,7 +185,7 @@ func TestFloodsLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// countingNode counts what it is asked.
+// countingNode counts its calls.
 type countingNode struct {
 	fakeNode
 	served *atomic.Int64
@@ -197,8 +197,7 @@ func maskedText(s string) string {
 	return string([]byte{0x81, 0x80 | byte(len(s)), 0, 0, 0, 0}) + s
 }
 
-// TestCork: small messages that follow each other are written together, and nothing is lost or
-// moved.
+// TestCork: consecutive small messages are written together, none is lost, and their order is kept.
 func TestCork(t *testing.T) {
 	var c cork
 	var got bytes.Buffer
@@ -239,8 +238,8 @@ func TestCork(t *testing.T) {
 	}
 }
 
-// TestMessagesLeaveTogether: what a client is told by WebSocket comes whole and in order, also if
-// it is sent together.
+// TestMessagesLeaveTogether: notices on a WebSocket arrive whole and in order, also if they are
+// sent together.
 func TestMessagesLeaveTogether(t *testing.T) {
 	server, client := net.Pipe()
 	s := newServer(t, &fakeNode{}, Options{})

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestParseErrors: texts of parameters that recordings do not show; those they show are tested in
-// internal/conformance.
+// TestParseErrors: error texts of parameters that are not in the recordings; internal/conformance
+// tests those that are.
 func TestParseErrors(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	long := strings.Repeat("9", 30)
@@ -102,7 +102,7 @@ func parsed[P any](t *testing.T, m Method[P], params string) P {
 	return p
 }
 
-// TestForms: all ways to say the same.
+// TestForms: all equivalent forms of parameters.
 func TestForms(t *testing.T) {
 	zero := "11111111111111111111111111111111"
 	for _, params := range []string{`[7]`, `{"block_id":7}`} {
@@ -188,7 +188,7 @@ func FuzzParams(f *testing.F) {
 	})
 }
 
-// FuzzBody: whatever is posted, a JSON reply comes back.
+// FuzzBody: every POST gets a JSON reply.
 func FuzzBody(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `[]`, `[1]`, `{"method":"health"}`, `{"jsonrpc":"2.0","id":1,"method":"status","params":[]}`, `[{"method":"health"},{}]`, `{"id":{"a":[1,1e400]}`,

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestPieces: they are what one copy would be.
+// TestPieces: copying in pieces gives the same as one copy.
 func TestPieces(t *testing.T) {
 	text := make([]byte, 5*copyStep+7)
 	for i := range text {
@@ -34,8 +34,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestLongRequestsAreNotCopied: what a client may make as long as a body is neither copied nor
-// decoded as a whole, where only its beginning is looked at or echoed.
+// TestLongRequestsAreNotCopied: a part of a request that may be as long as a body is neither copied
+// nor decoded as a whole, if only its beginning is needed or it is echoed.
 func TestLongRequestsAreNotCopied(t *testing.T) {
 	const long = 4 << 20
 	s := newServer(t, &fakeNode{}, Options{})
@@ -70,7 +70,7 @@ func TestLongRequestsAreNotCopied(t *testing.T) {
 	}
 }
 
-// TestLongIDsAreEchoed as serde_json writes them.
+// TestLongIDsAreEchoed: long ids are echoed as serde_json writes them.
 func TestLongIDsAreEchoed(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	r := rand.New(rand.NewPCG(1, 2))
@@ -102,8 +102,8 @@ func TestLongIDsAreEchoed(t *testing.T) {
 	}
 }
 
-// TestLongNumbers: a number of any length is read as the nearest float, which strconv misses for
-// some of more than 800 digits.
+// TestLongNumbers: a number of any length is read as the nearest float; strconv is wrong for some
+// of more than 800 digits.
 func TestLongNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	digits := func(n int) string {
@@ -120,7 +120,7 @@ func TestLongNumbers(t *testing.T) {
 	}
 	texts := []string{"0", "-0", "0." + strings.Repeat("0", 5000), "-0." + strings.Repeat("0", 3000) + "1e3000",
 		"1" + strings.Repeat("0", 5000) + "e-5000", "1" + strings.Repeat("0", 5000) + "1e-5001",
-		// between two floats, by a digit far behind
+		// Between two floats, decided by a digit far to the right.
 		"9007199254740993." + strings.Repeat("0", 3000), "9007199254740993." + strings.Repeat("0", 3000) + "1",
 		"1e" + strings.Repeat("0", 3000) + "5"}
 	for range 300 {
@@ -152,7 +152,7 @@ func TestLongNumbers(t *testing.T) {
 	}
 }
 
-// TestLongExponents: what is far out of range is so, however long its exponent is.
+// TestLongExponents: numbers far out of range are recognised, however long the exponent.
 func TestLongExponents(t *testing.T) {
 	nines := strings.Repeat("9", 3000)
 	for text, want := range map[string]float64{"1E+" + nines: math.Inf(1), "-1e" + nines: math.Inf(-1), "1e-" + nines: 0, "0e" + nines: 0} {
@@ -181,7 +181,7 @@ func TestPlaceOfAFault(t *testing.T) {
 			t.Errorf("%.20q: %s, want %s", c.text, got, c.want)
 		}
 	}
-	for n := range 8 { // whichever byte of a character a piece ends at
+	for n := range 8 { // a piece may end at any byte of a character
 		var d document
 		if err := d.parse([]byte(`"` + strings.Repeat("x", n) + strings.Repeat("😀", yieldBytes) + `"`)); err != nil {
 			t.Errorf("%d: %s", n, err.text)

@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestKeyPages: a list of keys is whole unless pages are asked for; each page says where the next
-// one begins.
+// TestKeyPages: a list of keys is complete unless pages are requested; each page has the key where
+// the next one begins.
 func TestKeyPages(t *testing.T) {
 	n := &fakeNode{}
 	var handles []string
 	for _, seed := range []string{"a", "b", "c"} {
 		n.state.keys = append(n.state.keys, view.KeyInfo{Handle: primitives.SecretKeyFromSeed(primitives.ED25519, seed).PublicKey().Handle()})
 	}
-	for i := range n.state.keys { // as the trie has them
+	for i := range n.state.keys { // in the order of the trie
 		for k := range i {
 			if x := n.state.keys; x[i].Handle < x[k].Handle {
 				x[i], x[k] = x[k], x[i]
@@ -55,8 +55,7 @@ func TestKeyPages(t *testing.T) {
 	}
 }
 
-// TestNoProof: who asks for a proof that is not to be had any more is told from which height on
-// there are proofs.
+// TestNoProof: a request for a proof that no longer exists gets the first height that has proofs.
 func TestNoProof(t *testing.T) {
 	n := &fakeNode{}
 	n.state.account = &primitives.Account{}

@@ -31,9 +31,10 @@ var packages = map[string]bool{
 }
 
 // reason is the text of an error for clients: without the package names that it, and the errors
-// that it wraps, begin with. Of each text only leading "name: " parts are removed. What follows them
-// may be a contract's own text, in which "state: " is not a package. Wrapped errors are found by
-// errors.Unwrap, as long as their text is the end of the text around them; prefixes of others stay.
+// that it wraps, begin with. Of each text only leading "name: " parts are removed. What follows
+// them may be a contract's own text, in which "state: " is not a package. Wrapped errors are found
+// by errors.Unwrap, as long as their text is the end of the text around them; prefixes of others
+// stay.
 func reason(err error) string {
 	text := err.Error()
 	inner := errors.Unwrap(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestRoomsOvertaken: who wants most of the memory, which he does not get as others hold some of
-// it, keeps nobody from the rest.
+// TestRoomsOvertaken: a client that wants more memory than is free does not keep others from the
+// rest.
 func TestRoomsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
@@ -67,9 +67,9 @@ func txText(hash primitives.Hash, level string) string {
 	return rpcText("tx", fmt.Sprintf(`{"tx_hash":"%v","sender_account_id":"a.near","wait_until":"%s"}`, hash, level))
 }
 
-// TestWaitsHoldNothing: however large the reply is known to be, who waits for the chain has none of
-// the memory for it. When they are told there is not room for all at once, and all have theirs, by
-// and by.
+// TestWaitsHoldNothing: a request that waits for the chain holds no memory for its reply, however
+// large that is known to be. When all waits end there is no room for all replies at once, and all
+// are sent in time.
 func TestWaitsHoldNothing(t *testing.T) {
 	const many = 40
 	var waiting atomic.Int64
@@ -117,7 +117,7 @@ func TestWaitsHoldNothing(t *testing.T) {
 	}
 }
 
-// TestHangsUpForRoom: who hangs up while his reply waits for room gives his place up.
+// TestHangsUpForRoom: a client that hangs up while its reply waits for memory gives up its place.
 func TestHangsUpForRoom(t *testing.T) {
 	n := &fakeNode{tx: func(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
 		o := large(q.WaitUntil)
@@ -144,8 +144,8 @@ func TestHangsUpForRoom(t *testing.T) {
 	s.limiter.inFlight.Add(-1 << 20)
 }
 
-// TestBatchGivesWay: a batch that waits for the chain, and has a large reply in memory, gives way
-// to who needs that.
+// TestBatchGivesWay: a batch that waits for the chain with a large reply in memory gives way to a
+// request that needs the memory.
 func TestBatchGivesWay(t *testing.T) {
 	waiting := make(chan struct{}, 1)
 	n := &fakeNode{tx: func(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
@@ -157,7 +157,7 @@ func TestBatchGivesWay(t *testing.T) {
 		return large(q.WaitUntil), nil
 	}}
 	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight, l.Reply = 1<<20, 2<<20 })})
-	s.limiter.inFlight.Add(300_000) // of others: there is room for one of them
+	s.limiter.inFlight.Add(300_000) // held by others: there is room for one of them
 	one := dialFrom(t, "127.0.0.1", addr)
 	go func() {
 		_, _, _ = ask(one, "["+txText(testHash, "EXECUTED")+`,{"id":1,"method":"health"},`+txText(primitives.Hash{1}, "FINAL")+"]")

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestRooms: replies of which others show the same wait for room, first come, first served, but for
-// those whose address has none; what never has room, what is too much to be kept and what waits
-// longer than a request may is refused, and counted.
+// TestRooms: replies with a shared text wait for memory, first come, first served, but a reply
+// whose address has no room is passed over. A reply that can never fit, that exceeds the queue's
+// bound, or that waits longer than a request may, is refused and counted.
 func TestRooms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
@@ -52,7 +52,7 @@ func TestRooms(t *testing.T) {
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			// those of one moment have no order
+			// Results of one moment have no order.
 			slices.SortFunc(got, func(a, b result) int { return strings.Compare(a.name, b.name) })
 			if !slices.Equal(got, all) {
 				t.Fatalf("%v, want %v", got, all)
@@ -63,10 +63,10 @@ func TestRooms(t *testing.T) {
 		want(result{"a", limits.Count})
 		ask("b", one, 2*mib, time.Hour, shown)           // its address has no room
 		ask("c", two, 3*mib, time.Hour, shown)           // it has, and overtakes
-		ask("d", two, 2*mib, time.Hour, shown)           // there is none
-		ask("e", two, 9*mib, time.Hour, shown)           // never is
-		ask("f", two, 17*mib/2, time.Hour, nil)          // nobody shows the same
-		ask("g", two, 2*mib, 5*time.Second, shown)       // not that long
+		ask("d", two, 2*mib, time.Hour, shown)           // no room
+		ask("e", two, 9*mib, time.Hour, shown)           // never fits
+		ask("f", two, 17*mib/2, time.Hour, nil)          // no other reply shows the same
+		ask("g", two, 2*mib, 5*time.Second, shown)       // waits less long
 		ask("h", two, 3*mib, time.Hour, new(view.Shown)) // another text, of 6 MiB
 		want(result{"c", limits.Count}, result{"e", limits.MaxAddressInFlight}, result{"f", limits.MaxAddressInFlight})
 		time.Sleep(6 * time.Second)

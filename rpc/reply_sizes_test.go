@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestLargeRepliesAreExpected: what was large is not made again, beside others of its kind, without
-// room in memory; and batches of it count as they grow.
+// TestLargeRepliesAreExpected: a reply that was large before is not made again, next to others of
+// its kind, without memory being reserved; those of batches count as they grow.
 func TestLargeRepliesAreExpected(t *testing.T) {
 	tx := primitives.NewSignedTransaction(primitives.Transaction{
 		SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.PublicKey(make([]byte, 33)),

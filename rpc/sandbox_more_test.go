@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestSandboxMore: parameters by name or place of the methods about what goes wrong, what one
-// transaction touches, mocks and tags; what they return; refusals with their reason.
+// TestSandboxMore: parameters by name and by position, results, and refusals with their reason, of
+// the methods about faults, transaction dumps, mocks and tags.
 func TestSandboxMore(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
@@ -46,7 +46,7 @@ func TestSandboxMore(t *testing.T) {
 	if n.mocks != nil {
 		t.Errorf("no mock is told as %+v", n.mocks)
 	}
-	// What is dumped is what is replayed.
+	// The dump is the parameter of the replay.
 	_, dumped := callMethod(s, "sandbox_dump_transaction", `["`+zeroHash+`"]`)
 	_, dumped, _ = strings.Cut(dumped, `"result":`)
 	dumped = strings.TrimSuffix(dumped, `,"id":1}`)

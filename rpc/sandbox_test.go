@@ -8,8 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestMine: one block without a number, as many as are asked for with one, and a refusal with its
-// reason.
+// TestMine: one block without a number, that many with one, and a refusal with its reason.
 func TestMine(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
@@ -28,7 +27,7 @@ func TestMine(t *testing.T) {
 	}
 }
 
-// TestPatchState: records by name or by place, removals, extra members; what is no record is
+// TestPatchState: records by name and by position, removals, extra members; invalid records are
 // refused with nearcore's words.
 func TestPatchState(t *testing.T) {
 	n := &fakeNode{}

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestSandboxTime: parameters by name or place, numbers or strings, of the methods about snapshots,
-// clock and production; what they return; refusals with their reason; and what is none of it where
-// the sandbox is off.
+// TestSandboxTime: parameters by name and by position, as numbers and strings, of the methods about
+// snapshots, clock and production; their results; refusals with their reason; and that they do not
+// exist if the sandbox is off.
 func TestSandboxTime(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})

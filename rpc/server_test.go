@@ -80,8 +80,8 @@ var goodParams = map[string]string{
 	"EXPERIMENTAL_trace_tx":    `{"tx_hash":"` + zeroHash + `","sender_account_id":"a.near","profile":true}`,
 }
 
-// TestEveryKindOfError: whatever the node says, a method answers with a fault it declares, or
-// INTERNAL_ERROR and 500, or 503 where a limit refuses.
+// TestEveryKindOfError: whatever error the node returns, a method answers with a fault that it
+// declares, or with INTERNAL_ERROR and 500, or 503 if a limit refuses.
 func TestEveryKindOfError(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
@@ -94,7 +94,7 @@ func TestEveryKindOfError(t *testing.T) {
 			}
 			continue
 		}
-		if r.name == subscribe.Name || r.name == unsubscribe.Name { // not by HTTP: TestSubscribeRefused
+		if r.name == subscribe.Name || r.name == unsubscribe.Name { // only by WebSocket: TestSubscribeRefused
 			continue
 		}
 		for kind := range view.ErrContractsUnsupported + 1 {
@@ -191,7 +191,7 @@ func TestPanicIsCaught(t *testing.T) {
 	}
 }
 
-// signedText is a transaction in base64; its signature is zero.
+// signedTx is a transaction with a zero signature.
 func signedTx() *primitives.SignedTransaction {
 	return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key},
 		primitives.ZeroED25519Signature)
@@ -205,7 +205,7 @@ func TestWaitsAreLimitedAndEnd(t *testing.T) {
 	entered, looked := make(chan struct{}), make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
 		close(entered)
-		<-looked // however late this test gets its turn, the first still waits then
+		<-looked // the first one still waits, however late this runs
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
@@ -276,8 +276,8 @@ func TestViewStatePages(t *testing.T) {
 	if got := page(""); !strings.Contains(got, "TOO_LARGE_CONTRACT_STATE") {
 		t.Errorf("whole state: %.300s", got)
 	}
-	// a page ends with the item that passes 50,000 bytes, or with the limit; last_key only if more
-	// follows
+	// A page ends with the item that exceeds 50,000 bytes, or at the limit; last_key is only set if
+	// more follows.
 	for more, want := range map[string]struct {
 		items int
 		last  string
@@ -296,7 +296,7 @@ func TestViewStatePages(t *testing.T) {
 	}
 }
 
-// TestCall: what a call says, its logs also when it fails, and why it could not be run.
+// TestCall: the result of a call, its logs also if it fails, and why it could not be run.
 func TestCall(t *testing.T) {
 	execution := &primitives.FunctionCallError{Tag: primitives.CallExecution, Message: `Smart contract panicked: a "b"`}
 	compile := &primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: &primitives.CompilationError{
@@ -395,8 +395,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestOverTheNetwork: a body over the limit is answered with 413 although it is never read, a
-// connection serves many requests, and Shutdown answers what waits.
+// TestOverTheNetwork: a body over the limit is answered with 413 without being read, a connection
+// serves many requests, and Shutdown answers what waits.
 func TestOverTheNetwork(t *testing.T) {
 	started := make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
@@ -485,7 +485,7 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// TestCacheForgets: the cache keeps what was asked for lately and stays within its bound.
+// TestCacheForgets: the cache keeps recently used entries and stays within its bound.
 func TestCacheForgets(t *testing.T) {
 	var c encodedCache
 	big := make([]byte, cacheBytes/8)
@@ -514,7 +514,7 @@ func TestCacheForgets(t *testing.T) {
 	}
 }
 
-// neardNames are the names under which neard answers (rpc.md 1.2).
+// neardNames are the methods of neard (nearcore chain/jsonrpc/src/lib.rs).
 const neardNames = `block chunk gas_price query changes EXPERIMENTAL_changes block_effects EXPERIMENTAL_changes_in_block tx EXPERIMENTAL_tx_status
 	send_tx broadcast_tx_commit broadcast_tx_async status health network_info client_config genesis_config EXPERIMENTAL_genesis_config
 	EXPERIMENTAL_protocol_config validators EXPERIMENTAL_validators_ordered light_client_proof EXPERIMENTAL_light_client_proof
@@ -523,7 +523,7 @@ const neardNames = `block chunk gas_price query changes EXPERIMENTAL_changes blo
 	EXPERIMENTAL_view_state EXPERIMENTAL_view_access_key EXPERIMENTAL_view_access_key_list EXPERIMENTAL_view_gas_key_nonces
 	EXPERIMENTAL_call_function sandbox_patch_state sandbox_fast_forward`
 
-// TestTable: every name of neard's is there, and says what it does.
+// TestTable: every method of neard exists and has a description.
 func TestTable(t *testing.T) {
 	names := strings.Fields(neardNames)
 	if len(names) != 41 {

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// A client that hangs up takes its wait and its session with it, long before the wait's time; one
-// that stays is left alone.
+// A client that hangs up ends its wait and its session, long before the wait's timeout; a client
+// that stays is not affected.
 func TestClientHangsUp(t *testing.T) {
 	ended := make(chan error, 2)
 	var lasts atomic.Int64 // a wait
@@ -76,8 +76,8 @@ func TestClientHangsUp(t *testing.T) {
 	stays.Close()
 	eventually("sessions", 0, n.sessions.Load)
 
-	lasts.Store(int64(time.Minute))          // however late it is looked at them
-	for _, more := range []string{"", "P"} { // with what it sent before it went, unread
+	lasts.Store(int64(time.Minute))          // longer than the test takes
+	for _, more := range []string{"", "P"} { // with unread data that it sent before
 		goes := dial()
 		send(goes)
 		eventually("sessions", 1, n.sessions.Load)

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestSlowTransfersGiveWay: who has begun large bodies and sends no more, or reads no more of large
-// replies, keeps nobody out who does; and as long as nobody waits for the memory he is let be.
+// TestSlowTransfersGiveWay: clients that stop sending large bodies or reading large replies do not
+// keep out clients that continue; and they stay connected while no request needs the memory.
 func TestSlowTransfersGiveWay(t *testing.T) {
 	large := healthy + strings.Repeat(" ", 6<<20)
 	for name, hold := range map[string]func(c net.Conn){
@@ -37,7 +37,7 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 				}
 			}
 			time.Sleep(limits.Default().SlowAfter + 100*time.Millisecond)
-			// What is still on its way to the server is no slow transfer yet, on a machine that is.
+			// On a slow machine, data on its way to the server does not make a slow transfer yet.
 			eventually(t, "who sends has room", func() bool {
 				r, _, err := ask(dialFrom(t, "127.0.0.2", addr), large)
 				return err == nil && r.StatusCode == 200
@@ -49,8 +49,8 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 	}
 }
 
-// TestSlowIsWhatConfigSays: after how long, and below what rate, a transfer gives way, and by which
-// of the two it was ended.
+// TestSlowIsWhatConfigSays: slow_transfer_after and slow_transfer_bytes_per_second decide when a
+// transfer gives way, and the right one is counted.
 func TestSlowIsWhatConfigSays(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
@@ -72,7 +72,7 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 			time.Sleep(150 * time.Millisecond)
 		}
 		got := s.limiter.closeSlowest()
-		// it was slow for so long by none of its doing
+		// The machine, not the transfer, was slow.
 		if got != c.want && c.after > 100*time.Millisecond && time.Since(wrote) > c.after-50*time.Millisecond {
 			goto again
 		}
@@ -85,12 +85,12 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 	}
 }
 
-// TestHeavyWaiting: as many requests as config says wait for their turn at what takes long; the
-// next is told by which limit it is not.
+// TestHeavyWaiting: max_heavy_waiting requests wait for a turn of the heavy limit; the next one is
+// refused with that limit's name.
 func TestHeavyWaiting(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{PollingTimeout: time.Minute, Limits: limited(func(l *limits.Limits) { l.HeavyWaiting = 1 })})
 	var leave []func()
-	for range s.limiter.heavy.free { // nobody's turn comes
+	for range s.limiter.heavy.free { // no turn is free
 		done, err := s.limiter.heavy.enter(t.Context(), fair.Client{})
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestHeavyWaiting(t *testing.T) {
 	}
 }
 
-// TestTwoLengths: where a request has two lengths, what follows it is not taken for another one.
+// TestTwoLengths: if a request has two lengths, what follows it is not taken for another request.
 func TestTwoLengths(t *testing.T) {
 	_, addr := serve(t, &fakeNode{}, Options{})
 	c := dialFrom(t, "127.0.0.1", addr)
@@ -139,7 +139,7 @@ func TestTwoLengths(t *testing.T) {
 	}
 }
 
-// TestRepliesThatWaitAreSlow: a large reply that waits in a WebSocket behind small things which its
+// TestRepliesThatWaitAreSlow: a large reply queued in a WebSocket after small messages that its
 // client does not read is a transfer like any other, and gives way.
 func TestRepliesThatWaitAreSlow(t *testing.T) {
 	n := &fakeNode{}
@@ -173,8 +173,8 @@ func TestRepliesThatWaitAreSlow(t *testing.T) {
 	}
 }
 
-// TestTransfersOfOne: several transfers of one connection end when the last does, and each that
-// ends shows that its client reads.
+// TestTransfersOfOne: several transfers of one connection end with the last, and each end shows
+// that its client reads.
 func TestTransfersOfOne(t *testing.T) {
 	var x transfer
 	x.begin()

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestStoppedWorkSaysWhereAndWhatToDo: a trace, a simulation or a dump that took too long names
-// itself, how long it had, where it was and the setting, whichever of the two clocks ended it;
-// clients still find the word Timeout first.
+// TestStoppedWorkSaysWhereAndWhatToDo: the error of a trace, simulation or dump that took too long
+// contains what it was, its time limit, where it was and the setting, whichever of the two timeouts
+// ended it. Clients still find the word Timeout first.
 func TestStoppedWorkSaysWhereAndWhatToDo(t *testing.T) {
 	const where = "when 2 of 5 chunks were applied again"
 	tx, tried := `{"tx_hash":"`+testHash.String()+`"}`, `{"signed_tx_base64":"`+signedText()+`"}`

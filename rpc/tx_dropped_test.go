@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestTransactionWithoutRoom: a transaction that a limit does not let in is refused with 503 and
-// the limit's name, by each method that submits; one that was dropped is unknown to tx, with the
-// reason behind nearcore's text.
+// TestTransactionWithoutRoom: a transaction beyond a limit is refused with 503 and the limit's
+// name, by each method that submits. A dropped one is unknown to tx, with the reason after
+// nearcore's text.
 func TestTransactionWithoutRoom(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "transaction_pool_size_limit"}
 	n := &fakeNode{err: full, asyncErr: full}

@@ -13,8 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// longTx is a transaction with a list of n items, each as item says, behind what head puts in front
-// of them.
+// longTx is a transaction with a list of n items, each encoded by item, after what head appends.
 func longTx(n int, head func(b []byte, n int) []byte, item func(b []byte, i int) []byte, tail []byte) []byte {
 	key := primitives.PublicKey(append([]byte{0}, make([]byte, 32)...))
 	empty := borsh.Marshal(&primitives.Transaction{SignerID: "a.near", PublicKey: key, ReceiverID: "b.near"})
@@ -39,7 +38,7 @@ func delegated(n int) []byte {
 	return longTx(n, head, func(b []byte, _ int) []byte { return append(b, byte(primitives.TagCreateAccount)) }, make([]byte, 16+33+65))
 }
 
-// entries is a state init with n entries of the shortest keys that differ.
+// entries is a state init with n entries of the shortest distinct keys.
 func entries(n int) []byte {
 	head := func(b []byte, n int) []byte {
 		b = append(borsh.AppendLen(b, 1), byte(primitives.TagDeterministicStateInit), 0, 0)
@@ -50,9 +49,8 @@ func entries(n int) []byte {
 	}, make([]byte, 16))
 }
 
-// TestLongListsAreDecodedInBoundedMemory: nearcore decodes lists of any length, and says what is
-// wrong with the transaction. So is it here, in no more memory than a few times that of the
-// encoding.
+// TestLongListsAreDecodedInBoundedMemory: nearcore decodes lists of any length and reports what is
+// wrong with the transaction. So does this node, within a small multiple of the encoding's length.
 func TestLongListsAreDecodedInBoundedMemory(t *testing.T) {
 	rules := parameters.MustGet(parameters.June(86))
 	for _, x := range []struct {
@@ -100,7 +98,7 @@ func TestLongListsAreDecodedInBoundedMemory(t *testing.T) {
 	if most := rules.Wasm.Limits.MaxActionsPerReceipt; most >= primitives.MaxActionsKept {
 		t.Errorf("%d actions may be valid, and %d are kept", most, primitives.MaxActionsKept)
 	}
-	// A count without items is not believed.
+	// A count without items is not trusted.
 	liar := borsh.AppendUint32(bytes.Clone(creates(0)[:len(creates(0))-69]), 1<<32-1)
 	if _, err := decodeTx(liar); err == nil || err.Error() != "Unexpected length of input" {
 		t.Errorf("4 billion actions of which there is none: %v", err)

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestUnknownMembersOfOwnMethodsAreRefused: each method of our own refuses a member that it does
-// not know, and nothing happens; nearcore's methods ignore it, as nearcore does.
+// TestUnknownMembersOfOwnMethodsAreRefused: each method of our own refuses an unknown member
+// without any effect; nearcore's methods ignore it, as in nearcore.
 func TestUnknownMembersOfOwnMethodsAreRefused(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
 	own := 0
@@ -68,8 +68,8 @@ func TestUnknownMembersOfOwnMethodsAreRefused(t *testing.T) {
 	}
 }
 
-// TestReasonKeepsTextAfterThePrefix: only leading package names are removed, of an error and of those
-// that it wraps. A word within a text is never one.
+// TestReasonKeepsTextAfterThePrefix: only leading package names are removed, of an error and of the
+// errors that it wraps.
 func TestReasonKeepsTextAfterThePrefix(t *testing.T) {
 	panicked := "Smart contract panicked: wrong: state: closed"
 	for _, c := range []struct {
@@ -92,8 +92,8 @@ func TestReasonKeepsTextAfterThePrefix(t *testing.T) {
 	}
 }
 
-// TestReasonsNameNoPackages: no text that a client gets begins with the name of a package, of
-// whichever method and error.
+// TestReasonsNameNoPackages: no text for a client begins with the name of a package, for every
+// method and error.
 func TestReasonsNameNoPackages(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestTurns: of those who have waited for the same block a few at a time make their replies, and
-// all of them in the end; nobody keeps a place, and a wait that ends without an answer has none.
+// TestTurns: of the requests that waited for the same block a few at a time make their replies, and
+// all of them in the end. No turn is leaked, and a wait that ends without an answer has none.
 func TestTurns(t *testing.T) {
 	var now, peak, fail, count atomic.Int64
 	n := &fakeNode{sendTx: func(ctx context.Context, q *view.SendTx) (*view.FinalOutcome, error) {
@@ -46,5 +46,5 @@ func TestTurns(t *testing.T) {
 	for range cap(s.turns) {
 		s.turns <- struct{}{}
 	}
-	ask(3) // would wait for ever
+	ask(3) // would wait forever
 }

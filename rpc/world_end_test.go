@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// dropper is a node of which worlds are dropped.
+// dropper is a node whose worlds are dropped.
 type dropper struct {
 	*fakeNode
 	drop func(id string)
@@ -31,7 +31,7 @@ func (d dropper) Worlds() (out []view.World, err error) {
 	return d.fakeNode.Worlds()
 }
 
-// dropping serves a world that can be dropped by itself.
+// dropping serves a world that can drop itself.
 func dropping(t *testing.T) (s *Server, addr string, was *atomic.Int64) {
 	t.Helper()
 	s, addr = serve(t, &fakeNode{}, Options{})
@@ -45,8 +45,8 @@ func dropping(t *testing.T) (s *Server, addr string, was *atomic.Int64) {
 
 const dropA = `{"jsonrpc":"2.0","id":1,"method":"sandbox_drop_world","params":{"id":"a"}}`
 
-// TestBatchBehindTheEnd: what a batch asks of a world behind its end is refused, and does not come
-// to its node.
+// TestBatchBehindTheEnd: requests of a batch after the end of their world are refused, and do not
+// reach its node.
 func TestBatchBehindTheEnd(t *testing.T) {
 	_, addr, was := dropping(t)
 	worlds := `{"jsonrpc":"2.0","id":2,"method":"sandbox_worlds"}`
@@ -64,8 +64,8 @@ func TestBatchBehindTheEnd(t *testing.T) {
 	}
 }
 
-// TestDropByItsOwnSocket: who drops a world by a WebSocket of that world is answered, and then told
-// that it ends.
+// TestDropByItsOwnSocket: a client that drops a world over a WebSocket of that world gets the
+// reply, and then the close message.
 func TestDropByItsOwnSocket(t *testing.T) {
 	_, addr, _ := dropping(t)
 	c, other := dial(t, "ws://"+addr+"/world/a/ws", nil), dial(t, "ws://"+addr+"/world/a/ws", nil)
@@ -80,13 +80,13 @@ func TestDropByItsOwnSocket(t *testing.T) {
 	}
 }
 
-// TestDropWhileASocketIsMade: a WebSocket whose world is dropped while it is being made ends as
-// others do.
+// TestDropWhileASocketIsMade: a WebSocket whose world is dropped during the upgrade ends like
+// others.
 func TestDropWhileASocketIsMade(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{})
 	var asked atomic.Int64
 	s.AddWorld("a", &fakeNode{}, WorldOptions{Asked: func() (func(), bool) {
-		if asked.Add(1) == 2 { // of the WebSocket itself, which nobody finds yet
+		if asked.Add(1) == 2 { // of the WebSocket itself, which is not registered yet
 			s.RemoveWorld("a")
 		}
 		return func() {}, true

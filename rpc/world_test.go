@@ -13,8 +13,8 @@ import (
 )
 
 // TestWorldPaths: requests below a world's path go to its node, are counted while they run, and are
-// refused where there is no such world or it is about to end; sessions that a connection has in
-// several worlds end with the world or with the connection.
+// refused if the world does not exist or is about to end. A connection's sessions in several worlds
+// end with the world or the connection.
 func TestWorldPaths(t *testing.T) {
 	root, a, b := &fakeNode{}, &fakeNode{}, &fakeNode{}
 	s, addr := serve(t, root, Options{})

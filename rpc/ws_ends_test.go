@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// slowSessions opens sessions for two at a time.
+// slowSessions opens sessions two at a time.
 type slowSessions struct {
 	*fakeNode
 	both sync.WaitGroup
@@ -55,8 +55,8 @@ func TestOneSessionOfTwoWaits(t *testing.T) {
 	}
 }
 
-// TestReplyWithoutReader: what a request has held is given back also where its WebSocket ends
-// before its reply.
+// TestReplyWithoutReader: a request's memory is released even if its WebSocket ends before its
+// reply.
 func TestReplyWithoutReader(t *testing.T) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	n := &fakeNode{tx: func(context.Context, *view.GetTx) (*view.FinalOutcome, error) {
@@ -83,8 +83,8 @@ func TestReplyWithoutReader(t *testing.T) {
 	eventually(t, "nothing is in flight", func() bool { return s.limiter.inFlight.Load() == 0 })
 }
 
-// TestRoomIsSaidOnce: who was refused is told of room once something has left, not before, also
-// sessionsIn what he offers is larger than half of the queue.
+// TestRoomIsSaidOnce: a refused subscriber is notified of room once something has left and not
+// before, even if its notice is larger than half of the queue.
 func TestRoomIsSaidOnce(t *testing.T) {
 	sending, sent := make(chan struct{}), make(chan struct{})
 	var queued atomic.Int64
@@ -115,8 +115,8 @@ func TestRoomIsSaidOnce(t *testing.T) {
 	sent <- struct{}{}
 }
 
-// TestNobodySendsBehindTheEnd: when a WebSocket has ended, nobody sends on it any more: its
-// connection is taken apart.
+// TestNobodySendsBehindTheEnd: nothing is sent on a WebSocket after its end, when its connection is
+// released.
 func TestNobodySendsBehindTheEnd(t *testing.T) {
 	fails := make(chan struct{})
 	var queued atomic.Int64
@@ -137,8 +137,8 @@ func TestNobodySendsBehindTheEnd(t *testing.T) {
 	}
 }
 
-// TestEmptyQueueTakesAnything: also where all queues together are full, so that who is told of room
-// at once is not refused again.
+// TestEmptyQueueTakesAnything: an empty queue accepts any message even if all queues together are
+// full, so that a subscriber that is notified of room is not refused again.
 func TestEmptyQueueTakesAnything(t *testing.T) {
 	goOn := make(chan struct{})
 	var queued atomic.Int64
@@ -168,8 +168,8 @@ func TestEmptyQueueTakesAnything(t *testing.T) {
 	}
 }
 
-// TestEndedQueueSaysNothing: who waits for room is not told of it when no more is taken: he would
-// be refused, ask to be told, and so on.
+// TestEndedQueueSaysNothing: a subscriber that waits for room is not notified by a queue that has
+// ended: it would be refused and wait again, in a loop.
 func TestEndedQueueSaysNothing(t *testing.T) {
 	for name, end := range map[string]func(*outbox){
 		"cut": (*outbox).end, "closed": func(o *outbox) { o.must(frame{kind: closeFrame}) },
@@ -195,7 +195,7 @@ func TestEndedQueueSaysNothing(t *testing.T) {
 	}
 }
 
-// deaf is a listener whose clients can't be sent anything.
+// deaf is a listener to whose clients nothing can be sent.
 type deaf struct {
 	net.Listener
 	sent chan string
@@ -216,8 +216,7 @@ func (c deafConn) Write(b []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// TestLostHandshake: a WebSocket whose client is gone before it is told that there is one has no
-// index.
+// TestLostHandshake: a WebSocket whose client is gone before the upgrade's reply takes no place.
 func TestLostHandshake(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
 	l, err := s.Listen()
@@ -254,8 +253,8 @@ type headless struct{ *fakeNode }
 
 func (headless) Head() view.At { panic("no head") }
 
-// TestPanicEndsItsWebSocket: a panic beside the methods, in a message that waits, ends its
-// WebSocket and no other, and not the process.
+// TestPanicEndsItsWebSocket: a panic outside of methods, in a message that waits, ends its
+// WebSocket but no other, and not the process.
 func TestPanicEndsItsWebSocket(t *testing.T) {
 	n := &fakeNode{err: view.UnknownHeight(7)}
 	s, url := served(t, n, Options{})
@@ -275,7 +274,7 @@ func TestPanicEndsItsWebSocket(t *testing.T) {
 	eventually(t, "nothing is in flight", func() bool { return s.limiter.inFlight.Load() == 0 })
 }
 
-// panicky panics with the first line that is logged.
+// panicky panics on the first line that is logged.
 type panicky struct{ did atomic.Bool }
 
 func (*panicky) Levels() []logrus.Level { return logrus.AllLevels }
@@ -286,8 +285,8 @@ func (p *panicky) Fire(*logrus.Entry) error {
 	return nil
 }
 
-// TestPanicBesideOthers: a panic beside the methods, in a request of a batch that runs beside
-// others, is that of the batch.
+// TestPanicBesideOthers: a panic outside of methods, in a concurrent request of a batch, is that of
+// the batch.
 func TestPanicBesideOthers(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -304,8 +303,8 @@ func TestPanicBesideOthers(t *testing.T) {
 	}
 }
 
-// TestFramesAreWork: who floods a WebSocket with pieces of messages or with pings is read as fast
-// as his share of work goes, and no other suffers.
+// TestFramesAreWork: a client that floods a WebSocket with fragments or pings is read only as fast
+// as its share of work allows, and others are not affected.
 func TestFramesAreWork(t *testing.T) {
 	for name, flood := range map[string]func(net.Conn) (int, error){
 		"pieces": func(c net.Conn) (int, error) {
@@ -318,7 +317,7 @@ func TestFramesAreWork(t *testing.T) {
 		"pings": func(c net.Conn) (int, error) {
 			return c.Write(bytes.Repeat([]byte{0x89, 0x80, 0, 0, 0, 0}, 8192))
 		},
-		"drained": func(c net.Conn) (int, error) { // what is refused is read to its end
+		"drained": func(c net.Conn) (int, error) { // a refused message is read to its end
 			_, _ = c.Write([]byte{0x81, 0xff, 0, 0, 0, 0, 0, 0x9f, 0, 0, 0, 0, 0, 0})
 			return c.Write(make([]byte, 8<<20))
 		},

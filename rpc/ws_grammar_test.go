@@ -19,21 +19,21 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// talk is what one client says on a WebSocket, as bytes decide: messages of the document in frames
-// of any form, and in the end, perhaps, something that is no frame.
+// talk is the conversation of one client on a WebSocket, as bytes decide: messages from the
+// document in all kinds of frames, sometimes ending with an invalid frame.
 type talk struct {
 	*grammar
 	t       *testing.T
 	s       *Server
 	names   []string
-	beside  []string // those of them that may run at the same time: the fake node has no locks
+	beside  []string // those that may run concurrently: the fake node has no locks
 	net     net.Conn
 	replies chan string // closed when the WebSocket ends
-	asked   int         // messages that will be answered and are not
-	subs    int         // that were asked for
+	asked   int         // messages whose replies are outstanding
+	subs    int         // that were requested
 }
 
-// talkPatience is how long anything may take.
+// talkPatience bounds every step.
 const talkPatience = time.Minute
 
 // frame writes one frame, masked as a client has to.
@@ -54,7 +54,7 @@ func (k *talk) frame(first byte, payload []byte) {
 	for i, x := range payload {
 		b = append(b, x^mask[i%4])
 	}
-	_, _ = k.net.Write(b) // where it has ended, that shows in what is read
+	_, _ = k.net.Write(b) // if it has ended, reading shows that
 }
 
 // The first byte of frames.
@@ -63,7 +63,7 @@ const (
 	beginText, goesOn, finMore                     = 0x01, 0x00, 0x80
 )
 
-// message sends a text, in one frame or several, with other frames between them, perhaps.
+// message sends a text, in one frame or several, sometimes with other frames in between.
 func (k *talk) message(text string) {
 	k.asked++
 	n := k.pick(5)
@@ -83,7 +83,7 @@ func (k *talk) message(text string) {
 	k.frame(finMore, []byte(text))
 }
 
-// reply returns the next one; false: the WebSocket has ended, or says nothing.
+// reply returns the next reply; false: the WebSocket has ended, or is silent.
 func (k *talk) reply() (string, bool) {
 	select {
 	case r, ok := <-k.replies:
@@ -99,9 +99,9 @@ func (k *talk) reply() (string, bool) {
 	}
 }
 
-// ask sends one request and holds its reply to what POST answers.
+// ask sends one request and compares the reply with that of POST.
 func (k *talk) ask(r grammarRequest) bool {
-	k.spoiled = k.spoiled || r.path != "/" // here it is no request
+	k.spoiled = k.spoiled || r.path != "/" // not a request here
 	k.message(r.body)
 	got, ok := k.reply()
 	if !ok {
@@ -122,7 +122,7 @@ func (k *talk) ask(r grammarRequest) bool {
 	return true
 }
 
-// some makes a request of a method, the ones of subscriptions more often.
+// some generates a request of a method, more often one of subscriptions.
 func (k *talk) some(names []string) grammarRequest {
 	k.spoiled = false
 	switch k.pick(4) {
@@ -135,20 +135,21 @@ func (k *talk) some(names []string) grammarRequest {
 	return k.request(names)
 }
 
-// breaks are frames that no client may send. The server has to end the WebSocket.
+// breaks are frames that a client must not send, or that close the WebSocket. The server has to end
+// it.
 var breaks = [][]byte{
 	{0x81, 0x02, '{', '}'},                                          // without a mask
 	{0xc1, 0x80, 0, 0, 0, 0},                                        // compressed
-	{0x83, 0x80, 0, 0, 0, 0},                                        // of no kind
+	{0x83, 0x80, 0, 0, 0, 0},                                        // an unknown opcode
 	{0x89, 0xfe, 0, 126, 0, 0, 0, 0},                                // a long ping
-	{0x09, 0x80, 0, 0, 0, 0},                                        // a ping that goes on
-	{0x80, 0x80, 0, 0, 0, 0},                                        // more of nothing
+	{0x09, 0x80, 0, 0, 0, 0},                                        // a fragmented ping
+	{0x80, 0x80, 0, 0, 0, 0},                                        // a continuation without a beginning
 	{0x01, 0x81, 0, 0, 0, 0, '[', 0x81, 0x81, 0, 0, 0, 0, ']'},      // a message within another
-	{0x81, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0},             // of a negative length
-	{0x81, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 1, 0, 0, 0, 0},             // of 4 GiB
+	{0x81, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0},             // a negative length
+	{0x81, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 1, 0, 0, 0, 0},             // 4 GiB
 	{0x88, 0x81, 0, 0, 0, 0, 3},                                     // half of a close code
 	{0x88, 0x82, 0, 0, 0, 0, 0x03, 0xed},                            // a close code that may not be sent
-	{0x88, 0x84, 0, 0, 0, 0, 0x03, 0xe8, 0xff, 0xfe},                // a reason that is no text
+	{0x88, 0x84, 0, 0, 0, 0, 0x03, 0xe8, 0xff, 0xfe},                // a reason that is not UTF-8
 	{0x88, 0x80, 0, 0, 0, 0},                                        // a close without a code
 	{0x88, 0x86, 0, 0, 0, 0, 0x03, 0xe8, 'd', 'o', 'n', 'e'},        // a plain close
 	{0x82, 0x82, 0, 0, 0, 0, '{', '}'},                              // a binary message
@@ -200,7 +201,7 @@ func (k *talk) run() {
 	}
 }
 
-// end breaks the rules, or hangs up in the middle of something.
+// end breaks the protocol, or hangs up in the middle of something.
 func (k *talk) end() {
 	switch k.pick(4) {
 	case 0: // while requests are under way
@@ -208,7 +209,7 @@ func (k *talk) end() {
 		k.message(k.some(k.beside).body)
 	case 1: // in the middle of a frame
 		_, _ = k.net.Write([]byte{0x81, 0xfe, 1, 0, 0, 0, 0, 0, '{'})
-	case 2: // whatever comes
+	case 2: // at any moment
 		_, _ = k.net.Write(k.in)
 	default:
 		_, _ = k.net.Write(breaks[k.pick(len(breaks))])
@@ -226,7 +227,7 @@ func (k *talk) end() {
 	}
 }
 
-// talkRun has one client talk, and waits until nothing is left of him.
+// talkRun runs one client, and waits until nothing of it is left.
 func talkRun(t *testing.T, w *talkServer, in []byte) {
 	c, _, err := websocket.DefaultDialer.Dial(w.url, nil)
 	if err != nil {
@@ -274,7 +275,7 @@ type talkServer struct {
 	names, beside []string
 }
 
-// endSessions says what is not as it was before anybody came.
+// left returns what differs from the state before the first client.
 func (w *talkServer) left() string {
 	w.s.sockets.mu.Lock()
 	open := len(w.s.sockets.open)
@@ -320,9 +321,9 @@ func newTalk(tb testing.TB) *talkServer {
 	return &talkServer{s, n, "ws://" + l.Addr().String() + "/ws", doc, names, slices.DeleteFunc(slices.Clone(names), steers)}
 }
 
-// TestSocketGrammar has clients talk on WebSockets in all forms that the document and the frames
-// allow, and in others: each message is answered with what POST answers, who breaks the rules is
-// let go, nobody waits long, and nothing is left of who has gone.
+// TestSocketGrammar runs clients that use all frames and requests that the document allows, and
+// others. Each message gets the answer of POST, clients that break the protocol are closed, all
+// replies are prompt, and nothing of a client remains after its end.
 func TestSocketGrammar(t *testing.T) {
 	w := newTalk(t)
 	rng := rand.New(rand.NewSource(1))
@@ -340,11 +341,11 @@ func TestSocketGrammar(t *testing.T) {
 	eventually(t, "their goroutines end", func() bool { return runtime.NumGoroutine() <= before+4 })
 }
 
-// FuzzSocket is TestSocketGrammar for bytes that the fuzzer finds.
+// FuzzSocket is TestSocketGrammar on the fuzzer's bytes.
 func FuzzSocket(f *testing.F) {
 	w := newTalk(f)
 	f.Add([]byte{})
-	for i := range 16 { // each way to break the rules
+	for i := range 16 { // each way to break the protocol
 		f.Add([]byte{1, 9, 2, 3, byte(i)})
 	}
 	f.Add([]byte("\x01\x00\x00 the quick brown fox jumps over the lazy dog and subscribes to what it does"))

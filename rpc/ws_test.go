@@ -52,7 +52,7 @@ func hear(t *testing.T, c *websocket.Conn) string {
 	return string(b)
 }
 
-// closed reads up to the end of a WebSocket and returns its close code; 0: it was cut off.
+// closeCodeOf reads to the end of a WebSocket and returns its close code; 0: it was cut off.
 func closeCodeOf(t *testing.T, c *websocket.Conn) int {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -76,8 +76,8 @@ func asClose(err error, e **websocket.CloseError) bool {
 	return ok
 }
 
-// TestSocketAnswersAsHTTP: a message is answered with the same bytes as a body, each method,
-// batches, and what is no request.
+// TestSocketAnswersAsHTTP: a message gets the same bytes as a body of POST: each method, batches,
+// and invalid requests.
 func TestSocketAnswersAsHTTP(t *testing.T) {
 	_, url := served(t, &fakeNode{}, Options{})
 	s := newServer(t, &fakeNode{}, Options{})
@@ -103,8 +103,8 @@ func TestSocketAnswersAsHTTP(t *testing.T) {
 	}
 }
 
-// TestSocketWaitsBesideOthers: a request that waits for the chain keeps no other from being
-// answered, and ends when its client goes.
+// TestSocketWaitsBesideOthers: a request that waits for the chain does not delay others, and ends
+// when its client leaves.
 func TestSocketWaitsBesideOthers(t *testing.T) {
 	var ended atomic.Bool
 	began := make(chan struct{})
@@ -132,7 +132,7 @@ func TestSocketWaitsBesideOthers(t *testing.T) {
 	})
 }
 
-// TestSocketDoor: who is let in, and what a plain request gets.
+// TestSocketDoor: which clients may open a WebSocket, and the answer to a plain request.
 func TestSocketDoor(t *testing.T) {
 	_, url := served(t, &fakeNode{}, Options{CORSOrigins: []string{"https://good.example"}, Limits: limited(func(l *limits.Limits) {
 		l.Sockets = 2
@@ -179,8 +179,8 @@ func TestSocketDoor(t *testing.T) {
 	}
 }
 
-// TestSocketBreaksRules: what a client must not send ends its WebSocket with the code that says so,
-// and nothing else.
+// TestSocketBreaksRules: an invalid message closes its WebSocket with the right code, and affects
+// nothing else.
 func TestSocketBreaksRules(t *testing.T) {
 	s, url := served(t, &fakeNode{}, Options{MaxBody: 100_000, Limits: limited(func(l *limits.Limits) { l.ReadTimeout = 200 * time.Millisecond })})
 	raw := func(c *websocket.Conn, b []byte) {
@@ -227,7 +227,7 @@ func TestSocketBreaksRules(t *testing.T) {
 	}
 }
 
-// TestSocketPings: a client from whom nothing comes is let go; one whose pongs come stays.
+// TestSocketPings: a client that sends nothing is closed; one that sends pongs stays.
 func TestSocketPings(t *testing.T) {
 	s, url := served(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.SocketPing = 500 * time.Millisecond })})
 	there := dial(t, url, nil)
@@ -246,7 +246,7 @@ func TestSocketPings(t *testing.T) {
 	}
 }
 
-// notices makes a subscription tell what a test says.
+// notices lets a test control subscriptions.
 func notices(n *fakeNode) chan *fakeSubscriber {
 	subs := make(chan *fakeSubscriber, 16)
 	n.subscribed = func(s *fakeSubscriber) { subs <- s }
@@ -258,8 +258,8 @@ func notice(index int, size int) *view.Notice {
 	return &view.Notice{Cursor: c, Body: append(view.AppendCursor([]byte(`"cursor":`), &c), `,"x":"`+strings.Repeat("x", size)+`"`...)}
 }
 
-// TestSubscribe: a subscription's first message comes behind the reply that names it, and it ends
-// when it is told to, and with its WebSocket.
+// TestSubscribe: a subscription's first message follows the reply with its id. It ends when it is
+// cancelled, and with its WebSocket.
 func TestSubscribe(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
@@ -303,7 +303,7 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// TestSubscribeRefused: what is no subscription is said so.
+// TestSubscribeRefused: invalid subscriptions are refused with the reason.
 func TestSubscribeRefused(t *testing.T) {
 	n := &fakeNode{}
 	_, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.SocketSubs = 1 })})
@@ -339,8 +339,8 @@ func TestSubscribeRefused(t *testing.T) {
 	}
 }
 
-// TestReaderWhoDoesNot: for a client who does not read no more is kept than its queue may hold,
-// others are told all the same, and it is told of room when it reads.
+// TestReaderWhoDoesNot: for a client that does not read, no more than its queue is kept. Others
+// receive their notices, and it is notified of room once it reads.
 func TestReaderWhoDoesNot(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
@@ -350,7 +350,7 @@ func TestReaderWhoDoesNot(t *testing.T) {
 	hear(t, lazy) // that it has begun
 	sub := <-subs
 	sent := 0
-	// what the system takes off the queue is none of ours
+	// What the system's buffers take off the queue does not count.
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 		if !sub.sink.Offer(notice(sent, 100_000)) {
 			time.Sleep(time.Millisecond)
@@ -391,8 +391,8 @@ func TestReaderWhoDoesNot(t *testing.T) {
 	<-room
 }
 
-// TestSocketsStop: a server that stops tells subscribers where to go on, and all clients that it
-// goes.
+// TestSocketsStop: on shutdown subscribers get the cursor to resume from, and all clients a close
+// message.
 func TestSocketsStop(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
@@ -439,8 +439,8 @@ func TestSocketsStop(t *testing.T) {
 	})
 }
 
-// TestSocketWrites: a client that reads nothing at all is cut off when the time for writing is
-// over, with all that was kept for it.
+// TestSocketWrites: a client that reads nothing at all is cut off after write_timeout, with
+// everything queued for it.
 func TestSocketWrites(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)
@@ -468,7 +468,7 @@ func TestSocketWrites(t *testing.T) {
 	}
 }
 
-// TestSocketLimits: who goes over a limit is refused, or waits, and /metrics says so.
+// TestSocketLimits: a client beyond a limit is refused, or waits, and /metrics counts it.
 func TestSocketLimits(t *testing.T) {
 	block := make(chan struct{})
 	n := &fakeNode{tx: func(ctx context.Context, _ *view.GetTx) (*view.FinalOutcome, error) {
@@ -510,7 +510,7 @@ func TestSocketLimits(t *testing.T) {
 	say(t, a, `{"method":"health","id":2}`)
 	over(s, "max_websocket_waits")
 	close(block)
-	for want := 4; want > 0; want-- { // the third and what came behind it have waited
+	for want := 4; want > 0; want-- { // the third and later messages have waited
 		hear(t, a)
 	}
 
@@ -526,14 +526,14 @@ func TestSocketLimits(t *testing.T) {
 	}
 	over(s, "max_subscriptions")
 	sink := (<-subs).sink
-	fill := func(size int) { // until nothing has gone for a while
+	fill := func(size int) { // until nothing has left for a while
 		for refused, last := 0, time.Now(); refused < 100 || time.Since(last) < 200*time.Millisecond; refused++ {
 			if sink.Offer(notice(0, size)) {
 				refused, last = 0, time.Now()
 			}
 		}
 	}
-	fill(300_000) // beyond what the system takes
+	fill(300_000) // more than the system's buffers take
 	over(s, "max_queued_bytes")
 	say(t, b, `{"method":"health","id":3}`)
 	if got := hear(t, b); !strings.HasSuffix(got, `"id":3}`) {

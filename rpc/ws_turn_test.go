@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestFullSocketKeepsNoTurn: a large request on a WebSocket that has as many waits as it may have
-// keeps no turn at the gate while it waits, so that large requests of other clients are answered.
+// TestFullSocketKeepsNoTurn: a large request on a WebSocket with max_websocket_waits waits holds no
+// turn of the heavy limit while it waits, so large requests of other clients are answered.
 func TestFullSocketKeepsNoTurn(t *testing.T) {
 	wait := make(chan struct{})
 	n := &fakeNode{tx: func(_ context.Context, _ *view.GetTx) (*view.FinalOutcome, error) {

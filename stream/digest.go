@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Digest is what subscribers are told of a block. Each part is made when somebody first asks for
-// it, and then shared. Its methods are safe for concurrent use.
+// Digest makes the notices of one block. Each part is made on first use and then shared. Safe for
+// concurrent use.
 type Digest struct {
 	*Block
 	details  func() ([]Details, error)
 	text     lazy[*text]
 	message  lazy[*message]
-	size     atomic.Int64 // bytes of it
+	size     atomic.Int64 // bytes of message
 	block    lazy[*view.Notice]
 	outcomes lazy[*items]
 	events   lazy[*items]
@@ -25,8 +25,8 @@ type Digest struct {
 	executed lazy[map[primitives.Hash]Executed]
 }
 
-// NewDigest returns that of a block; details gives what only its message needs, and is asked once,
-// or never.
+// NewDigest returns the Digest of a block. details returns what only its message needs; it is
+// called at most once.
 func NewDigest(b *Block, details func() ([]Details, error)) *Digest {
 	return &Digest{Block: b, details: details}
 }
@@ -41,7 +41,7 @@ func (l *lazy[T]) get(build func() T) T {
 	return l.value
 }
 
-// items are numbered through the block, so that a cursor means the same to everybody.
+// items are numbered through the block, so that a cursor means the same to every subscriber.
 type items struct {
 	list []item
 	of   map[primitives.AccountID][]int
@@ -63,8 +63,8 @@ func (x *items) add(account primitives.AccountID, it item) {
 // At is the block.
 func (d *Digest) At() view.At { return view.At{Height: d.Block.Block.Header.Height, Hash: d.Hash} }
 
-// Notices yields what a subscription to blocks, outcomes or events is told of the block behind item
-// number after, in order, until yield is false.
+// Notices yields the notices of a subscription to blocks, outcomes or events after item number
+// after, in order, until yield returns false.
 func (d *Digest) Notices(q *view.Subscription, after int, yield func(*view.Notice) bool) {
 	var all *items
 	switch q.Topic {
@@ -115,10 +115,11 @@ func (d *Digest) makeOutcomes() *items {
 	return x
 }
 
-// eventPrefix begins a log that is an event (NEP-297).
+// eventPrefix is the prefix of a log that is an event (NEP-297).
 const eventPrefix = "EVENT_JSON:"
 
-// makeEvents reads the events of receipts that did not fail: of one that did nothing has happened.
+// makeEvents parses the events of receipts that did not fail; the effects of failed ones were
+// discarded.
 func (d *Digest) makeEvents() *items {
 	x := new(items)
 	for i := range d.Shards {
@@ -139,7 +140,7 @@ func (d *Digest) makeEvents() *items {
 	return x
 }
 
-// event reads a log; false: it is no event.
+// event parses a log; ok is false if it is not an event.
 func (d *Digest) event(o *primitives.OutcomeWithID, at int, log string, index int) (it item, ok bool) {
 	log = strings.TrimSpace(log)
 	if !strings.HasPrefix(log, eventPrefix) {
@@ -168,7 +169,8 @@ func (d *Digest) event(o *primitives.OutcomeWithID, at int, log string, index in
 	return item{Notice: n, standard: e.Standard, event: e.Event}, true
 }
 
-// Transactions are those of the block that an account has signed or gets, in their order.
+// Transactions are the transactions of the block that an account has signed or is the receiver of,
+// in order.
 func (d *Digest) Transactions(account primitives.AccountID) []*primitives.SignedTransaction {
 	return d.txs.get(func() map[primitives.AccountID][]*primitives.SignedTransaction {
 		out := map[primitives.AccountID][]*primitives.SignedTransaction{}
@@ -190,7 +192,7 @@ func (d *Digest) Transactions(account primitives.AccountID) []*primitives.Signed
 // Executed is an outcome of the block.
 type Executed struct {
 	Outcome *primitives.OutcomeWithID
-	Refund  primitives.Hash // the last of its receipts if that comes from the system, else zero
+	Refund  primitives.Hash // its last receipt, if the system sent it, else zero
 }
 
 // Executed returns the block's outcome of a transaction or receipt.
@@ -212,8 +214,8 @@ func (d *Digest) Executed(id primitives.Hash) (Executed, bool) {
 	return e, ok
 }
 
-// Reverted is the notice that blocks are no part of the chain any more: all that was told of them
-// is void. What follows is behind to.
+// Reverted is the notice that blocks have left the chain: all notices of them are void. The next
+// notices follow to.
 func Reverted(lost []view.At, to view.At) *view.Notice {
 	c := view.Cursor{At: to, Index: view.WholeBlock}
 	b := append(view.AppendCursor([]byte(`"cursor":`), &c), `,"reverted":[`...)

@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// What a block has by the hundred is written in the order of nearcore's structs at once: outcomes,
-// receipts and transactions with transfers and calls, changes of accounts, keys and data. What is
-// rare within them, and all else, comes from package view and is put in order; TestDirect compares
-// the one with the other.
+// Fast encoders for what a block has by the hundred: outcomes, receipts and transactions with
+// transfers and calls, changes of accounts, keys and data. They write the order of nearcore's
+// structs directly. Rare parts, and everything else, are written by package view and then reordered
+// (order.go). TestDirect compares the two.
 
-// outcome appends an outcome with its proof; block is the text of its block's hash.
+// outcome appends an outcome with its proof. block is the text of its block's hash.
 func (e *encoder) outcome(o *view.OutcomeProof, block []byte) {
 	b := append(e.b, `{"proof":[`...)
 	for i := range o.Proof {
@@ -99,7 +99,7 @@ func (e *encoder) receipt(r *primitives.Receipt) {
 	e.b = append(b, `}},"priority":0}`...)
 }
 
-// actions appends those of a transaction or receipt.
+// actions appends the actions of a transaction or receipt.
 func (e *encoder) actions(as []primitives.Action) {
 	e.b = append(e.b, '[')
 	for i, a := range as {
@@ -187,7 +187,7 @@ func (e *encoder) change(c *view.Change) {
 	e.b = append(b, "}}"...)
 }
 
-// account appends what follows the account's name.
+// account appends the members after the account's id.
 func (e *encoder) account(b []byte, a *primitives.Account) []byte {
 	code := a.LocalCodeHash()
 	b = view.AppendBalance(append(b, `,"amount":`...), a.Amount)
@@ -207,7 +207,7 @@ func (e *encoder) account(b []byte, a *primitives.Account) []byte {
 }
 
 func (e *encoder) accessKey(k *primitives.AccessKey) {
-	if k.FunctionCall == nil { // so that all is in its place
+	if k.FunctionCall == nil { // view's form has the same order
 		e.b = view.AppendAccessKey(e.b, k)
 		return
 	}
@@ -222,12 +222,12 @@ func (e *encoder) hashes(b []byte, hs []primitives.Hash) []byte {
 	return append(b, ']')
 }
 
-// known are texts of hashes, each at a place that its first bytes say: a text shows most of them
-// several times, each node of the outcomes' trees in the proofs of all that lie below it, and
-// making one takes ten times as long as copying it.
+// known caches texts of hashes, in slots chosen by their first bytes. A message shows most hashes
+// several times (each node of the outcome trees in all proofs below it), and encoding one costs ten
+// times as much as copying it.
 type known [1024]struct {
 	hash primitives.Hash
-	len  int8 // 0: nothing is there
+	len  int8 // 0: the slot is empty
 	text [44]byte
 }
 
@@ -256,7 +256,7 @@ func (e *encoder) key(b []byte, k primitives.PublicKey) []byte {
 
 // handle appends the text of a key's handle in quotes.
 func (e *encoder) handle(b []byte, h primitives.PublicKeyHandle) []byte {
-	// which is its own handle
+	// An ed25519 key is its own handle.
 	if k := primitives.PublicKey(h); len(k) == 1+len(primitives.Hash{}) && k.Type() == primitives.ED25519 {
 		return e.key(b, k)
 	}

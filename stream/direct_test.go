@@ -13,7 +13,7 @@ func (o odd) contract() primitives.AccountContract {
 		{Kind: primitives.ContractGlobalAccount, Account: "c.near"}}[o.IntN(4)]
 }
 
-// change is one of any kind.
+// change is a random change of any kind.
 func (o odd) change() *view.Change {
 	c := &view.Change{Kind: view.ChangeKind(o.IntN(5)), AccountID: "b.near", Handle: o.key().Handle(), AccessKey: o.accessKey(), Index: uint16(o.Uint32()),
 		Nonce: primitives.Nonce(o.number()), Key: o.bytes(), Value: o.bytes(), Cause: primitives.StateChangeCause{Kind: primitives.CauseKind(o.IntN(12)), Hash: o.hash()},
@@ -22,8 +22,8 @@ func (o odd) change() *view.Change {
 	return c
 }
 
-// TestDirect: what is written in the order of nearcore's structs at once is what comes of package
-// view's text when a slow hand puts it in order.
+// TestDirect: the direct encoders write the same as package view's text put in order by a slow
+// reference.
 func TestDirect(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(3000) {

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Cursor names a block, and in a feed the place behind it. Its text is HEIGHT:HASH; its JSON is
-// that of the WebSocket.
+// Cursor identifies a block and, in a feed, the place after it. Its text is HEIGHT:HASH; its JSON
+// is that of the WebSocket.
 type Cursor struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -25,7 +25,7 @@ func (c Cursor) String() string {
 	return strconv.FormatUint(uint64(c.Height), 10) + ":" + c.Hash.String()
 }
 
-// ParseCursor reads a cursor's text.
+// ParseCursor parses a cursor's text.
 func ParseCursor(text string) (c Cursor, err error) {
 	height, hash, ok := strings.Cut(text, ":")
 	n, err := strconv.ParseUint(height, 10, 64)
@@ -60,24 +60,24 @@ func (c *Cursor) UnmarshalJSON(in []byte) error {
 	return err
 }
 
-// Message is one thing that a feed tells: a block, or that blocks it has told of are no part of the
-// chain any more.
+// Message is one message of a feed: a block, or a notice that blocks of earlier messages have left
+// the chain.
 type Message struct {
-	Cursor  Cursor   // the block, or where the chain goes another way: to be stored, to go on behind it
-	Skipped []Cursor // those blocks, the last one first; nil: the message is of a block
+	Cursor  Cursor   // the block, or the last common block: store it, to resume after it
+	Skipped []Cursor // the blocks that left the chain, newest first; nil: the message is a block
 
 	text   func() ([]byte, error)
 	failed atomic.Pointer[error]
 }
 
-// NewMessage is that of a block, whose JSON text gives when it is wanted.
+// NewMessage returns the message of a block, whose JSON text returns when it is needed.
 func NewMessage(at Cursor, text func() ([]byte, error)) *Message {
 	return &Message{Cursor: at, text: text}
 }
 
-// JSON is nearcore's StreamerMessage of the block, byte for byte; of skipped blocks {"cursor":
-// Cursor, "reverted": [cursors]}, as on the WebSocket. It may be shared with others: it is only
-// read.
+// JSON returns nearcore's StreamerMessage of the block, byte for byte; for skipped blocks
+// {"cursor": Cursor, "reverted": [cursors]}, as on the WebSocket. It may be shared and must not be
+// changed.
 func (m *Message) JSON() ([]byte, error) {
 	if m.Skipped == nil {
 		text, err := m.text()
@@ -92,8 +92,8 @@ func (m *Message) JSON() ([]byte, error) {
 	}{m.Cursor, m.Skipped})
 }
 
-// Failed is the last error of JSON; nil: there was none. In the process of its node a block may go
-// before its text is made.
+// Failed returns the last error of JSON; nil: none. In the node's own process a block may be
+// collected before its text is made.
 func (m *Message) Failed() error {
 	if err := m.failed.Load(); err != nil {
 		return *err
@@ -101,7 +101,7 @@ func (m *Message) Failed() error {
 	return nil
 }
 
-// FromNotice is the message of a notice that a subscription to messages was given.
+// FromNotice returns the message of a notice of a subscription to messages.
 func FromNotice(n *view.Notice) (*Message, error) {
 	m := &Message{Cursor: Cursor(n.Cursor.At), text: n.Make}
 	if n.Make != nil {
@@ -121,42 +121,42 @@ func FromNotice(n *view.Notice) (*Message, error) {
 	return m, nil
 }
 
-// Query says what a feed tells.
+// Query selects the messages of a feed.
 type Query struct {
 	Finality view.RefKind // RefOptimistic, RefNearFinal or RefFinal
-	After    *Cursor      // the feed begins behind it,
-	// or with the first block at that height or above; neither: with the last block there is
+	After    *Cursor      // begin after it,
+	// From: or begin with the first block at that height or above; neither: with the last block.
 	From   *primitives.Height
 	Shards *view.ShardFilter // nil: all that the node holds
-	Synced bool              // it does not begin before the node has caught up with its network
+	Synced bool              // do not begin before the node has caught up with its network
 }
 
-// Source gives feeds: a node in this process, one by its URL, or something between.
+// Source opens feeds: a node in this process, one at a URL, or something in between.
 type Source interface {
-	// Open begins a feed. It waits until the node answers, and has caught up if the query says so,
-	// or the context ends. Errors: ErrGone, ErrAhead, ErrRefused; with any other it may succeed
-	// later.
+	// Open begins a feed. It waits until the node answers and, if the query says so, has caught up,
+	// or until the context ends. Errors: ErrGone, ErrAhead, ErrRefused; after any other error a
+	// retry may succeed.
 	Open(context.Context, *Query) (Feed, error)
 }
 
-// Feed tells of blocks in the order of the chain, each exactly once. What nobody asks for is not
-// kept: it is read when it is wanted.
+// Feed returns blocks in the order of the chain, each exactly once. It does not buffer: a block is
+// read when Next is called.
 type Feed interface {
-	// Next waits for what comes next. Errors: those of the context, ErrGone; with any other the
-	// feed has ended, and a new one behind the last cursor goes on.
+	// Next waits for the next message. Errors: those of the context, ErrGone; after any other error
+	// the feed has ended, and a new one after the last cursor continues it.
 	Next(context.Context) (*Message, error)
-	At() Cursor // where it began: at that block, or behind it
+	At() Cursor // where it began: at that block, or after it
 	Close()
 }
 
-// Errors that trying again does not mend.
+// Errors that a retry does not fix.
 var (
 	ErrGone    = errors.New("the node does not store what comes behind that place any more")
 	ErrAhead   = errors.New("the chain has not come to that height")
 	ErrRefused = errors.New("the node does not give what was asked for")
 )
 
-// Permanent tells whether trying again is of no use.
+// Permanent returns whether a retry is of no use.
 func Permanent(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, ErrAhead) || errors.Is(err, ErrRefused)
 }

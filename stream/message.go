@@ -10,45 +10,43 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Block is a block with what its chunks did. Others may read its parts, too.
+// Block is a block with the results of its chunks. Its parts may be shared and must not be changed.
 type Block struct {
 	Author primitives.AccountID
 	Block  *primitives.Block
 	Hash   primitives.Hash
-	// Final is the height of the last final block as this one tells.
+	// Final is the height of the last final block as of this one.
 	Final  primitives.Height
 	Layout primitives.ShardLayout
 	Shards []Shard // by index in the layout
 }
 
-// Shard is what a block did in one shard.
+// Shard is the result of a block in one shard.
 type Shard struct {
 	ID       primitives.ShardID
 	Author   primitives.AccountID // of the chunk
-	Chunk    *primitives.Chunk    // nil: missed, or not held
+	Chunk    *primitives.Chunk    // nil: missing, or not tracked
 	Outcomes []primitives.OutcomeWithID
 	Refunds  map[primitives.Hash]bool // of the receipts that it sent, those from the system
 }
 
 // Details are what only the indexer's message needs of a shard.
 type Details struct {
-	// Receipts are those that were executed, by id; those of transactions of accounts with
-	// themselves, too.
+	// Receipts are the executed receipts by id, including local receipts.
 	Receipts map[primitives.Hash]*primitives.Receipt
-	// Local are the receipts of the chunk's transactions of accounts with themselves, in their
-	// order; Instant those which were made and processed within the chunk.
+	// Local are the local receipts (of transactions whose signer is the receiver), in the chunk's
+	// order; Instant those that were created and executed within the chunk.
 	Local, Instant []*primitives.Receipt
 	Changes        []primitives.KeyChanges // ascending by key
-	// Origins names the transactions that the receipts which were executed come from, by receipt;
-	// zero: not known. Nil, as in nearcore's message: they are not shown. The layout of neardata
-	// shows them.
+	// Origins has the transaction that each executed receipt comes from, by receipt; zero: not
+	// known. nil: they are not shown, as in nearcore's message. The layout of neardata shows them.
 	Origins map[primitives.Hash]primitives.Hash
 }
 
-// ErrReceipt says that a receipt is not at hand which the message shows.
+// ErrReceipt is the error of a message whose receipts are not all available.
 var ErrReceipt = errors.New("stream: a receipt is missing")
 
-// AppendMessage appends nearcore's StreamerMessage. details are by shard, as of b.
+// AppendMessage appends nearcore's StreamerMessage. details are by shard, as in m.Shards.
 func AppendMessage(b []byte, m *Block, details []Details) ([]byte, error) {
 	var err error
 	b = append(AppendBlock(append(b, `{"block":`...), m), `,"shards":[`...)
@@ -60,7 +58,7 @@ func AppendMessage(b []byte, m *Block, details []Details) ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
-// AppendBlock appends what a message says of the block itself: author, header, headers of chunks.
+// AppendBlock appends the message's part about the block itself: author, header, chunk headers.
 func AppendBlock(b []byte, m *Block) []byte {
 	e := encoders.Get().(*encoder)
 	return e.into(b, func() { e.block(m) })
@@ -76,7 +74,7 @@ func (e *encoder) block(m *Block) {
 	e.b = append(e.b, `]}`...)
 }
 
-// AppendShard appends what a message says of the shard with that index.
+// AppendShard appends the message's part about the shard with that index.
 func AppendShard(b []byte, m *Block, i int, d *Details) (out []byte, err error) {
 	e := encoders.Get().(*encoder)
 	b = e.into(b, func() { err = e.shard(m, &m.Shards[i], d) })
@@ -90,7 +88,7 @@ type encoder struct {
 	known      known
 }
 
-// put appends before, and then what one appends with ascending keys.
+// put appends before, and then what one appends, whose keys ascend, reordered as the struct name.
 func (e *encoder) put(before, name string, one func([]byte) []byte) {
 	e.scratch = one(e.scratch[:0])
 	e.b = e.order.value(append(e.b, before...), name, e.scratch)
@@ -109,11 +107,11 @@ type plan struct {
 	*Details
 	block    []byte // the text of its hash
 	outcomes []view.OutcomeProof
-	taken    []took // the chunk's transactions that were valid when it was applied, in their order
-	rest     []int  // of the outcomes, those that are not of such
+	taken    []took // the chunk's transactions that were valid when it was applied, in order
+	rest     []int  // indices of the other outcomes
 }
 
-// took is a transaction with its place among the outcomes.
+// took is a transaction with the index of its outcome.
 type took struct {
 	tx      *primitives.SignedTransaction
 	outcome int
@@ -129,7 +127,7 @@ func planOf(m *Block, s *Shard, d *Details) *plan {
 		}
 		for _, tx := range s.Chunk.Transactions {
 			if i, ok := byID[tx.Hash()]; ok {
-				delete(byID, tx.Hash()) // a chunk may hold it twice, of which one is executed
+				delete(byID, tx.Hash()) // a chunk may hold a transaction twice, and only one is executed
 				of[i] = true
 				p.taken = append(p.taken, took{tx, i})
 			}
@@ -157,7 +155,7 @@ func (e *encoder) chunk(p *plan) {
 		return
 	}
 	header := p.Chunk.Header
-	header.HeightIncluded = 0 // by its hash nearcore finds the chunk as it was made
+	header.HeightIncluded = 0 // nearcore reads the chunk by its hash, as it was produced
 	e.b = view.AppendAccountID(append(e.b, `,"chunk":{"author":`...), p.Author)
 	e.put(`,"header":`, "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, &header) })
 	e.b = append(e.b, `,"transactions":[`...)
@@ -181,7 +179,7 @@ func (e *encoder) chunk(p *plan) {
 	e.b = append(e.b, "]}"...)
 }
 
-// executed appends the second half: the receipts that were executed, and what the shard changed.
+// executed appends the second half: the executed receipts and the shard's state changes.
 func (e *encoder) executed(p *plan) error {
 	e.b = append(e.b, `,"receipt_execution_outcomes":[`...)
 	for i, k := range p.rest {
@@ -237,7 +235,7 @@ func Proven(m *Block, s *Shard) []view.OutcomeProof {
 	return out
 }
 
-// Refund notes a receipt that the shard sends if it comes from the system.
+// Refund records a receipt that the shard sends if the system is its sender.
 func (s *Shard) Refund(r *primitives.Receipt) {
 	if r.PredecessorID != primitives.SystemAccount {
 		return
@@ -248,8 +246,8 @@ func (s *Shard) Refund(r *primitives.Receipt) {
 	s.Refunds[r.ID] = true
 }
 
-// Locals yields the transactions of accounts with themselves which the chunk has made a receipt of,
-// with the receipt's id.
+// Locals yields the chunk's transactions whose signer is the receiver and that were converted to a
+// receipt, with the receipt's id.
 func (s *Shard) Locals() iter.Seq2[*primitives.SignedTransaction, primitives.Hash] {
 	return func(yield func(*primitives.SignedTransaction, primitives.Hash) bool) {
 		made := map[primitives.Hash]primitives.Hash{}

@@ -29,8 +29,7 @@ func (o odd) fill(n int) []byte {
 	return b
 }
 
-// rekey gives actions keys of all schemes, and names of methods and accounts that are nothing or
-// odd.
+// rekey gives actions keys of all schemes, and empty or odd names of methods and accounts.
 func (o odd) rekey(as []primitives.Action) []primitives.Action {
 	for _, a := range as {
 		switch a := a.(type) {
@@ -54,7 +53,7 @@ func (o odd) rekey(as []primitives.Action) []primitives.Action {
 			if o.IntN(2) == 0 {
 				a.Init.Code = primitives.GlobalContractID{Account: "g.near"}
 			}
-			// of a map: the 65th begins as the first does
+			// As in a map: the 65th may begin as the first does.
 			if a.Init.Data = a.Init.Data[:min(len(a.Init.Data), 64)]; o.IntN(3) == 0 {
 				a.Init.Data = nil
 			}
@@ -67,7 +66,7 @@ func (o odd) rekey(as []primitives.Action) []primitives.Action {
 	return as
 }
 
-// some are a few of them, in any order; none are nil.
+// some returns a few of them, in any order; it is never nil.
 func (o odd) some(as []primitives.Action) []primitives.Action {
 	o.Shuffle(len(as), func(i, k int) { as[i], as[k] = as[k], as[i] })
 	if n := o.IntN(len(as) + 1); n > 0 {
@@ -76,7 +75,7 @@ func (o odd) some(as []primitives.Action) []primitives.Action {
 	return nil
 }
 
-// mirrorOf holds one of each against its mirror.
+// mirrorOf compares one of each with its mirror.
 func mirrorOf(t *testing.T, o odd, e *encoder) {
 	t.Helper()
 	held := func(what string, direct func(), want any) {
@@ -134,13 +133,13 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// FuzzMirror is TestMirror of seeds that the fuzzer draws.
+// FuzzMirror is TestMirror on the fuzzer's seeds.
 func FuzzMirror(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	f.Fuzz(func(t *testing.T, a, b uint64) { mirrorOf(t, odd{rand.New(rand.NewPCG(a, b))}, new(encoder)) })
 }
 
-// TestNoUTF8: what is no text, which no decoder lets in, is still JSON.
+// TestNoUTF8: a text that is not UTF-8, which no decoder accepts, is still encoded as valid JSON.
 func TestNoUTF8(t *testing.T) {
 	for _, s := range []string{"\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("\x80", 70)} {
 		if text := view.AppendString(nil, s); !json.Valid(text) {

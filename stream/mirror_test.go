@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// What follows are nearcore's structs (core/primitives/src/views.rs and what it takes in raw form)
-// as encoding/json writes such, member by member in their order: a second encoder, which knows
-// neither package view nor the table of orders.
+// nearcore's structs (core/primitives/src/views.rs and what it contains in raw form) as
+// encoding/json writes them, member by member in their order: a second encoder, independent of
+// package view and of the table of orders.
 
 type member struct {
 	name  string
@@ -48,8 +48,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// mirrored is encoding/json's text, in which neither HTML nor the two line separators are escaped,
-// as serde leaves them.
+// mirrored is encoding/json's text, without escapes of HTML and of the two line separators, as in
+// serde.
 func mirrored(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -115,8 +115,8 @@ func identifier(id *primitives.GlobalContractID) any {
 	return object{{"hash", id.Hash.String()}}
 }
 
-// permission is of a key: as a view, where the members of both parts are one struct's, or raw,
-// where they are a list.
+// permission is that of a key: as a view, in which both parts are one struct, or raw, in which they
+// are a list.
 func permission(k *primitives.AccessKey, raw bool) any {
 	var call, gas object
 	if f := k.FunctionCall; f != nil {
@@ -149,7 +149,7 @@ func accessKeyOf(k *primitives.AccessKey, raw bool) any {
 
 func stateData(data []primitives.StateEntry) any {
 	data = slices.Clone(data)
-	// a BTreeMap of bytes
+	// A BTreeMap of bytes.
 	slices.SortFunc(data, func(x, y primitives.StateEntry) int { return bytes.Compare(x.Key, y.Key) })
 	out := object{}
 	for _, e := range data {

@@ -16,8 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// slowly puts a text in order the plain way: object by object, by encoding/json, each in memory of
-// its own.
+// slowly puts a text in order by a simple reference: object by object, by encoding/json.
 func slowly(t *testing.T, name string, text []byte) []byte {
 	t.Helper()
 	switch text[0] {
@@ -78,7 +77,7 @@ func slowly(t *testing.T, name string, text []byte) []byte {
 	return slices.Concat([]byte("{"), bytes.Join(out, []byte(",")), []byte("}"))
 }
 
-// odd makes values that no good node or contract would think of.
+// odd makes values that no honest node or contract would make.
 type odd struct{ *rand.Rand }
 
 func (o odd) text() string {
@@ -138,7 +137,7 @@ func (o odd) accessKey() (k primitives.AccessKey) {
 	return k
 }
 
-// actions are one of each kind; within delegates those that they may hold.
+// actions returns one of each kind; within delegate actions those that are allowed there.
 func (o odd) actions(within bool) []primitives.Action {
 	init := primitives.StateInit{Code: primitives.GlobalContractID{Hash: o.hash()}}
 	for i := range o.IntN(70) {
@@ -208,8 +207,8 @@ func (o odd) outcome(id primitives.Hash) primitives.OutcomeWithID {
 	return x
 }
 
-// digest is that of a block of two shards and one whose chunk was missed. The receipts of one shard
-// are those that another shows, as the engine has them.
+// digest returns the Digest of a block of two shards and one with a missing chunk. The receipts of
+// one shard are those that another sent, as in the engine.
 func (o odd) digest() *Digest {
 	header := (&primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}).Init()
 	m := &Block{Author: "v.near", Hash: o.hash(), Block: &primitives.Block{Header: header}}
@@ -250,7 +249,7 @@ func (o odd) digest() *Digest {
 	return NewDigest(m, func() ([]Details, error) { return details, nil })
 }
 
-// plainly is a shard's text, put together piece by piece of slow ones.
+// plainly is a shard's text by the slow reference.
 func plainly(t *testing.T, m *Block, s *Shard, d *Details) []byte {
 	all := func(n int, one func(i int) []byte) []byte {
 		var out [][]byte
@@ -269,7 +268,7 @@ func plainly(t *testing.T, m *Block, s *Shard, d *Details) []byte {
 		h := s.Chunk.Header
 		h.HeightIncluded = 0
 		var txs [][]byte
-		for _, tx := range s.Chunk.Transactions { // nearcore takes each outcome out of its map
+		for _, tx := range s.Chunk.Transactions { // nearcore removes each outcome from its map
 			if i := slices.IndexFunc(left, func(o view.OutcomeProof) bool { return o.ID == tx.Hash() }); i >= 0 {
 				txs = append(txs, slices.Concat([]byte(`{"transaction":`), slowly(t, "#transaction", view.AppendSignedTransaction(nil, tx)),
 					[]byte(`,"outcome":{"execution_outcome":`), outcome(&left[i]), []byte(`,"receipt":null}}`)))
@@ -302,7 +301,7 @@ func plainly(t *testing.T, m *Block, s *Shard, d *Details) []byte {
 	return slices.Concat([]byte(`{"shard_id":`+strconv.Itoa(int(s.ID))+`,"chunk":`), chunk, []byte(`,"receipt_execution_outcomes":`), executed, []byte(`,"state_changes":`), changed, []byte("}"))
 }
 
-// plain is the whole message.
+// plain is the whole message by the slow reference.
 func plain(t *testing.T, d *Digest) []byte {
 	details, err := d.details()
 	if err != nil {
@@ -315,9 +314,9 @@ func plain(t *testing.T, d *Digest) []byte {
 	return append(b, "]}"...)
 }
 
-// TestOddMessages: of blocks with all kinds of actions and receipts, with logs, names and numbers
-// that are as odd as they may be, the text is that of a slow encoder, at one go and in halves, by
-// many at once, and stays so while others are made in the same memory.
+// TestOddMessages: for blocks with all kinds of actions and receipts, with odd logs, names and
+// numbers, the text is that of the slow reference: made at once and in halves, by many goroutines,
+// and unchanged while others are made in the same memory.
 func TestOddMessages(t *testing.T) {
 	var all sync.WaitGroup
 	for g := range 4 {
@@ -349,8 +348,7 @@ func TestOddMessages(t *testing.T) {
 	all.Wait()
 }
 
-// TestOddValues: what an outcome, a call and a number say is read again by another parser as it
-// was.
+// TestOddValues: an outcome, a call and a number survive encoding and decoding by another parser.
 func TestOddValues(t *testing.T) {
 	for seed := range uint64(300) {
 		o := odd{rand.New(rand.NewPCG(seed, 9))}
@@ -385,8 +383,8 @@ func TestOddValues(t *testing.T) {
 	}
 }
 
-// TestTransactionTwice: a chunk may hold a transaction twice, of which only the first has an
-// outcome; nearcore takes that out of its map and shows it once, with the receipt of it.
+// TestTransactionTwice: a chunk may hold a transaction twice, and only the first has an outcome.
+// nearcore removes it from its map and shows it once, with its receipt.
 func TestTransactionTwice(t *testing.T) {
 	o := odd{rand.New(rand.NewPCG(1, 1))}
 	x := o.transaction().Transaction
@@ -411,8 +409,7 @@ func TestTransactionTwice(t *testing.T) {
 	}
 }
 
-// TestAppendedTo: who puts a line's end behind the text, which is everybody's, puts it into memory
-// of his own.
+// TestAppendedTo: appending a line end to the shared text copies it.
 func TestAppendedTo(t *testing.T) {
 	d := odd{rand.New(rand.NewPCG(2, 2))}.digest()
 	text := func() []byte {

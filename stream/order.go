@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Package view writes objects with ascending keys, as replies of the RPC have them, which pass
-// through a map in nearcore. The indexer's messages come straight from nearcore's structs, so they
-// have the order in which those declare their members.
+// Order of members. Package view writes objects with ascending keys, as in replies of the RPC,
+// which pass through a map in nearcore. The indexer's messages are serialized directly from
+// nearcore's structs, so their members have the order of declaration.
 
-// fields are those orders, by the name of the member under which an object, or a list of such,
-// stands: of a variant its name. Where two structs share a name, theirs follow each other. An
-// object that is not here keeps the order that it has; nor is anything said where both orders are
-// the same. Names that begin with # are those of whole texts.
+// fields are those orders, by the name of the member that holds the object or a list of them; for a
+// variant by its name. If two structs share a name, both lists follow each other. An object without
+// an entry keeps its order; there is none if both orders are the same. Names that begin with # are
+// those of whole texts.
 var fields = parseFields(`
 #header: height prev_height epoch_id next_epoch_id hash prev_hash prev_state_root block_body_hash chunk_receipts_root chunk_headers_root chunk_tx_root
   outcome_root chunks_included challenges_root timestamp timestamp_nanosec random_value validator_proposals chunk_mask gas_price block_ordinal rent_paid
@@ -83,7 +83,7 @@ InsufficientGasKeyBalance: account_id public_key balance required
 GasKeyBalanceTooHigh: account_id public_key balance
 `)
 
-// order is that of a struct's members: by name, ascending, each with its place.
+// order is the order of a struct's members: by name, ascending, each with its position.
 type order []place
 
 type place struct {
@@ -91,8 +91,7 @@ type place struct {
 	rank int
 }
 
-// parseFields reads lines of a name and its members; a line that is indented goes on with the one
-// before.
+// parseFields parses lines of a name and its members. An indented line continues the one before.
 func parseFields(text string) map[string]order {
 	out := map[string]order{}
 	name := ""
@@ -114,27 +113,27 @@ func parseFields(text string) map[string]order {
 	return out
 }
 
-// orderer writes JSON texts of package view with the members of their objects in the order of
-// nearcore's structs. Each text is read once, into nodes, and each of its bytes is written once: a
-// value within which all is in its place by itself is copied as it stands.
+// orderer rewrites JSON texts of package view with the members of their objects in the order of
+// nearcore's structs. Each text is parsed once, into nodes, and each of its bytes is written once.
+// A value that is in order already is copied as it is.
 type orderer struct {
 	nodes []node
 	kids  []int32 // of the objects that are being written, the outermost first
 }
 
-// node is a value of a text: its bytes, and those of the name if it is an object's member. The
-// nodes within it follow it.
+// node is a value of a text: its bytes and, if it is an object's member, those of its name. Its
+// descendants follow it.
 type node struct {
 	key, keyEnd int32 // without quotes; keyEnd 0: none
 	from, to    int32
-	end         int32 // the first node behind it and all within it
-	rank        int32 // its place among the object's members
-	moves       bool  // something within it is not in its place
-	byBytes     bool  // its members are in the order of their decoded names
-	kind        byte  // the text's first
+	end         int32 // the first node after it and its descendants
+	rank        int32 // its position among the object's members
+	moves       bool  // it contains something that is not in order
+	byBytes     bool  // its members are ordered by their decoded names
+	kind        byte  // the first byte of the text
 }
 
-// ordered appends a text.
+// ordered appends a text in order.
 func ordered(b []byte, name string, text []byte) []byte {
 	var o orderer
 	return o.value(b, name, text)
@@ -147,7 +146,7 @@ func (o *orderer) value(b []byte, name string, text []byte) []byte {
 	return o.write(b, text, 0)
 }
 
-// read reads the value that begins at a place, and gives the place behind it.
+// read parses the value that begins at at and returns the offset after it.
 func (o *orderer) read(text []byte, at int, name []byte) int {
 	i := len(o.nodes)
 	o.nodes = append(o.nodes, node{from: int32(at), kind: text[at]})
@@ -166,7 +165,7 @@ func (o *orderer) read(text []byte, at int, name []byte) int {
 		}
 		at++
 	case '{':
-		o.nodes[i].byBytes = string(name) == "data" // a contract's first state
+		o.nodes[i].byBytes = string(name) == "data" // a contract's initial state
 		at, moves = o.object(text, at, name)
 		moves = moves || o.nodes[i].byBytes
 	default:
@@ -179,8 +178,8 @@ func (o *orderer) read(text []byte, at int, name []byte) int {
 	return at
 }
 
-// object reads an object's members. Package view has them by ascending names, and so the struct's
-// places lie: both are gone through once.
+// object parses an object's members. Both package view's members and the struct's positions are
+// sorted by name, so one pass matches them.
 func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bool) {
 	places := fields[string(name)]
 	next, last, others := 0, int32(-1), int32(len(places))
@@ -195,7 +194,7 @@ func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bo
 		m := &o.nodes[k]
 		m.key, m.keyEnd = int32(at+1), int32(at+n-1)
 		at = value
-		if next > 0 && places[next-1].key >= string(key) { // they did not ascend
+		if next > 0 && places[next-1].key >= string(key) { // the names did not ascend
 			next = 0
 		}
 		for next < len(places) && places[next].key < string(key) {
@@ -203,7 +202,7 @@ func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bo
 		}
 		if next < len(places) && places[next].key == string(key) {
 			m.rank = int32(places[next].rank)
-		} else { // behind those that have a place, as they came
+		} else { // after those with a position, in their order
 			m.rank = others
 			others++
 		}
@@ -248,7 +247,7 @@ func (o *orderer) write(b, text []byte, i int32) []byte {
 	return append(b, '}')
 }
 
-// arrange puts an object's members in their places.
+// arrange sorts an object's members by position.
 func (o *orderer) arrange(text []byte, members []int32, byBytes bool) {
 	if byBytes {
 		slices.SortStableFunc(members, func(x, y int32) int {
@@ -263,11 +262,11 @@ func (o *orderer) arrange(text []byte, members []int32, byBytes bool) {
 	}
 }
 func decoded(key []byte) []byte {
-	out, _ := base64.StdEncoding.DecodeString(string(key)) // view has written it
+	out, _ := base64.StdEncoding.DecodeString(string(key)) // written by view, so valid
 	return out
 }
 
-// stringLen is the length of the JSON string that text begins with.
+// stringLen returns the length of the JSON string that text begins with.
 func stringLen(text []byte) int {
 	end := bytes.IndexByte(text[1:], '"') + 2
 	if bytes.IndexByte(text[:end], '\\') < 0 {

@@ -2,16 +2,16 @@ package stream
 
 import "testing"
 
-// TestOrdered: members come in the order of nearcore's structs wherever package view writes them by
-// name; the recorded messages (internal/backend.TestStreamerMessages) have most structs, and these
-// are others.
+// TestOrdered: members are in the order of nearcore's structs wherever package view writes them by
+// name. The recorded messages (internal/backend.TestStreamerMessages) cover most structs; these are
+// the others.
 func TestOrdered(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"#outcome", `{"block_hash":"b","id":"i","outcome":{"executor_id":"a","status":{"Failure":{"InvalidTxError":{"InvalidNonce":{"ak_nonce":1,"tx_nonce":2}}}}},"proof":[{"direction":"Left","hash":"h"}]}`,
 			`{"proof":[{"hash":"h","direction":"Left"}],"block_hash":"b","id":"i","outcome":{"executor_id":"a","status":{"Failure":{"InvalidTxError":{"InvalidNonce":{"tx_nonce":2,"ak_nonce":1}}}}}}`},
 		{"#receipt", `{"receipt":{"GlobalContractDistribution":{"already_delivered_shards":[1,2],"code":"c","id":{"CodeHash":"x"},"nonce":3,"target_shard":0}},"receipt_id":"r"}`,
 			`{"receipt_id":"r","receipt":{"GlobalContractDistribution":{"id":{"CodeHash":"x"},"target_shard":0,"already_delivered_shards":[1,2],"code":"c","nonce":3}}}`},
-		// '+' is before 'A' as text, and behind it as a byte of the key.
+		// '+' is before 'A' as text, and after it as a byte of the key.
 		{"actions", `[{"DeterministicStateInit":{"code":{"hash":"h"},"data":{"+w==":"1","AA==":"2"},"deposit":"0"}},"CreateAccount"]`,
 			`[{"DeterministicStateInit":{"code":{"hash":"h"},"data":{"AA==":"2","+w==":"1"},"deposit":"0"}},"CreateAccount"]`},
 		{"permission", `{"GasKeyFunctionCall":[{"balance":"1","num_nonces":2},{"allowance":null,"method_names":["a","\"}"],"receiver_id":"r"}]}`,

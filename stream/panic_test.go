@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestTextPanics: where the text of a block panics, in any of its halves or before, who wants it is
-// told, and the process goes on.
+// TestTextPanics: if making a block's text panics, in one of its halves or before, the caller gets
+// an error, and the process continues.
 func TestTextPanics(t *testing.T) {
 	o := odd{rand.New(rand.NewPCG(1, 1))}
 	chunk := o.digest().Shards[0].Chunk
@@ -24,7 +24,7 @@ func TestTextPanics(t *testing.T) {
 		"chunk": func(m *Block, d []Details) { m.Shards[1].Chunk, d[1].Local = chunk, []*primitives.Receipt{nil} },
 		"executed": func(m *Block, d []Details) {
 			x := o.outcome(primitives.Hash{1})
-			// without a body
+			// Without a body.
 			m.Shards[1].Outcomes, d[1].Receipts = append(m.Shards[1].Outcomes, x), map[primitives.Hash]*primitives.Receipt{x.ID: {}}
 		},
 		"block":   func(m *Block, _ []Details) { m.Block.Body.Chunks = []*primitives.ChunkHeader{nil} },
@@ -54,8 +54,8 @@ func TestTextPanics(t *testing.T) {
 	}
 }
 
-// TestMadeAhead: a text is the same whether one makes it ahead, alone, or those who want it
-// meanwhile help.
+// TestMadeAhead: a text is the same whether it is made ahead, alone, or with the help of callers
+// that need it meanwhile.
 func TestMadeAhead(t *testing.T) {
 	o := odd{rand.New(rand.NewPCG(2, 1))}
 	for n := range 60 {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// transfers is the digest of a block of four shards in each of which 25 transfers begin, and those
-// of the block before arrive: some 500 KiB of text.
+// transfers is the Digest of a block of four shards, in each of which 25 transfers begin and those
+// of the previous block arrive: some 500 KiB of text.
 func transfers() *Digest {
 	n := 0
 	hash := func() primitives.Hash {

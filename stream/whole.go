@@ -14,16 +14,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// message is that of a block in pieces, so that all who want other shards share them.
+// message is the message of a block with the bounds of its pieces, so that messages of other sets
+// of shards share them.
 type message struct {
 	notice *view.Notice
-	block  [2]int   // where in it lies what it says of the block itself,
-	shards [][2]int // and of each shard, by index in the layout
+	block  [2]int   // bounds of the block's part
+	shards [][2]int // and of each shard's part, by index in the layout
 	err    error
 }
 
-// Message is what a subscription to messages is told of the block. That of all shards is one for
-// all who ask.
+// Message is the notice of the block for a subscription to messages. All subscriptions to all
+// shards share one.
 func (d *Digest) Message(q *view.Subscription) (*view.Notice, error) {
 	if q.Inside {
 		of, texts := q.Of, q.Texts
@@ -46,8 +47,8 @@ func (d *Digest) Message(q *view.Subscription) (*view.Notice, error) {
 	return &n, nil
 }
 
-// MessageJSON is nearcore's StreamerMessage of the block, of the shards of a filter. It is shared,
-// and only read.
+// MessageJSON is nearcore's StreamerMessage of the block, with the shards of a filter. It is shared
+// and must not be changed.
 func (d *Digest) MessageJSON(of *view.ShardFilter) ([]byte, error) {
 	m := d.message.get(d.makeMessage)
 	switch {
@@ -62,14 +63,13 @@ func (d *Digest) MessageJSON(of *view.ShardFilter) ([]byte, error) {
 
 func (d *Digest) whole() view.Cursor { return view.Cursor{At: d.At(), Index: view.WholeBlock} }
 
-// encoders are those that work on no shard: the memory of one block's pieces is that of the next
-// one's.
+// encoders are unused encoders: one block's pieces reuse the memory of the previous block's.
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// keptEncoder is how many bytes an encoder keeps between blocks.
+// keptEncoder is how many bytes an encoder may keep between blocks.
 const keptEncoder = 4 << 20
 
-// back is called when nobody reads the encoder's text any more.
+// back returns the encoder to the pool. Its text must no longer be used.
 func (e *encoder) back() {
 	if cap(e.b)+cap(e.scratch)+cap(e.order.nodes)*int(unsafe.Sizeof(node{})) > keptEncoder {
 		return
@@ -78,7 +78,7 @@ func (e *encoder) back() {
 	encoders.Put(e)
 }
 
-// into appends to a text of another's what one writes, and nobody works with the encoder any more.
+// into appends what one writes to a text of the caller's, and then returns the encoder to the pool.
 func (e *encoder) into(b []byte, one func()) []byte {
 	own := e.b
 	e.b = b
@@ -88,18 +88,18 @@ func (e *encoder) into(b []byte, one func()) []byte {
 	return b
 }
 
-// text is a message in the making. Whoever makes it takes one half of a shard after the other, so
-// that where a block's work is one shard's, that is two cores' too, and so that who wants it joins
-// who has begun it.
+// text is a message under construction. Goroutines take one half of a shard after the other: a
+// caller that needs the message joins one that has begun it, and even a block whose work is in one
+// shard uses two cores.
 type text struct {
 	block   *Block
 	details []Details
 	plans   []lazy[*plan] // by shard
-	halves  []*encoder    // the chunks' by shard, and then what was executed
+	halves  []*encoder    // the chunks' by shard, then the executed receipts'
 	errs    []error
 	err     error        // nothing can be made at all
 	n       int          // halves
-	next    atomic.Int64 // the first half that nobody has taken
+	next    atomic.Int64 // the first half that is not taken
 	made    sync.WaitGroup
 }
 
@@ -122,8 +122,7 @@ func (d *Digest) detailed() (details []Details, err error) {
 	return d.details()
 }
 
-// work makes halves until all are taken. Where yields, whatever else is ready goes first before
-// each.
+// work makes halves until all are taken. If yields is true, other goroutines run before each.
 func (t *text) work(yields bool) {
 	for {
 		if yields {
@@ -150,15 +149,16 @@ func (t *text) half(i int) {
 	}
 }
 
-// caught makes an error of a panic: the process goes on, and who wants the text is told.
+// caught turns a panic into an error: the process continues, and the caller that needs the text
+// gets the error.
 func caught(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("stream: the text of a block: %v\n%s", p, debug.Stack())
 	}
 }
 
-// MakeAhead makes the message of all shards before anybody wants it, on cores that have nothing
-// else to do; who wants it meanwhile helps.
+// MakeAhead makes the message of all shards before it is needed, on idle cores. A caller that needs
+// it meanwhile helps.
 func (d *Digest) MakeAhead() {
 	t := d.text.get(d.beginText)
 	for range min(t.n, runtime.GOMAXPROCS(0)) - 1 {
@@ -183,9 +183,9 @@ func (d *Digest) makeMessage() (m *message) {
 	halves := t.halves
 	t.details, t.plans, t.halves = nil, nil, nil
 	if m.err = errors.Join(t.errs...); m.err != nil {
-		return m // what a panic has left in an encoder is nobody's
+		return m // an encoder that panicked is not reused
 	}
-	// All pieces lie in the one text that shows all shards.
+	// All pieces are slices of the text with all shards.
 	n := d.notice(view.WholeBlock, "message")
 	block := encoders.Get().(*encoder)
 	block.block(d.Block)
@@ -204,7 +204,7 @@ func (d *Digest) makeMessage() (m *message) {
 		b = append(append(b, halves[i].b...), halves[len(d.Shards)+i].b...)
 		m.shards = append(m.shards, [2]int{from, len(b)})
 	}
-	n.Body = slices.Clip(append(b, "]}"...)) // who appends to it has a copy
+	n.Body = slices.Clip(append(b, "]}"...)) // clipped, so that appending to it copies
 	m.notice = &n
 	d.size.Add(int64(len(n.Body)))
 	for _, h := range append(halves, block) {
@@ -213,8 +213,8 @@ func (d *Digest) makeMessage() (m *message) {
 	return m
 }
 
-// appendPieces appends the message with the shards of a filter; the others are as those that a node
-// does not track.
+// appendPieces appends the message with the shards of a filter; the other shards look as if they
+// were not tracked.
 func (d *Digest) appendPieces(b []byte, m *message, of *view.ShardFilter) []byte {
 	whole := m.notice.Body
 	b = append(append(append(b, `{"block":`...), whole[m.block[0]:m.block[1]]...), `,"shards":[`...)
@@ -230,5 +230,5 @@ func (d *Digest) appendPieces(b []byte, m *message, of *view.ShardFilter) []byte
 	return append(b, "]}"...)
 }
 
-// Size is how many bytes of messages it holds.
+// Size returns how many bytes of messages the Digest holds.
 func (d *Digest) Size() int { return int(d.size.Load()) }

@@ -10,17 +10,17 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 )
 
-// blank is a node that knows nothing: no account, no transaction, no block but a head at some
-// height, whose state is empty. It answers the lines that need no chain.
+// blank is a node with an empty state: no accounts, no transactions, and no block but a head at
+// some height. It answers the lines that need no chain.
 type blank struct {
-	head        view.At
-	rpc.SandboxControl // nil: of what only this node has nothing was recorded
+	head               view.At
+	rpc.SandboxControl // nil: nothing was recorded of methods of our own
 }
 
-// errNeedsChain shows that a line is not an offline one.
+// errNeedsChain is the error by which a line shows that it is not an offline one.
 var errNeedsChain = errors.New("this needs a chain")
 
-// unknownHeights are heights that the recorder asked for because there is no block.
+// unknownHeights are heights without a block that the recorder asked for.
 var unknownHeights = map[primitives.Height]bool{99999999: true, 1594: true, 777: true}
 
 func (n *blank) find(ref view.BlockRef) error {
@@ -33,7 +33,7 @@ func (n *blank) find(ref view.BlockRef) error {
 	return nil
 }
 
-// lacks is find for what a blank node does not have even of its head.
+// lacks is find for what a blank node does not have, even of its head.
 func (n *blank) lacks(ref view.BlockRef) error {
 	if err := n.find(ref); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (n *blank) LightClientBlockProof(block, _ primitives.Hash) (*primitives.Lit
 	return nil, nil, n.lacks(view.BlockRef{Kind: view.RefHash, Hash: block})
 }
 
-// CongestionLevel is that of chunks which the blank node does not have.
+// CongestionLevel returns ErrUnknownChunk or the block's error: the blank node has no chunks.
 func (n *blank) CongestionLevel(ref view.ChunkRef) (float64, error) {
 	_, _, err := n.Chunk(ref)
 	return 0, err
@@ -185,7 +185,7 @@ func (n *blank) SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error
 	return nil, errNeedsChain
 }
 
-// Tx knows no transaction: one that is waited for never comes.
+// Tx knows no transaction: a wait ends by its timeout.
 func (n *blank) Tx(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
 	if q.WaitUntil == view.LevelNone {
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: q.Hash}

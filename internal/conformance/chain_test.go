@@ -19,21 +19,21 @@ const (
 	derived   primitives.AccountID = "0s88862e9d22efc01c79fdd462e2df4dc9bc425d61"
 )
 
-// keyOf is a full-access key of an account, of the seed that is its name.
+// keyOf returns a full-access key of an account, made from a seed.
 func keyOf(w map[primitives.AccountID]primitives.SecretKey, id primitives.AccountID, seed string, nonce primitives.Nonce) *genesis.AccessKeyRecord {
 	w[id] = seedKey(seed)
 	return &genesis.AccessKeyRecord{AccountID: id, PublicKey: w[id].PublicKey().Handle(), AccessKey: primitives.AccessKey{Nonce: nonce}}
 }
 
-// TestWireChain plays wire.jsonl.gz against a node whose chain carries what was asked about:
-// accounts and state by its genesis, what a genesis can't carry by transactions, all at the heights
-// of the recording.
+// TestWireChain plays wire.jsonl.gz against a node whose chain has what the requests ask for:
+// accounts and state from its genesis, everything else by transactions, all at the heights of the
+// recording.
 func TestWireChain(t *testing.T) {
 	files, plan := load(t)
 	lines := files["wire"]
 	line := func(n int) *Line { return &lines[n-1] }
 
-	// What the replies hold is taken from them.
+	// The contents of the replies are taken from the replies.
 	g := recordedGenesis(t, line(82), nil)
 	var code []byte // of the probe
 	resultOf(t, line(274), "code_base64", &code)
@@ -73,7 +73,7 @@ func TestWireChain(t *testing.T) {
 	w.scene.Resign = Resigner(w.base)
 	w.stand("DGjyWx12xsGyELcMp3Fn8zWG49EtY932NaLxb9cnzPTf", w.engine.Genesis().Hash.String())
 
-	// What the recorder set up first.
+	// The setup by the recorder.
 	init := primitives.StateInit{Code: primitives.GlobalContractID{Account: publisher}}
 	for _, kv := range state {
 		init.Data = append(init.Data, primitives.StateEntry(kv))
@@ -115,7 +115,7 @@ func TestWireChain(t *testing.T) {
 	w.stand("5umbLczAbqPcsaS6RTWDqq4aWuM1szEALamMpBEMzK3r", w.engine.Head().Header().EpochID.String())
 	w.stand("7RSDg164oZvfpGPUeJeBie74tDY145ry8nDyn2AHtAuZ", w.chunk(131).String())
 
-	// where the recorded chain was by then
+	// The heights of the recorded chain at these lines.
 	heights := map[int]primitives.Height{112: 142, 300: 143, 426: 300, 516: 312, 536: 318}
 	passed := w.play(lines, plan, func(n int) {
 		if h := heights[n]; h != 0 {
@@ -125,7 +125,7 @@ func TestWireChain(t *testing.T) {
 	check(t, passed, plan.Count("wire"))
 }
 
-// check wants every line of a recording to have passed.
+// check fails the test unless every line of a recording has passed.
 func check(t *testing.T, passed, want map[Kind]int) {
 	t.Helper()
 	t.Logf("passed: %v", passed)
@@ -136,7 +136,8 @@ func check(t *testing.T, passed, want map[Kind]int) {
 	}
 }
 
-// trueHeight wants the recorded chunk with the height that included it, where neard says 0.
+// trueHeight expects the recorded chunk, except that the height that included it replaces neard's
+// 0.
 func trueHeight(t *testing.T, l *Line, got Reply) {
 	const neards, ours = `"height_created":131,"height_included":0,`, `"height_created":131,"height_included":131,`
 	if !strings.Contains(got.Body, ours) {
@@ -148,8 +149,8 @@ func trueHeight(t *testing.T, l *Line, got Reply) {
 	}
 }
 
-// TestWireHistory plays wire2.jsonl.gz: waits of every level, refusals of every kind, and
-// a history of which the beginning was collected.
+// TestWireHistory plays wire2.jsonl.gz: waits of every level, refusals of every kind, and a history
+// whose beginning was collected.
 func TestWireHistory(t *testing.T) {
 	files, plan := load(t)
 	lines := files["wire2"]
@@ -179,7 +180,7 @@ func TestWireHistory(t *testing.T) {
 	w.keys = keys
 	w.scene.Resign = Resigner(w.base)
 	w.stand("GUNAoBwyQSFspLpGaoTVvrrLZyziiMNxu6JdeZQWSNPj", w.hash(1))
-	// The receiver is born on the chain: the genesis of its shard is empty (line 115).
+	// The receiver is created on the chain: the genesis of its shard is empty (line 115).
 	born := w.send(root, receiver, 1, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(100)})
 	w.mine(30)
 	w.succeeded(born)
@@ -197,12 +198,12 @@ func TestWireHistory(t *testing.T) {
 		case 57:
 			w.mine(594)
 			w.collect(108)
-		case 132: // the recorded chain had gone on when fast_forward was answered
+		case 132: // the recorded chain had advanced when fast_forward was answered
 			w.mine(797)
 		case 137:
 			w.mine(799)
 		}
-		if n == 62 || n == 126 { // what the light clients know
+		if n == 62 || n == 126 { // the light client's head
 			w.stand("EWpZ8qfNk6SLwaCgiUn5nVkUaMsUudxpwr16r155TNdB", w.engine.Final().Hash.String())
 			w.stand("47osZk5FBRAj5CtayjZsvyyKMpZKxhACS4fZNBYygJH8", w.engine.Final().Hash.String())
 		}

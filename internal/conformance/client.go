@@ -13,14 +13,15 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 )
 
-// InProcess returns a client that talks to a handler through memory, by way of fasthttp's own HTTP.
+// InProcess returns a client that talks to a handler over in-memory connections of fasthttp. The
+// function closes the listener.
 func InProcess(serve func(net.Listener) error) (Client, func()) {
 	l := fasthttputil.NewInmemoryListener()
-	go func() { _ = serve(l) }() // ends when the listener closes
+	go func() { _ = serve(l) }() // ends when the listener is closed
 	return OverConn(l.Dial), func() { l.Close() }
 }
 
-// OverConn returns a client that makes a connection for each request, writes plain HTTP/1.1 and
+// OverConn returns a client that opens a connection for each request, writes plain HTTP/1.1 and
 // reads the reply.
 func OverConn(dial func() (net.Conn, error)) Client {
 	return func(r Request) (Reply, error) {
@@ -40,7 +41,7 @@ func OverConn(dial func() (net.Conn, error)) Client {
 		b.WriteString("\r\n" + r.Body)
 		written := make(chan struct{})
 		go func() {
-			_, _ = c.Write(b.Bytes()) // a server may answer before it has read all
+			_, _ = c.Write(b.Bytes()) // a server may answer before it has read everything
 			close(written)
 		}()
 		reply, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: r.Method})

@@ -1,13 +1,12 @@
 // Package conformance compares the RPC with recorded replies of neard.
 //
-//	in      recordings (wire.jsonl.gz), the plan that says who answers for each line, and
-//	        something that answers requests
+//	in      recordings (wire.jsonl.gz), the plan, which assigns each line a kind, and a Client
 //	out     for each line nothing, or the first difference with its path and both values
 //	state   none
 //	bound   a recording is read whole: 2 MB
 //	errors  of files
-//	source  reference rpc.md 9: status, headers, body after what belongs to the chain has been
-//	        made equal, key order at every depth included
+//	source  recordings of neard: status, headers and body are compared, key order at every depth
+//	        included, after values that depend on the chain have been made equal
 package conformance
 
 import (
@@ -34,31 +33,31 @@ type Line struct {
 	Status         int
 	Headers        map[string]string
 	Body           string
-	Exception      string // what the recorder got instead of a reply
+	Exception      string // the recorder's error instead of a reply
 }
 
 // String names the line.
 func (l *Line) String() string { return fmt.Sprintf("%s %d (%s)", l.File, l.N, l.Name) }
 
-// Request is what a line asks, and what a Client sends.
+// Request is the request of a line, as a Client sends it.
 type Request struct {
 	Method, Path string
 	Headers      map[string]string
 	Body         string
 }
 
-// Reply is what came back. Header names are in lower case.
+// Reply is what a Client receives. Header names are in lower case.
 type Reply struct {
 	Status  int
 	Headers map[string]string
 	Body    string
 }
 
-// Client answers requests: a server in process or over HTTP.
+// Client sends a request and returns the reply. It is a server in process or one over HTTP.
 type Client func(Request) (Reply, error)
 
-// Request returns what the line asks. Three bodies were recorded only by their size, "(padded to N
-// bytes)": a health request whose id is N bytes less of x.
+// Request returns the request of the line. Of three bodies only the size was recorded, "(padded to
+// N bytes)": they are a health request with an id of N bytes of x.
 func (l *Line) Request() Request {
 	r := Request{Method: l.Method, Path: l.Path, Headers: l.RequestHeaders}
 	if l.RequestBody != nil {
@@ -74,7 +73,7 @@ func (l *Line) Request() Request {
 	return r
 }
 
-// Load reads a recording; its name becomes the lines' file.
+// Load reads a recording; its name becomes the lines' File.
 func Load(path string) ([]Line, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -98,26 +97,26 @@ func Load(path string) ([]Line, error) {
 	}
 }
 
-// Kind says who answers for a line.
+// Kind is how a line is tested.
 type Kind string
 
 // The kinds of the plan.
 const (
 	Offline Kind = "offline" // checked without a chain
 	Chain   Kind = "chain"   // checked against a running node
-	Differs Kind = "differs" // answered differently on purpose
+	Differs Kind = "differs" // a deliberate difference
 )
 
-// Entry is a line's place in the plan.
+// Entry is the kind of a line, with the reason.
 type Entry struct {
 	Kind   Kind
 	Reason string
 }
 
-// Plan is the place of each line, by file and number.
+// Plan has the entry of each line, by file and number.
 type Plan map[string]map[int]Entry
 
-// LoadPlan reads a plan: lines of file, number or range, kind and reason. A line that stands twice
+// LoadPlan reads a plan: lines of file, number or range, kind and reason. A line that occurs twice
 // is an error.
 func LoadPlan(path string) (Plan, error) {
 	text, err := os.ReadFile(path)

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 )
 
-// differences says for each line of the plan's list what we answer instead. A check gets the
+// differences are our answers to the lines of the plan that differ on purpose. A check gets the
 // recorded line and our reply.
 var differences = []struct {
 	file  string
@@ -38,10 +38,10 @@ var differences = []struct {
 	{"wire", []int{410, 411, 415, 417, 419, 420, 422, 423, 424, 425}, sameBodyStatus200},
 }
 
-// needsChain are the differences that only a node with a chain can show.
+// needsChain are the differences that only occur on a node with a chain.
 var needsChain = map[string]map[int]bool{"wire": {148: true, 154: true, 304: true}, "wire2": {23: true, 35: true, 102: true, 113: true, 120: true, 66: true, 88: true, 98: true, 99: true, 100: true, 117: true}}
 
-// plusMember wants the recorded reply once a member of ours is taken out.
+// plusMember expects the recorded reply once a member of our own is removed.
 func plusMember(member string) func(*testing.T, *Line, Reply) {
 	return func(t *testing.T, l *Line, got Reply) {
 		if !strings.Contains(got.Body, member) {
@@ -54,7 +54,7 @@ func plusMember(member string) func(*testing.T, *Line, Reply) {
 	}
 }
 
-// keepsLogs wants the recorded reply with the logs that neard leaves out.
+// keepsLogs expects the recorded reply with the logs that neard leaves out.
 func keepsLogs(t *testing.T, l *Line, got Reply) {
 	const neards, ours = `"logs":[]`, `"logs":["before"]`
 	if !strings.Contains(got.Body, ours) {
@@ -66,7 +66,7 @@ func keepsLogs(t *testing.T, l *Line, got Reply) {
 	}
 }
 
-// queryFault wants a fault with the text that neard has in an INTERNAL_ERROR.
+// queryFault expects a fault with the text that neard has in an INTERNAL_ERROR.
 func queryFault(t *testing.T, l *Line, got Reply) {
 	var ours, theirs struct {
 		Error struct {
@@ -83,8 +83,8 @@ func queryFault(t *testing.T, l *Line, got Reply) {
 	}
 }
 
-// ownDocument wants a document with the recorded status and headers; what is in it is held by
-// package rpc's tests.
+// ownDocument expects a document with the recorded status and headers. Tests of package rpc check
+// its content.
 func ownDocument(t *testing.T, l *Line, got Reply) {
 	if _, err := parseJSON(got.Body); err != nil || got.Status != l.Status || len(got.Body) < 100_000 {
 		t.Errorf("%v: %d, %d bytes, %v", l, got.Status, len(got.Body), err)
@@ -169,8 +169,8 @@ func TestWireDiffers(t *testing.T) {
 	}
 }
 
-// TestWireNearcoreStatus: with rpc.http_status nearcore the status of EXPERIMENTAL_tx_status is
-// neard's again, and with always_200 every reply to a call is 200.
+// TestWireNearcoreStatus: with rpc.http_status nearcore EXPERIMENTAL_tx_status has neard's status,
+// and with always_200 every reply to a call is 200.
 func TestWireNearcoreStatus(t *testing.T) {
 	lines, _ := load(t)
 	nearcore, always := server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusNearcore}), server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusAlways200})

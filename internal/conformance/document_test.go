@@ -12,15 +12,15 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 )
 
-// checker holds replies to the OpenAPI document that the server gives: kinds, enums, what is
-// required, and that there is nothing that the document does not name.
+// checker checks replies against the server's OpenAPI document: kinds, enums, required members, and
+// that there are no members that the document does not name.
 type checker struct {
 	components map[string]any
 	paths      map[string]any
 	seen       map[string]int // replies by method, and by method and fault
 }
 
-// newChecker asks a server for its document.
+// newChecker fetches a server's document.
 func newChecker(t *testing.T, c Client) *checker {
 	t.Helper()
 	reply, err := c(Request{Method: "GET", Path: "/openapi.json"})
@@ -37,8 +37,8 @@ func newChecker(t *testing.T, c Client) *checker {
 	return &checker{d.Components.Schemas, d.Paths, map[string]int{}}
 }
 
-// reply checks the body of a reply; "" if it is as the document says. Requests that name no method
-// are not looked at.
+// reply checks the body of a reply and returns the error, "" if it conforms. Requests that name no
+// method are not checked.
 func (c *checker) reply(r Request, got Reply) string {
 	if r.Method != "POST" || !strings.HasPrefix(got.Headers["content-type"], "application/json") {
 		return ""
@@ -59,7 +59,7 @@ func (c *checker) reply(r Request, got Reply) string {
 		cause, _ := e["cause"].(map[string]any)
 		c.seen[fmt.Sprint(call.Method, " ", cause["name"])]++
 	}
-	body["id"] = "any" // it is what was sent
+	body["id"] = "any" // it echoes the request
 	var schema any = path
 	for _, k := range []string{"post", "responses", "200", "content", "application/json", "schema"} {
 		schema = schema.(map[string]any)[k]
@@ -67,7 +67,7 @@ func (c *checker) reply(r Request, got Reply) string {
 	return c.value("reply of "+call.Method, schema, body)
 }
 
-// value checks a value, of which all members must be named by the schema.
+// value checks a value, all of whose members must be named by the schema.
 func (c *checker) value(at string, schema, v any) string {
 	known := map[string]bool{}
 	if why := c.check(at, schema, v, known); why != "" {
@@ -83,7 +83,7 @@ func (c *checker) value(at string, schema, v any) string {
 	return ""
 }
 
-// check checks what one schema says of a value, and notes the members that it names; "*": all.
+// check checks a value against one schema, and records the members that the schema names; "*": all.
 func (c *checker) check(at string, schema, v any, known map[string]bool) string {
 	s := schema.(map[string]any)
 	if r, ok := s["$ref"].(string); ok {
@@ -205,8 +205,8 @@ func (c *checker) object(at string, s map[string]any, v any, known map[string]bo
 	return ""
 }
 
-// TestChecker: neard's own replies are as the document says, and no longer once a member is
-// missing, of another kind, or not known.
+// TestChecker: neard's own replies conform to the document, and no longer if a member is missing,
+// unknown, or of another kind.
 func TestChecker(t *testing.T) {
 	lines, _ := load(t)
 	c := newChecker(t, server(t, rpc.Options{}))

@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// call asks a world for a method and returns the result's JSON.
+// call calls a method of a world and returns the result's JSON.
 func (w *world) call(method string, params any) json.RawMessage {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": method, "params": params})
@@ -43,12 +43,12 @@ func into[T any](t *testing.T, text []byte) *T {
 	return out
 }
 
-// unproven are members of replies that no proof covers: metadata of outcomes, a time that stands
-// there twice.
+// unproven are members of replies that no proof covers: metadata of outcomes, and a duplicate of a
+// timestamp.
 var unproven = []string{"metadata", "timestamp"}
 
-// spoil returns a JSON value in every way in which one of its texts or numbers is another, or one
-// of its lists has one less, with the path of what was changed.
+// spoil returns all variants of a JSON value in which one text or number differs, or one list lacks
+// an item, by the path of the change.
 func spoil(t *testing.T, text []byte) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -114,9 +114,9 @@ func spoil(t *testing.T, text []byte) map[string][]byte {
 	return out
 }
 
-// TestLightClient: a light client follows a sandbox over three epochs; a transaction, a receipt and
-// a value of the state are proven to it; and nothing in any of these replies can be another without
-// being refused.
+// TestLightClient: a light client follows a sandbox over three epochs and verifies a transaction, a
+// receipt and a value of the state. No value in any of these replies can be changed without a
+// refusal.
 func TestLightClient(t *testing.T) {
 	files, _ := load(t)
 	g := recordedGenesis(t, &files["wire"][81], nil)
@@ -132,7 +132,7 @@ func TestLightClient(t *testing.T) {
 	w.keys = keys
 	w.mine(5)
 
-	// What it trusts: a block, and who makes blocks.
+	// The trusted input: a block and the block producers.
 	trusted := into[struct {
 		Header lightclient.Header `json:"block_header_lite"`
 	}](t, w.call("EXPERIMENTAL_light_client_block_proof", []string{w.hash(2), w.engine.Final().Hash.String()})).Header
@@ -209,7 +209,7 @@ func (w *world) proveOutcomes(c *lightclient.Client) {
 	}
 }
 
-// follow brings a light client to the last block that it can have, and returns its hash.
+// follow advances a light client to the last available block and returns its hash.
 func (w *world) follow(c *lightclient.Client) primitives.Hash {
 	w.t.Helper()
 	for {
@@ -223,11 +223,11 @@ func (w *world) follow(c *lightclient.Client) primitives.Hash {
 	}
 }
 
-// proveState proves a value of the state to a light client: the block that says what came of
-// another, the chunk whose root it has, the way from that root to the value.
+// proveState proves a value of the state to a light client: the block that contains the result of
+// another, the chunk with the state root, and the path from the root to the value.
 func (w *world) proveState(c *lightclient.Client, account primitives.AccountID, key, value []byte) {
 	w.t.Helper()
-	height := w.engine.Head().Height() // what it left of the state is said by the next block
+	height := w.engine.Head().Height() // the state root is in the next block
 	reply := w.call("query", map[string]any{"request_type": "view_state", "block_id": height, "account_id": account, "prefix_base64": "", "include_proof": true})
 	w.mine(height + 6)
 	head := w.follow(c)
@@ -281,7 +281,7 @@ func (w *world) proveState(c *lightclient.Client, account primitives.AccountID, 
 				if !bytes.Equal(got, value) {
 					w.t.Errorf("%q with another node %d", got, i)
 				}
-				continue // a node beside the way
+				continue // a node that is not on the path
 			}
 			onPath++
 		}
@@ -314,8 +314,8 @@ func readJSON[T any](t *testing.T, path string) *T {
 	return into[T](t, text)
 }
 
-// TestLightClientReal: the same light client takes the steps and proofs of mainnet and testnet that
-// others have collected, and none of the forged ones.
+// TestLightClientReal: the light client accepts collected steps and proofs of mainnet and testnet,
+// and refuses forged ones.
 func TestLightClientReal(t *testing.T) {
 	if _, err := os.Stat(real); err != nil {
 		t.Skip("blocks of public networks are not part of the repository (docs/dev/testing.md): ", err)

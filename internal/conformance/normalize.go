@@ -63,7 +63,7 @@ func readValue(d *json.Decoder) (value, error) {
 	return value{kind: '0', text: fmt.Sprint(token)}, nil
 }
 
-// numbers of the chain: members whose numbers differ from one run to the next. Their JSON type is
+// chainNumbers are members whose numbers differ from one run to the next. Only their JSON type is
 // compared.
 var chainNumbers = names(`height height_created height_included block_height latest_block_height earliest_block_height
 	epoch_start_height epoch_height prev_height block_ordinal timestamp uptime_sec start end nonce nonces ak_nonce tx_nonce
@@ -76,8 +76,8 @@ var chainNumbers = names(`height height_created height_included block_height lat
 var chainStrings = names(`timestamp_nanosec latest_block_time earliest_block_time genesis_time chain_id version build commit
 	rustc_version stake amount locked total_supply balance_burnt balance cost tokens_burnt`)
 
-// exactMembers are those of the above that are equal where both chains stand at the same heights:
-// what is counted in blocks or gas, and fees.
+// exactMembers are those of the above that are equal if both chains are at the same heights:
+// numbers of blocks, gas, and fees.
 var exactMembers = names(`height height_created height_included block_height latest_block_height earliest_block_height
 	epoch_start_height epoch_height prev_height block_ordinal nonce nonces ak_nonce tx_nonce
 	num_expected_blocks num_produced_blocks num_expected_chunks num_produced_chunks num_expected_chunks_per_shard
@@ -95,7 +95,7 @@ func names(list string) map[string]bool {
 	return m
 }
 
-// zeroText is the hash of nothing, which is the same on every chain.
+// zeroText is the text of the zero hash, which is the same on every chain.
 var zeroText = primitives.Hash{}.String()
 
 var (
@@ -104,8 +104,8 @@ var (
 	tagWord    = regexp.MustCompile(`(version tag: )\d+`) // the first byte of a hash
 )
 
-// normalText replaces what in a string belongs to a chain: hashes, keys, signatures, heights in
-// error texts unless exact.
+// normalText replaces the parts of a string that depend on the chain: hashes, keys, signatures and,
+// unless exact, heights in error texts.
 func normalText(s string, exact bool) string {
 	s = base58Word.ReplaceAllStringFunc(s, func(word string) string {
 		scheme, digits, isKey := strings.Cut(word, ":")
@@ -133,8 +133,7 @@ func normalText(s string, exact bool) string {
 	return heightWord.ReplaceAllString(s, "${1}<n>")
 }
 
-// append writes v with what belongs to the chain made equal; key is the member that v is the value
-// of.
+// append writes v with values that depend on the chain made equal. key is the member that holds v.
 func (v *value) append(b []byte, key string, exact bool) []byte {
 	same := exact && exactMembers[key]
 	switch {
@@ -176,9 +175,9 @@ func (v *value) append(b []byte, key string, exact bool) []byte {
 	return append(b, v.text...)
 }
 
-// Normalize returns a body with everything that belongs to the chain made equal. A text that is no
-// JSON is treated as one string. exact: the chains stand at the same heights, so numbers of blocks
-// and gas and fees stay.
+// Normalize returns a body with all values that depend on the chain made equal. A text that is not
+// JSON is treated as one string. exact keeps numbers of blocks, gas and fees: the chains are at the
+// same heights.
 func Normalize(body string, exact bool) string {
 	v, err := parseJSON(body)
 	if err != nil {
@@ -187,13 +186,14 @@ func Normalize(body string, exact bool) string {
 	return string(v.append(nil, "", exact))
 }
 
-// comparedHeaders are those that must be equal, present or absent.
+// comparedHeaders are the headers that must be equal, present or absent.
 var comparedHeaders = []string{
 	"content-type", "allow", "vary", "access-control-allow-origin", "access-control-expose-headers", "access-control-allow-methods",
 	"access-control-allow-headers", "access-control-max-age",
 }
 
-// Compare returns how a reply differs from a recorded one; "" if not at all. exact is Normalize's.
+// Compare returns how a reply differs from a recorded one; "" if it does not. exact is that of
+// Normalize.
 func Compare(want *Line, got Reply, exact bool) string {
 	if got.Status != want.Status {
 		return fmt.Sprintf("status %d, want %d; body %.300s", got.Status, want.Status, got.Body)
@@ -206,7 +206,8 @@ func Compare(want *Line, got Reply, exact bool) string {
 	return CompareBodies(got.Body, want.Body, exact)
 }
 
-// CompareBodies compares two bodies after normalising; "" if they are equal.
+// CompareBodies compares two bodies after normalising and returns the difference; "" if they are
+// equal.
 func CompareBodies(got, want string, exact bool) string {
 	g, w := Normalize(got, exact), Normalize(want, exact)
 	if g == w {

@@ -21,9 +21,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sandboxWorld is a node as a command runs it, with a token on its chain, and the parameters of the
-// requests of its pages: in the order of their names. The one of the last client is a fork of it,
-// and what its pages ask for.
+// sandboxWorld runs a node as the command does, with a token on its chain. It returns the
+// parameters for the requests of the method pages, which are sent in the order of their names. The
+// second client and parameters are those of a fork of it.
 func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, ofFork map[string]string) {
 	t.Helper()
 	dir, seed := t.TempDir(), "test.near"
@@ -90,7 +90,7 @@ func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, o
 	}, forked, map[string]string{"sandbox_fork": `{"live":["token.near"]}`}
 }
 
-// started is a node until the test ends.
+// started runs a node until the test ends.
 func started(t *testing.T, o daemon.Options) (*daemon.Daemon, Client) {
 	t.Helper()
 	o.Listen = "127.0.0.1:0"
@@ -108,7 +108,7 @@ func started(t *testing.T, o daemon.Options) (*daemon.Daemon, Client) {
 	return h, OverConn(func() (net.Conn, error) { return net.Dial("tcp", h.Addr.String()) })
 }
 
-// forkOf is a node that runs a fork of another's chain.
+// forkOf runs a fork of another node's chain.
 func forkOf(t *testing.T, h *daemon.Daemon) Client {
 	t.Helper()
 	there := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("tcp", h.Addr.String()) }}
@@ -130,7 +130,7 @@ func forkOf(t *testing.T, h *daemon.Daemon) Client {
 	return client
 }
 
-// noise are the bytes of keys and names that are the same each time.
+// noise are the deterministic bytes of keys and names.
 type noise struct{}
 
 func (noise) Read(b []byte) (int, error) {

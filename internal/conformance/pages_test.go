@@ -54,7 +54,7 @@ func pagesWorld(t *testing.T) (w *world, tx *primitives.SignedTransaction) {
 	return w, tx
 }
 
-// examples are the parameters of each page's request.
+// examples are the parameters of the pages' requests.
 func (w *world) examples(tx *primitives.SignedTransaction) map[string]string {
 	w.t.Helper()
 	out := w.succeeded(tx.Hash())
@@ -97,7 +97,7 @@ func (w *world) examples(tx *primitives.SignedTransaction) map[string]string {
 	}
 }
 
-// short makes JSON that fits a page: two items of a list, the beginning of a text.
+// short shortens JSON for a page: two items of a list, the beginning of a text.
 func short(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -143,7 +143,7 @@ func pretty(t *testing.T, text string, cut bool) string {
 
 var typeName = regexp.MustCompile(`\b[A-Z][A-Za-z0-9_]*[a-z][A-Za-z0-9_]*\b`)
 
-// shapesOf tells the shape of a method, and of the types in it.
+// shapesOf describes the shape of a method, and of the types in it.
 func shapesOf(method string) string {
 	lines, told := []string{}, map[string]bool{}
 	var tell func(text string, deep int)
@@ -163,10 +163,10 @@ func shapesOf(method string) string {
 	return strings.Join(append([]string{"params  " + params, "result  " + result, ""}, lines...), "\n")
 }
 
-// longRequest is how long a request may be, bytes, that is shown whole.
+// longRequest bounds the requests that a page shows whole, in bytes.
 const longRequest = 2000
 
-// page is what docs/rpc has of a method.
+// page is the page of a method in docs/rpc.
 func page(t *testing.T, d *checker, name string, aliases []string, request, reply string) string {
 	path := d.paths["/"+name].(map[string]any)["post"].(map[string]any)
 	var b strings.Builder
@@ -179,7 +179,7 @@ func page(t *testing.T, d *checker, name string, aliases []string, request, repl
 	for _, x := range d.components["Cause_"+name].(map[string]any)["oneOf"].([]any) {
 		m := x.(map[string]any)
 		if _, is := m["$ref"]; is {
-			continue // INTERNAL_ERROR, which all have
+			continue // INTERNAL_ERROR, which all methods have
 		}
 		of := m["properties"].(map[string]any)
 		info := ""
@@ -198,10 +198,10 @@ func page(t *testing.T, d *checker, name string, aliases []string, request, repl
 
 var (
 	signedText = regexp.MustCompile(`"[A-Za-z0-9+/]{200,}=*"`)
-	taken      = regexp.MustCompile(`"(bytes|requests)": \d+`) // of memory, or of another node
+	taken      = regexp.MustCompile(`"(bytes|requests)": \d+`) // that depend on memory or on another node
 )
 
-// normalPage is a page without what belongs to one run: what is JSON in it is normalised.
+// normalPage is a page without what differs from run to run: its JSON is normalised.
 func normalPage(text string) string {
 	parts := strings.Split(text, "```json\n")
 	for i := 1; i < len(parts); i++ {
@@ -211,8 +211,8 @@ func normalPage(text string) string {
 	return strings.Join(parts, "```json\n")
 }
 
-// TestPages: docs/rpc has a page for each method, with a request and its reply as they are today.
-// -update writes them.
+// TestPages: docs/rpc has an up-to-date page for each method, with a request and its reply. -update
+// writes the pages.
 func TestPages(t *testing.T) {
 	w, tx := pagesWorld(t)
 	d := newChecker(t, w.client)
@@ -228,7 +228,7 @@ func TestPages(t *testing.T) {
 		names = append(names, path[1:])
 	}
 	slices.Sort(names)
-	// which change the chain: they come last
+	// Methods that change the chain come last.
 	own := func(name string) bool { return strings.HasPrefix(name, "sandbox_") }
 	slices.SortStableFunc(names, func(a, b string) int { return boolInt(own(a)) - boolInt(own(b)) })
 	examples := w.examples(tx)
@@ -246,7 +246,7 @@ func TestPages(t *testing.T) {
 			params, ok = ofFork[name]
 		}
 		if !ok {
-			if !strings.HasSuffix(name, "subscribe") { // WebSockets are told elsewhere
+			if !strings.HasSuffix(name, "subscribe") { // WebSocket methods have no page of this kind
 				t.Errorf("there is no example for %s", name)
 			}
 			continue
@@ -269,7 +269,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestGuide: the pages that docs/guide/migrate.md leads to are there.
+// TestGuide: the pages that docs/guide/migrate.md links to exist.
 func TestGuide(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guide/migrate.md")
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Scene makes recorded requests fit a fresh chain: the recorded block hashes, keys and accounts
-// give way to that chain's, and transactions are signed again.
+// Scene adapts recorded requests to a fresh chain: it replaces the recorded block hashes, keys and
+// accounts by that chain's, and signs transactions again.
 type Scene struct {
 	// Replace maps recorded texts (a hash, a key, an account) to those of this chain. Hashes of
-	// transactions that were signed again are added as they come.
+	// transactions that are signed again are added as they occur.
 	Replace map[string]string
-	// Resign returns the transaction to send instead of a recorded one. Nil: transactions stay as
+	// Resign returns the transaction to send instead of a recorded one. nil: transactions stay as
 	// they are.
 	Resign func(*primitives.SignedTransaction) *primitives.SignedTransaction
 }
@@ -29,7 +29,7 @@ func (s *Scene) Request(l *Line) Request {
 			raw, err := base64.StdEncoding.DecodeString(text)
 			tx := new(primitives.SignedTransaction)
 			if err != nil || borsh.Unmarshal(raw, tx) != nil {
-				continue // one that shall not decode
+				continue // not meant to decode
 			}
 			again := s.Resign(tx)
 			r.Body = strings.ReplaceAll(r.Body, text, base64.StdEncoding.EncodeToString(again.AppendBorsh(nil)))
@@ -71,18 +71,18 @@ func signedTexts(body string) []string {
 	return nil
 }
 
-// WireSeeds are the words whose ed25519 keys signed the recorded transactions: the root account of
-// wire.jsonl.gz, and alice.test.near of wire2.jsonl.gz, whose nonce was 3,000,004 when the
-// recording began.
+// WireSeeds are the seeds of the ed25519 keys that signed the recorded transactions: the root
+// account of wire.jsonl.gz, and alice.test.near of wire2.jsonl.gz, with the nonce 3,000,004 at the
+// start of the recording.
 var WireSeeds = []string{"seedW", "alice"}
 
-// strangerSeed makes keys that belong to no account: what signs for keys whose seed is not known,
-// all of which are refused.
+// strangerSeed is the seed of keys that belong to no account. They replace recorded keys with an
+// unknown seed, all of which are refused.
 const strangerSeed = "stranger"
 
 // Resigner signs recorded transactions again, with the keys of WireSeeds. base returns the block
-// hash to name instead of a recorded one. The same transaction becomes the same one each time, and
-// one whose signature was wrong stays so.
+// hash that replaces a recorded one. Equal transactions stay equal, and an invalid signature stays
+// invalid.
 func Resigner(base func(recorded primitives.Hash) primitives.Hash) func(*primitives.SignedTransaction) *primitives.SignedTransaction {
 	keys := map[primitives.PublicKey]primitives.SecretKey{}
 	for _, seed := range WireSeeds {

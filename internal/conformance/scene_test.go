@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestSceneSignsAgain: the requests of a scene carry transactions of the fresh chain, valid or not
-// as recorded, and later requests speak of their new hashes.
+// TestSceneSignsAgain: the requests of a scene contain transactions of the fresh chain, valid or
+// not as recorded, and later requests refer to their new hashes.
 func TestSceneSignsAgain(t *testing.T) {
 	lines, _ := load(t)
 	fresh := primitives.HashBytes([]byte("fresh"))
@@ -23,7 +23,7 @@ func TestSceneSignsAgain(t *testing.T) {
 			raw, err := base64.StdEncoding.DecodeString(text)
 			tx := new(primitives.SignedTransaction)
 			if err != nil || borsh.Unmarshal(raw, tx) != nil {
-				continue // a hash that stands alone
+				continue // a hash without its transaction
 			}
 			sent++
 			hash := tx.Hash()
@@ -39,7 +39,7 @@ func TestSceneSignsAgain(t *testing.T) {
 	if sent != 51 {
 		t.Errorf("%d transactions, want 51", sent)
 	}
-	// lines 15 and 16 ask for the transaction of line 14
+	// Lines 15 and 16 ask for the transaction of line 14.
 	asked := scene.Request(&lines["wire2"][15]).Body
 	if strings.Contains(asked, "B5AXQDsGKxmDremeEvKv6zJpLbVo9C9RNyYHN521WmXW") {
 		t.Errorf("the old hash is still asked for: %s", asked)

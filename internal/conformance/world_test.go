@@ -35,18 +35,18 @@ import (
 
 const root primitives.AccountID = "test.near" // the validator
 
-// patience bounds the waits that ended without an answer after ten seconds in the recording. The
-// others have all the time that they need.
+// patience bounds the waits that ended without an answer after ten seconds in the recording. Other
+// waits are not bounded.
 const patience = 300 * time.Millisecond
 
-// world is a whole node, from store to HTTP, that makes a block when the test says so.
+// world is a whole node, from store to HTTP, that makes a block when the test asks for one.
 type world struct {
 	t      *testing.T
 	engine *engine.Engine
 	node   *node.Node
 	store  *storage.Store
 	client Client
-	hasty  Client // whose waits end after patience
+	hasty  Client // its waits end after patience
 	scene  Scene
 	keys   map[primitives.AccountID]primitives.SecretKey
 	clock  atomic.Uint64 // ns since 1970
@@ -128,9 +128,9 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	return w
 }
 
-// steerer makes the chain do what neard's sandbox_ methods ask for.
+// steerer implements neard's sandbox_ methods.
 type steerer struct {
-	backend.Steerer // nil: nothing of this node's own was recorded
+	backend.Steerer // nil: nothing was recorded of methods of our own
 	node            *node.Node
 }
 
@@ -156,8 +156,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// emptyBlock makes the first block without new chunks: the recorded node's were not ready in time
-// (wire 119).
+// emptyBlock makes the first block without new chunks: on the recorded node they were not ready in
+// time (wire 119).
 func (w *world) emptyBlock() {
 	w.t.Helper()
 	g := w.engine.Genesis()
@@ -176,7 +176,7 @@ func (w *world) emptyBlock() {
 	w.must(err)
 }
 
-// mine makes blocks until the head has the height.
+// mine makes blocks up to a height.
 func (w *world) mine(height primitives.Height) {
 	w.t.Helper()
 	if head := w.engine.Head().Height(); head < height {
@@ -187,7 +187,7 @@ func (w *world) mine(height primitives.Height) {
 	}
 }
 
-// hash is that of the block of a height.
+// hash is the hash of the block at a height.
 func (w *world) hash(height primitives.Height) string {
 	w.t.Helper()
 	for e := w.engine.Head(); e != nil && e.Height() >= height; e = w.engine.BlockNode(e.Header().PrevHash) {
@@ -211,8 +211,8 @@ func (w *world) chunk(height primitives.Height) primitives.Hash {
 	return at.Block.Body.Chunks[0].ChunkHash()
 }
 
-// collect removes the blocks below a height, and no more, though garbage collection may: neard's
-// was behind, too.
+// collect removes the blocks below a height and keeps later ones, even if garbage collection could
+// remove them: neard's was late too.
 func (w *world) collect(tail primitives.Height) {
 	w.t.Helper()
 	for at := w.store.Tip().Tail; at < tail; {
@@ -224,11 +224,10 @@ func (w *world) collect(tail primitives.Height) {
 	}
 }
 
-// stand puts this chain's text in the place of a recorded one.
+// stand replaces a recorded text by this chain's.
 func (w *world) stand(recorded, ours string) { w.scene.Replace[recorded] = ours }
 
-// base is the block hash for a transaction that named a recorded one: what stands in its place, or
-// the head.
+// base is the block hash for a transaction that named a recorded one: its replacement, or the head.
 func (w *world) base(recorded primitives.Hash) primitives.Hash {
 	text, ok := w.scene.Replace[recorded.String()]
 	if !ok {
@@ -239,7 +238,7 @@ func (w *world) base(recorded primitives.Hash) primitives.Hash {
 	return h
 }
 
-// send signs a transaction of an account and puts it into the pool.
+// send signs a transaction of an account and submits it.
 func (w *world) send(signer, receiver primitives.AccountID, nonce primitives.Nonce, actions ...primitives.Action) primitives.Hash {
 	w.t.Helper()
 	key := w.keys[signer]
@@ -257,7 +256,7 @@ func (w *world) submit(tx *primitives.SignedTransaction) {
 	}
 }
 
-// succeeded fails the test unless a transaction has done what it should.
+// succeeded fails the test unless a transaction has succeeded.
 func (w *world) succeeded(hash primitives.Hash) view.FinalOutcome {
 	w.t.Helper()
 	out, err := w.engine.TransactionStatus(hash)
@@ -267,7 +266,7 @@ func (w *world) succeeded(hash primitives.Hash) view.FinalOutcome {
 	return out
 }
 
-// recorded returns the transaction that a line sends, as it was recorded.
+// recorded returns the recorded transaction of a line.
 func recorded(t *testing.T, l *Line) *primitives.SignedTransaction {
 	t.Helper()
 	for _, text := range signedTexts(l.Request().Body) {
@@ -281,12 +280,12 @@ func recorded(t *testing.T, l *Line) *primitives.SignedTransaction {
 	return nil
 }
 
-// maxBlocksWaited is how many blocks are made at most while a request waits.
+// maxBlocksWaited bounds the blocks that are made while a request waits.
 const maxBlocksWaited = 8
 
-// ask sends a line's request. While that waits for its transaction, blocks are made, each once it
-// is clear that the one before was not enough, so that the reply is of the first block that
-// satisfies it.
+// ask sends a line's request. While it waits for its transaction, blocks are made, each once it is
+// clear that the previous one did not suffice, so that the reply is that of the first block that
+// satisfies the wait.
 func (w *world) ask(l *Line) (Reply, error) {
 	type answer struct {
 		Reply
@@ -338,18 +337,18 @@ func (w *world) ask(l *Line) (Reply, error) {
 		}
 		out, unknown := w.engine.TransactionStatus(tx.Hash())
 		if unknown == nil && txstatus.Meets(out.Level, until) {
-			continue // the reply is on its way
+			continue // the reply has arrived
 		}
 		if unknown != nil && w.node.Stats().Pooled == 0 {
-			continue // it is on its way to the pool: a block would be without it
+			continue // it is not in the pool yet: a block would lack it
 		}
 		w.mine(w.engine.Head().Height() + 1)
 		mined++
 	}
 }
 
-// play asks the lines in order and compares, also with the OpenAPI document. before is called ahead
-// of each line.
+// play sends the lines in order and compares the replies, also with the OpenAPI document. before is
+// called before each line.
 func (w *world) play(lines []Line, plan Plan, before func(n int)) (passed map[Kind]int) {
 	w.t.Helper()
 	passed = map[Kind]int{}
@@ -385,7 +384,8 @@ func (w *world) play(lines []Line, plan Plan, before func(n int)) (passed map[Ki
 	return passed
 }
 
-// differs checks a line of the plan's list of differences; true if it differs as it should.
+// differs checks a line of the plan's deliberate differences and returns whether it differs as
+// expected.
 func (w *world) differs(l *Line, got Reply) bool {
 	w.t.Helper()
 	for _, d := range differences {
@@ -396,10 +396,10 @@ func (w *world) differs(l *Line, got Reply) bool {
 			return w.t.Run(fmt.Sprintf("%s-%d", d.file, n), func(t *testing.T) { d.check(t, l, got) })
 		}
 	}
-	return false // TestWireDiffers has said so
+	return false // TestWireDiffers reports it
 }
 
-// recordedGenesis is the configuration that genesis_config replied, with changes.
+// recordedGenesis is the configuration in a recorded genesis_config, with changes.
 func recordedGenesis(t *testing.T, l *Line, change func(map[string]json.RawMessage)) *genesis.Config {
 	t.Helper()
 	var reply struct{ Result map[string]json.RawMessage }
@@ -434,7 +434,7 @@ func resultOf(t *testing.T, l *Line, member string, into any) {
 	}
 }
 
-// withCode gives an account code.
+// withCode sets an account's code.
 func withCode(a *genesis.AccountRecord, code []byte) (*genesis.AccountRecord, *genesis.ContractRecord) {
 	a.Account.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(code)}
 	return a, &genesis.ContractRecord{AccountID: a.AccountID, Code: code}

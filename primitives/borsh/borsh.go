@@ -1,6 +1,6 @@
 // Package borsh writes and reads NEAR's binary encoding by hand-written calls.
 //
-//	in      values (append functions) or bytes that anybody may have sent (Reader)
+//	in      values (append functions), or untrusted bytes (Reader)
 //	out     bytes, or values together with the first error of the Reader
 //	units   integers little-endian; lengths and counts are u32
 //	bound   a Reader never allocates more than the bytes it still holds justify
@@ -20,26 +20,26 @@ import (
 // ErrInvalid is wrapped by every decoding error.
 var ErrInvalid = errors.New("borsh: invalid encoding")
 
-// ErrEOF says that the input ended too early; it wraps ErrInvalid. Its text is borsh-rs's, seen by
-// RPC clients.
+// ErrEOF is the error of input that ends too early. It wraps ErrInvalid. RPC clients see its text,
+// which is borsh-rs's.
 var ErrEOF = fmt.Errorf("%w: Unexpected length of input", ErrInvalid)
 
-// ErrTrailing says that bytes were left after the value; it wraps ErrInvalid. Its text is
+// ErrTrailing is the error of bytes left after the value. It wraps ErrInvalid. Its text is
 // borsh-rs's.
 var ErrTrailing = fmt.Errorf("%w: Not all bytes read", ErrInvalid)
 
-// ErrFill says that a fixed array ended too early where nearcore fills it by itself; it wraps
-// ErrInvalid. Its text is std::io's.
+// ErrFill is the error of a fixed array that ends too early, for arrays that nearcore fills itself.
+// It wraps ErrInvalid. Its text is std::io's.
 var ErrFill = fmt.Errorf("%w: failed to fill whole buffer", ErrInvalid)
 
-// ErrTooMuch says that a value would take more memory than its reader may spend; it wraps
+// ErrTooMuch is the error of a value that would take more memory than the reader allows. It wraps
 // ErrInvalid.
 var ErrTooMuch = fmt.Errorf("%w: Too many items", ErrInvalid)
 
-// Appender is a value that knows its encoding.
+// Appender is a value with an encoding.
 type Appender interface{ AppendBorsh(b []byte) []byte }
 
-// Decoder is a value that reads itself; errors stick in the Reader.
+// Decoder is a value that decodes itself; the first error sticks to the Reader.
 type Decoder interface{ DecodeBorsh(r *Reader) }
 
 // Marshal returns the encoding of v in a fresh slice.
@@ -53,17 +53,17 @@ func Unmarshal(in []byte, v Decoder) error {
 	return r.Close()
 }
 
-// MostPerByte is the most memory that a byte of an encoding takes as an item of a list: no type of
-// the protocol needs more bytes in a list than MostPerByte times its shortest encoding.
+// MostPerByte bounds the memory that one byte of an encoding may take as an item of a list: no type
+// of the protocol needs more bytes in a list than MostPerByte times its shortest encoding.
 const MostPerByte = 64
 
-// RoomFor returns the room that the lists of every value of n bytes fit into. It is for encodings
-// whose length alone nearcore bounds: a lower bound would refuse what nearcore decodes.
+// RoomFor returns a room that suffices for the lists of every value of n bytes. It is for encodings
+// that nearcore bounds by length alone: a smaller room would refuse what nearcore decodes.
 func RoomFor(n int) int { return MostPerByte * n }
 
-// UnmarshalWithin is Unmarshal of untrusted input. It returns ErrTooMuch, before it allocates, if
+// UnmarshalWithin is Unmarshal for untrusted input. It returns ErrTooMuch, before it allocates, if
 // the items of all lists together need more than room bytes of memory: an item of one byte may need
-// sixteen bytes, or fifty.
+// sixteen or fifty bytes.
 func UnmarshalWithin(in []byte, v Decoder, room int) error {
 	r := NewReaderWithin(in, room)
 	v.DecodeBorsh(r)
@@ -87,8 +87,8 @@ func AppendUint32(b []byte, v uint32) []byte { return binary.LittleEndian.Append
 // AppendUint64 appends v.
 func AppendUint64(b []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(b, v) }
 
-// AppendLen appends a u32 count of n items. It panics when n does not fit: nothing the node builds
-// may be that long.
+// AppendLen appends a u32 count of n items. It panics if n does not fit: the node builds nothing
+// that long.
 func AppendLen(b []byte, n int) []byte {
 	if uint64(n) > 1<<32-1 {
 		panic(fmt.Sprintf("borsh: length %d does not fit u32", n))
@@ -120,37 +120,38 @@ func AppendUint64s(b []byte, v []uint64) []byte {
 	return b
 }
 
-// Reader decodes a byte slice. The first error sticks: later reads return zero values.
+// Reader decodes a byte slice. The first error sticks: later reads return zero values. It is not
+// safe for concurrent use.
 type Reader struct {
 	buf     []byte
 	err     error
 	loose   bool
 	inOrder bool // see NewClientReader
 	bounded bool
-	room    int // if bounded: bytes that the items of lists may take
-	lists   int // bytes that the items of lists have taken
+	room    int // if bounded: bytes of memory that items of lists may take
+	lists   int // bytes of memory that items of lists have taken
 }
 
 // NewReader reads from in, which must not change while values alias it (see Take and Bytes).
 func NewReader(in []byte) *Reader { return &Reader{buf: in} }
 
-// NewReaderWithin reads what a stranger sent, with the bound of UnmarshalWithin.
+// NewReaderWithin reads untrusted input within the bound of UnmarshalWithin.
 func NewReaderWithin(in []byte, room int) *Reader { return &Reader{buf: in, bounded: true, room: room} }
 
-// NewClientReader reads what a client of the RPC sent. Faults come in borsh-rs's order: a count
-// that the input is too short for is one only when the input has ended, behind what is wrong with
-// the items before that.
+// NewClientReader reads input of an RPC client. Errors are reported in borsh-rs's order: a count
+// that exceeds the input is an error only where the input ends, after any error of the items before
+// that.
 func NewClientReader(in []byte) *Reader { return &Reader{buf: in, inOrder: true} }
 
 // Lists returns how many bytes of memory the items of the lists read so far take, without what they
 // point to.
 func (r *Reader) Lists() int { return r.lists }
 
-// Loosen notes that what was read is not what would be written: borsh-rs takes entries of a map in
+// Loosen records that the input is not the canonical encoding: borsh-rs accepts entries of a map in
 // any order, and repeated ones.
 func (r *Reader) Loosen() { r.loose = true }
 
-// Loose tells whether anything was not what would be written.
+// Loose returns whether the input was not the canonical encoding.
 func (r *Reader) Loose() bool { return r.loose }
 
 // Err returns the first error.
@@ -187,7 +188,7 @@ func (r *Reader) Fail(err error) {
 // Failf is Fail with a formatted text.
 func (r *Reader) Failf(format string, args ...any) { r.Fail(fmt.Errorf(format, args...)) }
 
-// TagError says that an enum has no variant of a tag.
+// TagError is the error of an enum tag without a variant.
 type TagError struct {
 	Enum string
 	Tag  byte
@@ -214,7 +215,7 @@ func (r *Reader) Take(n int) []byte {
 	return out
 }
 
-// Fill is Take of a fixed array that nearcore fills by itself: too short an input is ErrFill.
+// Fill is Take for a fixed array that nearcore fills itself: input that is too short is ErrFill.
 func (r *Reader) Fill(n int) []byte {
 	if r.err == nil && n > len(r.buf) {
 		r.Fail(ErrFill)
@@ -252,7 +253,7 @@ func (r *Reader) Bool() bool {
 	}
 }
 
-// Option reads the tag of an Option: whether a value follows.
+// Option reads the tag of an Option and returns whether a value follows.
 func (r *Reader) Option() bool {
 	switch b := r.Byte(); b {
 	case 0:
@@ -289,9 +290,9 @@ func (r *Reader) Uint64() uint64 {
 	return 0
 }
 
-// Len reads a count of items of at least minSize bytes each, and fails when the input is too short
-// for them. A minSize of 0 is taken as 1: no protocol type is empty, so a count may not exceed the
-// bytes left.
+// Len reads a count of items of at least minSize bytes each, and fails if the input is too short
+// for them. A minSize of 0 is taken as 1: no type of the protocol is empty, so a count cannot
+// exceed the bytes left.
 func (r *Reader) Len(minSize int) int {
 	n := r.Uint32()
 	if r.err != nil {
@@ -304,8 +305,8 @@ func (r *Reader) Len(minSize int) int {
 	return int(n)
 }
 
-// Bytes reads a length-prefixed byte string; the result aliases the input and is never nil without
-// an error.
+// Bytes reads a length-prefixed byte string. The result aliases the input and is not nil unless
+// there was an error.
 func (r *Reader) Bytes() []byte { return r.Take(r.Len(1)) }
 
 // BytesCopy is Bytes in fresh memory.
@@ -340,8 +341,8 @@ func (r *Reader) Uint64s() []uint64 {
 	return out
 }
 
-// SliceKept is Slice for items of which no more than so many are ever looked at: a client reader
-// reads the others and does not keep them. left is how many those are.
+// SliceKept is Slice, but with a client reader only the first most items are kept; the others are
+// read and dropped. left is how many were dropped.
 func SliceKept[T any](r *Reader, minSize, most int, f func(*Reader) T) (out []T, left int) {
 	if !r.inOrder {
 		return Slice(r, minSize, f), 0
@@ -359,8 +360,8 @@ func SliceKept[T any](r *Reader, minSize, most int, f func(*Reader) T) (out []T,
 	return out, max(n-most, 0)
 }
 
-// Slice reads a count and then each item by f; minSize is the least an item takes. A count of 0
-// gives nil.
+// Slice reads a count and then each item by f. minSize is the smallest encoding of an item, in
+// bytes. A count of 0 returns nil.
 func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
 	n := r.Len(minSize)
 	if r.err != nil || n == 0 {
@@ -374,12 +375,12 @@ func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
 	}
 	r.lists += n * size
 	first := min(n, 1024)
-	if r.inOrder { // nothing is made twice of what may be long
+	if r.inOrder { // grow rarely: the list may be long
 		first = min(n, len(r.buf)/max(minSize, 1))
 	}
 	out := make([]T, 0, first)
 	for range n {
-		if len(out) == cap(out) { // the items before this one were there: most of the rest may be, too
+		if len(out) == cap(out) { // the items so far were valid: most of the rest probably is
 			out = slices.Grow(out, min(n-len(out), 3*len(out)))
 		}
 		out = append(out, f(r))

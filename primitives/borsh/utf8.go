@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// utf8Fault says what is wrong with a text that is no UTF-8, in the words of Rust's Utf8Error.
+// utf8Fault describes what is wrong with a text that is not UTF-8, in the words of Rust's
+// Utf8Error.
 func utf8Fault(b []byte) string {
 	at := 0
 	for at < len(b) {
@@ -22,8 +23,8 @@ func utf8Fault(b []byte) string {
 	return fmt.Sprintf("invalid utf-8 sequence of %d bytes from index %d", n, at)
 }
 
-// badSequence is how many bytes of a sequence that is not valid could still begin one; 0: all there
-// are, and the text ends there.
+// badSequence returns how many bytes of an invalid sequence could still begin a valid one. 0: all
+// bytes could, and the text ends there.
 func badSequence(b []byte) int {
 	low, high, width := byte(0x80), byte(0xbf), 0
 	switch c := b[0]; {

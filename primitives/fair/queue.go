@@ -1,30 +1,32 @@
-// Package fair lets clients take turns at something of which there is too little.
+// Package fair is a fair queue: clients take turns at a scarce resource.
 //
-//	in      Push: an item and whose it is; Charge: what a turn of theirs cost
+//	in      Push: an item and its client; Charge: the cost of a client's turn
 //	out     Pop: the item whose turn it is
-//	state   Queue: what waits, and how much each client has had; no clock, no goroutine, no lock
-//	units   cost as the caller counts it: nanoseconds, mostly
-//	bound   Limit items; Remembered addresses that have nothing waiting, RememberedConns
-//	        connections of each
-//	errors  none; Push says false when the queue is full
+//	state   Queue: the waiting items, and how much each client has used; no clock, no goroutine,
+//	        no lock
+//	units   cost in any unit of the caller's, mostly nanoseconds
+//	bound   Limit items; Remembered addresses without waiting items, RememberedConns connections
+//	        of each
+//	errors  none; Push returns false when the queue is full
 //	source  start-time fair queueing (Goyal, Vin, Cheng 1996), on two levels
 //
-// The turn is that of the address that has had least, and within an address that of the connection
-// that has had least. Who comes anew, or comes back, begins where the others are: he has no credit
-// from the time before. But of those who are as far as each other, every other turn is for such, so
-// that one who asks seldom does not wait for a whole round of those who always ask.
+// The next turn belongs to the address that has used least, and within it to the connection that
+// has used least. A client that is new, or returns, starts at the level of the others: it has no
+// credit for the time before. Among clients at the same level every other turn goes to such new
+// ones, so that a client with rare requests does not wait for a whole round of those that always
+// have some.
 package fair
 
 import "container/heap"
 
-// Client is who waits: an address, and one of its connections.
+// Client identifies a client: an address, and one of its connections.
 type Client struct {
 	Address [16]byte
 	Conn    uint64
 }
 
-// How many addresses, and connections of each, without anything in the queue are kept in mind, so
-// that they don't come back as new ones.
+// How many addresses without waiting items are remembered, and connections of each, so that they do
+// not return as new ones.
 const (
 	Remembered      = 1024
 	RememberedConns = 64
@@ -38,23 +40,23 @@ type Queue[T any] struct {
 	n     int
 }
 
-// level is a set of flows, of which those with something waiting form a heap by what they have had.
+// level is a set of flows. Those with waiting items form a heap, ordered by what they have used.
 type level[K comparable, V any] struct {
 	flows map[K]*flow[K, V]
 	heap  flowHeap[K, V]
-	clock int64         // what the last one that had a turn had had before it
-	keep  int           // flows to remember of which nothing waits
-	fresh []*flow[K, V] // those that came anew, and may have had their turns since
-	next  bool          // the next turn is for one of them
+	clock int64         // what the flow of the last turn had used before it
+	keep  int           // how many flows without waiting items are remembered
+	fresh []*flow[K, V] // flows that came anew; they may have had a turn since
+	next  bool          // the next turn goes to one of fresh
 }
 
 type flow[K comparable, V any] struct {
 	key  K
 	had  int64
 	came uint64 // breaks ties: first come
-	at   int    // in the heap; -1: nothing waits
+	at   int    // index in the heap; -1: nothing waits
 	anew bool   // it waits for its first turn since it came
-	// listed: in fresh.
+	// listed: it is in fresh.
 	listed bool
 	of     V
 }
@@ -88,7 +90,7 @@ func (h *flowHeap[K, V]) Pop() any {
 	return f
 }
 
-// get finds or makes a flow.
+// get returns the flow of k, creating it if necessary.
 func (l *level[K, V]) get(k K, fresh func() V) *flow[K, V] {
 	f := l.flows[k]
 	if f == nil {
@@ -104,8 +106,8 @@ func (l *level[K, V]) get(k K, fresh func() V) *flow[K, V] {
 	return f
 }
 
-// forget drops flows that have nothing waiting: those that are no further than the clock first,
-// since they would come back the same; all, if that is not enough.
+// forget drops flows without waiting items. First those that have used no more than clock, since
+// they would return in the same state; if that is not enough, all.
 func (l *level[K, V]) forget() {
 	for _, all := range []bool{false, true} {
 		for k, f := range l.flows {
@@ -119,7 +121,7 @@ func (l *level[K, V]) forget() {
 	}
 }
 
-// wait enters a flow into the heap, unless it is there.
+// wait adds a flow to the heap, unless it is there.
 func (l *level[K, V]) wait(f *flow[K, V]) {
 	if f.at >= 0 {
 		return
@@ -141,7 +143,7 @@ func (l *level[K, V]) first() *flow[K, V] {
 	for l.next = !l.next; l.next && len(l.fresh) > 0; {
 		came := l.fresh[0]
 		if came.at >= 0 && came.anew && came.had > f.had {
-			break // it is not where the others are any more
+			break // it is behind the others
 		}
 		if l.fresh, came.listed = l.fresh[1:], false; came.at >= 0 && came.anew {
 			f = came
@@ -159,7 +161,7 @@ func (l *level[K, V]) charge(f *flow[K, V], cost int64) {
 	}
 }
 
-// Push enters an item; false if the queue is full.
+// Push adds an item and returns false if the queue is full.
 func (q *Queue[T]) Push(c Client, item T) bool {
 	if q.n >= q.Limit {
 		return false
@@ -182,8 +184,8 @@ func conn[T any](address *flow[[16]byte, *level[uint64, *fifo[T]]], c Client) *f
 	return address.of.get(c.Conn, func() *fifo[T] { return &fifo[T]{} })
 }
 
-// Pop removes the item whose turn it is and says whose it was; false if nothing waits. Each turn is
-// charged one unit, so that those whose cost is not known yet go round.
+// Pop removes the item whose turn it is and returns it with its client; false if nothing waits.
+// Each turn is charged one unit, so that clients whose cost is not yet known alternate.
 func (q *Queue[T]) Pop() (item T, c Client, ok bool) {
 	if q.n == 0 {
 		return item, c, false
@@ -207,7 +209,7 @@ func (q *Queue[T]) Pop() (item T, c Client, ok bool) {
 	return item, Client{address.key, conn.key}, true
 }
 
-// Charge says what a client has had.
+// Charge adds to what a client has used.
 func (q *Queue[T]) Charge(c Client, cost int64) {
 	address := q.address(c)
 	address.of.charge(conn(address, c), cost)

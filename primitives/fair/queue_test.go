@@ -8,8 +8,8 @@ import (
 
 func who(address byte, conn uint64) Client { return Client{Address: [16]byte{15: address}, Conn: conn} }
 
-// TestTurns: sixteen connections of one address that take 100 a turn have no more turns than one of
-// another that takes as much.
+// TestTurns: sixteen connections of one address whose turns cost 100 get no more turns than one
+// connection of another address with the same cost.
 func TestTurns(t *testing.T) {
 	q := Queue[string]{Limit: 100}
 	for i := range 16 {
@@ -32,8 +32,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestNewConnection: of one address, a connection that comes anew goes before those that have had
-// their turns.
+// TestNewConnection: within an address, a new connection precedes those that have had their turns.
 func TestNewConnection(t *testing.T) {
 	q := Queue[uint64]{Limit: 100}
 	for round := range 3 {
@@ -43,7 +42,7 @@ func TestNewConnection(t *testing.T) {
 		for range 4 {
 			i, c, _ := q.Pop()
 			q.Charge(c, 50)
-			if round == 2 && i == 0 { // the first of the third round is served; now the new one
+			if round == 2 && i == 0 { // the first of the third round was served: add the new one
 				q.Push(who(1, 9), 9)
 				if got, _, _ := q.Pop(); got != 9 && got != 1 {
 					t.Errorf("connection %d has the turn", got)
@@ -53,7 +52,7 @@ func TestNewConnection(t *testing.T) {
 	}
 }
 
-// TestNoCredit: who had nothing for a long time has no credit from it.
+// TestNoCredit: a client that was idle for a long time has no credit from it.
 func TestNoCredit(t *testing.T) {
 	q := Queue[int]{Limit: 100}
 	for i := range 50 {

@@ -15,7 +15,7 @@ func (c *cursor) actions() (out []primitives.Action) {
 	return out
 }
 
-// action reads {"Name": {...}}; delegates says whether the delegate actions may stand here.
+// action reads {"Name": {...}}. If delegates is false, delegate actions are refused.
 func (c *cursor) action(delegates bool) (a primitives.Action) {
 	c.variant("Action", func(name string, bare bool) bool {
 		if bare {
@@ -116,8 +116,8 @@ func (c *cursor) stateInit() (s primitives.StateInit) {
 	return s
 }
 
-// stateEntries reads a map from base64 to base64. Rust keeps it sorted by key, the last of equal
-// keys.
+// stateEntries reads a map from base64 to base64. As in Rust it is sorted by key, and of equal keys
+// the last counts.
 func (c *cursor) stateEntries() (out []primitives.StateEntry) {
 	c.object(func(key []byte) bool {
 		k := cursor{b: primitives.AppendJSONString(nil, string(key))}
@@ -138,7 +138,7 @@ func (c *cursor) stateEntries() (out []primitives.StateEntry) {
 	return out
 }
 
-// delegate reads either version: they differ in the nonce and in the enum around V2's payload.
+// delegate reads either version. They differ in the nonce, and in the enum around V2's payload.
 func (c *cursor) delegate(v2 bool) primitives.Action {
 	var d primitives.DelegateActionV2
 	var sig primitives.Signature

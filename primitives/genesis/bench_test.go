@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// manyAccounts is a genesis with n accounts, each with a key, that is made while it is read.
+// manyAccounts is a genesis with n accounts, each with a key, generated while it is read.
 type manyAccounts struct {
 	n, i int
 	buf  []byte
@@ -41,7 +41,7 @@ func (m *manyAccounts) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Making the text is about half of what this measures.
+// About half of the measured time generates the text.
 func BenchmarkReadRecords(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
 		b.Run(fmt.Sprintf("accounts=%d", n), func(b *testing.B) {

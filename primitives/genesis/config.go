@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Config is what genesis.json says besides the records (nearcore GenesisConfig). Field names and
-// their order are nearcore's.
+// Config is genesis.json without the records (nearcore GenesisConfig). Field names and their order
+// are nearcore's.
 type Config struct {
 	ProtocolVersion                    primitives.ProtocolVersion
 	GenesisTime                        Time
 	ChainID                            string
 	GenesisHeight                      primitives.Height
 	NumBlockProducerSeats              uint64
-	DynamicResharding                  bool // only echoed
+	DynamicResharding                  bool // kept, not used
 	ProtocolUpgradeStakeThreshold      Ratio
 	EpochLength                        uint64 // blocks
 	GasLimit                           primitives.Gas
@@ -56,8 +56,8 @@ type Validator struct {
 	Amount    primitives.Balance
 }
 
-// configField ties a JSON name to its field; def fills in what a file may leave out, nil: it may
-// not.
+// configField ties a JSON name to its field. def sets the default of a field that may be missing;
+// nil: it is required.
 type configField struct {
 	name string
 	at   func(*Config) any
@@ -196,7 +196,7 @@ func appendConfigValue(b []byte, at any) []byte {
 	case *primitives.ShardLayout:
 		raw, err := v.MarshalJSON()
 		if err != nil {
-			panic("genesis: shard layout: " + err.Error()) // of a made layout: numbers and names only
+			panic("genesis: shard layout: " + err.Error()) // a valid layout consists of numbers and names
 		}
 		return append(b, raw...)
 	case *[]Validator:

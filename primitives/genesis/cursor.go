@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cursor decodes one value that a scanner has taken: the syntax is right, and there is no space.
-// Its first error sticks.
+// cursor decodes one value that a scanner has extracted: its syntax is valid, and it has no blanks.
+// The first error sticks.
 type cursor struct {
-	b    []byte // the rest
+	b    []byte // the unread rest
 	path []step
 	err  error
 	at   string // path of the error
 
-	removals bool // null in place of what a record holds is allowed: it is to be removed
+	removals bool // null in place of a record's content means that it is to be removed
 	gone     bool // there was such a null
 }
 
@@ -45,7 +45,7 @@ func pathString(path []step) string {
 	return b.String()
 }
 
-// errWrongType says that a value is of another type than its field.
+// errWrongType is the error of a value whose type is not its field's.
 var errWrongType = errors.New("invalid type")
 
 func (c *cursor) fail(err error) {
@@ -65,7 +65,7 @@ func (c *cursor) next() byte {
 	return c.b[0]
 }
 
-// want fails with nearcore's words unless the next byte is first.
+// want fails with nearcore's text unless the next byte is first.
 func (c *cursor) want(first byte, what string) bool {
 	if c.next() == first {
 		return true
@@ -76,10 +76,10 @@ func (c *cursor) want(first byte, what string) bool {
 	return false
 }
 
-// maxShown bounds the text of a value that an error shows, bytes.
+// maxShown bounds the text of a value in an error, in bytes.
 const maxShown = 200
 
-// kind describes the next value as serde's Unexpected does. It does not take it.
+// kind describes the next value as serde's Unexpected does, without consuming it.
 func (c *cursor) kind() string {
 	at := *c
 	switch b := c.next(); b {
@@ -106,7 +106,7 @@ func (c *cursor) kind() string {
 	return "integer `" + w + "`"
 }
 
-// null takes a null if one is next.
+// null consumes a null if one is next, and returns whether it did.
 func (c *cursor) null() bool {
 	if c.next() == 'n' {
 		c.b = c.b[4:]
@@ -115,7 +115,7 @@ func (c *cursor) null() bool {
 	return false
 }
 
-// absent takes a null that says that something is to be removed, where that may be said.
+// absent consumes a null that marks a removal, where these are allowed, and returns whether it did.
 func (c *cursor) absent() bool {
 	if !c.removals || !c.null() {
 		return false
@@ -124,8 +124,8 @@ func (c *cursor) absent() bool {
 	return true
 }
 
-// object calls f for each member; f takes the value and returns true, or returns false for a key it
-// does not know.
+// object calls f for each member. f consumes the value and returns true, or returns false for a key
+// that it does not know.
 func (c *cursor) object(f func(key []byte) bool) {
 	if !c.want('{', "an object") {
 		return
@@ -151,7 +151,7 @@ func (c *cursor) object(f func(key []byte) bool) {
 	}
 }
 
-// field names the member that is being read, for errors.
+// field records the name of the member that is being read, for errors.
 func (c *cursor) field(name string) *cursor {
 	c.path[len(c.path)-1].name = name
 	return c
@@ -177,9 +177,9 @@ func (c *cursor) array(f func()) {
 	}
 }
 
-// variant reads an enum: its name alone, or an object with one key, whose value f takes. f is also
-// called for a bare name, with bare set; it returns false for a name it does not know, or that must
-// not stand so.
+// variant reads an enum: its name alone, or an object with one key, whose value f consumes. For a
+// bare name f is called with bare set. f returns false for a name that it does not know, or that
+// cannot be bare.
 func (c *cursor) variant(enum string, f func(name string, bare bool) bool) {
 	if c.next() == '"' {
 		name := string(c.str())
@@ -206,7 +206,7 @@ func (c *cursor) variant(enum string, f func(name string, bare bool) bool) {
 	}
 }
 
-// skip passes over a value.
+// skip consumes a value.
 func (c *cursor) skip() {
 	switch c.next() {
 	case '"':
@@ -220,14 +220,14 @@ func (c *cursor) skip() {
 	}
 }
 
-// raw takes the whole next value as it stands.
+// raw consumes the next value and returns its text.
 func (c *cursor) raw() []byte {
 	from := c.b
 	c.skip()
 	return from[:len(from)-len(c.b)]
 }
 
-// word takes a number or literal.
+// word consumes a number or literal.
 func (c *cursor) word() []byte {
 	i := 0
 	for i < len(c.b) && c.b[i] != ',' && c.b[i] != '}' && c.b[i] != ']' {
@@ -238,7 +238,7 @@ func (c *cursor) word() []byte {
 	return w
 }
 
-// str takes a string. The result aliases the input unless it has escapes.
+// str consumes a string. The result aliases the input unless it has escapes.
 func (c *cursor) str() []byte {
 	if !c.want('"', "a string") {
 		return nil
@@ -274,7 +274,7 @@ func unquote(quoted []byte) (string, error) {
 	return text, nil
 }
 
-// boolean takes true or false.
+// boolean consumes true or false.
 func (c *cursor) boolean() bool {
 	if b := c.next(); b != 't' && b != 'f' {
 		if c.err == nil {
@@ -285,7 +285,7 @@ func (c *cursor) boolean() bool {
 	return string(c.word()) == "true"
 }
 
-// uint takes an unsigned integer of the given width.
+// uint consumes an unsigned integer of the given width.
 func (c *cursor) uint(bits int) uint64 {
 	if b := c.next(); b != '-' && (b < '0' || b > '9') {
 		if c.err == nil {
@@ -301,7 +301,7 @@ func (c *cursor) uint(bits int) uint64 {
 	return v
 }
 
-// balance takes a u128: a string of digits, or a number.
+// balance consumes a u128: a string of digits, or a number.
 func (c *cursor) balance() primitives.Balance {
 	var text []byte
 	if b := c.next(); b == '"' {
@@ -321,7 +321,7 @@ func (c *cursor) balance() primitives.Balance {
 	return v
 }
 
-// text takes a string and parses it.
+// text consumes a string and parses it.
 func text[T any](c *cursor, parse func(string) (T, error)) (v T) {
 	s := c.str()
 	if c.err != nil {
@@ -342,7 +342,7 @@ func (c *cursor) handle() primitives.PublicKeyHandle {
 }
 func (c *cursor) signature() primitives.Signature { return text(c, primitives.ParseSignature) }
 
-// base64 takes bytes, with or without padding; the result is never nil without an error.
+// base64 consumes bytes, with or without padding. The result is not nil unless there was an error.
 func (c *cursor) base64() []byte {
 	if !c.want('"', "a base64 encoded string") {
 		return nil
@@ -358,7 +358,7 @@ func (c *cursor) base64() []byte {
 	return out
 }
 
-// required fails unless all n names are in seen, of which bit i stands for names[i].
+// required fails unless all names are in seen, in which bit i stands for names[i].
 func (c *cursor) required(seen uint, names ...string) {
 	for i, name := range names {
 		if seen&(1<<i) == 0 && c.err == nil {
@@ -367,7 +367,7 @@ func (c *cursor) required(seen uint, names ...string) {
 	}
 }
 
-// once notes that field bit of the mask is read; a second time is an error.
+// once marks field bit as read in the mask; a second time is an error.
 func (c *cursor) once(seen *uint, bit int) {
 	if *seen&(1<<bit) != 0 {
 		c.failf("duplicate field")

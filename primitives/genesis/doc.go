@@ -1,7 +1,7 @@
-// Package genesis reads, checks and writes genesis.json: the configuration of a chain and the
-// records its state starts from.
+// Package genesis reads, validates and writes genesis.json: the configuration of a chain and the
+// records of its initial state.
 //
-//	in      JSON of anybody's file, as a stream: ReadConfig, ReadRecords; or seeds and names:
+//	in      JSON of an untrusted file, as a stream: ReadConfig, ReadRecords; or seeds and names:
 //	        Init, Localnet
 //	out     Config, Records one at a time; genesis.json byte for byte as neard writes it;
 //	        genesis_config of the RPC
@@ -13,8 +13,8 @@
 //	source  nearcore core/chain-configs/src/genesis_{config,validate}.rs,
 //	        core/primitives/src/state_record.rs
 //
-// The file may be nearcore's of any age: unknown fields are ignored, missing ones have nearcore's
-// defaults where it has some, comments (/* */, // and #) count as space. Its records may stand
-// before the fields that tell where they belong, so configuration and records are read in two
+// Files of older versions of nearcore are accepted: unknown fields are ignored, missing ones have
+// nearcore's defaults where it has some, and comments (/* */, // and #) count as blanks. Records
+// may precede the fields that determine their shards, so configuration and records are read in two
 // passes.
 package genesis

@@ -47,7 +47,7 @@ func diff(got, want []byte) string {
 	return fmt.Sprintf("at byte %d:\ngot  %q\nwant %q", i, near(got), near(want))
 }
 
-// What neard wrote comes back byte for byte.
+// Files that neard wrote are reproduced byte for byte.
 func TestReadAndWriteNeardFiles(t *testing.T) {
 	for _, name := range []string{"init-plain.json", "init-fast.json", "localnet.json", "dump-state.json.gz"} {
 		want := read(t, name)
@@ -126,8 +126,8 @@ func TestWriteConfig(t *testing.T) {
 	}
 }
 
-// Mainnet's file is of 2020: fields that are gone, fields that were not there, records before some
-// fields.
+// Mainnet's file is from 2020: it has obsolete fields, lacks newer ones, and has records before
+// some fields.
 func TestMainnet(t *testing.T) {
 	g := parse(t, read(t, "mainnet.json.gz"))
 	c := &g.Config

@@ -2,7 +2,7 @@ package genesis
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Numbers of neard's own genesis files (nearcore core/chain-configs/src/lib.rs; chain.md 5.4).
+// Values of neard's own genesis files (nearcore core/chain-configs/src/lib.rs).
 const (
 	initProtocolVersion = 86
 	initSeats           = 50
@@ -13,19 +13,19 @@ const (
 	treasury            = "near"
 )
 
-// InitOptions say what `neard init` leaves open.
+// InitOptions are the options of `neard init`.
 type InitOptions struct {
 	ChainID   string
 	Time      Time
 	Validator primitives.AccountID // also the treasury
-	Key       primitives.PublicKey // of the validator, as validator and as owner of the account
+	Key       primitives.PublicKey // of the validator and of its account
 	Shards    int                  // at least 1
 	Fast      bool                 // epochs of 60 blocks instead of 500
 	Protocol  primitives.ProtocolVersion
 }
 
 // Init returns the genesis that `neard init` makes: the validator with 10^9 NEAR beside its stake,
-// and the account "near", whose key is that of the seed "near". A Protocol of 0 is 86.
+// and the account "near", whose key has the seed "near". A Protocol of 0 is 86.
 func Init(o InitOptions) (*Genesis, error) {
 	layout, err := primitives.MultiShardLayout(max(o.Shards, 1))
 	if err != nil {
@@ -46,11 +46,11 @@ func Init(o InitOptions) (*Genesis, error) {
 	return g, nil
 }
 
-// LocalnetOptions say what `neard localnet` leaves open.
+// LocalnetOptions are the options of `neard localnet`.
 type LocalnetOptions struct {
 	ChainID    string
 	Time       Time
-	Accounts   []primitives.AccountID // each with the key of its name as seed
+	Accounts   []primitives.AccountID // the key of each has its name as seed
 	Validators int                    // how many of the accounts validate, from the first on
 	Shards     int                    // at least 1
 	Protocol   primitives.ProtocolVersion
@@ -84,7 +84,7 @@ func Localnet(o LocalnetOptions) (*Genesis, error) {
 	return g, nil
 }
 
-// common is what both kinds have.
+// common returns the configuration that both kinds share.
 func common(chainID string, at Time, protocol primitives.ProtocolVersion) Config {
 	if protocol == 0 {
 		protocol = initProtocolVersion

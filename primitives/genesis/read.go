@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ReadConfig reads the configuration and passes over the records. recordsFile is the file that
-// holds them instead, if the genesis names one. Missing fields have nearcore's defaults or are an
-// error; unknown ones are ignored.
+// ReadConfig reads the configuration and skips the records. recordsFile is the file that holds them
+// instead, if the genesis names one. Missing fields have nearcore's defaults or are an error;
+// unknown ones are ignored.
 func ReadConfig(r io.Reader) (c *Config, recordsFile string, err error) {
 	s := newScanner(r)
 	c = new(Config)
@@ -53,8 +53,8 @@ func ReadConfig(r io.Reader) (c *Config, recordsFile string, err error) {
 	return c, recordsFile, nil
 }
 
-// decode takes the next value, at path, and decodes it with f. buf is scratch space, which is
-// returned for the next. Errors carry the line where the value begins.
+// decode extracts the next value, at path, and decodes it with f. It returns buf, its scratch
+// space, for the next call. Errors carry the line where the value begins.
 func (s *scanner) decode(buf []byte, path []step, f func(*cursor)) []byte {
 	s.space()
 	line, lineStart, offset := s.line, s.lineStart, s.base+int64(s.pos)
@@ -72,8 +72,8 @@ func (s *scanner) decode(buf []byte, path []step, f func(*cursor)) []byte {
 	return buf
 }
 
-// ReadRecords calls yield for each record, in the file's order, until it returns an error. The
-// document is a genesis, of which all else is passed over, or an array of records alone: a records
+// ReadRecords calls yield for each record, in the file's order, until yield returns an error. The
+// document is a genesis, everything else of which is skipped, or an array of records: a records
 // file.
 func ReadRecords(r io.Reader, yield func(Record) error) error {
 	s := newScanner(r)
@@ -105,7 +105,7 @@ func ReadRecords(r io.Reader, yield func(Record) error) error {
 	return s.err
 }
 
-// records reads an array of records, which errors call name.
+// records reads an array of records; name is its name in errors.
 func (s *scanner) records(name string, yield func(Record) error) {
 	var buf []byte
 	path := make([]step, 2, 16)
@@ -121,13 +121,13 @@ func (s *scanner) records(name string, yield func(Record) error) {
 	})
 }
 
-// Genesis is a small genesis as a whole.
+// Genesis is a whole genesis in memory.
 type Genesis struct {
 	Config  Config
 	Records []Record
 }
 
-// Parse reads a genesis whose records are in it, all into memory: for chains of tests.
+// Parse reads a genesis with its records into memory. It is for test chains.
 func Parse(in []byte) (*Genesis, error) {
 	c, recordsFile, err := ReadConfig(bytes.NewReader(in))
 	if err != nil {
@@ -144,8 +144,8 @@ func Parse(in []byte) (*Genesis, error) {
 	return g, err
 }
 
-// parseList reads records from a JSON value, without comments or a place to point to: an array, or
-// exactly one; removals among them or not.
+// parseList reads records from JSON without comments: an array or, if list is false, exactly one.
+// removals allows removals among them. Errors have no position.
 func parseList(in []byte, list, removals bool) (out []Record, err error) {
 	s := newScanner(bytes.NewReader(in))
 	s.removals = removals

@@ -13,7 +13,7 @@ import (
 // member is a field of a struct that cursor.members reads.
 type member struct {
 	name     string
-	optional bool // may be absent
+	optional bool // may be missing
 	read     func()
 }
 
@@ -40,10 +40,10 @@ func (c *cursor) members(ms ...member) {
 	}
 }
 
-// set makes a reader that stores what get returns.
+// set returns a reader that stores what get returns.
 func set[T any](at *T, get func() T) func() { return func() { *at = get() } }
 
-// setUint makes a reader of an integer.
+// setUint returns a reader of an integer.
 func setUint[T ~uint16 | ~uint64](c *cursor, at *T) func() {
 	bits := 64
 	if uint64(^T(0)) == 1<<16-1 {
@@ -192,7 +192,7 @@ func appendBase64(b []byte, name string, data []byte) []byte {
 	return append(b, '"')
 }
 
-// appendData is appendBase64 of an option.
+// appendData is appendBase64 for an option.
 func appendData(b []byte, name string, data []byte) []byte {
 	if data == nil {
 		return append(append(b, name...), "null"...)

@@ -6,18 +6,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Record is one entry of the state, as genesis.json, state dumps and sandbox_patch_state hold it
-// (nearcore StateRecord). The types below are all there are.
+// Record is one entry of the state, as in genesis.json, state dumps and sandbox_patch_state
+// (nearcore StateRecord). The types below are the only ones.
 //
 //sumtype:decl
 type Record interface {
-	// Owner is the account whose shard the record belongs to.
+	// Owner is the account whose shard holds the record.
 	Owner() primitives.AccountID
 	recordName() string
 }
 
 type (
-	// AccountRecord is column 0. In a genesis the storage usage is recomputed.
+	// AccountRecord is an account (column 0). In a genesis its storage usage is recomputed.
 	AccountRecord struct {
 		AccountID primitives.AccountID
 		Account   primitives.Account
@@ -46,22 +46,21 @@ type (
 		DataID    primitives.Hash
 		Data      []byte
 	}
-	// DelayedReceiptRecord is a receipt of the queue, in order.
+	// DelayedReceiptRecord is a receipt of the delayed queue, in order.
 	DelayedReceiptRecord struct{ Receipt *primitives.Receipt }
-	// GasKeyNonceRecord is a row of a gas key.
+	// GasKeyNonceRecord is one nonce of a gas key.
 	GasKeyNonceRecord struct {
 		AccountID primitives.AccountID
 		PublicKey primitives.PublicKeyHandle
 		Index     uint16
 		Nonce     primitives.Nonce
 	}
-	// Removal is our own, and of patches alone: what the record says is to be taken out of the
-	// state, of which it has the names. It is written with null in place of account, value, code,
-	// access_key or nonce.
+	// Removal is our own, and only valid in patches: the state entry that the record identifies is
+	// removed. Its JSON has null in place of account, value, code, access_key or nonce.
 	Removal struct{ Of Record }
-	// ForkRecord is our own, and of patches alone: an account of a fork is from now on as after a
-	// block of the chain that it is a fork of (zero: as if that had none), and what was changed of
-	// it here is forgotten, unless Keep.
+	// ForkRecord is our own, and only valid in patches. It resets an account of a fork to its state
+	// after a block of the remote chain; a zero block means that the account does not exist there.
+	// Local changes of the account are discarded unless Keep is set.
 	ForkRecord struct {
 		AccountID primitives.AccountID
 		Block     primitives.Hash
@@ -94,7 +93,7 @@ func (*GasKeyNonceRecord) recordName() string      { return "GasKeyNonce" }
 func (*ForkRecord) recordName() string             { return "Fork" }
 func (r *Removal) recordName() string              { return r.Of.recordName() }
 
-// UnknownRecordText is nearcore's refusal of a record of another name; RPC shows it.
+// UnknownRecordText is nearcore's refusal of an unknown record, which RPC clients see.
 const UnknownRecordText = "unknown variant `%s`, expected one of `Account`, `Data`, `Contract`, `AccessKey`, " +
 	"`PostponedReceipt`, `ReceivedData`, `DelayedReceipt`, `GasKeyNonce`"
 
@@ -147,7 +146,7 @@ func (c *cursor) record() (r Record) {
 	return r
 }
 
-// recordName refuses what stands in place of a record's object.
+// recordName refuses a value that is not a record's object.
 func (c *cursor) recordName() {
 	if !c.want('"', "string or map") {
 		return
@@ -183,8 +182,8 @@ func (c *cursor) accountRecord() *AccountRecord {
 	return r
 }
 
-// accountState reads an account of either version. The global fields of a V1 account are ignored,
-// as nearcore does.
+// accountState reads an account of either version. As in nearcore, the global fields of a V1
+// account are ignored.
 func (c *cursor) accountState() primitives.Account {
 	a, seen := primitives.Account{Version: primitives.AccountV1}, uint(0)
 	var code primitives.Hash
@@ -245,10 +244,10 @@ func (c *cursor) accountState() primitives.Account {
 	return a
 }
 
-// zeroHashText is the hash of an account without code: nearly all of them.
+// zeroHashText is the code hash of an account without code: nearly all of them.
 const zeroHashText = "11111111111111111111111111111111"
 
-// codeHash is hash, quick for the zero hash.
+// codeHash is hash, with a fast path for the zero hash.
 func (c *cursor) codeHash() primitives.Hash {
 	if len(c.b) > 34 && string(c.b[1:34]) == zeroHashText+`"` && c.b[0] == '"' {
 		c.b = c.b[34:]
@@ -380,6 +379,6 @@ func (c *cursor) receivedDataRecord() *ReceivedDataRecord {
 		}
 		return true
 	})
-	c.required(seen, "account_id", "data_id") // serde takes an absent option for none
+	c.required(seen, "account_id", "data_id") // serde reads a missing option as none
 	return r
 }

@@ -72,7 +72,7 @@ func appendAccount(b []byte, a *primitives.Account) []byte {
 	return append(b, '}')
 }
 
-// appendRemoval appends a record with null in place of what it holds.
+// appendRemoval appends a record with null in place of its content.
 func appendRemoval(b []byte, r Record) []byte {
 	b = append(append(append(b, `{"`...), r.recordName()...), `":`...)
 	b = appendText(b, `{"account_id":`, string(r.Owner()))
@@ -108,7 +108,7 @@ func AppendRecords(b []byte, records []Record) []byte {
 	return append(b, ']')
 }
 
-// ParseRecord reads one record from JSON that has no comments.
+// ParseRecord reads one record from JSON without comments.
 func ParseRecord(in []byte) (Record, error) {
 	rs, err := parseList(in, false, false)
 	if err != nil {
@@ -117,5 +117,5 @@ func ParseRecord(in []byte) (Record, error) {
 	return rs[0], nil
 }
 
-// ParsePatch reads an array of records and removals, as sandbox_patch_state has it.
+// ParsePatch reads an array of records and removals, the parameter of sandbox_patch_state.
 func ParsePatch(in []byte) ([]Record, error) { return parseList(in, true, true) }

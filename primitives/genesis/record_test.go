@@ -182,8 +182,8 @@ func TestRecordRefusals(t *testing.T) {
 	}
 }
 
-// TestRecordsTakeBase64WithAnyPadding: what neard takes in every field of bytes, and its words for
-// what it does not take.
+// TestRecordsTakeBase64WithAnyPadding: every field of bytes accepts what neard accepts, and refuses
+// the rest in neard's words.
 func TestRecordsTakeBase64WithAnyPadding(t *testing.T) {
 	const hash = "11111111111111111111111111111111"
 	for _, form := range []string{

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a file may ask of memory.
+// Bounds of the memory that a file can make the reader use.
 const (
-	MaxDepth = 128      // of nested arrays and objects, as serde_json
-	MaxValue = 64 << 20 // bytes of one record or field, comments and space not counted: a contract of 48 MB
+	MaxDepth = 128      // of nested arrays and objects, as in serde_json
+	MaxValue = 64 << 20 // bytes of one record or field without comments and blanks: a contract of 48 MB
 )
 
-// Error says where in a file something is wrong. Line and column count from 1, columns in bytes.
+// Error is an error in a file, with its position. Line and column count from 1, columns in bytes.
 type Error struct {
 	Line, Column int
 	Path         string // like records[3].Account.account.amount; empty for the file itself
@@ -31,28 +31,28 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errSyntax is wrapped by errors of the JSON itself.
+// errSyntax is wrapped by syntax errors.
 var errSyntax = errors.New("invalid JSON")
 
 // scanner splits a JSON document into the values that are decoded one at a time. It checks the
-// syntax of all it passes and drops space and comments. Its first error sticks; after it every byte
-// reads as the end.
+// syntax of everything it passes, and drops blanks and comments. The first error sticks; after it
+// the document seems to end.
 type scanner struct {
 	r         io.Reader
-	buf       []byte // read, from pos on not yet scanned
+	buf       []byte // read; from pos on not yet scanned
 	pos       int
-	ended     bool   // r has no more
+	ended     bool   // r is at its end
 	base      int64  // offset of buf[0] in the file
-	line      int    // lines ended so far
+	line      int    // lines completed so far
 	lineStart int64  // offset of the current line
-	path      []step // of the value that is being taken, for errors
+	path      []step // of the value that is being extracted, for errors
 	err       error
 	removals  bool // see cursor
 }
 
 func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, 0, 64<<10)} }
 
-// fail sets the error, at the current position unless it has its own.
+// fail sets the error. It is at the current position unless err is an *Error.
 func (s *scanner) fail(err error) {
 	if s.err == nil {
 		if e := new(Error); !errors.As(err, &e) {
@@ -67,7 +67,7 @@ func (s *scanner) syntax(format string, args ...any) {
 	s.fail(fmt.Errorf("%w: %s", errSyntax, fmt.Sprintf(format, args...)))
 }
 
-// fill reads more when all of buf has been scanned; false at the end.
+// fill reads more once all of buf has been scanned; false at the end.
 func (s *scanner) fill() bool {
 	if s.pos < len(s.buf) {
 		return true
@@ -94,7 +94,7 @@ func (s *scanner) fill() bool {
 	return false
 }
 
-// peek returns the next byte; 0 at the end (a NUL in the file is refused wherever it stands).
+// peek returns the next byte, 0 at the end. A NUL in the file is refused everywhere.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.buf) || s.fill() {
 		return s.buf[s.pos]
@@ -108,7 +108,7 @@ func (s *scanner) newline(i int) {
 	s.lineStart = s.base + int64(i) + 1
 }
 
-// space skips space and comments, and returns the next byte.
+// space skips blanks and comments, and returns the next byte.
 func (s *scanner) space() byte {
 	for {
 		switch c := s.peek(); c {
@@ -162,7 +162,7 @@ func (s *scanner) blockComment() {
 	s.syntax("comment without an end")
 }
 
-// expect skips space and then c.
+// expect skips blanks and then c.
 func (s *scanner) expect(c byte) bool {
 	if got := s.space(); got != c {
 		if s.err == nil && got == 0 && !s.fill() {
@@ -175,7 +175,7 @@ func (s *scanner) expect(c byte) bool {
 	return true
 }
 
-// object calls f with the key of each member; f must take its value.
+// object calls f with the key of each member; f must consume its value.
 func (s *scanner) object(f func(key string)) {
 	if !s.expect('{') {
 		return
@@ -210,7 +210,7 @@ func (s *scanner) object(f func(key string)) {
 	}
 }
 
-// array calls f before each item; f must take it.
+// array calls f before each item; f must consume it.
 func (s *scanner) array(f func()) {
 	if !s.expect('[') {
 		return
@@ -237,7 +237,7 @@ func (s *scanner) end() {
 	}
 }
 
-// value appends the next value to b, without space and comments.
+// value appends the next value to b, without blanks and comments.
 func (s *scanner) value(b []byte, depth int) []byte {
 	if depth > MaxDepth {
 		s.syntax("nested deeper than %d", MaxDepth)
@@ -300,7 +300,7 @@ func (s *scanner) value(b []byte, depth int) []byte {
 	return b
 }
 
-// str appends a string with its quotes; the next byte is the first quote.
+// str appends a string with its quotes; the opening quote is next.
 func (s *scanner) str(b []byte) []byte {
 	from := len(b)
 	b = append(b, '"')
@@ -349,7 +349,7 @@ func (s *scanner) word(b []byte, ok func([]byte) bool, what string) []byte {
 		}
 		b = append(b, c)
 		s.pos++
-		if len(b)-from > 400 { // more than any number that a field could hold
+		if len(b)-from > 400 { // longer than any number that a field can hold
 			break
 		}
 	}
@@ -363,7 +363,7 @@ func isLiteral(b []byte) bool {
 	return string(b) == "null" || string(b) == "true" || string(b) == "false"
 }
 
-// isNumber checks JSON's grammar of numbers.
+// isNumber checks the grammar of JSON numbers.
 func isNumber(b []byte) bool {
 	digits := func() bool {
 		n := 0
@@ -397,8 +397,8 @@ func isNumber(b []byte) bool {
 	return len(b) == 0
 }
 
-// skip passes over a value. It checks only that strings end and brackets match, so that the pass
-// that doesn't want the records is quick.
+// skip skips a value. It only checks that strings end and brackets match, so that the pass that
+// does not need the records is fast.
 func (s *scanner) skip() {
 	var open []byte // brackets
 	for {

@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// Time is nanoseconds since 1970 in UTC, as blocks carry it. It reaches into 2554.
+// Time is nanoseconds since 1970 in UTC, as in blocks. It ends in 2554.
 type Time uint64
 
 const (
 	nanosPerSecond = 1_000_000_000
 	secondsPerDay  = 86_400
 	daysPer400Year = 146_097
-	daysTo1970     = 719_468 // from 0000-03-01, where the calendar's arithmetic is simplest
+	daysTo1970     = 719_468 // from 0000-03-01, where calendar arithmetic is simplest
 )
 
-// errTime is wrapped by refusals of a time's text.
+// errTime is wrapped by refusals of a time.
 var errTime = errors.New("invalid RFC 3339 time")
 
 // ParseTime reads RFC 3339 with any offset; digits below a nanosecond are dropped. Times before
@@ -39,13 +39,13 @@ func ParseTime(text string) (Time, error) {
 	return Time(uint64(seconds)*nanosPerSecond + uint64(nanos)), nil
 }
 
-// timeParser takes pieces off the front of s.
+// timeParser consumes pieces of s from the front.
 type timeParser struct {
 	s   string
 	bad bool
 }
 
-// digits takes n digits and the byte after, unless that is 0.
+// digits consumes n digits and the byte after, unless that is 0.
 func (p *timeParser) digits(n int, after byte) (v int) {
 	for range n {
 		if p.s == "" || p.s[0] < '0' || p.s[0] > '9' {
@@ -61,7 +61,7 @@ func (p *timeParser) digits(n int, after byte) (v int) {
 	return v
 }
 
-// oneOf takes one byte of set.
+// oneOf consumes one byte of set.
 func (p *timeParser) oneOf(set string) byte {
 	if p.s != "" {
 		for i := range len(set) {
@@ -75,7 +75,7 @@ func (p *timeParser) oneOf(set string) byte {
 	return 0
 }
 
-// fraction takes .digits, in nanoseconds; 0 without one.
+// fraction consumes .digits and returns nanoseconds; 0 if there is none.
 func (p *timeParser) fraction() (nanos int) {
 	if p.s == "" || p.s[0] != '.' {
 		return 0
@@ -95,7 +95,7 @@ func (p *timeParser) fraction() (nanos int) {
 	return nanos
 }
 
-// offset takes Z or +hh:mm or -hh:mm, in seconds east of UTC.
+// offset consumes Z or +hh:mm or -hh:mm and returns seconds east of UTC.
 func (p *timeParser) offset() int {
 	sign := p.oneOf("Zz+-")
 	if p.bad || sign == 'Z' || sign == 'z' {

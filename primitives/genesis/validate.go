@@ -9,13 +9,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// maxProblems bounds how much an InvalidError remembers; the rest is counted.
+// maxProblems bounds the problems that an InvalidError lists; the rest is counted.
 const maxProblems = 100
 
-// InvalidError lists what is wrong with the sense of a genesis.
+// InvalidError lists the semantic errors of a genesis.
 type InvalidError struct {
 	Problems []string
-	More     int // that are not in Problems
+	More     int // problems that are not listed
 }
 
 func (e *InvalidError) Error() string {
@@ -27,7 +27,7 @@ func (e *InvalidError) Error() string {
 }
 
 // Checker validates a genesis (nearcore genesis_validate.rs). It takes the records one at a time
-// and remembers the names of all accounts, some hundred bytes each.
+// and remembers the names of all accounts, some hundred bytes each. Not safe for concurrent use.
 type Checker struct {
 	config   *Config
 	supply   primitives.Balance
@@ -37,7 +37,7 @@ type Checker struct {
 	err      InvalidError
 }
 
-// accountFlags say which records an account has.
+// accountFlags are the records that an account has.
 type accountFlags byte
 
 const (
@@ -46,7 +46,7 @@ const (
 	hasContract
 )
 
-// NewChecker validates a genesis with this configuration.
+// NewChecker returns a Checker of a genesis with this configuration.
 func NewChecker(c *Config) *Checker {
 	return &Checker{
 		config: c, accounts: map[primitives.AccountID]accountFlags{}, staked: map[primitives.AccountID]primitives.Balance{},
@@ -61,7 +61,7 @@ func (k *Checker) problem(format string, args ...any) {
 	k.err.Problems = append(k.err.Problems, fmt.Sprintf(format, args...))
 }
 
-// note sets a flag of an account and tells whether it was set before.
+// note sets a flag of an account and returns whether it was set before.
 func (k *Checker) note(id primitives.AccountID, f accountFlags) bool {
 	old := k.accounts[id]
 	if old&f == 0 {
@@ -70,7 +70,7 @@ func (k *Checker) note(id primitives.AccountID, f accountFlags) bool {
 	return old&f != 0
 }
 
-// Record takes the next record.
+// Record checks the next record.
 func (k *Checker) Record(r Record) {
 	switch r := r.(type) {
 	case *AccountRecord:
@@ -99,7 +99,7 @@ func (k *Checker) Record(r Record) {
 	}
 }
 
-// Finish returns an *InvalidError unless configuration and records make a genesis.
+// Finish returns an *InvalidError unless configuration and records are valid.
 func (k *Checker) Finish() error {
 	c := k.config
 	validators := map[primitives.AccountID]primitives.Balance{}
@@ -169,7 +169,7 @@ func (k *Checker) thresholds() {
 	}
 }
 
-// Validate checks a whole genesis.
+// Validate validates a whole genesis.
 func (g *Genesis) Validate() error {
 	k := NewChecker(&g.Config)
 	for _, r := range g.Records {

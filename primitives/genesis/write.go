@@ -8,10 +8,9 @@ import (
 	"iter"
 )
 
-// Write writes genesis.json as neard does: two spaces of indent, struct order, no newline at the
-// end.
+// Write writes genesis.json as neard does: two spaces of indent, struct order, no final newline.
 func Write(w io.Writer, c *Config, records iter.Seq[Record]) error {
-	out := bufio.NewWriterSize(w, 64<<10) // its first error sticks and comes out of Flush
+	out := bufio.NewWriterSize(w, 64<<10) // the first error sticks and is returned by Flush
 	writeConfig(out, c)
 	_, _ = out.WriteString(",\n  \"records\": [")
 	n := 0
@@ -37,8 +36,8 @@ func Write(w io.Writer, c *Config, records iter.Seq[Record]) error {
 	return out.Flush()
 }
 
-// WriteConfig writes a genesis.json whose records are in a file of their own, as a streamed state
-// dump has it.
+// WriteConfig writes a genesis.json whose records are in a separate file, as a streamed state dump
+// has it.
 func WriteConfig(w io.Writer, c *Config) error {
 	out := bufio.NewWriter(w)
 	writeConfig(out, c)

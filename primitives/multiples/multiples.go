@@ -1,16 +1,16 @@
-// Package multiples adds multiples of ed25519's base point and of points that come often, from
-// tables of them, in variable time: it is for what everybody may know.
+// Package multiples computes sums of multiples of ed25519's base point and of frequent points, from
+// tables, in variable time. It must not be used with secrets.
 //
 //	in      a point, once; numbers below the group's order
-//	out     k·P + s·B, as it is encoded
-//	state   none but the tables: of each window of a number all the multiples that it can say, of
-//	        P 130 KiB, of B 370 KiB, made when first needed
+//	out     k·P + s·B, encoded
+//	state   only the tables: for each window of a number all its multiples, of P 130 KiB, of B
+//	        370 KiB, made on first use
 //	units   numbers are little-endian
-//	bound   who has tables made bounds them
+//	bound   the caller bounds the number of tables
 //	errors  none
-//	source  our own. Where there are AVX2 instructions points are added by curve25519-voi's way
-//	        for these, whose functions it does not export: before the first table is made they
-//	        have to give known sums. Else it is its table for a base point, in constant time
+//	source  our own. With AVX2, points are added by curve25519-voi's internal functions, which it
+//	        does not export; before the first table is made they must reproduce known sums.
+//	        Otherwise it uses the library's constant-time table of a base point
 package multiples
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/curve/scalar"
 )
 
-// Table is what was made of a point.
+// Table is the table of a point. It is immutable and safe for concurrent use.
 type Table struct {
-	plain   *curve.EdwardsBasepointTable // nil: there are windows
+	plain   *curve.EdwardsBasepointTable // nil: windows is used
 	windows *windows
 }
 
-// New makes the table of p.
+// New returns the table of p.
 func New(p *curve.EdwardsPoint) *Table {
 	if hasVectors() {
 		return ofWindows(p)
@@ -38,17 +38,17 @@ func New(p *curve.EdwardsPoint) *Table {
 
 func ofWindows(p *curve.EdwardsPoint) *Table { return &Table{windows: newWindows(p, pointBits)} }
 
-// knownSums is what sums gives for tables that are right.
+// knownSums is the result of sums with correct tables.
 const knownSums = "9c378e00b75e5b97c7eb2fd7f4be1c623027b4edf18ad58a36fafeb4bd83353d"
 
-// sums is a hash of sums by tables that are made in a way, of points of the prime order, of order 8
-// and of both, and of numbers at the edges and in between.
+// sums is a hash of sums by tables that of makes, of points of the prime order, of order 8 and of
+// both, and of edge-case and ordinary numbers.
 func sums(of func(*curve.EdwardsPoint) *Table) string {
 	small := curve.CompressedEdwardsY{0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0,
 		0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05}
 	var torsion, mixed curve.EdwardsPoint
 	if _, err := torsion.SetCompressedY(&small); err != nil {
-		panic("multiples: " + err.Error()) // it is a point
+		panic("multiples: " + err.Error()) // it is a valid point
 	}
 	mixed.Add(&torsion, curve.ED25519_BASEPOINT_POINT)
 	one := scalar.One()
@@ -57,7 +57,7 @@ func sums(of func(*curve.EdwardsPoint) *Table) string {
 		wide := sha512.Sum512([]byte{i})
 		n, err := scalar.NewFromBytesModOrderWide(wide[:])
 		if err != nil {
-			panic("multiples: " + err.Error()) // only of another length
+			panic("multiples: " + err.Error()) // only the length can be wrong
 		}
 		numbers = append(numbers, n)
 	}
@@ -88,19 +88,18 @@ func (t *Table) Sum(k, s *scalar.Scalar) (out curve.CompressedEdwardsY) {
 	return out
 }
 
-// Bits of a window, of which a table has 2^(bits-1) multiples each: the others are the negative
-// ones.
+// Bits of a window. A table has 2^(bits-1) multiples for each; the others are their negatives.
 const (
 	pointBits = 5
 	baseBits  = 7
 )
 
-// digits cuts a number below 2^255 into signed digits of so many bits, -2^(bits-1) < d <=
+// digits splits a number below 2^255 into signed digits of bits bits, -2^(bits-1) < d <=
 // 2^(bits-1), the lowest first. out has room for 256 bits.
 func digits(out []int8, n *scalar.Scalar, bits uint) {
 	var b [40]byte
 	if err := n.ToBytes(b[:32]); err != nil {
-		panic("multiples: " + err.Error()) // only of another length
+		panic("multiples: " + err.Error()) // only the length can be wrong
 	}
 	carry := 0
 	for i := range out {
@@ -113,5 +112,5 @@ func digits(out []int8, n *scalar.Scalar, bits uint) {
 	}
 }
 
-// count is how many windows cover a number.
+// count returns how many windows cover a number.
 func count(bits int) int { return (256 + bits - 1) / bits }

@@ -45,7 +45,7 @@ func number(random *rand.ChaCha8) *scalar.Scalar {
 	return s
 }
 
-// numbers are 0, powers of 2 and what is beside them, the order less a little, such of which all
+// numbers are 0, powers of 2 and their neighbours, the order less a little, numbers all of whose
 // digits are at an edge, and random ones.
 func numbers(random *rand.ChaCha8) (out []*scalar.Scalar) {
 	one := scalar.One()
@@ -64,7 +64,7 @@ func numbers(random *rand.ChaCha8) (out []*scalar.Scalar) {
 	return out
 }
 
-// TestSum: with each kind of table the sum is what multiplying by doubling gives, for points of any
+// TestSum: with each kind of table the sum equals multiplication by doubling, for points of any
 // order.
 func TestSum(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{3})
@@ -93,13 +93,12 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestKnownSums: tables of each kind give the sums by which windows are found usable, and such of
-// which a part is wrong don't.
+// TestKnownSums: tables of each kind reproduce the known sums, and tables with a wrong part do not.
 func TestKnownSums(t *testing.T) {
 	if got := sums(newPlain); got != knownSums {
 		t.Errorf("the library's tables give %s", got)
 	}
-	plus := func(p *curve.EdwardsPoint) *Table { // of another point, by one of small order
+	plus := func(p *curve.EdwardsPoint) *Table { // off by a point of small order
 		return newPlain(curve.NewEdwardsPoint().Add(p, points(t, rand.NewChaCha8([32]byte{}))[4]))
 	}
 	if sums(plus) == knownSums {
@@ -107,7 +106,7 @@ func TestKnownSums(t *testing.T) {
 	}
 }
 
-// TestDigits: the digits say the number, and each is one that a table has.
+// TestDigits: the digits represent the number, and each is in a table's range.
 func TestDigits(t *testing.T) {
 	for _, n := range numbers(rand.NewChaCha8([32]byte{4})) {
 		for _, bits := range []int{pointBits, baseBits} {
@@ -156,8 +155,8 @@ func BenchmarkSum(b *testing.B) {
 	}
 }
 
-// BenchmarkCold is a sum whose tables are in no cache, as in a process that does much else: the
-// middle one of 200.
+// BenchmarkCold is a sum with uncached tables, as in a process that does much else: the median of
+// 200.
 func BenchmarkCold(b *testing.B) {
 	random := rand.NewChaCha8([32]byte{5})
 	p, k, s := curve.NewEdwardsPoint().MulBasepoint(curve.ED25519_BASEPOINT_TABLE, number(random)), number(random), number(random)
@@ -178,7 +177,7 @@ func BenchmarkCold(b *testing.B) {
 				took = append(took, time.Since(begin))
 			}
 			slices.Sort(took)
-			for b.Loop() { // nothing: what counts was done
+			for b.Loop() { // nothing: the measured work was done above
 			}
 			b.ReportMetric(float64(took[100].Nanoseconds()), "ns/sum")
 		})

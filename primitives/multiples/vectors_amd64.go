@@ -11,9 +11,9 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/curve/scalar"
 )
 
-// vector is a point as the library's functions for AVX2 have it: as it is added to, or ready to be
-// added (its cachedPoint). If a version of the library has another, hasVectors says no, and
-// TestVectors fails.
+// vector is a point in the layout of the library's AVX2 functions: as the destination of an
+// addition, or prepared as an operand (cachedPoint). If a version of the library changes the
+// layout, hasVectors is false and TestVectors fails.
 type vector [5][8]uint32
 
 //go:linkname supported github.com/oasisprotocol/curve25519-voi/curve.supportsVectorizedEdwards
@@ -39,28 +39,28 @@ func fromPoint(out *vector, p *curve.EdwardsPoint) *vector
 //go:linkname toPoint github.com/oasisprotocol/curve25519-voi/curve.(*EdwardsPoint).setExtended
 func toPoint(out *curve.EdwardsPoint, a *vector) *curve.EdwardsPoint
 
-// hasVectors tells whether there are instructions for vectors, and the library's functions are
-// those that this file takes them for: the verdict on a signature must not depend on it. It is
-// asked once, and costs some two milliseconds.
+// hasVectors returns whether the CPU has AVX2 and the library's functions are the expected ones,
+// since verdicts on signatures must not depend on them. It runs once and takes some two
+// milliseconds.
 var hasVectors = sync.OnceValue(func() bool {
 	return supported && sameLayout(reflect.TypeFor[curve.EdwardsBasepointTable]()) && sums(ofWindows) == knownSums
 })
 
-// sameLayout tells whether the library's table for a base point is made of vectors: of what is
-// larger its functions would write beside them.
+// sameLayout returns whether the library's base point table consists of vectors. With a larger type
+// its functions would write out of bounds.
 func sameLayout(table reflect.Type) bool {
 	f, ok := table.FieldByName("innerVector")
 	if !ok || f.Type.Kind() != reflect.Pointer {
 		return false
 	}
 	t := f.Type.Elem()
-	for range 2 { // of rows, of points
+	for range 2 { // rows, then points
 		if t.Kind() != reflect.Array {
 			return false
 		}
 		t = t.Elem()
 	}
-	// each wraps the next as its last field, behind one without size
+	// Each type wraps the next as its last field, after fields of size zero.
 	for t.Kind() == reflect.Struct && t.NumField() > 0 {
 		last := t.Field(t.NumField() - 1)
 		if last.Offset != 0 || last.Type.Size() != t.Size() {
@@ -117,8 +117,8 @@ func sum(p *curve.EdwardsPoint, t *windows, k, s *scalar.Scalar) {
 	toPoint(p, &at)
 }
 
-// touch reads a bit of each line of memory that addTo needs, all at once: a sum waits for the one
-// before it, and would wait for each of them. Of what it returns there is no use.
+// touch reads one byte of each cache line that addTo needs, to load them in parallel: an addition
+// waits for the one before, and would wait for each load. The result is unused.
 //
 //go:noinline
 func (t *windows) touch(list []int8) (x uint32) {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// TestVectors: with the library that is there, a machine that has AVX2 uses it.
+// TestVectors: a machine with AVX2 uses the library's functions.
 func TestVectors(t *testing.T) {
 	if hasVectors() != cpu.X86.HasAVX2 {
 		t.Errorf("vectors are used: %v; the machine has AVX2: %v", hasVectors(), cpu.X86.HasAVX2)
 	}
 }
 
-// TestLayout: a table of points that are larger, smaller, or said otherwise is none of ours.
+// TestLayout: a table of points that are larger, smaller or declared otherwise is refused.
 func TestLayout(t *testing.T) {
 	type nothing [0]func()
 	type vec struct {
@@ -40,7 +40,7 @@ func TestLayout(t *testing.T) {
 		z uint64
 		n vec
 	}
-	_, _, _, _ = point{}.n, four{}.n, more{}.n, later{}.n // read by their types alone
+	_, _, _, _ = point{}.n, four{}.n, more{}.n, later{}.n // only their types are used
 	_, _, _ = more{}.z, later{}.z, vec{}.n
 	for want, list := range map[bool][]any{
 		true: {curve.EdwardsBasepointTable{}, struct{ innerVector *[32][8]point }{}},
@@ -55,8 +55,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestWrongWindows: tables of which one window is wrong, in a lane of one of its vectors, do not
-// give the known sums.
+// TestWrongWindows: tables with one wrong window, in one lane of a vector, do not reproduce the
+// known sums.
 func TestWrongWindows(t *testing.T) {
 	if !hasVectors() {
 		t.Skip("this machine has no AVX2")
@@ -65,7 +65,7 @@ func TestWrongWindows(t *testing.T) {
 		t.Fatalf("windows give %s", got)
 	}
 	half := 1 << (pointBits - 1)
-	for w := range count(pointBits) - 1 { // the last one's digits are 0 below the order
+	for w := range count(pointBits) - 1 { // the last window's digits are 0 below the order
 		wrong := func(p *curve.EdwardsPoint) *Table {
 			table := ofWindows(p)
 			for i := range half {

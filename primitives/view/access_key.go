@@ -27,8 +27,8 @@ func AppendPermission(b []byte, k *primitives.AccessKey) []byte {
 	}
 }
 
-// AppendRawAccessKey appends a key as genesis records and inner actions of delegates have it: like
-// the view, but a gas key limited to calls is a pair.
+// AppendRawAccessKey appends a key as in genesis records and inner actions of delegates: like the
+// view, but a gas key limited to calls is a pair.
 func AppendRawAccessKey(b []byte, k *primitives.AccessKey) []byte {
 	if k.GasKey == nil || k.FunctionCall == nil {
 		return AppendAccessKey(b, k)

@@ -14,7 +14,7 @@ func AppendActions(b []byte, as []primitives.Action) []byte {
 }
 
 // AppendAction appends ActionView (nearcore views.rs:1452): "CreateAccount", or {"Name": {fields}}.
-// Of code only the sha256 is shown; the actions inside a delegate are in their raw form.
+// Code is shown as its sha256. The actions inside a delegate are in their raw form.
 func AppendAction(b []byte, a primitives.Action) []byte {
 	switch a := a.(type) {
 	case *primitives.CreateAccount:
@@ -49,7 +49,7 @@ func AppendAction(b []byte, a primitives.Action) []byte {
 	}
 }
 
-// appendRawAction appends an action as serde writes it by itself: inside delegates, with whole code
+// appendRawAction appends an action as serde writes it: inside delegates, with the whole code
 // (nearcore core/primitives/src/action/mod.rs).
 func appendRawAction(b []byte, a primitives.Action) []byte {
 	switch a := a.(type) {
@@ -101,12 +101,12 @@ func appendPlainAction(b []byte, a primitives.Action) []byte {
 	case *primitives.WithdrawFromGasKey:
 		b = AppendBalance(append(b, `{"WithdrawFromGasKey":{"amount":`...), a.Amount)
 		return append(AppendKey(append(b, `,"public_key":`...), a.PublicKey), "}}"...)
-	default: // those above have two forms
+	default: // the others have two forms
 		return noForm(a)
 	}
 }
 
-// noForm ends what would write an action that nobody knows.
+// noForm panics for an action without a JSON form.
 func noForm(a primitives.Action) []byte { panic(fmt.Sprintf("view: no JSON form of action %T", a)) }
 
 // appendCodeHash appends the sha256 of code as base64 and closes two objects.
@@ -115,8 +115,8 @@ func appendCodeHash(b, code []byte) []byte {
 	return append(AppendBase64(b, h[:]), "}}"...)
 }
 
-// appendStateData appends a map of base64 to base64. nearcore collects it into a map of strings,
-// which are the base64 texts: they order it, not the bytes.
+// appendStateData appends a map of base64 to base64. nearcore collects it into a map of the base64
+// texts, so these determine the order, not the bytes.
 func appendStateData(b []byte, data []primitives.StateEntry) []byte {
 	type pair struct {
 		key   string

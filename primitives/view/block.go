@@ -14,8 +14,8 @@ func AppendBlock(b []byte, author primitives.AccountID, block *primitives.Block)
 
 const zeroHashText = `"11111111111111111111111111111111"`
 
-// AppendBlockHeader appends BlockHeaderView. Headers V1 (mainnet's genesis) lack what came later:
-// null; what V7 has besides only that shows.
+// AppendBlockHeader appends BlockHeaderView. Members that V1 headers (mainnet's genesis) lack are
+// null. The additions of V7 are not shown.
 func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 	old := h.Version == primitives.HeaderV1
 	hash := h.Hash()
@@ -82,7 +82,7 @@ func appendTimestamp(b []byte, ns uint64) []byte {
 	return appendUintString(append(b, `,"timestamp_nanosec":`...), ns)
 }
 
-// chunksIncluded counts the new chunks; headers V1 carry the number.
+// chunksIncluded counts the new chunks. V1 headers contain the number.
 func chunksIncluded(h *primitives.BlockHeader) uint64 {
 	if h.Version == primitives.HeaderV1 {
 		return h.ChunksIncluded
@@ -96,8 +96,7 @@ func chunksIncluded(h *primitives.BlockHeader) uint64 {
 	return n
 }
 
-// AppendByteNumbers appends bytes as a list of numbers, the form of call results and endorsement
-// bits.
+// AppendByteNumbers appends bytes as a list of numbers, as in call results and endorsement bits.
 func AppendByteNumbers(b, raw []byte) []byte {
 	return appendList(b, raw, func(b []byte, v *byte) []byte { return appendUint(b, uint16(*v)) })
 }

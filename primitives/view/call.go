@@ -5,21 +5,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// Call is a method of an account's contract, to run as a read.
+// Call is a call of a contract's method as a read.
 type Call struct {
 	Account primitives.AccountID
 	Method  string
 	Args    []byte
-	Client  fair.Client // whose turn it takes
-	// Gone tells whether nobody waits for the answer any more.
+	Client  fair.Client // the client that takes the turn
+	// Gone returns whether no caller waits for the result any more.
 	Gone func() bool
 }
 
-// CallResult is how it ended. Logs are there also if it failed.
+// CallResult is the result of a Call. Logs are set for a failed call too.
 type CallResult struct {
 	Result []byte
 	Logs   []string
-	Err    *primitives.FunctionCallError // nil: it did not fail
-	// of Err with the tag CallExecution: the VM's own error, as Rust's {:?} prints it
+	Err    *primitives.FunctionCallError // nil: it succeeded
+	// Debug is the VM's own error as Rust's {:?} prints it, if Err has the tag CallExecution.
 	Debug string
 }

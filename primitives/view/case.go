@@ -12,41 +12,42 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Case is what one transaction touches, and what it did: enough to have it do that again elsewhere.
+// Case is the dump of one transaction: the state that it touches and its outcomes, enough to replay
+// it on another chain.
 type Case struct {
-	Records   []genesis.Record       // what it reads and writes, as it was before it
-	Absent    []primitives.AccountID // accounts that it looks at and that were not there
+	Records   []genesis.Record       // the state that it reads and writes, before it
+	Absent    []primitives.AccountID // accounts that it reads and that did not exist
 	Tx        *primitives.SignedTransaction
-	At        At     // the block behind which it was so
-	Timestamp uint64 // of the block that has the transaction, ns since 1970
-	// the transaction's, and its receipts' without refunds, each before those of the receipts that
-	// it sent
+	At        At     // the block after which the state was dumped
+	Timestamp uint64 // of the block with the transaction, ns since 1970
+	// The outcomes of the transaction and of its receipts without refunds, each before those of the
+	// receipts that it sent.
 	Outcomes []Deed
-	Mocked   []string // host functions that found signatures good then, as a sandbox was told to
-	Replace  bool     // of a replay: what else its accounts have is taken away
-	Alone    string   // how it ends where there is nothing but this, as far as that differs; empty: it does not
+	Mocked   []string // host functions whose signature checks a sandbox mocked
+	Replace  bool     // of a replay: the other state of its accounts is removed
+	Alone    string   // how it ends with only this state, as far as that differs; empty: it does not
 }
 
-// Replayed is what came of a Case that was run again.
+// Replayed is the result of replaying a Case.
 type Replayed struct {
-	Hash    primitives.Hash // of the transaction: it is another one, on this chain
-	Differs string          // how its outcomes do; empty: they don't
+	Hash    primitives.Hash // of the replayed transaction, which differs from the original
+	Differs string          // how the outcomes differ; empty: they don't
 }
 
-// Deed is what an outcome says that is the same wherever it comes from: no ids, no price.
+// Deed is the part of an outcome that does not depend on the chain: no ids, no prices.
 type Deed struct {
 	Executor primitives.AccountID
-	Status   []byte // JSON, as AppendStatus has it; without the id of a receipt that is the result
+	Status   []byte // JSON, as AppendStatus writes it, without the id of a resulting receipt
 	Gas      primitives.Gas
-	// Nodes is what of Gas was for nodes of the trie, which are as many as the other entries of a
-	// chain make them.
+	// Nodes is the part of Gas that was burnt for trie nodes. Their number depends on the chain's
+	// other entries.
 	Nodes primitives.Gas
 	Logs  []string
 }
 
 const receiptStatus = `"SuccessReceiptId"`
 
-// DeedOf takes from an outcome what is a Deed.
+// DeedOf returns the Deed of an outcome.
 func DeedOf(o *primitives.Outcome) Deed {
 	d := Deed{Executor: o.ExecutorID, Gas: o.GasBurnt, Logs: o.Logs}
 	if o.Status.Kind == primitives.StatusSuccessReceiptID {
@@ -62,7 +63,8 @@ func DeedOf(o *primitives.Outcome) Deed {
 	return d
 }
 
-// DeedsDiffer says where outcomes differ first, but for the nodes of the trie; empty: nowhere.
+// DeedsDiffer describes the first difference between outcomes, ignoring gas for trie nodes; empty:
+// there is none.
 func DeedsDiffer(was, now []Deed) string {
 	for i := range min(len(was), len(now)) {
 		a, b := &was[i], &now[i]
@@ -87,7 +89,7 @@ func DeedsDiffer(was, now []Deed) string {
 	return ""
 }
 
-// sameJSON compares what may have been written again in another way.
+// sameJSON returns whether two texts are the same JSON value.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -96,7 +98,7 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// clip shortens what a message says of JSON.
+// clip shortens JSON for a message.
 func clip(b []byte) []byte {
 	const shown = 200
 	if len(b) > shown {
@@ -114,7 +116,7 @@ func (d *Deed) AppendJSON(b []byte) []byte {
 	return append(append(append(b, `,"status":`...), d.Status...), '}')
 }
 
-// AppendTail appends what comes behind the records of a Case, and ends the object.
+// AppendTail appends the members after the records of a Case, and ends the object.
 func (c *Case) AppendTail(b []byte) []byte {
 	b = append(b, `"absent":[`...)
 	for i, a := range c.Absent {
@@ -140,7 +142,7 @@ func (c *Case) AppendTail(b []byte) []byte {
 	return c.At.AppendMembers(append(b, ','))
 }
 
-// appendDiffers appends whether something was the same, and else how it differs.
+// appendDiffers appends whether something is the same and, if not, how it differs.
 func appendDiffers(b []byte, how string) []byte {
 	b = strconv.AppendBool(append(b, `"same":`...), how == "")
 	if how != "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ChangeKind says what of an account changed. Its text is the type of the change's JSON without
+// ChangeKind is which part of an account changed. Its text is the type of the change's JSON without
 // _update or _deletion.
 type ChangeKind byte
 
@@ -90,15 +90,15 @@ func appendChangeRest(b []byte, c *Change) []byte {
 	return b
 }
 
-// causeNames by CauseKind. Ten is a retired kind that some testnet nodes once wrote for the one
-// after it; nearcore shows it as that (views.rs:2869).
+// causeNames by CauseKind. Ten is a retired kind that some testnet nodes once wrote in place of the
+// next; nearcore shows it as that (views.rs:2869).
 var causeNames = [...]string{
 	"not_writable_to_disk", "initial_state", "transaction_processing", "action_receipt_processing_started",
 	"action_receipt_gas_reward", "receipt_processing", "postponed_receipt", "updated_delayed_receipts",
 	"validator_accounts_update", "migration", "bandwidth_scheduler_state_update", "bandwidth_scheduler_state_update",
 }
 
-// CauseName is the type that the JSON of a cause shows.
+// CauseName is the type in the JSON of a cause.
 func CauseName(k primitives.CauseKind) string { return causeNames[k] }
 
 // appendCause appends StateChangeCauseView.
@@ -114,17 +114,17 @@ func appendCause(b []byte, c *primitives.StateChangeCause) []byte {
 	return append(append(append(b, `"type":"`...), causeNames[c.Kind]...), '"', '}')
 }
 
-// Effect says that something of an account was written in a block (nearcore StateChangeKindView).
-// One stands for each key of the trie, so that an account may occur more than once; nonces of gas
-// keys count for none.
+// Effect is a part of an account that was written in a block (nearcore StateChangeKindView). There
+// is one for each key of the trie, so an account may occur several times. Nonces of gas keys have
+// none.
 type Effect struct {
 	Kind      ChangeKind // not GasKeyNonceChange
 	AccountID primitives.AccountID
 }
 
 // AppendEffects appends the reply of block_effects. nearcore names the list "changes", the
-// interface specification "block_effects"; clients of either exist, so the reply has both. That of
-// the older name has nearcore's alone.
+// interface specification "block_effects". Clients of both exist, so the reply has both; the reply
+// of the older method only has nearcore's.
 func AppendEffects(b []byte, block *primitives.Hash, es []Effect) []byte {
 	b = appendEffectList(append(b, `{"block_effects":`...), es)
 	b = AppendHash(append(b, `,"block_hash":`...), block)

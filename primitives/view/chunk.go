@@ -2,8 +2,8 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// AppendChunk appends ChunkView (nearcore views.rs:1289). Its receipts are those that the shard's
-// chunk before sent out.
+// AppendChunk appends ChunkView (nearcore views.rs:1289). Its receipts are the outgoing receipts of
+// the shard's previous chunk.
 func AppendChunk(b []byte, author primitives.AccountID, c *primitives.Chunk) []byte {
 	b = AppendAccountID(append(b, `{"author":`...), author)
 	b = AppendChunkHeader(append(b, `,"header":`...), &c.Header)
@@ -14,8 +14,8 @@ func AppendChunk(b []byte, author primitives.AccountID, c *primitives.Chunk) []b
 	return append(b, '}')
 }
 
-// AppendChunkHeader appends ChunkHeaderView (nearcore views.rs:1093). bandwidth_requests is null
-// and proposed_split absent in headers older than they are; congestion_info is then all zeros.
+// AppendChunkHeader appends ChunkHeaderView (nearcore views.rs:1093). In older headers
+// bandwidth_requests is null, proposed_split is missing, and congestion_info is all zeros.
 func AppendChunkHeader(b []byte, h *primitives.ChunkHeader) []byte {
 	hash := h.ChunkHash()
 	b = AppendBalance(append(b, `{"balance_burnt":`...), h.PrevBalanceBurnt)

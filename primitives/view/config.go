@@ -11,12 +11,12 @@ import (
 // Ratio is a rational number, [num, den] in JSON.
 type Ratio struct{ Num, Den int32 }
 
-// JSONAppender writes its own JSON, keys ascending: package runtime/parameters's RuntimeConfig.
+// JSONAppender appends its own JSON, keys ascending: RuntimeConfig of package runtime/parameters.
 type JSONAppender interface{ AppendJSON([]byte) []byte }
 
 // ProtocolConfig is the reply of EXPERIMENTAL_protocol_config (nearcore
-// core/chain-configs/src/genesis_config.rs ProtocolConfigView): most values are those of the
-// block's epoch, the rest the genesis's.
+// core/chain-configs/src/genesis_config.rs ProtocolConfigView). Most values are those of the
+// block's epoch, the others the genesis's.
 type ProtocolConfig struct {
 	ProtocolVersion               primitives.ProtocolVersion
 	GenesisTime                   uint64 // ns since 1970
@@ -107,7 +107,7 @@ func appendShardLayout(b []byte, l primitives.ShardLayout) []byte {
 }
 
 // AppendSorted appends valid JSON with the keys of every object in ascending order and without
-// blanks; numbers and strings stay as they are written. It is for texts that come whole, such as
+// blanks. Numbers and strings keep their text. It is for texts that are already JSON, such as
 // genesis_config; the encoders here sort by construction.
 func AppendSorted(b []byte, text json.RawMessage) []byte {
 	text = bytes.TrimSpace(text)

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The readers here turn recorded JSON back into values, so that encoding them again can be compared
-// with what was recorded, byte for byte.
+// The readers here decode recorded JSON to values, so that encoding them again can be compared with
+// the recording, byte for byte.
 
 type chunkHeaderJSON struct {
 	BalanceBurnt      primitives.Balance `json:"balance_burnt"`
@@ -69,7 +69,7 @@ func (c *chunkHeaderJSON) value(t *testing.T) *primitives.ChunkHeader {
 	return c.valueOf(t, primitives.ChunkInnerV5)
 }
 
-// valueOf is the header in a layout.
+// valueOf is the header in a given version.
 func (c *chunkHeaderJSON) valueOf(t *testing.T, version primitives.ChunkInnerVersion) *primitives.ChunkHeader {
 	t.Helper()
 	h := &primitives.ChunkHeader{HeightIncluded: c.HeightIncluded, Signature: c.Signature}
@@ -139,7 +139,7 @@ func (y *blockJSON) value(t *testing.T) *primitives.Block {
 	return y.valueOf(t, primitives.HeaderV6, primitives.ChunkInnerV5)
 }
 
-// valueOf is the block in layouts of its header and of its chunks'.
+// valueOf is the block with given versions of its header and its chunks'.
 func (y *blockJSON) valueOf(t *testing.T, version primitives.HeaderVersion, chunks primitives.ChunkInnerVersion) *primitives.Block {
 	t.Helper()
 	j := &y.Header
@@ -380,7 +380,7 @@ func decodeTx(t *testing.T, text string) []byte {
 	return raw
 }
 
-// firstDifference shows where two texts part.
+// firstDifference shows where two texts differ first.
 func firstDifference(got, want []byte) string {
 	i := 0
 	for i < len(got) && i < len(want) && got[i] == want[i] {

@@ -1,10 +1,9 @@
-// Package view writes the protocol's values as nearcore's JSON-RPC does: one append-style encoder
-// for each kind of reply.
+// Package view writes the protocol's values as nearcore's JSON-RPC does, with one append-style
+// encoder for each kind of reply.
 //
-//	in      values of package primitives, and the plain structs here for replies that are no value
-//	        of the protocol
-//	out     compact JSON appended to a buffer; the keys of every object ascend, as replies to POST
-//	        have them. The two replies that GET has as well (status, network_info) can also be had
+//	in      values of package primitives, and the plain structs here for other replies
+//	out     compact JSON appended to a buffer; the keys of every object ascend, as in replies to
+//	        POST. The two replies that GET has as well (status, network_info) are also available
 //	        in the order of nearcore's structs.
 //	state   none
 //	units   balances are decimal strings, gas, heights and nonces numbers, bytes base64, hashes
@@ -14,6 +13,6 @@
 //	source  nearcore core/primitives/src/views.rs, core/primitives/src/action/,
 //	        chain/jsonrpc-primitives/src/types
 //
-// Keys are written out in the encoders, so that none of them sorts or reflects while it runs; tests
-// hold them against recorded replies.
+// Keys are written out in the encoders, which neither sort nor use reflection at run time. Tests
+// compare them with recorded replies.
 package view

@@ -2,7 +2,7 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// DocumentKind says how much of a block's document is asked for.
+// DocumentKind is which part of a block's document is asked for.
 type DocumentKind uint8
 
 // The kinds.
@@ -10,8 +10,8 @@ const (
 	DocumentWhole   DocumentKind = iota
 	DocumentHeaders              // of the block and its chunks
 	DocumentChunk                // the chunk of one shard
-	DocumentShard                // all of one shard
-	DocumentCode                 // code that its transactions or receipts bring, in base64
+	DocumentShard                // everything of one shard
+	DocumentCode                 // code that its transactions or receipts deploy, in base64
 )
 
 // DocumentPart is a part of a block's document.

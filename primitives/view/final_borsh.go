@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Nodes tell each other what became of a transaction as they tell clients, but in borsh (nearcore
-// FinalExecutionOutcomeView): without the level, which each finds by its own chain, and of deployed
-// code by its hash alone.
+// The borsh form of a transaction's outcome, in which nodes exchange it (nearcore
+// FinalExecutionOutcomeView). It lacks the execution level, which each node derives from its own
+// chain, and has only the hash of deployed code.
 
-// AppendFinalOutcomeBorsh appends what another node is told. An error: a failure that has no such
+// AppendFinalOutcomeBorsh appends the form for another node. It fails for a failure without a borsh
 // form.
 func AppendFinalOutcomeBorsh(b []byte, o *FinalOutcome) ([]byte, error) {
 	b = append(b, byte(o.Status.Kind))

@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ExecutionLevel says how far a transaction has come: the milestones of wait_until (nearcore
+// ExecutionLevel is how far a transaction has come: the levels of wait_until (nearcore
 // TxExecutionStatus).
 type ExecutionLevel byte
 
-// The milestones, each stricter than the one before.
+// The levels, each stricter than the one before.
 const (
 	LevelNone ExecutionLevel = iota
 	LevelIncluded
@@ -20,7 +20,7 @@ const (
 	LevelFinal
 )
 
-// LevelNames are the texts of the milestones, by level.
+// LevelNames are the texts of the levels.
 var LevelNames = [...]string{"NONE", "INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL"}
 
 // String returns nearcore's name.
@@ -37,8 +37,8 @@ const (
 	FinalSuccessValue
 )
 
-// FinalStatus is how a transaction ended: the result of the first leaf of its receipts (nearcore
-// FinalExecutionStatus).
+// FinalStatus is how a transaction ended: the result of the first leaf of its tree of receipts
+// (nearcore FinalExecutionStatus).
 type FinalStatus struct {
 	Kind    FinalStatusKind
 	Failure []byte // JSON, of FinalFailure
@@ -46,21 +46,21 @@ type FinalStatus struct {
 }
 
 // FinalOutcome is the reply of the tx family (nearcore RpcTransactionResponse). Without a
-// Transaction it is the level alone: the transaction is not known to be in a block, or its outcome
-// can't be read yet.
+// Transaction it is only the level: the transaction is not known to be in a block, or its outcome
+// cannot be read yet.
 type FinalOutcome struct {
 	Level       ExecutionLevel
 	Status      FinalStatus
 	Transaction *primitives.SignedTransaction
-	Told        *ToldTransaction // in its place, where another node has told of it
+	Told        *ToldTransaction // in place of Transaction, if reported by another node
 	Outcome     OutcomeProof     // of the transaction
 	Outcomes    []OutcomeProof
 	Receipts    []*primitives.Receipt // shown by EXPERIMENTAL_tx_status only
-	Shown       *Shown                // nil: no other reply is made of it
+	Shown       *Shown                // nil: the reply is not shared
 }
 
-// Shown is the text of a reply that many are told, who all show its receipts, or none does. It is
-// made once.
+// Shown is the text of a reply that many requests share, made once. Either all of them show the
+// receipts, or none does.
 type Shown struct {
 	once sync.Once
 	text []byte
@@ -85,7 +85,7 @@ func AppendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
 		return appendFinalOutcome(b, o, receipts)
 	}
 	o.Shown.once.Do(func() { o.Shown.text = appendFinalOutcome(make([]byte, 0, o.Size(receipts)), o, receipts) })
-	if o.Shown.text == nil { // the first one failed in it
+	if o.Shown.text == nil { // an earlier attempt failed
 		return appendFinalOutcome(b, o, receipts)
 	}
 	return append(b, o.Shown.text...)
@@ -96,7 +96,7 @@ func appendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
 	if o.Transaction == nil && o.Told == nil {
 		return append(b, '}')
 	}
-	if receipts && o.Told == nil { // nobody tells another of receipts
+	if receipts && o.Told == nil { // nodes do not report receipts to each other
 		b = AppendReceipts(append(b, `,"receipts":`...), o.Receipts)
 	}
 	b = appendList(append(b, `,"receipts_outcome":`...), o.Outcomes, AppendOutcomeProof)

@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ToldTransaction is a transaction as another node tells of it: its view, in which deployed code is
-// a hash alone, and the block that it refers to is missing.
+// ToldTransaction is a transaction as reported by another node: its view, with only the hash of
+// deployed code, and without the block that it references.
 type ToldTransaction struct {
 	Hash             primitives.Hash
 	Signer, Receiver primitives.AccountID
 	JSON             []byte // SignedTransactionView
 }
 
-// ReadFinalOutcome reads what another node tells of a transaction; its level is not said.
+// ReadFinalOutcome reads another node's report of a transaction. It has no level.
 func ReadFinalOutcome(raw []byte) (*FinalOutcome, error) {
 	r := borsh.NewReader(raw)
 	o := &FinalOutcome{Status: FinalStatus{Kind: FinalStatusKind(r.Byte())}}

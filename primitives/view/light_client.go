@@ -14,7 +14,7 @@ type LightClientProof struct {
 // AppendLightClientProof appends the reply of light_client_proof.
 func AppendLightClientProof(b []byte, p *LightClientProof) []byte {
 	b = AppendLightClientBlockProof(b, &p.Header, p.BlockProof)
-	b = AppendOutcomeProof(append(b[:len(b)-1], `,"outcome_proof":`...), &p.Outcome) // its closing brace reopened
+	b = AppendOutcomeProof(append(b[:len(b)-1], `,"outcome_proof":`...), &p.Outcome) // reopen the object
 	return append(AppendMerklePath(append(b, `,"outcome_root_proof":`...), p.OutcomeRootProof), '}')
 }
 

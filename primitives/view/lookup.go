@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// LookupKind says why a node can't answer. A kind is itself an error, for errors.Is.
+// LookupKind is why a node cannot answer. A kind is itself an error, for errors.Is.
 type LookupKind byte
 
-// The kinds, with the fields of LookupError that count.
+// The kinds, with the fields of LookupError that apply.
 const (
 	ErrUnknownHeight     LookupKind = iota // Height: the current chain has no block there
-	ErrUnknownBlock                        // Hash: never seen, or collected
-	ErrNotSynced                           // no block is known in full yet
-	ErrGarbageCollected                    // Height, Hash: the state of a block below the tail was asked for
+	ErrUnknownBlock                        // Hash: unknown, or collected
+	ErrNotSynced                           // no full block is known yet
+	ErrGarbageCollected                    // Height, Hash: a state below the tail was asked for
 	ErrUnavailableShard                    // ShardID: its state at the block is not kept, or not tracked
 	ErrUnknownChunk                        // Hash
 	ErrInvalidShard                        // ShardID: not in the block's layout
@@ -29,16 +29,16 @@ const (
 	ErrOutcomeShard                        // Hash, ShardID: the outcome's shard is not tracked
 	ErrUnknownTx                           // Hash; Reason, if it is known why no block has it
 	ErrShardNotTracked                     // the transaction can't be checked here
-	ErrTimeout                             // the wait is over; Level says how far the transaction has come
+	ErrTimeout                             // the wait is over; Level is how far the transaction has come
 	ErrSyncing                             // health: the chain is not caught up
 	ErrNoNewBlocks                         // health; Elapsed
 	ErrTooManyRequests                     // the limit of requests that wait is reached
 	ErrNoProof                             // Height: the earliest at which the state can be proven
-	// waits take too long to begin: the node can't keep up with what it is asked
+	// ErrBehind: waits take too long to begin, the node cannot keep up with its requests.
 	ErrBehind
-	ErrRouted               // Hash: the transaction can't be checked here, and was passed on
+	ErrRouted               // Hash: the transaction can't be checked here, and was forwarded
 	ErrContractsUnsupported // the call would execute wasm
-	ErrNoRoom               // Reason: which limit of the node the transaction does not fit into
+	ErrNoRoom               // Reason: the limit of the node that the transaction does not fit
 )
 
 var lookupTexts = [...]string{
@@ -58,19 +58,20 @@ func (k LookupKind) Error() string {
 	return fmt.Sprintf("LookupKind(%d)", byte(k))
 }
 
-// StoppedError says where work was that took longer than a request may, and was stopped.
+// StoppedError is the error of work that took longer than a request may and was stopped.
 type StoppedError struct {
-	Where string // as it follows "it was stopped, "
+	Where string // continues "it was stopped, "
 	Err   error
 }
 
-// Error returns both.
+// Error returns both texts.
 func (e *StoppedError) Error() string { return e.Err.Error() + " " + e.Where }
 
 // Unwrap returns why it was stopped.
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// LookupError says what a node does not have, as data: RPC makes each method's reply from it.
+// LookupError describes what a node does not have. The RPC makes each method's reply from its
+// fields.
 type LookupError struct {
 	Kind    LookupKind
 	Height  primitives.Height
@@ -97,12 +98,12 @@ func (e *LookupError) Error() string {
 	return e.Kind.Error()
 }
 
-// Is tells whether target is e's kind.
+// Is returns whether target is e's kind.
 func (e *LookupError) Is(target error) bool { return target == e.Kind }
 
-// UnknownTx is the error of a transaction that is in no block since the node has refused or dropped
-// it for that reason. One that is invalid is so for whoever asks; what the node had no room for is
-// unknown to it.
+// UnknownTx is the error of a transaction that is in no block because the node has refused or
+// dropped it. why is the reason. An invalid transaction is reported as such; one for which the node
+// had no room is unknown.
 func UnknownTx(h primitives.Hash, why error) error {
 	var invalid *primitives.InvalidTxError
 	if errors.As(why, &invalid) {

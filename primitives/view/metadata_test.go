@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVectorA61: upstream's views of execution metadata. testdata/exec_metadata_v*.json are the
-// bodies of nearcore's
+// TestVectorA61 compares with nearcore's views of execution metadata.
+// testdata/exec_metadata_v*.json are the bodies of nearcore's
 // core/primitives/src/snapshots/near_primitives__views__tests__exec_metadata_v*_view.snap at
 // f0c7706f1, without spaces.
 func TestVectorA61(t *testing.T) {

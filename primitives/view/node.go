@@ -13,8 +13,8 @@ func AppendWindows(b []byte, ws []Window) []byte {
 	})
 }
 
-// SplitStorage says how far the stores of a node are (nearcore SplitStorageInfoView). There is one
-// store here, so that there is no cold head.
+// SplitStorage is the progress of a node's stores (nearcore SplitStorageInfoView). There is one
+// store here, so there is no cold head.
 type SplitStorage struct {
 	Head, Final primitives.Height
 	Kind        string // "RPC", or "Archive"

@@ -9,14 +9,14 @@ import (
 // OriginQuery asks which transaction a receipt comes from.
 type OriginQuery struct {
 	Receipt primitives.Hash
-	// Height and Shard say about where the receipt was made, for receipts that the node does not
-	// find by themselves; nil: not said.
+	// Height and Shard are hints where the receipt was created, for receipts that the node cannot
+	// find by their id; nil: no hint.
 	Height *primitives.Height
 	Shard  *primitives.ShardID
 	Window *uint64 // how many heights around Height to look at; nil: DefaultOriginWindow
 }
 
-// DefaultOriginWindow is how many heights on each side of a hint are looked at (nearcore
+// DefaultOriginWindow is how many heights on each side of a hint are searched (nearcore
 // chain/chain/src/receipt_to_tx.rs).
 const DefaultOriginWindow = 5
 
@@ -26,25 +26,25 @@ type Origin struct {
 	Sender      primitives.AccountID
 }
 
-// OriginKind says why a receipt is not traced back. A kind is itself an error, for errors.Is.
+// OriginKind is why a receipt's origin is not found. A kind is itself an error, for errors.Is.
 type OriginKind byte
 
-// The kinds, with the fields of OriginError that count.
+// The kinds, with the fields of OriginError that apply.
 const (
-	OriginUnknown     OriginKind = iota // Receipt: not here
-	OriginDepth                         // Receipt, Limit: too many receipts between
+	OriginUnknown     OriginKind = iota // Receipt: not known here
+	OriginDepth                         // Receipt, Limit: too many receipts in between
 	OriginUnsupported                   // Text
-	OriginNoOutcomes                    // config.json says that outcomes are not kept
-	OriginWindow                        // Got, Limit: the window asked for, and the largest
-	OriginHint                          // Text: the hint makes no sense
-	OriginBudget                        // Got, Limit: outcomes looked at
+	OriginNoOutcomes                    // config.json disables outcomes
+	OriginWindow                        // Got, Limit: the requested window, and the largest
+	OriginHint                          // Text: the hint is invalid
+	OriginBudget                        // Got, Limit: outcomes searched
 )
 
 var originTexts = [...]string{"unknown receipt", "too deep", "unsupported", "outcomes not stored", "window too large", "malformed hint", "budget exceeded"}
 
 func (k OriginKind) Error() string { return originTexts[k] }
 
-// OriginError is such a failure.
+// OriginError is a failure to find a receipt's origin.
 type OriginError struct {
 	Kind       OriginKind
 	Receipt    primitives.Hash
@@ -56,7 +56,7 @@ func (e *OriginError) Error() string {
 	return fmt.Sprintf("%v: receipt %v %s %d of %d", e.Kind, e.Receipt, e.Text, e.Got, e.Limit)
 }
 
-// Is tells whether target is e's kind.
+// Is returns whether target is e's kind.
 func (e *OriginError) Is(target error) bool { return target == e.Kind }
 
 // AppendOrigin appends the reply of EXPERIMENTAL_receipt_to_tx.

@@ -6,9 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// OutcomeProof is an outcome with the block that it is proven in (nearcore
-// ExecutionOutcomeWithIdAndProof). An outcome that is not known yet has an empty BlockHash and
-// StatusUnknown.
+// OutcomeProof is an outcome with its proof in a block (nearcore ExecutionOutcomeWithIdAndProof).
+// An outcome that is not known yet has a zero BlockHash and StatusUnknown.
 type OutcomeProof struct {
 	primitives.OutcomeWithID
 	BlockHash primitives.Hash
@@ -61,14 +60,14 @@ func AppendStatus(b []byte, s *primitives.ExecutionStatus) []byte {
 	panic(fmt.Sprintf("view: no JSON form of execution status %d", s.Kind))
 }
 
-// FirstProfileVersion and FirstContractsVersion are the metadata versions that brought these
-// members.
+// FirstProfileVersion and FirstContractsVersion are the metadata versions that added these members.
 const (
 	FirstProfileVersion   = 2
 	FirstContractsVersion = 4
 )
 
-// appendMetadata appends ExecutionMetadataView; version 0, of an outcome nobody set, counts as 1.
+// appendMetadata appends ExecutionMetadataView. Version 0, of an outcome without metadata, counts
+// as 1.
 func appendMetadata(b []byte, m *primitives.ExecutionMetadata) []byte {
 	b = append(b, '{')
 	if m.Version >= FirstContractsVersion {

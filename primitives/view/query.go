@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// At is the block whose state a query looked at; every reply to a query carries it.
+// At is the block whose state a query read. Every reply to a query contains it.
 type At struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -49,14 +49,14 @@ func AppendQueryAccessKey(b []byte, k *primitives.AccessKey, at *At) []byte {
 	return append(AppendPermission(append(b, `,"permission":`...), k), '}')
 }
 
-// KeyInfo is an access key of an account with the handle it is known by.
+// KeyInfo is an access key of an account with its handle.
 type KeyInfo struct {
 	Handle    primitives.PublicKeyHandle
 	AccessKey primitives.AccessKey
 }
 
-// AppendQueryAccessKeyList appends the reply of view_access_key_list; more: there are others behind
-// the last.
+// AppendQueryAccessKeyList appends the reply of view_access_key_list. more: there are further keys
+// after the last.
 func AppendQueryAccessKeyList(b []byte, keys []KeyInfo, more bool, at *At) []byte {
 	b = appendAt(append(b, '{'), at)
 	b = appendList(append(b, `,"keys":`...), keys, func(b []byte, k *KeyInfo) []byte {
@@ -78,7 +78,7 @@ func AppendQueryGasKeyNonces(b []byte, nonces []primitives.Nonce, at *At) []byte
 // StateItem is one pair of a contract's state.
 type StateItem struct{ Key, Value []byte }
 
-// StatePage is a contract's state, or a page of it. LastKey is not nil if more follows a page; an
+// StatePage is a contract's state, or a page of it. LastKey is not nil if more follows a page. An
 // empty Proof is left out.
 type StatePage struct {
 	Items   []StateItem // by key
@@ -102,7 +102,7 @@ func AppendQueryState(b []byte, s *StatePage, at *At) []byte {
 	return append(b, '}')
 }
 
-// AppendProof adds the strings of a proof to an answer that has none.
+// AppendProof adds the nodes of a proof to an answer that has none.
 func AppendProof(b []byte, proof [][]byte) []byte {
 	b = appendList(append(b[:len(b)-1], `,"proof":`...), proof, func(b []byte, n *[]byte) []byte { return AppendBase64(b, *n) })
 	return append(b, '}')
@@ -122,8 +122,8 @@ func AppendQueryCall(b, result []byte, logs []string, at *At) []byte {
 	return append(AppendByteNumbers(append(b, `,"result":`...), result), '}')
 }
 
-// AppendQueryError appends the reply that method query gives, as a success, for a missing key or a
-// failed call (nearcore chain/jsonrpc/src/lib.rs process_query_response).
+// AppendQueryError appends the reply of method query for a missing key or a failed call, which it
+// shows as a success (nearcore chain/jsonrpc/src/lib.rs process_query_response).
 func AppendQueryError(b []byte, text string, logs []string, at *At) []byte {
 	b = appendAt(append(b, '{'), at)
 	b = AppendString(append(b, `,"error":`...), text)

@@ -19,13 +19,13 @@ import (
 // hand on, and stay beside the checkout.
 var realBlocks = testutil.Data("real/")
 
-// forms are the layouts of a block's header and of its chunks' that are known here.
+// forms are the versions of a block's header and of its chunks' that are known here.
 type forms struct {
 	header primitives.HeaderVersion
 	chunk  primitives.ChunkInnerVersion
 }
 
-// covered are the blocks whose layouts are known, and so all that can be told from their JSON is.
+// covered are the blocks of known versions, so everything that follows from their JSON is compared.
 var covered = map[string]forms{
 	"mainnet-9820214-first":       {primitives.HeaderV1, primitives.ChunkInnerV1},
 	"testnet-190534818":           {primitives.HeaderV5, primitives.ChunkInnerV4},
@@ -40,8 +40,8 @@ var covered = map[string]forms{
 	"sandbox-2.13-pv86-height10":  {primitives.HeaderV6, primitives.ChunkInnerV5},
 }
 
-// older have headers V2 to V4 and chunks V1 to V3, which no chain has that this node can follow.
-// Their outcomes and transactions are looked at, which are as they always were.
+// older are blocks with headers V2 to V4 and chunks V1 to V3, which no chain has that this node can
+// follow. Only their outcomes and transactions are compared, whose forms have not changed.
 var older = []string{
 	"mainnet-34834052", "mainnet-66381607", "mainnet-70834059", "mainnet-75306841", "mainnet-82654651", "mainnet-84423722", "mainnet-93085141",
 	"mainnet-100596707", "mainnet-105089746", "mainnet-105793821", "mainnet-114081912", "mainnet-114158749", "mainnet-115185108", "mainnet-115185109",
@@ -72,12 +72,12 @@ type realBlock struct {
 	}
 }
 
-// looked is what was compared, by kind.
+// looked counts what was compared, by kind.
 type looked map[string]int
 
-// TestRealBlocks recomputes what blocks of public networks say of themselves, and writes their JSON
+// TestRealBlocks recomputes derived values of blocks of public networks and encodes their JSON
 // again: hashes of blocks and chunks, the five roots, ids of receipts, leaves and paths of
-// outcomes, signatures of transactions and of what is delegated.
+// outcomes, signatures of transactions and of delegate actions.
 func TestRealBlocks(t *testing.T) {
 	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are not part of the repository (docs/dev/testing.md)")
 	paths, err := filepath.Glob(realBlocks + "blocks/*")
@@ -124,7 +124,7 @@ func (n looked) block(t *testing.T, f forms, text json.RawMessage) {
 	parse(t, text, &j)
 	var raw struct{ Chunks []json.RawMessage }
 	parse(t, text, &raw)
-	b := j.valueOf(t, f.header, f.chunk) // which compares the hashes
+	b := j.valueOf(t, f.header, f.chunk) // checks the hashes, too
 	n["block hashes"]++
 	n["chunk hashes"] += len(b.Body.Chunks)
 	if len(b.Body.Chunks) == 0 {
@@ -161,11 +161,11 @@ func (n looked) block(t *testing.T, f forms, text json.RawMessage) {
 	again(t, "block", AppendBlock(nil, j.Author, b), text)
 }
 
-// byHeight is the first protocol version here whose receipts have ids that go with the height of
-// the block; before, with its hash.
+// byHeight is the first protocol version here whose receipt ids derive from the block's height;
+// before, from its hash.
 const byHeight = 77
 
-// shards compares what a message has of shards.
+// shards compares a message's shards.
 func (n looked) shards(t *testing.T, b *realBlock, f forms, known bool) {
 	var block struct {
 		Header struct {
@@ -202,7 +202,7 @@ func (n looked) shards(t *testing.T, b *realBlock, f forms, known bool) {
 					t.Errorf("receipt %d of %v: %v, want %v", i, o.ID, id, want)
 				}
 			}
-			if !known && o.Metadata.Version < 3 { // whose profiles are of another kind
+			if !known && o.Metadata.Version < 3 { // with profiles of another form
 				return
 			}
 			n["outcomes written again"]++
@@ -238,8 +238,8 @@ func (n looked) shards(t *testing.T, b *realBlock, f forms, known bool) {
 	}
 }
 
-// transaction holds a signature to the hash that is given: the JSON lacks the block hash, by which
-// it could be computed.
+// transaction checks a signature against the given hash: the JSON lacks the block hash that is
+// needed to compute it.
 func (n looked) transaction(t *testing.T, text json.RawMessage) {
 	t.Helper()
 	var j struct {
@@ -258,7 +258,7 @@ func (n looked) transaction(t *testing.T, text json.RawMessage) {
 	}
 }
 
-// receipt reads a receipt and writes it again, but for what its JSON lacks: code.
+// receipt decodes a receipt and encodes it again, except for code, which its JSON lacks.
 func (n looked) receipt(t *testing.T, text json.RawMessage) {
 	t.Helper()
 	var j struct {
@@ -317,8 +317,8 @@ func (n looked) receipt(t *testing.T, text json.RawMessage) {
 	again(t, "receipt", AppendReceipt(nil, r), text)
 }
 
-// action reads one, writes it again, and verifies what is delegated; nil: its JSON has not all of
-// it, or does not say what its code was.
+// action decodes an action, encodes it again, and verifies delegate actions; nil: its JSON is
+// incomplete.
 func (n looked) action(t *testing.T, text json.RawMessage) primitives.Action {
 	t.Helper()
 	if string(text) == `"CreateAccount"` {
@@ -372,7 +372,7 @@ func (n looked) action(t *testing.T, text json.RawMessage) primitives.Action {
 	return nil
 }
 
-// delegate reads what is delegated, as records of a state have it, and verifies its signature.
+// delegate decodes a delegate action in the form of state records and verifies its signature.
 func (n looked) delegate(t *testing.T, text json.RawMessage) primitives.Action {
 	t.Helper()
 	record, err := genesis.ParseRecord([]byte(`{"PostponedReceipt":{"predecessor_id":"aa","receiver_id":"bb","receipt_id":"` + primitives.Hash{}.String() +
@@ -396,9 +396,9 @@ func (n looked) delegate(t *testing.T, text json.RawMessage) primitives.Action {
 	return a
 }
 
-// TestRealEpochs verifies the approvals in headers of five epochs of mainnet by their validators,
-// and that each names the validators of the next. The headers are V4, which is none of those that
-// are known here, so their own hashes are not looked at.
+// TestRealEpochs verifies the approvals in headers of five epochs of mainnet against their
+// validators, and the hash of the next epoch's validators. The headers are V4, whose hashes are not
+// supported here.
 func TestRealEpochs(t *testing.T) {
 	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are not part of the repository (docs/dev/testing.md)")
 	type header struct {
@@ -457,12 +457,12 @@ func TestRealEpochs(t *testing.T) {
 	t.Logf("%d approvals and %d hashes of validators in %d headers", approvals, named, len(headers))
 }
 
-// isForged tells of the one that was sent with a key and a signature of zeros.
+// isForged returns whether d is the one that was sent with a key and signature of zeros.
 func isForged(d *primitives.Delegate) bool {
 	return d.Signature == primitives.ZeroED25519Signature
 }
 
-// absentThen are members that JSON of an earlier release may lack, with what they are then.
+// absentThen are members that the JSON of an earlier release may lack, with their values.
 var absentThen = map[string]string{
 	"shard_split": "null", "proposed_split": "null", "chunk_endorsements": "null", "epoch_sync_data_hash": "null", "priority": "0",
 	"is_promise_yield": "false", "is_promise_resume": "false", "contracts": "null", "storage_paid_at": "0", "nonce_mode": "null",
@@ -471,7 +471,7 @@ var absentThen = map[string]string{
 	"challenges_result": "[]", "timestamp_nanosec": "",
 }
 
-// again compares JSON that was written with what was read, by what it says.
+// again compares encoded JSON with its source as values.
 func again(t *testing.T, what string, got, want []byte) {
 	t.Helper()
 	read := func(text []byte) (v any) {
@@ -526,8 +526,8 @@ func differences(path string, got, want any) (out []string) {
 	return nil
 }
 
-// plainNames makes of a client's names what they were: heightIncluded is height_included, and of a
-// time that has lost its last digits the text.
+// plainNames restores names and values that a client has changed: heightIncluded is
+// height_included, and a timestamp without its last digits is taken from its text.
 func plainNames(t *testing.T, text []byte) []byte {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.UseNumber()

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// recordings are chains made by neard (nearcore f0c7706f1): the whole ones where they are present,
-// and always the sample, lines of native, four, storm and reshard chosen so that every action,
-// change, cause and kickout occurs.
+// eachLine runs a test for each line of chains made by neard (nearcore f0c7706f1): the whole
+// recordings if they are present, and always the sample, lines of native, four, storm and reshard
+// chosen so that every action, change, cause and kickout occurs.
 func eachLine(t *testing.T, each func(*testing.T, []byte)) {
 	whole := testutil.Data("")
 	for _, path := range []string{
@@ -100,8 +100,8 @@ func TestRecordedViews(t *testing.T) {
 	})
 }
 
-// checkTransaction compares the transaction, its outcomes, and the receipts that can be told from
-// it: the first one, which has its actions.
+// checkTransaction compares the transaction, its outcomes, and the receipts that follow from it:
+// the first one, which has its actions.
 func checkTransaction(t *testing.T, l *line) {
 	tx := new(primitives.SignedTransaction)
 	if err := borsh.Unmarshal(decodeTx(t, l.SignedTx), tx); err != nil {
@@ -154,7 +154,7 @@ func checkTransaction(t *testing.T, l *line) {
 	}
 }
 
-// oneTransfer reads the actions of a refund; nil if it is none.
+// oneTransfer decodes the actions of a refund; nil if it is not one.
 func oneTransfer(t *testing.T, in json.RawMessage) []primitives.Action {
 	var one []struct {
 		Transfer *struct{ Deposit primitives.Balance }

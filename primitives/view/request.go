@@ -2,10 +2,10 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// RefKind says how a request names its block.
+// RefKind is how a request names its block.
 type RefKind byte
 
-// The ways (nearcore core/primitives/src/types.rs BlockReference). The finalities are those of the
+// The kinds (nearcore core/primitives/src/types.rs BlockReference). The finalities are those of the
 // RPC: "optimistic", "near-final", "final"; the checkpoints "genesis" and "earliest_available".
 const (
 	RefOptimistic RefKind = iota // the head
@@ -59,18 +59,18 @@ func (r *BlockRef) AppendDebug(b []byte) []byte {
 type ChunkRef struct {
 	ByHash  bool
 	Hash    primitives.Hash    // if ByHash
-	Block   BlockRef           // RefHeight or RefHash, if not
+	Block   BlockRef           // if not: RefHeight or RefHash
 	ShardID primitives.ShardID // if not
 }
 
-// EpochRefKind says how a request names its epoch.
+// EpochRefKind is how a request names its epoch.
 type EpochRefKind byte
 
-// The ways (nearcore EpochReference).
+// The kinds (nearcore EpochReference).
 const (
 	EpochLatest  EpochRefKind = iota // the head's
 	EpochByID                        // Hash
-	EpochByBlock                     // that of a block which must be its epoch's last: Block
+	EpochByBlock                     // Block: the last block of the epoch
 )
 
 // EpochRef names an epoch. The zero value is the head's.
@@ -86,21 +86,21 @@ type OutcomeRef struct {
 	ID      primitives.Hash
 	Account primitives.AccountID
 	Receipt bool
-	Head    primitives.Hash // what the light client knows
+	Head    primitives.Hash // the light client's head
 }
 
-// SendTx asks to put a transaction into the pool and to answer when it has come as far as
-// WaitUntil.
+// SendTx asks to submit a transaction and to answer once it has reached WaitUntil.
 type SendTx struct {
 	Tx        *primitives.SignedTransaction
 	WaitUntil ExecutionLevel
 }
 
-// GetTx asks how far a transaction has come, once that is as far as WaitUntil.
+// GetTx asks for the status of a transaction once it has reached WaitUntil.
 type GetTx struct {
-	Hash      primitives.Hash
-	Sender    primitives.AccountID          // selects the shard
-	Tx        *primitives.SignedTransaction // nil unless the whole transaction was given; then it is also checked
+	Hash   primitives.Hash
+	Sender primitives.AccountID // determines the shard
+	// the whole transaction, if it was given: then it is also validated; else nil
+	Tx        *primitives.SignedTransaction
 	WaitUntil ExecutionLevel
-	Receipts  bool // whether the receipts themselves are wanted
+	Receipts  bool // include the receipts
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// SandboxError says why a node does not do what a sandbox is asked to.
+// SandboxError is why a node does not do what a sandbox method asks.
 type SandboxError struct{ Reason string }
 
 func (e *SandboxError) Error() string { return "sandbox: " + e.Reason }
 
-// Snapshot is a block that a sandbox may go back to.
+// Snapshot is a block that a sandbox can revert to.
 type Snapshot struct {
 	ID string
 	At
@@ -31,18 +31,18 @@ func (a *At) AppendMembers(b []byte) []byte {
 	return append(strconv.AppendUint(append(b, `,"height":`...), uint64(a.Height), 10), '}')
 }
 
-// SetClock says what the clock of a sandbox is to do; what is nil stays. Times in ns since 1970.
+// SetClock is a change of a sandbox's clock; nil fields stay as they are. Times in ns since 1970.
 type SetClock struct {
 	Time, Next, Interval *uint64
 	Advance              uint64 // ns
 	Frozen               *bool
 }
 
-// Clock is what the clock of a sandbox shows. Times in ns since 1970.
+// Clock is the state of a sandbox's clock. Times in ns since 1970.
 type Clock struct {
 	Time           uint64
 	Frozen         bool
-	Next, Interval uint64 // 0: none is set
+	Next, Interval uint64 // 0: not set
 }
 
 // AppendJSON appends the object; times are decimal strings, as nearcore's timestamp_nanosec.
@@ -58,7 +58,7 @@ func (c *Clock) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// SetProduction says when blocks are made; what is nil stays.
+// SetProduction sets when blocks are made; nil fields stay as they are.
 type SetProduction struct {
 	Mode     *string
 	Quiet    *bool
@@ -68,8 +68,8 @@ type SetProduction struct {
 // Production is when blocks are made.
 type Production struct {
 	Mode     string // instant, interval or manual
-	Quiet    bool   // none unless something waits or is asked for
-	Interval uint64 // ns between blocks when nothing is to be done
+	Quiet    bool   // no block unless something waits or is asked for
+	Interval uint64 // ns between blocks when there is nothing to do
 }
 
 // AppendJSON appends the object.
@@ -79,21 +79,21 @@ func (p *Production) AppendJSON(b []byte) []byte {
 	return append(strconv.AppendBool(append(b, `,"quiet":`...), p.Quiet), '}')
 }
 
-// Tag is a name under which transactions are kept.
+// Tag is a name that groups transactions.
 type Tag struct {
 	Name         string
 	Transactions int
-	Omitted      uint64 // that were too many
-	Open         bool   // what is submitted comes to it
+	Omitted      uint64 // dropped because there were too many
+	Open         bool   // new submissions are added to it
 }
 
-// MissChunks says of which shards the next blocks have no new chunk.
+// MissChunks makes the next blocks lack new chunks of shards.
 type MissChunks struct {
 	Shards []primitives.ShardID // nil: all
-	Blocks uint64               // 0: no longer
+	Blocks uint64               // 0: stop
 }
 
-// ChunksMissed says of how many blocks to come the chunk of a shard is missing.
+// ChunksMissed is for how many more blocks each shard will lack new chunks.
 type ChunksMissed map[primitives.ShardID]uint64
 
 // AppendJSON appends the object, by shard.
@@ -109,10 +109,10 @@ func (m ChunksMissed) AppendJSON(b []byte) []byte {
 	return append(b, `}}`...)
 }
 
-// Reorganised is a chain that has gone another way.
+// Reorganised is the result of a reorganisation.
 type Reorganised struct {
-	At        // the head
-	Gone []At // what is not of the chain any more, the newest first
+	At        // the new head
+	Gone []At // blocks that left the chain, newest first
 }
 
 // AppendJSON appends the object.
@@ -127,28 +127,28 @@ func (r *Reorganised) AppendJSON(b []byte) []byte {
 	return r.At.AppendMembers(append(b, `],`...))
 }
 
-// Mine says how many blocks are to be made: so many, or until a transaction and all receipts that
-// follow from it have run.
+// Mine is how many blocks to make: a number, or until a transaction and all receipts that follow
+// from it have been executed.
 type Mine struct {
 	Blocks uint64
 	Until  *primitives.Hash
 }
 
-// ForkControl says what is to be done with accounts of a fork.
+// ForkControl changes accounts of a fork.
 type ForkControl struct{ Reset, Cut, Live []primitives.AccountID }
 
-// Fork is what a chain is a fork of, and what became of the questions to the other chain's node.
+// Fork describes what a chain is a fork of, and the queries to the remote node.
 type Fork struct {
 	URL     string
 	ChainID string
 	At      // the pinned block
-	// Live are accounts that follow the other chain, LiveAt the block that they show; Cut those at
-	// which nothing of it shows.
+	// Live are accounts that follow the remote chain, LiveAt the block that they are read from. Cut
+	// are accounts that do not read from the remote chain.
 	Live, Cut []primitives.AccountID
 	LiveAt    *At
 
 	Proven, Unproven                            uint64 // answers
-	Memory, Disk                                uint64 // answers from there
+	Memory, Disk                                uint64 // answers from caches
 	Requests, Retries, Failures, Refused, Bytes uint64
 	LastError                                   string
 }
@@ -187,20 +187,20 @@ func (f *Fork) AppendJSON(b []byte) []byte {
 	return append(AppendString(b, f.LastError), '}')
 }
 
-// NewWorld says what a world is to begin with.
+// NewWorld is the start of a world.
 type NewWorld struct {
-	Snapshot string // where; empty: at the head
-	Quiet    *bool  // no block unless something waits or is asked for; nil: as its parent is
+	Snapshot string // where it begins; empty: at the head
+	Quiet    *bool  // no block unless something waits or is asked for; nil: as the parent
 	Port     bool   // it listens on a port of its own, too
 }
 
-// World is a chain that goes on from a block of another, its parent, in the same process.
+// World is a chain that continues from a block of another chain, its parent, in the same process.
 type World struct {
 	ID     string
 	Parent string // empty: the node's own chain
 	Begin  At     // where it began
 	Head   At
-	Addr   string // of its own port; empty: it has none
+	Addr   string // of its own port; empty: none
 	Bytes  uint64 // of memory, about
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ChangesKind is what a changes request asks for.
+// ChangesKind is the kind of a changes request.
 type ChangesKind byte
 
 // The five requests; their names are those of changes_type.
@@ -34,30 +34,29 @@ type ChangesRequest struct {
 	Accounts []primitives.AccountID // of all but SingleAccessKeyChanges
 	Keys     []AccountKey           // of SingleAccessKeyChanges
 	Prefix   []byte                 // of DataChanges
-	// Max is how many bytes of JSON the changes may come to, at the least that they can; 0: any
-	// number. An account that is named twice is shown twice, as by neard, so that a short request
-	// may ask for very much.
+	// Max bounds the bytes of JSON of the changes, by a lower estimate; 0: no bound. An account
+	// that is named twice is shown twice, as in neard, so a short request may ask for very much.
 	Max int
-	// Size is set by Select: about how many bytes of JSON the changes come to.
+	// Size is set by Select: about how many bytes of JSON the changes take.
 	Size int
 }
 
-// ErrTooLarge is the error of a request whose answer would be larger than it may be.
+// ErrTooLarge is the error of a request whose answer would exceed Max.
 var ErrTooLarge = errors.New("the reply would be too large")
 
-// maxStorageKey is more than a contract's keys can have in any protocol version, bytes.
+// maxStorageKey exceeds the length of a contract's keys in any protocol version, in bytes.
 const maxStorageKey = 1 << 14
 
 // minChange is a lower bound of the JSON of a change without its values.
 const minChange = 64
 
-// TrieKeys calls each for every stretch of the block's changes that r wants, in the order of the
-// reply: one key of the trie (exact), or all that begin with it.
+// TrieKeys calls each for every range of the block's changes that r selects, in the order of the
+// reply: one key of the trie (exact), or all with it as a prefix.
 func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 	for i := range r.Keys {
 		each(primitives.AppendAccessKeyKey(nil, r.Keys[i].AccountID, r.Keys[i].PublicKey.Handle()), false)
 	}
-	if len(r.Prefix) > maxStorageKey { // no entry's key begins with it
+	if len(r.Prefix) > maxStorageKey { // longer than any key
 		return
 	}
 	for _, a := range r.Accounts {
@@ -74,8 +73,8 @@ func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 	}
 }
 
-// Select returns the changes that r wants from all changes of a block: those of all its shards,
-// merged, by ascending key. It fails with ErrTooLarge as soon as there are too many.
+// Select returns the changes that r selects from block: all changes of a block, merged over its
+// shards, by ascending key. It fails with ErrTooLarge as soon as there are too many.
 func (r *ChangesRequest) Select(block []primitives.KeyChanges) ([]Change, error) {
 	var out []Change
 	var failed error
@@ -103,9 +102,8 @@ func (r *ChangesRequest) Select(block []primitives.KeyChanges) ([]Change, error)
 	return out, failed
 }
 
-// AppendKeyChanges decodes the writes to one key and appends them. Keys that are no part of an
-// account add nothing, nor does the deletion of a gas key's nonce, which always goes with that of
-// the key.
+// AppendKeyChanges decodes the writes to one key and appends them. It skips keys that do not belong
+// to an account, and deletions of gas key nonces, which always accompany that of the key.
 func AppendKeyChanges(out []Change, k *primitives.KeyChanges) ([]Change, error) {
 	key, err := primitives.ParseTrieKey(k.Key)
 	if err != nil {
@@ -144,7 +142,8 @@ func AppendKeyChanges(out []Change, k *primitives.KeyChanges) ([]Change, error) 
 	return out, nil
 }
 
-// changeKind classifies a key; false for what is no account's or too low a level.
+// changeKind returns the kind of a key; false for keys that do not belong to an account, or that
+// are too low-level.
 func changeKind(k *primitives.TrieKey) (ChangeKind, bool) {
 	switch k.Column {
 	case primitives.ColAccount:
@@ -162,7 +161,7 @@ func changeKind(k *primitives.TrieKey) (ChangeKind, bool) {
 	return 0, false
 }
 
-// Effects returns what block_effects shows of a block's changes, given as Select wants them.
+// Effects returns the effects of a block's changes, which are given as for Select.
 func Effects(block []primitives.KeyChanges) ([]Effect, error) {
 	var out []Effect
 	for i := range block {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// trieKey returns the key and value in the trie behind a change.
+// trieKey returns the trie key and value of a change.
 func trieKey(c *Change) (key, value []byte) {
 	switch c.Kind {
 	case AccountChange:
@@ -34,8 +34,8 @@ func trieKey(c *Change) (key, value []byte) {
 	return key, value
 }
 
-// TestSelectRecorded puts the recorded changes of each block into the form that storage has, and
-// takes them out again.
+// TestSelectRecorded converts the recorded changes of each block to the storage form, and selects
+// them from it.
 func TestSelectRecorded(t *testing.T) {
 	kinds := map[string]ChangesKind{"account_changes": AccountChanges, "all_access_key_changes": AllAccessKeyChanges,
 		"contract_code_changes": ContractCodeChanges, "data_changes": DataChanges}
@@ -97,8 +97,8 @@ func TestSelectRecorded(t *testing.T) {
 	})
 }
 
-// TestSelectMax: an account that is named again and again is shown so, as by neard, until it is too
-// much; then nothing is selected at length, and prefixes that no key can have cost nothing.
+// TestSelectMax: an account that is named repeatedly is shown repeatedly, as in neard, up to the
+// bound. Beyond it, and for prefixes that are no key's, selecting costs little.
 func TestSelectMax(t *testing.T) {
 	code := make([]byte, 30_000)
 	block := []primitives.KeyChanges{{Key: primitives.AppendCodeKey(nil, "a.near"), Changes: []primitives.StateChange{{Value: code}}}}

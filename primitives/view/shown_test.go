@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestShownFails: where the text that many are told can't be made, each of them hears so, and none
-// has a reply with nothing in it.
+// TestShownFails: if a shared text cannot be made, every reply that shows it fails, and none is
+// empty.
 func TestShownFails(t *testing.T) {
 	tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature)
 	tx.Actions = []primitives.Action{nil}

@@ -11,29 +11,29 @@ import (
 type Simulate struct {
 	Tx    *primitives.SignedTransaction
 	Block BlockRef
-	// Unsigned tries a transaction whose signature does not count: one that is still to be signed.
+	// Unsigned ignores the signature, to simulate a transaction before it is signed.
 	Unsigned bool
-	Client   fair.Client // whose turn it takes
-	Took     int64       // ns that it ran, without the time that it waited; set by who runs it
+	Client   fair.Client // the client that takes the turn
+	Took     int64       // running time in ns, without waiting; set by the node
 }
 
 // Trace asks what a transaction did, or would do.
 type Trace struct {
 	Hash     primitives.Hash // of a transaction in a block
-	Simulate                 // with a Tx: try that one instead
-	Profile  bool            // also a profile by function
+	Simulate                 // with a Tx: simulate that one instead
+	Profile  bool            // include a profile by function
 }
 
-// Simulation is the answer: what the status of the transaction would be once everything is final.
+// Simulation is the answer: the status that the transaction would have once everything is final.
 type Simulation struct {
 	FinalOutcome
-	At       At   // on whose state it was tried
+	At       At   // the block whose state was used
 	Blocks   int  // after how many blocks the last receipt was executed
-	Complete bool // false: receipts were left when the blocks ran out
+	Complete bool // false: receipts were left when the limit of blocks was reached
 }
 
-// AppendSimulation appends the reply of EXPERIMENTAL_tx_status with a member "simulation" behind
-// the others.
+// AppendSimulation appends the reply of EXPERIMENTAL_tx_status with a member "simulation" after the
+// others.
 func AppendSimulation(b []byte, s *Simulation) []byte {
 	b = AppendFinalOutcome(b, &s.FinalOutcome, true)
 	b = AppendHash(append(b[:len(b)-1], `,"simulation":{"block_hash":`...), &s.At.Hash)

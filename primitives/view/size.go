@@ -2,8 +2,8 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// What follows tells how long replies will be, about and before they are written: what users can
-// make long counts, all else is one of these, bytes of JSON.
+// The functions below estimate the length of replies before they are written. What users can make
+// long is counted; the rest is one of these constants, in bytes of JSON.
 const (
 	jsonAction  = 300
 	jsonReceipt = 700
@@ -11,7 +11,7 @@ const (
 	jsonKey     = 170
 )
 
-// Size is the length of what AppendFinalOutcome appends.
+// Size estimates the length of what AppendFinalOutcome appends.
 func (o *FinalOutcome) Size(receipts bool) int {
 	n := inBase64(len(o.Status.Value)) + len(o.Status.Failure) + OutcomeSize(&o.Outcome)
 	switch {
@@ -31,7 +31,7 @@ func (o *FinalOutcome) Size(receipts bool) int {
 	return n
 }
 
-// ChunkSize is the length of what AppendChunk appends.
+// ChunkSize estimates the length of what AppendChunk appends.
 func ChunkSize(c *primitives.Chunk) int {
 	n := jsonOutcome + receiptsSize(c.PrevOutgoingReceipts)
 	for _, t := range c.Transactions {
@@ -40,7 +40,7 @@ func ChunkSize(c *primitives.Chunk) int {
 	return n
 }
 
-// ReceiptSize is the length of what AppendReceipt appends.
+// ReceiptSize estimates the length of what AppendReceipt appends.
 func ReceiptSize(r *primitives.Receipt) int {
 	switch body := r.Body.(type) {
 	case *primitives.ActionReceipt:
@@ -54,7 +54,7 @@ func ReceiptSize(r *primitives.Receipt) int {
 	}
 }
 
-// CallSize is the length of what AppendQueryCall appends: a byte is a number.
+// CallSize estimates the length of what AppendQueryCall appends, where each byte is a number.
 func CallSize(c *CallResult) int {
 	n := jsonOutcome + 4*len(c.Result)
 	for _, l := range c.Logs {
@@ -63,7 +63,7 @@ func CallSize(c *CallResult) int {
 	return n
 }
 
-// KeysSize is the length of what AppendQueryAccessKeyList appends.
+// KeysSize estimates the length of what AppendQueryAccessKeyList appends.
 func KeysSize(keys []KeyInfo) int { return jsonOutcome + jsonKey*len(keys) }
 
 func receiptsSize(list []*primitives.Receipt) (n int) {
@@ -77,7 +77,7 @@ func transactionSize(t *primitives.SignedTransaction) int {
 	return jsonReceipt + actionsSize(t.Actions)
 }
 
-// OutcomeSize is the length of what AppendOutcomeProof appends.
+// OutcomeSize estimates the length of what AppendOutcomeProof appends.
 func OutcomeSize(o *OutcomeProof) int {
 	n := jsonOutcome + jsonKey*len(o.Outcome.ReceiptIDs) + inBase64(len(o.Outcome.Status.Value)) + len(o.Outcome.Status.Failure)
 	for _, l := range o.Outcome.Logs {
@@ -100,13 +100,13 @@ func actionsSize(list []primitives.Action) (n int) {
 			for _, e := range a.Init.Data {
 				n += inBase64(len(e.Key)) + inBase64(len(e.Value)) + 8
 			}
-		default: // of a bounded length; of code its hash is shown
+		default: // of a bounded length; code is shown as its hash
 		}
 	}
 	return n
 }
 
-// innerSize is for actions of a delegate, of which code is shown as it is.
+// innerSize estimates the actions of a delegate, in which code is shown in full.
 func innerSize(list []primitives.Action) int {
 	n := actionsSize(list)
 	for _, a := range list {

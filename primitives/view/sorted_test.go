@@ -49,7 +49,7 @@ func checkAscending(t *testing.T, in []byte) {
 	}
 }
 
-// what recordings hold little of
+// What recordings contain little of.
 var (
 	testKey    = primitives.MustParsePublicKey("ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr")
 	testHash   = primitives.HashBytes([]byte("test"))
@@ -75,7 +75,7 @@ var (
 	}
 )
 
-// withDelegates returns every action, and delegates that hold every action that they may.
+// withDelegates returns every action, and delegate actions that contain every action that they may.
 func withDelegates() []primitives.Action {
 	v1 := &primitives.Delegate{Signature: primitives.ZeroED25519Signature, Action: primitives.DelegateAction{
 		SenderID: "a.near", ReceiverID: "b.near", Actions: allActions, PublicKey: testKey}}
@@ -200,8 +200,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestInnerActionsAreRaw shows the forms that differ between views and the actions inside
-// delegates.
+// TestInnerActionsAreRaw has the forms that differ between views and the actions inside delegate
+// actions.
 func TestInnerActionsAreRaw(t *testing.T) {
 	for _, c := range []struct {
 		action primitives.Action

@@ -10,8 +10,8 @@ type State interface {
 	Account(primitives.AccountID, *primitives.Account) (bool, error)
 	// AccessKey reads a key of an account; false if there is none.
 	AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error)
-	// AccessKeys returns the keys of an account in the order of the trie: those after a key, "":
-	// from the first on, and at most so many, 0: all; more: there are others behind them.
+	// AccessKeys returns the keys of an account in the order of the trie: at most limit (0: all) of
+	// those after a key (empty: from the first on). more: there are further keys.
 	AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (keys []KeyInfo, more bool, err error)
 	// GasKeyNonce reads one nonce of a gas key; false if there is none.
 	GasKeyNonce(a primitives.AccountID, key primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error)
@@ -24,9 +24,9 @@ type State interface {
 	Data(a primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error
 	// DataProof returns the trie nodes that prove what Data finds under the prefix.
 	DataProof(a primitives.AccountID, prefix []byte) ([][]byte, error)
-	// KeyProof returns the trie nodes on the way to a key of the state, top first, and its value
-	// behind them, if there is one.
+	// KeyProof returns the trie nodes on the path to a key of the state, top first, followed by its
+	// value if it exists.
 	KeyProof(key []byte) ([][]byte, error)
-	// Release ends the use of the state.
+	// Release ends the use of the state. It must be called once.
 	Release()
 }

@@ -6,50 +6,47 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Order says how the members of an object stand.
+// Order is the order of an object's members.
 type Order bool
 
-// The two orders: replies to POST sort their keys, replies to GET keep the order of nearcore's
-// structs.
+// The two orders: replies to POST have sorted keys, replies to GET the order of nearcore's structs.
 const (
 	Sorted      Order = false
 	StructOrder Order = true
 )
 
-// Version says what is running.
+// Version is the version of the running software.
 type Version struct{ Version, Build, Commit, Compiler string }
 
-// Status is the reply of status (nearcore StatusResponse). All members that nearcore may leave null
-// are given, as clients refuse null in some; only those of a validator may be missing.
+// Status is the reply of status (nearcore StatusResponse). All members that may be null in nearcore
+// are set, since clients refuse null in some; only those of a validator may be missing.
 type Status struct {
 	Version               Version
 	ChainID               string
 	ProtocolVersion       primitives.ProtocolVersion // of the head's epoch
-	LatestProtocolVersion primitives.ProtocolVersion // that this node can run
-	RPCAddr               string                     // as config.json has it; empty: no RPC
+	LatestProtocolVersion primitives.ProtocolVersion // the newest that this node supports
+	RPCAddr               string                     // from config.json; empty: no RPC
 	Validators            []primitives.AccountID     // of the head's epoch
 	Sync                  SyncInfo
-	ValidatorAccountID    primitives.AccountID // empty: no validator
-	ValidatorPublicKey    primitives.PublicKey // empty: no validator
+	ValidatorAccountID    primitives.AccountID // empty: not a validator
+	ValidatorPublicKey    primitives.PublicKey // empty: not a validator
 	NodePublicKey         primitives.PublicKey
 	UptimeSeconds         int64
 	GenesisHash           primitives.Hash
-	// host functions that tell contracts of a sandbox of good signatures only; the member is there
-	// only if there are any
+	// Mocked are host functions whose signature checks a sandbox mocks. Our own; left out if empty.
 	Mocked []string
-	// nil: the node is not behind. nearcore has no such thing; the member is there only if it is
-	// set
+	// Progress is set while the node is syncing. Our own; left out if nil.
 	Progress *Progress
-	// nil: the node takes blocks. nearcore has no such thing; the member is there only if it is set
+	// Halted is set if the node takes no blocks. Our own; left out if nil.
 	Halted  *Halted
-	Replica *Replica // nil: the node is no replica. As with Halted
+	Replica *Replica // nil: not a replica. Our own; left out if nil
 }
 
-// Replica says how far a replica is behind its writer.
+// Replica is how far a replica is behind its writer.
 type Replica struct {
-	Connected bool   // it reaches the writer's records
-	Behind    uint64 // records that it has not taken up
-	LagMS     uint64 // how old what it has is against what it knows that there is
+	Connected bool   // connected to the writer
+	Behind    uint64 // records that it has not applied
+	LagMS     uint64 // age of its data compared with the newest it knows of
 }
 
 func appendReplica(b []byte, r *Replica) []byte {
@@ -61,19 +58,19 @@ func appendReplica(b []byte, r *Replica) []byte {
 	return append(appendUint(append(b, `,"lag_ms":`...), r.LagMS), '}')
 }
 
-// Halted says why a node takes no blocks any more.
+// Halted is why a node takes no more blocks.
 type Halted struct {
 	Since  uint64 // ns since 1970
 	Reason string
-	Height primitives.Height // of the block that could not be applied; 0: it was no block's doing
-	File   string            // what could not be applied, for troupe verify; empty: there is none
+	Height primitives.Height // of the block that could not be applied; 0: no block was the cause
+	File   string            // the block that could not be applied, for troupe verify; empty: none
 }
 
-// Progress says how far a node is that is behind.
+// Progress is how far a syncing node has come.
 type Progress struct {
-	Highest   primitives.Height // that is told of others
-	Headers   primitives.Height // of the headers that were judged, or of the head
-	Parts     uint64            // of the state with which it is to begin; 0: none comes
+	Highest   primitives.Height // reported by peers
+	Headers   primitives.Height // of the validated headers, or of the head
+	Parts     uint64            // of the state that it syncs; 0: it syncs none
 	PartsHere uint64
 }
 
@@ -97,7 +94,7 @@ func appendHalted(b []byte, h *Halted) []byte {
 	return append(AppendTime(append(b, `,"since":`...), h.Since), '}')
 }
 
-// SyncInfo says how far the chain is and how far back it goes; times in ns since 1970.
+// SyncInfo is the range of the chain that the node has; times in ns since 1970.
 type SyncInfo struct {
 	LatestBlockHash     primitives.Hash
 	LatestBlockHeight   primitives.Height
@@ -111,8 +108,8 @@ type SyncInfo struct {
 	EpochStartHeight    primitives.Height
 }
 
-// AppendNodeStatus appends the reply of status, in either order. Older clients read is_slashed of
-// validators; it is false.
+// AppendNodeStatus appends the reply of status, in either order. Older clients read a validator's
+// is_slashed, which is always false.
 func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	if order == StructOrder {
 		return appendStatusStruct(b, s)
@@ -122,7 +119,7 @@ func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	b = appendHalted(b, s.Halted)
 	b = appendUint(append(b, `,"latest_protocol_version":`...), s.LatestProtocolVersion)
 	b = appendMocked(b, s.Mocked)
-	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated twin
+	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated copy
 	b = AppendKey(append(b, `,"node_public_key":`...), s.NodePublicKey)
 	b = appendProgress(b, s.Progress)
 	b = appendUint(append(b, `,"protocol_version":`...), s.ProtocolVersion)
@@ -240,8 +237,8 @@ type KnownProducer struct {
 	PeerID    primitives.PublicKey
 }
 
-// AppendNetworkInfoView appends what detailed_debug_status has of a node without peers (nearcore
-// NetworkInfoView).
+// AppendNetworkInfoView appends the network part of detailed_debug_status for a node without peers
+// (nearcore NetworkInfoView).
 func AppendNetworkInfoView(b []byte, n *NetworkInfo) []byte {
 	b = appendUint(append(b, `{"peer_max_count":`...), n.PeerMaxCount)
 	b = appendUint(append(b, `,"num_connected_peers":`...), uint64(len(n.ActivePeers)))
@@ -249,7 +246,7 @@ func AppendNetworkInfoView(b []byte, n *NetworkInfo) []byte {
 }
 
 // AppendNetworkInfo appends the reply of network_info, in either order. The members of known
-// producers stand in the same order in both.
+// producers have the same order in both.
 func AppendNetworkInfo(b []byte, n *NetworkInfo, order Order) []byte {
 	active := uint64(len(n.ActivePeers))
 	if order == StructOrder {

@@ -10,55 +10,55 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Topic is what a subscription is about.
+// Topic is the subject of a subscription.
 type Topic byte
 
 // The topics.
 const (
 	TopicBlocks       Topic = iota
-	TopicTransactions       // of an account, or by hash: each milestone as it is reached
+	TopicTransactions       // of an account, or by hash: each level as it is reached
 	TopicOutcomes           // of an account as the executor
 	TopicEvents             // NEP-297, of a contract
-	TopicMessages           // all of each block, as nearcore's indexer framework streams it
+	TopicMessages           // everything of each block, as nearcore's indexer framework streams it
 )
 
 // TopicNames are the topics as clients write them.
 var TopicNames = []string{"blocks", "transactions", "outcomes", "events", "messages"}
 
-// Subscription is what a subscriber wants to be told.
+// Subscription is a request for notices.
 type Subscription struct {
 	Topic Topic
-	// Finality says how far blocks must be: RefOptimistic, RefNearFinal or RefFinal. Transactions
-	// are told of optimistic blocks; their milestones say what is final.
+	// Finality is how final blocks must be: RefOptimistic, RefNearFinal or RefFinal. Transactions
+	// are reported from optimistic blocks; their levels include finality.
 	Finality        RefKind
 	Account         primitives.AccountID
-	Hashes          []primitives.Hash // of TopicTransactions, in place of an account
+	Hashes          []primitives.Hash // of TopicTransactions, instead of an account
 	Standard, Event string            // of TopicEvents; empty: all
 	Of              *ShardFilter      // of TopicMessages; nil: all shards
-	// of TopicMessages: the subscriber is in this process, and makes the texts that he wants by
-	// Notice.Make
+	// Inside, of TopicMessages: the subscriber is in this process and makes the texts that it needs
+	// by Notice.Make.
 	Inside bool
-	Texts  *atomic.Bool // with Inside: set when he makes one
-	// After is where a subscriber has been told everything; nil: he begins with what comes next, or
-	// at the height From.
+	Texts  *atomic.Bool // with Inside: set when it makes one
+	// After is the place up to which the subscriber has received everything; nil: it begins with
+	// the next notice, or at the height From.
 	After *Cursor
 	From  *primitives.Height
-	// Lag is how many blocks a subscriber who was at the tip may fall behind while his sink has no
-	// room.
+	// Lag is how many blocks a subscriber that has reached the tip may fall behind while its sink
+	// has no room.
 	Lag uint64
-	// Address is whose turn it is where many read the past; zero: of this process.
+	// Address is the client that takes turns when many read old blocks; zero: this process.
 	Address [16]byte
 }
 
-// ShardFilter says which shards a message shows: those with one of the ids, and those that one of
-// the accounts belongs to in the block's layout. The others look as nearcore shows those that a
-// node does not track.
+// ShardFilter selects the shards of a message: those with one of the ids, and those that hold one
+// of the accounts in the block's layout. The other shards look like shards that a node does not
+// track.
 type ShardFilter struct {
 	Shards   []primitives.ShardUID
 	Accounts []primitives.AccountID
 }
 
-// Has tells whether a shard of a layout is shown; nil shows all.
+// Has returns whether a shard of a layout is selected; nil selects all.
 func (f *ShardFilter) Has(layout primitives.ShardLayout, id primitives.ShardID) bool {
 	if f == nil || slices.Contains(f.Shards, layout.UID(id)) {
 		return true
@@ -66,14 +66,13 @@ func (f *ShardFilter) Has(layout primitives.ShardLayout, id primitives.ShardID) 
 	return slices.ContainsFunc(f.Accounts, func(a primitives.AccountID) bool { return layout.ShardOf(a) == id })
 }
 
-// Cursor is a place in what subscribers are told: behind item Index of a block, or behind all of
-// it.
+// Cursor is a place in a stream of notices: after item Index of a block, or after the whole block.
 type Cursor struct {
 	At
-	Index int // WholeBlock: behind all of it
+	Index int // WholeBlock: after the whole block
 }
 
-// Of cursors: the Index behind a block, and that before a block's first item.
+// Values of Cursor.Index: after a whole block, and before its first item.
 const (
 	WholeBlock = math.MaxInt32
 	NothingYet = -1
@@ -89,57 +88,59 @@ func AppendCursor(b []byte, c *Cursor) []byte {
 	return append(b, '}')
 }
 
-// Notice is one thing that a subscriber is told: JSON members, the first of which is his cursor
-// behind it. It is shared by those who are told the same, and only read.
+// Notice is one notice of a subscription: JSON members, the first of which is the cursor after it.
+// Subscribers share it; it must not be changed.
 type Notice struct {
 	Cursor Cursor
 	Body   []byte
-	// of Subscription.Inside, in place of Body: the message itself; nil: this is another notice
+	// Make, with Subscription.Inside, returns the message in place of Body; nil: the notice is not
+	// a message.
 	Make func() ([]byte, error)
 }
 
-// Sink takes what a subscriber is told. Its methods never wait and may be called from any
+// Sink receives the notices of a subscriber. Its methods never wait and may be called from any
 // goroutine.
 type Sink interface {
-	// Offer takes a notice; false: there is no room for it now. It comes from one goroutine at a
-	// time, and not behind End.
+	// Offer takes a notice, or returns false if there is no room now. It is called by one goroutine
+	// at a time, and not after End.
 	Offer(*Notice) bool
 	// WhenRoom calls f once, when there is room again.
 	WhenRoom(f func())
-	// End is the last that a subscriber is told: why no more comes, and where he can go on.
+	// End is called last: why no more notices come, and the cursor to resume from.
 	End(EndReason, *Cursor)
 }
 
-// EndReason says why a subscription ends.
+// EndReason is why a subscription ends.
 type EndReason string
 
 // The reasons.
 const (
-	EndSlow      EndReason = "SLOW_READER"   // what its client has not read is more than is kept for him
-	EndDone      EndReason = "DONE"          // there is nothing more to tell: the transactions are final
-	EndStopping  EndReason = "NODE_STOPPING" // the node goes away
-	EndGone      EndReason = "CURSOR_LOST"   // what comes behind the cursor is not stored any more
-	EndCancelled EndReason = "CANCELLED"     // its client wants no more
-	EndFailed    EndReason = "FAILED"        // the node's own fault; going on at the cursor may work
+	EndSlow      EndReason = "SLOW_READER"   // the client has not read more than may be queued for it
+	EndDone      EndReason = "DONE"          // the transactions are final, so no more notices follow
+	EndStopping  EndReason = "NODE_STOPPING" // the node shuts down
+	EndGone      EndReason = "CURSOR_LOST"   // the blocks after the cursor are no longer stored
+	EndCancelled EndReason = "CANCELLED"     // the client has cancelled
+	EndFailed    EndReason = "FAILED"        // an error of the node; resuming from the cursor may succeed
 )
 
-// Subscriber is a subscription that has been admitted.
+// Subscriber is an admitted subscription.
 type Subscriber interface {
 	// At is where it begins.
 	At() Cursor
-	// Start begins to tell.
+	// Start begins to send notices.
 	Start()
-	// Cancel ends it; the sink may still be offered what was under way.
+	// Cancel ends the subscription. The sink may still be offered notices that were under way.
 	Cancel()
-	// Stop ends it as the node goes away: the sink is told where to go on.
+	// Stop ends the subscription because the node shuts down. The sink gets the cursor to resume
+	// from.
 	Stop()
 }
 
-// ErrLingering refuses a subscription: too many that have ended are still being taken down.
+// ErrLingering refuses a subscription: too many ended ones are still being removed.
 var ErrLingering = errors.New("too many subscriptions are being ended")
 
-// CursorError says that it can't be told any more what comes behind a cursor.
-type CursorError struct{ Earliest primitives.Height } // of the oldest block that is stored
+// CursorError is the error of a cursor after which blocks are no longer stored.
+type CursorError struct{ Earliest primitives.Height } // of the oldest stored block
 
 func (e *CursorError) Error() string {
 	return "what comes behind the cursor is not stored any more; the oldest block that is has height " + strconv.FormatUint(uint64(e.Earliest), 10)

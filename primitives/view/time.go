@@ -3,15 +3,15 @@ package view
 import "strconv"
 
 // AppendTime appends a time in ns since 1970 as ISO 8601 in UTC with nine digits of fraction, as
-// nearcore prints times (core/time/src/serde.rs serde_utc_as_iso). By hand, because this package is
-// not to know of clocks.
+// nearcore prints times (core/time/src/serde.rs serde_utc_as_iso). It does not use package time,
+// which this package must not import.
 func AppendTime(b []byte, ns uint64) []byte {
 	b = appendSeconds(append(b, '"'), ns/1e9)
 	return append(appendPadded(append(b, '.'), ns%1e9, 9), 'Z', '"')
 }
 
-// AppendGenesisTime appends a time as the chrono library prints it, which genesis and protocol
-// config use: like AppendTime, but with 0, 3, 6 or 9 digits of fraction, as many as are needed.
+// AppendGenesisTime appends a time as the chrono library prints it in genesis and protocol config:
+// like AppendTime, but with 0, 3, 6 or 9 digits of fraction, as many as needed.
 func AppendGenesisTime(b []byte, ns uint64) []byte {
 	b = appendSeconds(append(b, '"'), ns/1e9)
 	switch fraction := ns % 1e9; {
@@ -39,8 +39,8 @@ func appendSeconds(b []byte, seconds uint64) []byte {
 	return appendPadded(append(b, ':'), clock%60, 2)
 }
 
-// civil turns days since 1970 into a date of the Gregorian calendar. Years are counted from March,
-// so that the leap day comes last, in eras of 400 years (146,097 days).
+// civil converts days since 1970 to a date of the Gregorian calendar. Years are counted from March,
+// so that the leap day comes last, in cycles of 400 years (146,097 days).
 func civil(days uint64) (year, month, dayOfMonth uint64) {
 	const daysTo1970 = 719_468 // since 0000-03-01
 	days += daysTo1970

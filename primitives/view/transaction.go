@@ -2,8 +2,8 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// AppendSignedTransaction appends SignedTransactionView (nearcore views.rs:1698). nonce_index
-// stands only if the transaction has one, nonce_mode only if it is strict.
+// AppendSignedTransaction appends SignedTransactionView (nearcore views.rs:1698). nonce_index is
+// only present if the transaction has one, nonce_mode only if it is strict.
 func AppendSignedTransaction(b []byte, t *primitives.SignedTransaction) []byte {
 	hash := t.Hash()
 	b = AppendActions(append(b, `{"actions":`...), t.Actions)

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Validators is the reply of validators (nearcore EpochValidatorInfo). Fishermen no longer exist;
-// their lists are empty.
+// Validators is the reply of validators (nearcore EpochValidatorInfo). Fishermen no longer exist,
+// so their lists are empty.
 type Validators struct {
 	EpochHeight      uint64
 	EpochStartHeight primitives.Height
@@ -44,7 +44,7 @@ type NextValidator struct {
 	Shards    []primitives.ShardID
 }
 
-// Reward is what an account was paid.
+// Reward is the reward of an account.
 type Reward struct {
 	AccountID primitives.AccountID
 	Amount    primitives.Balance
@@ -66,7 +66,7 @@ const (
 	KickoutProtocolVersionTooOld      KickoutKind = 7 // Version, NetworkVersion
 )
 
-// Kickout says why an account lost its seat.
+// Kickout is why an account lost its seat.
 type Kickout struct {
 	AccountID               primitives.AccountID
 	Kind                    KickoutKind

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestFiles: each file has its type, and its compressed form is the same; all together are light.
+// TestFiles: each file has its type, its compressed form has the same content, and all together are
+// small.
 func TestFiles(t *testing.T) {
 	sum := 0
 	for name, f := range files() {
@@ -36,11 +37,12 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// forbidden is what would make markup or code of a string, or ask somebody else for something.
+// forbidden is code that would make markup or code from a string, or load something from another
+// host.
 var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|createContextualFragment|DOMParser|setHTML|javascript:|@import|url\(|\bimport\(|<style|style="|\son[a-z]+="`)
 
-// TestNothingForeign: the page has no way from a string to markup or code, takes nothing from
-// elsewhere, and every module and file that it names is there.
+// TestNothingForeign: the page cannot turn a string into markup or code, loads nothing from
+// elsewhere, and every module and file that it names exists.
 func TestNothingForeign(t *testing.T) {
 	named := regexp.MustCompile(`(?:from '\./|href="|src=")([a-z]+\.[a-z]+)`)
 	found := 0
@@ -69,8 +71,8 @@ func TestNothingForeign(t *testing.T) {
 	}
 }
 
-// hostile is a script that holds the modules to texts of somebody who means ill. Each line that it
-// prints is something wrong.
+// hostile is a script that tests the modules with hostile texts. Each line that it prints is an
+// error.
 const hostile = `
 globalThis.location = { href: 'http://127.0.0.1:1/console/' };
 const { readable, deep } = await import('./format.js');
@@ -95,8 +97,7 @@ want('200,000 exports: ' + many.length, many.length === 1000);
 want('exports that are none', exported(section(leb(2 ** 31 - 1), 255, 255, 255, 255, 15)).length === 0);
 `
 
-// logic is a script that holds the modules to what they are to say. Each line that it prints is
-// something wrong.
+// logic is a script that tests the modules' logic. Each line that it prints is an error.
 const logic = `
 globalThis.location = { href: 'http://127.0.0.1:1/console/', host: '127.0.0.1:1' };
 globalThis.matchMedia = () => ({ addEventListener() {} });
@@ -140,15 +141,15 @@ tree.search('session-');
 is('a filter leaves it out', tree.rows().map((r) => r.name), ['node', 'rpc', 'session-0', 'waiter-1', 'waiter-2']);
 `
 
-// TestLogic: what the search takes, which world a page is of, which block is final with which, and
-// which rows of actors have latencies. It needs Node.js.
+// TestLogic: what the search accepts, which world a page belongs to, which block is final with
+// which, and which actors have latencies. It needs Node.js.
 func TestLogic(t *testing.T) { runScript(t, logic) }
 
-// TestHostile: what is made of texts of others before they are shown is bounded, and shows what
-// nobody would see. It needs Node.js.
+// TestHostile: untrusted text is bounded before it is shown, and invisible characters become
+// visible. It needs Node.js.
 func TestHostile(t *testing.T) { runScript(t, hostile) }
 
-// runScript runs a script beside the modules; what it prints is wrong.
+// runScript runs a script beside the modules; anything that it prints is an error.
 func runScript(t *testing.T, script string) {
 	t.Helper()
 	node, err := exec.LookPath("node")

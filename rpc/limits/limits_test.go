@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestTable: each row has one place, a default within its bounds, and a description that can stand
-// in a table of docs/operate/config.md.
+// TestTable: each row has a unique key, a default within its bounds, and a description that fits a
+// table of docs/operate/config.md.
 func TestTable(t *testing.T) {
 	for i := range Table {
 		r := &Table[i]
@@ -39,8 +39,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestLimitsFitMemory: the limits of bytes in flight follow the machine's memory, at least as large
-// as the table's defaults, and what is named stays as it is.
+// TestLimitsFitMemory: the limits of bytes in flight scale with the machine's memory, are at least
+// the table's defaults, and keep values that are named.
 func TestLimitsFitMemory(t *testing.T) {
 	for _, tc := range []struct {
 		name                   string
