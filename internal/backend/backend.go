@@ -18,44 +18,47 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Options are what a backend needs beside the engine.
+// Options are what a backend needs. Fields without a note are required.
 type Options struct {
-	Engine    *engine.Engine
-	VM        *vm.VM // the engine's, to be watched
-	Genesis   *genesis.Config
-	Submit    Submitter
-	Halted    func() *view.Halted // why the node takes no blocks, the same value as long as it is the same; nil: it does
+	Engine  *engine.Engine
+	VM      *vm.VM // the engine's; read for its counts
+	Genesis *genesis.Config
+	Submit  Submitter
+	// why the node takes no blocks; the same pointer until the reason changes; nil: it takes blocks
+	Halted    func() *view.Halted
 	Version   view.Version
-	RPCAddr   string // as config.json has it
+	RPCAddr   string // rpc.addr of config.json
 	Validator *primitives.KeyFile
 	NodeKey   primitives.PublicKey
-	// MaxIdle is how old the head may be for a healthy node, 0: any age (a chain that makes blocks on demand).
+	// MaxIdle is the age of the head above which the node counts as unhealthy. Zero allows any age,
+	// for a chain that makes blocks on demand.
 	MaxIdle time.Duration
-	// KeepEpochs is gc_num_epochs_to_keep, the head's included; 0: an archival node, which keeps all.
+	// KeepEpochs is gc_num_epochs_to_keep, the head's epoch included. Zero: an archival node, which
+	// keeps every block.
 	KeepEpochs uint64
-	// Views runs the calls of CallFunction; nil: there are none.
+	// Views runs the calls of CallFunction; nil: CallFunction is not supported.
 	Views *viewpool.Pool
-	// MaxGasBurntView is max_gas_burnt_view, 0: what a call may burn in a block.
+	// MaxGasBurntView is max_gas_burnt_view. Zero: the gas limit of a call in a block.
 	MaxGasBurntView primitives.Gas
 	Now             func() time.Time
-	// Config is the JSON of client_config.
+	// Config is the JSON that client_config returns.
 	Config []byte
 	// Origins bound ReceiptToTx.
 	Origins Origins
-	// Steer does what a sandbox is asked to; nil: nothing.
+	// Steer executes the sandbox_ methods; nil: there are none.
 	Steer Steerer
-	// Network tells of other nodes; nil: there are none.
+	// Network reports on peers; nil: the node has none.
 	Network Network
 }
 
-// Network is what there is to tell of other nodes.
+// Network reports on the node's peers.
 type Network interface {
 	Info() *view.NetworkInfo
-	// Syncing tells whether the node is behind the others, and how high the highest of them is.
+	// Syncing returns whether the node is behind its peers, and the height of the highest peer.
 	Syncing() (bool, primitives.Height)
 }
 
-// Lagging is a Network of a replica.
+// Lagging is the Network of a replica, which also reports how far it is behind its writer.
 type Lagging interface {
 	Lag() *view.Replica
 }
@@ -75,7 +78,7 @@ func (b *Backend) syncing() bool {
 	return is
 }
 
-// Backend implements rpc.Node.
+// Backend implements rpc.Node. It is safe for concurrent use.
 type Backend struct {
 	Options
 	genesisJSON []byte
@@ -91,7 +94,7 @@ type Backend struct {
 	authors     [authorSlots]atomic.Pointer[authored]
 }
 
-// New returns a backend.
+// New returns a backend of o's engine.
 func New(o Options) *Backend {
 	return of(o, newPast(max(1, runtime.GOMAXPROCS(0)/2)), genesis.AppendView(nil, o.Genesis))
 }
@@ -102,38 +105,39 @@ func of(o Options, past *past, genesisJSON []byte) *Backend {
 	return b
 }
 
-// Rekeyed says that the validator has another key from here on; nil: none.
+// Rekeyed sets the validator key that Status reports; nil: the node is no validator any more.
 func (b *Backend) Rekeyed(key *primitives.KeyFile) { b.validator.Store(key) }
 
-// Child returns a backend of a chain that begins with this one's.
+// Child returns a backend for a chain instance that branched off this one. change edits a copy of
+// the options. Both share the encoded genesis and the limit on historical readers.
 func (b *Backend) Child(change func(*Options)) *Backend {
 	o := b.Options
 	change(&o)
 	return of(o, b.digests.past, b.genesisJSON)
 }
 
-// Head is the head of the current chain.
+// Head returns the head of the current chain.
 func (b *Backend) Head() view.At {
 	h := b.Engine.Head()
 	return view.At{Height: h.Height(), Hash: h.Hash}
 }
 
-// block is a block found by reference: in memory, or on disk.
+// block is a resolved block reference. Its data is in memory (entry), on disk (rec), or both.
 type block struct {
 	ref   storage.BlockRef
 	entry *engine.BlockNode // nil: not in memory
-	rec   *storage.Record   // nil: not asked yet
-	ahead bool              // it is on its way to the disk: there is no record, and only entry tells of it
+	rec   *storage.Record   // nil: not loaded yet
+	ahead bool              // not persisted yet: only entry has its data
 }
 
-// errAhead says that what is asked is not in memory, of a block that is on its way to the disk.
+// errAhead is returned if a block that is not persisted yet lacks the requested data in memory.
 var errAhead = errors.New("backend: it is not in memory")
 
-// find resolves a reference.
+// find resolves a reference to a block. It returns a *view.LookupError if there is no such block.
 func (b *Backend) find(r view.BlockRef) (*block, error) {
 	e := b.Engine
 	switch r.Kind {
-	case view.RefOptimistic, view.RefNearFinal, view.RefFinal: // what is known of a chain that has only begun to come is no state of it
+	case view.RefOptimistic, view.RefNearFinal, view.RefFinal: // a node that has not synced yet has no state to refer to
 		if e.Head() == e.Genesis() && b.syncing() {
 			return nil, &view.LookupError{Kind: view.ErrNotSynced}
 		}
@@ -192,7 +196,8 @@ func (b *Backend) byHeight(height primitives.Height) (*block, error) {
 	}
 	rec, err := b.Engine.Store().BlockAt(height)
 	if gone(err) {
-		// A block that was collected is told by its hash, as neard does, whose heights keep their hashes.
+		// The error for a collected block names its hash, as in neard, which keeps the hash of
+		// every height.
 		if hash, err := b.Engine.Store().CollectedAt(height); err == nil {
 			return nil, view.UnknownBlock(hash)
 		}
@@ -204,7 +209,7 @@ func (b *Backend) byHeight(height primitives.Height) (*block, error) {
 	return &block{ref: rec.Ref(), rec: rec}, nil
 }
 
-// gone tells whether an error of the store means that something isn't there.
+// gone returns whether a store error means that the data is not stored, or not any more.
 func gone(err error) bool {
 	return errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone)
 }
@@ -223,8 +228,9 @@ func (b *Backend) record(k *block) (*storage.Record, error) {
 	return k.rec, nil
 }
 
-// whole returns header and body. Of a block before its sync point a node may have the header alone:
-// to it, as to neard (chain/client/src/view_client_actor.rs, GetBlock), that block is unknown.
+// whole returns a block's header and body. After state sync a node may have only the header of a
+// block before the sync point. Such a block is reported as unknown, as in neard
+// (chain/client/src/view_client_actor.rs, GetBlock).
 func (b *Backend) whole(k *block) (*primitives.Block, error) {
 	if k.entry != nil {
 		return k.entry.Block, nil
@@ -247,8 +253,8 @@ func (b *Backend) whole(k *block) (*primitives.Block, error) {
 	return out, nil
 }
 
-// executed returns an error of view.UnknownBlock for a block of which the node does not know what
-// it did: one from the genesis to the block after which the state is that the node began with.
+// executed returns view.UnknownBlock for a block whose execution results this node does not have.
+// These are the blocks after the genesis up to the one whose state the node was bootstrapped with.
 func (b *Backend) executed(k *block) error {
 	if k.ref.Height == b.Engine.Chain().Height {
 		return nil
@@ -276,16 +282,16 @@ func (b *Backend) header(k *block) (*primitives.BlockHeader, error) {
 	return h, borsh.Unmarshal(raw, h)
 }
 
-// layout returns the layout of a block's epoch.
+// layout returns the shard layout of a block's epoch.
 func (b *Backend) layout(h *primitives.BlockHeader) (l primitives.ShardLayout, err error) {
 	err = b.Engine.Epochs(func(m *epoch.Manager) (err error) { l, err = m.ShardLayout(h.EpochID); return })
 	return l, err
 }
 
-// GenesisConfig returns the JSON of genesis_config.
+// GenesisConfig returns the JSON of genesis_config. The caller must not change it.
 func (b *Backend) GenesisConfig() ([]byte, error) { return b.genesisJSON, nil }
 
-// ProtocolConfig returns the configuration in force at a block.
+// ProtocolConfig returns the protocol configuration in force at a block.
 func (b *Backend) ProtocolConfig(r view.BlockRef) (*view.ProtocolConfig, error) {
 	k, err := b.find(r)
 	if err != nil {
@@ -337,7 +343,7 @@ func (b *Backend) ProtocolConfig(r view.BlockRef) (*view.ProtocolConfig, error) 
 	}, nil
 }
 
-// Health is nil for a node that keeps up.
+// Health returns nil if the node keeps up with the chain.
 func (b *Backend) Health() error {
 	if b.syncing() {
 		return &view.LookupError{Kind: view.ErrSyncing}
@@ -349,7 +355,7 @@ func (b *Backend) Health() error {
 	return nil
 }
 
-// NetworkInfo lists peers: a node by itself has none.
+// NetworkInfo lists the node's peers. It is empty for a node without a network.
 func (b *Backend) NetworkInfo() (*view.NetworkInfo, error) {
 	if b.Network != nil {
 		return b.Network.Info(), nil
@@ -357,7 +363,7 @@ func (b *Backend) NetworkInfo() (*view.NetworkInfo, error) {
 	return &view.NetworkInfo{PeerMaxCount: 40}, nil
 }
 
-// Validators describes an epoch.
+// Validators describes the validators of an epoch.
 func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
 	q := engine.LatestValidators()
 	switch r.Kind {
@@ -376,7 +382,8 @@ func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The genesis and the block after it have the same id of an epoch: it is the last of none (nearcore view_client_actor.rs:908).
+		// The genesis and the block after it have the same epoch id, so the genesis is not the last
+		// block of an epoch (nearcore view_client_actor.rs:908).
 		if next == h.EpochID {
 			return nil, &view.LookupError{Kind: view.ErrNoValidatorInfo}
 		}
@@ -389,8 +396,8 @@ func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
 	return v, err
 }
 
-// nextEpoch returns the epoch of the block after another on the head's chain: ErrUnknownEpoch where
-// the other one is not on it, or its head.
+// nextEpoch returns the epoch of the block after k on the head's chain. It returns ErrUnknownEpoch
+// if k is the head or is not on that chain.
 func (b *Backend) nextEpoch(k *block) (of primitives.EpochID, err error) {
 	store := b.Engine.Store()
 	ref, err := store.NextBlock(k.ref.Height + 1)

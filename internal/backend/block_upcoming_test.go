@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// TestUpcoming: what is told of a block from memory alone, as it is told before the block is on disk, is what the store tells of it afterwards.
+// TestUpcoming: what is told of a block from memory alone, as it is told before the block is on
+// disk, is what the store tells of it afterwards.
 func TestUpcoming(t *testing.T) {
 	o, course := workload.RandomSplits(4, 60)
 	course.PerStep = 12
@@ -68,8 +69,9 @@ func TestUpcoming(t *testing.T) {
 	t.Logf("%d texts, %d compared, %d blocks lacked something", len(texts), same, lacking)
 }
 
-// TestSoon: a text that was made of a block on its way to the disk is told when the block is there, and not before; that of a block which did not come there and
-// was made once more never is; and no more are kept than may be.
+// TestSoon: a text that was made of a block on its way to the disk is told when the block is there,
+// and not before; that of a block which did not come there and was made once more never is; and no
+// more are kept than may be.
 func TestSoon(t *testing.T) {
 	o, _ := workload.RandomSplits(4, 10)
 	c, err := workload.OpenChain(o)
@@ -134,7 +136,8 @@ func TestSoon(t *testing.T) {
 	}
 }
 
-// TestAheadRests: a text that is made ahead leaves the cores to what is told of the same block, for 10 ms.
+// TestAheadRests: a text that is made ahead leaves the cores to what is told of the same block, for
+// 10 ms.
 func TestAheadRests(t *testing.T) {
 	o, _ := workload.RandomSplits(4, 10)
 	c, err := workload.OpenChain(o)

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Block returns a block with its author.
+// Block returns a block and its producer.
 func (b *Backend) Block(r view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
 	k, err := b.find(r)
 	if err != nil {
@@ -25,18 +25,18 @@ func (b *Backend) Block(r view.BlockRef) (primitives.AccountID, *primitives.Bloc
 	return author, blk, err
 }
 
-// authored is a block with who made it.
+// authored is a block hash with the account that produced the block.
 type authored struct {
 	block  primitives.Hash
 	author primitives.AccountID
 }
 
-// authorSlots is how many blocks' authors are remembered, by the first byte of their hashes:
-// clients ask for the last few blocks again and again, and an author is drawn by hashing, under the
-// lock of the epochs.
+// authorSlots is the size of the cache of block producers, indexed by the first byte of the hash.
+// Clients ask for the last few blocks again and again, and computing a producer hashes under the
+// lock of the epoch manager.
 const authorSlots = 256
 
-// producer returns who made a block.
+// producer returns the account that produced a block.
 func (b *Backend) producer(hash primitives.Hash, h *primitives.BlockHeader) (primitives.AccountID, error) {
 	slot := &b.authors[hash[0]]
 	if a := slot.Load(); a != nil && a.block == hash {
@@ -56,7 +56,7 @@ func (b *Backend) producer(hash primitives.Hash, h *primitives.BlockHeader) (pri
 	return a.author, err
 }
 
-// Chunk returns a chunk with its author.
+// Chunk returns a chunk and its producer.
 func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
 	if r.ByHash {
 		return b.chunkByHash(r.Hash)
@@ -80,7 +80,7 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	if c := blk.Body.Chunks[i]; c.HeightIncluded != blk.Header.Height { // an older chunk, repeated
 		return b.chunkByHash(c.ChunkHash())
 	}
-	if held, err := b.hasChunk(k, i); err != nil || !held { // neard lacks the body, too
+	if held, err := b.hasChunk(k, i); err != nil || !held { // neard does not have the body either
 		return "", nil, cmp.Or[error](err, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: blk.Body.Chunks[i].ChunkHash()})
 	}
 	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
@@ -92,8 +92,8 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	return b.loadChunk(blk.Body.Chunks[i].ChunkHash(), r.ShardID, k)
 }
 
-// loadChunk reads a chunk from the store. A node that began by state sync has only the headers of
-// the chunks before: to it, as to neard, those are unknown.
+// loadChunk reads a chunk from the store. After state sync a node has only the headers of earlier
+// chunks; it reports those chunks as unknown, as neard does.
 func (b *Backend) loadChunk(hash primitives.Hash, shard primitives.ShardID, in *block) (primitives.AccountID, *primitives.Chunk, error) {
 	c, err := engine.LoadChunk(in.rec, shard)
 	if gone(err) {
@@ -105,7 +105,7 @@ func (b *Backend) loadChunk(hash primitives.Hash, shard primitives.ShardID, in *
 	return b.author(c, in)
 }
 
-// hasChunk tells whether a block's new chunk is here with its body.
+// hasChunk returns whether the node has the body of the new chunk of shard index i in a block.
 func (b *Backend) hasChunk(k *block, i primitives.ShardIndex) (bool, error) {
 	if b.Engine.HoldsAll() {
 		return true, nil
@@ -137,11 +137,11 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 	return b.loadChunk(hash, places[0].Shard, &block{ref: places[0].Block.Ref(), rec: places[0].Block})
 }
 
-// author returns a chunk with its author and the height of the block that included it, which the
-// chunk as it was made does not know. The author follows from the block's epoch and its parent's
-// height; the parent itself need not be kept any more.
+// author returns a chunk with its producer. It sets the chunk's HeightIncluded to the height of the
+// block, which the chunk as produced does not contain. The producer follows from the block's epoch
+// and the height of its parent, so the parent may have been collected.
 func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountID, *primitives.Chunk, error) {
-	chunk := *made // others read it
+	chunk := *made // made is shared
 	chunk.Header.HeightIncluded = in.ref.Height
 	c := &chunk
 	var of primitives.EpochID
@@ -151,7 +151,7 @@ func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountI
 	case in.entry != nil:
 		h := in.entry.Header()
 		of, at = h.EpochID, h.PrevHeight+1
-	default: // whichever height the chunk says (nearcore view_client_actor.rs:871)
+	default: // not the height in the chunk (nearcore view_client_actor.rs:871)
 		rec, err := b.record(in)
 		if err != nil {
 			return "", nil, err
@@ -169,7 +169,7 @@ func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountI
 	return id, c, err
 }
 
-// GasPrice returns the price in the block's header; nil is the head.
+// GasPrice returns the gas price in a block's header. A nil r is the head.
 func (b *Backend) GasPrice(r *view.BlockRef) (primitives.Balance, error) {
 	if r == nil {
 		return b.Engine.Head().Header().NextGasPrice, nil
@@ -185,7 +185,7 @@ func (b *Backend) GasPrice(r *view.BlockRef) (primitives.Balance, error) {
 	return h.NextGasPrice, nil
 }
 
-// written returns a block's changes, ascending by key.
+// written returns a block's hash and its state changes, ascending by key.
 func (b *Backend) written(r view.BlockRef) (primitives.Hash, []primitives.KeyChanges, error) {
 	k, err := b.find(r)
 	if err != nil {
@@ -217,7 +217,7 @@ func (b *Backend) written(r view.BlockRef) (primitives.Hash, []primitives.KeyCha
 	return k.ref.Hash, all, nil
 }
 
-// Changes returns a block's hash and those of its changes that are asked for.
+// Changes returns a block's hash and the state changes that q selects.
 func (b *Backend) Changes(r view.BlockRef, q *view.ChangesRequest) (primitives.Hash, []view.Change, error) {
 	hash, all, err := b.written(r)
 	if err != nil {
@@ -227,7 +227,7 @@ func (b *Backend) Changes(r view.BlockRef, q *view.ChangesRequest) (primitives.H
 	return hash, out, err
 }
 
-// Effects returns a block's hash and what of which accounts it wrote.
+// Effects returns a block's hash, and for each account the kinds of data that the block wrote.
 func (b *Backend) Effects(r view.BlockRef) (primitives.Hash, []view.Effect, error) {
 	hash, all, err := b.written(r)
 	if err != nil {

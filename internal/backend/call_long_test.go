@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLongCalls: what was long for an address is known for a while, for that address alone, and not without bound.
+// TestLongCalls: what was long for an address is known for a while, for that address alone, and not
+// without bound.
 func TestLongCalls(t *testing.T) {
 	var l longCalls
 	now := time.Unix(100, 0)

@@ -16,8 +16,8 @@ type catching struct{}
 func (catching) Info() *view.NetworkInfo            { return &view.NetworkInfo{} }
 func (catching) Syncing() (bool, primitives.Height) { return true, 100 }
 
-// TestHasOnlyBegun: behind the genesis of a node that has only begun to come nothing is told yet. It is no place that is lost: who subscribed in this moment was
-// told so, and an indexer ended for good.
+// TestHasOnlyBegun: while a node has only begun to sync, no block follows its genesis yet. Step
+// must not report the cursor as lost: an indexer that subscribed at that moment would end for good.
 func TestHasOnlyBegun(t *testing.T) {
 	o, _ := workload.RandomSplits(4, 10)
 	c, err := workload.OpenChain(o)

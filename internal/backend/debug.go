@@ -15,10 +15,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// The data of neard's debug pages, as far as it has a sense with one validator and no other node (nearcore chain/client/src/debug.rs). Members
-// stand in the order of nearcore's structs.
+// The JSON of neard's debug pages (nearcore chain/client/src/debug.rs), as far as a single
+// validator without peers has the data. Members are in the order of nearcore's structs.
 
-// Bounds of what is told (nearcore).
+// Bounds on the size of debug pages, as in nearcore.
 const (
 	debugBlocks    = 50
 	maxDebugBlocks = 1000
@@ -29,7 +29,7 @@ type debugEpoch struct {
 	Height      uint64             `json:"epoch_height"`
 	ID          primitives.EpochID `json:"epoch_id"`
 	First       primitives.Height  `json:"height"`
-	FirstBlock  []any              `json:"first_block"` // hash and time; null: it has not begun
+	FirstBlock  []any              `json:"first_block"` // hash and time; null: the epoch has not begun
 	Producers   []debugAccount     `json:"block_producers"`
 	Chunks      []string           `json:"chunk_producers"`
 	Validators  []string           `json:"chunk_validators"`
@@ -67,7 +67,8 @@ type debugMissed struct {
 	Producer *primitives.AccountID `json:"block_producer"`
 }
 
-// Debug returns the data of a debug page; nil: there is none of that name. *view.LookupError for an epoch that is none.
+// Debug returns the JSON of a debug page; nil if there is no page of that name. It returns
+// *view.LookupError for an unknown epoch.
 func (b *Backend) Debug(q *view.Debug) ([]byte, error) {
 	name, value := "", any(nil)
 	var err error
@@ -114,7 +115,7 @@ func (b *Backend) Debug(q *view.Debug) ([]byte, error) {
 	return json.Marshal(map[string]any{"status_response": map[string]any{name: value}})
 }
 
-// debugStatus is status with what only the debug page has.
+// debugStatus returns status with the fields that only the debug page has.
 func (b *Backend) debugStatus() ([]byte, error) {
 	s, err := b.Status()
 	if err != nil {
@@ -167,7 +168,7 @@ func names(list []primitives.ValidatorStake) []string {
 	return out
 }
 
-// fillEpoch looks up who does what in an epoch.
+// fillEpoch sets the validators of an epoch and their roles.
 func fillEpoch(m *epoch.Manager, id primitives.EpochID, out *debugEpoch) error {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -190,7 +191,8 @@ func fillEpoch(m *epoch.Manager, id primitives.EpochID, out *debugEpoch) error {
 	return err
 }
 
-// debugEpochs tells of the next epoch, that of the head or the one that is named, and those before it.
+// debugEpochs describes the next epoch, the epoch of the head or the named one, and those before
+// it.
 func (b *Backend) debugEpochs(of *primitives.EpochID, whole bool) ([]debugEpoch, error) {
 	out := []debugEpoch{}
 	head := b.Engine.Head()
@@ -241,7 +243,7 @@ func (b *Backend) debugEpochs(of *primitives.EpochID, whole bool) ([]debugEpoch,
 		}
 		if err != nil {
 			if errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) || n > 0 {
-				return out, nil // it is not kept any more
+				return out, nil // the epoch's blocks are collected
 			}
 			return nil, err
 		}
@@ -267,7 +269,8 @@ func (b *Backend) debugEpochs(of *primitives.EpochID, whole bool) ([]debugEpoch,
 	return out, nil
 }
 
-// shardSizes are the sizes of the states after a block, as far as these are at hand, and of how many parts they are.
+// shardSizes returns the sizes of the shard states after a block and the number of their state
+// parts, for the shards whose state is available.
 func (b *Backend) shardSizes(block primitives.Hash) [][3]any {
 	out := [][3]any{}
 	at, err := b.Engine.StateAt(block)
@@ -289,7 +292,7 @@ func (b *Backend) shardSizes(block primitives.Hash) [][3]any {
 	return out
 }
 
-// debugBlocks tells of blocks of the chain from a height down, and of heights without one.
+// debugBlocks describes blocks of the chain from a height downwards, and the heights without one.
 func (b *Backend) debugBlocks(q *view.Debug) (any, error) {
 	head := b.Engine.Head()
 	out := struct {
@@ -329,7 +332,7 @@ func (b *Backend) debugBlocks(q *view.Debug) (any, error) {
 		out.Blocks = append(out.Blocks, x)
 		if h, err := b.Engine.Header(k.ref.Hash); err == nil {
 			last = h.EpochID
-			if h.PrevHeight < low && h.PrevHeight+1 != height { // what was passed over began there
+			if h.PrevHeight < low && h.PrevHeight+1 != height { // the skipped heights began there
 				if x, err := b.debugBlock(h.PrevHash); err == nil {
 					out.Blocks = append(out.Blocks, x)
 				}
@@ -361,7 +364,7 @@ func (b *Backend) debugBlock(hash primitives.Hash) (out debugBlock, err error) {
 	return out, nil
 }
 
-// ratio is a quotient as serde writes a double.
+// ratio formats a quotient as serde writes an f64.
 func ratio(a, b primitives.Balance) json.Number {
 	x, ok1 := new(big.Float).SetString(a.String())
 	y, ok2 := new(big.Float).SetString(b.String())

@@ -1,10 +1,12 @@
-// Package backend answers the RPC from an engine: reads from snapshots and the store, submissions through the node's actors.
+// Package backend implements rpc.Node: it answers RPC requests from an engine. Reads use state
+// snapshots and the store; submissions go through the node's actors.
 //
 //	in      requests of package rpc, as values
 //	out     rpc.Node
-//	state   none of its own; encoded genesis and start time
+//	state   no chain state of its own; the encoded genesis, the start time, and caches: digests of
+//	        recent blocks, authors, receipt origins, parents of reported blocks
 //	units   as package primitives has them
-//	bound   a state is held only while its request runs
-//	errors  *view.LookupError, *primitives.InvalidTxError; everything else is internal
+//	bound   a state is held only while its request runs; each cache has a constant beside it
+//	errors  *view.LookupError, *primitives.InvalidTxError; every other error is internal
 //	source  nearcore chain/client/src/view_client_actor.rs
 package backend

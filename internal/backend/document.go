@@ -11,10 +11,14 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Documents are nearcore's messages for indexers as neardata serves them: a block of one of two chains by its height, with the transaction
-// that each executed receipt comes from (github.com/fastnear/neardata-server).
+// A document is a block's message for indexers in the form that neardata serves
+// (github.com/fastnear/neardata-server): nearcore's streamer message, with the transaction that
+// each executed receipt comes from. Documents are read by height, on the final or the optimistic
+// chain.
 
-// AwaitHeight waits until the chain of a finality has come to a height, or the context ends. It returns where that chain is.
+// AwaitHeight waits until the head, or the final block if final is set, has reached a height. It
+// returns the height of that block. When ctx ends it returns the height so far and the context's
+// cause.
 func (b *Backend) AwaitHeight(ctx context.Context, final bool, height primitives.Height) (primitives.Height, error) {
 	for {
 		moved := b.Submit.Moves()
@@ -33,8 +37,9 @@ func (b *Backend) AwaitHeight(ctx context.Context, final bool, height primitives
 	}
 }
 
-// BlockDocument returns the JSON of a part of a block's document; "null" for a height that has no block, and for a part that the block has
-// not. The height must not be above that of the chain's head. An error of view.UnknownBlock: it is not kept any more.
+// BlockDocument returns the JSON of one part of a block's document. It returns "null" for a height
+// without a block, and for a part that the block does not have. The height must not be above the
+// head. It returns view.UnknownBlock if the block is collected.
 func (b *Backend) BlockDocument(ctx context.Context, height primitives.Height, part view.DocumentPart) ([]byte, error) {
 	k, err := b.byHeight(height)
 	var missing *view.LookupError
@@ -81,13 +86,13 @@ func (b *Backend) BlockDocument(ctx context.Context, height primitives.Height, p
 	return []byte("null"), nil
 }
 
-// dropped tells whether blocks of that height are not kept any more.
+// dropped returns whether the blocks of a height are collected.
 func (b *Backend) dropped(height primitives.Height) bool {
 	first, err := b.find(view.BlockRef{Kind: view.RefEarliest})
 	return err == nil && height < first.ref.Height && height > b.Engine.Chain().Height
 }
 
-// name says of the receipts that a shard has executed which transaction they come from.
+// name sets d.Origins: for each receipt that a shard executed, the transaction it comes from.
 func (b *Backend) name(ctx context.Context, s *stream.Shard, d *stream.Details) error {
 	d.Origins = make(map[primitives.Hash]primitives.Hash, len(s.Outcomes))
 	isTx := map[primitives.Hash]bool{}
@@ -115,7 +120,8 @@ func (b *Backend) name(ctx context.Context, s *stream.Shard, d *stream.Details) 
 	return nil
 }
 
-// originOf looks a receipt's transaction up; zero: there is none, or it is too far away.
+// originOf looks up the transaction of a receipt. It returns the zero hash if the search finds none
+// within its bounds.
 func (b *Backend) originOf(ctx context.Context, id primitives.Hash) (primitives.Hash, error) {
 	bounds := Origins{MaxOutcomes: 20_000}
 	o := &origin{Backend: b, ctx: ctx, bounds: bounds, left: bounds.MaxOutcomes}
@@ -130,14 +136,16 @@ func (b *Backend) originOf(ctx context.Context, id primitives.Hash) (primitives.
 	return found.Transaction, nil
 }
 
-// origins remember transactions of receipts: who reads the blocks in their order has each at hand. What was put before the last originsKept is
-// forgotten. They are safe for concurrent use.
+// origins caches the transactions of receipts. A client that reads blocks in order finds nearly
+// every receipt here. It has two generations: when the newer one is full the older one is dropped.
+// Safe for concurrent use.
 type origins struct {
 	mu       sync.Mutex
 	now, old map[primitives.Hash]primitives.Hash
 }
 
-// originsKept is how many are remembered at least, of which one takes some 100 bytes; at most twice as many.
+// originsKept is the size of a generation. An entry takes about 100 bytes. At least this many
+// entries are kept, at most twice as many.
 const originsKept = 20_000
 
 func (o *origins) get(id primitives.Hash) (primitives.Hash, bool) {

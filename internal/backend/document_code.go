@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// appendCode returns code that the transactions and receipts of a block bring, by its hash, as JSON: in base64, or null. Documents have the hash alone, and where a
-// deployment fails the code comes to no account.
+// appendCode returns the code with a hash that the transactions and receipts of a block carry, as
+// base64 in JSON, or null if there is none. Documents contain the hash alone, and the code of a
+// failed deployment is in no account.
 func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 	for i := range m.Shards {
 		c := m.Shards[i].Chunk
@@ -27,7 +28,7 @@ func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 				code = codeIn(body.Actions, hash)
 			case *primitives.GlobalContractDistribution:
 				code = ifHash(body.Code, hash)
-			default: // no other brings code
+			default: // no other receipt carries code
 			}
 			if code != nil {
 				return json.Marshal(code)
@@ -37,7 +38,7 @@ func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// codeIn is the code with that hash that actions deploy; nil: none does.
+// codeIn returns the code with a hash that actions deploy; nil if none does.
 func codeIn(actions []primitives.Action, hash primitives.Hash) []byte {
 	for _, a := range actions {
 		var code []byte
@@ -46,7 +47,7 @@ func codeIn(actions []primitives.Action, hash primitives.Hash) []byte {
 			code = ifHash(a.Code, hash)
 		case *primitives.DeployGlobalContract:
 			code = ifHash(a.Code, hash)
-		default: // no other deploys
+		default: // no other action deploys code
 		}
 		if code != nil {
 			return code

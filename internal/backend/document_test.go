@@ -17,8 +17,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestBlockDocuments: of every block of the recorded chain the document is nearcore's message and nothing else but the transaction of each
-// executed receipt, which is the one that EXPERIMENTAL_receipt_to_tx names; read in order, and from the last to the first by a node that
+// TestBlockDocuments: of every block of the recorded chain the document is nearcore's message and
+// nothing else but the transaction of each executed receipt, which is the one that
+// EXPERIMENTAL_receipt_to_tx names; read in order, and from the last to the first by a node that
 // remembers nothing. Its parts are parts of it.
 func TestBlockDocuments(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(recorded, "stream.jsonl.gz")); err != nil {

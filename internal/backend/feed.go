@@ -15,8 +15,10 @@ import (
 
 var _ stream.Source = (*Backend)(nil)
 
-// Open begins a feed of the messages of this chain, in this process: a subscription whose subscriber is never too slow. Where it begins at a
-// height above the chain's, it is waited for while the node catches up with others.
+// Open opens an in-process feed of this chain's messages: a subscription that is never dropped for
+// being slow. If it starts above the chain's height while the node is syncing, Open waits. It
+// returns stream.ErrAhead for a start above the chain of a synced node, and stream.ErrGone for one
+// that is collected.
 func (b *Backend) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 	if err := b.awaitStart(ctx, q); err != nil {
 		return nil, err
@@ -48,10 +50,10 @@ func (b *Backend) Open(ctx context.Context, q *stream.Query) (stream.Feed, error
 	return f, nil
 }
 
-// syncLook is how often it is looked whether a node has caught up, which nobody says.
+// syncLook is how often awaitStart polls whether the node has caught up: there is no notification.
 const syncLook = 50 * time.Millisecond
 
-// awaitStart waits until a feed may begin.
+// awaitStart waits until a feed can start.
 func (b *Backend) awaitStart(ctx context.Context, q *stream.Query) error {
 	for {
 		moved := b.Submit.Moves()
@@ -79,14 +81,15 @@ func (b *Backend) awaitStart(ctx context.Context, q *stream.Query) error {
 	}
 }
 
-// feedRoom is how many messages wait for a reader of this process: each of them is a block that is in memory, and its text is not made
-// before he wants it.
+// feedRoom is how many messages a feed buffers for its reader. Each one holds a block in memory.
+// Its JSON is made only when it is read.
 const feedRoom = 16
 
-// feed is the sink of a subscription in this process, and its reader's side.
+// feed is an in-process subscription: the sink that the subscriptions actor fills (view.Sink), and
+// the reader's side (stream.Feed).
 type feed struct {
 	sub   view.Subscriber
-	woken chan struct{} // holds one: there is something to take
+	woken chan struct{} // capacity 1: a message or the end is there to take
 
 	mu    sync.Mutex
 	queue []*view.Notice
@@ -101,7 +104,7 @@ func (f *feed) wake() {
 	}
 }
 
-// Offer is part of view.Sink.
+// Offer implements view.Sink.
 func (f *feed) Offer(n *view.Notice) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +116,7 @@ func (f *feed) Offer(n *view.Notice) bool {
 	return true
 }
 
-// WhenRoom is part of view.Sink.
+// WhenRoom implements view.Sink.
 func (f *feed) WhenRoom(do func()) {
 	f.mu.Lock()
 	if len(f.queue) > feedRoom/2 {
@@ -125,7 +128,7 @@ func (f *feed) WhenRoom(do func()) {
 	do()
 }
 
-// End is part of view.Sink.
+// End implements view.Sink.
 func (f *feed) End(why view.EndReason, at *view.Cursor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +136,8 @@ func (f *feed) End(why view.EndReason, at *view.Cursor) {
 	f.wake()
 }
 
-// EndError is what a feed ends with.
+// EndError returns the error with which a feed ends. It wraps stream.ErrGone if the next block is
+// collected.
 func EndError(why view.EndReason, at view.At) error {
 	err := fmt.Errorf("the feed has ended: %s at block %d, %v", why, at.Height, at.Hash)
 	if why == view.EndGone {
@@ -142,7 +146,7 @@ func EndError(why view.EndReason, at view.At) error {
 	return err
 }
 
-// Next is part of stream.Feed.
+// Next implements stream.Feed.
 func (f *feed) Next(ctx context.Context) (*stream.Message, error) {
 	for {
 		n, room, ended := f.take()
@@ -163,7 +167,8 @@ func (f *feed) Next(ctx context.Context) (*stream.Message, error) {
 	}
 }
 
-// take gives the next notice, and whom to tell of the room.
+// take returns the next notice, or nil, and the callback to run now that the buffer has room, or
+// nil. ended is set once the feed has ended.
 func (f *feed) take() (n *view.Notice, room func(), ended error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,8 +183,8 @@ func (f *feed) take() (n *view.Notice, room func(), ended error) {
 	return n, room, f.ended
 }
 
-// At is part of stream.Feed.
+// At implements stream.Feed.
 func (f *feed) At() stream.Cursor { return stream.Cursor(f.sub.At().At) }
 
-// Close is part of stream.Feed.
+// Close implements stream.Feed.
 func (f *feed) Close() { f.sub.Cancel() }

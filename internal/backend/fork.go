@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// forkReader reads the state of a fork: what is here, and beneath it what the other chain has.
+// forkReader reads the state of a fork: the local state first, then the state of the forked chain.
 type forkReader struct {
 	reader
 	over engine.ForkOverlay
 }
 
-// over shows what lies beneath a state, where there is something.
+// over adds the forked chain's state below r. It returns r unchanged on a chain that is no fork.
 func (b *Backend) over(r reader) reader {
 	base := b.Engine.Fork()
 	if base == nil {
@@ -31,22 +31,23 @@ func (f forkReader) scan(prefix, after []byte, each func(key, value []byte) bool
 	return f.over.Each(prefix, after, each)
 }
 
-// prove proves nothing: no block says what is beneath.
+// proveKey returns an error: no block's state root covers the remote part of a fork's state.
 func (f forkReader) proveKey(key []byte) ([][]byte, error) { return f.prove(key) }
 
 func (f forkReader) prove([]byte) ([][]byte, error) {
 	return nil, errors.New("the state of a fork can't be proven: it is partly another chain's")
 }
 
-// forerun tries a transaction of a fork before it is submitted, so that what it needs of the other chain is here when a block has it. What
-// can't be had is told to who submits; whatever else comes of it is not looked at.
+// forerun runs a transaction of a fork before it is submitted, to fetch the remote state that it
+// reads before a block needs it. It returns an error only if that state cannot be fetched; the
+// outcome of the transaction is ignored.
 func (b *Backend) forerun(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if b.Engine.Fork() == nil {
 		return nil
 	}
 	at, err := b.Engine.StateAt(b.Engine.Head().Hash)
 	if err != nil {
-		return nil // the head has moved on, far
+		return nil // the head has moved on so far that its state is collected
 	}
 	defer at.Release()
 	if _, err := b.Engine.Simulate(ctx, at, tx, engine.SimulateOptions{Signature: verify.Checked}); errors.Is(err, state.ErrAway) {

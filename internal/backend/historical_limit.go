@@ -7,42 +7,53 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// past are the places of who reads far behind the head: half of the cores. Who finds none waits for his turn, which is that of the address that has had
-// least: who reads on and on gives way to all others each time. While more wait than any honest use has, a place rests for as long as it was taken, if others of
-// the same address wait: a crowd that reads the past, which is cheap to ask for and dear to tell, leaves half of that half to everybody else.
+// past limits how many subscribers read far behind the head at a time, to half of the cores.
+//
+// Old blocks are cheap to ask for and expensive to send. Without a limit the readers of the past
+// would take the cores from the subscribers that follow the head.
+//
+// A reader that finds no free place waits. The next place goes to the address that has used the
+// least time (package fair), so a reader that never stops gives way to all others after each block.
+// While more than crowd readers wait, a place that comes free stays empty for as long as it was
+// used, if other readers of the same address wait. Many connections of one address thus get at most
+// half of the places' time, and the rest is left to others.
+//
+// Safe for concurrent use.
 type past struct {
 	now   func() time.Time
 	after func(time.Duration, func()) (stop func() bool) // time.AfterFunc
 
 	mu    sync.Mutex
-	free  int // places; none while anybody waits
+	free  int // free places; 0 while a reader waits
 	queue fair.Queue[*turn]
-	waits map[[16]byte]int // by address, those in queue that have not left
-	all   int              // of them
-	conns uint64           // readers there were
+	waits map[[16]byte]int // by address, readers in queue that have not left
+	all   int              // the sum of waits
+	conns uint64           // readers so far; numbers the next one
 }
 
 const (
-	crowd     = 32      // wait at a time: more than a few who read the past at once
+	crowd     = 32      // waiting readers: more than honest use has
 	maxTurns  = 1 << 16 // in the queue
 	lookAgain = time.Second
-	// patience is how long a place waits for who was called to it: a node that is ended in the middle may share places with others, as a world does.
+	// patience is how long a place waits for the reader that was called to take it. The reader may
+	// never come: its chain instance may be closed while another one shares the places.
 	patience = 10 * time.Second
 )
 
-// turn is one who waits for a place.
+// turn is a place in the queue.
 type turn struct {
 	of     *pastReader
 	wake   func()
-	called func() bool // stops the clock until which a place is his; nil: he waits
+	called func() bool // stops the patience timer of the place that was offered; nil: still waiting
 	left   bool
 }
 
-// pastReader is somebody who may read the past. He is one goroutine at a time, but may leave by any.
+// pastReader is a subscriber that may read the past. Only one goroutine at a time may call take;
+// leave may be called by any.
 type pastReader struct {
 	p      *past
 	client fair.Client
-	turn   *turn // nil: he does not wait; under the places' lock
+	turn   *turn // nil: not waiting; guarded by p.mu
 }
 
 func newPast(places int) *past {
@@ -50,7 +61,7 @@ func newPast(places int) *past {
 		after: func(d time.Duration, f func()) (stop func() bool) { return time.AfterFunc(d, f).Stop }}
 }
 
-// reader returns another reader of an address.
+// reader returns a new reader of a client address.
 func (p *past) reader(address [16]byte) *pastReader {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +69,8 @@ func (p *past) reader(address [16]byte) *pastReader {
 	return &pastReader{p: p, client: fair.Client{Address: address, Conn: p.conns}}
 }
 
-// take gives a place until back is called. false: there is none; wake is called once when it is his turn, by any goroutine, and back gives the turn up.
+// take takes a place; back returns it. If no place is free, ok is false: wake is called once, by
+// any goroutine, when the reader should call take again, and back gives up the turn.
 func (r *pastReader) take(wake func()) (back func(), ok bool) {
 	p := r.p
 	p.mu.Lock()
@@ -86,7 +98,7 @@ func (r *pastReader) take(wake func()) (back func(), ok bool) {
 	return func() { p.done(r.client, p.now().Sub(begun)) }, true
 }
 
-// leave gives up the turn, or the place that was not taken yet.
+// leave gives up the reader's turn, or the place that it was offered and has not taken.
 func (r *pastReader) leave() {
 	p := r.p
 	p.mu.Lock()
@@ -104,7 +116,7 @@ func (r *pastReader) leave() {
 	p.mu.Unlock()
 }
 
-// late passes a place on that was not taken.
+// late passes on a place that was not taken within patience.
 func (t *turn) late() {
 	r := t.of
 	r.p.mu.Lock()
@@ -118,7 +130,7 @@ func (t *turn) late() {
 	}
 }
 
-// done takes a place back.
+// done returns a place and charges its client for the time it took.
 func (p *past) done(c fair.Client, took time.Duration) {
 	p.mu.Lock()
 	p.queue.Charge(c, int64(took))
@@ -131,7 +143,7 @@ func (p *past) done(c fair.Client, took time.Duration) {
 	p.pass()
 }
 
-// pass gives a place to whose turn it is.
+// pass offers a place to the next waiting reader, or frees it.
 func (p *past) pass() {
 	if wake := p.next(); wake != nil {
 		wake()
@@ -156,7 +168,7 @@ func (p *past) next() (wake func()) {
 	}
 }
 
-// forget counts one less of those who wait; the lock is held.
+// forget decrements the counts of waiting readers. p.mu is held.
 func (p *past) forget(c fair.Client) {
 	p.all--
 	if p.waits[c.Address]--; p.waits[c.Address] == 0 {

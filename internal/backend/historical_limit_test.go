@@ -13,10 +13,10 @@ type queue struct {
 	rests []time.Duration
 	ends  []func()
 	woken []int
-	late  []*clock // of those who were called
+	late  []*clock // patience timers of the readers that were called
 }
 
-// clock fires at the end of somebody's patience, unless it was stopped.
+// clock fires when a reader's patience is over, unless it was stopped.
 type clock struct {
 	fire    func()
 	stopped bool
@@ -43,7 +43,7 @@ func newQueue(t *testing.T) *queue {
 	return q
 }
 
-// reads has a reader take the place that is his.
+// reads lets a reader take the place that it was offered.
 func (q *queue) reads(r *pastReader) (back func()) {
 	q.t.Helper()
 	back, ok := r.take(nil)
@@ -54,7 +54,7 @@ func (q *queue) reads(r *pastReader) (back func()) {
 	return back
 }
 
-// waits has a reader find no place; he says his number when he is called.
+// waits lets a reader find no place. When it is called it records its number.
 func (q *queue) waits(r *pastReader, number int) (leave func()) {
 	q.t.Helper()
 	leave, ok := r.take(func() { q.woken = append(q.woken, number) })
@@ -64,8 +64,9 @@ func (q *queue) waits(r *pastReader, number int) (leave func()) {
 	return leave
 }
 
-// TestPastTurns: who reads the past without end gives way to who waits, an address with many readers has no more of it than one with a single one, and who
-// waits no more, or has been called and goes, keeps nothing from others.
+// TestPastTurns: a reader that never stops gives way to waiting ones. An address with many readers
+// gets no more than one with a single reader. A reader that leaves, waiting or called, blocks no
+// other.
 func TestPastTurns(t *testing.T) {
 	q := newQueue(t)
 	many, one := [16]byte{1}, [16]byte{2}
@@ -79,7 +80,7 @@ func TestPastTurns(t *testing.T) {
 		q.waits(greedy[i], i)
 	}
 	q.waits(honest, 100)
-	q.waits(honest, 100) // asked again, he waits once
+	q.waits(honest, 100) // a second take does not queue it twice
 	had := map[int]int{}
 	last := 0
 	for range 60 {
@@ -151,7 +152,8 @@ func TestPastTurns(t *testing.T) {
 	}
 }
 
-// TestPastCrowd: a place among those who read the past is given on at once, but where a crowd waits behind one of its own; and once that has gone, at once again.
+// TestPastCrowd: a place is passed on at once, unless a crowd waits and others of the same address
+// are in it. When the crowd is gone it is passed on at once again.
 func TestPastCrowd(t *testing.T) {
 	q := newQueue(t)
 	many, one := [16]byte{1}, [16]byte{2}
@@ -167,7 +169,7 @@ func TestPastCrowd(t *testing.T) {
 		t.Fatalf("a place rests %v where a crowd waits, want 3ms; called %v", q.rests, q.woken)
 	}
 	q.waits(honest, 100)
-	for q.ends[0](); q.woken[len(q.woken)-1] != 100; { // until it is his turn
+	for q.ends[0](); q.woken[len(q.woken)-1] != 100; { // until it is the honest reader's turn
 		i := q.woken[len(q.woken)-1]
 		if len(q.woken) > 3 {
 			t.Fatalf("called %v, want who came anew", q.woken)

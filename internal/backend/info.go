@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// ClientConfig returns the JSON of client_config.
+// ClientConfig returns the JSON of client_config. The caller must not change it.
 func (b *Backend) ClientConfig() ([]byte, error) { return b.Config, nil }
 
-// SplitStorage says how far the store is.
+// SplitStorage reports the head of the store in the form of neard's split storage.
 func (b *Backend) SplitStorage() (*view.SplitStorage, error) {
 	s := &view.SplitStorage{Head: b.Engine.Head().Height(), Final: b.Engine.Final().Height, Kind: "RPC"}
 	if b.KeepEpochs == 0 {
@@ -20,7 +20,8 @@ func (b *Backend) SplitStorage() (*view.SplitStorage, error) {
 	return s, nil
 }
 
-// CongestionLevel returns how congested a chunk's shard was, missed chunks not counted (nearcore core/primitives/src/views.rs:3058).
+// CongestionLevel returns the congestion level of a chunk's shard. Missed chunks are not counted
+// (nearcore core/primitives/src/views.rs:3058).
 func (b *Backend) CongestionLevel(r view.ChunkRef) (float64, error) {
 	_, chunk, err := b.Chunk(r)
 	if err != nil {
@@ -45,7 +46,7 @@ func (b *Backend) CongestionLevel(r view.ChunkRef) (float64, error) {
 	return (&congestion.Control{Config: &runtime.CongestionControl, Info: chunk.Header.CongestionInfo}).Level(), nil
 }
 
-// ValidatorsOrdered lists the block producers of a block's epoch.
+// ValidatorsOrdered lists the block producers of a block's epoch. A nil r is the head.
 func (b *Backend) ValidatorsOrdered(r *view.BlockRef) (out []primitives.ValidatorStake, err error) {
 	h := b.Engine.Head().Header()
 	if r != nil {
@@ -61,8 +62,9 @@ func (b *Backend) ValidatorsOrdered(r *view.BlockRef) (out []primitives.Validato
 	return out, err
 }
 
-// MaintenanceWindows lists the heights of the running epoch, from the head's on, at which an account makes neither block nor chunk
-// (nearcore chain/client/src/view_client_actor.rs:310).
+// MaintenanceWindows lists the height ranges of the current epoch, from the head on, in which an
+// account produces neither a block nor a chunk (nearcore
+// chain/client/src/view_client_actor.rs:310).
 func (b *Backend) MaintenanceWindows(account primitives.AccountID) ([]view.Window, error) {
 	head := b.Engine.Head()
 	var info *epoch.EpochInfo

@@ -523,8 +523,8 @@ func (r *lookupRig) proof(s *said, id primitives.Hash, o *saidOutcome) {
 	r.counts["proofs"]++
 }
 
-// confirmed tells whether a final block has the root of an outcome's chunk: the next one with a new
-// chunk of its shard, or of one that was made of it.
+// confirmed returns whether a final block has the root of an outcome's chunk: the next block with a
+// new chunk of its shard, or of a child of that shard.
 func (s *said) confirmed(o *saidOutcome, final primitives.Height) bool {
 	return slices.ContainsFunc(s.canonical, func(b *recordedBlock) bool {
 		e := b.entry
@@ -639,8 +639,8 @@ func (r *lookupRig) lost(s *said) {
 	}
 }
 
-// TestTimedOutYieldHasOrigin: the resume of a yield that nobody has answered leads to its
-// transaction without a search: there may be any number of receipts in the 200 blocks between.
+// TestTimedOutYieldHasOrigin: the origin of a timed-out yield's resume receipt is found without a
+// search. There may be any number of receipts in the 200 blocks between.
 func TestTimedOutYieldHasOrigin(t *testing.T) {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 	if err != nil {

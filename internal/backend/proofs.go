@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Receipt returns a receipt that is stored.
+// Receipt returns a stored receipt by its id.
 func (b *Backend) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	x, err := b.Engine.Receipt(id)
 	if errors.Is(err, engine.ErrUnknown) || gone(err) {
@@ -21,7 +21,7 @@ func (b *Backend) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	return x, err
 }
 
-// NextLightClientBlock returns what follows a block for a light client.
+// NextLightClientBlock returns the block that a light client whose last block is last needs next.
 func (b *Backend) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
 	if _, err := b.byHash(last); err != nil {
 		return nil, err
@@ -33,8 +33,10 @@ func (b *Backend) NextLightClientBlock(last primitives.Hash) (*primitives.LightC
 	return l, err
 }
 
-// LightClientProof proves an outcome: its place in the chunk, the chunk's in the next block with a new chunk of the shard,
-// that block's in the chain of the light client's head (nearcore view_client_actor.rs GetExecutionOutcome).
+// LightClientProof proves an outcome to a light client. It has three parts: the outcome is in the
+// chunk, the chunk's outcome root is in the next block with a new chunk of the shard, and that
+// block is an ancestor of the light client's head (nearcore view_client_actor.rs,
+// GetExecutionOutcome).
 func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, error) {
 	outcome, place, err := b.Engine.Outcome(r.ID)
 	if errors.Is(err, engine.ErrUnknown) || gone(err) {
@@ -56,7 +58,7 @@ func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, 
 	if err != nil {
 		return nil, err
 	}
-	shards := []primitives.ShardID{place.Shard} // those that it has been split into since, too
+	shards := []primitives.ShardID{place.Shard} // the shard, and later its child shards
 	for height := at.Height + 1; height <= head.Height(); height++ {
 		k, err := b.byHeight(height)
 		if errors.Is(err, view.ErrUnknownHeight) {
@@ -93,8 +95,9 @@ func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, 
 	return nil, &view.LookupError{Kind: view.ErrNotConfirmed, Hash: r.ID}
 }
 
-// follow returns what shards of a layout have become in a block that follows it, and the block's layout. neard takes the
-// index of the old layout (view_client_actor.rs:1179), and so proves another shard's root where one was split left of it.
+// follow maps shards of a layout to the shards they have become in block k, and returns k's layout.
+// neard uses the index of the old layout (view_client_actor.rs:1179), and so proves another shard's
+// root if a shard with a lower index was split.
 func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitives.ShardLayout) ([]primitives.ShardID, primitives.ShardLayout, error) {
 	now, err := b.layoutOf(k)
 	if err != nil || now.Equal(layout) {
@@ -111,9 +114,9 @@ func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitive
 	return out, now, nil
 }
 
-// LightClientBlockProof proves that a block is in the chain of head. Both must be final.
+// LightClientBlockProof proves that a block is an ancestor of head. Both must be final.
 func (b *Backend) LightClientBlockProof(hash, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
-	k, err := b.byHash(hash) // which is named where both are unknown
+	k, err := b.byHash(hash) // first, because the error names it if both are unknown
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,7 +142,7 @@ func (b *Backend) LightClientBlockProof(hash, head primitives.Hash) (*primitives
 	return &lite, path, nil
 }
 
-// merkleSource finds the trees that proofs of blocks are made of.
+// merkleSource reads the Merkle trees of block hashes that block proofs are made of.
 type merkleSource struct{ b *Backend }
 
 func (m merkleSource) BlockMerkleTree(hash primitives.Hash) (*primitives.PartialMerkleTree, error) {

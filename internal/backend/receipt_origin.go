@@ -12,15 +12,21 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Most receipts' parents are found without a column of their own: the store knows the block and shard that sent each receipt, and a receipt's id is
-// derived from that of its parent, the height at which that ran, and a number. So the outcomes of that block are looked through; data receipts,
-// which no outcome names, are recognised by their ids. Of the others the store has the parent itself (storage.Origin): of those that had to wait
-// in a queue or a buffer, of distributions that go on, and of resumes of yields that timed out. Blocks stored by versions before have no such
-// rows: there the blocks before are looked through, within bounds.
+// How ReceiptToTx finds the transaction of a receipt without an index of parents.
+//
+// The store knows the block and shard that sent each receipt. A receipt's id is a hash of its
+// parent's id, the height at which the parent ran, and a number. So for most receipts it is enough
+// to read the outcomes of that block and shard: the parent's outcome names the receipt. No outcome
+// names data receipts; they are recognised by deriving their ids.
+//
+// The parent of the other receipts may have run many blocks before. For these the store has a row
+// with the parent (storage.Origin): receipts that waited in a queue or a buffer, distributions of
+// global code that go on, and resumes of yields that timed out. Blocks stored by older versions
+// have no such rows. There the blocks before are searched, within the bounds of Origins.
 
-// Origins bound ReceiptToTx. The zero value is what config.json says by default.
+// Origins bound ReceiptToTx. The zero value has the defaults of config.json.
 type Origins struct {
-	NoMapping   bool   // save_receipt_to_tx is false: only with a hint
+	NoMapping   bool   // save_receipt_to_tx is false: a query needs a hint
 	NoOutcomes  bool   // save_tx_outcomes is false: a hint is of no use
 	MaxWindow   uint64 // receipt_to_tx_max_hint_window, blocks; 0: 20
 	MaxHop      uint64 // receipt_to_tx_max_hop_distance, blocks; 0: 20
@@ -28,22 +34,24 @@ type Origins struct {
 }
 
 const (
-	originDepth  = 1000 // receipts between one and its transaction
-	originBlocks = 5000 // that a receipt is looked for behind the one that sent it
-	// Derived ids that are tried: data receipts come behind the others of one receipt, answers to yields are counted by chunk.
+	originDepth  = 1000 // receipts between a receipt and its transaction
+	originBlocks = 5000 // blocks searched backwards for the parent of a receipt
+	// How many derived ids are tried. The ids of data receipts follow those of the other receipts
+	// of one parent. The ids of yield timeouts are counted per chunk.
 	dataReceipts  = 1024
 	yieldTimeouts = 4096
 )
 
-// origin is a search with what it may still cost.
+// origin is one search and its remaining budget.
 type origin struct {
 	*Backend
 	ctx    context.Context
 	bounds Origins
-	left   uint64 // outcomes
+	left   uint64 // outcomes and receipts that may still be read
 }
 
-// ReceiptToTx names the transaction that a receipt comes from.
+// ReceiptToTx returns the transaction that a receipt comes from. It returns *view.OriginError if
+// the search finds none within its bounds.
 func (b *Backend) ReceiptToTx(ctx context.Context, q *view.OriginQuery) (*view.Origin, error) {
 	o := &origin{Backend: b, ctx: ctx, bounds: b.Origins}
 	for _, d := range []struct {
@@ -75,7 +83,7 @@ func (b *Backend) ReceiptToTx(ctx context.Context, q *view.OriginQuery) (*view.O
 	return o.find(q, window)
 }
 
-// find goes from a receipt to its transaction.
+// find follows parents from a receipt up to its transaction.
 func (o *origin) find(q *view.OriginQuery, window uint64) (*view.Origin, error) {
 	id := q.Receipt
 	for range originDepth {
@@ -102,7 +110,7 @@ func unknownOrigin(id primitives.Hash) error {
 	return &view.OriginError{Kind: view.OriginUnknown, Receipt: id}
 }
 
-// parent returns the transaction or receipt that made a receipt.
+// parent returns the id of the transaction or receipt that made a receipt.
 func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 	p, err := o.canonical(o.Engine.Store().FindOrigin(id))
 	if err != nil {
@@ -135,13 +143,13 @@ func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 		if body.Resume && body.Data == nil && derived(body.DataID, p.Block.Ref().Height, yieldTimeouts, id) {
 			return o.yield(p, id, body.DataID)
 		}
-	case *primitives.ActionReceipt: // outcomes name it
+	case *primitives.ActionReceipt: // its parent's outcome names it
 	}
 	return o.search(p, id, func(out *primitives.OutcomeWithID, height primitives.Height) bool {
 		if slices.Contains(out.ReceiptIDs, id) {
 			return true
 		}
-		switch receipt.Body.(type) { // what outcomes do not name
+		switch receipt.Body.(type) { // receipts that no outcome names
 		case *primitives.DataReceipt:
 			return out.ExecutorID == receipt.PredecessorID && derived(out.ID, height, len(out.ReceiptIDs)+dataReceipts, id)
 		case *primitives.GlobalContractDistribution:
@@ -152,7 +160,7 @@ func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 	})
 }
 
-// canonical is that place of those found that is on the chain of the head; nil: none is.
+// canonical returns the place that is on the head's chain; nil if none is.
 func (o *origin) canonical(places []storage.Place, err error) (*storage.Place, error) {
 	if err != nil && !gone(err) {
 		return nil, err
@@ -164,7 +172,7 @@ func (o *origin) canonical(places []storage.Place, err error) (*storage.Place, e
 	return &places[i], nil
 }
 
-// derived tells whether id is one of the first n that derive from base at a height.
+// derived returns whether id is among the first n ids derived from base at a height.
 func derived(base primitives.Hash, height primitives.Height, n int, id primitives.Hash) bool {
 	for i := range n {
 		if primitives.ReceiptIDFromReceipt(base, height, uint64(i)) == id {
@@ -174,7 +182,7 @@ func derived(base primitives.Hash, height primitives.Height, n int, id primitive
 	return false
 }
 
-// search looks for an outcome in the block and shard of a place, and in those before it.
+// search looks for an outcome in the block and shard of a place, then in the blocks before it.
 func (o *origin) search(p *storage.Place, id primitives.Hash, is func(*primitives.OutcomeWithID, primitives.Height) bool) (parent primitives.Hash, err error) {
 	found := false
 	err = o.back(p, originBlocks, func(rec *storage.Record, shard primitives.ShardID) (bool, error) {
@@ -187,7 +195,7 @@ func (o *origin) search(p *storage.Place, id primitives.Hash, is func(*primitive
 	return parent, err
 }
 
-// outcome looks for an outcome among those of a chunk.
+// outcome looks for an outcome among those of one chunk.
 func (o *origin) outcome(rec *storage.Record, shard primitives.ShardID, is func(*primitives.OutcomeWithID, primitives.Height) bool) (primitives.Hash, bool, error) {
 	all, err := rec.Outcomes(shard)
 	if err != nil && !gone(err) {
@@ -208,7 +216,8 @@ func (o *origin) outcome(rec *storage.Record, shard primitives.ShardID, is func(
 	return primitives.Hash{}, false, nil
 }
 
-// pay counts one outcome or receipt that is looked at.
+// pay takes one outcome or receipt from the budget. It returns an error if the budget is used up or
+// the request has ended.
 func (o *origin) pay() error {
 	if o.left == 0 {
 		return &view.OriginError{Kind: view.OriginBudget, Got: o.bounds.MaxOutcomes, Limit: o.bounds.MaxOutcomes}
@@ -217,7 +226,8 @@ func (o *origin) pay() error {
 	return nil
 }
 
-// back goes through the blocks from a place's on, towards the genesis, with the shard that the place's was in each; as long as each says so.
+// back calls each for the block of p and its ancestors, at most blocks of them, with the shard that
+// p's shard was in each. It stops when each returns false.
 func (o *origin) back(p *storage.Place, blocks int, each func(*storage.Record, primitives.ShardID) (more bool, err error)) error {
 	rec, shard := p.Block, p.Shard
 	for range blocks {
@@ -252,7 +262,8 @@ func (o *origin) back(p *storage.Place, blocks int, each func(*storage.Record, p
 	return nil
 }
 
-// yield finds the receipt that an answer is for which came because nobody gave one.
+// yield finds the receipt with a yielded promise that timed out: the parent of the resume receipt
+// that the protocol made with the given data id.
 func (o *origin) yield(p *storage.Place, id, data primitives.Hash) (parent primitives.Hash, err error) {
 	found := false
 	err = o.back(p, originBlocks, func(rec *storage.Record, shard primitives.ShardID) (bool, error) {
@@ -282,7 +293,8 @@ func (o *origin) yield(p *storage.Place, id, data primitives.Hash) (parent primi
 	return parent, err
 }
 
-// distributor finds the distribution of global code of which another is the continuation: it came from another shard, some blocks before.
+// distributor finds the previous distribution receipt of global code. It came from another shard,
+// some blocks before.
 func (o *origin) distributor(p *storage.Place, r *primitives.Receipt, d *primitives.GlobalContractDistribution) (parent primitives.Hash, found bool, err error) {
 	height := p.Block.Ref().Height
 	blocks := o.bounds.MaxHop
@@ -307,7 +319,8 @@ func (o *origin) distributor(p *storage.Place, r *primitives.Receipt, d *primiti
 	return parent, found, err
 }
 
-// around looks for the parent of a receipt that is not stored itself, at the heights around a hint, the nearest first.
+// around searches for the parent of a receipt that is not stored itself. It searches the heights
+// around a hint, the nearest first.
 func (o *origin) around(q *view.OriginQuery, window uint64) (parent primitives.Hash, err error) {
 	if o.bounds.NoOutcomes {
 		return parent, &view.OriginError{Kind: view.OriginNoOutcomes}
@@ -350,7 +363,8 @@ func (o *origin) around(q *view.OriginQuery, window uint64) (parent primitives.H
 	return parent, unknownOrigin(q.Receipt)
 }
 
-// hinted are the shards of a block to look at: the one that was named and what it was split from, or all.
+// hinted returns the shards of a block to search: the named shard and those it was split from, or
+// all.
 func (o *origin) hinted(k *block, rec *storage.Record, named *primitives.ShardID) ([]primitives.ShardID, error) {
 	if named == nil {
 		return rec.Shards(), nil

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Steerer is rpc.SandboxControl.
+// Steerer executes the sandbox_ methods. It is rpc.SandboxControl.
 type Steerer interface {
 	Mine(ctx context.Context, m *view.Mine) (view.At, error)
 	PatchState(ctx context.Context, records []genesis.Record) error
@@ -36,7 +36,7 @@ type Steerer interface {
 
 var errNoSteerer = &view.SandboxError{Reason: "this node makes no blocks"}
 
-// Mine makes blocks on request.
+// Mine produces blocks on request and returns the new head.
 func (b *Backend) Mine(ctx context.Context, m *view.Mine) (view.At, error) {
 	if b.Steer == nil {
 		return view.At{}, errNoSteerer
@@ -52,7 +52,7 @@ func (b *Backend) PatchState(ctx context.Context, records []genesis.Record) erro
 	return b.Steer.PatchState(ctx, records)
 }
 
-// FastForward goes so many heights on.
+// FastForward advances the chain by a number of heights.
 func (b *Backend) FastForward(ctx context.Context, heights uint64) error {
 	if b.Steer == nil {
 		return errNoSteerer
@@ -60,7 +60,7 @@ func (b *Backend) FastForward(ctx context.Context, heights uint64) error {
 	return b.Steer.FastForward(ctx, heights)
 }
 
-// NextEpoch goes to the next epoch.
+// NextEpoch advances the chain to the first block of the next epoch.
 func (b *Backend) NextEpoch(ctx context.Context) (view.At, error) {
 	if b.Steer == nil {
 		return view.At{}, errNoSteerer
@@ -68,7 +68,7 @@ func (b *Backend) NextEpoch(ctx context.Context) (view.At, error) {
 	return b.Steer.NextEpoch(ctx)
 }
 
-// TakeSnapshot keeps the way back to the head.
+// TakeSnapshot makes a snapshot of the chain, to which Revert can roll back.
 func (b *Backend) TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error) {
 	if b.Steer == nil {
 		return view.Snapshot{}, errNoSteerer
@@ -76,7 +76,7 @@ func (b *Backend) TakeSnapshot(ctx context.Context, name string) (view.Snapshot,
 	return b.Steer.TakeSnapshot(ctx, name)
 }
 
-// Revert goes back to a snapshot.
+// Revert rolls the chain back to a snapshot.
 func (b *Backend) Revert(ctx context.Context, id string) (view.At, error) {
 	if b.Steer == nil {
 		return view.At{}, errNoSteerer
@@ -84,7 +84,7 @@ func (b *Backend) Revert(ctx context.Context, id string) (view.At, error) {
 	return b.Steer.Revert(ctx, id)
 }
 
-// DropSnapshot gives up a snapshot.
+// DropSnapshot deletes a snapshot.
 func (b *Backend) DropSnapshot(id string) error {
 	if b.Steer == nil {
 		return errNoSteerer
@@ -92,7 +92,7 @@ func (b *Backend) DropSnapshot(id string) error {
 	return b.Steer.DropSnapshot(id)
 }
 
-// Snapshots lists them.
+// Snapshots lists the snapshots.
 func (b *Backend) Snapshots() ([]view.Snapshot, error) {
 	if b.Steer == nil {
 		return nil, errNoSteerer
@@ -100,7 +100,7 @@ func (b *Backend) Snapshots() ([]view.Snapshot, error) {
 	return b.Steer.Snapshots()
 }
 
-// NewWorld makes a world.
+// NewWorld creates a world: a chain instance that branches off this one.
 func (b *Backend) NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error) {
 	if b.Steer == nil {
 		return view.World{}, errNoSteerer
@@ -108,7 +108,7 @@ func (b *Backend) NewWorld(ctx context.Context, w *view.NewWorld) (view.World, e
 	return b.Steer.NewWorld(ctx, w)
 }
 
-// DropWorld ends a world.
+// DropWorld deletes a world.
 func (b *Backend) DropWorld(ctx context.Context, id string) error {
 	if b.Steer == nil {
 		return errNoSteerer
@@ -116,7 +116,7 @@ func (b *Backend) DropWorld(ctx context.Context, id string) error {
 	return b.Steer.DropWorld(ctx, id)
 }
 
-// Worlds lists them.
+// Worlds lists the worlds.
 func (b *Backend) Worlds() ([]view.World, error) {
 	if b.Steer == nil {
 		return nil, errNoSteerer
@@ -124,7 +124,7 @@ func (b *Backend) Worlds() ([]view.World, error) {
 	return b.Steer.Worlds()
 }
 
-// SetClock sets what time blocks have.
+// SetClock sets the timestamps of the next blocks.
 func (b *Backend) SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error) {
 	if b.Steer == nil {
 		return view.Clock{}, errNoSteerer
@@ -132,7 +132,7 @@ func (b *Backend) SetClock(ctx context.Context, c *view.SetClock) (view.Clock, e
 	return b.Steer.SetClock(ctx, c)
 }
 
-// SetProduction sets when blocks are made.
+// SetProduction sets when blocks are produced.
 func (b *Backend) SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error) {
 	if b.Steer == nil {
 		return view.Production{}, errNoSteerer
@@ -140,7 +140,7 @@ func (b *Backend) SetProduction(ctx context.Context, p *view.SetProduction) (vie
 	return b.Steer.SetProduction(ctx, p)
 }
 
-// DumpState says what the state is.
+// DumpState returns the state of accounts as records.
 func (b *Backend) DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64,
 	each func(genesis.Record) error) (view.At, error) {
 	if b.Steer == nil {
@@ -149,7 +149,7 @@ func (b *Backend) DumpState(ctx context.Context, accounts []primitives.AccountID
 	return b.Steer.DumpState(ctx, accounts, height, each)
 }
 
-// LoadState makes accounts what records say.
+// LoadState replaces the state of the accounts in records.
 func (b *Backend) LoadState(ctx context.Context, records []genesis.Record) error {
 	if b.Steer == nil {
 		return errNoSteerer
@@ -157,7 +157,7 @@ func (b *Backend) LoadState(ctx context.Context, records []genesis.Record) error
 	return b.Steer.LoadState(ctx, records)
 }
 
-// Deal sets what an account has of a token.
+// Deal sets an account's balance of a token.
 func (b *Backend) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
 	if b.Steer == nil {
 		return errNoSteerer
@@ -165,7 +165,7 @@ func (b *Backend) Deal(ctx context.Context, token, account primitives.AccountID,
 	return b.Steer.Deal(ctx, token, account, amount)
 }
 
-// Impersonate says whose transactions need no signature.
+// Impersonate accepts transactions of accounts without a valid signature; all: of every account.
 func (b *Backend) Impersonate(accounts []primitives.AccountID, all bool) error {
 	if b.Steer == nil {
 		return errNoSteerer
@@ -173,7 +173,7 @@ func (b *Backend) Impersonate(accounts []primitives.AccountID, all bool) error {
 	return b.Steer.Impersonate(accounts, all)
 }
 
-// MissChunks has chunks missing.
+// MissChunks makes shards miss chunks.
 func (b *Backend) MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
 	if b.Steer == nil {
 		return nil, errNoSteerer
@@ -181,7 +181,7 @@ func (b *Backend) MissChunks(ctx context.Context, m *view.MissChunks) (view.Chun
 	return b.Steer.MissChunks(ctx, m)
 }
 
-// Reorganise replaces blocks.
+// Reorganise replaces the last blocks with a fork.
 func (b *Backend) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error) {
 	if b.Steer == nil {
 		return view.Reorganised{}, errNoSteerer
@@ -189,7 +189,7 @@ func (b *Backend) Reorganise(ctx context.Context, blocks uint64) (view.Reorganis
 	return b.Steer.Reorganise(ctx, blocks)
 }
 
-// MockVerification sets what contracts are told of signatures.
+// MockVerification sets the results of the signature checks that contracts request.
 func (b *Backend) MockVerification(ctx context.Context, m *primitives.Mocks) error {
 	if b.Steer == nil {
 		return errNoSteerer
@@ -197,7 +197,7 @@ func (b *Backend) MockVerification(ctx context.Context, m *primitives.Mocks) err
 	return b.Steer.MockVerification(ctx, m)
 }
 
-// Fork tells what the chain is a fork of, and does what is said with accounts of it.
+// Fork describes the chain that this one is a fork of, and performs f's actions on its accounts.
 func (b *Backend) Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error) {
 	if b.Steer == nil {
 		return view.Fork{}, errNoSteerer

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Simulate runs a transaction on a stored state and keeps nothing, on a thread of its own lane.
+// Simulate runs a transaction on a stored state and discards the changes. It runs in the pool's
+// lane for simulations.
 func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Simulation, err error) {
 	err = b.aside(ctx, r, func(ask func() error) error {
 		at, err := b.stateAt(ask, r.Block)
@@ -34,7 +35,8 @@ func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Sim
 	return out, err
 }
 
-// simulable names a shard that is not held: a simulation may come by any.
+// simulable returns the error for a shard whose state this node does not have. A simulation may
+// reach any shard, so it needs all of them.
 func simulable(at *engine.State) error {
 	for i := range at.Shards {
 		if !at.Shards[i].Held() {
@@ -44,8 +46,9 @@ func simulable(at *engine.State) error {
 	return nil
 }
 
-// aside runs f where it cannot be in the chain's way, unless ctx ends before its turn. f asks now and then whether its time is over:
-// that of the pool, of the request, and of a client that has hung up.
+// aside runs f in the lane for simulations, where it does not slow the chain down. It returns early
+// if ctx ends before f's turn. f must call ask now and then: ask returns an error when the time of
+// the pool or the request is over, or the client has gone.
 func (b *Backend) aside(ctx context.Context, r *view.Simulate, f func(ask func() error) error) error {
 	if b.Views == nil {
 		return &view.LookupError{Kind: view.ErrContractsUnsupported}
@@ -81,7 +84,8 @@ func simulateOptions(r *view.Simulate) engine.SimulateOptions {
 	return engine.SimulateOptions{Signature: verify.CheckSignature}
 }
 
-// stateAt is the state after a block, for whoever runs something on it. Its reads end when ask says so.
+// stateAt returns the state after a block. Its reads fail once ask returns an error. The caller
+// releases it.
 func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, error) {
 	if r.Kind == view.RefHeight && b.isCollected(r.Height) {
 		return nil, b.collected(r.Height)
@@ -100,7 +104,8 @@ func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, err
 	return at, err
 }
 
-// Trace says what a transaction did or would do, as JSON, on a thread of the lane of simulations.
+// Trace returns the JSON trace of a stored transaction or of a simulated one. It runs in the lane
+// for simulations.
 func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err error) {
 	err = b.aside(ctx, &r.Simulate, func(ask func() error) error {
 		report, err := b.trace(ctx, r, ask)

@@ -56,8 +56,8 @@ func look(t *testing.T, e *engine.BlockNode, ids []primitives.AccountID) seen {
 	return s
 }
 
-// TestViewsOverSplits: what the RPC reads of old blocks, folded or not, is what there was, in every layout; every outcome is
-// proven, also where the next block has other shards.
+// TestViewsOverSplits: what the RPC reads of old blocks, folded or not, is what there was, in every
+// layout; every outcome is proven, also where the next block has other shards.
 func TestViewsOverSplits(t *testing.T) {
 	o, course := workload.RandomSplits(4, 110)
 	course.Fork = 0
@@ -159,7 +159,8 @@ func TestViewsOverSplits(t *testing.T) {
 	provable(t, b, all[1].ref, ids[0])
 }
 
-// provable wants of a block without a trie the height from which on there are tries, and a proof there.
+// provable wants of a block without a trie the height from which on there are tries, and a proof
+// there.
 func provable(t *testing.T, b *Backend, old view.BlockRef, id primitives.AccountID) {
 	prove := func(ref view.BlockRef) ([][]byte, error) {
 		st, err := b.State(ref, id)

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// reader is a shard's state after a block: the trie of a recent block, or values of an older one from the store.
+// reader reads one shard's state after a block: from the trie of a recent block, or from the stored
+// values of an older one.
 type reader interface {
 	get(key []byte) ([]byte, error) // nil: absent
 	scan(prefix, after []byte, each func(key, value []byte) bool) error
@@ -21,14 +22,14 @@ type reader interface {
 	release()
 }
 
-// snapshot implements view.State.
+// snapshot implements view.State. It is not safe for concurrent use.
 type snapshot struct {
 	at  view.At
 	r   reader
 	buf []byte
 }
 
-// State returns the state of the shard that holds an account after a block.
+// State returns the state after a block of the shard that holds an account. The caller releases it.
 func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.State, error) {
 	if r.Kind == view.RefHeight && b.isCollected(r.Height) {
 		return nil, b.collected(r.Height)
@@ -74,12 +75,14 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 	return s, nil
 }
 
-// unavailable says that the state of a shard is not here (nearcore view_client_actor.rs:413).
+// unavailable returns the error for a shard whose state this node does not have (nearcore
+// view_client_actor.rs:413).
 func unavailable(shard primitives.ShardID) error {
 	return &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: shard}
 }
 
-// holds tells whether this node has what a block that is stored did in a shard. Nearly always it has all shards.
+// holds returns whether this node has executed a stored block's chunk of a shard. Nearly every node
+// tracks all shards.
 func (b *Backend) holds(k *block, shard primitives.ShardID) (bool, error) {
 	if b.Engine.HoldsAll() {
 		return true, nil
@@ -95,7 +98,7 @@ func (b *Backend) holds(k *block, shard primitives.ShardID) (bool, error) {
 	return err == nil, err
 }
 
-// layoutOf returns the shards of a block.
+// layoutOf returns the shard layout of a block.
 func (b *Backend) layoutOf(k *block) (primitives.ShardLayout, error) {
 	if k.entry != nil {
 		return k.entry.Layout, nil
@@ -107,13 +110,15 @@ func (b *Backend) layoutOf(k *block) (primitives.ShardLayout, error) {
 	return b.layout(h)
 }
 
-// isCollected tells whether garbage collection has taken the states of a height. neard refuses by height what it may collect, and answers by hash
-// what is still there (chain/client/src/view_client_actor.rs:360, is_block_gc); here both answer while the state is stored.
+// isCollected returns whether garbage collection has removed the states of a height. neard refuses
+// a query by height as soon as the height may be collected, and answers one by hash as long as the
+// state is there (chain/client/src/view_client_actor.rs:360, is_block_gc). Here both are answered
+// while the state is stored.
 func (b *Backend) isCollected(height primitives.Height) bool {
 	return b.KeepEpochs > 0 && height < b.Engine.Store().Tip().Tail
 }
 
-// collected is the error for a height whose state is not to be had any more.
+// collected returns the error for a height whose state has been collected.
 func (b *Backend) collected(height primitives.Height) error {
 	e := &view.LookupError{Kind: view.ErrGarbageCollected, Height: height}
 	var gone *view.LookupError
@@ -138,7 +143,8 @@ type trieReader struct {
 
 func (t trieReader) release() { t.entry.Release() }
 
-// get does not load what is not in memory: the flat state tells one value for less, and readers do not decide what stays in memory.
+// get reads a value without loading trie nodes into memory. The flat state is cheaper for one
+// value, and queries must not decide which nodes stay resident.
 func (t trieReader) get(key []byte) ([]byte, error) {
 	if v, known := t.root.Peek(key); known {
 		return v, nil
@@ -150,7 +156,8 @@ func (t trieReader) get(key []byte) ([]byte, error) {
 	case err == storage.ErrNotFound: // not wrapped: the key is absent
 		return nil, nil
 	}
-	return t.root.Get(key, nil) // the store has no such block any more, which lost, or is another's
+	// the block is not stored any more: it lost to a fork, or the store is another instance's
+	return t.root.Get(key, nil)
 }
 
 func (t trieReader) scan(prefix, after []byte, each func(key, value []byte) bool) error {
@@ -216,7 +223,7 @@ func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) boo
 	return err
 }
 
-// prove tells from where on the tries are at hand, which prove.
+// prove returns an error that names the oldest height with tries, from which proofs can be made.
 func (s storeReader) prove([]byte) ([][]byte, error) {
 	e := &view.LookupError{Kind: view.ErrNoProof}
 	for x := s.e.Head(); x != nil && x.Acquire(); x = s.e.BlockNode(x.Header().PrevHash) {
@@ -228,13 +235,13 @@ func (s storeReader) prove([]byte) ([][]byte, error) {
 
 func (s storeReader) proveKey(key []byte) ([][]byte, error) { return s.prove(key) }
 
-// At is the block.
+// At returns the block of the state.
 func (s *snapshot) At() view.At { return s.at }
 
-// Release ends the use of the state.
+// Release frees the state. The snapshot must not be used after it.
 func (s *snapshot) Release() { s.r.release() }
 
-// read decodes the value of the key in s.buf; false if there is none.
+// read decodes the value of the key in s.buf. It returns false if there is none.
 func (s *snapshot) read(v borsh.Decoder) (bool, error) {
 	raw, err := s.r.get(s.buf)
 	if err != nil || raw == nil {
@@ -243,19 +250,20 @@ func (s *snapshot) read(v borsh.Decoder) (bool, error) {
 	return true, borsh.Unmarshal(raw, v)
 }
 
-// Account reads an account.
+// Account reads an account. It returns false if there is none.
 func (s *snapshot) Account(id primitives.AccountID, a *primitives.Account) (bool, error) {
 	s.buf = primitives.AppendAccountKey(s.buf[:0], id)
 	return s.read(a)
 }
 
-// AccessKey reads a key of an account.
+// AccessKey reads an access key of an account. It returns false if there is none.
 func (s *snapshot) AccessKey(id primitives.AccountID, h primitives.PublicKeyHandle, k *primitives.AccessKey) (bool, error) {
 	s.buf = primitives.AppendAccessKeyKey(s.buf[:0], id, h)
 	return s.read(k)
 }
 
-// AccessKeys returns keys of an account in the order of the trie.
+// AccessKeys returns at most limit access keys of an account after a key, in trie order, and
+// whether there are more.
 func (s *snapshot) AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (out []view.KeyInfo, more bool, err error) {
 	prefix := primitives.AppendAccessKeyPrefix(nil, id)
 	var from []byte
@@ -267,7 +275,7 @@ func (s *snapshot) AccessKeys(id primitives.AccountID, after primitives.PublicKe
 		var k view.KeyInfo
 		r := borsh.NewReader(key[len(prefix):])
 		k.Handle.DecodeBorsh(r)
-		if r.Err() == nil && r.Remaining() > 0 { // a nonce of a gas key
+		if r.Err() == nil && r.Remaining() > 0 { // the record is a nonce of a gas key
 			return true
 		}
 		if more = limit > 0 && len(out) == limit; more {
@@ -282,7 +290,7 @@ func (s *snapshot) AccessKeys(id primitives.AccountID, after primitives.PublicKe
 	return out, more, errors.Join(err, bad)
 }
 
-// GasKeyNonce reads one nonce of a gas key.
+// GasKeyNonce reads one nonce of a gas key. It returns false if there is none.
 func (s *snapshot) GasKeyNonce(id primitives.AccountID, h primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error) {
 	s.buf = primitives.AppendGasKeyNonceKey(s.buf[:0], id, h, index)
 	raw, err := s.r.get(s.buf)
@@ -300,13 +308,14 @@ func (s *snapshot) Code(id primitives.AccountID) ([]byte, error) {
 	return s.r.get(s.buf)
 }
 
-// GlobalCode returns global code.
+// GlobalCode returns the code of a global contract.
 func (s *snapshot) GlobalCode(id *primitives.GlobalContractID) ([]byte, error) {
 	s.buf = primitives.AppendGlobalCodeKey(s.buf[:0], id)
 	return s.r.get(s.buf)
 }
 
-// Data calls each for the contract's pairs with the prefix, after the given key.
+// Data calls each for the contract's key-value pairs with a prefix, after the given key, until each
+// returns false.
 func (s *snapshot) Data(id primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error {
 	base := len(primitives.AppendContractDataKey(nil, id, nil))
 	var from []byte
@@ -318,12 +327,12 @@ func (s *snapshot) Data(id primitives.AccountID, prefix, after []byte, each func
 	})
 }
 
-// KeyProof returns the trie nodes on the way to a key, and its value.
+// KeyProof returns the trie nodes on the path to a key, and its value.
 func (s *snapshot) KeyProof(key []byte) ([][]byte, error) {
 	return s.r.proveKey(key)
 }
 
-// DataProof returns the trie nodes that prove what Data finds under the prefix.
+// DataProof returns the trie nodes that prove the pairs that Data finds under a prefix.
 func (s *snapshot) DataProof(id primitives.AccountID, prefix []byte) ([][]byte, error) {
 	return s.r.prove(primitives.AppendContractDataKey(nil, id, prefix))
 }

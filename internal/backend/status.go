@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// statusAt is what Status said last; it holds as long as head, tail and the second are the same.
+// statusAt caches the last answer of Status. It is valid while the head, the tail and the second
+// are the same.
 type statusAt struct {
 	head   *engine.BlockNode
 	tail   primitives.Height
@@ -20,15 +21,16 @@ type statusAt struct {
 	status view.Status
 }
 
-// earliest is the oldest block that is kept.
+// earliest is the oldest block that the store has.
 type earliest struct {
-	tail   primitives.Height // of the store when it was looked up
+	tail   primitives.Height // the store's tail at the time of the lookup
 	hash   primitives.Hash
 	height primitives.Height
 	time   uint64 // ns since 1970
 }
 
-// Status describes node and chain; of a replica's lag at most a second old. Equal answers are the same value, so that callers can keep what they made of one.
+// Status describes the node and the chain. On a replica its lag is at most a second old. Equal
+// answers are the same pointer, so that callers can cache their encoding.
 func (b *Backend) Status() (*view.Status, error) {
 	head, tail := b.Engine.Head(), b.Engine.Store().Tip().Tail
 	uptime := int64(b.Now().Sub(b.started) / time.Second)
@@ -56,7 +58,7 @@ func (b *Backend) Status() (*view.Status, error) {
 	return &last.status, nil
 }
 
-// progress says how far a node is that is behind.
+// progress reports how far a syncing node has come.
 func (b *Backend) progress(syncing bool) *view.Progress {
 	if !syncing {
 		return nil
@@ -69,7 +71,7 @@ func (b *Backend) progress(syncing bool) *view.Progress {
 	return p
 }
 
-// describe makes a status but for its uptime.
+// describe returns a status without its uptime.
 func (b *Backend) describe(head *engine.BlockNode, tail primitives.Height, key *primitives.KeyFile) (*view.Status, error) {
 	h := head.Header()
 	s := &view.Status{

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// StreamerMessage returns what nearcore's indexer framework says of a block: errors of the block.
+// StreamerMessage returns the JSON of a block as nearcore's indexer framework streams it. It
+// returns the errors of find.
 func (b *Backend) StreamerMessage(r view.BlockRef) ([]byte, error) {
 	k, err := b.find(r)
 	if err != nil {
@@ -33,7 +34,8 @@ func (b *Backend) StreamerMessage(r view.BlockRef) ([]byte, error) {
 	return stream.AppendMessage(nil, m, details)
 }
 
-// streamed gathers what a block did.
+// streamed collects a block's chunks and outcomes: from memory where they are there, else from the
+// store.
 func (b *Backend) streamed(k *block) (*stream.Block, error) {
 	blk, err := b.whole(k)
 	if err != nil {
@@ -43,7 +45,9 @@ func (b *Backend) streamed(k *block) (*stream.Block, error) {
 	if m.Author, err = b.producer(k.ref.Hash, blk.Header); err != nil {
 		return nil, err
 	}
-	var rec *storage.Record // only of what is not in memory: who follows the head is told before the store is asked
+	// loaded only if memory lacks something, so that followers of the head do not wait for the
+	// store
+	var rec *storage.Record
 	if !remembered(k) {
 		if err := b.executed(k); err != nil {
 			return nil, err
@@ -81,7 +85,7 @@ func (b *Backend) streamed(k *block) (*stream.Block, error) {
 	return m, nil
 }
 
-// remembered tells whether all that a block did is in memory.
+// remembered returns whether all results of a block are in memory.
 func remembered(k *block) bool {
 	if k.entry == nil {
 		return false
@@ -106,7 +110,7 @@ func (b *Backend) newChunk(k *block, rec *storage.Record, i int, id primitives.S
 	return b.author(c, k)
 }
 
-// did adds what applying a shard gave.
+// did sets the outcomes and refunds of a shard.
 func did(k *block, rec *storage.Record, i int, s *stream.Shard) error {
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
 		r := k.entry.Shards[i].Result
@@ -146,11 +150,12 @@ func receipt(raw []byte) (*primitives.Receipt, error) {
 	return x, borsh.Unmarshal(raw, x)
 }
 
-// details adds what only the indexer's message shows.
+// details collects what only the indexer message contains: executed receipts, local receipts and
+// state changes.
 func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 	var err error
 	out := make([]stream.Details, len(m.Shards))
-	lost := map[primitives.Hash]*stream.Details{} // receipts that are not stored by themselves
+	lost := map[primitives.Hash]*stream.Details{} // receipts without a record of their own
 	for i := range m.Shards {
 		s, d := &m.Shards[i], &out[i]
 		d.Receipts = map[primitives.Hash]*primitives.Receipt{}
@@ -160,7 +165,7 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 		if d.Changes, err = b.wrote(k, i, s.ID); err != nil {
 			return nil, err
 		}
-		came, err := b.fromQueue(k, i, s.ID) // and by the block's chunks, so that most are not looked for in the store
+		came, err := b.fromQueue(k, i, s.ID) // with entry.Incoming this covers most receipts without a read
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +211,8 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 	return out, b.delayed(rec, lost)
 }
 
-// fromQueue are the receipts that a shard took off its queue, by id. Blocks that older versions have stored do not tell them.
+// fromQueue returns the delayed receipts that a shard executed, by id. Blocks stored by older
+// versions do not record them.
 func (b *Backend) fromQueue(k *block, i int, id primitives.ShardID) (map[primitives.Hash]*primitives.Receipt, error) {
 	out := map[primitives.Hash]*primitives.Receipt{}
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
@@ -233,7 +239,7 @@ func (b *Backend) fromQueue(k *block, i int, id primitives.ShardID) (map[primiti
 	return out, nil
 }
 
-// wrote are the changes of a shard, ascending by key.
+// wrote returns the state changes of a shard, ascending by key.
 func (b *Backend) wrote(k *block, i int, id primitives.ShardID) ([]primitives.KeyChanges, error) {
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
 		return k.entry.Shards[i].Result.Changes, nil
@@ -253,7 +259,8 @@ func (b *Backend) wrote(k *block, i int, id primitives.ShardID) ([]primitives.Ke
 	return out, nil
 }
 
-// brought finds receipts that new chunks of shards that are not held have brought: they are stored with their proofs alone.
+// brought finds receipts from shards that this node does not track. They are stored only within the
+// receipt proofs of new chunks. Receipts that it finds are moved from lost to their details.
 func brought(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	if len(lost) == 0 {
 		return nil
@@ -282,7 +289,7 @@ func brought(rec *storage.Record, lost map[primitives.Hash]*stream.Details) erro
 	return nil
 }
 
-// storedReceipt finds a receipt by its id, whichever branch made it; nil: it is not stored.
+// storedReceipt finds a receipt by its id on any branch; nil if it is not stored.
 func (b *Backend) storedReceipt(id primitives.Hash) (*primitives.Receipt, error) {
 	places, err := b.Engine.Store().FindReceipt(id)
 	if err != nil || len(places) == 0 {
@@ -298,7 +305,8 @@ func (b *Backend) storedReceipt(id primitives.Hash) (*primitives.Receipt, error)
 	return receipt(raw.Value)
 }
 
-// local adds the receipts that a shard made for itself.
+// local adds the receipts that a shard made for itself: those of local transactions, and instant
+// ones.
 func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) error {
 	made, err := b.madeFor(k, i, s.ID)
 	if err != nil {
@@ -313,7 +321,7 @@ func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) err
 		for tx, id := range s.Locals() {
 			x := byID[id]
 			delete(byID, id)
-			if x == nil { // it went to the queue, and is stored where it leaves that
+			if x == nil { // it was delayed, and is stored in the block that executes it
 				rec, err := b.record(k)
 				if err != nil {
 					return err
@@ -333,7 +341,8 @@ func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) err
 	return nil
 }
 
-// madeFor are the receipts that a shard made for itself and processed within its chunk, in their order.
+// madeFor returns the receipts that a shard made for itself and executed in the same chunk, in
+// order.
 func (b *Backend) madeFor(k *block, i int, id primitives.ShardID) (out []*primitives.Receipt, err error) {
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
 		for _, x := range k.entry.Shards[i].Result.Processed {
@@ -360,7 +369,7 @@ func (b *Backend) madeFor(k *block, i int, id primitives.ShardID) (out []*primit
 	return out, nil
 }
 
-// localReceipt makes the receipt of a transaction again, as the block has made it.
+// localReceipt recomputes the receipt of a local transaction from the transaction and its block.
 func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransaction, id primitives.Hash) (*primitives.Receipt, error) {
 	prev, err := b.Engine.Store().Block(rec.Prev())
 	if err != nil {
@@ -388,15 +397,16 @@ func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransac
 	}}, nil
 }
 
-// delayedReach is how many blocks back receipts are looked for that their shard's queue has held, as in nearcore.
+// delayedReach is how many blocks delayed searches backwards, as in nearcore.
 const delayedReach = 1000
 
-// delayed finds receipts that their shard has put into its queue, some blocks before, in blocks that older versions have stored: those of
-// transactions of accounts with themselves stand there with the transaction alone, those from shards that are not held with their proofs.
+// delayed finds receipts that were delayed some blocks before, in blocks stored by older versions.
+// Those versions store the receipt of a local transaction only as the transaction, and a receipt
+// from an untracked shard only within its proof.
 func (b *Backend) delayed(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	for range delayedReach {
 		if len(lost) == 0 || rec.Prev().IsZero() {
-			return nil // what still lacks the message tells
+			return nil // the message reports the missing receipts
 		}
 		prev, err := b.Engine.Store().Block(rec.Prev())
 		if err != nil {

@@ -24,8 +24,9 @@ import (
 
 var recorded = testutil.Data("neard/")
 
-// TestStreamerMessages: of every block of a chain that nearcore's indexer framework has streamed, the message is the same, byte for byte:
-// of blocks in memory, and of those that only the store has.
+// TestStreamerMessages: of every block of a chain that nearcore's indexer framework has streamed,
+// the message is the same, byte for byte: of blocks in memory, and of those that only the store
+// has.
 func TestStreamerMessages(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(recorded, "stream.jsonl.gz")); err != nil {
 		t.Skip("the recording is not here:", err)
@@ -54,7 +55,8 @@ func TestStreamerMessages(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if k, err := back.byHeight(height); err == nil && k.entry != nil { // as it is told before the block is on disk
+			// as it is told before the block is on disk
+			if k, err := back.byHeight(height); err == nil && k.entry != nil {
 				if d := back.upcoming(k.ref.Hash); d != nil {
 					early++
 					if text, err := d.MessageJSON(nil); err != nil || !bytes.Equal(text, want) {
@@ -111,8 +113,9 @@ func lines(path string, each func([]byte) error) error {
 	return s.Err()
 }
 
-// TestQueuedReceipts: a receipt of an account to itself that its shard has put into the queue is stored nowhere by itself. It is found with
-// its transaction, some blocks before, and made again as it was: here of such receipts as are stored, to compare them.
+// TestQueuedReceipts: a receipt of an account to itself that its shard has put into the queue is
+// stored nowhere by itself. It is found with its transaction, some blocks before, and made again as
+// it was: here of such receipts as are stored, to compare them.
 func TestQueuedReceipts(t *testing.T) {
 	for _, name := range []string{"native", "globals"} {
 		rec, err := replay.Open("../replay/testdata/" + name + ".jsonl.gz")

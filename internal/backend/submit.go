@@ -8,23 +8,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Submitter takes transactions and waits for them: the node's actors. Its methods are those of rpc.Node.
+// Submitter submits transactions, waits for them and serves subscriptions. The node's actors
+// implement it. Its methods are those of rpc.Node.
 type Submitter interface {
 	OpenSession(context.Context) (context.Context, func(), error)
 	SendTxAsync(context.Context, *primitives.SignedTransaction) error
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 	Subscribe(*view.Subscription, view.Cursor, subscriptions.Chain, view.Sink) (view.Subscriber, error)
-	// Moves returns a channel that is closed when the chain has another head than when it was asked for.
+	// Moves returns a channel that is closed when the head changes after the call.
 	Moves() <-chan struct{}
 }
 
-// OpenSession admits a connection that has a request which submits or waits.
+// OpenSession admits a connection whose request submits a transaction or waits for one.
 func (b *Backend) OpenSession(ctx context.Context) (context.Context, func(), error) {
 	return b.Submit.OpenSession(ctx)
 }
 
-// SendTxAsync passes a transaction on without looking at it, but in a fork.
+// SendTxAsync submits a transaction without waiting for its checks. On a fork it first fetches the
+// remote state that the transaction reads.
 func (b *Backend) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if err := b.forerun(ctx, tx); err != nil {
 		return err
@@ -33,7 +35,7 @@ func (b *Backend) SendTxAsync(ctx context.Context, tx *primitives.SignedTransact
 	return b.Submit.SendTxAsync(ctx, tx)
 }
 
-// SendTx submits a transaction and waits until it has come as far as asked.
+// SendTx submits a transaction and waits until it has reached the requested status.
 func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
 	if err := b.forerun(ctx, r.Tx); err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcom
 	return b.Submit.SendTx(ctx, r)
 }
 
-// Tx waits until a transaction has come as far as asked.
+// Tx waits until a transaction has reached the requested status.
 func (b *Backend) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
 	return b.Submit.Tx(ctx, r)
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Subscribe admits a subscription: errors of its block, *view.CursorError.
+// Subscribe starts a subscription. It returns *view.LookupError for an unknown block, and
+// *view.CursorError for a cursor that is lost.
 func (b *Backend) Subscribe(q *view.Subscription, sink view.Sink) (view.Subscriber, error) {
 	begin, err := b.begin(q)
 	if err != nil {
@@ -30,7 +31,7 @@ func (b *Backend) Subscribe(q *view.Subscription, sink view.Sink) (view.Subscrib
 	return b.Submit.Subscribe(q, begin, follower{b, b.digests.past.reader(q.Address)}, sink)
 }
 
-// begin says where a subscription begins.
+// begin returns the cursor at which a subscription starts.
 func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 	c.Index = view.WholeBlock
 	switch {
@@ -41,9 +42,9 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 		}
 		_, known := b.parents.get(q.After.Hash)
 		switch {
-		case err != nil && known && q.Topic != view.TopicTransactions: // it was told of, and is dropped; so the walk says
+		case err != nil && known && q.Topic != view.TopicTransactions: // reported before, and reverted: Step reports it as lost
 			return *q.After, nil
-		case err != nil && q.After.Height > b.Engine.Head().Height(): // another node may have told of it
+		case err != nil && q.After.Height > b.Engine.Head().Height(): // another node may have reported it
 			return c, view.UnknownHeight(q.After.Height)
 		case err != nil || k.ref.Height != q.After.Height:
 			return c, b.cursorLost()
@@ -61,7 +62,7 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 			return c, err
 		}
 		return b.before(ref)
-	case q.Hashes != nil: // from the block of the first that is in one, so that its milestones are told
+	case q.Hashes != nil: // start at the first block with one of them, so that its progress is reported
 		head := at(b.Engine.Head())
 		first := storage.BlockRef{}
 		for _, hash := range q.Hashes {
@@ -86,7 +87,7 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 	return c, err
 }
 
-// before is the cursor before a block.
+// before returns the cursor just before a block.
 func (b *Backend) before(ref storage.BlockRef) (view.Cursor, error) {
 	rec, err := b.Engine.Store().Block(ref)
 	if err != nil {
@@ -115,15 +116,16 @@ func (b *Backend) cursorLost() error {
 	return &view.CursorError{Earliest: k.ref.Height}
 }
 
-// follower is what subscribers follow.
+// follower implements subscriptions.Chain: how the subscriptions actor reads the chain. There is
+// one for each subscription.
 type follower struct {
 	b    *Backend
-	past *pastReader // nil: of who follows nothing
+	past *pastReader // nil: the follower only resolves tips
 }
 
 var _ subscriptions.Chain = follower{}
 
-// Tip is the last block of a finality.
+// Tip returns the last block of a finality.
 func (f follower) Tip(kind view.RefKind) (view.At, error) {
 	k, err := f.b.find(view.BlockRef{Kind: kind})
 	if err != nil {
@@ -132,16 +134,17 @@ func (f follower) Tip(kind view.RefKind) (view.At, error) {
 	return view.At{Height: k.ref.Height, Hash: k.ref.Hash}, nil
 }
 
-// has tells whether a block is part of the chain.
+// has returns whether a block is on the head's chain.
 func (f follower) has(at view.At) bool {
 	return f.b.Engine.Canonical(storage.BlockRef{Height: at.Height, Hash: at.Hash})
 }
 
-// Step says how the chain goes on behind a block.
+// Step returns what follows a block: the next block, or the blocks that were lost to a fork or a
+// rollback and the fork point. It is empty if nothing follows yet.
 func (f follower) Step(after view.At, kind view.RefKind) (s subscriptions.Step, err error) {
 	tip, err := f.Tip(kind)
 	var absent *view.LookupError
-	if errors.As(err, &absent) && absent.Kind == view.ErrNotSynced { // it has only begun to come: nothing is behind that block yet
+	if errors.As(err, &absent) && absent.Kind == view.ErrNotSynced { // the node has not synced yet: no block follows
 		return s, nil
 	}
 	if err != nil || tip == after {
@@ -172,14 +175,15 @@ func (f follower) Step(after view.At, kind view.RefKind) (s subscriptions.Step, 
 		if after.Height < store.Tip().Tail {
 			return s, f.b.cursorLost()
 		}
-		return s, nil // the chain goes another way in this moment, and says so
+		return s, nil // the chain is being reorganised: a notification will follow
 	}
 	s.Next = refAt(next)
 	f.b.parents.put(next.Hash, after)
 	return s, nil
 }
 
-// parent is that of a block which may be no part of the chain any more: *view.CursorError if it is not known.
+// parent returns the parent of a block that may not be on the chain any more. It returns
+// *view.CursorError if the parent is unknown.
 func (f follower) parent(of view.At) (view.At, error) {
 	store := f.b.Engine.Store()
 	if of.Height < store.Tip().Tail {
@@ -200,16 +204,17 @@ func (f follower) parent(of view.At) (view.At, error) {
 
 func refAt(r storage.BlockRef) view.At { return view.At{Height: r.Height, Hash: r.Hash} }
 
-// parents are those of the blocks that subscribers were told of last, once for all of them. A chain that goes back to a snapshot keeps nothing of
-// what it has dropped, and by these they find the way back.
+// parents remembers the parents of the blocks that were reported last, for all subscribers. A
+// rollback to a snapshot deletes the blocks that it reverts from the store. A subscriber at such a
+// block finds its way back to the chain through parents. Safe for concurrent use.
 type parents struct {
 	mu   sync.Mutex
 	of   map[primitives.Hash]view.At
-	ring []primitives.Hash // keys of of, the oldest at next once it is full
+	ring []primitives.Hash // keys of of; the oldest is at next once the ring is full
 	next int
 }
 
-// keptParents is how many are kept.
+// keptParents bounds parents.
 const keptParents = 4096
 
 func (p *parents) put(block primitives.Hash, prev view.At) {
@@ -238,21 +243,23 @@ func (p *parents) get(block primitives.Hash) (view.At, bool) {
 	return prev, ok
 }
 
-// Past gives a place to who reads from a height on, if that is far behind the head, so that who follows the head never waits for them.
+// Past takes a place for reading from a height on, if that is far behind the head. It implements
+// subscriptions.Chain; back and wake are those of pastReader.take. A subscriber near the head needs
+// no place, so it never waits for readers of the past.
 func (f follower) Past(from primitives.Height, wake func()) (back func(), ok bool) {
 	if from+near >= f.b.Engine.Head().Height() {
-		f.past.leave() // the head may have gone back while he waited
+		f.past.leave() // the head may have been rolled back while the reader waited
 		return func() {}, true
 	}
 	return f.past.take(wake)
 }
 
-// restBeforeText is how long a text that is made ahead waits: what subscribers were told by the same block, the text of the one that is final now among it, is on its way
-// then, for which this would take the cores.
+// restBeforeText is how long Ahead waits before it encodes a message. In that time the messages of
+// the same block go out to subscribers, and encoding would take their cores.
 const restBeforeText = 10 * time.Millisecond
 
-// Ahead makes the text of the head's message a moment later, so that it is there when the block is final. One is made at a time: it takes no core from
-// blocks that come faster.
+// Ahead encodes the head's message in the background, so that it is ready when the block becomes
+// final. Only one is encoded at a time: on a faster chain some blocks are skipped.
 func (f follower) Ahead() {
 	c := &f.b.digests
 	head := at(f.b.Engine.Head())
@@ -270,11 +277,13 @@ func (f follower) Ahead() {
 	})
 }
 
-// calm ends a panic of a text that nobody has asked for: who is told of the block is told of errors, and comes to the panic himself.
+// calm recovers from a panic while a message is encoded in advance. A subscriber that is sent the
+// block gets its errors, and meets the same panic by itself.
 func calm() { _ = recover() }
 
-// Soon makes the text of a block while that is on its way to the disk, unless the last one is still being made. Nobody is told of the block before it is on
-// disk, and of one that does not come there nobody ever is.
+// Soon encodes the message of a block that is not persisted yet, unless the previous one is still
+// being encoded. Subscribers receive a block only after it is persisted, so a block that never is
+// does not reach them.
 func (f follower) Soon(hash primitives.Hash) {
 	c := &f.b.digests
 	if !c.upcoming.CompareAndSwap(false, true) {
@@ -289,7 +298,7 @@ func (f follower) Soon(hash primitives.Hash) {
 	}()
 }
 
-// upcoming gathers what an adopted block did, from memory alone; nil: not all of it is there.
+// upcoming builds the digest of an imported block from memory alone; nil if memory lacks a part.
 func (b *Backend) upcoming(hash primitives.Hash) *stream.Digest {
 	x := b.Engine.Imported(hash)
 	if x == nil {
@@ -308,7 +317,8 @@ func (b *Backend) upcoming(hash primitives.Hash) *stream.Digest {
 	return stream.NewDigest(m, func() ([]stream.Details, error) { return details, nil })
 }
 
-// Digest returns what is told of a block.
+// Digest returns the digest of a block, cached or new. It returns view.UnknownBlock if the block is
+// not stored any more.
 func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	c := &f.b.digests
 	if d := c.get(at.Hash); d != nil {
@@ -330,15 +340,15 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	}
 	far := at.Height+near < f.b.Engine.Head().Height()
 	if far {
-		runtime.Gosched() // between one stored block and the next, what is small goes first
+		runtime.Gosched() // between two stored blocks, let short work run first
 	}
 	d := stream.NewDigest(m, func() (details []stream.Details, err error) {
 		defer func() {
-			if err != nil { // a digest asks once, and who tries again is to have another
+			if err != nil { // a digest calls this once: a retry needs a new digest
 				c.forget(at.Hash)
 			}
 		}()
-		k, err := f.b.byHash(at.Hash) // anew: who keeps a digest keeps nothing of the engine's
+		k, err := f.b.byHash(at.Hash) // again: a digest must not keep the engine's data alive
 		if err != nil {
 			return nil, err
 		}
@@ -350,28 +360,30 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	return c.put(d, far), nil
 }
 
-// digests are those of the blocks that were asked for last: those who follow the head ask for the same, and those who read the past, all from one
-// height on, too. The ones do not drive out the others'.
+// digests caches the digests of the blocks that were requested last. Subscribers at the head
+// request the same blocks, and so do readers of the past that started at one height. Each of the
+// two has a shelf, so that neither evicts the other's. Safe for concurrent use.
 type digests struct {
 	past     *past
 	ahead    atomic.Pointer[view.At]
-	making   atomic.Bool // a text is made ahead
-	upcoming atomic.Bool // or that of a block which is not on disk
+	making   atomic.Bool // Ahead is encoding a message
+	upcoming atomic.Bool // Soon is encoding a message
 	mu       sync.Mutex
-	head     shelf // what each holds in memory is what its block did
+	head     shelf // blocks near the head
 	far      shelf
-	soon     shelf // of blocks that were not on disk when they were put here; get finds none of them
+	soon     shelf // blocks that were not persisted when they were added; get does not look here
 }
 
-// shelf is some digests, the one that was asked for last first.
+// shelf is a list of digests, the most recently used first.
 type shelf struct {
 	list []*stream.Digest
 }
 
-// near is how many blocks behind the head are not far behind it.
+// near is how many blocks behind the head still count as near it.
 const near = 8
 
-// Of both shelves: so many digests, and so many bytes, but for the last one.
+// Bounds of the shelves: numbers of digests, and bytes. The most recently used digest is kept
+// whatever its size.
 const (
 	keptDigests = 16
 	keptPast    = 64
@@ -380,7 +392,8 @@ const (
 	keptSoon    = engine.MaxAhead
 )
 
-// putUpcoming keeps that of a block which is not on disk, unless it has come there and somebody was told of it.
+// putUpcoming adds the digest of a block that is not persisted yet. It returns false if there is
+// one already, or the block has been persisted and reported meanwhile.
 func (c *digests) putUpcoming(d *stream.Digest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -391,7 +404,8 @@ func (c *digests) putUpcoming(d *stream.Digest) bool {
 	return true
 }
 
-// arrived gives that of a block which has come to the disk, and is from here on as any other; nil: none was made.
+// arrived moves the digest of a block that is now persisted from soon to head, and returns it; nil
+// if there is none.
 func (c *digests) arrived(k *block) *stream.Digest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -399,11 +413,12 @@ func (c *digests) arrived(k *block) *stream.Digest {
 	if d == nil {
 		return nil
 	}
-	c.soon.list = slices.Delete(c.soon.list, 0, 1) // get has put it first
+	c.soon.list = slices.Delete(c.soon.list, 0, 1) // get has moved it to the front
 	if old := c.head.get(k.ref.Hash); old != nil {
 		return old
 	}
-	if k.entry == nil || k.entry.Block != d.Block.Block { // that one did not come there, and was made once more
+	// the digest is of another instance of the block, which was not persisted
+	if k.entry == nil || k.entry.Block != d.Block.Block {
 		return nil
 	}
 	c.head.put(d, keptDigests, keptHead)
@@ -419,7 +434,8 @@ func (c *digests) get(hash primitives.Hash) *stream.Digest {
 	return c.far.get(hash)
 }
 
-// put keeps one, of a block far behind the head or not, unless another was faster: then that.
+// put adds a digest, of a block far behind the head or not. If there is one of the block already,
+// put returns that one.
 func (c *digests) put(d *stream.Digest, far bool) *stream.Digest {
 	if old := c.get(d.Hash); old != nil {
 		return old
@@ -434,7 +450,7 @@ func (c *digests) put(d *stream.Digest, far bool) *stream.Digest {
 	return d
 }
 
-// forget drops the one of a block.
+// forget removes the digest of a block.
 func (c *digests) forget(hash primitives.Hash) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -455,7 +471,7 @@ func (s *shelf) get(hash primitives.Hash) *stream.Digest {
 
 func (s *shelf) put(d *stream.Digest, most, weight int) {
 	s.list = slices.Insert(s.list, 0, d)
-	for i, held := 0, 0; i < len(s.list); i++ { // a message is made after its digest was put here, so what it holds is asked anew
+	for i, held := 0, 0; i < len(s.list); i++ { // sizes are read again: a message is encoded after its digest was added
 		if held += weightOf(s.list[i]); i >= most || i > 0 && held > weight {
 			clear(s.list[i:])
 			s.list = s.list[:i]
@@ -463,7 +479,8 @@ func (s *shelf) put(d *stream.Digest, most, weight int) {
 	}
 }
 
-// weightOf is about what a digest holds in memory, bytes: its chunks, and outcomes with what is told of them, and its message.
+// weightOf estimates the bytes that a digest holds in memory: chunks, outcomes and the encoded
+// message.
 func weightOf(d *stream.Digest) int {
 	n := 16<<10 + d.Size()
 	for i := range d.Shards {

@@ -34,7 +34,8 @@ func TestParents(t *testing.T) {
 	}
 }
 
-// TestDigests: who reads the past drives out nothing of what those who follow the head ask for, and takes no more than he may.
+// TestDigests: a reader of the past evicts no digest that followers of the head use, and keeps no
+// more than its own bounds.
 func TestDigests(t *testing.T) {
 	var c digests
 	digest := func(height int, logs int) *stream.Digest {

@@ -18,16 +18,17 @@ import (
 // Bounds of tags.
 const (
 	maxTags   = 256
-	maxTagged = 10_000  // transactions of one tag; what comes then is counted
-	maxOfAll  = 200_000 // and of all tags, some 20 MiB
+	maxTagged = 10_000  // transactions of one tag; further ones are only counted
+	maxOfAll  = 200_000 // transactions of all tags, about 20 MiB
 )
 
-// tags are names under which a sandbox keeps transactions, to be looked at together.
+// tags are named sets of a sandbox's transactions, for profiling them together. Safe for concurrent
+// use.
 type tags struct {
-	open atomic.Pointer[tag] // gets what is submitted; nil: none does
-	all  atomic.Int64        // transactions of all
+	open atomic.Pointer[tag] // collects submitted transactions; nil: none does
+	all  atomic.Int64        // number of transactions in all tags
 	mu   sync.Mutex
-	list []*tag // in the order in which they were made
+	list []*tag // in order of creation
 }
 
 type tag struct {
@@ -36,10 +37,10 @@ type tag struct {
 	hashes  []primitives.Hash
 	has     map[primitives.Hash]bool
 	omitted uint64
-	gone    bool // it was given up
+	gone    bool // it was dropped
 }
 
-// add notes a transaction; all counts those of all tags.
+// add adds a transaction. all counts those of all tags.
 func (t *tag) add(hash primitives.Hash, all *atomic.Int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +60,7 @@ func (t *tag) look(open *tag) view.Tag {
 	return view.Tag{Name: t.name, Transactions: len(t.hashes), Omitted: t.omitted, Open: t == open}
 }
 
-// submitted notes a transaction that is handed in.
+// submitted adds a submitted transaction to the open tag.
 func (t *tags) submitted(tx *primitives.SignedTransaction) {
 	if open := t.open.Load(); open != nil {
 		open.add(tx.Hash(), &t.all)
@@ -75,7 +76,8 @@ func (t *tags) find(name string) *tag {
 
 var errNoTag = &view.SandboxError{Reason: "there is no such tag"}
 
-// Tag has what is submitted from now on kept under a name, empty: under none; or adds transactions that are named.
+// Tag opens a tag, which collects the transactions submitted from now on; an empty name closes the
+// open one. If hashes are given, it adds those transactions to the tag instead.
 func (b *Backend) Tag(name string, hashes []primitives.Hash) (out view.Tag, err error) {
 	t := &b.tags
 	t.mu.Lock()
@@ -112,7 +114,7 @@ func (b *Backend) Tags() (out []view.Tag, err error) {
 	return out, nil
 }
 
-// DropTag gives a tag up.
+// DropTag deletes a tag.
 func (b *Backend) DropTag(name string) error {
 	t := &b.tags
 	t.mu.Lock()
@@ -130,7 +132,8 @@ func (b *Backend) DropTag(name string) error {
 	return nil
 }
 
-// ProfileTag adds up what a tag's transactions burnt gas for, as JSON, on a thread of the lane of simulations.
+// ProfileTag returns the JSON profile of the gas that a tag's transactions burnt. It runs in the
+// lane for simulations.
 func (b *Backend) ProfileTag(ctx context.Context, name string, r *view.Simulate) (out []byte, err error) {
 	b.tags.mu.Lock()
 	x := b.tags.find(name)

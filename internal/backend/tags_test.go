@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTagBounds: one tag, and all together, keep so many transactions; those of one that is given up make room.
+// TestTagBounds: one tag, and all together, keep so many transactions; those of one that is given
+// up make room.
 func TestTagBounds(t *testing.T) {
 	b := new(Backend)
 	hashes := make([]primitives.Hash, maxTagged+1)

@@ -14,9 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestTailStaysReadable: garbage collection leaves the last block of the epoch before the oldest kept one, as nearcore's does: status names it
-// as the earliest, and block, chunks, changes, state and messages of it are told. States are told by height as long as they are told by hash:
-// before anything is collected, too.
+// TestTailStaysReadable: garbage collection leaves the last block of the epoch before the oldest
+// kept one, as nearcore's does: status names it as the earliest, and block, chunks, changes, state
+// and messages of it are told. States are told by height as long as they are told by hash: before
+// anything is collected, too.
 func TestTailStaysReadable(t *testing.T) {
 	const keep = 3
 	for _, seed := range []uint64{4, 6} {
@@ -155,8 +156,8 @@ func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode) {
 	}
 }
 
-// TestValidatorsByBlock: an epoch is described by its last block once the next has begun, and by no other: the genesis ends none, since the block
-// after it is of the same epoch.
+// TestValidatorsByBlock: an epoch is described by its last block once the next has begun, and by no
+// other: the genesis ends none, since the block after it is of the same epoch.
 func TestValidatorsByBlock(t *testing.T) {
 	o, course := workload.RandomChain(3, 40)
 	o.EpochLength, o.Validity, course.Fork, course.Blocks, course.PerStep = 7, 14, 0, 40, 3

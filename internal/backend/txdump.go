@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// DumpTransaction says what a transaction touches, on a thread of the lane of simulations.
+// DumpTransaction returns a transaction with the state that it reads, for ReplayTransaction. It
+// runs in the lane for simulations.
 func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view.Case, err error) {
 	err = b.aside(ctx, &r.Simulate, func(ask func() error) (err error) {
 		out, err = b.Engine.Prestate(ctx, r.Hash, trace.Interruptible(b.VM, ask))
@@ -29,7 +30,8 @@ func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view
 	return out, err
 }
 
-// ReplayTransaction runs again what a transaction did elsewhere.
+// ReplayTransaction runs a dumped transaction again and compares the results with the recorded
+// ones.
 func (b *Backend) ReplayTransaction(ctx context.Context, c *view.Case) (view.Replayed, error) {
 	if b.Steer == nil {
 		return view.Replayed{}, errNoSteerer

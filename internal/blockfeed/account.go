@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Account is what a feed says of an account in the state after a block.
+// Account is an account in the state after a block, as a feed reports it.
 type Account struct {
 	primitives.Account
-	Proven bool // by the state root; else nothing says that it is so
+	Proven bool // verified against the state root; false: the feed's word alone
 }
 
-// Proven is the value under a key of a state with this root, by the nodes on the way to it and the
-// value; nil: there is none, which is proven too. What contradicts the root, or lacks something, is
-// an error.
+// Proven returns the value of a key in the state with this root. strings are the trie nodes on the
+// path to the key, and the value. A nil value means that the proof shows the key to be absent. An
+// incomplete proof, or one that contradicts the root, is an error.
 func Proven(root primitives.Hash, key []byte, strings [][]byte) ([]byte, error) {
 	p, err := trie.NewPartial(strings, root)
 	if err != nil {
@@ -28,7 +28,7 @@ func Proven(root primitives.Hash, key []byte, strings [][]byte) ([]byte, error) 
 	return p.Get(key, nil)
 }
 
-// proofForm is what a node answers with: the proof beside whatever else it says of the account.
+// proofForm is a node's reply: the proof, and the other fields of the account.
 type proofForm struct {
 	Amount    primitives.Balance `json:"amount"`
 	Locked    primitives.Balance `json:"locked"`
@@ -38,10 +38,10 @@ type proofForm struct {
 	Proof     *[][]byte          `json:"proof"`
 }
 
-// Account asks for an account after a block. root is the shard's state root there, from the header
-// of the shard's next new chunk, which the caller has verified. A troupe proves it; a neard has no
-// proofs but of contract data, and what it says is not proven. What the proof says counts, and what
-// stands beside it must be the same.
+// Account requests an account after a block. root is the shard's state root after that block, from
+// the header of the shard's next new chunk, which the caller has verified. A troupe sends a proof.
+// A neard has proofs only for contract data, so its answer is not proven. If there is a proof its
+// content is used, and the fields beside it must agree.
 func (j *jsonRPC) Account(ctx context.Context, block, root primitives.Hash, id primitives.AccountID) (*Account, error) {
 	text, err := j.call(ctx, "query", map[string]any{"request_type": "view_account", "account_id": id, "block_id": block, "include_proof": true})
 	if err != nil {

@@ -10,11 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// complete makes a block's chunks of what a document tells. What they lack is searched for among
-// the newest blocks first, where nearly every transaction has it. Only if nobody else has brought
-// the block by then all that a transaction may refer to are tried, and no longer than it is wanted:
-// a document that tells of transactions which nobody has signed costs a short search where feeds
-// are raced.
+// complete builds a block's chunks from a document. A transaction in a document may lack the block
+// hash or the code that its signature covers; complete searches for them. It tries the newest
+// blocks first, where nearly every transaction has its hash. Only if no other feed has delivered
+// the block by then does it try every block that a transaction may refer to, and it stops as soon
+// as the block is not wanted any more. So a document with forged transactions costs only a short
+// search where several feeds compete.
 func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w *blockdoc.Wanted) ([]*primitives.Chunk, error) {
 	var spent time.Duration
 	defer func() { r.costs(s.Name(), spent) }()
@@ -68,13 +69,14 @@ func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w
 	return chunks, nil
 }
 
-// maxOlder is more stored blocks than a transaction may be old on any public network.
+// maxOlder bounds the stored blocks that are tried. It is more than the age that a transaction may
+// have on any public network.
 const maxOlder = 100_000
 
-// ErrPassed says of a block that the chain has it, or has gone by.
+// ErrPassed is returned for a block that the chain has, or whose height is final.
 var ErrPassed = errors.New("blockfeed: the chain has this block already")
 
-// errOvertaken says that another feed was faster than the search for what a document lacks.
+// errOvertaken is returned if another feed delivered the block while complete was searching.
 var errOvertaken = errors.New("blockfeed: completing the document took too long, and another feed has brought the block")
 
 func (r *Runner) costs(name string, d time.Duration) {
@@ -83,7 +85,7 @@ func (r *Runner) costs(name string, d time.Duration) {
 	r.mu.Unlock()
 }
 
-// spent is what the last document has cost.
+// spent returns the processing time that the feed's last document took.
 func (r *Runner) spent(name string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

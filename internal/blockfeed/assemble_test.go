@@ -16,7 +16,7 @@ import (
 
 var nonces = regexp.MustCompile(`"nonce":(\d+)`)
 
-// liar makes a document whose transactions nobody has signed.
+// liar makes a document whose transactions have no valid signature.
 func liar(t *testing.T, list map[primitives.Height][]byte, first, last primitives.Height) (at primitives.Height, text []byte) {
 	for h := first + 1; h <= last; h++ {
 		d, err := blockdoc.Parse(list[h])
@@ -51,9 +51,8 @@ func older(n int, tried *atomic.Int64) blockdoc.Ancestors {
 	}
 }
 
-// TestOvertaken: a document with transactions that nobody has signed costs a short search while
-// another feed brings the block; and none at all if its header is not the chain's, or the chain has
-// the block.
+// TestOvertaken: a document with forged transactions costs a short search while another feed
+// delivers the block. It costs none if its header is not the chain's, or the chain has the block.
 func TestOvertaken(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	at, text := liar(t, list, first, last)

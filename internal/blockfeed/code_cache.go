@@ -8,23 +8,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// maxCodeBytes bounds the code that is remembered, for transactions that deploy it elsewhere than
-// where they were signed.
+// maxCodeBytes bounds the cached code. Code is cached for transactions that deploy it in another
+// block than the one they were signed in.
 const maxCodeBytes = 64 << 20
 
 // maxHashes is more blocks than a transaction may be old on any public network
 // (transaction_validity_period, 86,400).
 const maxHashes = 100_000
 
-// books have what completes transactions: code by its hash, and the hashes of blocks, the newest
-// last. Neither is believed: what they complete has the hash that was signed, or not.
+// books caches what completes transactions: code by its hash, and the hashes of recent blocks, the
+// newest last. Neither is trusted: a completed transaction has the hash that was signed, or it is
+// rejected.
 type books struct {
 	mu    sync.Mutex
 	code  map[primitives.Hash][]byte
-	order []primitives.Hash // of code, as it came
+	order []primitives.Hash // of code, in order of arrival
 	bytes int
 	ring  []primitives.Hash
-	next  int // where the ring goes on, once it is full
+	next  int // the oldest entry, once the ring is full
 	seen  map[primitives.Hash]bool
 }
 
@@ -32,7 +33,7 @@ func newBooks() *books {
 	return &books{code: map[primitives.Hash][]byte{}, seen: map[primitives.Hash]bool{}}
 }
 
-// learn notes what a document tells.
+// learn caches the code and the block hashes of a document.
 func (b *books) learn(d *blockdoc.Document) {
 	d.Codes(b.learnCode)
 	b.mu.Lock()
@@ -73,8 +74,7 @@ func (b *books) codeOf(hash primitives.Hash) []byte {
 	return b.code[hash]
 }
 
-// ancestors yields the hashes of blocks that were told of, the newest first, and then older ones,
-// until ctx ends.
+// ancestors yields the cached block hashes, the newest first, then those of older, until ctx ends.
 func (b *books) ancestors(ctx context.Context, older blockdoc.Ancestors) blockdoc.Ancestors {
 	return func(each func(primitives.Hash) bool) {
 		yield := func(h primitives.Hash) bool { return ctx.Err() == nil && each(h) }

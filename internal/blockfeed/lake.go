@@ -14,14 +14,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lake is a bucket in the layout of NEAR Lake: a folder for each block, its name of twelve digits,
-// with block.json and a file for each shard.
+// lake is a bucket in the layout of NEAR Lake: a folder for each block, named by its height in
+// twelve digits, with block.json and a file for each shard.
 type lake struct {
 	base string
 	http *http.Client
 }
 
-// Name is its address, as it is given.
+// Name returns the feed's address as configured.
 func (l *lake) Name() string { return "lake:" + l.base }
 
 func (l *lake) file(ctx context.Context, height primitives.Height, name string) ([]byte, error) {
@@ -31,13 +31,14 @@ func (l *lake) file(ctx context.Context, height primitives.Height, name string) 
 		return nil, err
 	case status == http.StatusOK:
 		return body, nil
-	case status == http.StatusNotFound, status == http.StatusForbidden: // what S3 says of what is not there depends on who may list
+	case status == http.StatusNotFound, status == http.StatusForbidden: // S3 answers 403 for a missing object if the client may not list
 		return nil, ErrNotYet
 	}
 	return nil, &statusError{status, clip(body)}
 }
 
-// Block reads the files of a block, those of shards only where there are transactions.
+// Block reads a block, and the files of its shards with a new chunk. Unless whole is set, shards
+// whose chunk has no transactions are left out.
 func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error) {
 	text, err := l.file(ctx, height, "block.json")
 	if errors.Is(err, ErrNotYet) {
@@ -69,7 +70,8 @@ func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) 
 	return d, nil
 }
 
-// absent tells whether a height without a block was skipped: a later one is there.
+// absent distinguishes a skipped height from one that is not stored yet: the height was skipped if
+// the bucket has a later one.
 func (l *lake) absent(ctx context.Context, height primitives.Height) error {
 	q := url.Values{"list-type": {"2"}, "delimiter": {"/"}, "max-keys": {"2"}, "start-after": {fmt.Sprintf("%012d/~", height)}}
 	body, status, err := get(ctx, l.http, l.base+"/?"+q.Encode())
@@ -96,7 +98,7 @@ func (l *lake) absent(ctx context.Context, height primitives.Height) error {
 	return ErrNotYet
 }
 
-// Code can't be asked for.
+// Code returns nil: a bucket cannot be asked for code.
 func (l *lake) Code(context.Context, primitives.Height, primitives.AccountID, primitives.Hash) ([]byte, error) {
 	return nil, nil
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// neardata is a document for each height, the newest of which are not final.
+// neardata is a server with a document for each height. The newest blocks are not final.
 type neardata struct {
 	base string
 	http *http.Client
 }
 
-// Name is its address.
+// Name returns the feed's address.
 func (n *neardata) Name() string { return n.base }
 
-// Block asks for a document, for which neardata waits where it is to come soon.
+// Block requests a document. The server may hold the request until a block that is due arrives.
 func (n *neardata) Block(ctx context.Context, height primitives.Height, _ bool) (*blockdoc.Document, error) {
 	body, status, err := get(ctx, n.http, fmt.Sprintf("%s/v0/block_opt/%d", n.base, height))
 	if err != nil {
@@ -42,7 +42,7 @@ func (n *neardata) Block(ctx context.Context, height primitives.Height, _ bool) 
 	return blockdoc.Parse(body)
 }
 
-// Code asks a troupe for what it has beside neardata's layout; neardata itself knows no such path.
+// Code requests code over a path that only a troupe serves; neardata has no such path.
 func (n *neardata) Code(ctx context.Context, height primitives.Height, _ primitives.AccountID, hash primitives.Hash) (code []byte, err error) {
 	body, status, err := get(ctx, n.http, fmt.Sprintf("%s/v0/block_opt/%d/code/%v", n.base, height, hash))
 	if err != nil || status != http.StatusOK {

@@ -13,17 +13,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// jsonRPC is a node of any kind.
+// jsonRPC is the JSON-RPC of a node, a neard's or a troupe's.
 type jsonRPC struct {
 	url  string
 	http *http.Client
-	head atomic.Uint64 // the highest block that it has told of
+	head atomic.Uint64 // height of the highest block that it reported
 }
 
-// Name is its address, as it is given.
+// Name returns the feed's address as configured.
 func (j *jsonRPC) Name() string { return "rpc:" + j.url }
 
-// refusal is an error that the node answers with.
+// refusal is an error reply of the node.
 type refusal struct {
 	Name  string `json:"name"`
 	Cause struct {
@@ -66,7 +66,8 @@ func (j *jsonRPC) call(ctx context.Context, method string, params any) (json.Raw
 	return a.Result, nil
 }
 
-// Block asks for a block, and for its chunks that have transactions.
+// Block requests a block and its chunks: all new ones if whole is set, else those with
+// transactions.
 func (j *jsonRPC) Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error) {
 	text, err := j.call(ctx, "block", map[string]any{"block_id": height})
 	if e := (*refusal)(nil); errors.As(err, &e) && e.Cause.Name == "UNKNOWN_BLOCK" {
@@ -95,7 +96,7 @@ func (j *jsonRPC) Block(ctx context.Context, height primitives.Height, whole boo
 	return d, nil
 }
 
-// absent tells whether a height without a block was skipped.
+// absent distinguishes a skipped height from one that the node does not have yet.
 func (j *jsonRPC) absent(ctx context.Context, height primitives.Height) error {
 	if primitives.Height(j.head.Load()) > height {
 		return ErrSkipped
@@ -123,7 +124,7 @@ func (j *jsonRPC) raise(h primitives.Height) {
 	}
 }
 
-// Code asks a troupe for what the block brings, and any node for what the account has now, and for
+// Code requests the code in the block (only a troupe has that), the account's current code, and
 // global code.
 func (j *jsonRPC) Code(ctx context.Context, height primitives.Height, account primitives.AccountID, hash primitives.Hash) (code []byte, err error) {
 	text, err := j.call(ctx, "troupe_block_document", map[string]any{"height": height, "finality": "optimistic", "part": "code", "code_hash": hash})
@@ -149,7 +150,7 @@ func (j *jsonRPC) Code(ctx context.Context, height primitives.Height, account pr
 	return nil, err
 }
 
-// Send passes a transaction on.
+// Send forwards a transaction to the node.
 func (j *jsonRPC) Send(ctx context.Context, signed []byte) error {
 	_, err := j.call(ctx, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "NONE"})
 	return err

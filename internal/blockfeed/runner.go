@@ -16,63 +16,67 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Options are what a Runner works with.
+// Options configure a Runner. All functions must be safe for concurrent use.
 type Options struct {
 	Sources []Source
-	Tip     func() primitives.Height   // of what was adopted
+	Tip     func() primitives.Height   // height of the in-memory head
 	Final   func() primitives.Height   // of the last final block
-	Has     func(primitives.Hash) bool // tells whether a recent block was adopted
-	// closed when the chain has another head than when it was asked for
+	Has     func(primitives.Hash) bool // returns whether a recent block was imported
+	// Moved returns a channel that is closed when the head changes after the call.
 	Moved func() <-chan struct{}
-	// whether the header may be the chain's: ErrPassed, ErrNotYet, a follow.Lie
+	// Admit checks whether a header may be the chain's. It returns ErrPassed, ErrNotYet or a
+	// follow.Lie if not.
 	Admit   func(*primitives.Block) error
 	Deliver func(messages.BlockReceived) // to the chain; never waits
 	Older   blockdoc.Ancestors           // hashes of stored blocks, the newest first
-	// what is held in an epoch; an error: it is not known yet
+	// Wanted returns the shards that the node tracks in an epoch. An error means that the epoch is
+	// not known yet.
 	Wanted  func(primitives.EpochID) (*blockdoc.Wanted, error)
-	Partial bool                               // not all shards are held
-	Warn    func(feed, what string, err error) // told once of each kind of trouble
+	Partial bool                               // the node does not track all shards
+	Warn    func(feed, what string, err error) // called once for each kind of failure of a feed
 }
 
 const (
-	// maxAhead is how far above the tip a feed is asked, so that its way takes no time of the
-	// chain's.
+	// maxAhead is how far above the tip blocks are requested, so that the chain does not wait for
+	// the feed's latency.
 	maxAhead = 8
-	// lookAhead is how many later blocks are asked for code of which a transaction has the hash
-	// alone.
+	// lookAhead is how many later blocks are searched for code of which a transaction has only the
+	// hash.
 	lookAhead = 24
-	// mostAsks is how often a feed is asked for code of one document; what it gave is remembered,
-	// and the next try goes on.
+	// mostAsks is how many requests for code one document may cause. The code that arrived is
+	// cached, so the next try continues.
 	mostAsks   = 256
 	leastPause = 20 * time.Millisecond
 	mostPause  = 30 * time.Second
 	mostIdle   = time.Hour
-	// near is how many of the newest blocks are tried for each transaction. Those behind are tried
-	// where nobody else has brought the block by then.
+	// near is how many of the newest blocks are tried for each transaction. Older blocks are tried
+	// only if no other feed has delivered the block by then.
 	near     = 2048
 	nearWait = 2 * time.Second
-	// share is how much longer a feed is left alone than it has cost for nothing.
+	// share is the ratio of pause to work for a feed whose documents are useless: with 9 it gets a
+	// tenth of a core.
 	share = 9
-	// maxStrange is how many blocks a feed may give without one that builds on the chain's.
+	// maxStrange is how many blocks a feed may deliver in a row that do not build on the chain.
 	maxStrange = 2 * maxAhead
-	// stuck is how long the tip may stand still behind blocks that were given to the chain before
-	// they are given again.
+	// stuck is how long the tip may stand still after blocks were delivered, before they are
+	// delivered again.
 	stuck = 3 * time.Second
 )
 
-// Status is how a feed does.
+// Status describes a feed.
 type Status struct {
 	Name string
-	// the highest block that it has told of in one line from the chain's own; 0: none since it lied
+	// Height is that of the highest block that connects to the chain. Zero: none since the last
+	// strike.
 	Height  primitives.Height
-	Given   uint64 // blocks that were given to the chain
-	Refused uint64 // that the chain, or the document's own hashes, refuted
+	Given   uint64 // blocks delivered to the chain
+	Refused uint64 // blocks rejected by the chain or by their own hashes
 	Failed  uint64 // requests
-	Last    error  // what was wrong last
-	LagNS   uint64 // from a block's time to when it was given, of the last one
+	Last    error  // the last failure
+	LagNS   uint64 // from the last block's timestamp to its delivery
 }
 
-// Runner asks feeds.
+// Runner requests blocks from feeds. Safe for concurrent use.
 type Runner struct {
 	o     Options
 	books *books
@@ -81,21 +85,21 @@ type Runner struct {
 	state map[string]*state
 }
 
-// state is where a feed is asked next, and how it did.
+// state is the progress and the record of one feed.
 type state struct {
 	Status
 	strikes int
-	again   bool            // go back to above the tip
-	last    primitives.Hash // what it gave last
-	linked  bool            // that is of one line with the chain
-	strange int             // blocks since one that was
-	local   bool            // it is on this machine, and may be asked as often as one likes
-	cost    time.Duration   // of the last document, in work of this node
-	time    uint64          // of the last block that it has told of, ns
-	between time.Duration   // of the last two
+	again   bool            // restart above the tip
+	last    primitives.Hash // the last block that it delivered
+	linked  bool            // last connects to the chain
+	strange int             // blocks in a row that did not connect
+	local   bool            // on this machine: polled without a rate limit
+	cost    time.Duration   // processing time of the last document
+	time    uint64          // timestamp of its last block, ns
+	between time.Duration   // time between its last two blocks
 }
 
-// New makes a runner.
+// New returns a runner; Run starts it.
 func New(o Options) *Runner {
 	r := &Runner{o: o, books: newBooks(), state: map[string]*state{}}
 	for _, s := range o.Sources {
@@ -104,7 +108,7 @@ func New(o Options) *Runner {
 	return r
 }
 
-// Run asks until the context ends.
+// Run requests blocks from all feeds until the context ends.
 func (r *Runner) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, s := range r.o.Sources {
@@ -113,16 +117,16 @@ func (r *Runner) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Sender is a feed that takes transactions.
+// Sender is a feed that accepts transactions.
 type Sender interface {
 	Send(ctx context.Context, signed []byte) error
 }
 
-// ErrNowhere says that no feed takes transactions.
+// ErrNowhere is returned if no feed accepts transactions.
 var ErrNowhere = errors.New("blockfeed: no feed accepts transactions: this node follows feeds that only " +
 	"deliver blocks; also follow the JSON-RPC of a node, with rpc:URL")
 
-// Send passes a signed transaction on to the first feed that takes it.
+// Send forwards a signed transaction to the first feed that accepts it.
 func (r *Runner) Send(ctx context.Context, signed []byte) error {
 	err := ErrNowhere
 	for _, s := range r.o.Sources {
@@ -137,7 +141,7 @@ func (r *Runner) Send(ctx context.Context, signed []byte) error {
 	return err
 }
 
-// Status returns how the feeds do, in their order.
+// Status returns the status of each feed, in their order.
 func (r *Runner) Status() (out []Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,20 +151,19 @@ func (r *Runner) Status() (out []Status) {
 	return out
 }
 
-// Refused is told of a block that the chain has refused: its feed is struck, and asked again from
-// above the tip.
+// Refused handles a block that the chain rejected: its feed gets a strike, and restarts above the
+// tip.
 func (r *Runner) Refused(m messages.BlockRefused) {
 	r.strike(m.From, fmt.Errorf("block %v: %w", m.Hash, m.Err))
 }
 
-// ChunkRefused is told of a chunk's body that is not the header's.
+// ChunkRefused handles a chunk whose body does not match its header: its feed gets a strike.
 func (r *Runner) ChunkRefused(m messages.ChunkRefused) { r.strike(m.From, m.Err) }
 
-// Wanted is told that a block builds on one that is not known: its feed is asked again from above
-// the tip.
+// Wanted handles a block whose parent is unknown: its feed restarts above the tip.
 func (r *Runner) Wanted(m messages.BlockWanted) { r.back(m.From) }
 
-// ChunksWanted is told that a block waits for bodies.
+// ChunksWanted handles a block that waits for chunk bodies: its feed restarts above the tip.
 func (r *Runner) ChunksWanted(m messages.ChunksWanted) { r.back(m.From) }
 
 func (r *Runner) back(name string) {
@@ -171,7 +174,7 @@ func (r *Runner) back(name string) {
 	}
 }
 
-// strike notes that a feed has told what is not so.
+// strike records that a feed sent invalid data.
 func (r *Runner) strike(name string, err error) {
 	r.mu.Lock()
 	s := r.state[name]
@@ -188,7 +191,7 @@ func (r *Runner) strike(name string, err error) {
 	}
 }
 
-// failed notes a request without a reply.
+// failed records a request without a usable reply.
 func (r *Runner) failed(name string, err error) {
 	r.mu.Lock()
 	s := r.state[name]
@@ -201,7 +204,7 @@ func (r *Runner) failed(name string, err error) {
 	}
 }
 
-// taken tells where to go on, how many strikes there are, and whether to go back.
+// taken returns the feed's strikes, and whether to restart above the tip.
 func (r *Runner) taken(name string) (strikes int, back bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +213,7 @@ func (r *Runner) taken(name string) (strikes int, back bool) {
 	return s.strikes, back
 }
 
-// follow asks one feed for block after block.
+// follow requests block after block from one feed.
 func (r *Runner) follow(ctx context.Context, s Source) {
 	next, was, since := r.o.Tip()+1, r.o.Tip(), time.Now()
 	struck, errs, waits := 0, 0, 0
@@ -268,8 +271,8 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 	}
 }
 
-// pace is how long a feed is left alone that has no new block: of others' machines a quarter of the
-// time between blocks.
+// pace returns the pause before a feed without a new block is polled again. For a remote feed it is
+// a quarter of the block time.
 func (r *Runner) pace(name string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -280,7 +283,7 @@ func (r *Runner) pace(name string) time.Duration {
 	return min(max(s.between/4, 2*leastPause), time.Second)
 }
 
-// isLocal tells whether a feed's address is one of this machine's own.
+// isLocal returns whether a feed's address is on this machine (localhost or a loopback address).
 func isLocal(name string) bool {
 	if _, rest, ok := strings.Cut(name, ":http"); ok {
 		name = "http" + rest
@@ -296,7 +299,7 @@ func isLocal(name string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// give completes a block and hands it to the chain.
+// give completes a block and delivers it to the chain.
 func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, height primitives.Height) error {
 	h := d.Block.Header
 	if h.Height != height {
@@ -304,7 +307,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	}
 	r.costs(s.Name(), 0)
 	known := false
-	if r.o.Admit != nil { // before anything is searched for: of a header that nobody has made nothing is read
+	if r.o.Admit != nil { // before any search: a forged header costs nothing more
 		switch err := r.o.Admit(d.Block); {
 		case errors.Is(err, ErrPassed):
 			known = true
@@ -314,7 +317,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	}
 	r.books.learn(d)
 	w, err := r.o.Wanted(h.EpochID)
-	if err != nil { // of an epoch that the blocks before will tell of
+	if err != nil { // the epoch is known once earlier blocks are imported
 		return ErrNotYet
 	}
 	var chunks []*primitives.Chunk
@@ -326,7 +329,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	now := uint64(time.Now().UnixNano())
 	has := r.o.Has(h.PrevHash)
 	final := r.o.Final()
-	if h.Height <= final { // others were faster
+	if h.Height <= final { // another feed was faster
 		return nil
 	}
 	if !has && h.PrevHeight < final {
@@ -360,13 +363,13 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	return nil
 }
 
-// search looks for code in later blocks, where it comes to the account that it was sent to, or asks
-// for that of the account.
+// search looks for missing code: it asks the feed for the receiver's code, and reads later blocks,
+// in which the code is deployed to the receiver.
 func (r *Runner) search(ctx context.Context, s Source, d *blockdoc.Document, e *blockdoc.CodeError, try func() ([]*primitives.Chunk, error)) ([]*primitives.Chunk, error) {
 	var chunks []*primitives.Chunk
 	var err error
 	asks := 0
-	asked := func() bool { // tells whether something else is lacking than before
+	asked := func() bool { // returns whether something other than before is missing
 		if asks++; asks > mostAsks {
 			return false
 		}
@@ -403,7 +406,8 @@ func (r *Runner) search(ctx context.Context, s Source, d *blockdoc.Document, e *
 	return chunks, err
 }
 
-// ask asks a feed for code: of the block, of the receiver, of who deploys it for all.
+// ask asks a feed for missing code. It names the receiver of the transaction or receipt that lacks
+// the code; learnCode keeps what the feed returns.
 func (r *Runner) ask(ctx context.Context, s Source, d *blockdoc.Document, e *blockdoc.CodeError) {
 	to := func(receiver primitives.AccountID) {
 		for _, hash := range e.Hashes {
@@ -428,13 +432,13 @@ func (r *Runner) ask(ctx context.Context, s Source, d *blockdoc.Document, e *blo
 	}
 }
 
-// backoff is a pause that doubles, with some chance in it.
+// backoff returns a pause that doubles with n, with jitter.
 func backoff(first time.Duration, n int) time.Duration {
 	d := min(first<<min(n, 10), mostPause)
 	return d/2 + rand.N(d/2+1)
 }
 
-// pause waits, at most until something moves.
+// pause waits for d, or until moved is closed or ctx ends.
 func pause(ctx context.Context, moved <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

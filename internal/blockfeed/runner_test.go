@@ -122,9 +122,9 @@ func (f *fake) Code(context.Context, primitives.Height, primitives.AccountID, pr
 	return nil, nil
 }
 
-// TestRace: of feeds that stand still, err, give another height's block, another chain's, or say
-// that everything is skipped, none keeps the others from bringing the chain to its end, and who
-// gave what is not so was asked less.
+// TestRace: a feed that stands still, fails, returns another height's or another chain's block, or
+// reports every height as skipped, does not keep the other feeds from completing the chain. A feed
+// that gave wrong answers is asked less often.
 func TestRace(t *testing.T) {
 	list, first, last, before := recorded(t)
 	right := func(_ context.Context, h primitives.Height) (*blockdoc.Document, error) {

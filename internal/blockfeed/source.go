@@ -14,19 +14,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Source is a feed.
+// Source is a block feed.
 type Source interface {
 	Name() string
-	// Block asks for the block at a height, whole: with all its new chunks, else with those that
-	// have transactions at least. ErrNotYet: it has none there yet; the feed may have waited for
-	// it. ErrSkipped: the chain has none.
+	// Block returns the block at a height. whole: with all its new chunks, else at least with those
+	// that have transactions. ErrNotYet: the feed does not have the block yet; it may have held the
+	// request. ErrSkipped: the chain has no block at that height.
 	Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error)
-	// Code asks for code by its hash: that a block at a height brings, that an account has been
-	// given or deploys for all; nil: it can't tell. What comes may be other code.
+	// Code returns code by its hash: code that the block at a height carries, that the account has,
+	// or that the account deploys globally. nil: the feed does not know it. The caller must check
+	// the hash of the result.
 	Code(context.Context, primitives.Height, primitives.AccountID, primitives.Hash) ([]byte, error)
 }
 
-// What a feed may answer with.
+// Errors of Source.Block.
 var (
 	ErrNotYet  = errors.New("blockfeed: the feed does not have this block yet")
 	ErrSkipped = errors.New("blockfeed: the chain has no block at this height")
@@ -35,11 +36,10 @@ var (
 // maxReply bounds a reply, in bytes.
 const maxReply = 64 << 20
 
-// Kinds are the words that may stand before a feed's address.
+// Kinds are the prefixes of a feed's address.
 var Kinds = []string{"neardata", "lake", "rpc"}
 
-// Parse makes a feed of KIND:URL. Without a kind it is neardata's layout, which a troupe serves
-// too.
+// Parse returns the feed of KIND:URL. Without a kind it is a server with neardata's layout.
 func Parse(text string) (Source, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	if strings.HasPrefix(rest, "//") || rest == "" {
@@ -61,7 +61,7 @@ func Parse(text string) (Source, error) {
 	return nil, fmt.Errorf("%q: there is no kind %q of feeds, only %s", text, kind, strings.Join(Kinds, ", "))
 }
 
-// requestLimit is how long a feed may take for a reply, waiting included.
+// requestLimit bounds a request, including the time that the feed holds it.
 const requestLimit = 20 * time.Second
 
 func client() *http.Client {
@@ -76,7 +76,7 @@ func client() *http.Client {
 	}}
 }
 
-// statusError is a reply that is not what was asked for.
+// statusError is a reply with an unexpected HTTP status.
 type statusError struct {
 	status int
 	text   string
@@ -86,7 +86,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("blockfeed: the feed answers HTTP %d: %s", e.status, e.text)
 }
 
-// do makes a request and reads its reply.
+// do sends a request and reads its reply.
 func do(c *http.Client, r *http.Request) ([]byte, int, error) {
 	a, err := c.Do(r)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	Manual   Production = "manual"
 )
 
-// Proofs says which chunks a node keeps proofs of, for those who check them.
+// Proofs selects the chunks whose execution proofs (state witnesses) a node keeps.
 type Proofs string
 
 // The choices: of a validator's own where there are others to check them, of all, of none.
@@ -54,7 +54,7 @@ type Config struct {
 	TransactionPoolSize              uint64 // bytes
 	MempoolTransactions, MempoolKeys uint64 // bounds in number: of all, of one key
 	StrictNonceBlocks                uint64 // that a strict nonce waits for those before it; 0: the engine's own choice
-	Queued, QueuedBytes              uint64 // of each shard: submissions that nobody has looked at
+	Queued, QueuedBytes              uint64 // of each shard: submissions that are not checked yet
 	Held, HeldBytes                  uint64 // and those that wait until their code is compiled
 	ViewStateSizeLimit               uint64 // bytes
 	MaxGasBurntView                  primitives.Gas
@@ -75,10 +75,10 @@ type Config struct {
 // Network holds network.*, what else concerns other nodes, and troupe.network.*.
 type Network struct {
 	Enabled             *bool  // nil: where there are boot nodes, or it is public
-	Public              bool   // whether it is said where others reach this node
+	Public              bool   // whether the node announces its address to peers
 	Transport           string // near, libp2p or both
 	Libp2p              Libp2p
-	Addr                string // where others may connect; empty: only on this machine, on any port
+	Addr                string // listen address for peers; empty: this machine only, any port
 	BootNodes           string // as CheckBootNodes has it
 	Whitelist           string // likewise
 	Blacklist           []string
@@ -92,14 +92,14 @@ type Network struct {
 	SyncThreshold       uint64 // blocks
 	SyncRequests        uint64 // blocks that one peer is asked for at a time
 	HeadersWait         time.Duration
-	// who is farther behind begins with a proof of epochs and the state of a later block; 0: nobody
-	// does
+	// A node that is farther behind starts with an epoch sync proof and the state of a later block.
+	// Zero disables epoch sync.
 	HorizonEpochs uint64
 	ProofWait     time.Duration
 	StateWait     time.Duration // for a part of a state
-	StatePause    time.Duration // of who did not give one
+	StatePause    time.Duration // before a peer that did not send a part is asked again
 	RouteHorizon  uint64        // blocks
-	NoRouting     bool          // transactions are not sent to who makes chunks
+	NoRouting     bool          // transactions are not forwarded to chunk producers
 	Pace          Pace
 }
 
@@ -128,7 +128,7 @@ type Libp2p struct {
 	Quic, MDNS, NATs bool
 }
 
-// On tells whether the node connects to others.
+// On returns whether the node connects to peers.
 func (n *Network) On() bool {
 	if n.Enabled != nil {
 		return *n.Enabled
@@ -152,13 +152,14 @@ type Fork struct {
 	RequireProofs            bool
 }
 
-// JetStream holds troupe.jetstream.*: where the node's records go, for replicas.
+// JetStream holds troupe.jetstream.*: the NATS server to which the node publishes its records for
+// replicas.
 type JetStream struct {
 	Enabled   bool
-	Listen    string // of a server inside of the node; empty: nobody connects
-	URL       string // of one elsewhere; empty: it is inside of the node
+	Listen    string // of the embedded server; empty: it accepts no connections
+	URL       string // of an external server; empty: the embedded one
 	Token     string
-	Dir       string // of the server inside; empty: jetstream in the home
+	Dir       string // of the embedded server; empty: jetstream in the home
 	MaxBytes  uint64
 	MaxAge    time.Duration // 0: any
 	Copies    uint64        // on a cluster
@@ -166,7 +167,8 @@ type JetStream struct {
 	Blocks    bool          // whether what indexers are told of final blocks is published, too
 }
 
-// Replica holds troupe.replica.*: whom the node follows that executes nothing itself.
+// Replica holds troupe.replica.*. A replica executes nothing itself: it follows the records of a
+// writer node.
 type Replica struct {
 	Of     string // URL of the NATS server; empty: the node is no replica
 	Key    string // the writer's node key, by which its records are signed; empty: any
@@ -188,8 +190,8 @@ type RPC struct {
 	TLSCert, TLSKey      string // files; empty: no TLS
 	Debug                bool   // whether there is the data of debug pages
 	Simulate, Trace      bool   // whether there are these methods
-	// whether there are those that begin with sandbox_; nil: where anybody can sign for an account
-	// that init made
+	// Sandbox enables the sandbox_ methods. nil: they are enabled on a fork, and where any client
+	// can sign for an account that init made.
 	Sandbox *bool
 	Console *bool // whether there is /console; nil: where there are those
 }
@@ -212,7 +214,7 @@ type Tracing struct {
 type Worlds struct {
 	Max   uint64        // at once
 	Bytes uint64        // of memory that they may take together, about
-	Idle  time.Duration // after which one ends that nobody asks for; 0: none does
+	Idle  time.Duration // a world without requests for this long ends; 0: never
 }
 
 // Consensus holds consensus.*.
@@ -233,8 +235,8 @@ func Default(fast bool) *Document {
 	return d
 }
 
-// initial is init.json, read once: a start asks for it four times. Whoever changes it takes a
-// clone.
+// initial is the parsed init.json. A start reads it four times, so it is parsed once. Callers that
+// change it must clone it first.
 var initial = sync.OnceValue(func() *Document { return embedded("init.json", initJSON) })
 
 // ours is own, read once.

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// inert is what keys of neard are taken for that nothing here reads: of a key or of all below it,
-// by the longest that fits. Every key of the schema is here or in Config, which a test holds.
+// inert maps neard's keys that have no effect here to the reason. A key stands for every key below
+// it; the longest match applies. TestInert requires every key of the schema to be here or to change
+// Config.
 var inert = map[string]string{
 	"network":                               "neard's default applies",
 	"telemetry":                             "the node sends no telemetry",
@@ -36,8 +37,8 @@ var inert = map[string]string{
 	"dynamic_resharding_dry_run":                         "a resharding is not tried in advance",
 	"chunk_distribution_network":                         "chunks come from peers alone",
 	"produce_chunk_add_transactions_time_limit":          "a chunk is bounded by its gas and size, not by time",
-	"orphan_state_witness_pool_size":                     "the node keeps no state witnesses for debugging",
-	"orphan_state_witness_max_size":                      "the node keeps no state witnesses for debugging",
+	"orphan_state_witness_pool_size":                     "neard's default applies",
+	"orphan_state_witness_max_size":                      "neard's default applies",
 	"save_latest_witnesses":                              "the node keeps no state witnesses for debugging",
 	"save_invalid_witnesses":                             "the node keeps no state witnesses for debugging",
 	"max_loaded_contracts":                               "troupe.vm.memory_bytes bounds the contracts that are loaded",
@@ -57,7 +58,7 @@ var inert = map[string]string{
 	"chunks_cache_height_horizon":                        "neard's default applies",
 }
 
-// withoutEffect finds what a key is taken for; false for one that has an effect.
+// withoutEffect returns the reason why a key has no effect; false for a key that has one.
 func withoutEffect(path string) (string, bool) {
 	for {
 		if why, ok := inert[path]; ok {
@@ -71,7 +72,7 @@ func withoutEffect(path string) (string, bool) {
 	}
 }
 
-// used are the keys with an effect below one that has none by itself.
+// used are keys that have an effect although a key above them is in inert.
 var used = map[string]bool{
 	"rpc.polling_config.polling_timeout": true, "store.path": true,
 	"consensus.min_block_production_delay": true, "consensus.max_block_production_delay": true,
@@ -86,8 +87,8 @@ var used = map[string]bool{
 	"network.public_addrs": true,
 }
 
-// Inert says of the keys that ask for something else than init writes and have no effect here what
-// they are taken for: one line for each reason, in the order of the file.
+// Inert lists the config keys that are set to a value other than init's and that this node
+// ignores. It returns one line per reason, in file order.
 func (c *Config) Inert() []string {
 	initial, schema := initial(), schema()
 	var reasons []string
@@ -121,8 +122,8 @@ func (c *Config) Inert() []string {
 	return reasons
 }
 
-// ordinary is what a key says that asks for nothing: what init writes, else what amounts to saying
-// nothing.
+// ordinary returns the value of a key that asks for nothing: the value that init writes, else the
+// zero value of its kind.
 func ordinary(initial *Document, path string) any {
 	if v, ok := initial.Get(path); ok && v != nil {
 		return v

@@ -106,7 +106,7 @@ func (c *Config) rules(file string, hadTracked []string) error {
 	return errors.Join(errs...)
 }
 
-// isNetwork tells whether s is an address or a network of addresses.
+// isNetwork returns whether s is an IP address or a network in CIDR form.
 func isNetwork(s string) bool {
 	_, err := netip.ParsePrefix(s)
 	if err != nil {
@@ -117,7 +117,7 @@ func isNetwork(s string) bool {
 
 const natsForm = "nats://host:port or tls://host:port, several separated by commas"
 
-// IsNATS tells whether s names NATS servers.
+// IsNATS returns whether s is a list of NATS server URLs.
 func IsNATS(s string) bool {
 	for _, one := range strings.Split(s, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
@@ -128,7 +128,7 @@ func IsNATS(s string) bool {
 	return true
 }
 
-// IsAddress tells whether s is host:port with a port in numbers; the host may be empty.
+// IsAddress returns whether s is host:port with a numeric port. The host may be empty.
 func IsAddress(s string) bool {
 	_, port, err := net.SplitHostPort(s)
 	if err != nil {

@@ -212,7 +212,7 @@ func isDuration(d *Document) bool {
 	return len(d.keys) == 2 && d.values["secs"] != nil && d.values["nanos"] != nil
 }
 
-// Warning is a key that nobody knows.
+// Warning reports an unknown key.
 type Warning struct {
 	Path    string
 	Nearest string // a known key that it may be meant for; empty: none is near
@@ -344,7 +344,7 @@ func showValue(v any) string {
 	return string(b)
 }
 
-// Limits on what is said about unknown keys: the file may come from anybody.
+// Limits on warnings about unknown keys: the file may be from an untrusted source.
 const (
 	maxGuess    = 100 // characters of a key for which a known one is looked for
 	maxWarnings = 50

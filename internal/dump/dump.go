@@ -1,11 +1,10 @@
-// Package dump says what a chain's state is, as the genesis of a chain that begins where this one
-// stands.
+// Package dump exports the state after a block as the genesis of a new chain.
 //
-//	in      a Request; the engine of a node that runs, or of a folder that was opened for it; over
-//	        a stream: lines of JSON
-//	out     lines of JSON: the genesis without records, each record, how many there were; Receive
-//	        reads them back; Files are neard's
-//	state   none: a dump is of one stored block
+//	in      a Request; the engine of a running node, or of a folder opened for the dump; over a
+//	        stream: lines of JSON
+//	out     lines of JSON: the genesis without records, each record, the number of records;
+//	        Receive reads them back; Files writes neard's files
+//	state   none: a dump reads one stored block
 //	units   as package genesis has them
 //	bound   one record in memory, a line of maxLine bytes
 //	errors  those of engine.EachRecord; ErrNoBlock; ErrBroken: the stream ended before the dump
@@ -27,31 +26,31 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrNoBlock says that there is no block at the height that was asked for.
+// ErrNoBlock is returned if there is no block at the requested height.
 var ErrNoBlock = errors.New("dump: no such block")
 
-// Request says what is wanted. It is the first line of a stream to a node.
+// Request selects what to dump. It is the first line of a stream to a node.
 type Request struct {
 	Height *primitives.Height `json:"height,omitempty"` // nil: the head
-	// Accounts are whose records are wanted, nil: all. Those of validators and of the treasury
-	// always are.
+	// Accounts are the accounts to dump; nil: all. Validators and the treasury are always included.
 	Accounts []primitives.AccountID `json:"account_ids,omitempty"`
-	// Validators are who stays one, nil: all. Others have their stake back.
+	// Validators are the validators of the new genesis; nil: all of the current ones. The stake of
+	// every other validator is returned to its balance.
 	Validators []primitives.AccountID `json:"include_validators,omitempty"`
 }
 
-// Dump is what one block left.
+// Dump is the state after one block, ready to be read.
 type Dump struct {
-	Genesis  *genesis.Config // of a chain that begins behind the block
-	ctx      context.Context // of whoever wants it
+	Genesis  *genesis.Config // of a chain that begins after the block
+	ctx      context.Context // cancels the dump
 	engine   *engine.Engine
 	block    primitives.Hash
 	accounts []primitives.AccountID
 	stakes   map[primitives.AccountID]primitives.Balance
 }
 
-// Open finds the block and makes the genesis, for which the accounts are read once. When ctx ends
-// that does, and so does Records.
+// Open finds the block and makes the genesis, for which it reads the accounts once. Cancelling ctx
+// ends Open, and Records later.
 func Open(ctx context.Context, e *engine.Engine, g *genesis.Config, now genesis.Time, r *Request) (*Dump, error) {
 	at, err := blockAt(e, r.Height)
 	if err != nil {
@@ -116,8 +115,8 @@ func blockAt(e *engine.Engine, height *primitives.Height) (*engine.BlockNode, er
 	return e.Block(hash)
 }
 
-// settle leaves locked what the account has at stake as a validator of the genesis: what is more
-// was on its way back.
+// settle sets the locked balance to the account's stake in the new genesis. The excess, which was
+// being unlocked, goes to the liquid balance.
 func (d *Dump) settle(r *genesis.AccountRecord) {
 	a, stake := &r.Account, d.stakes[r.AccountID]
 	if stake.Less(a.Locked) {

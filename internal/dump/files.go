@@ -12,10 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Names of what neard's streamed dump leaves in its folder.
+// recordsName is the records file of neard's streamed dump.
 const recordsName = "records.json"
 
-// WriteFile writes a genesis with its records to one file, which is replaced when it is whole.
+// WriteFile writes the genesis with its records to one file. An existing file is replaced only when
+// the new one is complete.
 func (d *Received) WriteFile(path string) error {
 	return replace(path, 0o644, func(w io.Writer) error {
 		var failed error
@@ -32,9 +33,9 @@ func (d *Received) WriteFile(path string) error {
 	})
 }
 
-// WriteFolder writes genesis, records, config and keys of a home to files of a folder, as `neard
-// view-state dump-state --stream` does: a home that begins where this chain stands. The records are
-// written as they come.
+// WriteFolder writes genesis, records, config and keys to a folder, as `neard view-state dump-state
+// --stream` does: a home of a chain that begins with this chain's state. Records are written as
+// they arrive.
 func (d *Received) WriteFolder(dir string, hm *home.Home) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -99,7 +100,7 @@ func copyKey(to, from string) error {
 	})
 }
 
-// replace writes a file beside its place and moves it there when it is whole.
+// replace writes a temporary file and renames it to path when it is complete.
 func replace(path string, mode os.FileMode, fill func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".dump-*")
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// ErrBroken says that a stream ended before the dump did, or is none.
+// ErrBroken is returned if a stream ends before the dump does, or is not a dump.
 var ErrBroken = errors.New("dump: the stream is broken off")
 
-// maxLine bounds a line of a stream, bytes: a record has at most some 6 MB, of code.
+// maxLine bounds a line of a stream, in bytes. The largest record is code, about 6 MB.
 const maxLine = 64 << 20
 
-// last is the last line of a stream: how many records there were, or why there are no more.
+// last is the last line of a stream: the number of records, or the error that ended it.
 type last struct {
 	End   *uint64 `json:"end,omitempty"`
 	Error string  `json:"error,omitempty"`
 }
 
-// Send writes a dump. What fails is the last line, and the error.
+// Send writes the dump to w. An error is returned, and written as the last line.
 func (d *Dump) Send(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	line := append(genesis.AppendConfig(nil, d.Genesis), '\n')
@@ -45,7 +45,7 @@ func (d *Dump) Send(w io.Writer) error {
 	return errors.Join(err, out.Flush())
 }
 
-// Refuse writes in place of a dump why there is none.
+// Refuse writes an error in place of a dump.
 func Refuse(w io.Writer, err error) { _ = writeLast(w, last{Error: err.Error()}) }
 
 func writeLast(w io.Writer, l last) error {
@@ -56,13 +56,13 @@ func writeLast(w io.Writer, l last) error {
 	return err
 }
 
-// Received is a dump that comes over a stream.
+// Received is a dump that is read from a stream.
 type Received struct {
 	Genesis *genesis.Config
 	in      *bufio.Reader
 }
 
-// Receive reads the beginning of a dump.
+// Receive reads the genesis of a dump. Records reads the rest.
 func Receive(r io.Reader) (*Received, error) {
 	d := &Received{in: bufio.NewReaderSize(r, 64<<10)}
 	line, err := d.line()
@@ -79,7 +79,7 @@ func Receive(r io.Reader) (*Received, error) {
 	return d, nil
 }
 
-// Records calls yield for each record. Without an error the dump is whole.
+// Records calls yield for each record. A nil error means that the dump is complete.
 func (d *Received) Records(yield func(genesis.Record) error) error {
 	for n := uint64(0); ; n++ {
 		line, err := d.line()
@@ -106,7 +106,7 @@ func (d *Received) Records(yield func(genesis.Record) error) error {
 	}
 }
 
-// endOf reads a last line; nil: it is another.
+// endOf parses a last line; nil: the line is a record.
 func endOf(line []byte) (*uint64, error) {
 	if !bytes.HasPrefix(line, []byte(`{"end"`)) && !bytes.HasPrefix(line, []byte(`{"error"`)) {
 		return nil, nil

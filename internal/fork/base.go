@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Base is the other chain: engine.RemoteState. Safe from any goroutine.
+// Base reads the state of the forked chain. It implements engine.RemoteState and is safe for
+// concurrent use.
 type Base struct {
 	*Client
 	pin   *Pin
@@ -31,7 +32,7 @@ type Base struct {
 	warned  map[string]bool
 }
 
-// place is a question about a block.
+// place is a question and the block that it is asked at.
 type place struct {
 	at primitives.Hash
 	ask
@@ -43,7 +44,7 @@ type flight struct {
 	err  error
 }
 
-// Anchor is a block whose state is asked for.
+// Anchor is a block of the other chain: its height, shard layout and state roots.
 type Anchor struct {
 	Height primitives.Height
 	Layout primitives.ShardLayout
@@ -55,19 +56,19 @@ type seen struct {
 	ok     bool
 }
 
-// maxHeights bounds what is remembered of blocks that transactions name.
+// maxHeights bounds the cached heights of blocks that transactions name.
 const maxHeights = 4096
 
-// Stats are what a fork has asked for and got.
+// Stats count the answers of a fork's remote state.
 type Stats struct {
 	Counts
-	Proven, Unproven uint64 // answers that were taken
-	Memory, Disk     uint64 // questions that were answered from there
+	Proven, Unproven uint64 // accepted answers of the other node
+	Memory, Disk     uint64 // questions answered from the cache
 	LastError        string // of the last failure; empty: none since the last answer
 	FailedAt         time.Time
 }
 
-// NewBase opens the way to a pinned block.
+// NewBase returns the remote state of a pinned block.
 func NewBase(c *Client, pin *Pin) *Base {
 	b := &Base{Client: c, pin: pin, disk: diskCache{c.o.Cache}, blame: c.o.Warn, known: map[place]*answer{}, flights: map[place]*flight{},
 		heights: map[primitives.Hash]seen{}, warned: map[string]bool{}}
@@ -82,7 +83,7 @@ func NewBase(c *Client, pin *Pin) *Base {
 // Pin returns the pinned block.
 func (b *Base) Pin() *Pin { return b.pin }
 
-// Pinned is its hash.
+// Pinned returns the hash of the pinned block.
 func (b *Base) Pinned() primitives.Hash { return b.pin.Hash }
 
 // Stats returns the counts.
@@ -95,7 +96,7 @@ func (b *Base) Stats() Stats {
 	return s
 }
 
-// Again waits before what failed is tried once more; false: the node stops.
+// Again waits before a failed question is retried. It returns false if the node stops.
 func (b *Base) Again(err error) bool {
 	if errors.Is(err, errClosed) || b.ctx.Err() != nil {
 		return false
@@ -109,7 +110,7 @@ func (b *Base) Again(err error) bool {
 	}
 }
 
-// away is the error of a question that got no answer, or none to be believed.
+// away wraps the error of a question without a credible answer in state.ErrAway.
 func (b *Base) away(what string, at primitives.Hash, err error) error {
 	full := fmt.Errorf("fork: %s at block %v: %w: %w", what, at, state.ErrAway, err)
 	b.mu.Lock()
@@ -123,7 +124,7 @@ func (b *Base) away(what string, at primitives.Hash, err error) error {
 	return full
 }
 
-// anchor returns a block's height, shards and states.
+// anchor returns a block's height, shard layout and state roots.
 func (b *Base) anchor(at primitives.Hash) (*Anchor, error) {
 	b.mu.Lock()
 	a := b.blocks[at]
@@ -145,7 +146,7 @@ func (b *Base) anchor(at primitives.Hash) (*Anchor, error) {
 		}
 		a = &Anchor{Height: v.Header.Height, Layout: b.pin.Layout}
 		if sameShards(v, a.Layout) != nil {
-			// it is not known which shard an account is in
+			// The layout is unknown, so an account's shard is too.
 			a.Layout, a.Confirmed = primitives.ShardLayout{}, &Confirmed{}
 		}
 	}
@@ -162,7 +163,7 @@ func (b *Base) anchor(at primitives.Hash) (*Anchor, error) {
 	return a, nil
 }
 
-// root is the state root of an account's shard after a block; nil: it is not known.
+// root returns the state root of an account's shard after a block; nil if it is unknown.
 func (a *Anchor) root(id primitives.AccountID) *primitives.Hash {
 	if a.Confirmed == nil || a.Layout.IsZero() {
 		return nil
@@ -173,7 +174,8 @@ func (a *Anchor) root(id primitives.AccountID) *primitives.Hash {
 	return nil
 }
 
-// look answers a question: from memory, from disk, from who is asking already, from the other node.
+// look answers a question: from memory, from disk, from an equal request already under way, or from
+// the other node.
 func (b *Base) look(at primitives.Hash, q ask) (*answer, error) {
 	p := place{at, q}
 	b.mu.Lock()
@@ -195,7 +197,7 @@ func (b *Base) look(at primitives.Hash, q ask) (*answer, error) {
 	b.mu.Lock()
 	delete(b.flights, p)
 	if f.err == nil {
-		if b.size += f.a.size; b.size > b.o.Memory { // all goes: what is needed comes from disk again
+		if b.size += f.a.size; b.size > b.o.Memory { // drop everything: needed answers are read from disk again
 			clear(b.known)
 			b.size = f.a.size
 		}
@@ -243,12 +245,12 @@ func (b *Base) fetch(p place) (*answer, error) {
 	return a, nil
 }
 
-// mustProve tells whether an answer is worth nothing without a proof.
+// mustProve returns whether an answer is refused unless it has a proof.
 func (b *Base) mustProve(q ask, a *answer) bool {
 	return b.o.MustProve && q.kind == askState && !a.large
 }
 
-// took counts an answer.
+// took counts an accepted answer.
 func (b *Base) took(p place, a *answer, also func(*Stats)) {
 	b.mu.Lock()
 	b.stats.LastError = ""
@@ -276,11 +278,11 @@ func (b *Base) warnOnce(what string, err error) {
 	}
 }
 
-// reply asks the other node.
+// reply requests an answer from the other node.
 func (b *Base) reply(p place) (*stored, error) {
 	in, err := b.Call("query", p.params(p.at, true))
 	if err != nil && p.kind == askState && !isCause(err, append([]string{"TOO_LARGE_CONTRACT_STATE", "UNKNOWN_BLOCK"}, absences...)...) {
-		// perhaps it is the proof that it does not give
+		// The node may not support proofs.
 		if r := (*ReplyError)(nil); errors.As(err, &r) && !r.passing() {
 			in, err = b.Call("query", p.params(p.at, false))
 		}
@@ -311,7 +313,8 @@ func (b *Base) reply(p place) (*stored, error) {
 	return &stored{Result: in}, nil
 }
 
-// Height returns the height of a block of the other chain that is the pinned one or before it.
+// Height returns the height of a block of the other chain. The bool is false if the block is
+// unknown there, or above the pinned one.
 func (b *Base) Height(hash primitives.Hash) (primitives.Height, bool, error) {
 	b.mu.Lock()
 	s, known := b.heights[hash]
@@ -348,7 +351,7 @@ func (b *Base) Height(hash primitives.Hash) (primitives.Height, bool, error) {
 func (b *Base) Get(at primitives.Hash, key []byte) ([]byte, error) {
 	k, err := primitives.ParseTrieKey(key)
 	if err != nil {
-		return nil, nil // nobody has such a key
+		return nil, nil // no state has such a key
 	}
 	q := ask{account: k.Account}
 	switch k.Column {
@@ -386,8 +389,8 @@ func pairOf(pairs []state.Change, key []byte) []byte {
 	return pairs[i].Value
 }
 
-// code is an account's own code. Who asks for it is going to run it, so that its storage is asked
-// for at the same time.
+// code returns an account's own code. A caller that asks for code is going to run it, so code
+// requests the contract's storage at the same time.
 func (b *Base) code(at primitives.Hash, id primitives.AccountID) ([]byte, error) {
 	account, err := b.look(at, ask{kind: askAccount, account: id})
 	if err != nil || account.value == nil || account.account.Contract.Kind != primitives.ContractLocal {
@@ -405,7 +408,7 @@ func (b *Base) code(at primitives.Hash, id primitives.AccountID) ([]byte, error)
 	return a.value, nil
 }
 
-// forget has a question asked anew.
+// forget drops an answer, so that the question is asked again.
 func (b *Base) forget(at primitives.Hash, q ask) {
 	b.mu.Lock()
 	if a := b.known[place{at, q}]; a != nil {
@@ -416,7 +419,7 @@ func (b *Base) forget(at primitives.Hash, q ask) {
 	_ = b.disk.put(at, q.String(), nil)
 }
 
-// accessKey is one key, or one nonce of a gas key.
+// accessKey returns an access key, or one nonce of a gas key.
 func (b *Base) accessKey(at primitives.Hash, key []byte, k *primitives.TrieKey) ([]byte, error) {
 	q := ask{kind: askKey, account: k.Account, arg: string(k.Handle)}
 	_, whole := k.Handle.FullKey()
@@ -445,8 +448,8 @@ func (b *Base) accessKey(at primitives.Hash, key []byte, k *primitives.TrieKey) 
 	return pairOf(a.pairs, key), nil
 }
 
-// data is an answer that has a contract's key: the whole storage if the other node gives that at
-// once, else what begins with the key.
+// data returns an answer that covers a contract's key: the whole storage if the other node returns
+// it in one reply, else the pairs that begin with the key.
 func (b *Base) data(at primitives.Hash, id primitives.AccountID, key []byte) (*answer, error) {
 	a, err := b.look(at, ask{kind: askState, account: id})
 	if err != nil || !a.large {
@@ -488,7 +491,7 @@ func (b *Base) Scan(at primitives.Hash, prefix []byte) ([]state.Change, error) {
 	return out, nil
 }
 
-// withNonces adds the nonces of gas keys to a list of keys.
+// withNonces adds the nonces of gas keys to a list of access keys.
 func (b *Base) withNonces(at primitives.Hash, id primitives.AccountID, keys *answer) (*answer, error) {
 	out := &answer{pairs: slices.Clone(keys.pairs)}
 	for _, p := range keys.pairs {
@@ -513,7 +516,7 @@ func (b *Base) withNonces(at primitives.Hash, id primitives.AccountID, keys *ans
 	return out, nil
 }
 
-// Forks tells of the path of a contract's key as far as it was proven.
+// Forks returns the branches on the path of a contract's key, as far as they are proven.
 func (b *Base) Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error) {
 	k, err := primitives.ParseTrieKey(key)
 	if err != nil || k.Column != primitives.ColContractData {

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// diskCache keeps replies as files: a folder for each block, a file for each question, which begins
-// with the hash of the rest. What is cut off or altered is as if it were not there. Several
-// processes may have one folder.
+// diskCache stores replies as files: a folder for each block, a file for each question. A file
+// begins with the hash of the rest; a truncated or altered file counts as absent. Several processes
+// may share a folder.
 type diskCache struct{ dir string }
 
 func (d diskCache) path(at primitives.Hash, question string) string {
@@ -22,7 +22,7 @@ func (d diskCache) path(at primitives.Hash, question string) string {
 	return filepath.Join(d.dir, at.String(), hex.EncodeToString(name[:16]))
 }
 
-// get returns what put was given, nil: nothing that is whole.
+// get returns the stored reply; nil if there is none or it is damaged.
 func (d diskCache) get(at primitives.Hash, question string) []byte {
 	if d.dir == "" {
 		return nil
@@ -42,7 +42,7 @@ func (d diskCache) get(at primitives.Hash, question string) []byte {
 	return rest[len(own):]
 }
 
-// put keeps a reply.
+// put stores a reply.
 func (d diskCache) put(at primitives.Hash, question string, reply []byte) error {
 	if d.dir == "" {
 		return nil

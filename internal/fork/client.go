@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// Options are how the other node is asked.
+// Options configure how the other node is queried.
 type Options struct {
 	URL       string
 	Timeout   time.Duration // of one request; 0: DefaultTimeout
-	Tries     int           // of one question, before it is given up; 0: DefaultTries
+	Tries     int           // of one question; 0: DefaultTries
 	Pause     time.Duration // before the second try, twice as long before each further one; 0: DefaultPause
 	PerSecond float64       // requests; 0: no bound
 	AtOnce    int           // requests; 0: DefaultAtOnce
 	MaxReply  int64         // bytes of a reply; 0: DefaultMaxReply
 	Memory    int64         // bytes of replies to keep in memory; 0: DefaultMemory
 	Cache     string        // a folder; empty: nothing is kept on disk
-	MustProve bool          // what of contracts' storage is not proven is refused
+	MustProve bool          // refuse contract storage without a proof
 	Transport http.RoundTripper
-	Warn      func(error) // told of what goes wrong, and of what is not proven, once; nil: nobody
+	Warn      func(error) // called once for each kind of failure or unproven answer; nil: not called
 }
 
 // Defaults of Options.
@@ -39,13 +39,13 @@ const (
 	DefaultMemory   = 256 << 20
 )
 
-// maxBatch is how many questions go in one request to a node that takes batches.
+// maxBatch bounds the questions in one batch request.
 const maxBatch = 16
 
-// maxPause bounds the wait between two tries, also if the other node asks for more.
+// maxPause bounds the pause between two tries, even if the other node asks for more.
 const maxPause = 30 * time.Second
 
-// Client asks a node by JSON-RPC.
+// Client queries a node by JSON-RPC. Safe for concurrent use.
 type Client struct {
 	o    Options
 	http http.Client
@@ -54,20 +54,20 @@ type Client struct {
 
 	mu      sync.Mutex
 	waiting []*question
-	running int       // goroutines that send what waits
+	running int       // sending goroutines
 	batches int8      // whether the node takes batches: 0 not known, 1 yes, -1 no
 	slot    time.Time // when the next request may go
 	id      uint64
 	count   Counts
 }
 
-// Counts are what became of questions. Reset never.
+// Counts count questions by outcome since the client was made.
 type Counts struct {
 	Questions, Requests, Batches, Retries, Failures, Refused uint64
 	Bytes                                                    uint64 // of replies
 }
 
-// question is one call on its way.
+// question is one call that waits for its answer.
 type question struct {
 	id     uint64
 	method string
@@ -109,7 +109,7 @@ func NewClient(o Options) *Client {
 	return c
 }
 
-// Close ends all questions.
+// Close fails all pending questions.
 func (c *Client) Close() {
 	c.stop()
 	c.http.CloseIdleConnections()
@@ -122,7 +122,7 @@ func (c *Client) Counts() Counts {
 	return c.count
 }
 
-// ReplyError is an error that the other node answers with.
+// ReplyError is an error reply of the other node.
 type ReplyError struct {
 	Cause string // its name, like UNKNOWN_ACCOUNT; may be empty
 	Text  string
@@ -135,7 +135,7 @@ func (e *ReplyError) Error() string {
 	return "it answers " + e.Cause + ": " + e.Text
 }
 
-// passing tells whether it may be otherwise at another try, or at another node behind the same
+// passing returns whether the error may disappear on a retry, or at another node of the same
 // address.
 func (e *ReplyError) passing() bool {
 	switch e.Cause {
@@ -145,7 +145,7 @@ func (e *ReplyError) passing() bool {
 	return false
 }
 
-// isCause tells whether err is the other node's error of one of these names.
+// isCause returns whether err is a ReplyError with one of these names.
 func isCause(err error, names ...string) bool {
 	var e *ReplyError
 	if !errors.As(err, &e) {
@@ -159,10 +159,10 @@ func isCause(err error, names ...string) bool {
 	return false
 }
 
-// httpError is a reply that is no JSON-RPC.
+// httpError is a reply that is not JSON-RPC.
 type httpError struct {
 	status int
-	after  time.Duration // to wait, if it says so
+	after  time.Duration // Retry-After; 0: none
 	text   string
 }
 
@@ -177,7 +177,7 @@ var (
 	errClosed   = errors.New("the node stops")
 )
 
-// passing tells whether another try may help, and how long the other node wants to be left alone.
+// passing returns whether a retry may help, and the pause that the other node asked for.
 func passing(err error) (bool, time.Duration) {
 	var r *ReplyError
 	var h *httpError
@@ -189,10 +189,10 @@ func passing(err error) (bool, time.Duration) {
 	case errors.Is(err, errTooLarge), errors.Is(err, context.Canceled):
 		return false, 0
 	}
-	return true, 0 // the network, or half a reply
+	return true, 0 // a network error, or a truncated reply
 }
 
-// Call asks until there is an answer, or no more tries.
+// Call returns the result of a method. It retries failures that may pass, at most Tries times.
 func (c *Client) Call(method string, params any) (json.RawMessage, error) {
 	in, err := json.Marshal(params)
 	if err != nil {
@@ -236,8 +236,8 @@ func (c *Client) add(f func(*Counts)) {
 	c.mu.Unlock()
 }
 
-// ask has a question sent: at once if fewer requests than may be are under way, else with others in
-// one request.
+// ask enqueues a question. It is sent at once if fewer than AtOnce requests are under way,
+// otherwise together with others in one batch.
 func (c *Client) ask(q *question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,7 +250,7 @@ func (c *Client) ask(q *question) {
 	}
 }
 
-// send sends what waits until nothing does.
+// send sends pending questions until there are none.
 func (c *Client) send() {
 	for {
 		c.mu.Lock()
@@ -284,7 +284,7 @@ func (c *Client) send() {
 	}
 }
 
-// turn is how long a request waits for the rate. The caller holds mu.
+// turn returns how long a request has to wait for the rate limit. The caller holds mu.
 func (c *Client) turn() time.Duration {
 	if c.o.PerSecond <= 0 {
 		return 0
@@ -298,7 +298,7 @@ func (c *Client) turn() time.Duration {
 	return wait
 }
 
-// post sends questions and gives each its answer; an error is that of all of them.
+// post sends questions in one request and delivers each its answer. An error concerns all of them.
 func (c *Client) post(list []*question) error {
 	var body []byte
 	for i, q := range list {
@@ -328,7 +328,7 @@ func (c *Client) post(list []*question) error {
 	return c.takeBatch(list, reply, status)
 }
 
-// exchange is one HTTP request.
+// exchange performs one HTTP request.
 func (c *Client) exchange(body []byte) (reply []byte, status *httpError, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.o.Timeout)
 	defer cancel()
@@ -382,8 +382,8 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// take reads the reply to one question. Nodes answer errors with several HTTP statuses, so that
-// what is said counts first.
+// take reads the reply to one question. Nodes send error replies with various HTTP statuses, so the
+// body takes precedence.
 func (q *question) take(reply []byte, status *httpError) error {
 	var e envelope
 	if err := json.Unmarshal(reply, &e); err != nil || e.Result == nil && e.Error == nil {
@@ -399,7 +399,7 @@ func (q *question) take(reply []byte, status *httpError) error {
 	return q.err
 }
 
-// accept takes an answer.
+// accept stores the answer.
 func (q *question) accept(e *envelope) {
 	if e.Error == nil {
 		q.result = e.Result
@@ -412,8 +412,8 @@ func (q *question) accept(e *envelope) {
 	q.err = &ReplyError{Cause: e.Error.Cause.Name, Text: clip(text)}
 }
 
-// takeBatch reads the reply to several. A node that takes no batches says so in some way of its
-// own: then they go one by one.
+// takeBatch reads the reply to a batch. Nodes that do not support batches reject them in different
+// ways; the questions are then sent one by one.
 func (c *Client) takeBatch(list []*question, reply []byte, status *httpError) error {
 	var all []envelope
 	if err := json.Unmarshal(reply, &all); err != nil {

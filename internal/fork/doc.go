@@ -1,20 +1,20 @@
-// Package fork is the way to another chain that a node runs a fork of: its accounts, access keys,
-// code and contract values after a block, from the JSON-RPC of any of its nodes.
+// Package fork reads the chain that this node's chain is a fork of: its accounts, access keys, code
+// and contract values after a block, from the JSON-RPC of any of its nodes.
 //
 //	in      a URL and a block (Spec); keys of the state (engine.RemoteState)
-//	out     values; Pin: what the first block of the fork is made of; a home folder for it;
-//	        counts, and what is not proven
-//	state   what was asked for, in memory and as files by block hash; questions under way
-//	units   bytes; requests a second; times as time.Duration
-//	bound   Options: requests at once and a second, bytes of a reply, time and tries of a request,
-//	        bytes in memory; each question is asked once
-//	errors  state.ErrAway: the other node does not answer, answers for another block, or what
-//	        can't be believed. Never another value
+//	out     values; Pin: the data of the fork's first block; a home folder for the fork; counts,
+//	        and which answers are not proven
+//	state   answers, in memory and as files by block hash; requests under way
+//	units   bytes; requests per second; times as time.Duration
+//	bound   Options: concurrent requests, requests per second, bytes of a reply, time and tries of
+//	        a request, bytes in memory; each question is asked once
+//	errors  state.ErrAway: the other node does not answer, answers for another block, or sends a
+//	        reply that fails its checks. A wrong value is never returned
 //	source  our own; replies as nearcore's chain/jsonrpc has them
 //
-// What of a contract's storage is proven (view_state with include_proof) is held to the state root
-// that the next block of the other chain has for the shard. That block and the pinned one are held
-// to their hashes, which are the whole of what is trusted: they are remembered, and a node that has
-// others later is refused. Accounts and access keys have no proof in NEAR's RPC and are counted as
-// unproven; code is held to the hash that its account tells.
+// Contract storage with a proof (view_state with include_proof) is verified against the state root
+// in the other chain's next block for the shard. That block and the pinned one are verified against
+// their hashes. The hashes are all that is trusted: they are stored, and a node that later reports
+// other ones is refused. Accounts and access keys have no proof in NEAR's RPC and count as
+// unproven. Code is verified against the hash in its account.
 package fork

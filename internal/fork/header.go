@@ -14,8 +14,9 @@ var (
 	errRoots = errors.New("the chunks that it shows are not the block's")
 )
 
-// parseBlock reads a block as the other node shows it, and holds it and its chunks' headers to
-// their hashes. Headers of a form before V5 are of protocols that this node does not run.
+// parseBlock parses a block in the form of the JSON-RPC and verifies it and its chunk headers
+// against their hashes. Headers older than V5 belong to protocol versions that this node does not
+// run.
 func parseBlock(in []byte) (*primitives.Block, error) {
 	d, err := blockdoc.ParseBlock(in)
 	var lie *blockdoc.MismatchError

@@ -20,17 +20,18 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// PinFile is the name of the file in a fork's home that says what it is a fork of.
+// PinFile is the file in a fork's home that records the pinned block.
 const PinFile = "fork.json"
 
-// Validator makes the blocks of a fork. It is the only account that a fork has of its own.
+// Validator is the account that produces a fork's blocks. It is the only account that the fork's
+// genesis adds.
 const Validator primitives.AccountID = "validator.troupe-fork"
 
-// epochLength is that of a fork's epochs, in blocks, and transactions are good for twice as many:
-// as init has them.
+// epochLength is the length of a fork's epochs in blocks, as in init. Transactions are valid for
+// twice as many blocks.
 const epochLength = 43_200
 
-// ReadPin reads what a home is a fork of; nil: it is none.
+// ReadPin reads the pin of a home; nil if the home is no fork's.
 func ReadPin(dir string) (*Pin, error) {
 	path := filepath.Join(dir, PinFile)
 	in, err := os.ReadFile(path)
@@ -50,11 +51,11 @@ func ReadPin(dir string) (*Pin, error) {
 	return p, nil
 }
 
-// ErrHome: a home is of something else.
+// ErrHome is returned if a home belongs to another chain.
 var ErrHome = errors.New("the home folder is of another chain")
 
-// Make makes a folder the home of a fork. One that is that already stays as it is, if the spec
-// means the block that it is pinned to; another node of the same chain may be named.
+// Make makes dir the home of a fork. A fork's home stays as it is if the spec means the block that
+// it is pinned to; the URL may be of another node of the same chain.
 func Make(ctx context.Context, dir string, s Spec, o Options) (*Pin, error) {
 	old, err := ReadPin(dir)
 	if err != nil {
@@ -114,7 +115,7 @@ func write(path string, content []byte, mode os.FileMode) error {
 	return os.Rename(temp, path)
 }
 
-// makeFiles makes the rest of the home; config.json is the last.
+// makeFiles makes the remaining files of the home. config.json is written last.
 func makeFiles(ctx context.Context, dir string, pin *Pin) error {
 	keyPath := filepath.Join(dir, "validator_key.json")
 	key, err := home.ReadKeyFile(keyPath)
@@ -148,8 +149,8 @@ func makeFiles(ctx context.Context, dir string, pin *Pin) error {
 	return err
 }
 
-// Genesis is what a fork begins with: the other chain's name, height, time and prices, one shard,
-// and one account, which makes its blocks.
+// Genesis returns a fork's genesis: the other chain's id, height, time and prices, one shard, and
+// one account, the validator.
 func Genesis(pin *Pin, key primitives.PublicKey) (*genesis.Genesis, error) {
 	version := parameters.Version{Protocol: pin.Protocol, Numbering: primitives.NumberingJune}
 	if !version.Supported() {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Spec is what to make a fork of: URL, URL@height, URL@block hash, URL@final or URL@tx:HASH, the
-// block before the one that took the transaction.
+// Spec names the block to fork: URL (the newest final block), URL@height, URL@block hash,
+// URL@final, or URL@tx:HASH, the block before the one that includes the transaction.
 type Spec struct {
 	URL    string
 	Height primitives.Height
@@ -21,7 +21,7 @@ type Spec struct {
 	Tx     primitives.Hash
 }
 
-// ParseSpec reads it.
+// ParseSpec parses a spec.
 func ParseSpec(text string) (s Spec, err error) {
 	s.URL = text
 	if i := strings.LastIndexByte(text, '@'); i >= 0 {
@@ -56,11 +56,11 @@ func parseAt(text string) (s Spec, ok bool) {
 	return s, err == nil
 }
 
-// any tells whether whatever block is newest will do.
+// any returns whether the spec names no block, so that the newest final one is taken.
 func (s *Spec) any() bool { return s.Height == 0 && s.Block.IsZero() && s.Tx.IsZero() }
 
-// Pin is the block that a fork was made of, and what the fork's first block is made of. It is
-// remembered beside the fork.
+// Pin is the block that a fork was made of, and the data of the fork's first block. It is stored in
+// the fork's home.
 type Pin struct {
 	URL       string                     `json:"url"`
 	ChainID   string                     `json:"chain_id"`
@@ -73,13 +73,13 @@ type Pin struct {
 	MaxPrice  primitives.Balance         `json:"max_gas_price"`
 	GasLimit  primitives.Gas             `json:"gas_limit"`
 	Layout    primitives.ShardLayout     `json:"shard_layout"`
-	Confirmed *Confirmed                 `json:"confirmed_by"` // null: the other chain had no block behind it
+	Confirmed *Confirmed                 `json:"confirmed_by"` // null: the other chain had no later block
 }
 
-// Confirmed are the states of a block's shards, as the next block has them.
+// Confirmed are the state roots after a block, from the header of the next block.
 type Confirmed struct {
 	Hash  primitives.Hash                        `json:"block_hash"`
-	Roots map[primitives.ShardID]primitives.Hash `json:"state_roots"` // of shards whose chunk it has
+	Roots map[primitives.ShardID]primitives.Hash `json:"state_roots"` // of shards with a new chunk in the next block
 }
 
 // Errors of a node that is not, or not any more, of the chain that was forked.
@@ -92,7 +92,7 @@ type status struct {
 	ChainID string `json:"chain_id"`
 }
 
-// forkable is what of EXPERIMENTAL_protocol_config counts.
+// forkable are the fields of EXPERIMENTAL_protocol_config that a fork uses.
 type forkable struct {
 	ChainID  string                     `json:"chain_id"`
 	Protocol primitives.ProtocolVersion `json:"protocol_version"`
@@ -100,7 +100,7 @@ type forkable struct {
 	Layout   primitives.ShardLayout     `json:"shard_layout"`
 }
 
-// Resolve asks which block a spec means, and what the fork's first block is made of.
+// Resolve finds the block that a spec names, and returns the pin of a new fork.
 func (c *Client) Resolve(s Spec) (*Pin, error) {
 	p := &Pin{URL: s.URL}
 	b, err := c.pinned(s)
@@ -131,7 +131,7 @@ func (c *Client) Resolve(s Spec) (*Pin, error) {
 	return p, err
 }
 
-// pinned finds the block of a spec.
+// pinned finds the block that a spec names.
 func (c *Client) pinned(s Spec) (*primitives.Block, error) {
 	id := map[string]any{}
 	switch {

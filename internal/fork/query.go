@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ask is one thing that can be asked of a block's state. It is comparable: who asks the same waits
-// for the same answer.
+// ask is a question about a block's state. It is comparable: concurrent callers with the same
+// question share one request.
 type ask struct {
 	kind    kind
 	account primitives.AccountID

@@ -80,7 +80,7 @@ func Check(dir string) *Report {
 	return r
 }
 
-// key reports on a key file, and on who else can read it.
+// key reports on a key file: its content, and whether other users of the machine can read it.
 func (r *Report) key(path string, k *primitives.KeyFile, err error) {
 	if r.fail(path, err) {
 		return

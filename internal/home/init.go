@@ -68,7 +68,8 @@ type InitOptions struct {
 	Downloader *Downloader
 }
 
-// given tells whether the genesis is not to be made here.
+// given returns whether the genesis exists already (a file, a download or a public network), so
+// that Init does not make one.
 func (o *InitOptions) given() bool { return o.GenesisFile != "" || o.downloads() || public(o.ChainID) }
 
 func (o *InitOptions) downloads() bool { return o.DownloadGenesis || o.GenesisURL != "" }
@@ -160,7 +161,7 @@ func Init(ctx context.Context, o InitOptions) (*InitResult, error) {
 	return &n.result, nil
 }
 
-// makeConfig sets n.config and n.paths, and tells whether config.json is to be written.
+// makeConfig sets n.config and n.paths. It returns whether config.json has to be written.
 func (n *initializer) makeConfig(ctx context.Context) (changed bool, err error) {
 	path := filepath.Join(n.Dir, ConfigFile)
 	if !exists(path) {

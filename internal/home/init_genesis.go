@@ -198,7 +198,7 @@ func digest(path, records string) (out [32]byte, err error) {
 	return [32]byte(h.Sum(nil)), err
 }
 
-// used tells whether a store has been there.
+// used returns whether dir exists and is not empty, so that a store may be in it.
 func used(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && len(entries) > 0

@@ -17,7 +17,7 @@ import (
 type Home struct {
 	Paths    Paths
 	Config   *config.Config
-	Warnings []config.Warning // keys of config.json that nobody knows
+	Warnings []config.Warning // unknown keys of config.json
 	Genesis  *genesis.Config
 	// ValidatorKey is nil where there is no such file: the node then makes no blocks.
 	ValidatorKey *primitives.KeyFile

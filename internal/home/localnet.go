@@ -207,8 +207,8 @@ func Localnet(o LocalnetOptions) (*LocalnetResult, error) {
 	return r, nil
 }
 
-// PortFree tells whether a socket can listen at a: nobody else does, and the machine has the
-// address. Port 0 asks for the address alone.
+// PortFree returns whether a socket can listen at a: the port is free and the machine has the
+// address. Port 0 checks the address alone.
 func PortFree(a netip.AddrPort) bool {
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(a))
 	if err != nil {

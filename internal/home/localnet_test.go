@@ -126,7 +126,7 @@ func TestLocalnetRoles(t *testing.T) {
 	}
 }
 
-// TestLocalnetOne is a network of one validator: a chain by itself, that waits for nobody.
+// TestLocalnetOne is a network of one validator: it makes blocks without waiting for peers.
 func TestLocalnetOne(t *testing.T) {
 	o := localnetOptions(t.TempDir())
 	o.Validators, o.NonValidators, o.TrackedShards, o.EpochLength = 1, 1, "0,1", 300

@@ -20,10 +20,10 @@ const (
 	noRoot    = "11111111111111111111111111111111"
 )
 
-// client asks nodes; neard answers the same.
+// client queries nodes. A neard's answers have the same form.
 var client = &http.Client{}
 
-// call asks a method of the JSON-RPC at url.
+// call calls a method of the JSON-RPC at url.
 func call(ctx context.Context, url, method string, params, result any) error {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
@@ -52,7 +52,7 @@ func call(ctx context.Context, url, method string, params, result any) error {
 	return json.Unmarshal(reply.Result, result)
 }
 
-// ask asks a node how it is.
+// ask queries a node's status.
 func ask(ctx context.Context, url string) Answer {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -71,7 +71,7 @@ func ask(ctx context.Context, url string) Answer {
 	return Answer{Height: status.Info.Height, Syncing: status.Info.Syncing, Peers: network.Peers}
 }
 
-// blockView is what is read of a block.
+// blockView are the fields of a block that are read.
 type blockView struct {
 	Header struct {
 		Height     uint64
@@ -87,9 +87,9 @@ type blockView struct {
 	}
 }
 
-// look reads the blocks above after, at most maxBlocks and the first time one, and the validators.
-// urls are of nodes, best first: chunks are asked of them in turn, as not every node has every
-// shard.
+// look reads the validators and at most maxBlocks blocks above after; one block the first time.
+// urls are nodes, best first. Chunks are requested from them in turn, because not every node has
+// every shard.
 func look(ctx context.Context, urls []string, after uint64) (out []any) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Phase is what a node's process does.
+// Phase is the state of a node's process.
 type Phase string
 
 // The phases.
@@ -27,21 +27,21 @@ const (
 	ctrlC   = 3
 )
 
-// Spec is what is known of a node before it runs.
+// Spec is a node's configuration as the board needs it.
 type Spec struct {
 	Name, Role, Tracks, Program string
 	RPC                         string // host:port of its JSON-RPC
 }
 
-// Answer is what a node says of itself.
+// Answer is a node's status.
 type Answer struct {
-	Err     string // why there is none
+	Err     string // why there is no answer
 	Height  uint64
 	Syncing bool
 	Peers   int
 }
 
-// Duty is what a validator had to do in this epoch, and did.
+// Duty is what a validator had to produce and endorse in this epoch, and what it did.
 type Duty struct {
 	Shards                         []uint64
 	Blocks, ExpectedBlocks         uint64
@@ -49,7 +49,7 @@ type Duty struct {
 	Endorsed, ExpectedEndorsements uint64
 }
 
-// Missed is what it did not do.
+// Missed returns how much of its duty a validator missed.
 func (d *Duty) Missed() uint64 {
 	return gap(d.ExpectedBlocks, d.Blocks) + gap(d.ExpectedChunks, d.Chunks) + gap(d.ExpectedEndorsements, d.Endorsed)
 }
@@ -61,7 +61,7 @@ func gap(expected, done uint64) uint64 {
 	return expected - done
 }
 
-// Block is a block of the chain as it was seen.
+// Block is an observed block of the chain.
 type Block struct {
 	Height, Ordinal      uint64
 	Skipped              uint64 // heights below it without a block
@@ -72,28 +72,28 @@ type Block struct {
 
 // The events of a Board.
 type (
-	// Began: a process runs.
+	// Began: a process has started.
 	Began struct{ Node int }
-	// Ended: a process is gone.
+	// Ended: a process has ended.
 	Ended struct {
 		Node int
 		How  string // of it as the system tells it
 	}
-	// Answered: a node was asked how it is.
+	// Answered: a node's status has arrived, or the query failed.
 	Answered struct {
 		Node int
 		Answer
 	}
 	// Seen: new blocks of the chain, lowest first.
 	Seen struct{ Blocks []Block }
-	// Epoch: the validators of the epoch by account.
+	// Epoch: the validators of the current epoch, by account.
 	Epoch struct {
 		Height uint64
 		Duties map[string]Duty
 	}
-	// Key: one was pressed.
+	// Key: a key was pressed.
 	Key struct{ Key rune }
-	// Told: the program is to end.
+	// Told: the program has to end.
 	Told struct{}
 )
 
@@ -103,13 +103,13 @@ const (
 	KeyDown
 )
 
-// Do is something to be done with a node's process.
+// Do is an action on a node's process.
 type Do struct {
 	Node int
 	What What
 }
 
-// What is to be done.
+// What is the kind of an action.
 type What string
 
 // What can be.
@@ -121,7 +121,7 @@ const (
 	Continue What = "continue"
 )
 
-// row is a node.
+// row is the state of one node.
 type row struct {
 	Spec
 	phase Phase
@@ -130,10 +130,10 @@ type row struct {
 	how   string
 }
 
-// Board is what is known.
+// Board is the state of the network as the screen shows it. It is not safe for concurrent use.
 type Board struct {
 	rows       []row
-	unattended bool // nobody presses keys
+	unattended bool // there is no keyboard
 	selected   int
 	blocks     []Block // of the window
 	missed     struct{ blocks, chunks uint64 }
@@ -143,8 +143,8 @@ type Board struct {
 	ending     bool
 }
 
-// NewBoard returns the board of nodes that are not there yet. Unattended it is done when no node is
-// left.
+// NewBoard returns the board of nodes that are not started yet. If unattended, the board is done
+// when no process is left.
 func NewBoard(nodes []Spec, unattended bool) *Board {
 	b := &Board{unattended: unattended}
 	for _, n := range nodes {
@@ -153,7 +153,7 @@ func NewBoard(nodes []Spec, unattended bool) *Board {
 	return b
 }
 
-// Begin has all nodes started.
+// Begin returns the actions that start all nodes.
 func (b *Board) Begin() (out []Do) {
 	for i := range b.rows {
 		out = append(out, b.start(i)...)
@@ -161,7 +161,7 @@ func (b *Board) Begin() (out []Do) {
 	return out
 }
 
-// Done tells whether there is nothing left to run or to wait for.
+// Done returns whether no process runs any more and none can be started again.
 func (b *Board) Done() bool {
 	return (b.ending || b.unattended) && !slices.ContainsFunc(b.rows, func(r row) bool { return r.alive })
 }
@@ -187,7 +187,7 @@ func (b *Board) Highest() (out []int) {
 	return out
 }
 
-// Up lists the nodes that could answer.
+// Up lists the nodes whose process runs and may answer.
 func (b *Board) Up() (out []int) {
 	for i, r := range b.rows {
 		if r.phase == Up {
@@ -197,7 +197,7 @@ func (b *Board) Up() (out []int) {
 	return out
 }
 
-// Top is the height of the last block that was seen.
+// Top returns the height of the last block seen.
 func (b *Board) Top() uint64 {
 	if len(b.blocks) == 0 {
 		return 0
@@ -205,7 +205,7 @@ func (b *Board) Top() uint64 {
 	return b.blocks[len(b.blocks)-1].Height
 }
 
-// Step applies ev and returns what is to be done, in order.
+// Step applies an event and returns the actions to take, in order.
 func (b *Board) Step(ev any) []Do {
 	switch ev := ev.(type) {
 	case Began:
@@ -251,8 +251,7 @@ func (b *Board) ended(ev Ended) {
 	r.alive, r.last = false, Answer{}
 }
 
-// see takes blocks that are above the last one, so that a second node's answer counts nothing
-// twice.
+// see adds blocks above the last one. Blocks that a second node reports too are not counted twice.
 func (b *Board) see(blocks []Block) {
 	for _, x := range blocks {
 		if n := len(b.blocks); n > 0 && x.Height <= b.blocks[n-1].Height {
@@ -267,9 +266,8 @@ func (b *Board) see(blocks []Block) {
 	}
 }
 
-// rates returns blocks and transactions a second in the window. Blocks count by their ordinals:
-// where they come faster than they are looked at, the transactions of those that were stand for
-// all.
+// rates returns blocks and transactions per second in the window. Blocks are counted by ordinal: if
+// they come faster than they are read, the transactions of the blocks that were read are scaled up.
 func (b *Board) rates() (blocks, transactions float64) {
 	n := len(b.blocks)
 	if n < 2 {
@@ -288,7 +286,7 @@ func (b *Board) rates() (blocks, transactions float64) {
 	return blocks, blocks * float64(sum) / float64(n-1)
 }
 
-// height is the highest that was seen.
+// height returns the highest height seen.
 func (b *Board) height() uint64 {
 	h := b.Top()
 	for _, r := range b.rows {
@@ -297,7 +295,7 @@ func (b *Board) height() uint64 {
 	return h
 }
 
-// key does what a key stands for, with the selected node.
+// key executes a key on the selected node.
 func (b *Board) key(k rune) []Do {
 	i := b.selected
 	r := &b.rows[i]
@@ -329,7 +327,7 @@ func (b *Board) key(k rune) []Do {
 	return nil
 }
 
-// stop has a node told to end; one that stands still hears it when it goes on.
+// stop ends a node. A paused one is continued, because it handles the signal only then.
 func (b *Board) stop(i int) (out []Do) {
 	r := &b.rows[i]
 	out = append(out, Do{i, Stop})
@@ -340,7 +338,7 @@ func (b *Board) stop(i int) (out []Do) {
 	return out
 }
 
-// end has all told to end; a second time they are killed.
+// end stops all nodes. The second call kills them.
 func (b *Board) end() (out []Do) {
 	first := !b.ending
 	b.ending = true
@@ -365,7 +363,7 @@ func (b *Board) say(format string, args ...any) {
 	b.said = b.said[max(len(b.said)-maxSaid, 0):]
 }
 
-// News takes what has happened since the last call, for lines.
+// News returns and clears the messages since the last call.
 func (b *Board) News() []string {
 	out := b.said
 	b.said = nil

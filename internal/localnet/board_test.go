@@ -79,7 +79,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestUnattended: without somebody to start nodes again, all is over when none is left.
+// TestUnattended: without a user to restart nodes, the board is done when no process is left.
 func TestUnattended(t *testing.T) {
 	b := begun(t, true)
 	for i := range 3 {
@@ -94,8 +94,8 @@ func TestUnattended(t *testing.T) {
 	}
 }
 
-// TestRates counts the last minute once, whoever tells of it, and blocks that nobody looked at by
-// their ordinals.
+// TestRates counts each block of the last minute once, whichever node reports it, and counts blocks
+// that no node reported by their ordinals.
 func TestRates(t *testing.T) {
 	b := begun(t, false)
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }

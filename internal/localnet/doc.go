@@ -1,17 +1,18 @@
-// Package localnet runs the homes of a network on this machine as processes and shows what they do.
+// Package localnet runs the nodes of a local network as processes and shows their state.
 //
-//	in      homes; keys of whoever looks at it; answers of the nodes' JSON-RPC, a neard's too
-//	out     processes told to begin, end, stand still; a screen, or lines
-//	state   Board: what is known of each node, of the last minute of the chain, and what was asked
-//	        of whom. It has no process, terminal or clock: Step takes an event and the time, and
-//	        says what is to be done
-//	units   heights in blocks, rates a second over the last minute
-//	bound   home.MaxLocalnet nodes, one process each; two requests a second of each node,
-//	        maxBlocks blocks a look; a log of maxLog bytes and the one before of each node;
-//	        stopLimit for ends
-//	errors  of a node stand in its row; of what ends all, the error of Run
+//	in      homes; keys that the user presses; JSON-RPC answers of the nodes, also of a neard
+//	out     processes started, stopped and paused; a screen, or lines
+//	state   Board: the state of each node, the blocks of the last minute, and the requests under
+//	        way. It has no process, terminal or clock: Step takes an event and the time, and
+//	        returns the actions to take
+//	units   heights in blocks, rates per second over the last minute
+//	bound   home.MaxLocalnet nodes, one process each; two requests a second to each node,
+//	        maxBlocks blocks a look; a log of maxLog bytes and its predecessor for each node;
+//	        stopLimit for a stop
+//	errors  a node's error is in its row; an error that ends the whole network is returned by Run
 //	source  our own
 //
-// Every process is a group of its own, so that Ctrl-C at the terminal reaches this one alone, and
-// ends with it: in order where it ends in order, killed where it is killed (on Linux).
+// Every process has a process group of its own, so that Ctrl-C at the terminal reaches only this
+// process. The nodes end with it: they are stopped if it stops in order, and killed if it is killed
+// (on Linux).
 package localnet

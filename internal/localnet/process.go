@@ -15,13 +15,14 @@ const (
 	pipeLimit = 2 * time.Second
 )
 
-// signals of what is done to a process.
+// signals are the signals of the actions on a process.
 var signals = map[What]syscall.Signal{Stop: syscall.SIGTERM, Kill: syscall.SIGKILL, Pause: syscall.SIGSTOP, Continue: syscall.SIGCONT}
 
-// process is one that runs.
+// process is a running process.
 type process struct{ pid int }
 
-// begin starts a command, whose output goes to the log; ended is told how it ended.
+// begin starts a command with its output in a log file. ended is called with the reason when the
+// process ends.
 func begin(command []string, logPath string, ended func(how string)) (*process, error) {
 	log, err := openLog(logPath)
 	if err != nil {
@@ -30,8 +31,8 @@ func begin(command []string, logPath string, ended func(how string)) (*process, 
 	started := make(chan error, 1)
 	var p process
 	go func() {
-		// The system ends the process with the thread that began it: that is this one, which waits
-		// for it.
+		// The kernel ends the process with the thread that started it (Pdeathsig): this goroutine
+		// keeps the thread until the process has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer func() { _ = log.Close() }()
@@ -55,8 +56,8 @@ func begin(command []string, logPath string, ended func(how string)) (*process, 
 	return &p, nil
 }
 
-// send sends a signal to the process and what it has begun; whom it has begun it ends itself in
-// order. One that is gone hears nothing.
+// send sends a signal to the process, not to its children: a node ends its children itself. It does
+// nothing if the process has ended.
 func (p *process) send(w What) {
 	to := -p.pid
 	if w == Stop {
@@ -65,7 +66,7 @@ func (p *process) send(w What) {
 	_ = syscall.Kill(to, signals[w])
 }
 
-// logFile is a file that begins anew at maxLog bytes, beside the one before.
+// logFile is a log that starts over at maxLog bytes. The previous file is kept beside it.
 type logFile struct {
 	path string
 	mu   sync.Mutex
@@ -92,7 +93,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends p. A log that can't be written is no reason for a node to end.
+// Write appends p. It reports no error, so that a full disk does not end the node.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +108,8 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// turn begins anew. Where that can't be it goes on in the file that it has: from its start, if what
-// was before has no other place.
+// turn starts a new file. If that fails it continues in the current one, from its start if the old
+// content cannot be moved away.
 func (l *logFile) turn() {
 	if os.Rename(l.path, l.path+".1") != nil {
 		if l.file.Truncate(0) == nil {

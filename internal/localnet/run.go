@@ -13,7 +13,7 @@ const (
 	stopLimit = 15 * time.Second
 )
 
-// Node is a home and what runs it.
+// Node is a home and the command that runs it.
 type Node struct {
 	Spec
 	Command []string
@@ -21,23 +21,22 @@ type Node struct {
 	Log     string // file
 }
 
-// Options are what Run runs.
+// Options configure Run.
 type Options struct {
 	Nodes []Node
 	Title string
-	// Draw shows the screen, whose size is Size. nil: there is none, and Say gets lines.
+	// Draw shows the screen, whose size Size returns. nil: there is no screen, and Say gets lines.
 	Draw func(lines []string)
 	Size func() (width, height int)
 	Keys <-chan []byte // what is typed
-	// Signals each say that all are to end, as the end of the context does: in order, and at once
-	// if they say so again.
+	// Signals end all nodes, as the end of the context does. A second signal kills them.
 	Signals <-chan os.Signal
 	Say     func(line string)
-	// Every is the time between two lines about all.
+	// Every is the time between two status lines.
 	Every time.Duration
 }
 
-// runner is one Run.
+// runner is the state of one Run.
 type runner struct {
 	Options
 	board     *Board
@@ -48,11 +47,12 @@ type runner struct {
 	hurried   bool // the time for an end in order runs
 }
 
-// looked ends a look at the chain.
+// looked is the result of a look at the chain.
 type looked struct{ found []any }
 
-// Run starts all nodes and waits until all have ended, because somebody or ctx said so; without a
-// screen also by themselves. Its error names those that ended by themselves.
+// Run starts all nodes and waits until all have ended, on the user's request or because ctx is
+// done. Without a screen it also returns when every node has ended by itself. The error names the
+// nodes that ended by themselves.
 func Run(ctx context.Context, o Options) error {
 	specs := make([]Spec, len(o.Nodes))
 	for i, n := range o.Nodes {
@@ -114,7 +114,7 @@ func (r *runner) loop(ctx context.Context) {
 	}
 }
 
-// take applies what a process or an answer tells.
+// take applies an event of a process or an answer of a node.
 func (r *runner) take(ev any) {
 	switch ev := ev.(type) {
 	case looked:
@@ -150,8 +150,8 @@ func (r *runner) do(list []Do) {
 	}
 }
 
-// look asks every node how it is, and the highest ones for the chain, unless they are still being
-// asked.
+// look queries every node's status, and the chain from the highest ones, unless earlier queries are
+// still under way.
 func (r *runner) look(ctx context.Context) {
 	for _, i := range r.board.Up() {
 		if r.asking[i] {

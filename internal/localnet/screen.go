@@ -17,7 +17,7 @@ var heading = []string{"", "node", "rpc", "role", "state", "height", "behind", "
 // wide columns are left-aligned, others right-aligned.
 var left = map[string]bool{"": true, "node": true, "role": true, "state": true, "shards": true, "rpc": true}
 
-// Summary is one line about the chain.
+// Summary returns one line about the chain.
 func (b *Board) Summary() string {
 	blocks, transactions := b.rates()
 	return fmt.Sprintf("height %d  epoch %d  %.2f blocks/s  %.1f tx/s  missed: %s, %s",
@@ -31,7 +31,7 @@ func count(n uint64, what string) string {
 	return strconv.FormatUint(n, 10) + " " + what + "s"
 }
 
-// cells are a node's.
+// cells returns a node's row.
 func (b *Board) cells(i int) []string {
 	r := &b.rows[i]
 	mark, height, behind, peers := "", "-", "-", "-"
@@ -78,8 +78,8 @@ func ids(shards []uint64) string {
 	return strings.Join(out, ",")
 }
 
-// Lines draws the board within width and height characters: as many nodes as there is room for, the
-// selected one among them.
+// Lines draws the board within width and height characters, with as many nodes as fit. The selected
+// one is always among them.
 func (b *Board) Lines(title string, width, height int) []string {
 	table := [][]string{heading}
 	for i := range b.rows {
@@ -128,7 +128,7 @@ func cut(s string, width int) string {
 	return s
 }
 
-// Line is the board as one line, where there is no terminal.
+// Line returns the board as one line, for output that is not a terminal.
 func (b *Board) Line() string {
 	out := b.Summary()
 	for _, r := range b.rows {
@@ -144,8 +144,7 @@ func (b *Board) Line() string {
 	return out
 }
 
-// keysOf reads what a terminal sends for keys. Of an escape sequence that is cut off nothing is
-// known.
+// keysOf decodes key presses from terminal input. It drops truncated escape sequences.
 func keysOf(in []byte) (out []rune) {
 	for len(in) > 0 {
 		if slices.Equal(in[:min(2, len(in))], []byte("\x1b[")) {

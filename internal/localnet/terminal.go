@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is a screen that takes all of a terminal until Close.
+// Terminal is a full-screen terminal until Close.
 type Terminal struct {
 	in, out *os.File
 	before  *term.State
@@ -16,7 +16,7 @@ type Terminal struct {
 	last    string
 }
 
-// OpenTerminal takes the terminal of in and out; false if they are none.
+// OpenTerminal takes over the terminal of in and out. It returns false if they are not a terminal.
 func OpenTerminal(in, out *os.File) (*Terminal, bool) {
 	if !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil, false
@@ -31,7 +31,7 @@ func OpenTerminal(in, out *os.File) (*Terminal, bool) {
 	return t, true
 }
 
-// read ends with the process: nothing takes a read from a terminal back.
+// read ends only with the process: a read from a terminal cannot be cancelled.
 func (t *Terminal) read() {
 	for {
 		buf := make([]byte, 64)
@@ -44,7 +44,7 @@ func (t *Terminal) read() {
 	}
 }
 
-// Size returns columns and lines.
+// Size returns the columns and lines.
 func (t *Terminal) Size() (width, height int) {
 	width, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || width < 1 || height < 1 {
@@ -53,7 +53,7 @@ func (t *Terminal) Size() (width, height int) {
 	return width, height
 }
 
-// Draw shows lines, if they are others than before.
+// Draw shows lines, unless they are the same as before.
 func (t *Terminal) Draw(lines []string) {
 	text := frame(lines)
 	if text == t.last {
@@ -63,8 +63,8 @@ func (t *Terminal) Draw(lines []string) {
 	_, _ = io.WriteString(t.out, text)
 }
 
-// frame is what draws lines over those that are there. The node that is chosen and the title are in
-// bold.
+// frame returns the output that draws lines over the current ones. The title and the selected node
+// are bold.
 func frame(lines []string) string {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
@@ -81,7 +81,7 @@ func frame(lines []string) string {
 	return b.String()
 }
 
-// Close gives the terminal back.
+// Close restores the terminal.
 func (t *Terminal) Close() {
 	_, _ = io.WriteString(t.out, "\x1b[?25h\x1b[?1049l")
 	_ = term.Restore(int(t.in.Fd()), t.before)

@@ -23,8 +23,8 @@ func slack(t *testing.T) int {
 	return ns
 }
 
-// TestSlack: all threads of the process, Go's monitor among them, may be woken a millisecond late,
-// unless whoever began it says something else.
+// TestSlack: every thread of the process, Go's monitor among them, has a timer slack of one
+// millisecond, unless the parent process has set another one.
 func TestSlack(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_SLACK") != "" {
 		fmt.Printf("slack %d\n", slack(t))

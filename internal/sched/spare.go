@@ -1,6 +1,7 @@
-// Package sched says on how many threads a process runs Go, and how late the kernel may wake them.
+// Package sched sets how many threads a process runs Go code on, and how late the kernel may wake
+// them.
 //
-//	in      who begins and ends to be told of blocks
+//	in      subscribers to blocks that come and go
 //	out     runtime.GOMAXPROCS, and the timer slack of Linux
 package sched
 
@@ -11,23 +12,23 @@ import (
 	"time"
 )
 
-// Linger is how long the spare thread stays when nobody needs it any more: to change their number
-// stops the world, and clients come and go.
+// Linger is how long the spare thread stays after the last user is gone. Changing the number of
+// threads stops the world, and clients come and go.
 const Linger = 10 * time.Second
 
-// renewal is how often the number of cores is looked at while there is a spare thread: Go does so
-// itself until it is told a number.
+// renewal is how often the number of cores is read while there is a spare thread. Go reads it by
+// itself, but only until GOMAXPROCS is set.
 const renewal = time.Minute
 
-// Spare is a thread more than there are cores, as long as anybody has need of it. While each core's
-// thread computes, a goroutine that is woken to tell somebody waits until one of them rests, 10 ms
-// at the most by Go's scheduler; the kernel gives a thread that has just become ready a core
-// before. Safe for use by many goroutines.
+// Spare runs Go on one thread more than there are cores while it has users. While the thread of
+// each core computes, a goroutine woken to notify a subscriber waits up to 10 ms for one of them in
+// Go's scheduler. With a spare thread the kernel decides, and it runs a thread that has just become
+// ready earlier. Safe for concurrent use.
 type Spare struct {
 	mu    sync.Mutex
 	users int
 	had   int         // threads before; 0: there is no spare one
-	fixed bool        // somebody has set that number, which is not by the cores
+	fixed bool        // GOMAXPROCS was set in code, and does not follow the cores
 	last  *time.Timer // takes it away
 	again *time.Timer // looks at the cores
 
@@ -36,15 +37,15 @@ type Spare struct {
 	free            func()        // runtime.SetDefaultGOMAXPROCS: the number goes by the cores, and with them
 }
 
-// process is the one that this process has.
+// process is the spare thread of this process.
 var process = newSpare()
 
 func newSpare() *Spare {
 	return &Spare{linger: Linger, renewal: renewal, set: runtime.GOMAXPROCS, free: runtime.SetDefaultGOMAXPROCS}
 }
 
-// Need has the process have a spare thread until done is called, and a moment longer. Who has set
-// GOMAXPROCS in the environment has said how many there are.
+// Need keeps a spare thread until done is called, and for Linger after that. It does nothing if the
+// environment sets GOMAXPROCS. done may be called more than once.
 func Need() (done func()) {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return func() {}
@@ -52,7 +53,7 @@ func Need() (done func()) {
 	return process.Need()
 }
 
-// Need is Need of this one.
+// Need keeps this spare thread until done is called, and for s.linger after that.
 func (s *Spare) Need() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +87,8 @@ func (s *Spare) leave() {
 	s.last = mine
 }
 
-// renew takes the spare thread and gives it anew from time to time.
+// renew removes the spare thread and adds it again every s.renewal, so that Go reads the number of
+// cores.
 func (s *Spare) renew() {
 	var mine *time.Timer
 	mine = time.AfterFunc(s.renewal, func() {
@@ -112,7 +114,7 @@ func (s *Spare) give() {
 	s.set(s.had + 1)
 }
 
-// take removes it, unless somebody has set another number since.
+// take removes the thread, unless another number was set in the meantime.
 func (s *Spare) take() {
 	if s.set(0) == s.had+1 {
 		if s.fixed {

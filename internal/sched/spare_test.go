@@ -49,8 +49,8 @@ func (p *threads) is(t *testing.T, s *Spare, now, changes int, fixed bool) {
 	}
 }
 
-// TestSpare: there is one thread more while anybody needs it, and some seconds longer, and their
-// number is changed once however many come and go.
+// TestSpare: there is one thread more while it has users, and for some seconds after. The number is
+// changed once however many users come and go.
 func TestSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &threads{now: 2, cores: 2}
@@ -82,8 +82,8 @@ func TestSpare(t *testing.T) {
 	})
 }
 
-// TestSpareOfOthers: a number that somebody has set comes back, and one that is set meanwhile
-// stays.
+// TestSpareOfOthers: a number that the program had set is restored, and one that it sets meanwhile
+// is kept.
 func TestSpareOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &threads{now: 2, cores: 2}

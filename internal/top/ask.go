@@ -18,7 +18,7 @@ const (
 	askBytes = 32 << 20
 )
 
-// Ask looks at a node, a troupe's or a neard's.
+// Ask queries a node, a troupe or a neard.
 func Ask(ctx context.Context, url string) (*Look, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

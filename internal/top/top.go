@@ -1,15 +1,14 @@
-// Package top shows in a terminal what a node does: how far the chain is, what is asked of it, its
-// actors and its shards.
+// Package top shows the activity of a node in a terminal: chain progress, load, actors and shards.
 //
-//	in      what GET /status and /metrics answered, now and before; keys
+//	in      replies of GET /status and /metrics, the current and the previous one; keys
 //	out     lines of a screen
-//	state   View: by what the actors are sorted, and which is the first one shown
-//	units   rates a second between the two moments; times as the metrics have them, in seconds
-//	bound   as many lines as the screen has, each as wide as it
-//	errors  none: what a node does not say is a dash, so that a neard can be looked at, too
+//	state   View: the sort column of the actors, and the first one shown
+//	units   rates per second between the two replies; times in seconds, as in the metrics
+//	bound   the height and width of the screen
+//	errors  none: a missing value is a dash, so that a neard can be shown too
 //	source  our own
 //
-// What a node says is shown without its control characters: a terminal would obey them.
+// Control characters in a node's replies are removed, because a terminal would obey them.
 package top
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/prom"
 )
 
-// Look is what a node said at a moment.
+// Look is the state of a node at one moment.
 type Look struct {
 	At      time.Time
 	Chain   string
@@ -36,7 +35,7 @@ type Look struct {
 	Metrics *prom.Metrics
 }
 
-// View is what somebody has chosen to see.
+// View is the user's choice of what to show.
 type View struct {
 	Sort  int // column of the actors
 	First int // row
@@ -45,10 +44,10 @@ type View struct {
 // columns of the actors.
 var columns = []string{"actor", "alive", "mailbox", "msg/s", "busy %", "oldest", "wait p50", "p99", "work p50", "p99", "restarts", "dead"}
 
-// Help is the last line.
+// Help is the last line of the screen.
 const Help = "s sort by the next column   up/down scroll   q end"
 
-// Key takes a key; end: it was to end.
+// Key applies a key press. end is true if the key ends the program.
 func (v *View) Key(k string) (end bool) {
 	switch k {
 	case "q", "\x03", "\x1b":
@@ -63,8 +62,8 @@ func (v *View) Key(k string) (end bool) {
 	return false
 }
 
-// Lines are the screen; before is the look before, nil: there is none yet, so there are no rates.
-// height 0: as many lines as there are.
+// Lines returns the lines of the screen. before is the previous look; nil: there is none, so rates
+// are missing. A height of 0 does not limit the lines.
 func (v *View) Lines(where string, before, now *Look, width, height int) []string {
 	f := frame{before: before, now: now, span: math.NaN()}
 	if before != nil {
@@ -75,7 +74,7 @@ func (v *View) Lines(where string, before, now *Look, width, height int) []strin
 	lines := f.head(where)
 	table := v.actors(&f)
 	shards := f.shards()
-	if height > 0 { // the actors get what is left
+	if height > 0 { // the actors get the remaining lines
 		room := max(height-len(lines)-len(shards)-4, 2)
 		v.First = min(v.First, max(len(table)-room, 0))
 		end := min(v.First+room, len(table))
@@ -101,7 +100,7 @@ func (v *View) Lines(where string, before, now *Look, width, height int) []strin
 
 type frame struct {
 	before, now *Look
-	span        float64 // seconds between the two; NaN: there is one only
+	span        float64 // seconds between the two looks; NaN: there is only one
 }
 
 func (f *frame) value(name string) float64 {
@@ -111,7 +110,8 @@ func (f *frame) value(name string) float64 {
 	return math.NaN()
 }
 
-// rate is how much a counter has grown in a second. One that has fallen is of another process.
+// rate returns the increase of a counter per second. A counter that has decreased is of a restarted
+// process.
 func (f *frame) rate(now, before float64) float64 {
 	if grown := now - before; grown >= 0 {
 		return grown / f.span
@@ -129,7 +129,7 @@ func (f *frame) rateOf(name string) float64 {
 
 func every(map[string]string) bool { return true }
 
-// histogram is what has come since the look before, of all time if there is none.
+// histogram returns the observations since the previous look; all of them if there is none.
 func (f *frame) histogram(family string, match func(map[string]string) bool) prom.Buckets {
 	now := f.now.Metrics.Histogram(family, match)
 	if f.before == nil {
@@ -140,7 +140,7 @@ func (f *frame) histogram(family string, match func(map[string]string) bool) pro
 
 var syncing = map[float64]string{0: "in step", 1: "no peer yet", 2: "behind: proof of epochs", 4: "behind: headers", 5: "behind: state", 7: "behind: blocks"}
 
-// head are the lines about the whole node.
+// head returns the lines about the whole node.
 func (f *frame) head(where string) []string {
 	l := f.now
 	first := fmt.Sprintf("%s at %s   %s   up %s", clean(l.Chain), clean(where), clean(l.Version), span(l.Uptime.Seconds()))
@@ -171,7 +171,7 @@ func (f *frame) head(where string) []string {
 	}
 }
 
-// actors is the table of actors by kind and shard: the first row are the titles.
+// actors returns the table of actors by kind and shard. The first row has the titles.
 func (v *View) actors(f *frame) [][]string {
 	type row struct {
 		cells []string
@@ -232,7 +232,7 @@ func (v *View) actors(f *frame) [][]string {
 	return out
 }
 
-// shards is the table of shards.
+// shards returns the table of shards.
 func (f *frame) shards() [][]string {
 	out := [][]string{{"shard", "pool tx", "pool", "not looked at", "wait for code"}}
 	for _, s := range f.now.Metrics.Samples["near_transaction_pool_entries"] {
@@ -249,7 +249,7 @@ func (f *frame) shards() [][]string {
 	return out
 }
 
-// align puts cells below each other: the first of a row to the left, others to the right.
+// align pads cells to columns: the first column to the left, others to the right.
 func align(rows [][]string) (out []string) {
 	var width []int
 	for _, r := range rows {
@@ -285,7 +285,7 @@ func cut(s string, width int) string {
 	return string([]rune(s)[:max(width-1, 0)]) + "…"
 }
 
-// clean takes out what a terminal would obey, and more than anybody reads.
+// clean removes control characters, which a terminal would obey, and cuts a text that is too long.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -317,7 +317,7 @@ func number(v float64) string {
 	return whole(v)
 }
 
-// span shows seconds.
+// span formats seconds.
 func span(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -349,5 +349,5 @@ func size(v float64) string {
 	return number(v) + "TiB"
 }
 
-// Fit is a text for one line of a screen.
+// Fit returns s without control characters, cut to one line of the screen.
 func Fit(s string, width int) string { return cut(clean(s), width) }

@@ -9,8 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// collector is a vm.Watcher that keeps what the calls of some receipts do. wanted says which; the
-// others go by.
+// collector is a vm.Watcher that records the calls of the receipts in wanted and ignores others.
 type collector struct {
 	wanted   func(receipt primitives.Hash) bool
 	profiled bool
@@ -19,7 +18,7 @@ type collector struct {
 	profiles []*flame.Profile
 	kept     int // host calls
 
-	now     *Call // nil: goes by
+	now     *Call // nil: the current call is not recorded
 	profile *flame.Profile
 }
 
@@ -38,7 +37,7 @@ func (t *collector) CallBegins(c *action.Call) {
 	t.calls[c.ReceiptID] = append(t.calls[c.ReceiptID], t.now)
 	if t.profiled {
 		t.profile = flame.New(string(c.CurrentAccount) + "." + c.Method)
-		for _, p := range t.profiles { // one bound for all of them
+		for _, p := range t.profiles { // the bound is for all profiles together
 			t.profile.Max -= p.Calls()
 		}
 		t.profile.Begin("loading", 0)

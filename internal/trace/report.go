@@ -7,7 +7,8 @@ type Report struct {
 	Transaction string `json:"transaction_hash"`
 	Signer      string `json:"signer_id"`
 	Receiver    string `json:"receiver_id"`
-	// Simulated: it was tried on the state of Block and did not happen.
+	// Simulated is set if the transaction was run on the state after Block, and is not on the
+	// chain.
 	Simulated bool   `json:"simulated"`
 	Block     string `json:"block_hash"`
 	Complete  bool   `json:"complete"` // all receipts are executed
@@ -15,9 +16,10 @@ type Report struct {
 	Tokens    string `json:"tokens_burnt"` // yoctoNEAR
 	// Status is the final status of the transaction as tx has it.
 	Status json.RawMessage `json:"status"`
-	// Outcomes are the transaction's own and those of its receipts, each before those that it sent.
+	// Outcomes are those of the transaction and its receipts. Each comes before those of the
+	// receipts that it sent.
 	Outcomes []Outcome `json:"outcomes"`
-	// Profile is a file for speedscope.app; absent unless asked for.
+	// Profile is a file for speedscope.app. It is absent unless requested.
 	Profile json.RawMessage `json:"profile,omitempty"`
 }
 
@@ -49,7 +51,7 @@ type Call struct {
 	Wasm     uint64          `json:"gas_wasm"` // of Gas: instructions
 	Deposit  string          `json:"deposit"`
 	Error    json.RawMessage `json:"error,omitempty"`
-	// Host holds the host functions in the order in which they were called; Omitted more were.
+	// Host lists the host functions in call order. Omitted is how many more there were.
 	Host    []HostCall `json:"host_calls"`
 	Omitted int        `json:"host_calls_omitted"`
 }

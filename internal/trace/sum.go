@@ -15,35 +15,35 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// MaxFunctions bounds the functions of contracts that a Sum tells of; what is beyond is one entry
+// MaxFunctions bounds the contract functions of a Sum. Further functions are added up in one entry
 // without a name.
 const MaxFunctions = 20_000
 
-// Loading is what a Sum calls the gas that a call burns before its first function.
+// Loading is the name under which a Sum counts the gas that a call burns before its first function.
 const Loading = "(loading)"
 
-// Sum is what many transactions burnt gas for.
+// Sum is the gas that a set of transactions burnt, by cause.
 type Sum struct {
-	Transactions int    `json:"transactions"` // that are in blocks
-	Unknown      int    `json:"unknown"`      // that are not, or not yet
-	Waiting      int    `json:"waiting"`      // receipts of them that have not run
+	Transactions int    `json:"transactions"` // in blocks
+	Unknown      int    `json:"unknown"`      // not in a block, or not yet
+	Waiting      int    `json:"waiting"`      // their receipts that have not run yet
 	Gas          uint64 `json:"gas_burnt"`    // by all outcomes
 	Calls        int    `json:"calls"`        // of contracts
 	CallGas      uint64 `json:"gas_calls"`    // of Gas: by these
-	// Host and Functions are in the order of their gas, the most first.
+	// Host and Functions are sorted by gas, descending.
 	Host      []HostSum     `json:"host_functions"`
 	Functions []FunctionSum `json:"functions"`
 }
 
-// HostSum is a host function.
+// HostSum is the gas of a host function.
 type HostSum struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"`
 	Gas   uint64 `json:"gas"`
 }
 
-// FunctionSum is a function of the contract of an account. Gas is its own, Total with what it
-// calls, host functions too.
+// FunctionSum is the gas of a contract function of an account. Gas is its own; Total includes the
+// functions and host functions that it calls.
 type FunctionSum struct {
 	Account string `json:"account_id"`
 	Name    string `json:"name"`
@@ -52,8 +52,8 @@ type FunctionSum struct {
 	Total   uint64 `json:"gas_total"`
 }
 
-// Sums adds up what transactions burnt gas for. Each chunk with one of their calls is applied
-// again, once.
+// Sums adds up the gas that transactions burnt, by cause. It applies each chunk with one of their
+// calls again, once.
 func Sums(ctx context.Context, e *engine.Engine, v *vm.VM, hashes []primitives.Hash, interrupt func() error) (*Sum, error) {
 	out := &Sum{}
 	want := map[primitives.Hash]*primitives.Outcome{}
@@ -95,7 +95,7 @@ func Sums(ctx context.Context, e *engine.Engine, v *vm.VM, hashes []primitives.H
 	return out, nil
 }
 
-// same tells whether outcomes of a chunk are what they were.
+// same returns an error if the outcomes of a chunk differ from those that the chain recorded.
 func same(now []primitives.OutcomeWithID, want map[primitives.Hash]*primitives.Outcome) error {
 	for i := range now {
 		o := &now[i]
@@ -106,7 +106,7 @@ func same(now []primitives.OutcomeWithID, want map[primitives.Hash]*primitives.O
 	return nil
 }
 
-// outcomes adds the outcomes of a transaction, and notes which chunks have their calls.
+// outcomes adds the outcomes of a transaction, and collects the chunks with its calls.
 func (s *Sum) outcomes(e *engine.Engine, status *view.FinalOutcome, want map[primitives.Hash]*primitives.Outcome, seen map[place]bool, places *[]place) error {
 	s.Gas += uint64(status.Outcome.GasBurnt)
 	left := len(status.Outcome.ReceiptIDs)
@@ -138,24 +138,24 @@ func (s *Sum) outcomes(e *engine.Engine, status *view.FinalOutcome, want map[pri
 	return nil
 }
 
-// functionKey names a function of a contract.
+// functionKey identifies a function of a contract.
 type functionKey struct{ account, name string }
 
-// frame is a function that runs.
+// frame is a running function.
 type frame struct {
 	of    *FunctionSum
-	begun primitives.Gas // burnt when it began
-	inner primitives.Gas // burnt by what it called
-	outer bool           // none of the same function runs around it
+	begun primitives.Gas // gas burnt before it began
+	inner primitives.Gas // gas burnt by its callees
+	outer bool           // no recursion: the function is not running already
 }
 
-// summer is a vm.Watcher that adds up what the calls of some receipts do. wanted says which.
+// summer is a vm.Watcher that adds up the gas of the receipts in wanted.
 type summer struct {
 	out       *Sum
 	wanted    func(receipt primitives.Hash) bool
 	host      map[string]*HostSum
 	functions map[functionKey]*FunctionSum
-	on        bool // the call that runs is wanted
+	on        bool // the current call is wanted
 	account   string
 	begun     bool // its first function has begun
 	stack     []frame
@@ -219,7 +219,7 @@ func (s *summer) Leave(burnt primitives.Gas) {
 	s.called(total)
 }
 
-// called counts gas that was burnt by what the function that runs has called.
+// called adds gas burnt by a callee of the current function.
 func (s *summer) called(gas primitives.Gas) {
 	if n := len(s.stack); n > 0 {
 		s.stack[n-1].inner += gas
@@ -247,12 +247,12 @@ func (s *summer) CallEnds(out *action.CallOutcome) {
 		return
 	}
 	s.out.CallGas += uint64(out.GasBurnt)
-	for len(s.stack) > 0 { // a trap leaves nothing
+	for len(s.stack) > 0 { // after a trap, Leave is not called
 		s.Leave(max(out.GasBurnt, s.stack[len(s.stack)-1].begun))
 	}
 }
 
-// sorted puts the sums in order.
+// sorted sorts the sums.
 func (s *summer) sorted() {
 	s.out.Host, s.out.Functions = []HostSum{}, []FunctionSum{}
 	for _, x := range s.host {

@@ -9,9 +9,9 @@ import (
 	"unicode"
 )
 
-// WriteText writes a report for people: the receipts as a tree, under each its calls with the host
-// functions that cost most or touched the storage. lines bounds the host functions shown of one
-// call, 0: all.
+// WriteText writes a report as text: the receipts as a tree, and below each its calls with the host
+// functions that cost most or accessed the storage. lines bounds the host functions of one call; 0:
+// all.
 func (r *Report) WriteText(w io.Writer, lines int) error {
 	p := &printer{w: w}
 	verb := "did"
@@ -93,10 +93,10 @@ func (p *printer) host(in string, h *HostCall) {
 	p.printf("\n")
 }
 
-// gas is an amount of gas in Tgas.
+// gas formats gas in Tgas.
 func gas(g uint64) string { return strconv.FormatFloat(float64(g)/1e12, 'f', 4, 64) + " Tgas" }
 
-// text shows bytes as text if they are, else in hex; n is how many there were.
+// text formats bytes as text if they are printable, else in hex. n is their full number.
 func text(b []byte, n int) string {
 	const shown = 64
 	cut := b[:min(len(b), shown)]
@@ -110,7 +110,7 @@ func text(b []byte, n int) string {
 	return out
 }
 
-// brief is a status on a line.
+// brief formats a status on one line.
 func brief(status json.RawMessage) string {
 	const shown = 300
 	s := string(status)

@@ -14,19 +14,18 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// ErrDiffers says that a chunk, applied again, did something else: a fault of this node.
+// ErrDiffers is returned if applying a chunk again gives another result: a bug in this node.
 var ErrDiffers = errors.New("trace: a chunk that is applied again differs from what it was")
 
-// place is a chunk.
-// Options say what a report is to have, and when to give up.
+// Options configure a trace.
 type Options struct {
 	Profile bool // by function
-	// Interrupt is asked while contracts run; its error ends the trace and is returned. nil:
-	// nothing ends it.
+	// Interrupt is called now and then while contracts run. An error ends the trace and is
+	// returned. nil: the trace is not interrupted.
 	Interrupt func() error
 }
 
-// Interruptible is a VM whose calls end when ask says so.
+// Interruptible returns a VM whose calls end when ask returns an error.
 func Interruptible(v action.VM, ask func() error) action.VM {
 	if ask == nil {
 		return v
@@ -54,8 +53,8 @@ type place struct {
 	shard primitives.ShardIndex
 }
 
-// Transaction traces a transaction that is in a block: every chunk in which one of its receipts
-// called a contract is applied again.
+// Transaction traces a transaction on the chain. It applies again every chunk in which one of the
+// transaction's receipts called a contract.
 func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitives.Hash, o Options) (*Report, error) {
 	status, err := e.TransactionStatus(hash)
 	if err != nil {
@@ -113,7 +112,7 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 	return report(&status, receipts, c, func(out *Report) { out.Block = status.Outcome.BlockHash.String() })
 }
 
-// stopped says at which chunk a trace was stopped, if that is why it ends.
+// stopped adds to an interrupt's error the number of the chunk at which the trace stopped.
 func stopped(err error, n, of int) error {
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, view.ErrTimeout) {
 		return err
@@ -121,7 +120,7 @@ func stopped(err error, n, of int) error {
 	return &view.StoppedError{Where: fmt.Sprintf("when %d of %d chunks were applied again", n, of), Err: err}
 }
 
-// Simulation traces what a transaction would do on the states at.
+// Simulation traces what a transaction would do on the state at.
 func Simulation(ctx context.Context, e *engine.Engine, v *vm.VM, at *engine.State, tx *primitives.SignedTransaction, so engine.SimulateOptions, o Options) (*Report, error) {
 	c := newCollector(o.Profile, func(primitives.Hash) bool { return true })
 	watched := v.Watch(c)
@@ -140,7 +139,7 @@ func Simulation(ctx context.Context, e *engine.Engine, v *vm.VM, at *engine.Stat
 	})
 }
 
-// calls tells whether a receipt may call a contract.
+// calls returns whether a receipt may call a contract.
 func calls(r *primitives.Receipt) bool {
 	body, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -154,7 +153,8 @@ func calls(r *primitives.Receipt) bool {
 	return false
 }
 
-// report puts together what status and calls say. Gas and tokens are those of all outcomes.
+// report builds a report from a status and the recorded calls. Gas and tokens are the sums over all
+// outcomes.
 func report(status *view.FinalOutcome, receipts map[primitives.Hash]*primitives.Receipt, c *collector, fill func(*Report)) (*Report, error) {
 	tx := status.Transaction
 	out := &Report{Transaction: tx.Hash().String(), Signer: string(tx.SignerID), Receiver: string(tx.ReceiverID),
@@ -208,7 +208,7 @@ func report(status *view.FinalOutcome, receipts map[primitives.Hash]*primitives.
 	return out, nil
 }
 
-// names are those of nearcore's action views.
+// names returns the names of nearcore's action views.
 func names(actions []primitives.Action) []string {
 	out := make([]string, 0, len(actions))
 	for _, a := range actions {

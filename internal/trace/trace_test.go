@@ -70,8 +70,8 @@ func call(method, args string, deposit, tgas uint64) primitives.Action {
 	return &primitives.FunctionCall{Method: method, Args: []byte(args), Gas: primitives.Gas(tgas * 1e12), Deposit: primitives.Yocto(deposit)}
 }
 
-// outline is the form of a report: who called what, with how many host calls, and which entries
-// were written.
+// outline is the shape of a report: which contract called which, with how many host calls, and
+// which entries were written.
 func outline(r *Report) string {
 	var b strings.Builder
 	for i := range r.Outcomes {

@@ -1,26 +1,30 @@
-// Package viewpool runs contract calls that change nothing, beside the chain and never in its way.
+// Package viewpool runs read-only contract calls without slowing the chain down.
 //
-//	in      functions, from any goroutine, and whose they are; each is told in which lane it runs,
-//	        and gets a way to ask whether its time is over
-//	out     nothing, once the function has returned; or why it was not run or not finished
+//	in      functions, from any goroutine, and the client of each; each is told its lane, and gets
+//	        a function that returns an error when its time is over
+//	out     nothing once the function has returned; or why it was not run or not finished
 //	state   Pool: three queues, workers, counts
 //	units   time
-//	bound   Options.Short, Long and Aside at a time, Options.Queue waiting for each,
-//	        Options.Timeout for all of it together
+//	bound   Options.Short, Long and Aside concurrent calls, Options.Queue waiting for each,
+//	        Options.Timeout for a call including its wait
 //	errors  view.ErrTooManyRequests when a queue is full; view.ErrTimeout; ErrClosed; ErrGone;
 //	        *PanicError, and the worker goes on
 //	source  our own; neard has view_client_threads, and no bound
 //
-// Every call begins in the short lane, in its own goroutine. One that turns out to be long
-// (ErrLong) starts again, which it may since it changed nothing, in the long lane, whose threads
-// have a low priority and leave half of the cores alone: the system lets a thread that runs go on
-// for some milliseconds, however low it is. Only there, since a goroutine that has a thread of its
-// own costs 10 µs more a call, and most calls take less than 50. The short lane has a place for
-// each core: where there is one for two, it goes at each call from one that runs to one that
-// sleeps, and stands empty until that has been woken. Simulations and traces have a lane of their
-// own, and yield (simulate.go of internal/backend). In each lane clients take turns: whose call has
-// the turn is who has had least of the lane's time (package fair), so that one who comes anew waits
-// for the calls that run, and not for those that wait.
+// Every call begins in the short lane, in the goroutine of its caller. A call that turns out to be
+// long (ErrLong) starts again in the long lane, which is safe since it changed nothing. The threads
+// of the long lane have a low priority and leave half of the cores free: the kernel lets a running
+// thread go on for some milliseconds, whatever its priority. Only the long lane has threads of its
+// own, because a goroutine locked to a thread costs 10 µs more a call, and most calls take less
+// than 50 µs.
+//
+// The short lane has a place for each core. With one place for two cores, the place would go from a
+// running caller to a sleeping one at each call, and stay empty until that caller has woken up.
+// Simulations and traces have a lane of their own, and yield (simulate.go of internal/backend).
+//
+// Within a lane clients take turns: the next call is that of the client that has had least of the
+// lane's time (package fair). A new client therefore waits for the calls that run, and not for
+// those that are queued.
 package viewpool
 
 import (
@@ -45,36 +49,35 @@ const (
 )
 
 var (
-	// ErrClosed is the error of calls that come, or still wait, when the pool is closed.
+	// ErrClosed is returned for calls that arrive or still wait when the pool is closed.
 	ErrClosed = errors.New("viewpool: the node is stopping")
-	// ErrGone is the error of a long call for whose answer nobody waits.
+	// ErrGone is returned for a long call whose client has gone.
 	ErrGone = errors.New("viewpool: the client is gone")
-	// ErrLong is what a function in the short lane returns to be run in the long one.
+	// ErrLong is returned by a function in the short lane that needs the long one.
 	ErrLong = errors.New("viewpool: a long call")
 )
 
-// Options are the bounds of a Pool; zeros are replaced by the defaults.
+// Options are the bounds of a Pool. A zero takes the default in the comment.
 type Options struct {
 	Short   int           // calls at a time in the short lane: as many as cores
 	Long    int           // workers of the long lane: half as many as cores, at least one
 	Aside   int           // workers of the lane for simulations: one
 	Queue   int           // calls that wait for a worker, in each lane
 	Timeout time.Duration // from when a call comes to when it must be over
-	// Alarm is told of each *PanicError, by the worker; nil: nobody.
+	// Alarm is called by the worker with each *PanicError; nil: not called.
 	Alarm func(*PanicError)
 }
 
-// Func is a call. Not short: it may take its time; else it returns ErrLong rather than that. It
-// asks interrupt now and then and ends with its error, if there is one: view.ErrTimeout or
-// ErrClosed.
+// Func is a call. If short is set it returns ErrLong instead of running for long. It calls
+// interrupt now and then, and returns its error if there is one: view.ErrTimeout or ErrClosed.
 type Func func(short bool, interrupt func() error) error
 
-// Pool is safe for concurrent use.
+// Pool runs calls in three lanes. Safe for concurrent use.
 type Pool struct {
 	o    Options
 	mu   sync.Mutex // of what follows
 	free int        // places in the short lane
-	// waiting are the calls that wait, by lane. A client's time is that of the lane.
+	// waiting are the queued calls by lane. A client is charged the time it used in the lane.
 	waiting [lanes]fair.Queue[*job]
 	idle    [lanes]*sync.Cond // workers of the long lanes
 	closed  bool
@@ -95,37 +98,37 @@ const (
 	lanes
 )
 
-// Stats count since the start, but for Running and Waiting.
+// Stats are counts since the start, except Running and Waiting, which are current.
 type Stats struct {
 	Running, Waiting int
 	Done             uint64 // runs in the short lane, and in the long one
 	Long             uint64 // of them
 	Refused          uint64
 	TimedOut         uint64
-	Gone             uint64 // long calls that were not run, as nobody waited
+	Gone             uint64 // long calls that were not run because the client had gone
 	Panicked         uint64
 	Busy             time.Duration // of all workers together
 }
 
-// PanicError is a function that panicked.
+// PanicError is returned for a function that panicked.
 type PanicError struct {
 	Reason any
 	Stack  []byte
 }
 
-// Error returns the reason alone: clients see it.
+// Error returns the reason without the stack, because clients see it.
 func (e *PanicError) Error() string { return fmt.Sprintf("viewpool: a call failed: %v", e.Reason) }
 
 type job struct {
 	f        Func
-	start    time.Time // when it came, or its turn did
+	start    time.Time // when it arrived; later, when its turn came
 	who      fair.Client
 	gone     func() bool
 	deadline time.Time
 	err      error
-	turn     chan struct{} // one element: its turn has come, in the short lane; or it has ended, in the others
+	turn     chan struct{} // capacity 1; short lane: its turn has come; other lanes: it has ended
 	stop     <-chan struct{}
-	asked    uint32 // how often interrupt was
+	asked    uint32 // calls of interrupt
 	begun    bool   // a worker of a long lane has it; under the pool's lock
 	left     bool   // its caller did not wait for a worker any longer; under the pool's lock
 }
@@ -144,10 +147,10 @@ func New(o Options) *Pool {
 	for lane, n := range map[int]int{long: o.Long, aside: o.Aside} {
 		for range n {
 			p.all.Go(func() {
-				// The thread is this goroutine's alone, and so is its low priority; it ends with
-				// it. Not for simulations: a trace runs in Go for the most part, and would keep one
-				// of Go's processors from the others while the system keeps its thread waiting. It
-				// yields instead.
+				// The goroutine keeps its thread, so the low priority affects nothing else; the
+				// thread ends with it. Simulations do not get one: a trace mostly runs Go code, and
+				// would hold one of Go's processors while the kernel keeps its low-priority thread
+				// waiting. They yield instead.
 				if lane == long {
 					runtime.LockOSThread()
 					compiler.LowPriority()
@@ -159,9 +162,9 @@ func New(o Options) *Pool {
 	return p
 }
 
-// Run runs f and returns its error: in the short lane at once, if there is a place, and in the long
-// one if it says ErrLong. gone tells whether nobody waits for it any more, which is asked before it
-// runs in the long lane; nil: somebody does.
+// Run runs f and returns its error. f starts in the short lane as soon as there is a place. If it
+// returns ErrLong it is run again in the long lane. gone returns whether the client has gone; it is
+// called before f runs in the long lane. A nil gone means that the client always waits.
 func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	err := p.runShort(j)
@@ -173,7 +176,7 @@ func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
 	return err
 }
 
-// RunLong runs f in the long lane at once: of a call that is known to be long.
+// RunLong is Run for a call that is known to be long: it starts in the long lane.
 func (p *Pool) RunLong(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	p.went.Add(1)
@@ -182,7 +185,7 @@ func (p *Pool) RunLong(who fair.Client, f Func, gone func() bool) error {
 	return err
 }
 
-// RunAside runs f in the lane of simulations.
+// RunAside is Run in the lane for simulations.
 func (p *Pool) RunAside(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	err := p.runLong(aside, j)
@@ -205,7 +208,7 @@ func (p *Pool) put(j *job) {
 	p.jobs.Put(j)
 }
 
-// enter queues a call; the lock is held.
+// enter queues a call. p.mu is held.
 func (p *Pool) enter(lane int, j *job) error {
 	switch {
 	case p.closed:
@@ -217,7 +220,7 @@ func (p *Pool) enter(lane int, j *job) error {
 	return nil
 }
 
-// runShort runs a call in its own goroutine, when it has a place.
+// runShort runs a call in the caller's goroutine, once it has a place.
 func (p *Pool) runShort(j *job) error {
 	p.mu.Lock()
 	if p.closed || p.free == 0 {
@@ -250,7 +253,7 @@ func (p *Pool) runShort(j *job) error {
 	return err
 }
 
-// runLong has a worker run a call.
+// runLong runs a call on a worker of a lane.
 func (p *Pool) runLong(lane int, j *job) error {
 	p.mu.Lock()
 	err := p.enter(lane, j)
@@ -269,7 +272,7 @@ func (p *Pool) runLong(lane int, j *job) error {
 	case <-late.C:
 	}
 	p.mu.Lock()
-	j.left = !j.begun // what has begun ends by its own questions
+	j.left = !j.begun // a running call ends by calling interrupt
 	p.mu.Unlock()
 	if j.left {
 		p.timedOut.Add(1)
@@ -279,7 +282,7 @@ func (p *Pool) runLong(lane int, j *job) error {
 	return j.err
 }
 
-// Close lets the calls that run end, at their next question, and answers the others.
+// Close ends running calls at their next interrupt, and fails waiting ones with ErrClosed.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -312,7 +315,7 @@ func (p *Pool) Stats() Stats {
 	}
 }
 
-// work is a worker of a long lane.
+// work is the loop of a worker.
 func (p *Pool) work(lane int) {
 	for {
 		p.mu.Lock()
@@ -373,11 +376,11 @@ func (j *job) end(err error) {
 	j.turn <- struct{}{}
 }
 
-// lookEvery is how many questions have one answer, since looking at the clock takes a quarter of a
-// host call. Gas bounds what lies between.
+// lookEvery is how many calls of interrupt share one look at the clock, which takes a quarter of
+// the time of a host call. Gas bounds the work in between.
 const lookEvery = 16
 
-// interrupt tells whether the job has to end.
+// interrupt returns an error if the job has to end, else nil.
 func (j *job) interrupt() error {
 	if j.asked++; j.asked%lookEvery != 0 {
 		return nil

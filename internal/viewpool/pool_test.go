@@ -129,7 +129,7 @@ func TestLong(t *testing.T) {
 	})
 }
 
-// TestGone: a long call that nobody waits for is not run.
+// TestGone: a long call whose client has gone is not run.
 func TestGone(t *testing.T) {
 	p := New(Options{Short: 1, Long: 1})
 	defer p.Close()
@@ -259,7 +259,7 @@ func TestAside(t *testing.T) {
 	})
 }
 
-// TestClose: nobody waits for ever, whoever comes when.
+// TestClose: no caller waits for ever, whether it comes before or after Close.
 func TestClose(t *testing.T) {
 	for range 50 {
 		p := New(Options{Short: 2, Queue: 8})
