@@ -97,7 +97,7 @@ func Apply(in *Input) (*Result, error) {
 	if !in.NewChunk {
 		return c.finishMissing()
 	}
-	c.warm()
+	c.prefetch()
 	if err := c.openSink(); err != nil {
 		return nil, err
 	}

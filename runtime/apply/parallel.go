@@ -23,15 +23,15 @@ import (
 //     speculative run does is visible before.
 //
 // Outline: runAhead takes the next receipts of a list (at most windowSizes.most) and divides them
-// into calls of about batch receipts (share). All receipts of one receiver go to the same call, in
+// into calls of about batch receipts (divide). All receipts of one receiver go to the same call, in
 // order. Each call runs on its own fork of the state update, in parallel with the others. A run is
 // kept as a state.Span: what it read and wrote, and from which fork. When the receipt's turn comes,
 // adopt checks that nothing which the span read has changed since. If so it commits the span's
 // writes and settles the outcome, else the receipt runs again.
 //
 // The trie nodes that a call pays for complicate this: the first touch in a chunk and a later one
-// have different names in the gas profile. boundedApart checks that they have the same price, and
-// retouched corrects the profile.
+// have different names in the gas profile. canRunAhead checks that they have the same price, and
+// correctProfile corrects the profile.
 //
 // Rejected: locking accounts by a dependency analysis up front. Contracts can read and write any
 // key of their account, and promises and refunds are known only after a run. Rejected too: leaving
@@ -55,8 +55,8 @@ func (w windowSizes) orDefault() windowSizes {
 	return w
 }
 
-// ahead is a receipt that ran before its turn. ok is false if it failed or was not reached.
-type ahead struct {
+// speculativeRun is a receipt that ran before its turn. ok is false if it failed or was not reached.
+type speculativeRun struct {
 	span state.Span
 	out  executed
 	ok   bool
@@ -64,7 +64,7 @@ type ahead struct {
 
 // speculation holds the receipts that ran ahead.
 type speculation struct {
-	done  map[*primitives.Receipt]*ahead
+	done  map[*primitives.Receipt]*speculativeRun
 	forks int32 // forks made in this chunk
 }
 
@@ -74,12 +74,12 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 	if c.in.Par == nil || len(list) < c.window.least || c.full() {
 		return
 	}
-	if !boundedApart(c.cfg) {
+	if !canRunAhead(c.cfg) {
 		return
 	}
-	calls := c.share(list)
-	slots := make([]ahead, len(list))
-	c.spec.done = make(map[*primitives.Receipt]*ahead, len(list))
+	calls := c.divide(list)
+	slots := make([]speculativeRun, len(list))
+	c.spec.done = make(map[*primitives.Receipt]*speculativeRun, len(list))
 	first := make([]int, len(calls))
 	at := 0
 	for i, call := range calls {
@@ -107,20 +107,20 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 	})
 }
 
-// boundedApart returns whether speculative runs are possible with a config. It needs two things.
+// canRunAhead returns whether speculative runs are possible with a config. It needs two things.
 // The first and later touches of a trie node must have the same price, so that only profiles differ
 // (see adopt). And a run that met the limit of a receipt's recorded state must also have passed the
 // soft limit of the chunk, because then Span.End reports that it cannot be adopted.
-func boundedApart(c *parameters.RuntimeConfig) bool {
+func canRunAhead(c *parameters.RuntimeConfig) bool {
 	e := &c.Wasm.Ext
 	return e[parameters.ExtTouchingTrieNode] == e[parameters.ExtReadCachedTrieNode] &&
 		c.Witness.MainStorageProofSizeSoftLimit <= c.Wasm.Limits.PerReceiptStorageProofSizeLimit
 }
 
-// share divides receipts into calls of about batch receipts each. Receipts of one receiver go to
+// divide divides receipts into calls of about batch receipts each. Receipts of one receiver go to
 // the same call, in their order. The division does not depend on the number of workers. A receiver
 // with more than half of the work is left out: all other calls would wait for its receipts.
-func (c *chunk) share(list []*primitives.Receipt) (calls [][]*primitives.Receipt) {
+func (c *chunk) divide(list []*primitives.Receipt) (calls [][]*primitives.Receipt) {
 	callOf := make(map[primitives.AccountID]int, len(list))
 	popular := majority(list)
 	open := -1 // the call that is being filled
@@ -203,12 +203,12 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 	delete(c.spec.done, r)
 	m := &a.out.outcome.Metadata
 	profile, correct := m.Profile, true
-	if more := c.moved(a); more != 0 {
+	if more := c.retouchedBy(a); more != 0 {
 		// A call that ran out of gas may have touched nodes without paying for them, so its profile
 		// cannot be corrected.
 		correct = false
 		if a.out.outcome.Status.Kind != primitives.StatusFailure {
-			profile, correct = c.retouched(m.Profile, more)
+			profile, correct = c.correctProfile(m.Profile, more)
 		}
 	}
 	if !a.ok || !correct || !c.u.Adopt(&a.span) {
@@ -220,18 +220,18 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 	return true, c.settle(r, &a.out)
 }
 
-// moved is TrieUpdate.Retouched for a run that completed; 0 for others.
-func (c *chunk) moved(a *ahead) int64 {
+// retouchedBy is TrieUpdate.Retouched for a run that completed; 0 for others.
+func (c *chunk) retouchedBy(a *speculativeRun) int64 {
 	if !a.ok {
 		return 0
 	}
 	return c.u.Retouched(&a.span)
 }
 
-// retouched returns the gas profile p with more of the touches of trie nodes counted as first
+// correctProfile returns the gas profile p with more of the touches of trie nodes counted as first
 // touches in the chunk instead of repeated ones. A negative number corrects in the other direction.
 // It returns false if the profile does not have that many.
-func (c *chunk) retouched(p []primitives.CostEntry, more int64) ([]primitives.CostEntry, bool) {
+func (c *chunk) correctProfile(p []primitives.CostEntry, more int64) ([]primitives.CostEntry, bool) {
 	price := c.cfg.Wasm.Ext[parameters.ExtTouchingTrieNode].Gas
 	gas := primitives.Gas(max(more, -more)) * price // calls paid for each of these touches
 	from, to := parameters.ExtReadCachedTrieNode, parameters.ExtTouchingTrieNode

@@ -204,12 +204,12 @@ func TestBoundedApart(t *testing.T) {
 		for v := parameters.OldestProtocol; v <= parameters.Newest(numbering); v++ {
 			version := parameters.Version{Protocol: v, Numbering: numbering}
 			c := *parameters.MustGet(version)
-			if !boundedApart(&c) {
+			if !canRunAhead(&c) {
 				t.Errorf("%v: nothing may run ahead: soft limit %d, a receipt's %d", version,
 					c.Witness.MainStorageProofSizeSoftLimit, c.Wasm.Limits.PerReceiptStorageProofSizeLimit)
 			}
 			c.Witness.MainStorageProofSizeSoftLimit = c.Wasm.Limits.PerReceiptStorageProofSizeLimit + 1
-			if boundedApart(&c) {
+			if canRunAhead(&c) {
 				t.Errorf("%v: a receipt may meet its limit below the chunk's and still be adopted", version)
 			}
 		}

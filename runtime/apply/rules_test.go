@@ -46,7 +46,7 @@ func (n *net) rows() map[string][]byte {
 }
 
 // TestRules plays generated chunks by the model of internal/refmodel and by Apply, one by one and
-// ahead of their turns: what each receipt gives, what leaves, and the state behind must be the
+// speculativeRun of their turns: what each receipt gives, what leaves, and the state behind must be the
 // same.
 func TestRules(t *testing.T) {
 	count := 300

@@ -78,14 +78,14 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 	begun := false
 	defer func() {
 		if begun {
-			thrift.end()
+			gcTuning.end()
 		}
 	}()
 	code, err := v.compiler.Compile(&compiler.Job{
 		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Placed: t.placed, Cancel: t.cancel,
 		Prepare: func() (wasm []byte, err error) {
 			begun = true
-			thrift.begin()
+			gcTuning.begin()
 			a, wasm, err = prepared(v.prepare(t))
 			// the garbage is as large again or larger, and the compiler's memory comes on top
 			if len(wasm) >= largeArtifact {

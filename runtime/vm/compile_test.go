@@ -78,9 +78,9 @@ func openVM(t *testing.T, o Options) *VM {
 
 // closeVM closes one that may be closed.
 func closeVM(v *VM) {
-	v.warmer.mu.Lock()
-	ended := v.warmer.ended
-	v.warmer.mu.Unlock()
+	v.precompiles.mu.Lock()
+	ended := v.precompiles.ended
+	v.precompiles.mu.Unlock()
 	if !ended {
 		v.Close()
 	}

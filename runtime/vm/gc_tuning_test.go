@@ -6,14 +6,14 @@ import "testing"
 // percent, a disabled collector, and a percent set in the meantime are kept.
 func TestThrift(t *testing.T) {
 	for _, c := range []struct{ before, during, meanwhile, after int }{
-		{50, thriftPercent, thriftPercent, 50},
+		{50, tunedPercent, tunedPercent, 50},
 		{10, 10, 10, 10},
 		{-1, -1, -1, -1},
 		{-1, -1, 50, 50},
-		{50, thriftPercent, 70, 70},
+		{50, tunedPercent, 70, 70},
 	} {
 		percent := c.before
-		x := thrifty{set: func(p int) int { was := percent; percent = p; return was }}
+		x := gcTuner{set: func(p int) int { was := percent; percent = p; return was }}
 		x.begin()
 		x.begin()
 		if percent != c.during {
@@ -31,7 +31,7 @@ func TestThrift(t *testing.T) {
 	// The start of a process ends, with 50, between the two steps in which its percent is looked
 	// at.
 	percent, sets := -1, 0
-	x := thrifty{set: func(p int) int {
+	x := gcTuner{set: func(p int) int {
 		if sets++; sets == 2 {
 			percent = 50
 		}

@@ -222,7 +222,7 @@ func TestWarm(t *testing.T) {
 	v := newVM(t)
 	b := &action.Block{Config: parameters.MustGet(parameters.June(86)), VM: v}
 	b.Warm("", wat(t, simple))
-	v.warmer.drain()
+	v.precompiles.drain()
 	<-v.Warm("", wat(t, simple), &b.Config.Wasm)
 	if s := v.Stats(); s.Builds != 1 {
 		t.Fatalf("%+v", s)

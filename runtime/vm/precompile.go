@@ -93,7 +93,7 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	}
 }
 
-// warmer is the queue of code to compile in the background.
+// precompileQueue is the queue of code to compile in the background.
 //
 // The problem: compiling a contract can take seconds. Code that is deployed will probably be
 // called, so it is compiled before the first call. But any account can deploy, and contracts that
@@ -104,7 +104,7 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 //     itself (cache.Get and GetInBackground have separate builds).
 //   - One submitter cannot delay the others by much. The next code is that of the submitter that
 //     has used the least compiler time (fair.Queue, charged in compiled).
-//   - Memory is bounded: warmQueue codes and warmBytes bytes in all. A submitter has at most a
+//   - Memory is bounded: maxQueued codes and maxQueuedBytes bytes in all. A submitter has at most a
 //     quarter of that, and at most as much as is left free. So if n submitters fill the queue, one
 //     more still gets an n-th part.
 //   - What does not fit is dropped and compiled when it is called. Results never depend on the
@@ -117,49 +117,49 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 // Rejected: first come, first served. One account that deploys a hundred hard contracts would
 // occupy the queue for minutes, and the first calls of all other new contracts would then compile
 // inside blocks.
-type warmer struct {
+type precompileQueue struct {
 	all   sync.WaitGroup
 	open  sync.WaitGroup // entries that are queued or being compiled
 	apart bool           // child processes compile
 
 	mu    sync.Mutex
 	come  *sync.Cond // signalled when there is work, and at the end
-	queue fair.Queue[warm]
-	has   map[fair.Client]warmLoad
-	load  warmLoad // of all submitters
+	queue fair.Queue[queuedCode]
+	has   map[fair.Client]queueLoad
+	load  queueLoad // of all submitters
 	ended bool
 }
 
-type warm struct {
+type queuedCode struct {
 	of   fair.Client
 	code []byte
 	w    *parameters.Wasm
 	done chan struct{}
 }
 
-// warmLoad is the size of the entries that are queued or being compiled.
-type warmLoad struct{ number, bytes int }
+// queueLoad is the size of the entries that are queued or being compiled.
+type queueLoad struct{ number, bytes int }
 
-func (l warmLoad) with(number, bytes int) warmLoad {
-	return warmLoad{l.number + number, l.bytes + bytes}
+func (l queueLoad) with(number, bytes int) queueLoad {
+	return queueLoad{l.number + number, l.bytes + bytes}
 }
 
-// Bounds of the queue, in number and bytes. A submitter has at most 1/warmShare of them.
+// Bounds of the queue, in number and bytes. A submitter has at most 1/queueShare of them.
 const (
-	warmQueue = 256
-	warmBytes = 64 << 20
-	warmShare = 4
+	maxQueued      = 256
+	maxQueuedBytes = 64 << 20
+	queueShare     = 4
 )
 
-func (q *warmer) start(v *VM, workers int) {
-	q.queue.Limit = warmQueue
-	q.come, q.has, q.apart = sync.NewCond(&q.mu), map[fair.Client]warmLoad{}, v.compiler.Apart()
+func (q *precompileQueue) start(v *VM, workers int) {
+	q.queue.Limit = maxQueued
+	q.come, q.has, q.apart = sync.NewCond(&q.mu), map[fair.Client]queueLoad{}, v.compiler.Apart()
 	for range workers {
 		q.all.Go(func() { q.run(v) })
 	}
 }
 
-func (q *warmer) run(v *VM) {
+func (q *precompileQueue) run(v *VM) {
 	// If this process compiles, the goroutine has a thread of its own with a low priority, which
 	// ends with it. If children compile, little work is left here. A low-priority thread would then
 	// only keep a processor of Go's scheduler, and locks, from the others while the system keeps it
@@ -190,11 +190,11 @@ func (q *warmer) run(v *VM) {
 }
 
 // push queues code. It returns false if there is no room.
-func (q *warmer) push(w warm) bool {
+func (q *precompileQueue) push(w queuedCode) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all, own := q.load.with(1, len(w.code)), q.has[w.of].with(1, len(w.code))
-	if q.ended || own.number > min(warmQueue/warmShare, warmQueue-q.load.number) || own.bytes > min(warmBytes/warmShare, warmBytes-q.load.bytes) ||
+	if q.ended || own.number > min(maxQueued/queueShare, maxQueued-q.load.number) || own.bytes > min(maxQueuedBytes/queueShare, maxQueuedBytes-q.load.bytes) ||
 		!q.queue.Push(w.of, w) {
 		return false
 	}
@@ -205,7 +205,7 @@ func (q *warmer) push(w warm) bool {
 }
 
 // pop waits for code. ok is false at the end.
-func (q *warmer) pop() (w warm, ok bool) {
+func (q *precompileQueue) pop() (w queuedCode, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.ended {
@@ -218,7 +218,7 @@ func (q *warmer) pop() (w warm, ok bool) {
 }
 
 // compiled removes an entry returned by pop from the load, and charges its submitter.
-func (q *warmer) compiled(w *warm, took time.Duration) {
+func (q *precompileQueue) compiled(w *queuedCode, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue.Charge(w.of, int64(took))
@@ -238,7 +238,7 @@ func closed(err error) bool {
 // its memory until it ends, and its result is lost.
 const stopWait = 300 * time.Millisecond
 
-func (q *warmer) stop() {
+func (q *precompileQueue) stop() {
 	q.mu.Lock()
 	q.ended = true
 	q.come.Broadcast()
@@ -255,7 +255,7 @@ func (q *warmer) stop() {
 }
 
 // drain waits until the queue is empty and nothing is being compiled.
-func (q *warmer) drain() { q.open.Wait() }
+func (q *precompileQueue) drain() { q.open.Wait() }
 
 // Warm queues code for compilation in the background, by the rules of a config. It never waits. It
 // copies code, which may belong to a state that is dropped before its turn: what is compiled must
@@ -263,10 +263,10 @@ func (q *warmer) drain() { q.open.Wait() }
 //
 // The returned channel is closed when the code is compiled or will not be.
 func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) <-chan struct{} {
-	x := warm{code: bytes.Clone(code), w: w, done: make(chan struct{})}
+	x := queuedCode{code: bytes.Clone(code), w: w, done: make(chan struct{})}
 	hash := primitives.HashBytes([]byte(submitter))
 	copy(x.of.Address[:], hash[:])
-	if !v.warmer.push(x) {
+	if !v.precompiles.push(x) {
 		close(x.done)
 	}
 	return x.done

@@ -13,14 +13,14 @@ import (
 // submitters that have used less time, in any order of arrival, and that it cannot fill the queue.
 // Entries that have left the queue must not be counted.
 func TestSubmittersTakeTurns(t *testing.T) {
-	var q warmer
+	var q precompileQueue
 	q.start(&VM{compiler: newCompiler(&Options{}, nil, nil)}, 0)
 	who := func(n byte) fair.Client { return fair.Client{Address: [16]byte{n}} }
 	push := func(n byte, name string, size int) bool {
-		return q.push(warm{of: who(n), code: append([]byte(name+" "), make([]byte, size)...), done: make(chan struct{})})
+		return q.push(queuedCode{of: who(n), code: append([]byte(name+" "), make([]byte, size)...), done: make(chan struct{})})
 	}
-	for i := range warmQueue/warmShare + 10 {
-		if ok, want := push(1, fmt.Sprint("bomb", i), 5_000), i < warmQueue/warmShare; ok != want {
+	for i := range maxQueued/queueShare + 10 {
+		if ok, want := push(1, fmt.Sprint("bomb", i), 5_000), i < maxQueued/queueShare; ok != want {
 			t.Fatalf("code %d of one submitter: taken %v, want %v", i, ok, want)
 		}
 	}
@@ -41,13 +41,13 @@ func TestSubmittersTakeTurns(t *testing.T) {
 	if want := []string{"bomb0", "honest0", "honest1", "other"}; !slices.Equal(got, want) {
 		t.Errorf("the turns were of %v, want %v", got, want)
 	}
-	if push(4, "large", warmBytes/warmShare) {
+	if push(4, "large", maxQueuedBytes/queueShare) {
 		t.Error("one submitter has more than his share of bytes")
 	}
 	for q.queue.Len() > 0 {
 		take(time.Millisecond)
 	}
-	if q.load != (warmLoad{}) || len(q.has) != 0 {
+	if q.load != (queueLoad{}) || len(q.has) != 0 {
 		t.Errorf("left: %+v, %v", q.load, q.has)
 	}
 	q.stop()
@@ -61,18 +61,18 @@ func TestSubmittersTakeTurns(t *testing.T) {
 func TestManySubmittersLeaveRoom(t *testing.T) {
 	for _, many := range []int{4, 20, 100} {
 		for _, size := range []int{1_000, 1 << 20} {
-			var q warmer
+			var q precompileQueue
 			q.start(&VM{compiler: newCompiler(&Options{}, nil, nil)}, 0)
 			code := make([]byte, size)
 			push := func(n int) bool {
-				return q.push(warm{of: fair.Client{Address: [16]byte{byte(n)}}, code: code, done: make(chan struct{})})
+				return q.push(queuedCode{of: fair.Client{Address: [16]byte{byte(n)}}, code: code, done: make(chan struct{})})
 			}
-			for range warmQueue {
+			for range maxQueued {
 				for n := range many {
 					push(n)
 				}
 			}
-			room := min(warmQueue, warmBytes/size)
+			room := min(maxQueued, maxQueuedBytes/size)
 			if q.load.number < room/2 {
 				t.Errorf("%d submitters of %d bytes each: %d wait, want at least half of %d", many, size, q.load.number, room)
 			}

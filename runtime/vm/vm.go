@@ -45,16 +45,16 @@ const (
 
 // VM runs contracts. Safe for concurrent use.
 type VM struct {
-	engine    *engine.Engine
-	compiler  *compiler.Pool
-	cache     *cache.Cache[*module]
-	alarm     func(error)
-	seen      atomic.Pointer[rulesOf] // of the last config
-	warmer    warmer
-	large     atomic.Bool // a large artifact was made and is now garbage
-	collector collector
-	alarms    atomic.Uint64
-	whole     atomic.Uint64 // see Stats
+	engine      *engine.Engine
+	compiler    *compiler.Pool
+	cache       *cache.Cache[*module]
+	alarm       func(error)
+	seen        atomic.Pointer[rulesOf] // of the last config
+	precompiles precompileQueue
+	large       atomic.Bool // a large artifact was made and is now garbage
+	collector   collector
+	alarms      atomic.Uint64
+	whole       atomic.Uint64 // see Stats
 }
 
 var (
@@ -89,7 +89,7 @@ func New(o Options) (*VM, error) {
 		return nil, err
 	}
 	v.compiler = newCompiler(&o, e, func(err error) { v.fault("%w", err) })
-	v.warmer.start(v, v.compiler.Background())
+	v.precompiles.start(v, v.compiler.Background())
 	return v, nil
 }
 
@@ -137,7 +137,7 @@ func version() string {
 // Close ends background compilations and frees everything that is not in use.
 func (v *VM) Close() {
 	v.compiler.Close() // first, so that no worker waits for a child
-	v.warmer.stop()
+	v.precompiles.stop()
 	v.collector.close()
 	v.cache.Close()
 	v.engine.Close()

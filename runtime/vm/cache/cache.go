@@ -116,7 +116,7 @@ type Stats struct {
 //
 // Invariants:
 //   - At most one build per key runs for callers that a block waits for (urgent), and one for the
-//     background (later). A caller of Get never waits for a background thread, which may have a low
+//     background. A caller of Get never waits for a background thread, which may have a low
 //     priority. The first of two builds to finish serves all waiters; the other is cancelled.
 //   - An entry is closed only after the cache and all holders have released it.
 //   - A failed build is not cached: the compiler may succeed the next time. Code that breaks a rule
@@ -139,27 +139,27 @@ type Cache[V Value] struct {
 	// diskFailed is Options.DiskFailed; may be nil.
 	diskFailed func(error)
 
-	mu      sync.Mutex
-	entries map[Key]*Entry[V]
-	order   order[V]
-	urgent  map[Key]*flight[V]
-	later   map[Key]*flight[V] // background flights
-	evicted map[Key]struct{}   // recently evicted keys that must be built again
-	closed  bool
-	stats   Stats
+	mu         sync.Mutex
+	entries    map[Key]*Entry[V]
+	order      order[V]
+	urgent     map[Key]*flight[V]
+	background map[Key]*flight[V] // background flights
+	evicted    map[Key]struct{}   // recently evicted keys that must be built again
+	closed     bool
+	stats      Stats
 	// diskFails is set if the last write to disk failed.
 	diskFails bool
-	asked     uint      // hits since the disk was last told of uses
-	told      time.Time // time of that
+	asked     uint      // hits since uses were last noted on disk
+	notedAt   time.Time // time of that
 }
 
-// Evicted keys are remembered for Stats.Rebuilds, at most mostEvicted. The disk is told of uses in
-// memory when it is written to, and otherwise every tellAfter, which is checked every tellHits
-// hits.
+// Evicted keys are remembered for Stats.Rebuilds, at most mostEvicted. Uses in
+// memory are noted on disk when it is written to, and otherwise every noteAfter, which is checked
+// every noteHits hits.
 const (
 	mostEvicted = 1 << 16
-	tellHits    = 1 << 12
-	tellAfter   = 5 * time.Minute
+	noteHits    = 1 << 12
+	noteAfter   = 5 * time.Minute
 )
 
 // ErrClosed is the error of a cache that was closed.
@@ -168,8 +168,8 @@ var ErrClosed = errors.New("cache: closed")
 // New opens a cache. It removes folders of other versions and temporary files of ended processes.
 func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 	c := &Cache[V]{
-		loader: l, limit: o.Memory, entries: map[Key]*Entry[V]{}, urgent: map[Key]*flight[V]{}, later: map[Key]*flight[V]{},
-		evicted: map[Key]struct{}{}, told: time.Now(), diskFailed: o.DiskFailed,
+		loader: l, limit: o.Memory, entries: map[Key]*Entry[V]{}, urgent: map[Key]*flight[V]{}, background: map[Key]*flight[V]{},
+		evicted: map[Key]struct{}{}, notedAt: time.Now(), diskFailed: o.DiskFailed,
 	}
 	if o.Dir != "" {
 		var err error
@@ -203,17 +203,17 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 		e.uses++
 		e.refs++
 		c.asked++
-		tell := c.disk != nil && c.asked%tellHits == 0 && time.Since(c.told) > tellAfter
+		tell := c.disk != nil && c.asked%noteHits == 0 && time.Since(c.notedAt) > noteAfter
 		c.mu.Unlock()
 		if tell {
-			c.tell()
+			c.noteUses()
 		}
 		return e, nil
 	}
 	own := c.urgent
 	f := own[key]
 	if background && f == nil {
-		own = c.later
+		own = c.background
 		f = own[key]
 	}
 	if f != nil {
@@ -261,7 +261,7 @@ func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Ent
 		}
 		f.entry = e
 		e.refs += f.waits
-		for _, other := range []map[Key]*flight[V]{c.urgent, c.later} {
+		for _, other := range []map[Key]*flight[V]{c.urgent, c.background} {
 			if o := other[key]; o != nil {
 				o.entry, o.landed = e, true
 				e.refs += o.waits
@@ -286,7 +286,7 @@ func (c *Cache[V]) evict() (gone []*Entry[V]) {
 		e := c.order.least()
 		c.stats.Evictions++
 		if c.disk == nil {
-			c.lost(e.key)
+			c.noteEvicted(e.key)
 		}
 		if c.remove(e) {
 			gone = append(gone, e)
@@ -295,8 +295,8 @@ func (c *Cache[V]) evict() (gone []*Entry[V]) {
 	return gone
 }
 
-// lost remembers a key that has to be built again.
-func (c *Cache[V]) lost(key Key) {
+// noteEvicted remembers a key that has to be built again.
+func (c *Cache[V]) noteEvicted(key Key) {
 	if len(c.evicted) >= mostEvicted {
 		clear(c.evicted)
 	}
@@ -313,12 +313,12 @@ func (c *Cache[V]) remove(e *Entry[V]) (last bool) {
 	return e.drop()
 }
 
-// tell notes on disk which artifacts were used in memory, so that prune does not treat them as
+// noteUses notes on disk which artifacts were used in memory, so that prune does not treat them as
 // unused.
-func (c *Cache[V]) tell() {
+func (c *Cache[V]) noteUses() {
 	var used []Key
 	c.mu.Lock()
-	c.told = time.Now()
+	c.notedAt = time.Now()
 	for key, e := range c.entries {
 		if e.uses > 0 {
 			c.disk.use(key, e.uses)
@@ -359,7 +359,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 	a, err := c.compile(key, build, cancel)
 	for again := 0; err == nil && a.File != ""; again++ {
 		e, lost := c.takeOver(key, a)
-		if lost == nil || again == mostLost || errors.As(lost, new(*notLoaded)) || errors.Is(lost, ErrClosed) {
+		if lost == nil || again == maxRebuilds || errors.As(lost, new(*notLoaded)) || errors.Is(lost, ErrClosed) {
 			return e, lost
 		}
 		a, err = c.compile(key, build, cancel) // another process has removed the file
@@ -395,9 +395,9 @@ func (c *Cache[V]) isClosed() bool {
 	return c.closed
 }
 
-// mostLost is the number of rebuilds of an artifact whose file is missing or damaged: the folder
+// maxRebuilds is the number of rebuilds of an artifact whose file is missing or damaged: the folder
 // may be deleted at any time, and a block may be waiting.
-const mostLost = 2
+const maxRebuilds = 2
 
 // notLoaded is a loader's error for an intact artifact. Building it again would not help.
 type notLoaded struct{ err error }
@@ -475,12 +475,12 @@ func (c *Cache[V]) writePruned(key Key, a Artifact) (path string, err error) {
 	if path, err = c.disk.put(key, a); err != nil || !c.disk.full() {
 		return path, err
 	}
-	c.tell()
+	c.noteUses()
 	gone, err := c.disk.prune(key)
 	c.mu.Lock()
 	c.stats.DiskEvictions += uint64(len(gone))
 	for _, key := range gone {
-		c.lost(key)
+		c.noteEvicted(key)
 	}
 	c.mu.Unlock()
 	return path, err

@@ -5,25 +5,26 @@ import "sync"
 // gate decides when a compilation may begin. There are three queues, each first come, first served.
 //
 //   - urgent: a block waits for the compilation. These go first, and one place is always theirs.
-//   - early: a block is going to need it (Pool.Ahead). These go before the background. While they
-//     hold all places, one more place is available for an urgent one.
-//   - patients: the background. At most later of them run, and only as many as fit into memory.
+//   - precompiles: a block is going to need it (Pool.Ahead). These go before the background. While
+//     they hold all places, one more place is available for an urgent one.
+//   - background: no block waits. At most maxBackground of them run, and only as many as fit into
+//     memory.
 //
-// All compilations count against the memory, but only background ones, and early ones above four
-// times the limit, wait for it.
+// All compilations count against the memory. Only background ones, and precompiles above four times
+// the limit, wait for it.
 type gate struct {
-	total, later int // maximum number of running compilations: all, and background ones
+	total, maxBackground int // maximum number of running compilations: all, and background ones
 	// bytes that may be in use when a background compilation begins; one may always run; 0: no
 	// limit
 	memory int64
 
-	mu               sync.Mutex
-	running, back    int
-	ahead            int       // the running ones that entered through enterAhead
-	taken            int64     // bytes of all running ones
-	urgent, patients []waiting // waiting compilations
-	early            []waiting // waiting compilations of enterAhead
-	closed           bool
+	mu                         sync.Mutex
+	running, runningBackground int
+	ahead                      int       // the running ones that entered through enterAhead
+	taken                      int64     // bytes of all running ones
+	urgent, background         []waiting // waiting compilations
+	precompiles                []waiting // waiting compilations of enterAhead
+	closed                     bool
 }
 
 // waiting is a compilation that waits for its turn.
@@ -35,13 +36,13 @@ type waiting struct {
 // enter waits for a place. It returns false if the pool was closed or cancel came first.
 func (g *gate) enter(background bool, weight int64, cancel <-chan struct{}) bool {
 	if background {
-		return g.wait(&g.patients, weight, cancel)
+		return g.wait(&g.background, weight, cancel)
 	}
 	return g.wait(&g.urgent, weight, cancel)
 }
 
 // enterAhead is enter for a compilation that a block is going to need.
-func (g *gate) enterAhead(weight int64) bool { return g.wait(&g.early, weight, nil) }
+func (g *gate) enterAhead(weight int64) bool { return g.wait(&g.precompiles, weight, nil) }
 
 func (g *gate) wait(queue *[]waiting, weight int64, cancel <-chan struct{}) bool {
 	turn := make(chan struct{})
@@ -72,7 +73,7 @@ func (g *gate) leave(background bool, weight int64) {
 	g.running--
 	g.taken -= weight
 	if background {
-		g.back--
+		g.runningBackground--
 	}
 	g.next()
 }
@@ -88,19 +89,19 @@ func (g *gate) leaveAhead(weight int64) {
 
 // next gives free places to waiting compilations.
 func (g *gate) next() {
-	for len(g.urgent) > 0 && (g.running < g.total || g.running == g.back+g.ahead || g.closed) {
+	for len(g.urgent) > 0 && (g.running < g.total || g.running == g.runningBackground+g.ahead || g.closed) {
 		g.begin(g.urgent[0])
 		g.urgent = g.urgent[1:]
 	}
-	for len(g.early) > 0 && (g.running < g.total && (g.ahead == 0 || g.memory == 0 || g.taken+g.early[0].weight <= 4*g.memory) || g.closed) {
+	for len(g.precompiles) > 0 && (g.running < g.total && (g.ahead == 0 || g.memory == 0 || g.taken+g.precompiles[0].weight <= 4*g.memory) || g.closed) {
 		g.ahead++
-		g.begin(g.early[0])
-		g.early = g.early[1:]
+		g.begin(g.precompiles[0])
+		g.precompiles = g.precompiles[1:]
 	}
-	for len(g.patients) > 0 && (g.running < g.total && g.back < g.later && g.room(g.patients[0].weight) || g.closed) {
-		g.back++
-		g.begin(g.patients[0])
-		g.patients = g.patients[1:]
+	for len(g.background) > 0 && (g.running < g.total && g.runningBackground < g.maxBackground && g.room(g.background[0].weight) || g.closed) {
+		g.runningBackground++
+		g.begin(g.background[0])
+		g.background = g.background[1:]
 	}
 }
 
@@ -119,7 +120,7 @@ func (g *gate) room(weight int64) bool {
 func (g *gate) withdraw(turn chan struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, q := range []*[]waiting{&g.urgent, &g.early, &g.patients} {
+	for _, q := range []*[]waiting{&g.urgent, &g.precompiles, &g.background} {
 		for i, w := range *q {
 			if w.turn == turn {
 				*q = append((*q)[:i:i], (*q)[i+1:]...)

@@ -8,7 +8,7 @@ import (
 // TestGate: at most so many at once, one place is kept for blocks, which go first.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{total: 3, later: 2}
+		g := &gate{total: 3, maxBackground: 2}
 		in := make(chan bool, 100) // whether in the background
 		enter := func(background bool) {
 			go func() {
@@ -70,7 +70,7 @@ func TestGate(t *testing.T) {
 // go one after the other; what a block waits for does not wait.
 func TestGateWeighs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{total: 8, later: 7, memory: 100}
+		g := &gate{total: 8, maxBackground: 7, memory: 100}
 		in := make(chan int64, 100)
 		enter := func(background bool, weight int64) {
 			go func() {
@@ -109,7 +109,7 @@ func TestGateWeighs(t *testing.T) {
 // one more.
 func TestGateAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{total: 2, later: 1, memory: 100}
+		g := &gate{total: 2, maxBackground: 1, memory: 100}
 		in := make(chan string, 100)
 		enter := func(what string, weight int64) {
 			go func() {
@@ -162,7 +162,7 @@ func TestGateAhead(t *testing.T) {
 		wants("later")
 		g.leaveAhead(1)
 		g.leave(true, 1)
-		if g.running != 0 || g.ahead != 0 || g.back != 0 || g.taken != 0 {
+		if g.running != 0 || g.ahead != 0 || g.runningBackground != 0 || g.taken != 0 {
 			t.Errorf("%+v are left", g)
 		}
 		enter("call", 1)

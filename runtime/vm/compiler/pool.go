@@ -92,7 +92,7 @@ func New(o Options) *Pool {
 		o.Limits = LimitsOf
 	}
 	return &Pool{
-		o: o, gate: gate{total: o.Total, later: max(o.Total/2, 1), memory: inBackground}, marks: OpenQuarantine(o.Dir, o.Build),
+		o: o, gate: gate{total: o.Total, maxBackground: max(o.Total/2, 1), memory: inBackground}, marks: OpenQuarantine(o.Dir, o.Build),
 		starts: make(chan chan<- started), all: map[*process]struct{}{}, closed: make(chan struct{}),
 	}
 }
@@ -101,7 +101,7 @@ func New(o Options) *Pool {
 func (p *Pool) Apart() bool { return p.o.Command.Path != "" }
 
 // Background returns how many background compilations can run at a time.
-func (p *Pool) Background() int { return p.gate.later }
+func (p *Pool) Background() int { return p.gate.maxBackground }
 
 // Job is a compilation.
 type Job struct {
@@ -202,12 +202,12 @@ func (p *Pool) stopped() error {
 }
 
 // attempts is the number of attempts by kind of failure: in the background, and for a block.
-var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, shot: {5, 20}, starved: {1, 6}, spoilt: {2, 2}}
+var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, killedByOther: {5, 20}, starved: {1, 6}, badFile: {2, 2}}
 
 // wait pauses before another attempt for a block if the machine was at fault and may recover:
 // giving up stops the node. It returns false if the job was cancelled or the pool closed.
 func (p *Pool) wait(j *Job, f *failure, tried int) bool {
-	if j.Background || f.kind != shot && f.kind != starved {
+	if j.Background || f.kind != killedByOther && f.kind != starved {
 		return true
 	}
 	pause := time.NewTimer(p.o.Pause * time.Duration(min(1<<min(tried-1, 10), 10)))
@@ -223,7 +223,7 @@ func (p *Pool) wait(j *Job, f *failure, tried int) bool {
 
 func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 	if p.o.Command.Path == "" {
-		return p.here(j, wasm)
+		return p.compileInProcess(j, wasm)
 	}
 	p.marks.Mark(j.Name, InChild)
 	most := 1
@@ -238,7 +238,7 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 	for n := 1; ; n++ {
 		reply, err := p.attempt(j, &Request{Background: j.Background, Code: j.Code, Limits: p.o.Limits(j.Size, tried[limited]+tried[starved] > 0), File: file, Wasm: wasm})
 		if err == nil {
-			if p.judge(j, reply); reply.InFile {
+			if p.reportOverBound(j, reply); reply.InFile {
 				j.Wrote(file, reply.written())
 				return nil, nil
 			}
@@ -252,7 +252,7 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 			if !p.unstartable.Swap(true) {
 				p.o.Alarm(fmt.Errorf("compiler: no child can be started, contracts are compiled in this process: %w", err))
 			}
-			return p.here(j, wasm)
+			return p.compileInProcess(j, wasm)
 		}
 		var f *failure
 		if !errors.As(err, &f) {
@@ -264,7 +264,7 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 			return nil, &Error{Reason: f.reason, Attempts: n, Limits: f.kind == limited || f.kind == starved}
 		}
 		p.count(func(s *Stats) { s.Retries++ })
-		if f.kind == spoilt { // the disk failed, or the file was removed; the next attempt uses the pipe
+		if f.kind == badFile { // the disk failed, or the file was removed; the next attempt uses the pipe
 			file = ""
 		}
 		if !p.wait(j, f, tried[f.kind]) {
@@ -288,8 +288,8 @@ func (p *Pool) attempt(j *Job, r *Request) (*Reply, error) {
 	return reply, nil
 }
 
-// here compiles in this process, without limits.
-func (p *Pool) here(j *Job, wasm []byte) ([]byte, error) {
+// compileInProcess compiles in this process, without limits.
+func (p *Pool) compileInProcess(j *Job, wasm []byte) ([]byte, error) {
 	p.count(func(s *Stats) { s.InProcess++ })
 	p.marks.Mark(j.Name, InProcess)
 	code, err := p.o.Compile(wasm)
@@ -299,8 +299,8 @@ func (p *Pool) here(j *Job, wasm []byte) ([]byte, error) {
 	return nil, &Error{Reason: err.Error(), Attempts: 1}
 }
 
-// judge reports a compilation that took more than BoundOf.
-func (p *Pool) judge(j *Job, r *Reply) {
+// reportOverBound reports a compilation that took more than BoundOf.
+func (p *Pool) reportOverBound(j *Job, r *Reply) {
 	b := BoundOf(j.Size)
 	if r.CPU <= b.CPU && r.size() <= b.Output {
 		return
@@ -344,7 +344,7 @@ func (p *Pool) take(low bool) (*process, error) {
 			return nil, err
 		}
 		var f *failure
-		if errors.As(err, &f) && f.kind == shot { // the kill says nothing about whether children can be started
+		if errors.As(err, &f) && f.kind == killedByOther { // the kill says nothing about whether children can be started
 			return nil, err
 		}
 	}

@@ -417,7 +417,7 @@ func TestCancel(t *testing.T) {
 	}
 	waitFor(t, "one to run and two to wait", func() bool {
 		p.gate.mu.Lock()
-		waiting := len(p.gate.patients)
+		waiting := len(p.gate.background)
 		p.gate.mu.Unlock()
 		s := p.Stats()
 		return waiting == 2 && s.Running == 1 && s.Children == 1

@@ -131,23 +131,23 @@ type failure struct {
 type failureKind uint8
 
 const (
-	crashed failureKind = iota
-	limited             // it reached its limits
-	refused             // the code generator returned an error
-	shot                // it was killed, not by this process
-	starved             // the system, or its limit, gave it no more memory or threads
-	spoilt              // the file does not contain what it wrote
+	crashed       failureKind = iota
+	limited                   // it reached its limits
+	refused                   // the code generator returned an error
+	killedByOther             // it was killed, not by this process
+	starved                   // the system, or its limit, gave it no more memory or threads
+	badFile                   // the file does not contain what it wrote
 	kinds
 )
 
 func (f *failure) Error() string { return f.reason }
 
-// stirring is the processor time that counts as progress. Reporting twice a second takes some too.
-const stirring = 100 * time.Millisecond
+// progress is the processor time that counts as progress. Reporting twice a second takes some too.
+const progress = 100 * time.Millisecond
 
-// patienceOf returns how long a child may use no processor time while it reports that it is alive.
+// stallLimit returns how long a child may use no processor time while it reports that it is alive.
 // A low-priority child may get no processor for long, and no block waits for it.
-func patienceOf(r *Request, hang time.Duration) time.Duration {
+func stallLimit(r *Request, hang time.Duration) time.Duration {
 	if r.Background {
 		return 10 * hang
 	}
@@ -196,17 +196,17 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 			return reply, nil
 		case Refused:
 			kind := refused
-			if lacks(string(reply.Body)) {
+			if isShortage(string(reply.Body)) {
 				kind = starved
 			}
 			return nil, &failure{kind, string(reply.Body)}
 		case Alive:
-			if reply.CPU >= last+stirring {
+			if reply.CPU >= last+progress {
 				last, moved = reply.CPU, time.Now()
 			}
 			if reply.CPU > r.Limits.CPU+r.Limits.CPU/4+time.Second {
 				p.kill(&failure{limited, fmt.Sprintf("%v of processor time", reply.CPU)})
-			} else if time.Since(moved) > patienceOf(r, hang) {
+			} else if time.Since(moved) > stallLimit(r, hang) {
 				p.kill(&failure{crashed, "it stood still"})
 			}
 		default:
@@ -224,7 +224,7 @@ func (p *process) accept(r *Request, w Written) error {
 		return &failure{crashed, "an artifact in a file that was not asked for"}
 	}
 	if err := checkFile(r.File, w); err != nil {
-		return &failure{spoilt, err.Error()}
+		return &failure{badFile, err.Error()}
 	}
 	return nil
 }
@@ -264,20 +264,20 @@ func (p *process) failed(err error) error {
 	switch {
 	case status.Exited() && status.ExitStatus() == exitCPU:
 		f.kind = limited
-	case lacks(f.reason):
+	case isShortage(f.reason):
 		f.kind = starved
 	case status.Signaled():
 		switch status.Signal() {
 		case syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
-			f.kind = shot
+			f.kind = killedByOther
 		}
 	}
 	return f
 }
 
-// lacks returns whether a text is the error of the library, Go or the system for a lack of memory,
+// isShortage returns whether a text is the error of the library, Go or the system for a lack of memory,
 // threads or files.
-func lacks(s string) bool {
+func isShortage(s string) bool {
 	s = strings.ToLower(s)
 	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "failed to allocate", "cannot map", "os error 12",
 		"failed to create new os thread", "resource temporarily unavailable", "too many open files"} {

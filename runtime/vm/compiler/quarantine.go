@@ -29,7 +29,7 @@ const (
 // Outline: a file (mark) exists for each running compilation and for each failed one, so the memory
 // outlives a crash of the process. A mark of a compilation in this process that is found at the
 // start means that it ended the process. A mark of a compilation in a child is a suspicion: it
-// counts as a failure after the process has ended that way several times in a row (endings).
+// counts as a failure after the process has ended that way several times in a row (maxInterrupted).
 //
 // Invariants: background jobs do not compile barred code. Jobs for a block always do, and success
 // clears the mark. Marks of another build are dropped, since its compiler may differ. Memory and
@@ -47,10 +47,10 @@ type Quarantine struct {
 // mostMarks bounds the number of marks.
 const mostMarks = 4096
 
-// endings is the number of processes in a row that must end while a child compiles the same code
+// maxInterrupted is the number of processes in a row that must end while a child compiles the same code
 // before it counts as failed. A child can hardly harm its parent, and power cuts and kills come in
 // rows. Code that is barred without cause cannot be called by views until a block has called it.
-const endings = 5
+const maxInterrupted = 5
 
 // OpenQuarantine reads the marks in dir. If the folder cannot be read or written, marks are kept in
 // memory only.
@@ -79,7 +79,7 @@ func OpenQuarantine(dir, build string) *Quarantine {
 		switch {
 		case m.place == "":
 			q.bar(f.Name(), m.why)
-		case m.place == InProcess || m.count+1 >= endings:
+		case m.place == InProcess || m.count+1 >= maxInterrupted:
 			q.Bar(f.Name(), "the process ended while it was compiled")
 		default:
 			q.remember(f.Name())

@@ -40,7 +40,7 @@ func TestQuarantine(t *testing.T) {
 	if why, _ := q.Barred("failed"); why != "a reason\nof two lines" {
 		t.Errorf("why = %q", why)
 	}
-	for range endings - 2 { // once more, and again
+	for range maxInterrupted - 2 { // once more, and again
 		q.Mark("child", InChild)
 		q = barred("v1", "failed", "here")
 	}
@@ -70,7 +70,7 @@ func TestQuarantineForgivesKills(t *testing.T) {
 	}
 	q.Mark("child", InChild)
 	q.Clear("child")
-	for range endings - 1 {
+	for range maxInterrupted - 1 {
 		OpenQuarantine(dir, "v1").Mark("child", InChild)
 	}
 	if why, is := OpenQuarantine(dir, "v1").Barred("child"); is {

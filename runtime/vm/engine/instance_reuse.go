@@ -27,7 +27,7 @@ import (
 // Outline: the first call of a module with Call.Again keeps its instance after the reset (keepable
 // and set_back in shim.c). The reset restores globals from their initial values and writes back the
 // pages of memory that the system reports as written. The next call takes the instance from kept.
-// If an instance is evicted without a second use, the next passing calls of its module keep none,
+// If an instance is evicted without a second use, the next skipAfterUnused calls of its module keep none,
 // so that rarely called modules do not displace others.
 //
 // Rejected: comparing or copying the whole memory, which costs more than a new instance as soon as
@@ -38,8 +38,9 @@ import (
 // /proc.
 var knowsPages = sync.OnceValue(func() bool { return bool(C.troupe_knows_pages()) })
 
-// passing is the number of calls of a module that keep no instance after a kept one was not used.
-const passing = 16
+// skipAfterUnused is the number of calls of a module that keep no instance after a kept one was not
+// used.
+const skipAfterUnused = 16
 
 // kept are an engine's instances that wait for the next call of their module, the oldest first.
 type kept struct {
@@ -76,7 +77,7 @@ func (k *kept) put(m *Module, c *C.troupe_kept_t, used bool) {
 		out = k.list[0]
 		k.list = slices.Delete(k.list, 0, 1)
 		if !out.used {
-			out.m.pass.Store(passing)
+			out.m.pass.Store(skipAfterUnused)
 		}
 	}
 	k.list = append(k.list, keptOne{m, c, used})
@@ -86,8 +87,8 @@ func (k *kept) put(m *Module, c *C.troupe_kept_t, used bool) {
 	}
 }
 
-// leave deletes the instances of a closed module.
-func (k *kept) leave(m *Module) {
+// remove deletes the instances of a closed module.
+func (k *kept) remove(m *Module) {
 	var gone []*C.troupe_kept_t
 	k.mu.Lock()
 	k.list = slices.DeleteFunc(k.list, func(o keptOne) bool {

@@ -236,7 +236,7 @@ func (m *Module) Close() { m.release() }
 
 func (m *Module) release() {
 	if m.refs.drop() {
-		m.e.kept.leave(m)
+		m.e.kept.remove(m)
 		C.wasmtime_instance_pre_delete(m.pre)
 		m.e.release()
 	}
@@ -273,7 +273,7 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	k.own_thread = false
 	used := k.kept != nil
 	if C.troupe_run(k); k.status == C.TROUPE_SHORT_STACK {
-		elsewhere(k)
+		runOnOtherThread(k)
 	}
 	if k.kept != nil {
 		m.e.kept.put(m, k.kept, used)
@@ -300,12 +300,12 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	return out, nil
 }
 
-// elsewhere runs a call on another of Go's threads. The process's first thread has as much stack as
+// runOnOtherThread runs a call on another of Go's threads. The process's first thread has as much stack as
 // the shell's limit allows, the others as much as a run may need. Locking the goroutine keeps Go
 // from using the same thread for the other one. A thread made by C for a run costs ten times as
 // much, and Go's signal handlers are not prepared for it; that is for processes whose threads are
 // all too small (ThreadPerRun).
-func elsewhere(k *C.troupe_call_t) {
+func runOnOtherThread(k *C.troupe_call_t) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	done := make(chan struct{})
