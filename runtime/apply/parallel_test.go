@@ -197,9 +197,9 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// TestBoundedApart checks that every version's config allows receipts to run ahead of their turn,
+// TestCanRunAhead checks that every version's config allows receipts to run ahead of their turn,
 // and that a config whose receipts may record more than a chunk does not.
-func TestBoundedApart(t *testing.T) {
+func TestCanRunAhead(t *testing.T) {
 	for _, numbering := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
 		for v := parameters.OldestProtocol; v <= parameters.Newest(numbering); v++ {
 			version := parameters.Version{Protocol: v, Numbering: numbering}

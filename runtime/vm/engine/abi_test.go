@@ -65,7 +65,7 @@ func TestWithoutCgo(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for platform, want := range map[string]string{
-		"linux/amd64/0": "[doc.go engine.go host_refs.go platform.go]", "windows/amd64/1": "[doc.go engine.go platform.go host_refs.go]",
+		"linux/amd64/0": "[doc.go engine.go host_refs.go platform.go]", "windows/amd64/1": "[doc.go engine.go host_refs.go platform.go]",
 		"linux/386/1": "[doc.go engine.go host_refs.go platform.go]", "linux/arm64/1": "[artifact.go doc.go engine.go host_refs.go]",
 		"darwin/amd64/1": "[artifact.go doc.go engine.go host_refs.go]", "darwin/arm64/1": "[artifact.go doc.go engine.go host_refs.go]",
 	} {

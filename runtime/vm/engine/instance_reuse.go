@@ -27,11 +27,11 @@ import (
 // Outline: the first call of a module with Call.Again keeps its instance after the reset (keepable
 // and set_back in shim.c). The reset restores globals from their initial values and writes back the
 // pages of memory that the system reports as written. The next call takes the instance from kept.
-// If an instance is evicted without a second use, the next skipAfterUnused calls of its module keep none,
-// so that rarely called modules do not displace others.
+// If an instance is evicted without a second use, the next skipAfterUnused calls of its module keep
+// none, so that rarely called modules do not displace others.
 //
-// Rejected: comparing or copying the whole memory, which costs more than a new instance as soon as
-// a module has some megabytes. Without the system's report of written pages instances are not
+// Rejected: comparing or copying the whole memory. That takes time in proportion to the memory, and
+// not to what the call wrote. So without the system's report of written pages instances are not
 // reused.
 
 // knowsPages returns whether the system reports which pages were written: Linux from 6.7 on, with

@@ -1,6 +1,7 @@
 //go:build cgo && (linux || darwin) && (amd64 || arm64) && !noshim
 
-// Memory that is set back to what it was at first, by asking the system which of its pages are not as they were mapped.
+// Resets memory to its initial content. The system reports which of its pages differ from what was
+// mapped.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE // madvise
 #endif
@@ -27,9 +28,10 @@ enum { IS_FILE = 1 << 2, IS_PRESENT = 1 << 3, IS_SWAPPED = 1 << 4, IS_ZERO = 1 <
 
 static int pagemap = -1;
 
-// scan finds the pages that are not as they were mapped: in memory or in swap, or on the way between them or elsewhere, which counts as
-// swap. A page of a file is as it was mapped, since a write makes it one of nobody's; so is the page of zeros. -1: the system does not
-// say, or they are more than there is room for.
+// scan finds the pages that differ from what was mapped: present in memory, in swap, or in transit
+// between them, which counts as swap. A page of a file is unchanged, since a write replaces it by
+// an anonymous page; the zero page is unchanged too. -1: the system does not report it, or there
+// are more pages than fit.
 static int scan(const uint8_t *base, size_t size, size_t most, struct region *r) {
   struct scan a = {
       .size = sizeof a, .start = (uintptr_t)base, .end = (uintptr_t)base + size, .vec = (uintptr_t)r, .vec_len = REGIONS,
@@ -40,7 +42,8 @@ static int scan(const uint8_t *base, size_t size, size_t most, struct region *r)
   return n < 0 || a.walk_end != a.end ? -1 : n;
 }
 
-// probe sees whether the system says what is so of four pages: never used, written, read, and written and given back.
+// probe checks the system's report for four pages: never used, written, read, and written and
+// returned.
 static void probe(void) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -48,7 +51,7 @@ static void probe(void) {
   uint8_t *p = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   bool right = false;
   if (p != MAP_FAILED) {
-    madvise(p, 4 * page, MADV_NOHUGEPAGE); // which would take all four at once
+    madvise(p, 4 * page, MADV_NOHUGEPAGE); // a huge page would cover all four
     volatile uint8_t *v = p;
     struct region r[REGIONS];
     v[page] = 1;

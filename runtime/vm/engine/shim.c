@@ -1,8 +1,8 @@
 //go:build cgo && (linux || darwin) && (amd64 || arm64) && !noshim
 
-// The shim: one crossing into C for a run, one out of it for a host call. wasmtime's Go package crosses for every global,
-// memory and value, takes two global locks a host call, and offers neither pooling nor InstancePre; all of that is in the
-// library that it links.
+// The shim makes one crossing into C per run and one out of it per host call. wasmtime's Go package
+// crosses for every global, memory and value, takes two global locks per host call, and offers
+// neither pooling nor InstancePre. The library that it links has all of that.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE // pthread_getattr_np
 #endif
@@ -112,8 +112,9 @@ enum { KIND_FUNC = 0, KIND_GLOBAL = 1, KIND_TABLE = 2, KIND_MEMORY = 3, VALUE_I3
 
 enum { STRATEGY_CRANELIFT = 1, STRATEGY_WINCH = 2 };
 
-// strategy finds where a configuration keeps which code generator is to be used: the one byte that wasmtime_config_strategy_set sets back
-// when it is another. NULL: there is none, or more than one. The library has Winch, and its C interface no name for it.
+// strategy finds where a configuration stores the code generator: the only byte that
+// wasmtime_config_strategy_set sets back after it was changed. NULL: there is no such byte, or more
+// than one. The library has Winch, but its C interface has no name for it.
 static uint8_t *strategy(wasm_config_t *c) {
   uint8_t *bytes = (uint8_t *)c, *found = NULL;
   wasmtime_config_strategy_set(c, STRATEGY_CRANELIFT);
@@ -138,9 +139,10 @@ bool troupe_has_strategy(void) {
   return has;
 }
 
-enum { UNSET = 2 }; // of a configuration's choice that was not made: neither false nor true
+enum { UNSET = 2 }; // value of an unset configuration flag: neither false nor true
 
-// choice finds the byte of a configuration that set makes false, and leaves it unset; NULL: there is none, or more than one.
+// choice finds the byte of a configuration that set makes false, and leaves it unset. NULL: there
+// is no such byte, or more than one.
 static uint8_t *choice(wasm_config_t *c, void (*set)(wasm_config_t *, bool)) {
   uint8_t *bytes = (uint8_t *)c, *found = NULL;
   size_t n = allocated(c);
@@ -159,9 +161,9 @@ static uint8_t *choice(wasm_config_t *c, void (*set)(wasm_config_t *, bool)) {
   return changed == 1 ? found : NULL;
 }
 
-// address_map finds where a configuration keeps whether there is to be a table that leads from machine code back to wasm. The library has
-// that as the fourth of six choices in a row, of which the first and the last have names in its C interface. NULL: they are not in a row,
-// or some were made.
+// address_map finds where a configuration stores whether to make the table that maps machine code
+// to wasm. In the library it is the fourth of six adjacent settings, of which the first and the
+// last have names in the C interface. NULL: they are not adjacent, or some are already set.
 static uint8_t *address_map(wasm_config_t *c) {
   uint8_t *first = choice(c, wasmtime_config_memory_may_move_set), *last = choice(c, wasmtime_config_wasm_relaxed_simd_deterministic_set);
   if (first == NULL || last != first + 5) return NULL;
@@ -188,7 +190,7 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
   wasmtime_config_async_stack_size_set(c, async_stack);
   wasmtime_config_max_wasm_stack_set(c, max_stack);
   wasmtime_config_cranelift_opt_level_set(c, OPT_NONE);
-  wasmtime_config_cranelift_nan_canonicalization_set(c, false); // prepared modules do it themselves
+  wasmtime_config_cranelift_nan_canonicalization_set(c, false); // prepared modules do it
   wasmtime_config_parallel_compilation_set(c, false);
   wasmtime_config_native_unwind_info_set(c, false);
   wasmtime_config_memory_may_move_set(c, false);
@@ -208,7 +210,8 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
 
   wasmtime_pool_t *p = wasmtime_pooling_allocation_config_new();
   wasmtime_pooling_allocation_config_total_core_instances_set(p, instances);
-  // A prepared module may have one memory more than its contract, and three tables: for its locals, for a trace, for its functions.
+  // A prepared module may have one memory more than its contract, and three more tables: for
+  // places, for a trace, for function references.
   wasmtime_pooling_allocation_config_total_memories_set(p, 2 * instances);
   wasmtime_pooling_allocation_config_max_memories_per_module_set(p, 2);
   wasmtime_pooling_allocation_config_total_tables_set(p, 4 * instances);
@@ -216,11 +219,12 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
   wasmtime_pooling_allocation_config_total_component_instances_set(p, 0);
   wasmtime_pooling_allocation_config_total_stacks_set(p, 0);
   wasmtime_pooling_allocation_config_total_gc_heaps_set(p, 0);
-  // What lies first in a memory, and all of a table, is set to zero when an instance ends, not given back to the system:
-  // giving it back and faulting it in again takes longer, and stops the threads on other cores each time.
+  // The first part of a memory, and each table, is cleared when an instance ends and not returned
+  // to the system. Returning it and faulting it in again takes longer, and interrupts threads on
+  // other cores each time.
   wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(p, KEEP_RESIDENT);
   wasmtime_pooling_allocation_config_table_keep_resident_set(p, KEEP_RESIDENT);
-  // Which modules are too large to load is decided before they come here.
+  // Modules that are too large to load are rejected before they get here.
   wasmtime_pooling_allocation_config_max_core_instance_size_set(p, (size_t)64 << 20);
   wasmtime_pooling_allocation_config_max_memory_size_set(p, max_memory);
   wasmtime_pooling_allocation_config_table_elements_set(p, table_elements);
@@ -288,7 +292,7 @@ wasmtime_error_t *troupe_link(wasmtime_linker_t *l, uint32_t index, const char *
   return err;
 }
 
-// ended notes how a step of a run ended; true if the run goes on.
+// ended records how a step of a run ended. It returns true if the run continues.
 static bool ended(troupe_call_t *c, uint8_t stage, wasmtime_error_t *err, wasm_trap_t *trap) {
   c->stage = stage;
   if (err == NULL && trap == NULL) return true;
@@ -322,7 +326,7 @@ static bool call(troupe_call_t *c, uint8_t stage, wasmtime_context_t *cx, const 
   return ended(c, stage, err, trap);
 }
 
-// set_trace gives a traced module the function that it tells what it runs.
+// set_trace gives a traced module the function through which it reports the functions it runs.
 static wasmtime_error_t *set_trace(troupe_call_t *c, wasmtime_context_t *cx, const wasmtime_instance_t *in) {
   wasmtime_extern_t e;
   if (!wasmtime_instance_export_get(cx, in, "trace", 5, &e) || e.kind != KIND_TABLE) {
@@ -339,14 +343,15 @@ static wasmtime_error_t *set_trace(troupe_call_t *c, wasmtime_context_t *cx, con
   return wasmtime_table_set(cx, &e.of.table, 0, &v);
 }
 
-// Above LARGE_FROM a memory comes from the system in large pages, where it has them: a contract that touches a byte in each
-// small page of 128 MiB has as many faults as pages else, and pays for a few instructions at each. Below, where ordinary contracts
-// have all that is theirs, a large page would take longer to be set to zero than the few small ones that are touched.
+// Above LARGE_FROM a memory uses large pages, where the system has them. A contract that touches a
+// byte in each small page of 128 MiB causes one fault per page, and pays for only a few
+// instructions at each. Below LARGE_FROM, where ordinary contracts keep all of their data, clearing
+// a large page would take longer than clearing the few small ones that are touched.
 #define LARGE_FROM ((size_t)2 << 20)
 
-// The system keeps in mind what it was told of a slot of the pool, until a module with other data is laid into it. So it is told once
-// for a slot and a module: each time takes a lock that all threads want, and more than all else of a short call. What is forgotten or
-// mistaken here costs time and nothing else.
+// The system remembers the advice for a slot of the pool until a module with other data uses the
+// slot. So the advice is given once per slot and module: each time takes a lock that all threads
+// share, longer than the rest of a short call. A forgotten or wrong entry only costs time.
 #define TOLD 4096
 static _Atomic(uintptr_t) told[TOLD];
 
@@ -364,7 +369,7 @@ static void use_large_pages(const wasmtime_context_t *cx, const wasmtime_memory_
 #endif
 }
 
-// MOST_GLOBALS is prep's mostAgainGlobals and one more, the stack's.
+// MOST_GLOBALS is prep's mostAgainGlobals plus one for the stack.
 #define MOST_GLOBALS 9
 
 struct troupe_kept {
@@ -373,12 +378,12 @@ struct troupe_kept {
   bool has_gas, has_memory;
   wasmtime_memory_t memory;
   wasmtime_global_t gas_global;
-  wasmtime_global_t globals[MOST_GLOBALS]; // that can change, and what they hold at first
+  wasmtime_global_t globals[MOST_GLOBALS]; // the mutable ones, with their initial values
   wasmtime_val_t values[MOST_GLOBALS];
   size_t n;
-  uint8_t *base; // of the memory, and how large it is at first
+  uint8_t *base; // of the memory, with its initial size
   size_t size;
-  size_t from, len; // what data covers of it, and what is there at first
+  size_t from, len; // range that data covers, with its initial content
   uint8_t data[];
 };
 
@@ -387,7 +392,7 @@ void troupe_kept_delete(troupe_kept_t *k) {
   free(k);
 }
 
-// keepable makes notes of a new instance, so that it can be set back; NULL: it can't.
+// keepable records the state of a new instance, so that it can be reset. NULL: it cannot be reset.
 static troupe_kept_t *keepable(const troupe_call_t *c, wasmtime_store_t *store, const wasmtime_instance_t *in) {
   wasmtime_context_t *cx = wasmtime_store_context(store);
   wasmtime_extern_t e;
@@ -416,7 +421,7 @@ static troupe_kept_t *keepable(const troupe_call_t *c, wasmtime_store_t *store, 
   return k;
 }
 
-// set_back makes an instance what it was at first; false: it did not.
+// set_back resets an instance to its initial state. It returns false if that failed.
 static bool set_back(troupe_kept_t *k) {
   wasmtime_context_t *cx = wasmtime_store_context(k->store);
   for (size_t i = 0; i < k->n; i++) {
@@ -485,7 +490,7 @@ static void run(troupe_call_t *c) {
     wasmtime_global_get(cx, &c->gas_global, &v);
     c->gas = v.of.i64;
   }
-  // Only of a trap it matters whether it was for want of stack.
+  // Only after a trap it matters whether the stack was exhausted.
   if (c->status == TROUPE_TRAP && wasmtime_instance_export_get(cx, &in, c->stack_name, c->stack_name_len, &e) && e.kind == KIND_GLOBAL) {
     wasmtime_global_get(cx, &e.of.global, &v);
     c->stack = v.of.i64;
@@ -496,7 +501,7 @@ out:
   else wasmtime_store_delete(store);
 }
 
-// stack_left is how much of this thread's stack is free, 0 if nobody knows.
+// stack_left returns how much of this thread's stack is free; 0 if unknown.
 static size_t stack_left(void) {
   static __thread uintptr_t low;
   char here;
@@ -524,8 +529,8 @@ static void *run_thread(void *c) {
 // Host functions and the library itself need some stack below what wasm may use.
 #define STACK_SPARE ((size_t)512 << 10)
 
-// Threads that Go makes get as much stack as a run may need, not what the shell's limit says. It is mapped, and used where a
-// run comes to it.
+// Threads made by Go get as much stack as a run may need, whatever the shell's limit is. The stack
+// is mapped, and takes memory only where a run uses it.
 static void thread_stacks(size_t size) {
 #if defined(__GLIBC__)
   pthread_attr_t attr;
@@ -539,7 +544,8 @@ static void thread_stacks(size_t size) {
 
 __attribute__((constructor)) static void roomy_threads(void) { thread_stacks(TROUPE_MAX_STACK + 2 * STACK_SPARE); }
 
-// troupe_thread_stack is how much stack threads get that are not asked for more: those that Go makes; 0 if nobody knows.
+// troupe_thread_stack returns the default stack size of threads, which those made by Go have; 0 if
+// unknown.
 size_t troupe_thread_stack(void) {
   pthread_attr_t attr;
   size_t size = 0;

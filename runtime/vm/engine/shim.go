@@ -300,11 +300,11 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	return out, nil
 }
 
-// runOnOtherThread runs a call on another of Go's threads. The process's first thread has as much stack as
-// the shell's limit allows, the others as much as a run may need. Locking the goroutine keeps Go
-// from using the same thread for the other one. A thread made by C for a run costs ten times as
-// much, and Go's signal handlers are not prepared for it; that is for processes whose threads are
-// all too small (ThreadPerRun).
+// runOnOtherThread runs a call on another of Go's threads. The process's first thread has as much
+// stack as the shell's limit allows, the others as much as a run may need. Locking the goroutine
+// keeps Go from using the same thread for the other one. A thread made by C for a run costs ten
+// times as much, and Go's signal handlers are not prepared for it; that is for processes whose
+// threads are all too small (ThreadPerRun).
 func runOnOtherThread(k *C.troupe_call_t) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

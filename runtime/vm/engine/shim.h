@@ -1,5 +1,5 @@
-// The part of wasmtime's C interface (v44) that the shim uses, and the shim's own functions. TestLibrary compiles both against the
-// library's own headers, which then take the place of library.h.
+// The part of wasmtime's C interface (v44) that the shim uses, and the shim's own functions.
+// TestLibrary compiles both against the library's own headers, which then replace library.h.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,15 +18,16 @@ enum {
   TROUPE_HOST = 2,      // a host function asked to stop
   TROUPE_FAULT = 3,     // anything else: error holds the text
   TROUPE_NO_EXPORT = 4, // the module lacks the method
-  TROUPE_SHORT_STACK = 5, // nothing was done: this thread has too little stack, and own_thread is not set
+  TROUPE_SHORT_STACK = 5, // not run: this thread has too little stack, and own_thread is not set
 };
 
-// Where a trap arose.
+// The stage in which a trap arose.
 enum { TROUPE_INSTANTIATE = 0, TROUPE_START = 1, TROUPE_METHOD = 2 };
 
-typedef struct troupe_kept troupe_kept_t; // an instance that was set back and waits for the next call
+typedef struct troupe_kept troupe_kept_t; // a reset instance that waits for the next call
 
-// A call: what a run is given, what it gives back, and what its host calls need. It lies in C memory, one for each slot.
+// A call: its input, its result, and the state that its host calls need. It is in C memory, one per
+// slot.
 typedef struct {
   wasm_engine_t *engine;
   const wasmtime_instance_pre_t *pre;
@@ -34,15 +35,15 @@ typedef struct {
   size_t method_len, gas_name_len, stack_name_len, again_name_len, max_stack;
   int64_t max_memory, max_elements;
   bool start; // run the export "start" first
-  bool own_thread; // where this thread has too little stack, the run gets one of its own
-  bool trace; // host function number trace_index goes into the export "trace"
+  bool own_thread; // run on a new thread if this one has too little stack
+  bool trace; // host function trace_index is put into the export "trace"
   uint32_t trace_index;
   uint32_t slot;
-  bool keep; // a new instance is kept for the next call, if it can be set back
-  troupe_kept_t *kept; // in: the instance to run in, NULL: a new one; out: one that is to be kept, NULL: none
+  bool keep; // keep a new instance for the next call, if it can be reset
+  troupe_kept_t *kept; // in: the instance to run in, NULL: a new one; out: the one to keep, NULL: none
   int64_t gas; // in, out, and across each host call
 
-  int64_t stack; // of the stack global at a trap; else 0
+  int64_t stack; // value of the stack global after a trap; else 0
   uint8_t status, stage, code;
   bool has_gas, has_memory, host_failed;
   wasmtime_error_t *error;
