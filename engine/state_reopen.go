@@ -304,7 +304,9 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 	if err := e.loadOutgoing(rec, s, included); err != nil {
 		return err
 	}
-	if _, ok := rec.ChunkHash(s.ID); ok {
+	if _, ok, err := rec.ChunkHash(s.ID); err != nil {
+		return err
+	} else if ok {
 		s.Chunk, err = LoadChunk(rec, s.ID)
 		return err
 	}
@@ -356,7 +358,9 @@ func LoadChunk(rec *storage.Record, id primitives.ShardID) (*primitives.Chunk, e
 	if err != nil {
 		return nil, err
 	}
-	c.Hash, _ = rec.ChunkHash(id)
+	if c.Hash, _, err = rec.ChunkHash(id); err != nil {
+		return nil, err
+	}
 	txs, err := rec.Transactions(id)
 	if err != nil {
 		return nil, err

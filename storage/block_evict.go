@@ -218,7 +218,11 @@ func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range s.catchupEntries(p.ref) {
+	catchup, err := s.catchupEntries(p.ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range catchup {
 		if err := s.addCatchup(d, e); err != nil {
 			return nil, err
 		}

@@ -233,7 +233,11 @@ func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	if !s.hasCatchup.Load() {
 		return nil
 	}
-	for _, e := range s.catchupEntries(h.Ref) {
+	catchup, err := s.catchupEntries(h.Ref)
+	if err != nil {
+		return err
+	}
+	for _, e := range catchup {
 		dropNames(batch, &head{Ref: h.Ref, Shards: e.head.Shards})
 	}
 	lo := append([]byte{catchupRecords.id}, appendRef(nil, h.Ref)...)

@@ -299,30 +299,35 @@ func (s *Store) receipts(id primitives.Hash, rows pointerRows, in ...kind) ([]Pl
 }
 
 // receiptPlace decodes the index of a pointer to a receipt or an origin: see eachReceipt.
-func (p *Place) receiptPlace(index int) {
+func (p *Place) receiptPlace(index int) error {
 	p.list, p.Index = kindOutgoing, index/2
 	if index%2 == 0 {
-		return
+		return nil
 	}
 	for _, k := range receiptKinds[1:] {
 		p.list = k
-		n := p.Block.count(p.list, p.Shard)
+		n, err := p.Block.count(p.list, p.Shard)
+		if err != nil {
+			return err
+		}
 		if p.list == kindOrigins || p.Index < n {
 			break
 		}
 		p.Index -= n
 	}
 	p.Local = p.list == kindLocal
+	return nil
 }
 
 // count returns the number of items of a section.
-func (r *Record) count(k kind, shard primitives.ShardID) (n int) {
-	if _, s := r.section(k, shard); s != nil {
+func (r *Record) count(k kind, shard primitives.ShardID) (n int, err error) {
+	_, s, err := r.section(k, shard)
+	if s != nil {
 		for i := range s.Frames {
 			n += s.Frames[i].Items
 		}
 	}
-	return n
+	return n, err
 }
 
 // FindReceiptOf is FindReceipt for a receipt that the outcome at by names. The outcome's shard made
@@ -335,7 +340,15 @@ func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	if err != nil || len(out) > 0 && out[0].Canonical {
 		return out, err
 	}
-	if by.Block.size(kindOutgoing, by.Shard)+by.Block.size(kindLocal, by.Shard) > maxScannedReceipts {
+	sent, err := by.Block.size(kindOutgoing, by.Shard)
+	if err != nil {
+		return nil, err
+	}
+	local, err := by.Block.size(kindLocal, by.Shard)
+	if err != nil {
+		return nil, err
+	}
+	if sent+local > maxScannedReceipts {
 		return s.FindReceipt(id)
 	}
 	if out, err = by.Block.findReceiptIn(nil, by.Shard, id, by.Canonical,
@@ -350,13 +363,14 @@ func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 const maxScannedReceipts = 16 * frameSize
 
 // size returns the unpacked bytes of a section.
-func (r *Record) size(k kind, shard primitives.ShardID) (n int) {
-	if _, s := r.section(k, shard); s != nil {
+func (r *Record) size(k kind, shard primitives.ShardID) (n int, err error) {
+	_, s, err := r.section(k, shard)
+	if s != nil {
 		for i := range s.Frames {
 			n += s.Frames[i].Raw
 		}
 	}
-	return n
+	return n, err
 }
 
 // findReceipt appends the places of a receipt in the block.
@@ -431,8 +445,8 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 func (s *Store) FindChunk(hash primitives.Hash) ([]Place, error) {
 	own, err := s.find(hash, s.chunkPointers, false, func(k kind) bool { return k == kindChunk },
 		func(p *Place) (primitives.Hash, error) {
-			got, _ := p.Block.ChunkHash(p.Shard)
-			return got, nil
+			got, _, err := p.Block.ChunkHash(p.Shard)
+			return got, err
 		})
 	if err != nil {
 		return nil, err
@@ -551,7 +565,9 @@ func (s *Store) findStored(v *view, id primitives.Hash, rows pointerRows, once, 
 		}
 		place := Place{Block: rec, Shard: p.shard, Index: p.index, Canonical: true}
 		if receipts {
-			place.receiptPlace(p.index)
+			if err := place.receiptPlace(p.index); err != nil {
+				return false, err
+			}
 		}
 		got, err := idAt(&place)
 		switch {

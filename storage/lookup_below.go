@@ -48,8 +48,8 @@ func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bo
 	if place.Block, err = s.collectedBlock(p.height); err != nil {
 		return false, err
 	}
-	if place.receiptPlace(p.index); !slices.Contains(in, place.list) {
-		return false, nil
+	if err := place.receiptPlace(p.index); err != nil || !slices.Contains(in, place.list) {
+		return false, err
 	}
 	if r, err := place.Receipt(); err != nil || r.ID != id || executed {
 		return err == nil && r.ID == id, err

@@ -57,19 +57,23 @@ func (r *Record) Shards() []primitives.ShardID {
 }
 
 // ChunkHash returns the hash of the new chunk of a shard. ok is false if the shard has no new chunk
-// in this block.
-func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok bool) {
+// in this block. Errors: those of a read.
+func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok bool, err error) {
 	for i := range r.e.head.Shards {
 		if sh := &r.e.head.Shards[i]; sh.ID == shard && sh.HasChunk {
-			return sh.Chunk, true
+			return sh.Chunk, true, nil
 		}
 	}
-	for _, e := range r.s.catchupEntries(r.e.head.Ref) {
+	catchup, err := r.s.catchupEntries(r.e.head.Ref)
+	if err != nil {
+		return hash, false, err
+	}
+	for _, e := range catchup {
 		if sh := &e.head.Shards[0]; sh.ID == shard && sh.HasChunk {
-			return sh.Chunk, true
+			return sh.Chunk, true, nil
 		}
 	}
-	return hash, false
+	return hash, false, nil
 }
 
 // Header returns the block's header. ErrNotFound if none was stored, as for the other single parts.
@@ -86,8 +90,8 @@ func (r *Record) MerkleTree() ([]byte, error) { return r.one(kindMerkleTree, 0) 
 
 // Patch returns Block.Patch. Nil without an error if there was none.
 func (r *Record) Patch() ([]byte, error) {
-	if _, s := r.section(kindPatch, 0); s == nil {
-		return nil, nil
+	if _, s, err := r.section(kindPatch, 0); s == nil {
+		return nil, err
 	}
 	return r.one(kindPatch, 0)
 }
@@ -266,7 +270,10 @@ func (r *Record) Outcomes(shard primitives.ShardID) ([]Outcome, error) {
 // outcome. The tree is built once and cached for all callers.
 func (r *Record) OutcomeTree(shard primitives.ShardID,
 	leaf func(*Outcome) (primitives.Hash, error)) (primitives.MerkleTree, error) {
-	in, s := r.section(kindOutcomes, shard)
+	in, s, err := r.section(kindOutcomes, shard)
+	if err != nil {
+		return primitives.MerkleTree{}, r.wrap(kindOutcomes, shard, err)
+	}
 	if s == nil {
 		return nil, r.wrap(kindOutcomes, shard, ErrNotFound)
 	}
@@ -331,21 +338,25 @@ func (r *Record) change(shard primitives.ShardID, i int) (Change, error) {
 }
 
 // section finds a section and the record that has it: the block's own, or that of a catchup of the
-// shard.
-func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section) {
+// shard. Nil: neither has it. Errors: those of a read.
+func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section, error) {
 	for i := range r.e.head.Sections {
 		if s := &r.e.head.Sections[i]; s.Kind == k && s.Shard == shard {
-			return r, s
+			return r, s, nil
 		}
 	}
-	for _, e := range r.s.catchupEntries(r.e.head.Ref) {
+	catchup, err := r.s.catchupEntries(r.e.head.Ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range catchup {
 		for i := range e.head.Sections {
 			if s := &e.head.Sections[i]; s.Kind == k && s.Shard == shard {
-				return &Record{s: r.s, e: e}, s
+				return &Record{s: r.s, e: e}, s, nil
 			}
 		}
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
 // frame returns the items of a frame, from memory, the cache or the log.
@@ -378,10 +389,14 @@ func (r *Record) wrap(k kind, shard primitives.ShardID, err error) error {
 
 // each calls f for each item of a section.
 func (r *Record) each(k kind, shard primitives.ShardID, f func(i int, item []byte) error) error {
-	r, s := r.section(k, shard)
+	in, s, err := r.section(k, shard)
+	if err != nil {
+		return r.wrap(k, shard, err)
+	}
 	if s == nil {
 		return nil
 	}
+	r = in
 	i := 0
 	for n := range s.Frames {
 		items, err := r.frame(s, n)
@@ -400,7 +415,10 @@ func (r *Record) each(k kind, shard primitives.ShardID, f func(i int, item []byt
 
 // item returns item i of a section.
 func (r *Record) item(k kind, shard primitives.ShardID, i int) ([]byte, error) {
-	in, s := r.section(k, shard)
+	in, s, err := r.section(k, shard)
+	if err != nil {
+		return nil, r.wrap(k, shard, err)
+	}
 	if s == nil || i < 0 {
 		return nil, r.wrap(k, shard, ErrNotFound)
 	}

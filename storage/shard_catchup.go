@@ -49,10 +49,14 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 	}
 	if rec.Prev() == v.flatHead {
 		ok = cell.InSync
-	} else {
-		ok = s.hasShard(rec.Prev(), sh.ID)
+	} else if ok, err = s.hasShard(rec.Prev(), sh.ID); err != nil {
+		return err
 	}
-	if !ok || s.hasShard(ref, sh.ID) {
+	has, err := s.hasShard(ref, sh.ID)
+	if err != nil {
+		return err
+	}
+	if !ok || has {
 		return fmt.Errorf("%w: block %v in shard %d, which is at %v", ErrOrder, ref, sh.ID, cell.At)
 	}
 	s.commitMu.Lock()
@@ -64,14 +68,18 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 	return s.mergeCatchup(p, e)
 }
 
-// hasShard returns whether a block's results in a shard are stored.
-func (s *Store) hasShard(ref BlockRef, shard primitives.ShardID) bool {
+// hasShard returns whether a block's results in a shard are stored. False if the block is absent
+// or was collected. Errors: those of a read.
+func (s *Store) hasShard(ref BlockRef, shard primitives.ShardID) (bool, error) {
 	rec, err := s.Block(ref)
-	if err != nil {
-		return false
+	if isAbsent(err) {
+		return false, nil
 	}
-	_, sec := rec.section(kindExtra, shard)
-	return sec != nil
+	if err != nil {
+		return false, err
+	}
+	_, sec, err := rec.section(kindExtra, shard)
+	return sec != nil, err
 }
 
 // appendCatchup writes the record, synced.
@@ -146,23 +154,23 @@ func (t *tree) replaceBody(p *pendingBlock, d *body, e *entry) {
 	p.body.Store(d)
 }
 
-// catchupEntries returns the entries of the catchup records of a block.
-func (s *Store) catchupEntries(ref BlockRef) (list []*entry) {
+// catchupEntries returns the entries of the catchup records of a block. Errors: those of a read.
+func (s *Store) catchupEntries(ref BlockRef) (list []*entry, err error) {
 	if !s.hasCatchup.Load() {
-		return nil
+		return nil, nil
 	}
 	s.tree.mu.RLock()
 	list = s.tree.catchup[ref.Hash]
 	s.tree.mu.RUnlock()
 	if len(list) > 0 {
-		return list
+		return list, nil
 	}
 	lo := appendRef(nil, ref)
-	_ = catchupRecords.Scan(s.db, lo, PrefixEnd(lo), func(_ []byte, e entry) bool {
+	err = catchupRecords.Scan(s.db, lo, PrefixEnd(lo), func(_ []byte, e entry) bool {
 		list = append(list, &e)
 		return true
 	})
-	return list
+	return list, err
 }
 
 // commitBelowFlatHead stores the results of a block at or below the flat head, in a shard that is

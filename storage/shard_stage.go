@@ -221,7 +221,7 @@ func (r *AccountRange) has(key []byte) bool {
 
 // InstallShard makes the staged data the state of the shard after its block, which must be
 // canonical and not above the flat head. frontierStubs is the shard's whole frontier, all levels.
-// Nil: as staged. Errors: ErrOrder.
+// Nil: as staged. Errors: ErrOrder, and those of a read or write.
 func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierNode) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -233,10 +233,13 @@ func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierN
 		return err
 	}
 	v := s.view.Load()
-	if ok, err := s.IsCanonical(cell.At); err != nil || !ok || cell.At.Height > v.flatHead.Height ||
-		cell.At.Height < v.tail {
-		return errors.Join(err, fmt.Errorf("%w: install shard %d at block %v, which is no canonical block from the tail to the flat head",
-			ErrOrder, shard, cell.At))
+	ok, err := s.IsCanonical(cell.At)
+	if err != nil {
+		return err
+	}
+	if !ok || cell.At.Height > v.flatHead.Height || cell.At.Height < v.tail {
+		return fmt.Errorf("%w: install shard %d at block %v, which is no canonical block from the tail to the flat head",
+			ErrOrder, shard, cell.At)
 	}
 	if err := s.writeFrontier(insertFrontier(shard, frontierStubs)); err != nil {
 		return s.fail(err)
@@ -397,7 +400,11 @@ func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map
 			if !c.InSync {
 				break
 			}
-			if s.hasShard(p.ref, id) {
+			has, err := s.hasShard(p.ref, id)
+			if err != nil {
+				return nil, err
+			}
+			if has {
 				at = p.ref
 				continue
 			}
@@ -412,7 +419,11 @@ func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map
 		}
 	}
 	for _, p := range chain {
-		for _, e := range s.catchupEntries(p.ref) {
+		catchup, err := s.catchupEntries(p.ref)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range catchup {
 			sh := &e.head.Shards[0]
 			catchupRecords.Put(batch, catchupKey{p.ref, sh.ID}, e)
 			if sh.HasChunk {

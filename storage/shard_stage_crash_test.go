@@ -72,7 +72,7 @@ func (c *strictChain) nextCatchup(s *Store) (next, prev BlockRef, ok bool) {
 		if err != nil {
 			return next, prev, false
 		}
-		if ref.Height <= s.Tip().FlatHead.Height || !s.hasShard(ref, lateShard) {
+		if has, err := s.hasShard(ref, lateShard); ref.Height <= s.Tip().FlatHead.Height || err != nil || !has {
 			return ref, at, true
 		}
 		at = ref
@@ -139,7 +139,12 @@ func (c *strictChain) checkCatchup(s *Store) {
 			}
 		}
 		next, err := s.NextBlock(ref.Height + 1)
-		if err != nil || next.Height <= tip.FlatHead.Height || !s.hasShard(next, lateShard) {
+		if err != nil || next.Height <= tip.FlatHead.Height {
+			break
+		}
+		if has, err := s.hasShard(next, lateShard); err != nil {
+			c.t.Fatal(err)
+		} else if !has {
 			break
 		}
 		ref = next

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -91,7 +90,7 @@ func (p *StateSnapshot) key() snapshotKey { return snapshotKey{p.At.Height, p.Sh
 // SnapshotState stores a snapshot. stubs are the frontier nodes to keep, on any levels. They are
 // written in pieces, and the snapshot exists once all are. Errors: ErrOrder if the block is not
 // canonical or above the flat head; ErrGone and ErrNotFound if the state is not available any more
-// or not yet.
+// or not yet; those of a read or write.
 func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -102,9 +101,12 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 	if p.At.Height < v.tail {
 		return fmt.Errorf("state of block %v: %w, the earliest is of height %d", p.At, ErrGone, v.tail)
 	}
-	if ok, err := s.IsCanonical(p.At); err != nil || !ok || p.At.Height > v.flatHead.Height {
-		return errors.Join(err, fmt.Errorf("%w: snapshot of block %v, which is not canonical or above the flat head",
-			ErrOrder, p.At))
+	ok, err := s.IsCanonical(p.At)
+	if err != nil {
+		return err
+	}
+	if !ok || p.At.Height > v.flatHead.Height {
+		return fmt.Errorf("%w: snapshot of block %v, which is not canonical or above the flat head", ErrOrder, p.At)
 	}
 	if err := v.readable(p.At, p.Shard); err != nil {
 		return err

@@ -122,8 +122,8 @@ func (b *Backend) hasChunk(k *block, i primitives.ShardIndex) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, has := rec.ChunkHash(layout.ShardIDs()[i])
-	return has, nil
+	_, has, err := rec.ChunkHash(layout.ShardIDs()[i])
+	return has, err
 }
 
 func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *primitives.Chunk, error) {
