@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Client returns the JSON of client_config (nearcore core/chain-configs/src/client_config.rs): what
-// the keys of config.json amount to, with some of the genesis; keys ascending at all depths. Keys
-// without effect here say what they would mean to neard.
+// Client returns the JSON of client_config (nearcore core/chain-configs/src/client_config.rs): the
+// values that result from config.json, and some of the genesis. Keys are sorted at every depth.
+// Keys without effect here have the value that neard would use.
 func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 	d := c.Document
 	get := func(path string, otherwise any) any {
@@ -115,7 +115,7 @@ var (
 
 func lastOf(path string) string { return path[bytes.LastIndexByte([]byte(path), '.')+1:] }
 
-// tracked is what tracked_shards_config says or, where older keys do, amounts to.
+// tracked returns tracked_shards_config, or the value that the older keys amount to.
 func (c *Config) tracked() any {
 	if v, ok := c.Document.Get("tracked_shards_config"); ok && v != nil {
 		return plain(v)
@@ -141,14 +141,14 @@ func shortOrNull(d *Document, path string) any {
 	return nil
 }
 
-// with is m and a member more, if it has none of that name.
+// with returns m with one more member, unless it has one of that name.
 func with(m map[string]any, name string, v any) map[string]any {
 	out := map[string]any{name: v}
 	maps.Copy(out, m)
 	return out
 }
 
-// plain makes of a value what encoding/json writes with ascending keys.
+// plain converts a value to one that encoding/json writes with sorted keys.
 func plain(v any) any {
 	switch v := v.(type) {
 	case *Document:
@@ -167,7 +167,7 @@ func plain(v any) any {
 	return v
 }
 
-// compact writes a value on one line, keys in its own order.
+// compact formats a value on one line, with its keys in their own order.
 func compact(v any) string {
 	d, ok := v.(*Document)
 	if !ok {

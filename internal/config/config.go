@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// Production is when blocks are made.
+// Production is the mode of block production.
 type Production string
 
 // The modes: as soon as something waits, by neard's delays, or only when asked.
@@ -31,7 +31,7 @@ const (
 	ProofsOfNone   Proofs = "none"
 )
 
-// Config is what this node takes from config.json.
+// Config holds the settings of config.json that this node uses.
 type Config struct {
 	GenesisFile, RecordsFile         string
 	ValidatorKeyFile, NodeKeyFile    string
@@ -72,7 +72,7 @@ type Config struct {
 	Document                         *Document // the whole file, completed
 }
 
-// Network holds network.*, what else concerns other nodes, and troupe.network.*.
+// Network holds network.*, other keys about peers, and troupe.network.*.
 type Network struct {
 	Enabled             *bool  // nil: where there are boot nodes, or it is public
 	Public              bool   // whether the node announces its address to peers
@@ -103,7 +103,7 @@ type Network struct {
 	Pace          Pace
 }
 
-// Pace is when a validator among others votes.
+// Pace is when a validator in a network sends its votes.
 type Pace string
 
 // The paces: after min_block_production_delay, as a neard does; or at once, while something waits.
@@ -112,7 +112,7 @@ const (
 	Eager  Pace = "eager"
 )
 
-// maxHorizon is more epochs than chains have.
+// maxHorizon bounds HorizonEpochs, far above the length of any chain.
 const maxHorizon = 1 << 20
 
 // The transports.
@@ -136,14 +136,14 @@ func (n *Network) On() bool {
 	return n.BootNodes != "" || n.Public || n.Transport != Near && n.Libp2p.MDNS
 }
 
-// ReceiptOrigins holds save_receipt_to_tx, save_tx_outcomes and receipt_to_tx_*: how far
-// EXPERIMENTAL_receipt_to_tx looks.
+// ReceiptOrigins holds save_receipt_to_tx, save_tx_outcomes and receipt_to_tx_*: the bounds of
+// EXPERIMENTAL_receipt_to_tx.
 type ReceiptOrigins struct {
 	Mapping, Outcomes   bool
 	Window, Hop, Budget uint64 // 0: as neard does
 }
 
-// Fork holds troupe.fork.*: how the node of the chain is asked that this one is a fork of.
+// Fork holds troupe.fork.*: how a node of the forked chain is queried.
 type Fork struct {
 	Timeout, Refresh         time.Duration
 	Tries, PerSecond, AtOnce uint64
@@ -196,7 +196,7 @@ type RPC struct {
 	Console *bool // whether there is /console; nil: where there are those
 }
 
-// Stream holds troupe.stream.*: what troupe stream and package indexer/node begin with.
+// Stream holds troupe.stream.*: the defaults of troupe stream and package indexer/node.
 type Stream struct {
 	SyncMode      string // LatestSynced, FromInterruption or BlockHeight
 	Height        primitives.Height
@@ -224,8 +224,8 @@ type Consensus struct {
 	ProduceEmptyBlocks          bool
 }
 
-// Default returns the file that init writes. fast shortens the block delays as neard init --fast
-// does.
+// Default returns the config.json that init writes. fast shortens the block delays, as neard init
+// --fast does.
 func Default(fast bool) *Document {
 	d := initial().clone()
 	if fast {
@@ -239,7 +239,7 @@ func Default(fast bool) *Document {
 // change it must clone it first.
 var initial = sync.OnceValue(func() *Document { return embedded("init.json", initJSON) })
 
-// ours is own, read once.
+// ours is the parsed own, which is read once.
 var ours = sync.OnceValue(func() *Document { return embedded("our own defaults", []byte(own)) })
 
 func embedded(name string, in []byte) *Document {
@@ -250,8 +250,8 @@ func embedded(name string, in []byte) *Document {
 	return d
 }
 
-// own are our keys' defaults, but for the limits of the RPC, which have a table. They are not
-// written by init, so that the file stays neard's.
+// own are the defaults of Troupe's own keys. The RPC limits have a table instead. Init does not
+// write these keys, so that the file stays neard's.
 const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
@@ -269,8 +269,8 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
  "stream":{"sync_mode":"LatestSynced","block_height":0,"streaming_mode":"StreamWhileSyncing","finality":"Final"}},
 "network":{"transport":"near","libp2p":{"addr":"","quic":true,"mdns":false,"nat_port_map":false}},"archive":false,"max_gas_burnt_view":null}`
 
-// Read parses config.json and checks the values of the keys that it knows, without adding any. file
-// names it in errors.
+// Read parses config.json and checks the values of known keys. It adds no key. file is the name in
+// errors.
 func Read(file string, in []byte) (*Document, []Warning, error) {
 	doc, err := parseDocument(in)
 	if err != nil {
@@ -283,7 +283,7 @@ func Read(file string, in []byte) (*Document, []Warning, error) {
 	return doc, warnings, nil
 }
 
-// Parse reads config.json and completes it in memory. file names it in errors.
+// Parse reads config.json and adds the missing keys in memory. file is the name in errors.
 func Parse(file string, in []byte) (*Config, []Warning, error) {
 	doc, warnings, err := Read(file, in)
 	if err != nil {
@@ -303,8 +303,8 @@ func Parse(file string, in []byte) (*Config, []Warning, error) {
 	return c, warnings, err
 }
 
-// AddRPC gives a configuration without RPC the one that init writes, with what is set under
-// troupe.rpc.
+// AddRPC adds the RPC settings that init writes, and those under troupe.rpc, to a configuration
+// without RPC.
 func (c *Config) AddRPC() error {
 	d := NewDocument()
 	for _, k := range c.Document.keys {
@@ -319,8 +319,8 @@ func (c *Config) AddRPC() error {
 	return err
 }
 
-// readLimits takes the limits of the RPC that a file names, and the defaults of the others; the
-// schema has looked at their bounds.
+// readLimits returns the RPC limits that a file sets, and the defaults of the others. The schema
+// has checked their bounds.
 func readLimits(d *Document) (out limits.Limits, named limits.Named) {
 	out = limits.Default()
 	for i := range limits.Table {
@@ -340,8 +340,8 @@ func readLimits(d *Document) (out limits.Limits, named limits.Named) {
 	return out, named
 }
 
-// Yield removes from d, a file of defaults, what top says in another way: which shards are tracked,
-// by one of the older keys, and that there is no RPC.
+// Yield removes from d, a file of defaults, the keys that top replaces by others:
+// tracked_shards_config if top has one of the older keys, and the RPC settings if top has none.
 func (d *Document) Yield(top *Document) {
 	for _, k := range trackedKeys {
 		if _, ok := top.Get(k); ok {
@@ -378,7 +378,7 @@ func asDuration(v any) (time.Duration, bool) {
 	return time.Duration(secs)*time.Second + time.Duration(nanos), true
 }
 
-// extract fills Config; the schema has made sure of the kinds.
+// extract fills Config from a document whose kinds the schema has checked.
 func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	str := func(path string) string { v, _ := d.Get(path); s, _ := v.(string); return s }
 	num := func(path string) uint64 { v, _ := d.Get(path); n, _ := asU64(v); return n }

@@ -28,7 +28,7 @@ type Document struct {
 // NewDocument returns an empty object.
 func NewDocument() *Document { return &Document{values: map[string]any{}} }
 
-// clone returns a copy of which nothing is shared that can be changed.
+// clone returns a deep copy.
 func (d *Document) clone() *Document { return cloned(d).(*Document) }
 
 func cloned(v any) any {
@@ -52,7 +52,7 @@ func cloned(v any) any {
 // Keys returns the keys in order.
 func (d *Document) Keys() []string { return d.keys }
 
-// Get finds a value by a dotted path.
+// Get returns the value at a dotted path, and whether there is one.
 func (d *Document) Get(path string) (any, bool) {
 	head, rest, deeper := strings.Cut(path, ".")
 	v, ok := d.values[head]
@@ -66,7 +66,7 @@ func (d *Document) Get(path string) (any, bool) {
 	return sub.Get(rest)
 }
 
-// Set puts a value at a dotted path; objects on the way are made.
+// Set sets the value at a dotted path. It creates missing objects on the path.
 func (d *Document) Set(path string, v any) {
 	head, rest, deeper := strings.Cut(path, ".")
 	if deeper {
@@ -81,8 +81,8 @@ func (d *Document) Set(path string, v any) {
 	d.put(head, v)
 }
 
-// SetAfter is Set for a key of the file itself that, when new, is to stand after another one. What
-// init adds stands where neard's own writer would put it.
+// SetAfter is Set for a top-level key. A new key is inserted after another one, so that the keys
+// that init adds are where neard's writer would put them.
 func (d *Document) SetAfter(key, after string, v any) {
 	_, known := d.values[key]
 	d.put(key, v)
@@ -98,8 +98,7 @@ func (d *Document) put(key string, v any) {
 	d.values[key] = v
 }
 
-// Complete adds what base has and d lacks, object by object, and reports whether anything was
-// added.
+// Complete adds the keys of base that d lacks, object by object. It returns whether it added any.
 func (d *Document) Complete(base *Document) bool {
 	added := false
 	for _, k := range base.keys {
@@ -118,7 +117,7 @@ func (d *Document) Complete(base *Document) bool {
 	return added
 }
 
-// Overlay sets what top has over d, object by object; new keys come after the old ones.
+// Overlay sets the keys of top in d, object by object. New keys are appended.
 func (d *Document) Overlay(top *Document) {
 	for _, k := range top.keys {
 		mine, a := d.values[k].(*Document)
@@ -131,7 +130,7 @@ func (d *Document) Overlay(top *Document) {
 	}
 }
 
-// parseDocument reads JSON with the comments that neard allows.
+// parseDocument parses JSON with the comments that neard allows.
 func parseDocument(in []byte) (*Document, error) {
 	if len(in) > maxSize {
 		return nil, fmt.Errorf("%d bytes, at most %d", len(in), maxSize)
@@ -162,7 +161,7 @@ func parseDocument(in []byte) (*Document, error) {
 	return doc, nil
 }
 
-// restore is what to do about a file of which the end is missing.
+// restore is the hint for a truncated file.
 const restore = "restore it, or move it away and run `troupe init`, which makes a new one"
 
 func cutOff(in []byte, err error) error {
@@ -222,7 +221,7 @@ func parseValue(dec *json.Decoder, depth int) (any, error) {
 	return tok, nil
 }
 
-// Format writes the object as neard does: two spaces, no newline at the end.
+// Format returns the JSON as neard writes it: indented by two spaces, without a final newline.
 func (d *Document) Format() []byte {
 	var b bytes.Buffer
 	formatValue(&b, d, "")

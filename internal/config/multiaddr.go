@@ -12,12 +12,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// identity begins the names that libp2p gives to keys of ed25519: the key itself as a multihash,
-// with libp2p's tag of its kind.
+// identity is the prefix of libp2p peer ids of ed25519 keys: the key follows, as an identity
+// multihash of libp2p's protobuf encoding.
 const identity = "\x00\x24\x08\x01\x12\x20"
 
-// multiaddr reads a peer as libp2p names it, /ip4/10.0.0.1/tcp/24567/p2p/12D3KooW..., over TCP or
-// QUIC, by address or by name.
+// multiaddr parses a libp2p address of a peer, /ip4/10.0.0.1/tcp/24567/p2p/12D3KooW..., over TCP or
+// QUIC, with an IP address or a host name.
 func multiaddr(text string) (p Peer, err error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	bad := func() (Peer, error) {

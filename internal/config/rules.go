@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// rules checks what one key says in the light of others, or beyond its kind (nearcore
-// nearcore/src/config_validate.rs), on a completed file. It returns all that is wrong.
+// rules checks completed settings beyond the kinds of single keys (nearcore
+// nearcore/src/config_validate.rs). The error lists everything that is wrong.
 func (c *Config) rules(file string, hadTracked []string) error {
 	var errs []error
 	bad := func(key, value, allowed string) {
@@ -138,15 +138,15 @@ func IsAddress(s string) bool {
 	return err == nil
 }
 
-// CheckBootNodes checks a list of key@host:port, separated by commas; an account id may follow a
-// second @ (nearcore chain/network PeerInfo). A multiaddr of libp2p may stand in place of each. An
-// empty list is right.
+// CheckBootNodes checks a comma-separated list of key@host:port, each with an optional @account
+// (nearcore chain/network PeerInfo). An entry may also be a libp2p multiaddr. An empty list is
+// valid.
 func CheckBootNodes(list string) error {
 	_, err := Peers(list)
 	return err
 }
 
-// Peer is one of a list of boot nodes.
+// Peer is an entry of a list of boot nodes.
 type Peer struct {
 	Key       primitives.PublicKey
 	Addr      string // host:port
@@ -155,7 +155,7 @@ type Peer struct {
 	Quic      bool // one of QUIC
 }
 
-// Peers reads a list of boot nodes.
+// Peers parses a list of boot nodes.
 func Peers(list string) (out []Peer, err error) {
 	if list == "" {
 		return nil, nil
@@ -189,7 +189,7 @@ func Peers(list string) (out []Peer, err error) {
 	return out, nil
 }
 
-// clip shortens what a message repeats of a file.
+// clip shortens a text of the file for an error.
 func clip(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "..."

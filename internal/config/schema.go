@@ -20,7 +20,7 @@ import (
 //go:embed init.json
 var initJSON []byte
 
-// kind is what a key may hold.
+// kind is the type of a key's value.
 type kind string
 
 const (
@@ -35,7 +35,7 @@ const (
 	kAny      kind = "anything"
 )
 
-// rule is what one key may hold; choices narrow a string, min and max an integer.
+// rule describes the values that a key may have. choices restrict a string, min and max an integer.
 type rule struct {
 	kind     kind
 	nullable bool
@@ -44,8 +44,7 @@ type rule struct {
 	doc      string // what the key does, for docs/operate/config.md; empty: the same as in neard
 }
 
-// extras are the keys of neard that init does not write, and those whose written value (null) says
-// nothing of their kind.
+// extras are neard's keys that init does not write, or writes as null.
 var extras = map[string]rule{
 	"genesis_records_file":                     {kind: kString, nullable: true},
 	"rpc":                                      {kind: kObject, nullable: true},
@@ -93,7 +92,7 @@ var extras = map[string]rule{
 	"network.blacklist": {kind: kStrings},
 }
 
-// optional are the keys that init writes with a value and that may be null in neard's file too.
+// optional are the keys that init writes with a value and that neard also accepts as null.
 var optional = []string{
 	"network.so_recv_buffer_size", "network.so_send_buffer_size", "enable_multiline_logging", "trie_viewer_state_size_limit", "epoch_sync",
 	"transaction_pool_size_limit", "produce_chunk_add_transactions_time_limit",
@@ -111,8 +110,8 @@ const (
 	maxSeconds = 1 << 29 // of a duration, of which some are taken ten times
 )
 
-// bounds are those of neard's integers that init writes: what its own types hold, or what a node
-// can do with them.
+// bounds are those of neard's integers that init writes: the range of nearcore's type, or of what a
+// node can use.
 var bounds = map[string]struct{ min, max uint64 }{
 	"rpc.limits_config.json_payload_max_size":              {1, maxI32},
 	"network.max_num_peers":                                {0, maxU32},
@@ -139,7 +138,7 @@ var bounds = map[string]struct{ min, max uint64 }{
 	"transaction_pool_strict_nonce_ttl_blocks":             {0, maxCount},
 }
 
-// open are objects whose keys are the user's.
+// open are objects whose keys are chosen by the user.
 var open = []string{"store.trie_cache.per_shard_max_bytes", "store.view_trie_cache.per_shard_max_bytes",
 	"network.experimental.network_config_overrides", "network.experimental"}
 
@@ -226,7 +225,7 @@ func (w Warning) String() string {
 	return s
 }
 
-// Error is a value that is not allowed.
+// Error reports a value that is not allowed.
 type Error struct {
 	File, Key, Value, Allowed string
 }
@@ -235,8 +234,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s is %s, must be %s", e.File, e.Key, e.Value, e.Allowed)
 }
 
-// check compares a document with the schema. The error joins an Error for each value that is not
-// allowed.
+// check checks a document against the schema. The error joins an Error for each bad value.
 func check(file string, d *Document) (warnings []Warning, err error) {
 	var errs []error
 	var walk func(prefix string, d *Document)
@@ -364,7 +362,7 @@ func nearest(path string) string {
 	return best
 }
 
-// distance is Levenshtein's.
+// distance is the Levenshtein distance of two strings.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -1,7 +1,7 @@
 package config
 
-// ownKeys are the keys that neard does not have: their rules, and what docs/operate/config.md says
-// of them. A path that begins with docs/ becomes a link there.
+// ownKeys are the rules of Troupe's own keys, with their descriptions in docs/operate/config.md. A
+// path that begins with docs/ becomes a link there.
 var ownKeys = map[string]rule{
 	"network.transport": {kind: kString, choices: []string{Near, OverLibp2p, Both},
 		doc: "`near`: neard's wire. `libp2p`: encrypted, for networks of this node alone. `both`: a bridge " +

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TrackedShards says which shards a node follows; one field is set, besides None where a list is
-// empty.
+// TrackedShards selects the shards that a node tracks. One field is set; None may be set together
+// with an empty list.
 type TrackedShards struct {
 	All             bool
 	None            bool
@@ -18,14 +18,14 @@ type TrackedShards struct {
 	ShadowValidator primitives.AccountID
 }
 
-// trackedKeys are the newer key and the older ones it replaces.
+// trackedKeys are tracked_shards_config and the older keys that it replaces.
 var trackedKeys = []string{"tracked_shards_config", "tracked_shards", "tracked_accounts", "tracked_shard_schedule", "tracked_shadow_validator"}
 
 const trackedAllowed = `"AllShards", "NoShards", {"Shards": ["s0.v3", ...]}, {"Accounts": [account, ...]}, {"Schedule": [[shard id, ...], ...]} or {"ShadowValidator": account}`
 
-// trackedShards reads tracked_shards_config in all its forms, else the older keys in the order in
-// which neard heeds them (nearcore client_config.rs from_deprecated_config_values). With none of
-// them all shards are tracked, as init writes; a neard without any tracks none.
+// trackedShards reads tracked_shards_config in all its forms, else the older keys in neard's order
+// of precedence (nearcore client_config.rs from_deprecated_config_values). Without any of them all
+// shards are tracked, as init writes. A neard without any tracks none.
 func trackedShards(file string, d *Document) (TrackedShards, error) {
 	v, ok := d.Get("tracked_shards_config")
 	if !ok || v == nil {

@@ -39,17 +39,17 @@ const (
 var kindNames = [...]string{"view_account", "view_access_key", "view_access_key_list", "view_gas_key_nonces", "view_code", "view_state",
 	"view_global_contract_code", "view_global_contract_code_by_account_id"}
 
-// answer is what came of it.
+// answer is a verified reply. Which fields are set depends on the kind of the question.
 type answer struct {
 	value   []byte             // of what is one value; nil: there is none
 	account primitives.Account // of askAccount, if there is a value
 	pairs   []state.Change     // of askKeys, askNonces and askState: trie keys and values, ascending
-	large   bool               // of askState: it is more than the other node gives at once
-	proof   *trie.Partial      // of askState: what proves it; nil: nothing
+	large   bool               // of askState: more than the other node returns in one reply
+	proof   *trie.Partial      // of askState: its proof; nil: not proven
 	size    int64
 }
 
-// String is the question's name in the cache and in errors.
+// String returns the question's name, for the cache and for errors.
 func (q ask) String() string {
 	s := kindNames[q.kind]
 	if q.account != "" {
@@ -68,7 +68,7 @@ func (q ask) String() string {
 	return s
 }
 
-// params are the question's, in words of method query.
+// params returns the parameters of method query.
 func (q ask) params(at primitives.Hash, prove bool) map[string]any {
 	p := map[string]any{"request_type": kindNames[q.kind], "block_id": at}
 	if q.account != "" {
@@ -89,24 +89,24 @@ func (q ask) params(at primitives.Hash, prove bool) map[string]any {
 	return p
 }
 
-// absences are the names of errors by which the other node says that there is no such thing.
+// absences are the names of the errors that mean that the other node has no such entry.
 var absences = []string{"UNKNOWN_ACCOUNT", "UNKNOWN_ACCESS_KEY", "NO_CONTRACT_CODE", "UNKNOWN_GAS_KEY", "NO_GLOBAL_CONTRACT_CODE"}
 
-// Errors of answers: what they say can't be believed.
+// Errors of replies that fail their checks.
 var (
 	errOther  = errors.New("it answers of another block")
 	errForged = errors.New("what it answers is not what it proves")
 	errCode   = errors.New("the code that it gives has another hash than its account says")
 )
 
-// stored is an answer as it lies in the cache.
+// stored is an answer in the form of the cache.
 type stored struct {
 	Absent bool            `json:"absent,omitempty"`
 	Large  bool            `json:"large,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// result is what all replies to queries have, and of each what it has.
+// result has the fields of all kinds of replies to method query.
 type result struct {
 	Hash   *primitives.Hash   `json:"block_hash"`
 	Height *primitives.Height `json:"block_height"`
@@ -136,8 +136,8 @@ type result struct {
 	Proof []string `json:"proof"`
 }
 
-// read makes an answer of a stored one, and refuses what contradicts itself, the block or its
-// proof. root is nil if it is not known.
+// read decodes a stored answer. It refuses one that contradicts itself, the block or its proof. A
+// nil root means that the state root is unknown.
 func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root *primitives.Hash) (*answer, error) {
 	a := &answer{large: s.Large, size: int64(len(s.Result)) + 256}
 	if s.Absent || s.Large {
@@ -223,7 +223,8 @@ func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root 
 
 func byKey(x, y state.Change) int { return bytes.Compare(x.Key, y.Key) }
 
-// accessKey reads a key in the form of views, which is that of records too.
+// accessKey decodes an access key in the form of RPC replies, which is also that of genesis
+// records.
 func accessKey(id primitives.AccountID, h primitives.PublicKeyHandle, in []byte) (*primitives.AccessKey, error) {
 	text := fmt.Appendf(nil, `{"AccessKey":{"account_id":%q,"public_key":%q,"access_key":`, id, h.String())
 	r, err := genesis.ParseRecord(append(append(text, in...), "}}"...))
@@ -233,8 +234,8 @@ func accessKey(id primitives.AccountID, h primitives.PublicKeyHandle, in []byte)
 	return &r.(*genesis.AccessKeyRecord).AccessKey, nil
 }
 
-// readState takes what a contract has under a prefix. With a root and a proof they must be each
-// other's, to the last byte.
+// readState reads a contract's pairs under a prefix. With a root and a proof, the pairs must be
+// exactly those that the proof shows.
 func (q ask) readState(a *answer, r *result, root *primitives.Hash) error {
 	prefix := primitives.AppendContractDataKey(nil, q.account, []byte(q.arg))
 	var strings [][]byte

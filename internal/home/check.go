@@ -16,18 +16,19 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	Files    []string // that were read without an error
-	Warnings []string // a node runs all the same
-	Errors   []string // a node would not start
+	Warnings []string // problems with which a node still runs
+	Errors   []string // problems with which a node does not start
 }
 
 func (r *Report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// fail adds an error, one for each line of it; without one it notes that the file is fine.
+// fail adds an error, one entry for each of its lines, and returns true. A nil error notes the file
+// as fine.
 func (r *Report) fail(path string, err error) bool {
 	if err == nil {
 		r.Files = append(r.Files, path)
@@ -37,7 +38,7 @@ func (r *Report) fail(path string, err error) bool {
 	return true
 }
 
-// Check reads all of a home folder and tells everything that is wrong with it, not just the first.
+// Check reads a home folder and reports everything that is wrong with it, not only the first error.
 func Check(dir string) *Report {
 	r := new(Report)
 	c, warnings, err := LoadConfig(dir)
@@ -93,8 +94,8 @@ func (r *Report) key(path string, k *primitives.KeyFile, err error) {
 	}
 }
 
-// genesis reports on the genesis, its records, the epoch configs, and what of the other files
-// depends on them.
+// genesis reports on the genesis, its records, the epoch configs, and the parts of other files that
+// depend on them.
 func (r *Report) genesis(h *Home) {
 	g := h.Paths.Genesis
 	err := h.Records(func(genesis.Record) error { return nil })
@@ -129,7 +130,7 @@ func (r *Report) genesis(h *Home) {
 	r.shards(h)
 }
 
-// shards warns of tracked shards that the genesis doesn't have; a later layout may.
+// shards warns of tracked shards that are not in the genesis layout. A later layout may have them.
 func (r *Report) shards(h *Home) {
 	uids := h.Genesis.ShardLayout.ShardUIDs()
 	var names []string
@@ -143,7 +144,7 @@ func (r *Report) shards(h *Home) {
 	}
 }
 
-// CheckVersion refuses a genesis whose protocol version this node does not execute.
+// CheckVersion returns an error if this node does not support the genesis's protocol version.
 func (h *Home) CheckVersion() error {
 	version := parameters.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Config.Numbering}
 	if version.Supported() {

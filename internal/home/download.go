@@ -23,11 +23,11 @@ func genesisURL(chainID string) string      { return deployURL + chainID + "/gen
 func recordsURL(chainID string) string      { return deployURL + chainID + "/records.json.xz" }
 func configURL(chainID, kind string) string { return deployURL + chainID + "/" + kind + "/config.json" }
 
-// maxGenesis bounds a genesis or records file that is downloaded, unpacked, in bytes. Testnet's
-// records are some gigabytes.
+// maxGenesis bounds a downloaded genesis or records file, unpacked, in bytes. Testnet's records are
+// some gigabytes.
 const maxGenesis = 16 << 30
 
-// Progress is told how a download goes: Write is given what arrives.
+// Progress shows a download. Write is called with the data that arrives.
 type Progress interface{ io.WriteCloser }
 
 // Downloader fetches files over HTTP.
@@ -39,7 +39,7 @@ type Downloader struct {
 	Progress func(url string, size int64) Progress
 }
 
-// NewDownloader returns one with limits that suit a slow line and a genesis of gigabytes.
+// NewDownloader returns a downloader with limits for slow lines and a genesis of gigabytes.
 func NewDownloader() *Downloader {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableCompression = true // the length is then the file's, and packing is seen by its own mark
@@ -61,7 +61,8 @@ func sameSafety(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Fetch copies what is at a URL to w, unpacking gzip and xz, up to limit bytes of content.
+// Fetch copies the content of a URL to w. It unpacks gzip and xz, and fails above limit bytes of
+// unpacked content.
 func (d *Downloader) Fetch(ctx context.Context, from string, w io.Writer, limit int64) error {
 	if err := d.fetch(ctx, from, w, limit); err != nil {
 		return fmt.Errorf("downloading %s: %w", from, err)
@@ -113,7 +114,7 @@ func (d *Downloader) fetch(ctx context.Context, from string, w io.Writer, limit 
 	return unpack(w, body, limit)
 }
 
-// watched calls seen whenever something was read.
+// watched calls seen after every read that returned data.
 type watched struct {
 	io.Reader
 	seen func()
@@ -133,8 +134,8 @@ var (
 	xzMark   = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
 )
 
-// unpack copies r to w, through gzip or xz if it is packed so, up to limit bytes. More than limit
-// is an error, whatever the packed size.
+// unpack copies r to w and unpacks gzip or xz. More than limit bytes of unpacked content are an
+// error, whatever the packed size.
 func unpack(w io.Writer, r io.Reader, limit int64) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	mark, err := in.Peek(len(xzMark))

@@ -31,7 +31,7 @@ var (
 	ErrConflict = errors.New("conflict")  // or contradicts the folder
 )
 
-// FileError says what is wrong with a file.
+// FileError reports a problem with a file.
 type FileError struct {
 	Path string
 	Err  error
@@ -66,7 +66,8 @@ func read(path string, limit int64, hint string) ([]byte, error) {
 	return in, nil
 }
 
-// missing is the error of a file that cannot be opened; the hint is for one that is not there.
+// missing returns the error for a file that cannot be opened. The hint applies if it does not
+// exist.
 func missing(path string, err error, hint string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		hint = ""
@@ -74,7 +75,7 @@ func missing(path string, err error, hint string) error {
 	return &FileError{Path: path, Err: bare(err), Hint: hint}
 }
 
-// bare takes the path off an error that is told with one.
+// bare removes the path from an error whose text repeats it.
 func bare(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -83,12 +84,12 @@ func bare(err error) error {
 	return err
 }
 
-// stage holds files that are written beside their places until commit moves them there.
+// stage holds files written under temporary names until commit renames them.
 type stage struct{ files []staged }
 
 type staged struct{ temp, final string }
 
-// create opens a new file for final.
+// create opens a temporary file for final.
 func (s *stage) create(final string, mode fs.FileMode) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(final), 0o755); err != nil {
 		return nil, &FileError{Path: filepath.Dir(final), Err: bare(err)}
@@ -104,7 +105,7 @@ func (s *stage) create(final string, mode fs.FileMode) (*os.File, error) {
 	return f, err
 }
 
-// write writes final as a whole.
+// write writes a complete file for final.
 func (s *stage) write(final string, mode fs.FileMode, fill func(io.Writer) error) (temp string, err error) {
 	f, err := s.create(final, mode)
 	if err != nil {
@@ -120,9 +121,9 @@ func (s *stage) write(final string, mode fs.FileMode, fill func(io.Writer) error
 	return f.Name(), nil
 }
 
-// commit moves all files to their places, in the order they were made. They are on disk before and
-// their names behind: a node that runs at once syncs its blocks, which are nothing without the
-// genesis and the key that a power cut then took.
+// commit renames all files to their final names, in the order they were made. It syncs the files
+// before and the folders after. Without that a power cut could take the genesis and the key from a
+// node that runs at once and syncs its blocks, and the blocks are worthless without them.
 func (s *stage) commit() error {
 	var paths []string
 	for _, f := range s.files {
@@ -145,7 +146,7 @@ func (s *stage) commit() error {
 	return syncAll(folders)
 }
 
-// syncAll syncs files or folders, all at once, as the system can do that together.
+// syncAll syncs files or folders in parallel, which the system can combine.
 func syncAll(paths []string) error {
 	errs := make([]error, len(paths))
 	var wg sync.WaitGroup
@@ -164,10 +165,10 @@ func syncAll(paths []string) error {
 	return errors.Join(errs...)
 }
 
-// syncFile is File.Sync, which a test watches.
+// syncFile is File.Sync; tests replace it.
 var syncFile = (*os.File).Sync
 
-// drop removes what was not moved.
+// drop removes the files that were not renamed.
 func (s *stage) drop() {
 	for _, f := range s.files {
 		_ = os.Remove(f.temp)

@@ -43,8 +43,7 @@ const (
 	defaultRecords = "records.json"
 )
 
-// InitOptions are what init is asked for. The zero value of a field is what the flag's absence
-// means.
+// InitOptions are the options of init. A zero field means that the flag is absent.
 type InitOptions struct {
 	Dir       string
 	ChainID   string // empty: test-chain- and five random characters
@@ -76,7 +75,7 @@ func (o *InitOptions) downloads() bool { return o.DownloadGenesis || o.GenesisUR
 
 func public(chainID string) bool { return chainID == mainnet || chainID == testnet }
 
-// check refuses what contradicts itself.
+// check returns an error if options contradict each other.
 func (o *InitOptions) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrUsage, fmt.Sprintf(format, args...))
@@ -101,7 +100,7 @@ func (o *InitOptions) check() error {
 	return nil
 }
 
-// InitResult says what Init did.
+// InitResult reports what Init did.
 type InitResult struct {
 	ChainID   string
 	Validator *primitives.KeyFile // nil: none was asked for
@@ -125,9 +124,9 @@ type initializer struct {
 	result  InitResult
 }
 
-// Init makes what a home folder lacks. Where config.json is there already, it stays as it is but
-// for keys that it lacks; so do genesis.json and the key files. It fails without a change where
-// they contradict what is asked for.
+// Init makes the missing files of a home folder. It keeps existing files; to an existing
+// config.json it adds missing keys. If existing files contradict the options it fails without a
+// change.
 func Init(ctx context.Context, o InitOptions) (*InitResult, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -196,8 +195,8 @@ func (n *initializer) makeConfig(ctx context.Context) (changed bool, err error) 
 	return len(missing) > 0, n.setPaths()
 }
 
-// missingKeys lists the paths of base that doc lacks; of an object that it lacks as a whole, only
-// that.
+// missingKeys lists the paths of base that doc lacks. For an object that is missing as a whole it
+// lists only the object.
 func missingKeys(prefix string, base, doc *config.Document) (out []string) {
 	for _, k := range base.Keys() {
 		theirs, _ := base.Get(k)
@@ -215,8 +214,8 @@ func missingKeys(prefix string, base, doc *config.Document) (out []string) {
 	return out
 }
 
-// newConfig makes a config.json: neard's, or a downloaded one completed from it, with what the
-// flags add.
+// newConfig makes a config.json: neard's, or a downloaded one with missing keys added. Flags are
+// applied to it.
 func (n *initializer) newConfig(ctx context.Context) error {
 	doc := config.Default(n.Fast && !public(n.ChainID))
 	if public(n.ChainID) {
@@ -266,7 +265,7 @@ func (n *initializer) newConfig(ctx context.Context) error {
 	return n.setPaths()
 }
 
-// setPaths checks n.config as a node would read it, and takes the files' names from it.
+// setPaths checks n.config as a node would read it, and takes the file names from it.
 func (n *initializer) setPaths() error {
 	path := filepath.Join(n.Dir, ConfigFile)
 	c, _, err := config.Parse(path, n.config.Format())
@@ -291,7 +290,7 @@ func (n *initializer) writeConfig() error {
 	return nil
 }
 
-// makeKeys makes the key files that are missing and needed.
+// makeKeys makes the key files that are needed and missing.
 func (n *initializer) makeKeys(context.Context) error {
 	name := nodeName
 	if exists(n.paths.NodeKey) {
@@ -317,8 +316,7 @@ func (n *initializer) makeKeys(context.Context) error {
 	return err
 }
 
-// makeKey reads a key file, or makes it. An id of a key that is there must be its own; it may be
-// left out.
+// makeKey reads a key file, or makes it. A given id must be that of an existing key.
 func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
 	if exists(path) {
 		k, err := readKey(path, "", parse)
@@ -344,8 +342,8 @@ func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string
 	return k, err
 }
 
-// compareKeys notes a validator key that the genesis does not know: with it the node makes no
-// block.
+// compareKeys adds a note if the genesis does not have the validator key: the node then produces no
+// blocks.
 func (n *initializer) compareKeys() {
 	k := n.result.Validator
 	if k == nil {
@@ -357,7 +355,7 @@ func (n *initializer) compareKeys() {
 	}
 }
 
-// validatorProblem says how a validator key differs from what the genesis has; empty: it doesn't.
+// validatorProblem describes how a validator key differs from the genesis; empty: it does not.
 func validatorProblem(c *genesis.Config, k *primitives.KeyFile) string {
 	for _, v := range c.Validators {
 		if v.AccountID != k.AccountID {

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// findGenesis sets n.genesis to the genesis that is there, is given or can be downloaded; nil: it
-// is to be made, which takes the validator's key.
+// findGenesis sets n.genesis to the existing, given or downloaded genesis. It stays nil if one has
+// to be made, which needs the validator's key.
 func (n *initializer) findGenesis(ctx context.Context) error {
 	if exists(n.paths.Genesis) {
 		return n.keepGenesis()
@@ -57,7 +57,7 @@ func (n *initializer) genesisURL() string {
 	return genesisURL(n.ChainID)
 }
 
-// copyGenesis copies the given genesis as it is, so that nothing it says is lost.
+// copyGenesis copies the given genesis byte by byte, so that unknown keys are kept.
 func (n *initializer) copyGenesis(ctx context.Context, w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	if n.GenesisFile == "" {
@@ -100,7 +100,7 @@ func (n *initializer) fetchRecords(ctx context.Context) error {
 	return err
 }
 
-// staged returns where a file that is to lie at final can be read now.
+// staged returns the path where the content of final can be read before commit.
 func (n *initializer) staged(final string) string {
 	for _, f := range n.stage.files {
 		if f.final == final {
@@ -110,7 +110,7 @@ func (n *initializer) staged(final string) string {
 	return final
 }
 
-// checkGenesis reads the genesis at path, which errors call source, with all its records.
+// checkGenesis reads the genesis at path with all its records. source is the name in errors.
 func (n *initializer) checkGenesis(source, path string) (*genesis.Config, error) {
 	h := Home{Paths: n.paths}
 	h.Paths.Genesis = path
@@ -127,7 +127,7 @@ func (n *initializer) checkGenesis(source, path string) (*genesis.Config, error)
 	return h.Genesis, nil
 }
 
-// reason takes the name of a temporary file off an error.
+// reason removes the name of a temporary file from an error.
 func reason(err error) error {
 	if f, ok := err.(*FileError); ok {
 		return f.Err
@@ -135,7 +135,7 @@ func reason(err error) error {
 	return err
 }
 
-// keepGenesis reads the genesis that is there, and refuses what is asked for against it.
+// keepGenesis reads the existing genesis, and returns an error if it contradicts the options.
 func (n *initializer) keepGenesis() error {
 	var err error
 	var records string
@@ -167,7 +167,7 @@ func (n *initializer) keepGenesis() error {
 	return nil
 }
 
-// sameChain refuses a genesis of another chain than --chain-id.
+// sameChain returns an error if the genesis is not of --chain-id.
 func (n *initializer) sameChain(source string) error {
 	if n.ChainID == "" || n.ChainID == n.genesis.ChainID {
 		return nil
@@ -176,7 +176,7 @@ func (n *initializer) sameChain(source string) error {
 		Hint: "leave --chain-id out, or use another --home or genesis"}
 }
 
-// digest is a hash of what a genesis says, whatever its spaces, comments and order of keys. records
+// digest hashes the content of a genesis, independent of spaces, comments and key order. records
 // may be empty.
 func digest(path, records string) (out [32]byte, err error) {
 	p := Paths{Genesis: path, Records: records}

@@ -14,7 +14,7 @@ func ReadKeyFile(path string) (*primitives.KeyFile, error) {
 	return readKey(path, "", primitives.ParseKeyFile)
 }
 
-// readKey reads a key file; hint says what to do where there is none.
+// readKey reads a key file. hint is the advice if there is none.
 func readKey(path, hint string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
 	in, err := read(path, maxKeyFile, hint)
 	if err != nil {
@@ -31,11 +31,11 @@ func readNodeKey(p *Paths) (*primitives.KeyFile, error) {
 	return readKey(p.NodeKey, fmt.Sprintf("run `troupe --home %s init` to make it", p.Dir), ParseNodeKey)
 }
 
-// nodeName is the account id that node keys have: it means nothing.
+// nodeName is the account id in node key files. It has no meaning.
 const nodeName primitives.AccountID = "node"
 
-// ParseNodeKey reads a node key file. Unlike in other key files the account id may be empty, as old
-// neards wrote it (nearcore nearcore/src/config.rs, NodeKeyFile).
+// ParseNodeKey parses a node key file. The account id may be empty, as old versions of neard wrote
+// it (nearcore nearcore/src/config.rs, NodeKeyFile).
 func ParseNodeKey(in []byte) (*primitives.KeyFile, error) {
 	k, err := primitives.ParseKeyFile(in)
 	if err == nil {
@@ -57,7 +57,7 @@ func ParseNodeKey(in []byte) (*primitives.KeyFile, error) {
 	return primitives.ParseKeyFile(named)
 }
 
-// newKey makes an ed25519 key, from the seed unless that is nil.
+// newKey makes an ed25519 key, from the seed unless it is nil.
 func newKey(id primitives.AccountID, seed *string, random io.Reader) (*primitives.KeyFile, error) {
 	if seed != nil {
 		return &primitives.KeyFile{AccountID: id, SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, *seed)}, nil
@@ -69,7 +69,7 @@ func newKey(id primitives.AccountID, seed *string, random io.Reader) (*primitive
 	return &primitives.KeyFile{AccountID: id, SecretKey: secret}, nil
 }
 
-// WriteKeyFile writes a key file that its owner alone can read. It replaces none.
+// WriteKeyFile writes a key file that only its owner can read. It fails if the file exists.
 func WriteKeyFile(path string, k *primitives.KeyFile) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, modeSecret)
 	if os.IsExist(err) {

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Home is what a home folder says to a node.
+// Home is the content of a home folder.
 type Home struct {
 	Paths    Paths
 	Config   *config.Config
@@ -30,8 +30,8 @@ type Home struct {
 // is returned; Check finds all of them.
 func Load(dir string) (*Home, error) { return load(dir, true) }
 
-// LoadChain is Load of what has a chain and may have no node key: a restored snapshot, which is
-// looked at and not run.
+// LoadChain is Load for a folder that may lack a node key: a restored snapshot that is read and not
+// run.
 func LoadChain(dir string) (*Home, error) { return load(dir, false) }
 
 func load(dir string, runs bool) (*Home, error) {
@@ -53,7 +53,7 @@ func load(dir string, runs bool) (*Home, error) {
 	return h, err
 }
 
-// LoadConfig reads config.json alone.
+// LoadConfig reads only config.json.
 func LoadConfig(dir string) (*config.Config, []config.Warning, error) {
 	path := filepath.Join(dir, ConfigFile)
 	in, err := read(path, maxConfig, fmt.Sprintf("run `troupe --home %s init` first", dir))
@@ -63,7 +63,7 @@ func LoadConfig(dir string) (*config.Config, []config.Warning, error) {
 	return config.Parse(path, in)
 }
 
-// optionalKey reads a key file that need not be there.
+// optionalKey reads a key file; nil if it does not exist.
 func optionalKey(path string) (*primitives.KeyFile, error) {
 	k, err := ReadKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,8 +72,8 @@ func optionalKey(path string) (*primitives.KeyFile, error) {
 	return k, err
 }
 
-// readGenesis reads genesis.json but its records, and says where those are: the config's word goes
-// before the genesis's.
+// readGenesis reads genesis.json without its records, and returns the path of the records. A path
+// in config.json takes precedence over one in the genesis.
 func readGenesis(p *Paths) (c *genesis.Config, records string, err error) {
 	f, err := os.Open(p.Genesis)
 	if err != nil {
@@ -93,9 +93,9 @@ func readGenesis(p *Paths) (c *genesis.Config, records string, err error) {
 	return c, records, nil
 }
 
-// Records calls yield for each record of the genesis, in the file's order and one in memory at a
-// time, and checks the genesis on the way: after yield has had the last one, a genesis that makes
-// no sense is an error that lists its problems.
+// Records calls yield for each record of the genesis, in file order, with one record in memory at a
+// time. It checks the genesis on the way: after the last record an invalid genesis is an error that
+// lists its problems.
 func (h *Home) Records(yield func(genesis.Record) error) error {
 	path := h.Paths.Genesis
 	if h.Paths.Records != "" {

@@ -42,7 +42,7 @@ const logConfig = `{
   "expensive_metrics": null
 }`
 
-// Role is what a node of a localnet is for.
+// Role is the role of a localnet node.
 type Role string
 
 // The roles, in the order of the nodes' numbers.
@@ -53,7 +53,7 @@ const (
 	RoleOther     Role = "follower"
 )
 
-// LocalnetOptions are what localnet is asked for.
+// LocalnetOptions are the options of localnet.
 type LocalnetOptions struct {
 	Dir                                      string
 	Prefix                                   string // of folders and accounts
@@ -64,7 +64,7 @@ type LocalnetOptions struct {
 	EpochLength                              uint64 // blocks; 0: neard's 60
 	Host                                     netip.Addr
 	BasePort                                 uint16 // 0: ports are drawn
-	// Adjust changes what a node's config.json says; nil: it stays as neard's localnet has it.
+	// Adjust edits a node's config.json; nil: it is that of neard's localnet.
 	Adjust func(nodes []LocalnetNode, i int, doc *config.Document)
 
 	Now    func() time.Time
@@ -80,7 +80,7 @@ type LocalnetNode struct {
 	RPC, Network netip.AddrPort
 }
 
-// LocalnetResult says what Localnet made.
+// LocalnetResult reports what Localnet made.
 type LocalnetResult struct {
 	ChainID string
 	Nodes   []LocalnetNode
@@ -89,8 +89,8 @@ type LocalnetResult struct {
 
 func (o *LocalnetOptions) nodes() int { return o.Validators + o.Archival + o.RPC + o.NonValidators }
 
-// role is that of the node i: neard numbers validators first, then archival nodes, RPC nodes,
-// others.
+// role returns the role of node i. Like neard it numbers validators first, then archival nodes, RPC
+// nodes and others.
 func (o *LocalnetOptions) role(i int) Role {
 	switch {
 	case i < o.Validators:
@@ -138,8 +138,8 @@ func (o *LocalnetOptions) check() error {
 	return nil
 }
 
-// tracked returns neard's value of tracked_shards_config. A list of shards is all of them there, of
-// which listed tells.
+// tracked returns neard's value of tracked_shards_config. neard takes a list of shards for all of
+// them; listed is true in that case.
 func (o *LocalnetOptions) tracked() (value string, listed bool, err error) {
 	switch strings.ToLower(o.TrackedShards) {
 	case "all":
@@ -155,9 +155,9 @@ func (o *LocalnetOptions) tracked() (value string, listed bool, err error) {
 	return "AllShards", true, nil
 }
 
-// Localnet makes the homes of a network of its own, as neard's localnet does: the same keys, of the
-// nodes' names as seeds, the same genesis and config.json, in which ports, time and chain id are
-// all that differs from run to run. It replaces no file.
+// Localnet makes the homes of a local network, as neard's localnet does: the keys, seeded with the
+// nodes' names, the genesis and config.json are the same. Only ports, time and chain id differ from
+// run to run. It replaces no file.
 func Localnet(o LocalnetOptions) (*LocalnetResult, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func PortFree(a netip.AddrPort) bool {
 	return l.Close() == nil
 }
 
-// ports gives each node two addresses.
+// ports gives each node an address for its RPC and one for peers.
 func (o *LocalnetOptions) ports(nodes []LocalnetNode) error {
 	taken := map[uint16]bool{}
 	draw := func() (netip.AddrPort, error) {
@@ -273,7 +273,7 @@ func (o *LocalnetOptions) genesis(nodes []LocalnetNode) (*genesis.Genesis, error
 	return g, nil
 }
 
-// write writes the home of the node i.
+// write writes the home of node i.
 func (o *LocalnetOptions) write(s *stage, nodes []LocalnetNode, i int, g *genesis.Genesis) error {
 	n := &nodes[i]
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, n.Name) // for the account and for the node
@@ -307,7 +307,7 @@ func (o *LocalnetOptions) write(s *stage, nodes []LocalnetNode, i int, g *genesi
 	return nil
 }
 
-// config is neard's config.json of the node i (nearcore nearcore/src/config.rs,
+// config returns neard's config.json of node i (nearcore nearcore/src/config.rs,
 // create_localnet_config).
 func (o *LocalnetOptions) config(nodes []LocalnetNode, i int) *config.Document {
 	at := func(n *LocalnetNode) string {
@@ -359,7 +359,7 @@ func (o *LocalnetOptions) config(nodes []LocalnetNode, i int) *config.Document {
 	return doc
 }
 
-// tracks is what a config.json's tracked_shards_config says.
+// tracks describes the tracked_shards_config of a config.json.
 func tracks(doc *config.Document) string {
 	switch v, _ := doc.Get("tracked_shards_config"); v {
 	case "AllShards":

@@ -15,7 +15,7 @@ const (
 	contractDir  = "contract.cache"
 )
 
-// Paths are the places of a home folder's files. Those that config.json names relatively lie in the
+// Paths are the paths of a home folder's files. Relative names in config.json are relative to the
 // folder.
 type Paths struct {
 	Dir          string
@@ -29,7 +29,7 @@ type Paths struct {
 	EpochConfigs string
 }
 
-// PathsOf returns the places that c names in dir.
+// PathsOf returns the paths for the folder dir and its configuration c.
 func PathsOf(dir string, c *config.Config) Paths {
 	p := Paths{
 		Dir:          dir,
@@ -52,7 +52,7 @@ func PathsOf(dir string, c *config.Config) Paths {
 	return p
 }
 
-// in is where a file named in dir's config.json lies.
+// in returns the path of a file named in dir's config.json.
 func in(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
