@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// TestUpcoming: what is told of a block from memory alone, as it is told before the block is on
-// disk, is what the store tells of it afterwards.
+// TestUpcoming: the message built from memory before a block is persisted equals the one that the
+// store gives afterwards.
 func TestUpcoming(t *testing.T) {
 	o, course := workload.RandomSplits(4, 60)
 	course.PerStep = 12
@@ -54,7 +54,7 @@ func TestUpcoming(t *testing.T) {
 	for hash, text := range texts {
 		want, err := b.StreamerMessage(view.BlockRef{Kind: view.RefHash, Hash: hash})
 		if isLookup(err) {
-			continue // of a branch that the folder has dropped
+			continue // on a branch that the store has dropped
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -69,9 +69,9 @@ func TestUpcoming(t *testing.T) {
 	t.Logf("%d texts, %d compared, %d blocks lacked something", len(texts), same, lacking)
 }
 
-// TestSoon: a text that was made of a block on its way to the disk is told when the block is there,
-// and not before; that of a block which did not come there and was made once more never is; and no
-// more are kept than may be.
+// TestSoon: a message encoded before its block is persisted is served once the block is, and not
+// before. If another instance of the block is persisted instead, it is never served. The number of
+// such messages is bounded.
 func TestSoon(t *testing.T) {
 	o, _ := workload.RandomSplits(4, 10)
 	c, err := workload.OpenChain(o)
@@ -136,8 +136,7 @@ func TestSoon(t *testing.T) {
 	}
 }
 
-// TestAheadRests: a text that is made ahead leaves the cores to what is told of the same block, for
-// 10 ms.
+// TestAheadRests: Ahead leaves the cores to the messages of the same block for 10 ms.
 func TestAheadRests(t *testing.T) {
 	o, _ := workload.RandomSplits(4, 10)
 	c, err := workload.OpenChain(o)

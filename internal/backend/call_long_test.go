@@ -8,8 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLongCalls: what was long for an address is known for a while, for that address alone, and not
-// without bound.
+// TestLongCalls: a long call is remembered for a while, only for its address, and within bounds.
 func TestLongCalls(t *testing.T) {
 	var l longCalls
 	now := time.Unix(100, 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// catching is a network that the node is behind.
+// catching is a Network whose peers are ahead of the node.
 type catching struct{}
 
 func (catching) Info() *view.NetworkInfo            { return &view.NetworkInfo{} }

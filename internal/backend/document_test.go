@@ -17,10 +17,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestBlockDocuments: of every block of the recorded chain the document is nearcore's message and
-// nothing else but the transaction of each executed receipt, which is the one that
-// EXPERIMENTAL_receipt_to_tx names; read in order, and from the last to the first by a node that
-// remembers nothing. Its parts are parts of it.
+// TestBlockDocuments: the document of every block of the recorded chain is nearcore's message with
+// one addition: the transaction of each executed receipt, which is the one that
+// EXPERIMENTAL_receipt_to_tx returns. It holds in order, and from the last block to the first with
+// an empty cache. Each part equals that part of the document.
 func TestBlockDocuments(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(recorded, "stream.jsonl.gz")); err != nil {
 		t.Skip("the recording is not here:", err)
@@ -98,7 +98,7 @@ func TestBlockDocuments(t *testing.T) {
 	}
 }
 
-// withoutTx takes tx_hash out of a document, telling of each.
+// withoutTx removes tx_hash from a document and calls each with every value.
 func withoutTx(t *testing.T, doc []byte, each func(receipt, tx string)) []byte {
 	var m struct {
 		Shards []struct {
@@ -125,7 +125,7 @@ func withoutTx(t *testing.T, doc []byte, each func(receipt, tx string)) []byte {
 	return doc
 }
 
-// parts holds the parts of a document to it.
+// parts compares the parts of a document with the document.
 func parts(t *testing.T, b *Backend, height primitives.Height, doc []byte) {
 	var m struct {
 		Block  json.RawMessage

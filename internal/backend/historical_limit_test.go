@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// queue is a number of readers at one place, with a clock of its own: each read takes 3 ms.
+// queue is a set of readers at one place, with a fake clock. Each read takes 3 ms.
 type queue struct {
 	t     *testing.T
 	p     *past

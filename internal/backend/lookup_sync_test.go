@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// syncedNode is a node that began by state sync, with the blocks that it can have: the last one
-// before its sync point and what follows that.
+// syncedNode is a node that started by state sync, with the blocks that it can have: the last one
+// before its sync point and those after that.
 type syncedNode struct {
 	*lookupRig
 	known  map[primitives.Hash]bool
@@ -51,7 +51,7 @@ func TestEveryIDIsFoundAfterStateSync(t *testing.T) {
 	t.Logf("%v", counts)
 }
 
-// runSynced runs a chain along a course with at most so many nodes that begin by state sync.
+// runSynced runs a chain along a course, with at most most nodes that start by state sync.
 func runSynced(t *testing.T, o workload.ChainOptions, course workload.Course, most int, counts map[string]int) {
 	c, err := workload.OpenChain(o)
 	if err != nil {
@@ -94,7 +94,7 @@ func runSynced(t *testing.T, o workload.ChainOptions, course workload.Course, mo
 	}
 }
 
-// sync begins a node at a sync point; nil: a shard has no chunk there.
+// sync starts a node at a sync point; nil if a shard has no chunk there.
 func (r *lookupRig) sync(point *engine.BlockNode) *syncedNode {
 	r.Helper()
 	for _, x := range point.Block.Body.Chunks {
@@ -126,7 +126,7 @@ func (r *lookupRig) sync(point *engine.BlockNode) *syncedNode {
 	return n
 }
 
-// follow gives the node a block, if it has the block before.
+// follow imports a block into the node, if the node has its parent.
 func (n *syncedNode) follow(m *workload.Made) {
 	n.Helper()
 	if !n.known[m.Block.Header.PrevHash] {

@@ -21,13 +21,13 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// recordedBlock is what an accepted block did, as the engine said at that time.
+// recordedBlock is the result of an imported block, as the engine reported it at that time.
 type recordedBlock struct {
 	entry  *engine.BlockNode
 	shards []*apply.Result
 }
 
-// lookupRig is a chain with everything that its blocks say.
+// lookupRig is a chain with everything that its blocks contain.
 type lookupRig struct {
 	*testing.T
 	chain  *workload.Chain
@@ -39,11 +39,11 @@ type lookupRig struct {
 	since  primitives.Height // of the block after which a state came by state sync; 0: the node executed all blocks
 }
 
-// TestEveryIDIsFound: every id that a block has is found by every method that takes one, and what
-// is said of it is what the block says: of transactions, receipts (delayed ones, of accounts to
-// themselves, buffered ones, refunds, data, resumes, distributions), outcomes, chunks and blocks,
-// on a chain whose shards are congested and split, with forks and missing chunks; also after a
-// restart, and of what garbage collection has left.
+// TestEveryIDIsFound: every method that takes an id finds every id of every block, and its reply
+// equals the block's content. The ids are those of transactions, receipts (delayed, local,
+// buffered, refunds, data, resumes, distributions), outcomes, chunks and blocks. The chain's shards
+// are congested and split, with forks and missing chunks. The test repeats the check after a
+// restart, and for what garbage collection has left.
 func TestEveryIDIsFound(t *testing.T) {
 	seeds, blocks := []uint64{1}, 72
 	if os.Getenv("TROUPE_WORKLOADS") == "all" {
@@ -68,8 +68,7 @@ func TestEveryIDIsFound(t *testing.T) {
 	}
 }
 
-// congestedChain is a chain of four shards, of which some are split later, in whose chunks little
-// has room.
+// congestedChain is a chain of four shards with small chunks. Some of the shards are split later.
 func congestedChain(seed uint64, blocks int, v *vm.VM) (workload.ChainOptions, workload.Course) {
 	o, course := workload.RandomSplits(seed, blocks)
 	o.Shards, o.Accounts, o.EpochLength, o.Validity = 4, 24, 11, 22
@@ -122,7 +121,7 @@ func (r *lookupRig) collectGarbage() {
 	}
 }
 
-// run makes blocks.
+// run produces n blocks.
 func (r *lookupRig) run(n int) {
 	r.Helper()
 	for range n {
@@ -130,7 +129,7 @@ func (r *lookupRig) run(n int) {
 	}
 }
 
-// step makes a block and returns it; nil: it was there already.
+// step produces a block and returns it; nil if it existed already.
 func (r *lookupRig) step() *workload.Made {
 	r.Helper()
 	m, err := r.script.Step()
@@ -148,7 +147,7 @@ func (r *lookupRig) step() *workload.Made {
 	return m
 }
 
-// said is what the blocks of the head's chain say.
+// said is the content of the blocks on the head's chain.
 type said struct {
 	canonical []*recordedBlock
 	outcomes  map[primitives.Hash]*saidOutcome
@@ -202,13 +201,13 @@ func (s *said) receipt(id primitives.Hash) *saidReceipt {
 	return x
 }
 
-// made says what made a receipt, and where.
+// made records what made a receipt, and where.
 func (s *said) made(id, parent primitives.Hash, by *recordedBlock) {
 	x := s.receipt(id)
 	x.parent, x.made = parent, by
 }
 
-// gather goes through the chain of the head, the oldest first.
+// gather reads the head's chain, the oldest block first.
 func (r *lookupRig) gather() *said {
 	s := &said{outcomes: map[primitives.Hash]*saidOutcome{}, txs: map[primitives.Hash]*recordedBlock{}, receipts: map[primitives.Hash]*saidReceipt{}}
 	for hash := r.chain.Engine.Head().Hash; r.blocks[hash] != nil; hash = r.blocks[hash].entry.Header().PrevHash {
@@ -251,8 +250,8 @@ func (r *lookupRig) gather() *said {
 	return s
 }
 
-// parents finds out what made each receipt, by the ids alone: they derive from the parent's, the
-// height, and a number.
+// parents finds the parent of each receipt from the ids alone: an id derives from the parent's id,
+// the height and a number.
 func (s *said) parents() {
 	const most = 64
 	for id, o := range s.outcomes {
@@ -296,7 +295,7 @@ func (s *said) parents() {
 	}
 }
 
-// check looks up all that there is.
+// check looks up every id.
 func (r *lookupRig) check() {
 	r.Helper()
 	r.back = New(Options{Engine: r.chain.Engine, Genesis: &genesis.Config{}, Now: time.Now})
@@ -331,7 +330,7 @@ func (r *lookupRig) check() {
 	}
 }
 
-// block looks a block up by its names, with its chunks and what it changed.
+// block looks up a block by hash and height, with its chunks and state changes.
 func (r *lookupRig) block(b *recordedBlock, kept bool) {
 	e := b.entry
 	for _, ref := range []view.BlockRef{{Kind: view.RefHash, Hash: e.Hash}, {Kind: view.RefHeight, Height: e.Height()}} {
@@ -393,8 +392,8 @@ func (r *lookupRig) block(b *recordedBlock, kept bool) {
 	}
 }
 
-// message asks for what indexers are told of a block. Of receipts that have waited for data since
-// long before the tail the node knows no more.
+// message requests a block's indexer message. The node may lack receipts that have waited for data
+// since long before the tail.
 func (r *lookupRig) message(s *said, b *recordedBlock) {
 	e := b.entry
 	for _, res := range b.shards {
@@ -441,7 +440,7 @@ func sameReceipts(a, b []*primitives.Receipt) bool {
 	return slices.EqualFunc(a, b, func(x, y *primitives.Receipt) bool { return bytes.Equal(x.AppendBorsh(nil), y.AppendBorsh(nil)) })
 }
 
-// status asks for a transaction, as tx and EXPERIMENTAL_tx_status do.
+// status requests a transaction by tx and EXPERIMENTAL_tx_status.
 func (r *lookupRig) status(s *said, hash primitives.Hash) {
 	o := s.outcomes[hash]
 	if o == nil { // the second copy of one in its chunk
@@ -490,7 +489,7 @@ func sameOutcome(a, b *primitives.OutcomeWithID) bool {
 	return a.ID == b.ID && bytes.Equal(a.Outcome.AppendBorsh(nil), b.Outcome.AppendBorsh(nil))
 }
 
-// proof asks for a light client's proof of an outcome, and holds it to the headers.
+// proof requests a light client proof of an outcome and verifies it against the headers.
 func (r *lookupRig) proof(s *said, id primitives.Hash, o *saidOutcome) {
 	got, _, err := r.chain.Engine.Outcome(id)
 	if err != nil || got.BlockHash != o.block.entry.Hash || !sameOutcome(&got.OutcomeWithID, o.OutcomeWithID) {
@@ -600,8 +599,8 @@ func (s *said) origin(id primitives.Hash, kept func(*recordedBlock) bool) (tx pr
 	return tx, whole
 }
 
-// origin asks which transaction a receipt comes from, which is known as long as the blocks are
-// there that made it and those between.
+// origin requests the transaction of a receipt. The node must know it while the blocks from the
+// transaction to the receipt are stored.
 func (r *lookupRig) origin(s *said, id primitives.Hash) {
 	tx, whole := s.origin(id, r.kept)
 	if s.txs[tx] == nil {
@@ -619,7 +618,7 @@ func (r *lookupRig) origin(s *said, id primitives.Hash) {
 	r.counts["origins"]++
 }
 
-// lost looks for what is of lost branches alone.
+// lost looks up ids that exist only on lost branches.
 func (r *lookupRig) lost(s *said) {
 	for _, b := range r.blocks {
 		if slices.Contains(s.canonical, b) {

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestOriginHints: around a height that is named the outcome is found that made a receipt, also
-// where the receipt itself is not stored and where its shard has been split since; not outside the
-// window; and no more outcomes are looked at than may be.
+// TestOriginHints: with a hint, the outcome that made a receipt is found near the hinted height,
+// also if the receipt is not stored or its shard has been split since. It is not found outside the
+// window. The number of outcomes that are read is bounded.
 func TestOriginHints(t *testing.T) {
 	o, course := workload.RandomSplits(4, 60)
 	course.Fork, course.PerStep = 0, 12

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// seen is what a block left, as its tries said when it was the head.
+// seen is the state after a block, as its tries had it when it was the head.
 type seen struct {
 	ref      view.BlockRef
 	layout   primitives.ShardLayout
@@ -56,8 +56,9 @@ func look(t *testing.T, e *engine.BlockNode, ids []primitives.AccountID) seen {
 	return s
 }
 
-// TestViewsOverSplits: what the RPC reads of old blocks, folded or not, is what there was, in every
-// layout; every outcome is proven, also where the next block has other shards.
+// TestViewsOverSplits: RPC reads of old blocks, above the flat head or not, return the state of
+// that time in every layout. Every outcome has a valid proof, also if the next block has other
+// shards.
 func TestViewsOverSplits(t *testing.T) {
 	o, course := workload.RandomSplits(4, 110)
 	course.Fork = 0
@@ -159,8 +160,8 @@ func TestViewsOverSplits(t *testing.T) {
 	provable(t, b, all[1].ref, ids[0])
 }
 
-// provable wants of a block without a trie the height from which on there are tries, and a proof
-// there.
+// provable checks that a proof at a block without tries fails with the height from which on there
+// are tries, and that a proof at that height succeeds.
 func provable(t *testing.T, b *Backend, old view.BlockRef, id primitives.AccountID) {
 	prove := func(ref view.BlockRef) ([][]byte, error) {
 		st, err := b.State(ref, id)

@@ -24,9 +24,8 @@ import (
 
 var recorded = testutil.Data("neard/")
 
-// TestStreamerMessages: of every block of a chain that nearcore's indexer framework has streamed,
-// the message is the same, byte for byte: of blocks in memory, and of those that only the store
-// has.
+// TestStreamerMessages: the message of every block of a chain that nearcore's indexer framework has
+// streamed is the same, byte for byte, for blocks in memory and for blocks that only the store has.
 func TestStreamerMessages(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(recorded, "stream.jsonl.gz")); err != nil {
 		t.Skip("the recording is not here:", err)
@@ -113,9 +112,9 @@ func lines(path string, each func([]byte) error) error {
 	return s.Err()
 }
 
-// TestQueuedReceipts: a receipt of an account to itself that its shard has put into the queue is
-// stored nowhere by itself. It is found with its transaction, some blocks before, and made again as
-// it was: here of such receipts as are stored, to compare them.
+// TestQueuedReceipts: a delayed local receipt has no record of its own in old stores. It is
+// recomputed from its transaction some blocks before. The test does so for receipts that are
+// stored, and compares the two.
 func TestQueuedReceipts(t *testing.T) {
 	for _, name := range []string{"native", "globals"} {
 		rec, err := replay.Open("../replay/testdata/" + name + ".jsonl.gz")

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// TestParents: of so many blocks as are kept it is known where they came from, of the last ones.
+// TestParents: the parents of the last keptParents blocks are known, and of no others.
 func TestParents(t *testing.T) {
 	var p parents
 	hash := func(i int) (h primitives.Hash) {

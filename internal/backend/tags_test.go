@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTagBounds: one tag, and all together, keep so many transactions; those of one that is given
-// up make room.
+// TestTagBounds: the transactions of one tag and of all tags are bounded. Dropping a tag makes
+// room.
 func TestTagBounds(t *testing.T) {
 	b := new(Backend)
 	hashes := make([]primitives.Hash, maxTagged+1)

@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestTailStaysReadable: garbage collection leaves the last block of the epoch before the oldest
-// kept one, as nearcore's does: status names it as the earliest, and block, chunks, changes, state
-// and messages of it are told. States are told by height as long as they are told by hash: before
-// anything is collected, too.
+// TestTailStaysReadable: garbage collection keeps the last block of the epoch before the oldest
+// kept one, as nearcore's does. Status names it as the earliest block, and its block, chunks,
+// changes, state and messages can be read. States can be read by height as long as by hash, also
+// before anything is collected.
 func TestTailStaysReadable(t *testing.T) {
 	const keep = 3
 	for _, seed := range []uint64{4, 6} {
@@ -107,7 +107,7 @@ func balanceAt(t *testing.T, b *Backend, ref view.BlockRef) primitives.Balance {
 	return a.Amount
 }
 
-// checkTail holds what a node says to a chain of which the last block is to be the tail.
+// checkTail compares a node's replies with a chain whose last block must be the tail.
 func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode) {
 	t.Helper()
 	tail, below := chain[len(chain)-1], chain[len(chain)-2]
@@ -156,8 +156,8 @@ func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode) {
 	}
 }
 
-// TestValidatorsByBlock: an epoch is described by its last block once the next has begun, and by no
-// other: the genesis ends none, since the block after it is of the same epoch.
+// TestValidatorsByBlock: an epoch is described by its last block once the next epoch has begun, and
+// by no other block. The genesis is the last of no epoch: the block after it has the same epoch.
 func TestValidatorsByBlock(t *testing.T) {
 	o, course := workload.RandomChain(3, 40)
 	o.EpochLength, o.Validity, course.Fork, course.Blocks, course.PerStep = 7, 14, 0, 40, 3
@@ -199,7 +199,7 @@ func TestValidatorsByBlock(t *testing.T) {
 	}
 }
 
-// TestBlockProofOfUnknown: where neither block is known, the error names the one to be proven.
+// TestBlockProofOfUnknown: if neither block is known the error names the one to be proven.
 func TestBlockProofOfUnknown(t *testing.T) {
 	c, err := workload.OpenChain(workload.ChainOptions{Options: workload.Options{Accounts: 2, Shards: 1}})
 	if err != nil {
