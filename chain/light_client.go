@@ -108,7 +108,7 @@ func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 		have = have.SaturatingAdd(bp.Stake)
 	}
 	if have.Cmp(twoThirds(total)) <= 0 {
-		return nil, fmt.Errorf("chain: light client block has %s of %s stake", have, total)
+		return nil, fmt.Errorf("chain: light client block is signed by %s of %s stake, needs more than two thirds", have, total)
 	}
 	next := &LightClientHead{Lite: b.InnerLite, BPs: bps, NextBPs: l.NextBPs}
 	if b.NextBPs != nil {

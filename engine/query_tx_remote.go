@@ -64,7 +64,7 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 // actions, key and signature. ErrAnswer: the answer is useless.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Told == nil || o.Told.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
-		return fmt.Errorf("%w: it is about another transaction", ErrAnswer)
+		return fmt.Errorf("%w: the remote node's reply is about another transaction", ErrAnswer)
 	}
 	told := map[primitives.Hash]*view.OutcomeProof{hash: &o.Outcome}
 	for i := range o.Outcomes {

@@ -239,8 +239,9 @@ func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (
 	return e.StatusWithin(hash, head, final, false, 0)
 }
 
-// StatusWithin is StatusAt, or with receipts TransactionStatusAt, limited to a reply of most bytes;
-// 0: no limit. ErrLarge: the reply is larger; then little was read.
+// StatusWithin is StatusAt (TransactionStatusAt if receipts is set) with a limit on the reply's
+// size in bytes: most; 0: no limit. ErrLarge: the reply would be larger. It is found out before
+// much is read.
 func (e *Engine) StatusWithin(
 	hash primitives.Hash,
 	head, final primitives.Height,

@@ -15,7 +15,7 @@ import (
 
 // ErrNotYet reports that a shard's catchup cannot take its next step: the flat head has to advance
 // first, or parts are missing.
-var ErrNotYet = errors.New("engine: not ready yet")
+var ErrNotYet = errors.New("engine: the shard is still being caught up")
 
 // ShardCatchup adds one shard to a running engine.
 //

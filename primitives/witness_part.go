@@ -74,8 +74,8 @@ func readDifferentiator(r *borsh.Reader, want string) {
 	}
 }
 
-// VersionedPartialWitness is the form of bodies 40 and 41: PartialWitness with a version. Version 2
-// adds PrevBlock; no rule in force makes one, and a receiver drops it.
+// VersionedPartialWitness is a PartialWitness with a version, as in the routed message bodies 40
+// and 41. Version 2 adds PrevBlock; no current protocol version sends it, and a receiver drops it.
 type VersionedPartialWitness struct {
 	PartialWitness
 	PrevBlock *Hash // nil: version 1

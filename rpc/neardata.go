@@ -112,11 +112,11 @@ func parseDocument(v val) (q documentQuery, err error) {
 	case q.part.Kind == view.DocumentCode && code == nil:
 		return q, errors.New("missing field `code_hash`")
 	case q.part.Kind != view.DocumentCode && code != nil:
-		return q, errors.New("`code_hash` belongs to the part `code`")
+		return q, errors.New("`code_hash` is allowed only with the part `code`")
 	case ofShard && shard == nil:
 		return q, errors.New("missing field `shard_id`")
 	case !ofShard && shard != nil:
-		return q, errors.New("`shard_id` belongs to the parts `chunk` and `shard`")
+		return q, errors.New("`shard_id` is allowed only with the parts `chunk` and `shard`")
 	case ofShard:
 		q.part.Shard = *shard
 	case code != nil:

@@ -75,7 +75,7 @@ func (s *pendingShard) setReceipts(outgoing, local, delayed []Receipt, origins [
 	}
 }
 
-// receiptAt returns the part of the n-th receipt and its index in that part.
+// receiptAt returns which list of the shard (its kind) holds the n-th receipt, and its index there.
 func (s *pendingShard) receiptAt(n int) (k kind, index int) {
 	from := 0
 	for i, end := range s.upTo {

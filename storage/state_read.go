@@ -299,8 +299,9 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	return nil
 }
 
-// Frontier calls yield for the subtrees of a level of a shard's frontier below a path, ascending,
-// at the flat head, until yield returns false. The path is valid during the call only.
+// Frontier reads the frontier of a shard: the persisted upper nodes of its trie. It calls yield for
+// each node of a level whose path begins with below, ascending, as of the flat head, until yield
+// returns false. The path is valid during the call only.
 func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	r, err := s.currentSnapshot()
 	if err != nil {

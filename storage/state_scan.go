@@ -117,9 +117,10 @@ again:
 	return nil
 }
 
-// overlay appends the changes of p's branch in a range below the existing layers. If a pending
-// block made the shard by a split, the range becomes that of the parent shard. whole is as in
-// pendingChange.
+// overlay appends to r the changes that p and its pending ancestors made in r's range, newest first,
+// below the layers r has already. At a block that made the shard by a split it goes on with the
+// parent shard's range. It returns false if the branch does not lead to the flat
+// head.
 func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 	for p != v.base {
 		if p == nil {

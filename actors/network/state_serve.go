@@ -222,9 +222,9 @@ func (p *stateServer) direct(from wire.PeerID, sync primitives.Hash, shard primi
 	p.host.Post(near.ToPeer{Peer: from, Msg: p.directAnswer(time.Now(), sync, shard, header, part)})
 }
 
-// directAnswer returns that answer. One with neither header nor part says that there is none
-// now: a peer without any answer would assume a slow line and wait longer each time, while the
-// epoch of the shard passes.
+// directAnswer returns the reply to a direct state request. A reply with neither header nor part
+// means "not available now". Without any reply the peer would assume a slow connection and wait
+// longer each time, while the epoch of the shard passes.
 func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) *wire.StateResponse {
 	if p.serves(sync) && p.admit(now) {

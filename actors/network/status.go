@@ -189,8 +189,8 @@ func (f *Status) Announcement(account primitives.AccountID) *wire.Announcement {
 	return nil
 }
 
-// Rekey makes this and later hosts sign the validator's data with another key, or with none if
-// it is zero.
+// Rekey sets the key that signs the validator's account data, for the running peer manager and its
+// successors after restarts. The zero key: nothing is signed.
 func (f *Status) Rekey(key primitives.SecretKey) { f.key.Store(&key) }
 
 // Progress fills in how far headers and state are.

@@ -27,7 +27,7 @@ func arrivals(kind Arrival, rate float64, end time.Duration, seed uint64) ([]tim
 	case !(rate > 0) || math.IsInf(rate, 0) || end <= 0:
 		return nil, fmt.Errorf("load: rate %v for %v, both must be more than 0", rate, end)
 	case rate*end.Seconds() > maxArrivals:
-		return nil, fmt.Errorf("load: %v a second for %v are more than %d", rate, end, maxArrivals)
+		return nil, fmt.Errorf("load: %v transactions a second for %v exceed the limit of %d transactions", rate, end, maxArrivals)
 	}
 	gap := float64(time.Second) / rate
 	out := make([]time.Duration, 0, int(rate*end.Seconds()*1.1)+16)

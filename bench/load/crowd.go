@@ -26,8 +26,8 @@ type member struct {
 	shard int
 }
 
-// crowd are accounts below one that pays for them. They and their keys follow from its key, so that
-// a later run finds them again.
+// crowd is a set of sub-accounts of the account that pays for them. Their names and keys are
+// derived from its key, so that a later run finds them again.
 type crowd struct {
 	c      *Client
 	funder *primitives.KeyFile

@@ -71,7 +71,7 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 }
 
 // deployReceivers returns the validators that receive deployed code: all of the epoch that do not
-// produce chunks of the shard, sorted by id. The first owners of them own a part each.
+// produce chunks of the shard, sorted by id. The first ones, owners in number, own one part each.
 func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitives.AccountID) (all []primitives.AccountID, owners int, err error) {
 	validators, err := t.chain.AllValidators(key.EpochID)
 	if err != nil {

@@ -200,7 +200,7 @@ func sameShards(b *primitives.Block, layout primitives.ShardLayout) error {
 		ids[i] = b.Body.Chunks[i].ShardID
 	}
 	if layout.IsZero() || !slices.Equal(ids, layout.ShardIDs()) {
-		return fmt.Errorf("%w: block %v has the shards %v, and its protocol others", errReply, b.Hash(), ids)
+		return fmt.Errorf("%w: block %v has shards %v, but its protocol version has another layout", errReply, b.Hash(), ids)
 	}
 	return nil
 }

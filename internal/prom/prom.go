@@ -162,8 +162,8 @@ func (m *Metrics) Histogram(family string, match func(map[string]string) bool) (
 	return b
 }
 
-// Since is what has come since an earlier one. One that has other bounds, or more in it, is of
-// another process: then all has.
+// Since returns the counts added after earlier was read. If earlier has other bounds or a higher
+// count, the process has restarted in between, and all of b is returned.
 func (b Buckets) Since(earlier Buckets) Buckets {
 	out := Buckets{b.Bounds, slices.Clone(b.Counts)}
 	if !slices.Equal(b.Bounds, earlier.Bounds) {

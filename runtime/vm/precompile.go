@@ -217,7 +217,8 @@ func (q *precompileQueue) pop() (w queuedCode, ok bool) {
 	return w, false
 }
 
-// compiled removes an entry returned by pop from the load, and charges its submitter.
+// compiled subtracts an entry that pop returned from the queue's load, and charges the time it took
+// to its submitter.
 func (q *precompileQueue) compiled(w *queuedCode, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

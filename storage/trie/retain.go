@@ -132,8 +132,8 @@ func (re *retainer) discard(ref uint32) {
 	re.killed = append(re.killed, d)
 }
 
-// look records a child, which nearcore reads before it decides. Without a recording nothing needs
-// to be loaded for that.
+// look records the read of a child: nearcore loads a child before it decides whether to keep it.
+// Without a recorder the child need not be loaded.
 func (re *retainer) look(ref uint32) error {
 	if re.rec == nil {
 		return nil

@@ -14,8 +14,8 @@ import "sync"
 // the limit, wait for it.
 type gate struct {
 	total, maxBackground int // maximum number of running compilations: all, and background ones
-	// bytes that may be in use when a background compilation begins; one may always run; 0: no
-	// limit
+	// memory is the most bytes that running compilations may take for another background one to
+	// start. A single compilation always starts. 0: no limit.
 	memory int64
 
 	mu                         sync.Mutex

@@ -55,7 +55,8 @@ func (e *emitter) roomForReferences() bool {
 	return !e.plain && e.m.Segments < mostSegments && e.m.Datas < mostSegments && len(e.m.Funcs) < mostEntries
 }
 
-// entryTable returns the index of the added table: after those of the contract and the trace.
+// entryTable returns the index of the table that this pass adds. It follows the contract's own
+// tables and the one added for tracing.
 func (e *emitter) entryTable() uint64 {
 	n := len(e.m.Tables)
 	if e.trace {
