@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
 		}
 	}
 	hm.Config.Consensus.ProduceEmptyBlocks = false
-	if s.host, err = daemon.Start(daemon.Options{Home: hm, Log: o.Log, NoRPC: true, Inside: true}); err != nil {
+	if s.host, err = daemon.Start(daemon.Options{Home: hm, Log: o.Log, NoRPC: true, InProcess: true}); err != nil {
 		return nil, err
 	}
 	s.World = newWorld(&s.host.Instance)

@@ -17,8 +17,9 @@ func newBench(*app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "bench",
 		Short: "Measure parts of the node, and this machine",
-		Long: `Bench runs a part of the node under load and prints what it did, beside what this machine can do
-at most: the limits are measured in the same run. docs/performance.md says how to read the figures.`,
+		Long: `Bench runs one part of the node under load and prints what it achieved. It measures the limits of
+this machine (signatures, hashes, disk) in the same run, for comparison. docs/performance.md
+explains the figures.`,
 		Example: "  troupe bench shard --duration 5s",
 	}, newBenchShard(), newBenchNode(), newBenchRPC(), newBenchStart(), newBenchState(), newBenchLoad(), newBenchCompare())
 }
@@ -28,12 +29,11 @@ func newBenchShard() *cobra.Command {
 	var jsonFile, profile string
 	c := &cobra.Command{
 		Use:   "shard",
-		Short: "Measure the executor of chunks alone",
-		Long: `Shard makes native transfers between accounts of a state in memory and applies them, chunk after
-chunk, with all limits of the protocol: transactions, receipts, refunds, the trie with its hashes,
-outcomes and their root in every block. With --ft-transfer all accounts hold a token, and the
-transfers are calls of its contract. What comes before (checking signatures, choosing
-transactions) and after (writing to disk) is left out.`,
+		Short: "Measure chunk execution alone",
+		Long: `Shard applies chunk after chunk of transfers between accounts of a state in memory, with all limits
+of the protocol: transactions, receipts, refunds, the trie and its hashes, outcomes and their root
+in every block. With --ft-transfer the transfers are ft_transfer calls of a token contract.
+Not measured: signature checks, the choice of transactions, and writing to disk.`,
 		Example: `  troupe bench shard
   troupe bench shard --accounts 100000 --shards 4 --cross-shard 0.5 --cores 2 --json shard.json`,
 		Args: cobra.NoArgs,
@@ -65,25 +65,25 @@ transactions) and after (writing to disk) is left out.`,
 	f := c.Flags()
 	f.SortFlags = false
 	f.IntVar(&o.Accounts, "accounts", 1_000_000, "accounts in the state")
-	f.Float64Var(&o.Skew, "skew", 1, "Zipf exponent of who sends and who receives; 0: all alike")
+	f.Float64Var(&o.Skew, "skew", 1, "Zipf exponent of the choice of senders and receivers; 0: uniform")
 	f.IntVar(&o.Shards, "shards", 1, "shards, up to 26")
-	f.Float64Var(&o.Cross, "cross-shard", 0, "part of the transfers that go to another shard, 0 to 1")
-	f.IntVar(&o.Batch, "batch", 0, "transfers in a chunk; 0: as many as leave no receipt to wait")
+	f.Float64Var(&o.Cross, "cross-shard", 0, "fraction of the transfers that go to another shard, 0 to 1")
+	f.IntVar(&o.Batch, "batch", 0, "transfers in a chunk; 0: as many as fit without delayed receipts")
 	f.IntVar(&o.Blocks, "blocks", 0, "blocks to measure; 0: as many as --duration holds")
 	f.DurationVar(&o.Duration, "duration", 10*time.Second, "how long to measure")
 	f.BoolVar(&o.Tokens, "ft-transfer", false, "transfers of a NEP-141 token, by calls of its contract")
 	f.IntVar(&o.Contracts, "tokens", 1, "with --ft-transfer, tokens in each shard, each a contract of its own")
 	f.IntVar(&o.Cores, "cores", 1, "cores to use; with more than 1, receipts and shards run in parallel")
-	f.Uint64Var(&o.Seed, "seed", 1, "of the random transfers: the same seed and sizes, the same roots")
-	f.StringVar(&o.State, "state", "", "a chain that bench state made: its accounts, loaded before the block that names them")
-	f.Uint64Var(&o.Memory, "memory", 0, "bytes for the tries of that chain; 0: the node's own choice")
-	f.StringVar(&o.Dir, "dir", "", "folder for the file that shows how long a sync takes; the system's temporary one by default")
-	f.StringVar(&jsonFile, "json", "", "write the report to this file as JSON too")
-	f.StringVar(&profile, "cpuprofile", "", "write a profile of the processor's time to this file")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the random transfers; the same seed and sizes give the same state roots")
+	f.StringVar(&o.State, "state", "", "folder made by bench state: use its accounts, loaded before the block that names them")
+	f.Uint64Var(&o.Memory, "memory", 0, "with --state: bytes of memory for the tries; 0: the node's default")
+	f.StringVar(&o.Dir, "dir", "", "folder of the file that measures fsync (default: the system's temporary folder)")
+	f.StringVar(&jsonFile, "json", "", "also write the report to this file as JSON")
+	f.StringVar(&profile, "cpuprofile", "", "write a CPU profile to this file")
 	return c
 }
 
-// writeFile writes a file by f.
+// writeFile creates path and calls f to write its contents.
 func writeFile(path string, f func(io.Writer) error) error {
 	out, err := os.Create(path)
 	if err != nil {
@@ -96,7 +96,8 @@ func writeFile(path string, f func(io.Writer) error) error {
 	return out.Close()
 }
 
-// benchProgress shows a bar on a terminal; done takes it away.
+// benchProgress shows a progress bar if w is a terminal; done removes it. Otherwise progress is
+// nil.
 func benchProgress(w io.Writer) (progress func(part float64, what string), done func()) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -26,25 +26,23 @@ func newBenchLoad() *cobra.Command {
 	var knee bool
 	c := &cobra.Command{
 		Use:   "load",
-		Short: "Offer a load at times of its own to a node, a cluster or an executor; find the knee",
-		Long: `Load offers transactions or questions at times that do not depend on how fast they are done (open
-loop), and measures how long each took from when it was due. What can't be begun in time, since all
---connections are taken, waits, and that counts.
-
-  --target rpc      a node that runs, by --url: troupe or neard, asked by JSON-RPC. --key-file is
-                    the key of an account that pays: the accounts that send are made below it, and
-                    found again by the next run
-  --target node     a whole node in this process, on a chain of its own, asked without HTTP
-  --target shard    the executor of chunks alone: native, ft and cross-shard
-  --target cluster  --nodes validators of --program, each a process, on a network made for the run
-
-With --knee the rate is looked for that half of the trials hold, which is to have p99 within --p99
-and --kept of what is due done: rates go up by half until one fails twice, then each trial is at
-the rate that tells most, until the knee is known to --within at 95 %. Each trial has a node or
-executor of its own, each search a cluster. With --runs, searches on a node or executor make their
-trials in turns. Then nine tenths of the knee are offered once.
-
-docs/guide/benchmarks.md says more, and how reports are compared.`,
+		Short: "Send an open-loop load to a node, a cluster or an executor; find its highest rate",
+		Long: `Load sends transactions or reads at scheduled times, however fast they complete (open loop), and
+measures each from its scheduled time. A request that has to wait for a free connection
+(--connections) is late, and that counts.
+  --target rpc      a running node, by --url: troupe or neard, over JSON-RPC. --key-file is the key
+                    of an account that pays: the sending accounts are created below it, and reused
+                    by the next run
+  --target node     a whole node in this process, on a chain of its own, without HTTP
+  --target shard    chunk execution alone; workloads native, ft and cross-shard
+  --target cluster  --nodes validators of --program, one process each, on a new network
+--knee searches for the highest rate that the target sustains in half of the trials. A trial passes
+if its p99 is at most --p99 and the fraction --kept of the load completes. Rates rise by half until
+one fails twice; then each trial takes the rate that gives the most information, until the knee is
+known to --within at 95 %. Each trial has a fresh node or executor; each search has a fresh
+cluster. With --runs, the searches on a node or executor interleave their trials. At the end the
+load runs once at nine tenths of the knee. docs/guide/benchmarks.md explains the report and how
+to compare two.`,
 		Example: `  troupe bench load --url http://127.0.0.1:3030 --key-file ~/.near/validator_key.json --rate 500
   troupe bench load --target node --workload mixed --knee --runs 3 --html k.html --json k.json
   troupe bench load --url http://127.0.0.1:3030 --workload reads --rate 5000 --connections 64
@@ -71,11 +69,11 @@ docs/guide/benchmarks.md says more, and how reports are compared.`,
 			case o.Target == "rpc" && o.URL == "":
 				return usagef("--target rpc needs --url")
 			case o.Target != "rpc" && (o.URL != "" || keyFile != ""):
-				return usagef("--url and --key-file are of --target rpc")
+				return usagef("--url and --key-file are for --target rpc only")
 			case !knee && o.Rate == 0 && !w.Reads():
-				return usagef("--rate says how many a second, or --knee looks for the most")
+				return usagef("give --rate, requests per second, or --knee to search for the highest rate")
 			case knee && o.Rate != 0:
-				return usagef("--rate and --knee exclude each other; --from is where the search begins")
+				return usagef("--rate and --knee exclude each other; set the first rate of the search with --from")
 			}
 			var ok bool
 			if o.Fund, ok = parseNEAR(fund); !ok {
@@ -109,7 +107,7 @@ docs/guide/benchmarks.md says more, and how reports are compared.`,
 				return err
 			}
 			if errors.Is(err, context.Canceled) {
-				err = errors.New("told to stop in the middle; the report has what was measured")
+				err = errors.New("interrupted; the report has what was measured until then")
 			}
 			errs := []error{err, r.WriteText(cmd.OutOrStdout())}
 			if jsonFile != "" {
@@ -126,39 +124,39 @@ docs/guide/benchmarks.md says more, and how reports are compared.`,
 	f.StringVar(&o.Target, "target", "rpc", strings.Join(bench.LoadTargets, ", "))
 	f.StringVar(&o.Workload, "workload", "native", strings.Join(load.Workloads(), ", "))
 	f.StringVar(&o.URL, "url", "", "http://host:port of a node, or https://host")
-	f.StringVar(&keyFile, "key-file", "", "full access key of an account that pays")
-	f.Float64Var(&o.Rate, "rate", 0, "a second; 0 with reads: as many as the connections let through")
-	f.StringVar(&arrival, "arrival", string(load.Poisson), "poisson or fixed: how what is due lies in time")
-	f.DurationVar(&o.Warm, "warm", 2*time.Second, "before measuring, at the same rate")
-	f.DurationVar(&o.For, "duration", 10*time.Second, "what is measured, of each run or trial")
-	f.IntVar(&o.Runs, "runs", 1, "runs at the rate, or searches")
-	f.IntVar(&o.Connections, "connections", 1024, "things under way at a time, at most")
-	f.IntVar(&o.Accounts, "accounts", 1000, "that send; each has one thing under way")
-	f.StringVar(&fund, "fund", "1", "NEAR for each account that is made")
-	f.StringVar(&o.Until, "until", view.LevelExecutedOptimistic.String(), "how far a transaction is waited for: "+strings.Join(view.LevelNames[1:], ", "))
-	f.DurationVar(&o.Timeout, "timeout", 20*time.Second, "of one request, and for what is under way at the end")
-	f.BoolVar(&knee, "knee", false, "look for the highest rate that is kept up with")
-	f.DurationVar(&s.P99, "p99", time.Second, "of the knee: the longest that p99 may be")
-	f.Float64Var(&s.Kept, "kept", s.Kept, "of the knee: the part of what is due that must be done")
-	f.Float64Var(&s.From, "from", s.From, "the first rate of the search")
-	f.Float64Var(&s.Most, "most", s.Most, "the highest rate that is tried")
-	f.Float64Var(&s.Within, "within", s.Within, "part of the knee by which it may be missed, at 95 %")
-	f.Float64Var(&s.Quiet, "quiet", s.Quiet, "part of the processor's time that others may have in a trial of node or shard")
-	f.IntVar(&s.Trials, "trials", s.Trials, "of a search, at most")
-	f.IntVar(&o.Shards, "shards", 1, "of what is started")
+	f.StringVar(&keyFile, "key-file", "", "with --target rpc: file with a full access key of the account that pays")
+	f.Float64Var(&o.Rate, "rate", 0, "requests per second; 0, for reads only: as many as the connections allow")
+	f.StringVar(&arrival, "arrival", string(load.Poisson), "how requests are spread over time: poisson or fixed")
+	f.DurationVar(&o.Warm, "warm", 2*time.Second, "warm-up at the same rate, not measured")
+	f.DurationVar(&o.For, "duration", 10*time.Second, "measured time of each run or trial")
+	f.IntVar(&o.Runs, "runs", 1, "number of runs at --rate, or of searches with --knee")
+	f.IntVar(&o.Connections, "connections", 1024, "most requests in flight at a time")
+	f.IntVar(&o.Accounts, "accounts", 1000, "sending accounts; each has one transaction in flight")
+	f.StringVar(&fund, "fund", "1", "NEAR that each created account gets")
+	f.StringVar(&o.Until, "until", view.LevelExecutedOptimistic.String(), "execution level to wait for: "+strings.Join(view.LevelNames[1:], ", "))
+	f.DurationVar(&o.Timeout, "timeout", 20*time.Second, "time limit of one request, and of the requests in flight at the end")
+	f.BoolVar(&knee, "knee", false, "search for the highest sustainable rate")
+	f.DurationVar(&s.P99, "p99", time.Second, "with --knee: p99 latency that a trial may have")
+	f.Float64Var(&s.Kept, "kept", s.Kept, "with --knee: fraction of the load that a trial must complete")
+	f.Float64Var(&s.From, "from", s.From, "with --knee: first rate of the search")
+	f.Float64Var(&s.Most, "most", s.Most, "with --knee: highest rate of the search")
+	f.Float64Var(&s.Within, "within", s.Within, "with --knee: precision of the result, as a fraction of it, at 95 %")
+	f.Float64Var(&s.Quiet, "quiet", s.Quiet, "with --knee: fraction of CPU time that other processes may use in a trial on node or shard")
+	f.IntVar(&s.Trials, "trials", s.Trials, "with --knee: most trials of a search")
+	f.IntVar(&o.Shards, "shards", 1, "shards of the node, cluster or executor that is started")
 	f.IntVar(&o.Nodes, "nodes", 2, "validators of a cluster")
-	f.StringVar(&o.Transport, "transport", config.Near, "of a cluster: near, libp2p, or bridge (half of each)")
-	f.StringVar(&o.Pace, "pace", "", "of a cluster: delays, as neards, or eager")
-	f.StringVar(&o.Program, "program", "", "what runs the nodes of a cluster, like neard; this program by default")
-	f.Uint64Var(&o.Seed, "seed", 1, "of when things are due and what they are")
-	f.StringVar(&o.Dir, "dir", "", "where folders are made and removed; the system's temporary folder by default")
+	f.StringVar(&o.Transport, "transport", config.Near, "transport of a cluster: near, libp2p, or bridge (half of the nodes each)")
+	f.StringVar(&o.Pace, "pace", "", "pace of a cluster: delays (as neard) or eager")
+	f.StringVar(&o.Program, "program", "", "program that runs the nodes of a cluster, like neard (default: this program)")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the schedule and of the requests")
+	f.StringVar(&o.Dir, "dir", "", "where temporary folders are created (default: the system's temporary folder)")
 	f.StringVar(&jsonFile, "json", "", "write the report to this file as JSON")
-	f.StringVar(&profile, "cpuprofile", "", "write a profile of this process while it measures to this file")
-	f.StringVar(&htmlFile, "html", "", "write the report to this file as a page, with drawings")
+	f.StringVar(&profile, "cpuprofile", "", "write a CPU profile of the measured time to this file")
+	f.StringVar(&htmlFile, "html", "", "write the report to this file as an HTML page with charts")
 	return c
 }
 
-// parseNEAR reads an amount in NEAR, with up to 24 digits behind the point.
+// parseNEAR parses an amount in NEAR with at most 24 decimals.
 func parseNEAR(text string) (primitives.Balance, bool) {
 	whole, part, _ := strings.Cut(text, ".")
 	if len(part) > 24 || whole == "" {
@@ -172,12 +170,11 @@ func newBenchCompare() *cobra.Command {
 	return &cobra.Command{
 		Use:   "compare A.json B.json",
 		Short: "Compare two reports of bench load",
-		Long: `Compare says for each figure of two reports what B is of A, with an interval at 95 %: of phases by
-bootstrap over their seconds, of knees by Welch's method over the searches (--runs 2 at least).
-Reports of other loads, rates or bounds are not compared.
-
-An interval knows what varies within the runs, not what differs between two days or machines: run
-A and B in turns.`,
+		Long: `Compare prints, for each figure of two reports, the ratio of B to A with a 95 % interval: of phases
+by bootstrap over their seconds, of knees by Welch's method over the searches (which needs --runs 2
+or more). Reports of different workloads, rates or bounds cannot be compared.
+The interval covers the variation within the runs, not between days or machines: run A and B
+alternately.`,
 		Example: `  troupe bench compare before.json after.json`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

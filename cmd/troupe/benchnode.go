@@ -10,19 +10,19 @@ import (
 	"github.com/troupe-chain/troupe/bench"
 )
 
-// report is what a benchmark found.
+// report is the result of a benchmark.
 type report interface {
 	WriteJSON(io.Writer) error
 	WriteText(io.Writer) error
 }
 
-// benchRun is what the benchmarks of a whole node have in common.
+// benchRun holds the flags that the benchmarks of a whole node share.
 type benchRun struct{ json, profile string }
 
 func (b *benchRun) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&b.json, "json", "", "write the report to this file as JSON too")
-	f.StringVar(&b.profile, "cpuprofile", "", "write a profile of the processor's time while measuring to this file")
+	f.StringVar(&b.json, "json", "", "also write the report to this file as JSON")
+	f.StringVar(&b.profile, "cpuprofile", "", "write a CPU profile of the measured time to this file")
 }
 
 // run runs a benchmark and writes its report.
@@ -56,11 +56,11 @@ func newBenchNode() *cobra.Command {
 		Use:   "node",
 		Short: "Measure a whole node under signed transfers",
 		Long: `Node runs a whole node in this process, on a chain of its own in a temporary folder, and submits
-signed transfers to it without HTTP. All that a node does is in: signatures and state are checked
-at the door, chunks and blocks made at once, applied and synced to disk.
-
-Without --rate as much is submitted as --window lets through: the figures are what the node can do,
-and latencies those of a full node. With --rate latencies count from when a transfer was due.`,
+signed transfers to it without HTTP. The node does all its work: it checks signatures and state
+when it receives a transfer, produces chunks and blocks at once, applies them and syncs them to
+disk. Without --rate it submits as much as --window allows: the result is the node's maximum, and
+the latencies are those under full load. With --rate, latency counts from a transfer's scheduled
+time.`,
 		Example: `  troupe bench node
   troupe bench node --rate 5000 --duration 20s
   troupe bench node --accounts 1000000 --signers 100000 --cpuprofile node.pprof`,
@@ -75,19 +75,19 @@ and latencies those of a full node. With --rate latencies count from when a tran
 	f := c.Flags()
 	f.SortFlags = false
 	f.IntVar(&o.Accounts, "accounts", 100_000, "accounts in the genesis")
-	f.IntVar(&o.Signers, "signers", 0, "how many of them sign; 0: all")
-	f.Float64Var(&o.Skew, "skew", 1, "Zipf exponent of who sends and who receives; 0: all alike")
+	f.IntVar(&o.Signers, "signers", 0, "how many of the accounts sign transfers; 0: all")
+	f.Float64Var(&o.Skew, "skew", 1, "Zipf exponent of the choice of senders and receivers; 0: uniform")
 	f.IntVar(&o.Shards, "shards", 1, "shards, up to 26")
-	f.IntVar(&o.Senders, "senders", 4, "goroutines that submit")
-	f.IntVar(&o.Batch, "batch", 64, "transfers submitted at a time")
-	f.IntVar(&o.Window, "window", 8192, "transfers that are submitted and not in a block, at the most")
-	f.Float64Var(&o.Rate, "rate", 0, "transfers a second to submit; 0: as many as the window lets through")
-	f.DurationVar(&o.Warm, "warm", 3*time.Second, "how long to run before measuring")
+	f.IntVar(&o.Senders, "senders", 4, "goroutines that submit transfers")
+	f.IntVar(&o.Batch, "batch", 64, "transfers in one submission")
+	f.IntVar(&o.Window, "window", 8192, "most transfers that are submitted and not yet in a block")
+	f.Float64Var(&o.Rate, "rate", 0, "transfers per second; 0: as many as --window allows")
+	f.DurationVar(&o.Warm, "warm", 3*time.Second, "warm-up, not measured")
 	f.DurationVar(&o.Duration, "duration", time.Minute, "how long to measure")
-	f.Float64Var(&o.Signed, "signed", 25_000, "transfers to sign beforehand for each second; the run ends when all are submitted")
-	f.StringVar(&o.Dir, "dir", "", "where the chain's folder is made and removed; the system's temporary folder by default")
-	f.StringVar(&o.State, "state", "", "a chain that bench state made: run on it")
-	f.Uint64Var(&o.Memory, "memory", 0, "bytes for the tries of that chain; 0: the node's own choice")
+	f.Float64Var(&o.Signed, "signed", 25_000, "transfers to sign before the run, for each of its seconds; the run ends when all are submitted")
+	f.StringVar(&o.Dir, "dir", "", "where the chain's temporary folder is created (default: the system's temporary folder)")
+	f.StringVar(&o.State, "state", "", "folder made by bench state: run on that chain")
+	f.Uint64Var(&o.Memory, "memory", 0, "with --state: bytes of memory for the tries; 0: the node's default")
 	b.flags(c)
 	return c
 }

@@ -17,12 +17,11 @@ func newBenchRPC() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rpc",
 		Short: "Measure a node's JSON-RPC over HTTP",
-		Long: `Rpc runs a whole node in this process, on a chain of its own in a temporary folder, and asks it
-over loopback from keep-alive connections, one scenario after another, while a few transfers a
-second make blocks. The load takes its part of the same processor.
-
-With --url the node is one that runs already, and the load is another process. Without --key-file
-only reads are measured then.`,
+		Long: `Rpc runs a whole node in this process, on a chain of its own in a temporary folder, and sends it
+requests over loopback from keep-alive connections, one scenario after another, while a few
+transfers per second produce blocks. The load generator shares the CPU with the node.
+With --url it measures a node that already runs in another process; without --key-file it then
+measures reads only.`,
 		Example: `  troupe bench rpc
   troupe bench rpc --scenarios view_account,status --connections 256
   troupe bench rpc --url http://127.0.0.1:3030 --key-file ~/.near/validator_key.json`,
@@ -43,18 +42,18 @@ only reads are measured then.`,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&o.Scenarios, "scenarios", nil, "which of "+strings.Join(bench.RPCScenarios(), ", ")+"; all by default")
+	f.StringSliceVar(&o.Scenarios, "scenarios", nil, "scenarios to run, of "+strings.Join(bench.RPCScenarios(), ", ")+" (default: all)")
 	f.IntVar(&o.Connections, "connections", 64, "keep-alive connections, each with one request at a time")
 	f.DurationVar(&o.Duration, "duration", 10*time.Second, "how long each scenario lasts")
-	f.Float64Var(&o.Background, "background", 20, "transfers a second that make blocks while reads are measured")
+	f.Float64Var(&o.Background, "background", 20, "transfers per second that produce blocks while reads are measured")
 	f.IntVar(&o.Accounts, "accounts", 100_000, "accounts in the genesis")
-	f.Float64Var(&o.Rate, "rate", 10_000, "transfers a second that submit sends; 0: as many as the connections let through")
-	f.Float64Var(&o.Signed, "signed", 25_000, "without --rate: transfers to sign beforehand for each second of submit")
-	f.StringVar(&o.URL, "url", "", "http://host:port of a node that runs; by default one is started")
-	f.StringVar(&keyFile, "key-file", "", "with --url: the key that signs transfers")
-	f.StringVar(&o.Dir, "dir", "", "where the chain's folder is made and removed; the system's temporary folder by default")
-	f.StringVar(&o.State, "state", "", "a chain that bench state made: run on it")
-	f.Uint64Var(&o.Memory, "memory", 0, "bytes for the tries of that chain; 0: the node's own choice")
+	f.Float64Var(&o.Rate, "rate", 10_000, "transfers per second of the submit scenario; 0: as many as the connections allow")
+	f.Float64Var(&o.Signed, "signed", 25_000, "with --rate 0: transfers to sign before the run, for each second of the submit scenario")
+	f.StringVar(&o.URL, "url", "", "http://host:port of a running node (default: start one)")
+	f.StringVar(&keyFile, "key-file", "", "with --url: file with the key that signs transfers")
+	f.StringVar(&o.Dir, "dir", "", "where the chain's temporary folder is created (default: the system's temporary folder)")
+	f.StringVar(&o.State, "state", "", "folder made by bench state: run on that chain")
+	f.Uint64Var(&o.Memory, "memory", 0, "with --state: bytes of memory for the tries; 0: the node's default")
 	b.flags(c)
 	return c
 }

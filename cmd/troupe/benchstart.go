@@ -14,9 +14,9 @@ func newBenchStart() *cobra.Command {
 	o, b := bench.StartOptions{}, benchRun{}
 	c := &cobra.Command{
 		Use:   "start",
-		Short: "Measure how soon a new chain answers, and an idle node's memory",
-		Long: `Start runs this command as others would: init in a new folder, then run, until /status answers with
-200; then it lets the node stand idle, looks at its memory, ends it and starts it again.`,
+		Short: "Measure the start time of a new chain and the memory of an idle node",
+		Long: `Start runs this program as a user would: init in a new folder, then run until /status answers with
+200. It then leaves the node idle, reads its memory, stops it, and starts it again.`,
 		Example: "  troupe bench start --times 20",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,10 +35,10 @@ func newBenchStart() *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.IntVar(&o.Times, "times", 11, "how often to start")
-	f.DurationVar(&o.Idle, "idle", 3*time.Second, "how long a node stands idle before its memory is looked at")
-	f.StringVar(&o.Binary, "binary", "", "the command to start; by default this one")
-	f.StringVar(&o.Dir, "dir", "", "where folders are made and removed; the system's temporary folder by default")
-	f.StringVar(&b.json, "json", "", "write the report to this file as JSON too")
+	f.IntVar(&o.Times, "times", 11, "number of starts")
+	f.DurationVar(&o.Idle, "idle", 3*time.Second, "idle time before the memory is read")
+	f.StringVar(&o.Binary, "binary", "", "program to start (default: this one)")
+	f.StringVar(&o.Dir, "dir", "", "where temporary folders are created (default: the system's temporary folder)")
+	f.StringVar(&b.json, "json", "", "also write the report to this file as JSON")
 	return c
 }

@@ -13,10 +13,9 @@ func newBenchState() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "state",
 		Short: "Make a chain with a large state to measure on",
-		Long: `State makes a chain of one shard in a new folder, with as many accounts as are asked for,
-each with a key, and says at what rate, and what a look at one of them costs.
-The other benchmarks run on it with --state. The accounts share 65,536 keys,
-so that making these does not take longer than all else.`,
+		Long: `State creates a chain with one shard and --accounts accounts in a new folder. It prints the rate at
+which it created them and the time to look one up. The other benchmarks run on this chain with
+--state. The accounts share 65,536 keys, so that key generation does not dominate the time.`,
 		Example: `  troupe bench state --dir /var/tmp/large --accounts 30000000
   troupe bench node --state /var/tmp/large --rate 5000`,
 		Args: cobra.NoArgs,
@@ -29,10 +28,10 @@ so that making these does not take longer than all else.`,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Dir, "dir", "", "the folder that is made")
+	f.StringVar(&o.Dir, "dir", "", "folder to create")
 	f.IntVar(&o.Accounts, "accounts", 3_000_000, "accounts in the genesis")
-	f.Uint64Var(&o.Memory, "memory", 1<<30, "bytes for the tries while they are made")
-	f.StringVar(&b.json, "json", "", "write the report to this file as JSON too")
+	f.Uint64Var(&o.Memory, "memory", 1<<30, "bytes of memory for the tries while they are built")
+	f.StringVar(&b.json, "json", "", "also write the report to this file as JSON")
 	_ = c.MarkFlagRequired("dir")
 	return c
 }

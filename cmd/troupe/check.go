@@ -12,17 +12,16 @@ import (
 func newCheck(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Check the data folder of a chain that does not run",
-		Long: `Check reads every record of the log and all states, whose hashes must lead to their roots.
-
-What a start mends is mended here too, and is all that can be: records that a crash cut off at the
-end of the log, an index that is behind the log, a fold, import or collection that did not come to
-its end. Compiled contracts may be removed at any time. A broken record with whole ones behind it,
-a missing file of the log or the index, and a state that does not lead to its root can't be mended:
-restore a snapshot, or put the data folder away and follow the network again.
-
-To check a chain that runs, make a snapshot of it, restore that elsewhere, and check it there:
-no key is needed for that.`,
+		Short: "Check the data folder of a stopped node",
+		Long: `Check reads every record of the block log and every state, and compares the hashes of the states
+with their roots. Stop the node first.
+Like a normal start, check repairs what a crash leaves: a cut-off record at the end of the log, an
+index that is behind the log, an unfinished import or garbage collection. It cannot repair a
+damaged record in the middle of the log, a missing file, or a state that does not match its root:
+restore a snapshot (troupe snapshot restore), or remove the data folder and sync from the network
+again. Files of compiled contracts may be removed at any time.
+To check the chain of a running node, snapshot it, restore the snapshot elsewhere, and check it
+there. This needs no keys.`,
 		Example: `  troupe --home /tmp/chain check
   troupe --home /tmp/copy snapshot restore /backup/chain-monday
   troupe --home /tmp/copy check`,
@@ -39,13 +38,13 @@ no key is needed for that.`,
 			c, err := daemon.CheckDB(cmd.Context(), hm, progress)
 			done()
 			if c != nil {
-				say(cmd, "head %d, folded up to %d, blocks from %d on", c.Head.Height, c.Folded.Height, c.Tail)
-				say(cmd, "log: %d records as they were written", c.Records)
+				say(cmd, "head %d, flat head %d, blocks from %d on", c.Head.Height, c.FlatHead.Height, c.Tail)
+				say(cmd, "log: %d records, all intact", c.Records)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", hm.Paths.Data, err)
 			}
-			say(cmd, "states: of %d shards, all lead to their roots", c.Shards)
+			say(cmd, "states: %d shards, all match their roots", c.Shards)
 			return nil
 		},
 	}

@@ -10,20 +10,22 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 )
 
-// compilerName is the command that a running node starts to have contracts compiled.
+// compilerName is the command with which a running node starts a child process that compiles
+// contracts.
 const compilerName = "contract-compiler"
 
 func newCompiler(*app) *cobra.Command {
 	return &cobra.Command{
 		Use:   compilerName,
 		Short: "Compile contracts for the node that started this process",
-		Long: `Contract-compiler is started by a running node, not by hand: it reads modules from descriptor 3 and
-writes machine code to descriptor 4. What hurts a compiler then hurts only such a process.`,
-		Example: "  troupe " + compilerName + "    ends at once, as nobody has opened descriptors 3 and 4",
+		Long: `Contract-compiler is started by a running node, not by hand. It reads wasm modules from file
+descriptor 3 and writes machine code to file descriptor 4. A contract that crashes the compiler
+crashes only this process.`,
+		Example: "  troupe " + compilerName + "    exits at once, because descriptors 3 and 4 are not open",
 		Hidden:  true,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			signal.Reset() // it ends when it is told to: there is nothing to finish
+			signal.Reset() // has no work to finish when it is signalled
 			if code := vm.ServeCompiler(nil); code != 0 {
 				return fmt.Errorf("exit code %d", code)
 			}
@@ -32,7 +34,7 @@ writes machine code to descriptor 4. What hurts a compiler then hurts only such 
 	}
 }
 
-// compilerCommand starts this binary so.
+// compilerCommand starts this binary as a contract compiler.
 func compilerCommand() compiler.Command {
 	return compiler.Command{Path: compiler.Self, Args: []string{compilerName}}
 }

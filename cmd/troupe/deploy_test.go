@@ -16,7 +16,7 @@ import (
 
 const repository = "../.."
 
-// takes tells whether the program takes a command line, without running it.
+// takes reports whether the program takes a command line, without running it.
 func takes(t *testing.T, line string) {
 	t.Helper()
 	root := newRoot(new(app))

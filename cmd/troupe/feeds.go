@@ -2,7 +2,7 @@ package main
 
 import "github.com/troupe-chain/troupe/internal/blockfeed"
 
-// feedsOf reads the values of --follow.
+// feedsOf parses the values of --follow. A feed that is given twice is an error.
 func feedsOf(list []string) (out []blockfeed.Source, err error) {
 	seen := map[string]bool{}
 	for _, text := range list {

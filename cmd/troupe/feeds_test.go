@@ -5,17 +5,16 @@ import (
 	"testing"
 )
 
-// TestFollowFlags: what is not to be understood, given twice or contradicts other flags is refused
-// before anything is opened; a home that lacks the checkpoint is not run; a feed that nobody serves
-// is said, and waited for.
+// TestFollowFlags: values of --follow that are invalid, given twice or contradict other flags are
+// refused, and a node with unreachable feeds runs and reports them.
 func TestFollowFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"want KIND:URL":                {"--follow", "ftp://127.0.0.1"},
-		"no kind \"nats\"":             {"--follow", "nats:http://127.0.0.1"},
-		"given twice":                  {"--follow", "http://127.0.0.1:1/", "--follow", "neardata:http://127.0.0.1:1"},
-		"instead of --fork":            {"--follow", "http://127.0.0.1:1", "--boot-nodes", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@127.0.0.1:24567"},
-		"--checkpoint":                 {"--follow", "http://127.0.0.1:1", "--checkpoint", "xyz"},
-		"does not have the checkpoint": {"--follow", "http://127.0.0.1:1", "--checkpoint", "7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX", "--disable-rpc"},
+		"want KIND:URL":                   {"--follow", "ftp://127.0.0.1"},
+		"no kind \"nats\"":                {"--follow", "nats:http://127.0.0.1"},
+		"given twice":                     {"--follow", "http://127.0.0.1:1/", "--follow", "neardata:http://127.0.0.1:1"},
+		"--follow excludes --fork":        {"--follow", "http://127.0.0.1:1", "--boot-nodes", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@127.0.0.1:24567"},
+		"--checkpoint":                    {"--follow", "http://127.0.0.1:1", "--checkpoint", "xyz"},
+		"does not contain the checkpoint": {"--follow", "http://127.0.0.1:1", "--checkpoint", "7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX", "--disable-rpc"},
 	} {
 		got := runLine(append([]string{"--home", newHome(t, ""), "run"}, args...))
 		if !strings.Contains(got, want) || !strings.Contains(got, "\nexit ") {

@@ -96,7 +96,7 @@ func TestEachReadingCommandIsFuzzed(t *testing.T) {
 	}
 }
 
-func isAbsent(c *cobra.Command) bool { return c.Short == "Not part of this version" }
+func isAbsent(c *cobra.Command) bool { return c.Short == "Not available in troupe" }
 
 // runInput runs the command of an input on a copy of a home in which the file is this.
 func runInput(t testing.TB, x input, home string, data []byte) {

@@ -8,17 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/internal/daemon"
 )
 
-// startMemory is what a process may take before it collects garbage for the first time, while its
-// node starts: three collections were a seventh of what a start takes of the processor, and 200
-// starts side by side are nothing else.
+// startMemory is the memory in bytes that a process may allocate before its first garbage
+// collection while its node starts. Three collections took a seventh of the CPU time of a start.
 const startMemory = 48 << 20
 
-// quickStart has nothing collected until the function that it returns is called, or startMemory is
-// taken: a genesis of millions of records, or a chain of gigabytes, is begun as everything else is
-// run.
-func quickStart() (done func()) {
+// delayGC turns garbage collection off until done is called or startMemory is allocated. The second
+// bound covers starts that need much memory: a genesis of millions of records, a store of
+// gigabytes. If GOMEMLIMIT is at most startMemory, collection runs as usual.
+func delayGC() (done func()) {
 	least := debug.SetMemoryLimit(-1)
-	if least <= startMemory { // by GOMEMLIMIT
+	if least <= startMemory { // set by GOMEMLIMIT
 		debug.SetGCPercent(daemon.GCPercent)
 		return func() {}
 	}
@@ -28,6 +27,6 @@ func quickStart() (done func()) {
 	})
 	debug.SetMemoryLimit(startMemory)
 	debug.SetGCPercent(-1)
-	runtime.AddCleanup(new([64]byte), func(f func()) { f() }, done) // runs behind the first collection
+	runtime.AddCleanup(new([64]byte), func(f func()) { f() }, done) // runs after the first collection
 	return done
 }

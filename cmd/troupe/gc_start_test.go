@@ -30,14 +30,14 @@ func TestQuickStart(t *testing.T) {
 			t.Errorf("%s: %d %%, %d bytes; want %d %%, %d", when, got, most, daemon.GCPercent, limit)
 		}
 	}
-	done := quickStart()
+	done := delayGC()
 	if got, most := collecting(), debug.SetMemoryLimit(-1); got != -1 || most != startMemory {
 		t.Errorf("at the start: %d %%, %d bytes", got, most)
 	}
 	done()
 	usual("started")
 	done()
-	done = quickStart()
+	done = delayGC()
 	for end := time.Now().Add(20 * time.Second); collecting() == -1 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		runtime.GC()
 	}
@@ -45,7 +45,7 @@ func TestQuickStart(t *testing.T) {
 	done()
 	debug.SetMemoryLimit(startMemory)
 	limit = startMemory
-	done = quickStart()
+	done = delayGC()
 	usual("with less memory by GOMEMLIMIT")
 	done()
 	usual("and started")

@@ -10,22 +10,23 @@ import (
 	"golang.org/x/term"
 )
 
-// hangupGrace is how long after SIGHUP the terminal is looked at once more: a program that closes
-// one may send the signal first.
+// hangupGrace is the time after SIGHUP at which the terminal is checked a second time: a program
+// that closes a terminal may send the signal before the terminal is gone.
 const hangupGrace = time.Second
 
-// hangups passes SIGHUP on, which has a node read its files again, until the terminal that the
-// process was started from is closed: then the context ends. A process without a terminal, as under
-// systemd, and one that was told to ignore SIGHUP (nohup) only pass it on.
+// hangups forwards SIGHUP, on which a node reloads its configuration. If the terminal that started
+// the process is closed, hangups cancels the returned context instead. It only forwards if the
+// process has no terminal, as under systemd, or was started to ignore SIGHUP (nohup). stop releases
+// its resources.
 func hangups(ctx context.Context) (_ context.Context, hup <-chan os.Signal, stop func()) {
 	ignored := signal.Ignored(syscall.SIGHUP)
 	in, out := make(chan os.Signal, 1), make(chan os.Signal, 1)
-	signal.Notify(in, syscall.SIGHUP) // from the beginning, so that none ends the process
+	signal.Notify(in, syscall.SIGHUP) // registered first, so that no SIGHUP ends the process
 	ctx, cancel := context.WithCancel(ctx)
 	gone := func() bool { return false }
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err == nil && !ignored {
-		gone = func() bool { return !term.IsTerminal(int(tty.Fd())) } // EIO from when it is hung up
+		gone = func() bool { return !term.IsTerminal(int(tty.Fd())) } // EIO after the terminal hung up
 	}
 	go func() {
 		var later <-chan time.Time
@@ -40,7 +41,7 @@ func hangups(ctx context.Context) (_ context.Context, hup <-chan os.Signal, stop
 				}
 				select {
 				case out <- s:
-				default: // one waits already
+				default: // a reload is pending already
 				}
 				later = time.After(hangupGrace)
 			case <-later:

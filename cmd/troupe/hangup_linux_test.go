@@ -91,7 +91,7 @@ func TestTerminalEnds(t *testing.T) {
 			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 				t.Fatal(err)
 			}
-			until("reload: config.json is as it was")
+			until("reload: config.json has not changed")
 		}
 		hangUp()
 		if err := screen.Close(); err != nil {

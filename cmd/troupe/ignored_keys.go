@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	ownWay  = "peers are dialled until there are enough, and nobody waits for them"
-	noSpans = "spans of transactions go where troupe.tracing.endpoint in config.json says"
+	peersDialled = "the node dials peers until it has enough, and does not wait for them"
+	noSpans      = "set troupe.tracing.endpoint in config.json to export spans of transactions"
 )
 
-// inertFlags are the flags of neard that are taken and have no effect here, and why.
-var inertFlags = map[string]string{
-	"min-peers": ownWay, "connect-to-reliable-peers-on-startup": ownWay,
-	"telemetry-url": "the node sends no telemetry", "opentelemetry": noSpans, "log-span-events": noSpans,
-	"record-io-trace": "the store is not neard's",
+// ignoredFlags maps flags of neard that this node accepts and ignores to the reason.
+var ignoredFlags = map[string]string{
+	"min-peers": peersDialled, "connect-to-reliable-peers-on-startup": peersDialled,
+	"telemetry-url": "this node sends no telemetry", "opentelemetry": noSpans, "log-span-events": noSpans,
+	"record-io-trace": "this node does not use neard's database",
 }
 
-// sayInert returns a line for each reason why flags that were given have no effect.
-func sayInert(flags *pflag.FlagSet) (lines []string) {
+// describeIgnored returns one line per reason that given flags are ignored, sorted by reason.
+func describeIgnored(flags *pflag.FlagSet) (lines []string) {
 	names := map[string][]string{}
 	var reasons []string
 	flags.Visit(func(f *pflag.Flag) {
-		why, ok := inertFlags[f.Name]
+		why, ok := ignoredFlags[f.Name]
 		if !ok || f.Value.String() == f.DefValue {
 			return
 		}
@@ -35,7 +35,7 @@ func sayInert(flags *pflag.FlagSet) (lines []string) {
 	})
 	slices.Sort(reasons)
 	for _, why := range reasons {
-		lines = append(lines, strings.Join(names[why], ", ")+": no effect, "+why)
+		lines = append(lines, strings.Join(names[why], ", ")+": no effect: "+why)
 	}
 	return lines
 }

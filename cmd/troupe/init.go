@@ -14,23 +14,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-const initLong = `Makes the files of a chain in the home folder: config.json, genesis.json,
-validator_key.json and node_key.json, in the form and with the values of neard's init.
+const initLong = `Init creates the files of a chain in the home folder: config.json, genesis.json,
+validator_key.json and node_key.json, in the format and with the values of neard's init.
 
 The genesis has two accounts with a billion NEAR each: the validator (test.near, or
---account-id), whose key is in validator_key.json, and "near", whose key is that of
-the seed "near". All other accounts are made by transactions, or added to the
-records of genesis.json by hand before the first run.
+--account-id), whose key is in validator_key.json, and "near", whose key is derived from
+the seed "near". Create other accounts by transactions, or add them to the records in
+genesis.json before the first run.
 
-Without --fast, epochs are 43,200 blocks long and a transaction may name a block up
-to 86,400 blocks old (neard: 500 and 100), since blocks come as fast as they are
-needed. With --fast it is neard's 60 and 100, and shorter delays between blocks.
+Without --fast, an epoch has 43,200 blocks and a transaction may refer to a block of up
+to 86,400 heights ago (neard: 500 and 100), because blocks are produced on demand. With
+--fast these are neard's 60 and 100, and block delays are shorter.
 
-In a folder that has been initialised, only what is missing is made: files, and keys
-of config.json. What is there is kept, and asking for something else is an error.
+In a folder that is already initialised, init creates only missing files and missing keys
+of config.json. It changes nothing that exists: options that contradict it are an error.
 
-mainnet and testnet have a genesis of their own, which is given or downloaded; there
-a validator key is made only for --account-id. Downloads may be packed with gzip.`
+mainnet and testnet have a fixed genesis: give it with --genesis, or download it. For
+these chains init creates a validator key only with --account-id. Downloads may be
+compressed with gzip.`
 
 const initExamples = `  troupe --home /tmp/chain init
   troupe --home /tmp/chain init --fast --chain-id localnet --num-shards 4
@@ -47,7 +48,7 @@ func newInit(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "init",
-		Short:   "Make the files of a chain",
+		Short:   "Create the files of a chain",
 		Long:    initLong,
 		Example: initExamples,
 		// neard takes `--download-config rpc` beside `--download-config=rpc`.
@@ -57,7 +58,7 @@ func newInit(a *app) *cobra.Command {
 				return nil
 			}
 			if len(args) > 0 {
-				return usagef("init takes no argument %q; what it takes are flags", args[0])
+				return usagef("init takes no argument %q, only flags", args[0])
 			}
 			return nil
 		},
@@ -86,7 +87,7 @@ func newInit(a *app) *cobra.Command {
 				o.MaxGasBurntView = &gas
 			}
 			if f.Changed("state-sync-bucket") {
-				say(cmd, "note: --state-sync-bucket is ignored: there is no state sync from a bucket")
+				say(cmd, "note: --state-sync-bucket is ignored: this node syncs state from peers, not from a bucket")
 			}
 			o.Downloader = home.NewDownloader()
 			o.Downloader.Progress = newProgress(cmd.ErrOrStderr())
@@ -100,26 +101,26 @@ func newInit(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.ChainID, "chain-id", "", "id of the chain (default test-chain- and five random characters)")
+	f.StringVar(&o.ChainID, "chain-id", "", "id of the chain (default: test-chain- and five random characters)")
 	f.BoolVar(&o.Fast, "fast", false, "short epochs and short delays between blocks, for tests")
 	f.IntVar(&o.NumShards, "num-shards", 1, "number of shards")
-	f.StringVar(&account, "account-id", "", "account of the validator (default test.near)")
-	f.StringVar(&testSeed, "test-seed", "", "derive the validator's key from this word, for tests")
-	f.StringVar(&o.GenesisFile, "genesis", "", "file with the genesis of the chain")
+	f.StringVar(&account, "account-id", "", "account of the validator (default: test.near)")
+	f.StringVar(&testSeed, "test-seed", "", "derive the validator's key from this word; for tests only")
+	f.StringVar(&o.GenesisFile, "genesis", "", "use this genesis file")
 	f.BoolVar(&o.DownloadGenesis, "download-genesis", false, "download the genesis of --chain-id mainnet or testnet")
-	f.StringVar(&o.GenesisURL, "download-genesis-url", "", "download the genesis from here")
-	f.StringVar(&o.RecordsURL, "download-records-url", "", "download the genesis's records file from here")
+	f.StringVar(&o.GenesisURL, "download-genesis-url", "", "download the genesis from this URL")
+	f.StringVar(&o.RecordsURL, "download-records-url", "", "download the genesis records from this URL")
 	f.StringVar(&o.ConfigKind, "download-config", "", "download config.json of --chain-id mainnet or testnet: validator, rpc or archival")
 	f.Lookup("download-config").NoOptDefVal = "validator"
-	f.StringVar(&o.ConfigURL, "download-config-url", "", "download config.json from here")
+	f.StringVar(&o.ConfigURL, "download-config-url", "", "download config.json from this URL")
 	f.StringVar(&o.BootNodes, "boot-nodes", "", "nodes to connect to first: node_key@host:port, separated by commas")
-	f.Uint64Var(&maxGas, "max-gas-burnt-view", 0, "gas that a view call may burn (default: what the protocol allows)")
+	f.Uint64Var(&maxGas, "max-gas-burnt-view", 0, "gas limit of a view call (default: the protocol's limit)")
 	f.String("state-sync-bucket", "", "ignored")
 	_ = f.MarkHidden("state-sync-bucket") // fails for names that don't exist
 	return cmd
 }
 
-// printInit tells what was made and what to do next.
+// printInit prints the files that init created and the next command.
 func printInit(cmd *cobra.Command, a *app, r *home.InitResult) {
 	dir := a.home
 	if abs, err := filepath.Abs(dir); err == nil {
@@ -127,7 +128,7 @@ func printInit(cmd *cobra.Command, a *app, r *home.InitResult) {
 	}
 	say(cmd, "chain %s in %s", r.ChainID, dir)
 	if len(r.Made) > 0 {
-		say(cmd, "made: %s", strings.Join(r.Made, ", "))
+		say(cmd, "created: %s", strings.Join(r.Made, ", "))
 	}
 	if len(r.Kept) > 0 {
 		say(cmd, "kept: %s", strings.Join(r.Kept, ", "))

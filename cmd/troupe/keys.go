@@ -13,10 +13,10 @@ import (
 func newKeys(*app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "keys",
-		Short: "Make and show keys",
-		Long: `Makes and shows key files, the JSON files with account_id, public_key and secret_key
-that nodes and wallets read. Nothing here asks a chain: a key is of use once a
-transaction has added it to an account, or its implicit account has received NEAR.`,
+		Short: "Create and show key files",
+		Long: `Keys creates and shows key files: JSON files with account_id, public_key and secret_key that
+nodes and wallets read. These commands contact no chain: to use a key, add it to an account by a
+transaction, or send NEAR to its implicit account.`,
 		Example: `  troupe keys new --account-id alice.near --out alice.json
   troupe keys show alice.json
   troupe keys implicit ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c`,
@@ -27,13 +27,10 @@ func newKeysNew() *cobra.Command {
 	var account, scheme, seed, out string
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Make a key",
-		Long: `Makes a key and writes it as a key file: to --out with mode 0600, never over a file
-that is there, or else to stdout.
-
-The account is --account-id, or else the one that the key implies: its hex for
-ed25519, its Ethereum address for secp256k1. ML-DSA-65 keys imply none.
-
+		Short: "Create a key",
+		Long: `New creates a key and writes it as a key file: to --out with mode 0600, or to stdout. It never
+overwrites a file. The account is --account-id, or else the implicit account of the key: its hex
+for ed25519, its Ethereum address for secp256k1; ML-DSA-65 keys have no implicit account.
 --seed derives the key from a word, as neard's tests do: for test accounts only.`,
 		Example: `  troupe keys new --out key.json
   troupe keys new --account-id alice.near --type secp256k1
@@ -53,7 +50,7 @@ ed25519, its Ethereum address for secp256k1. ML-DSA-65 keys imply none.
 			if account == "" {
 				id, ok := home.ImplicitID(k.PublicKey())
 				if !ok {
-					return usagef("%v keys imply no account: name one with --account-id", kind)
+					return usagef("%v keys have no implicit account: name one with --account-id", kind)
 				}
 				k.AccountID = id
 			} else if k.AccountID, err = primitives.ParseAccountID(account); err != nil {
@@ -73,10 +70,10 @@ ed25519, its Ethereum address for secp256k1. ML-DSA-65 keys imply none.
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&account, "account-id", "", "account the key is for (default: the one it implies)")
+	f.StringVar(&account, "account-id", "", "account of the key (default: its implicit account)")
 	f.StringVar(&scheme, "type", "ed25519", "ed25519, secp256k1 or ml-dsa-65")
-	f.StringVar(&seed, "seed", "", "derive the key from this word, for tests")
-	f.StringVar(&out, "out", "", "file to write (default: stdout)")
+	f.StringVar(&seed, "seed", "", "derive the key from this word; for tests only")
+	f.StringVar(&out, "out", "", "write to this file (default: stdout)")
 	return cmd
 }
 
@@ -84,13 +81,12 @@ func newKeysShow() *cobra.Command {
 	var secret bool
 	cmd := &cobra.Command{
 		Use:   "show FILE",
-		Short: "Show what a key file holds",
-		Long: `Reads a key file, checks that its two keys belong together, and prints the account,
-the public key and the account that the key implies. The secret stays unsaid unless
---secret asks for it.`,
+		Short: "Show the contents of a key file",
+		Long: `Show reads a key file, checks that its two keys match, and prints the account, the public key and
+the key's implicit account. It prints the secret key only with --secret.`,
 		Example: `  troupe keys show ~/.near/validator_key.json
   troupe keys show --secret alice.json`,
-		Args: exactly("FILE"),
+		Args: exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := home.ReadKeyFile(args[0])
 			if err != nil {
@@ -103,18 +99,18 @@ the public key and the account that the key implies. The secret stays unsaid unl
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&secret, "secret", false, "print the secret key too")
+	cmd.Flags().BoolVar(&secret, "secret", false, "also print the secret key")
 	return cmd
 }
 
 func newKeysImplicit() *cobra.Command {
 	return &cobra.Command{
 		Use:   "implicit PUBLIC_KEY",
-		Short: "Say which account a key implies",
-		Long: `Prints the account that comes into being when NEAR is sent to it and that this key
-controls: for ed25519 the key in hex, for secp256k1 0x and the Ethereum address.`,
+		Short: "Print the implicit account of a key",
+		Long: `Implicit prints the account that this key controls and that is created when it first receives
+NEAR: the key in hex for ed25519, 0x and the Ethereum address for secp256k1.`,
 		Example: "  troupe keys implicit ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c",
-		Args:    exactly("PUBLIC_KEY"),
+		Args:    exactArgs("PUBLIC_KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := primitives.ParsePublicKey(args[0])
 			if err != nil {
@@ -122,7 +118,7 @@ controls: for ed25519 the key in hex, for secp256k1 0x and the Ethereum address.
 			}
 			id, ok := home.ImplicitID(k)
 			if !ok {
-				return fmt.Errorf("%v keys imply no account", k.Type())
+				return fmt.Errorf("%v keys have no implicit account", k.Type())
 			}
 			say(cmd, "%s", id)
 			return nil
@@ -130,7 +126,7 @@ controls: for ed25519 the key in hex, for secp256k1 0x and the Ethereum address.
 	}
 }
 
-// showKey prints all of a key but its secret.
+// showKey prints a key without its secret.
 func showKey(cmd *cobra.Command, k *primitives.KeyFile) {
 	say(cmd, "account_id: %s", k.AccountID)
 	say(cmd, "public_key: %v", k.PublicKey())
@@ -139,8 +135,8 @@ func showKey(cmd *cobra.Command, k *primitives.KeyFile) {
 	}
 }
 
-// exactly wants these arguments.
-func exactly(names ...string) cobra.PositionalArgs {
+// exactArgs requires exactly these positional arguments.
+func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
 			return usagef("%d arguments, want %d: %s", len(args), len(names), cmd.UseLine())

@@ -14,20 +14,20 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 )
 
-const localnetLong = `Makes the homes of a network on this machine: node0, node1, ... below --home, validators first,
-then archival nodes, RPC nodes and others. The flags and the files are those of neard's localnet,
-and so neard can run any of the homes, beside or instead of troupe.
+const localnetLong = `Localnet creates the home folders of a network on this machine: node0, node1, ... below --home,
+first the validators, then archival nodes, RPC nodes and other nodes. Flags and files are those of
+neard's localnet, so neard can run any of these homes, together with troupe or instead of it.
+Start all of them with 'troupe localnet run', or each with 'troupe --home DIR/nodeN run'.
 
-Keys are derived from the nodes' names: of node0 the account node0, its validator key and its node
-key are all of the seed "node0", as everybody knows. Each account has a billion NEAR, of which a
-validator stakes 50 million; the account near is the treasury. Epochs have 60 blocks, and blocks
-come every 600 ms to 2 s. Who is not node0 has node0 as boot node.
+All keys are derived from the folder names, so anyone can sign for them: use them for tests only.
+Each account has a billion NEAR; a validator stakes 50 million of it; the account near is the
+treasury. An epoch has 60 blocks, and a block takes 600 ms to 2 s. node0 is the boot node of all
+other nodes.
 
-Ports are drawn and free at the moment; with --base-port N node i listens for other nodes at N+i
-and for JSON-RPC at N+100+i. Where the machine has no IPv6 the nodes listen on 127.0.0.1, not on
-[::1].
+Ports are free ones chosen by the system. With --base-port N, node i listens for peers on port N+i
+and for JSON-RPC on port N+100+i. Without IPv6, the nodes listen on 127.0.0.1 instead of [::1].
 
-No file is replaced: a folder of that name which has something in it is an error.`
+An existing node folder that is not empty is an error: localnet overwrites no files.`
 
 const localnetExamples = `  troupe --home /tmp/net localnet -v 4 -s 4
   troupe --home /tmp/net localnet -v 1 --non-validators-rpc 2 --base-port 24600
@@ -38,7 +38,7 @@ func newLocalnet(a *app) *cobra.Command {
 	var host string
 	o := home.LocalnetOptions{Now: time.Now, Random: rand.Reader, Free: home.PortFree}
 	cmd := &cobra.Command{
-		Use: "localnet", Short: "Make a network on this machine", Long: localnetLong, Example: localnetExamples,
+		Use: "localnet", Short: "Create a network of nodes on this machine", Long: localnetLong, Example: localnetExamples,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Dir = a.home
@@ -49,7 +49,7 @@ func newLocalnet(a *app) *cobra.Command {
 				}
 			}
 			if cmd.Flags().Changed("epoch-length") && o.EpochLength == 0 {
-				return usagef("--epoch-length is 0, must be 1 at least")
+				return usagef("--epoch-length is 0, must be at least 1")
 			}
 			r, err := home.Localnet(o)
 			if err != nil {
@@ -63,17 +63,17 @@ func newLocalnet(a *app) *cobra.Command {
 	f.SortFlags = false
 	f.IntVarP(&o.Validators, "validators", "v", 4, "number of validators")
 	f.IntVarP(&o.Shards, "shards", "s", 1, "number of shards")
-	f.IntVarP(&o.NonValidators, "non-validators", "n", 0, "number of other nodes, which track --tracked-shards")
+	f.IntVarP(&o.NonValidators, "non-validators", "n", 0, "number of other nodes; they track --tracked-shards")
 	f.IntVar(&o.RPC, "non-validators-rpc", 0, "number of nodes that track all shards and serve JSON-RPC")
-	f.IntVar(&o.Archival, "non-validators-archival", 0, "number of nodes that track all shards and keep everything")
-	f.StringVar(&o.Prefix, "prefix", "node", "how names of folders and accounts begin")
-	f.StringVar(&o.TrackedShards, "tracked-shards", "all", "what validators and other nodes track: all, none (but what they are assigned), or ids")
-	f.StringVar(&o.ChainID, "chain-id", "", "id of the chain (default test-chain- and five random characters)")
-	f.Uint64Var(&o.EpochLength, "epoch-length", 60, "blocks of an epoch")
-	f.Uint16Var(&o.BasePort, "base-port", 0, "first of the ports (default: they are drawn)")
-	f.StringVar(&host, "host", "", "IP address of all nodes (default ::1, or 127.0.0.1 without IPv6)")
+	f.IntVar(&o.Archival, "non-validators-archival", 0, "number of archival nodes; they track all shards and keep all blocks")
+	f.StringVar(&o.Prefix, "prefix", "node", "prefix of the names of folders and accounts")
+	f.StringVar(&o.TrackedShards, "tracked-shards", "all", "shards of validators and other nodes: all, none (only assigned shards), or shard ids")
+	f.StringVar(&o.ChainID, "chain-id", "", "id of the chain (default: test-chain- and five random characters)")
+	f.Uint64Var(&o.EpochLength, "epoch-length", 60, "blocks per epoch")
+	f.Uint16Var(&o.BasePort, "base-port", 0, "first port (default: free ports chosen by the system)")
+	f.StringVar(&host, "host", "", "IP address of all nodes (default: ::1, or 127.0.0.1 without IPv6)")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		switch name { // neard takes these, too
+		switch name { // neard's long names of -v and -n
 		case "v":
 			name = "validators"
 		case "n":
@@ -85,7 +85,7 @@ func newLocalnet(a *app) *cobra.Command {
 	return cmd
 }
 
-// printLocalnet tells what was made and what to do next.
+// printLocalnet prints the nodes that localnet created and the next command.
 func printLocalnet(cmd *cobra.Command, a *app, o *home.LocalnetOptions, r *home.LocalnetResult) {
 	dir := a.home
 	if abs, err := filepath.Abs(dir); err == nil {
@@ -94,7 +94,7 @@ func printLocalnet(cmd *cobra.Command, a *app, o *home.LocalnetOptions, r *home.
 	say(cmd, "chain %s in %s", r.ChainID, dir)
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, n := range r.Nodes {
-		_, _ = fmt.Fprintf(w, "%s\t%s\tJSON-RPC %v\tother nodes %v\n", n.Name, n.Role, n.RPC, n.Network)
+		_, _ = fmt.Fprintf(w, "%s\t%s\tJSON-RPC %v\tpeers %v\n", n.Name, n.Role, n.RPC, n.Network)
 	}
 	_ = w.Flush()
 	for _, n := range r.Notes {

@@ -17,20 +17,21 @@ import (
 	"github.com/troupe-chain/troupe/internal/localnet"
 )
 
-const localnetRunLong = `Starts a process for each home that localnet has made below --home, and shows in one screen what
-they do: height, how far behind, shards, peers, what validators did of what they had to in this
-epoch, blocks and transactions a second over the last minute, and heights and chunks that were
-missed since the start. Keys choose a node, stop and start it, kill it, have it stand still and go
-on, end all.
+const localnetRunLong = `Localnet run starts one process per home folder that localnet created below --home, and shows all
+nodes in one screen: height, blocks behind the highest node, shards, peers, the share of its blocks
+and chunks that each validator produced in this epoch, blocks and transactions per second over the
+last minute, and heights and chunks missed since the start. Keys select a node and stop, start,
+kill, pause or resume it, or stop all.
 
-What a node says is in run.log of its home (64 MiB, and what was before in run.log.1). Without a
-terminal, or with --plain, there is a line every 5 seconds, and one for everything that happens.
+Each node logs to run.log in its home folder, which is rotated to run.log.1 at 64 MiB. With
+--plain, or without a terminal, the command prints one line every 5 seconds (--every) and one per
+event.
 
-Ctrl-C, q, SIGTERM or the end of the terminal (SIGHUP) end all nodes in order; the same again, or
-15 seconds, kills them. None is left behind when this command itself is killed (on Linux).
+q, Ctrl-C, SIGTERM or closing the terminal stops all nodes cleanly; a second one, or 15 seconds,
+kills them. On Linux the nodes also end when this command is killed.
 
---with NODE=PROGRAM runs a home by another program, for which neard will do: it is called as
-PROGRAM --home DIR run. What follows after -- is given to every run.`
+--with NODE=PROGRAM runs a home with another program, such as neard: PROGRAM --home DIR run.
+Arguments after -- are passed to every node.`
 
 const localnetRunExamples = `  troupe --home /tmp/net localnet run
   troupe --home /tmp/net localnet run --plain --every 10s
@@ -45,7 +46,7 @@ func newLocalnetRun(a *app) *cobra.Command {
 		every  time.Duration
 	}
 	cmd := &cobra.Command{
-		Use: "run [-- FLAGS]", Short: "Run the network of a folder, in one screen", Long: localnetRunLong, Example: localnetRunExamples,
+		Use: "run [-- FLAGS]", Short: "Run the network that localnet created, in one screen", Long: localnetRunLong, Example: localnetRunExamples,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); len(args) > 0 && n != 0 {
 				return usagef("localnet run takes no argument %q; flags for the nodes follow after --", args[0])
@@ -54,7 +55,7 @@ func newLocalnetRun(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.every <= 0 {
-				return usagef("--every is %v, must be more than 0", o.every)
+				return usagef("--every is %v, must be greater than 0", o.every)
 			}
 			found, err := home.FindLocalnet(a.home, o.prefix)
 			if err != nil {
@@ -66,7 +67,7 @@ func newLocalnetRun(a *app) *cobra.Command {
 			}
 			out := localnet.Options{Nodes: nodes, Every: o.every, Say: func(line string) { say(cmd, "%s %s", time.Now().Format("15:04:05"), line) },
 				Title: fmt.Sprintf("%s: %d homes, logs in NODE/%s", a.home, len(nodes), runLog)}
-			signals := make(chan os.Signal, 4) // also behind the first, which ends all other commands the second time
+			signals := make(chan os.Signal, 4) // the second signal arrives here too: it kills the nodes
 			signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer signal.Stop(signals)
 			out.Signals = signals
@@ -83,17 +84,17 @@ func newLocalnetRun(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.prefix, "prefix", "node", "how names of folders begin")
-	f.StringArrayVar(&o.with, "with", nil, "NODE=PROGRAM: run this home by another program, like neard; may be given several times")
-	f.BoolVar(&o.plain, "plain", false, "lines instead of a screen")
-	f.DurationVar(&o.every, "every", 5*time.Second, "time between two lines")
+	f.StringVar(&o.prefix, "prefix", "node", "prefix of the names of the folders")
+	f.StringArrayVar(&o.with, "with", nil, "NODE=PROGRAM: run this home with another program, like neard; may be repeated")
+	f.BoolVar(&o.plain, "plain", false, "print lines instead of a screen")
+	f.DurationVar(&o.every, "every", 5*time.Second, "with --plain: time between two lines")
 	return cmd
 }
 
-// runLog is where a node of a localnet says what it says.
+// runLog is the log file of a localnet node, in its home folder.
 const runLog = "run.log"
 
-// localnetNodes says how each home is run.
+// localnetNodes returns the command and the addresses of each node.
 func localnetNodes(found []home.LocalnetNode, with, args []string) (out []localnet.Node, err error) {
 	self, err := os.Executable()
 	if err != nil {

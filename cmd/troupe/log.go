@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// parts are the parts of a node that --verbose and RUST_LOG can name: ours, and those targets of
-// neard whose work is done here. Each is the code that logs for it, below the module; a part
-// without any is neard's and says nothing here.
+// parts maps the names that --verbose and RUST_LOG accept to prefixes of function names below the
+// module: our own names, and the log targets of neard that have a counterpart here. A name without
+// prefixes is a target of neard that logs nothing here.
 var parts = map[string][]string{
 	"rpc": {"rpc."}, "jsonrpc": {"rpc."},
 	"actors": {"actors/"}, "node": {"actors/node."}, "producer": {"actors/producer."}, "shard": {"actors/shard."},
@@ -23,21 +23,21 @@ var parts = map[string][]string{
 	"network": {"actors/network."}, "sync": {"actors/network."}, "telemetry": nil, "delay_detector": nil, "state_viewer": nil, "epoch_manager": nil, "resharding": nil,
 }
 
-// everything are the names that mean all of the node.
+// everything holds the names that mean the whole node.
 var everything = []string{"", "all", "near", "neard", "troupe"}
 
-// module is what comes before a part in the name of a function.
+// module is the module path, which is removed from function names before they are matched.
 const module = "github.com/troupe-chain/troupe/"
 
-// filter says how much is logged of each part.
+// filter holds the log level of each part.
 type filter struct {
 	level logrus.Level
-	of    map[string]logrus.Level // by the beginning of a function's name
+	of    map[string]logrus.Level // by prefix of the function's name
 }
 
-// newFilter reads RUST_LOG (target=level, or a level for all, several separated by commas), where
-// it is set, and --verbose, which adds what is said for debugging of one part or of everything.
-// Errors are always logged. unknown are directives that are none.
+// newFilter parses the levels of the log. If set, env is the value of RUST_LOG: comma-separated
+// directives target=level, target, or level. verbose adds debug output for one part, or for all
+// parts. Errors are always logged. unknown returns the directives that are not valid.
 func newFilter(env string, set bool, verbose string) (f filter, unknown []string, err error) {
 	f = filter{level: logrus.InfoLevel, of: map[string]logrus.Level{}}
 	if set {
@@ -54,7 +54,7 @@ func newFilter(env string, set bool, verbose string) (f filter, unknown []string
 			if isLevel {
 				target = ""
 			} else {
-				level, isLevel = logrus.TraceLevel, true // a target alone
+				level, isLevel = logrus.TraceLevel, true // a target without a level
 			}
 		}
 		if !isLevel || strings.ContainsAny(target, " []{}") {
@@ -73,7 +73,7 @@ func newFilter(env string, set bool, verbose string) (f filter, unknown []string
 	return f, unknown, nil
 }
 
-// set sets the level of a part; what is no part of this node has none.
+// set sets the level of a part. A name that is no part of this node is ignored.
 func (f *filter) set(part string, level logrus.Level) {
 	if slices.Contains(everything, part) {
 		f.level = max(level, logrus.ErrorLevel)
@@ -92,8 +92,8 @@ func rustLevel(text string) (logrus.Level, bool) {
 	return level, ok
 }
 
-// most is the level that the most talkative part has.
-func (f *filter) most() logrus.Level {
+// maxLevel returns the highest level of any part.
+func (f *filter) maxLevel() logrus.Level {
 	level := f.level
 	for _, l := range f.of {
 		level = max(level, l)
@@ -101,7 +101,7 @@ func (f *filter) most() logrus.Level {
 	return level
 }
 
-// passes tells whether what a function logs at a level is to be seen: the longest name that fits
+// passes reports whether an entry that function logs at level is shown. The longest matching prefix
 // decides.
 func (f *filter) passes(function string, level logrus.Level) bool {
 	function = strings.TrimPrefix(function, module)
@@ -117,30 +117,31 @@ func (f *filter) passes(function string, level logrus.Level) bool {
 	return level <= most
 }
 
-// filtered is a formatter that leaves out what does not pass.
+// filtered is a formatter that drops entries that do not pass the filter.
 type filtered struct {
 	filter
 	to logrus.Formatter
 }
 
-// Format returns nothing for an entry that is not to be seen.
+// Format returns nil for an entry that does not pass.
 func (f *filtered) Format(e *logrus.Entry) ([]byte, error) {
 	if e.Caller != nil && !f.passes(e.Caller.Function, e.Level) {
 		return nil, nil
 	}
-	e.Caller = nil // it is ours to know
+	e.Caller = nil // only the filter needs it
 	return f.to.Format(e)
 }
 
-// newLog returns the log of a node, to stderr.
+// newLog returns a log that writes to w, with the levels and the format that the flags, RUST_LOG
+// and log_config.json set.
 func newLog(w io.Writer, a *app) (*logrus.Logger, error) {
 	log := logrus.New()
 	log.SetOutput(w)
-	log.SetReportCaller(true) // which says of what part an entry is
+	log.SetReportCaller(true) // the filter needs the function's name
 	return log, setLog(log, w, a)
 }
 
-// isTerminal tells whether somebody may be reading what is written.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -1,10 +1,9 @@
 // Package main is the command troupe: a NEAR node on one machine.
 //
-//	in      flags, as neard has them where it has the same; NEAR_HOME
-//	out     results on stdout, one thing a line; what went wrong on stderr; files in the home
-//	        folder
-//	state   none but the home folder
-//	errors  exit code 0: done; 1: it failed; 2: the command line is wrong
+//	in      flags, named as neard's where neard has the same; NEAR_HOME
+//	out     results on stdout, one per line; errors on stderr; files in the home folder
+//	state   only the home folder
+//	errors  exit code 0: success; 1: the command failed; 2: the command line is wrong
 //	source  nearcore neard/src/cli.rs
 //
 // A command is a file with a func(*app) *cobra.Command, listed in commands.
@@ -15,8 +14,8 @@ import (
 	"runtime"
 )
 
-// The process's first thread is left alone: its stack is as large as the shell's limit says, which
-// contracts may not fit into.
+// init keeps the process's first thread out of use: its stack is limited by ulimit -s and may be
+// too small for contracts.
 func init() { runtime.LockOSThread() }
 
 func main() {

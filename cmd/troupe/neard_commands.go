@@ -7,34 +7,33 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// absent are the commands of neard that there are none of here, and what to use instead.
-var absent = []struct {
+// unsupported lists commands of neard that troupe does not have, and what to use instead.
+var unsupported = []struct {
 	name, alias, instead string
 }{
-	{"verify-proof", "verify_proof", "proofs come from light_client_proof; to check a whole recorded chain: troupe verify"},
-	{"ping", "", "whom a node is connected to is told by network_info"},
-	{"mirror", "", "there is nothing like it here"},
-	{"cloud-archive", "", `"archive": true in config.json, or run --archive, keeps everything in the data folder`},
-	{"cold-store", "", `"archive": true in config.json, or run --archive, keeps everything in the data folder`},
-	{"state-parts", "", "state is not given to other nodes"},
-	{"state-parts-dump-check", "", "state is not given to other nodes"},
-	{"flat-storage", "", "the store is not neard's; it is checked at each start, and mended from its log"},
-	{"database", "", "the store is not neard's; it is checked at each start, and mended from its log"},
-	{"undo-block", "", "the store can't be turned back; go back to a snapshot that was made before: troupe snapshot"},
-	{"fork-network", "", "for a chain with state of its own: put its records into genesis.json and remove the data folder"},
-	{"replay", "", "to run a recorded chain again: troupe verify; to run a transaction again: troupe trace"},
-	{"replay-archive", "", "to run a recorded chain again: troupe verify; to run a transaction again: troupe trace"},
-	{"dump-test-contracts", "", "it belongs to neard's tests"},
-	{"dump-epoch-configs", "", "epoch_configs/ in the home folder is read, and written by hand"},
+	{"verify-proof", "verify_proof", "get proofs from the RPC method light_client_proof; compare a recorded chain with troupe verify"},
+	{"ping", "", "list the connected peers with the RPC method network_info"},
+	{"mirror", "", "it has no replacement"},
+	{"cloud-archive", "", `to keep all blocks in the data folder, set "archive": true in config.json or use troupe run --archive`},
+	{"cold-store", "", `to keep all blocks in the data folder, set "archive": true in config.json or use troupe run --archive`},
+	{"state-parts", "", "a node serves state parts to its peers by itself; there is no command to dump or load them"},
+	{"state-parts-dump-check", "", "a node serves state parts to its peers by itself; there is no dump to check"},
+	{"flat-storage", "", "troupe does not use neard's database; it checks and repairs its own at each start (troupe check)"},
+	{"database", "", "troupe does not use neard's database; it checks and repairs its own at each start (troupe check)"},
+	{"undo-block", "", "blocks cannot be undone; restore an earlier snapshot with troupe snapshot restore"},
+	{"fork-network", "", "to fork a chain use troupe run --fork URL; for a state of your own edit the records in genesis.json before the first run"},
+	{"replay", "", "replay a recorded chain with troupe verify, a transaction with troupe trace"},
+	{"replay-archive", "", "replay a recorded chain with troupe verify, a transaction with troupe trace"},
+	{"dump-test-contracts", "", "it is for neard's own tests"},
+	{"dump-epoch-configs", "", "epoch configs are read from epoch_configs/ in the home folder; write the files by hand"},
 }
 
-// addAbsent makes commands that say so, hidden from help. Whatever flags follow are neard's, and
-// not looked at.
-func addAbsent(root *cobra.Command) {
-	for _, c := range absent {
-		why := fmt.Sprintf("neard's %s is not part of this version: %s", c.name, c.instead)
+// addUnsupported adds hidden commands that fail with this advice. They ignore all flags.
+func addUnsupported(root *cobra.Command) {
+	for _, c := range unsupported {
+		why := fmt.Sprintf("neard's command %s does not exist in troupe: %s", c.name, c.instead)
 		cmd := &cobra.Command{
-			Use: c.name, Short: "Not part of this version", Long: wrap(why), Example: "  troupe " + c.name + "    says the same, with exit code 1",
+			Use: c.name, Short: "Not available in troupe", Long: wrap(why), Example: "  troupe " + c.name + "    prints this advice and exits with code 1",
 			Hidden: true, Args: cobra.ArbitraryArgs, FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 			RunE: func(*cobra.Command, []string) error { return errors.New(why) },
 		}
@@ -45,7 +44,7 @@ func addAbsent(root *cobra.Command) {
 	}
 }
 
-// wrap breaks a sentence into lines of at most 95 characters.
+// wrap breaks text into lines of at most 95 characters.
 func wrap(text string) string {
 	const width = 95
 	out := []byte(text)

@@ -24,31 +24,31 @@ import (
 func newNet(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "net",
-		Short: "Listen to what nodes say to each other",
-		Long: `What nodes say to each other is not encrypted. capture records it, decode puts a recording into
-words: handshakes, edges, blocks, votes, parts of chunks and witnesses, states. conflicts looks
-for what a validator must never sign.`,
+		Short: "Record and decode the traffic between nodes",
+		Long: `Traffic between nodes is not encrypted. capture records it to a file. decode prints a recording as
+text: handshakes, edges, blocks, approvals, chunk parts, state witnesses, state parts. conflicts
+searches recordings for messages that a validator must never sign.`,
 		Example: `  troupe net capture --listen 127.0.0.1:24600 --to 127.0.0.1:24567 /tmp/frames.jsonl.gz
   troupe net decode /tmp/frames.jsonl.gz`,
 	}, newCapture(), newDecode(a), newConflicts(a))
 }
 
-const captureLong = `Listens in the place of a node, passes connections on to it as they are, and records every frame of
-both sides to FILE: an object of JSON a line, packed with gzip where the name ends in .gz. It ends
-with SIGINT or SIGTERM, and so do the connections.
+const captureLong = `Capture is a TCP proxy in front of a node. It forwards connections from --listen to --to unchanged
+and records every frame of both directions to FILE, one JSON object per line, compressed with gzip
+if the name ends in .gz. SIGINT or SIGTERM ends the recording and the connections.
 
-Who is to be heard has --listen for the node's address: as a boot node, KEY@127.0.0.1:24600 for
-KEY@127.0.0.1:24567. The node's own connections to others do not come by here; a troupe records
-those and all others when it is run with --capture FILE.
+To be recorded, a peer connects to --listen instead of the node: in its boot nodes, replace
+KEY@127.0.0.1:24567 with KEY@127.0.0.1:24600. Connections that the node itself opens do not pass
+the proxy. To record all connections of a troupe node, use 'troupe run --capture FILE' instead.
 
-After --max-mib the recording ends, and connections are passed on without one. A frame above 64 MiB
-is noted and not kept. At most 256 connections are passed on at once.`
+After --max-mib the recording ends, and the proxy forwards without recording. A frame above 64 MiB
+is listed without its contents. The proxy forwards at most 256 connections at a time.`
 
 func newCapture() *cobra.Command {
 	var listen, to string
 	var mib int64
 	cmd := &cobra.Command{
-		Use: "capture FILE", Short: "Record what a node and others say to each other", Long: captureLong,
+		Use: "capture FILE", Short: "Record the traffic of a node through a proxy", Long: captureLong,
 		Example: `  troupe net capture --listen 127.0.0.1:24600 --to 127.0.0.1:24567 /tmp/frames.jsonl.gz
   troupe --home /tmp/b run --boot-nodes ed25519:7PGseF...@127.0.0.1:24600`,
 		Args: cobra.ExactArgs(1),
@@ -59,7 +59,7 @@ func newCapture() *cobra.Command {
 				}
 			}
 			if mib < 1 {
-				return usagef("--max-mib is %d, must be 1 at least", mib)
+				return usagef("--max-mib is %d, must be at least 1", mib)
 			}
 			l, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -77,17 +77,18 @@ func newCapture() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&listen, "listen", "", "where others connect, host:port")
-	f.StringVar(&to, "to", "", "the node that they mean, host:port")
-	f.Int64Var(&mib, "max-mib", 1024, "most of the recording, before it is packed")
+	f.StringVar(&listen, "listen", "", "address that peers connect to, host:port")
+	f.StringVar(&to, "to", "", "address of the node to forward to, host:port")
+	f.Int64Var(&mib, "max-mib", 1024, "size limit of the recording in MiB, before compression")
 	return cmd
 }
 
-// openRecording makes a new file for a recording; done ends it, and says what was wrong.
+// openRecording creates a recording of at most mib MiB. The file must not exist. done closes it and
+// returns an error if a write failed or the limit was reached.
 func openRecording(path string, mib int64) (r *capture.Recorder, done func() error, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, nil, fmt.Errorf("%w: a recording is a new file; remove that one, or choose another name", err)
+		return nil, nil, fmt.Errorf("%w: remove it, or choose another name for the recording", err)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -103,27 +104,27 @@ func openRecording(path string, mib int64) (r *capture.Recorder, done func() err
 	return r, func() error {
 		full, err := r.State()
 		if err = errors.Join(err, written(), end()); err == nil && full {
-			err = fmt.Errorf("%s was full at %d MiB: not all is in it", path, mib)
+			err = fmt.Errorf("%s reached its limit of %d MiB and is not complete; allow more with --max-mib (net capture) or --capture-max-mib (run)", path, mib)
 		}
 		return err
 	}, nil
 }
 
-const decodeLong = `Puts a recording into words, a line for each frame: seconds since the recording began, the
-connection, who speaks to whom, the kind of message, and what it says. Keys and hashes are cut
-short; what can't be decoded is said to be refused, as a node would.
+const decodeLong = `Decode prints a recording as text, one line per frame: seconds since the start of the recording,
+the connection, sender and receiver, the kind of the message, and its contents. Keys and hashes
+are shortened. A message that cannot be decoded is marked as refused, as a node would refuse it.
 
-FILE is what net capture or run --capture has written, packed or not; - is the standard input.
-Nodes are named where the recording names them, and those of the localnet in --home.
+FILE is a recording of net capture or run --capture, compressed or not; - reads standard input.
+Nodes have names if the recording, or the localnet in --home, names their keys.
 
---kind takes kinds of messages, and of what routed ones carry: block_response, routed,
-BlockApproval, PartialEncodedStateWitness; --summary lists those that there are.`
+--kind selects kinds of messages, including those that routed messages carry: block_response,
+routed, BlockApproval, PartialEncodedStateWitness. --summary lists the kinds in a recording.`
 
 func newDecode(a *app) *cobra.Command {
 	f := capture.Filter{}
 	var summary bool
 	cmd := &cobra.Command{
-		Use: "decode FILE", Short: "Put a recording into words", Long: decodeLong,
+		Use: "decode FILE", Short: "Print a recording as text", Long: decodeLong,
 		Example: `  troupe net decode /tmp/frames.jsonl.gz
   troupe net decode /tmp/frames.jsonl.gz --summary
   troupe net decode /tmp/frames.jsonl.gz --kind BlockApproval,block_response --node node2
@@ -151,26 +152,26 @@ func newDecode(a *app) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringSliceVar(&f.Kinds, "kind", nil, "only these kinds, separated by commas")
-	fs.StringVar(&f.Node, "node", "", "only what this node says or hears: a name, or the beginning of its key as it is shown")
+	fs.StringSliceVar(&f.Kinds, "kind", nil, "only these kinds of messages, separated by commas")
+	fs.StringVar(&f.Node, "node", "", "only messages from or to this node: its name, or the beginning of its key as printed")
 	fs.IntVar(&f.Conn, "conn", -1, "only this connection (default: all)")
-	fs.Float64Var(&f.From, "from", 0, "only from this second on")
-	fs.Float64Var(&f.Until, "until", 0, "only up to this second (default: the end)")
-	fs.BoolVar(&summary, "summary", false, "count frames and bytes by kind instead")
+	fs.Float64Var(&f.From, "from", 0, "only frames from this second on")
+	fs.Float64Var(&f.Until, "until", 0, "only frames up to this second (default: the end)")
+	fs.BoolVar(&summary, "summary", false, "print the number of frames and bytes per kind instead")
 	return cmd
 }
 
-const conflictsLong = `Looks in recordings of one network for what a validator must never sign: two blocks of a height,
-two chunks of a height and shard, votes for two blocks of a height, or for a block and to skip its
-height. Each is a line; where there is one, it ends with code 1.
-
-Only what is signed with a validator's key counts. Keys are those of the localnet in --home
-(*/validator_key.json), of --genesis, and of the recordings that name them.`
+const conflictsLong = `Conflicts searches recordings of one network for pairs of messages that a validator must never
+sign: two blocks of one height, two chunks of one height and shard, approvals for two blocks of
+one height, or an approval for a block and one that skips its height. It prints one line per
+conflict, and exits with code 1 if there is any. Only messages signed with the key of a known
+validator count: those of the localnet in --home (*/validator_key.json), of --genesis, and those
+that the recordings name.`
 
 func newConflicts(a *app) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use: "conflicts FILE...", Short: "Look for blocks, chunks and votes that contradict each other", Long: conflictsLong,
+		Use: "conflicts FILE...", Short: "Find contradicting blocks, chunks and approvals in recordings", Long: conflictsLong,
 		Example: `  troupe --home /tmp/net net conflicts /tmp/a.jsonl.gz /tmp/b.jsonl.gz
   troupe net conflicts --genesis genesis.json /tmp/frames.jsonl.gz`,
 		Args: cobra.MinimumNArgs(1),
@@ -198,25 +199,25 @@ func newConflicts(a *app) *cobra.Command {
 				}
 			}
 			if s.Blocks+s.Chunks+s.Votes == 0 {
-				return errors.New("nothing that a known validator signed: name the genesis with --genesis, or the localnet with --home")
+				return errors.New("no message is signed by a known validator: name the genesis with --genesis, or the localnet with --home")
 			}
-			say(cmd, "%d blocks, %d chunks and %d votes; %d not signed with a known key", s.Blocks, s.Chunks, s.Votes, s.Unsigned)
+			say(cmd, "%d blocks, %d chunks and %d approvals; %d signed with unknown keys", s.Blocks, s.Chunks, s.Votes, s.Unsigned)
 			for i := range s.Conflicts {
 				if _, err := fmt.Fprintln(cmd.OutOrStdout(), &s.Conflicts[i]); err != nil {
 					return err
 				}
 			}
 			if n := len(s.Conflicts); n > 0 {
-				return fmt.Errorf("%d conflicts", n)
+				return fmt.Errorf("%d conflicts found", n)
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&path, "genesis", "", "a genesis whose validators' keys count")
+	cmd.Flags().StringVar(&path, "genesis", "", "genesis file with the validators' keys")
 	return cmd
 }
 
-// localValidators are the keys of the validators of the localnet in --home, if there is one.
+// localValidators returns the validators' keys of the localnet in --home, empty without one.
 func (a *app) localValidators() map[primitives.AccountID]primitives.PublicKey {
 	keys := map[primitives.AccountID]primitives.PublicKey{}
 	files, _ := filepath.Glob(filepath.Join(a.home, "*", "validator_key.json"))
@@ -230,7 +231,7 @@ func (a *app) localValidators() map[primitives.AccountID]primitives.PublicKey {
 	return keys
 }
 
-// genesisConfig reads the configuration of a genesis.
+// genesisConfig reads the configuration of a genesis file.
 func genesisConfig(path string) (*genesis.Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -244,7 +245,7 @@ func genesisConfig(path string) (*genesis.Config, error) {
 	return c, nil
 }
 
-// localNames are the names of the nodes of the localnet in --home, if there is one.
+// localNames returns the node names of the localnet in --home, empty without one.
 func (a *app) localNames() capture.Names {
 	names := capture.Names{}
 	dirs, _ := filepath.Glob(filepath.Join(a.home, "*", "node_key.json"))

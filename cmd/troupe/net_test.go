@@ -55,7 +55,7 @@ func TestRunCapture(t *testing.T) {
 	}
 }
 
-// TestNetConflicts looks through what neards said, and wants to know whose signatures count.
+// TestNetConflicts searches recordings of neards, and needs the validators' keys.
 func TestNetConflicts(t *testing.T) {
 	const frames = "../../net/wire/testdata/frames.jsonl.gz"
 	if got := runLine([]string{"net", "conflicts", frames}); !strings.Contains(got, "blocks, ") || strings.Contains(got, "signed two") || strings.Contains(got, "nothing that") {

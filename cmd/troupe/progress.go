@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 )
 
-// newProgress returns what makes the bars of downloads; nil where w is no terminal, whose log a bar
-// would fill.
+// newProgress returns a function that shows a download bar, or nil if w is not a terminal: bars
+// would fill a log file.
 func newProgress(w io.Writer) func(url string, size int64) home.Progress {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -83,8 +83,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// builtClone is a folder like a clone of the repository after `make build`, whose troupe is the
-// test's own program.
+// builtClone returns a folder like a clone of the repository after `make build`, with the test's
+// own program as its troupe.
 func builtClone(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -16,17 +16,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// logConfigFile is neard's, in the home. It stands in the place of RUST_LOG and --verbose for what
-// it names.
+// logConfigFile is neard's file for the log, in the home folder. Its settings override RUST_LOG and
+// --verbose.
 const logConfigFile = "log_config.json"
 
-// logConfig is what is read of it.
+// logConfig holds the keys of logConfigFile that are read.
 type logConfig struct {
 	RustLog *string `json:"rust_log"`
-	Verbose *string `json:"verbose_module"` // "": everything
+	Verbose *string `json:"verbose_module"` // "": all parts
 }
 
-// readLogConfig reads the file of a home; without one everything is as the command line has it.
+// readLogConfig reads logConfigFile of a home. A missing file gives the zero value.
 func readLogConfig(home string) (c logConfig, err error) {
 	path := filepath.Join(home, logConfigFile)
 	text, err := os.ReadFile(filepath.Clean(path))
@@ -44,7 +44,7 @@ func readLogConfig(home string) (c logConfig, err error) {
 	return c, nil
 }
 
-// setLog says how much is logged and in which form. On an error nothing changes.
+// setLog sets the levels and the format of the log. On an error it changes nothing.
 func setLog(log *logrus.Logger, w io.Writer, a *app) error {
 	env, set := os.LookupEnv("RUST_LOG")
 	verbose, from := a.verbose, "RUST_LOG"
@@ -70,49 +70,49 @@ func setLog(log *logrus.Logger, w io.Writer, a *app) error {
 		colors := a.color == "always" || a.color == "auto" && isTerminal(w)
 		to = &logrus.TextFormatter{ForceColors: colors, DisableColors: !colors, FullTimestamp: true, TimestampFormat: timestamp}
 	}
-	a.logged = describeLog(env, set, verbose)
+	a.logLevel = describeLog(env, set, verbose)
 	log.SetFormatter(&filtered{f, to})
-	log.SetLevel(f.most())
+	log.SetLevel(f.maxLevel())
 	if unknown != nil {
-		log.Warn(fmt.Sprintf("%s: no directives, and ignored: %s", from, strings.Join(unknown, ", ")))
+		log.Warn(fmt.Sprintf("%s: invalid directives are ignored: %s", from, strings.Join(unknown, ", ")))
 	}
 	return nil
 }
 
-// reload reads the log's and the node's configuration again, and says what came of it.
+// reload reads log_config.json and config.json again and logs what changed.
 func reload(h *daemon.Daemon, log *logrus.Logger, w io.Writer, a *app) {
-	before := a.logged
+	before := a.logLevel
 	if err := setLog(log, w, a); err != nil {
-		log.WithError(err).Error("reload: the log stays as it is; a start with this file would fail")
-	} else if a.logged != before {
-		log.Infof("reload: from now on the log has %s; it had %s", a.logged, before)
+		log.WithError(err).Error("reload: the log settings are unchanged, because the file is invalid; correct it, a start would fail")
+	} else if a.logLevel != before {
+		log.Infof("reload: the log level is now %s; it was %s", a.logLevel, before)
 	} else {
-		log.Infof("reload: the log has %s, as before", before)
+		log.Infof("reload: the log level is still %s", before)
 	}
 	r, err := h.Reload()
 	if err != nil {
-		log.WithError(err).Error("reload: nothing has changed; a start with this file would fail")
+		log.WithError(err).Error("reload: nothing has changed, because a file is invalid; correct it, a start would fail")
 		return
 	}
 	if len(r.Taken)+len(r.Restart) == 0 {
-		log.Info("reload: config.json is as it was")
+		log.Info("reload: config.json has not changed")
 	}
 	if len(r.Taken) > 0 {
-		log.Infof("reload: from now on %s", strings.Join(r.Taken, ", "))
+		log.Infof("reload: applied %s", strings.Join(r.Taken, ", "))
 	}
 	if len(r.Restart) > 0 {
-		log.Warnf("reload: %s changed, and need a restart", strings.Join(r.Restart, ", "))
+		log.Warnf("reload: restart the node to apply %s", strings.Join(r.Restart, ", "))
 	}
 }
 
-// describeLog says in words how much is logged.
+// describeLog describes the log's level for a log line.
 func describeLog(directives string, set bool, verbose string) string {
 	said := "the default level"
 	if set {
 		said = fmt.Sprintf("%q", directives)
 	}
 	if verbose != "" {
-		said += fmt.Sprintf(", and debug of %s", verbose)
+		said += fmt.Sprintf(", with debug of %s", verbose)
 	}
 	return said
 }

@@ -19,7 +19,7 @@ import (
 // it.
 func TestHangUp(t *testing.T) {
 	dir := newHome(t, "")
-	pipe := filepath.Join(dir, logConfigFile) // the start waits for somebody to write
+	pipe := filepath.Join(dir, logConfigFile) // the start waits for a writer
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -73,19 +73,19 @@ func TestHangUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("JSON-RPC on http://127.0.0.1:")
-	until("info reload: config.json is as it was")
+	until("info reload: config.json has not changed")
 	write("log_config.json", "{")
-	until("error reload: the log stays as it is; a start with this file would fail: ")
-	until("info reload: config.json is as it was")
+	until("error reload: the log settings are unchanged, because the file is invalid; correct it, a start would fail: ")
+	until("info reload: config.json has not changed")
 	write("log_config.json", `{"rust_log":"info,nonsense~=5"} // as neard's`)
-	until("log_config.json: no directives, and ignored: nonsense~=5")
-	until(`info reload: from now on the log has "info,nonsense~=5"; it had the default level`)
-	until("info reload: config.json is as it was")
+	until("log_config.json: invalid directives are ignored: nonsense~=5")
+	until(`info reload: the log level is now "info,nonsense~=5"; it was the default level`)
+	until("info reload: config.json has not changed")
 	write("config.json", "{")
-	until("error reload: nothing has changed; a start with this file would fail: ")
+	until("error reload: nothing has changed, because a file is invalid; correct it, a start would fail: ")
 	write("config.json", `{"troupe":{"rpc":{"max_work_per_address":9},"vm":{"disk_bytes":1048576}}}`)
-	until("info reload: from now on troupe.rpc.max_work_per_address")
-	until("troupe.vm.disk_bytes changed, and need a restart")
+	until("info reload: applied troupe.rpc.max_work_per_address")
+	until("restart the node to apply troupe.vm.disk_bytes")
 	write("log_config.json", `{"rust_log":"error"}`)
 	cancel()
 	for lines.Scan() {

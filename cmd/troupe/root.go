@@ -23,7 +23,7 @@ const (
 	exitUsage   = 2
 )
 
-// commands are all there are, in the order that help lists them.
+// commands lists all commands in the order of the help text.
 var commands = []func(*app) *cobra.Command{
 	newInit,
 	newRun,
@@ -44,20 +44,20 @@ var commands = []func(*app) *cobra.Command{
 	newCompiler,
 }
 
-// app is what commands share: the global flags, and whether the command itself was reached.
+// app holds the global flags, and whether the command itself was reached.
 type app struct {
 	home string
-	// homeGiven: --home or NEAR_HOME said so.
+	// homeGiven: --home or NEAR_HOME is set.
 	homeGiven bool
-	verbose   string // empty: no more than usual; "all", or a part of the node
-	fast      bool   // --unsafe-fast-startup: the sense of a new chain's genesis is not checked
+	verbose   string // empty: the default level; "all", or the name of a part
+	fast      bool   // --unsafe-fast-startup: skip the checks of a new chain's genesis
 	color     string
 	logFormat string // of run: text or json
-	logged    string // how much is logged, in words
+	logLevel  string // description of the log's level
 	started   bool
 }
 
-// usageError is a command line that cannot be meant so: exit code 2.
+// usageError is an invalid command line: exit code 2.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -67,10 +67,10 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 
 // execute runs a command line and returns the exit code.
 func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	// A command's cmd.Context() is done at SIGINT and SIGTERM; it then ends in its own time.
+	// A command's cmd.Context() ends at SIGINT and SIGTERM; the command then stops cleanly.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second one ends the process at once
+	defer context.AfterFunc(ctx, stop)() // a second signal ends the process at once
 	a := &app{}
 	root := newRoot(a)
 	root.SetArgs(args)
@@ -83,9 +83,9 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	_, _ = fmt.Fprintf(stderr, "troupe: %v\n", err)
 	var usage *usageError
-	// Until the command has started, all that can be wrong is how it was called.
+	// Before the command has started, only its flags and arguments can be wrong.
 	if !a.started || errors.As(err, &usage) || errors.Is(err, home.ErrUsage) {
-		_, _ = fmt.Fprintf(stderr, "Run '%s --help' to see what is possible.\n", cmd.CommandPath())
+		_, _ = fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 		return exitUsage
 	}
 	return exitFailure
@@ -95,15 +95,15 @@ func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "troupe",
 		Short: "A NEAR chain on one machine",
-		Long: `Troupe is a node of the NEAR protocol. By itself it is a whole chain for tests and
-development: one validator, any number of shards, and the JSON-RPC that wallets and
-SDKs expect of a node. With boot nodes it follows their network.
+		Long: `Troupe is a node of the NEAR protocol. Alone, it is a complete chain for tests and
+development: one validator, any number of shards, and the JSON-RPC API that wallets and
+SDKs use. With boot nodes, it follows their network.
 
-All that a chain is lies in its home folder (--home): config.json, genesis.json,
-validator_key.json, node_key.json, and data/ once it has run.`,
-		Example: `  troupe --home /tmp/chain init          make the files of a new chain
+The home folder (--home) holds everything of a chain: config.json, genesis.json,
+validator_key.json, node_key.json, and data/ after the first run.`,
+		Example: `  troupe --home /tmp/chain init          create the files of a new chain
   troupe --home /tmp/chain run           run it; JSON-RPC on port 3030
-  curl -s localhost:3030/status          ask how it is`,
+  curl -s localhost:3030/status          ask for its status`,
 		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -121,16 +121,15 @@ validator_key.json, node_key.json, and data/ once it has run.`,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().BoolP("version", "V", false, "print the version") // neard's letter
+	root.Flags().BoolP("version", "V", false, "print the version") // as in neard
 	f := root.PersistentFlags()
 	f.SortFlags = false
-	f.StringVar(&a.home, "home", home.DefaultDir(), "folder of config and data; NEAR_HOME sets the default")
-	f.StringVar(&a.verbose, "verbose", "", "log what helps debugging, of everything or of a part: --verbose=rpc; RUST_LOG does the same")
+	f.StringVar(&a.home, "home", home.DefaultDir(), "home folder with configuration and data; NEAR_HOME sets the default")
+	f.StringVar(&a.verbose, "verbose", "", "log debug output of all parts, or of one: --verbose=rpc; RUST_LOG sets levels too")
 	f.Lookup("verbose").NoOptDefVal = "all"
 	f.StringVar(&a.color, "color", "auto", "color the log: auto, always or never")
-	f.BoolVar(&a.fast, "unsafe-fast-startup", false, "do not check the sense of genesis.json before a chain begins from it")
-	// neard's, for which there is nothing here to set. They are taken, so that scripts written for
-	// it work.
+	f.BoolVar(&a.fast, "unsafe-fast-startup", false, "skip the validation of genesis.json when a chain starts for the first time")
+	// flags of neard that have no counterpart; accepted so that scripts written for neard work.
 	f.String("opentelemetry", "off", "no effect")
 	f.Bool("log-span-events", false, "no effect")
 	f.String("record-io-trace", "", "no effect")
@@ -140,14 +139,14 @@ validator_key.json, node_key.json, and data/ once it has run.`,
 	for _, c := range commands {
 		root.AddCommand(c(a))
 	}
-	addAbsent(root)
+	addUnsupported(root)
 	return root
 }
 
-// group is a command that only has others below it.
+// group returns cmd as a command that only has subcommands.
 func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(below...)
-	cmd.Args = cobra.ArbitraryArgs // else cobra's own words for a wrong one, which name no others
+	cmd.Args = cobra.ArbitraryArgs // cobra's own error for an unknown subcommand does not list the known ones
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
@@ -156,12 +155,12 @@ func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 		for _, c := range cmd.Commands() {
 			names = append(names, c.Name())
 		}
-		return usagef("%s has no %q; it has %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
+		return usagef("%s has no command %q; its commands are %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
 	}
 	return cmd
 }
 
-// say prints a line of result. A reader that has gone away is no failure of the command.
+// say prints one line of a result. A closed stdout is no error.
 func say(cmd *cobra.Command, format string, args ...any) {
 	_, _ = fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
 }

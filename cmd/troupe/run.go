@@ -22,11 +22,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// stopLimit is how long a clean stop may take before the process ends anyway.
+// stopLimit bounds a clean stop, after which the process ends anyway.
 const stopLimit = 5 * time.Second
 
-// arrivedLimit is stopLimit of a node that is to be started again by itself.
-const arrivedLimit = time.Minute
+// restartStopLimit replaces stopLimit for a stop that is followed by a restart in this process.
+const restartStopLimit = time.Minute
 
 func newRun(a *app) *cobra.Command {
 	var o struct {
@@ -42,43 +42,42 @@ func newRun(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run the chain of a home folder",
-		Long: `Run makes blocks and answers JSON-RPC until SIGINT or SIGTERM, which end it cleanly. The flags
-override config.json for this run.
+		Long: `Run starts the node of a home folder. It produces blocks and serves JSON-RPC until SIGINT or
+SIGTERM stops it cleanly; a second signal ends it at once. Flags override config.json for this
+run.
 
-With --boot-nodes, or network.boot_nodes in config.json, the node follows the network that
-they belong to; with --network-addr, or network.public_addrs in config.json, others may follow it.
+Blocks are produced as soon as a transaction waits ("instant"), at neard's delays ("interval"), or
+only on sandbox_mine ("manual"): --block-production, or troupe.block_production in config.json.
 
-Blocks are made as soon as a transaction waits ("instant"), at neard's delays ("interval"), or only
-when sandbox_mine asks for them ("manual"): troupe.block_production in config.json, or
---block-production.
+Network: with --boot-nodes (network.boot_nodes), the node follows the network of these nodes. With
+--network-addr (network.addr), it accepts peers.
 
-With --fork the chain is a sandbox that goes on from another chain: its accounts, keys, code and
-contract values come from a node of that chain by JSON-RPC when they are needed, as they were at
-one block, are kept on disk, and are changed here only. URL is any node's: the block is
-URL@HEIGHT, URL@HASH, the one before a transaction with URL@tx:HASH, or else the last final one.
-The home folder is made, and goes on with that block the next time, with or without --fork.
+Fork: with --fork URL, the chain is a sandbox that continues another chain from one block.
+Accounts, keys, code and contract data are read from a node of that chain over JSON-RPC when
+needed, cached on disk, and changed only here. The block is URL@HEIGHT, URL@HASH, the block
+before a transaction with URL@tx:HASH, or else the last final block. It is stored in the home
+folder and used again on the next run, with or without --fork.
 
-With --jetstream the node's blocks, with what they did, go into a NATS JetStream: on a server
-inside of the node that listens at an address, or on one elsewhere by URL. An address that other
-machines reach needs a token (troupe.jetstream.token, here and at the replicas). With --replica the
-node follows another one through it: it executes nothing, answers all reads, and passes
-transactions on.
+Replicas: with --jetstream, the node publishes its blocks and their effects to a NATS JetStream
+server: an embedded one that listens on host:port, or an external one at a URL. To listen beyond
+this machine, set the same troupe.jetstream.token here and at the replicas. With --replica, the
+node follows such a writer: it executes nothing, answers all reads, and forwards transactions.
 
-With --follow, which may be given several times, the node follows feeds instead of a network, and
-makes no blocks: neardata:URL (or URL alone; a troupe's JSON-RPC serves it too), lake:URL of a NEAR
-Lake bucket, rpc:URL of any node's JSON-RPC. Nothing that they say is believed: every block is
-checked and executed here. The first right one is taken. It goes on from the home folder's state:
-its genesis, or a copy of another node's folder.
+Feeds: with --follow KIND:URL, which may be repeated, the node follows block feeds instead of a
+network and produces no blocks. KIND is neardata (the default; a troupe's JSON-RPC serves it), lake
+(a NEAR Lake bucket) or rpc (any node's JSON-RPC). The node checks and executes every block, so
+feeds need not be trusted. It starts from the state in the home folder: the genesis, or a copy of
+another node's folder.
 
-What a node says goes to stderr; RUST_LOG and --verbose say how much, and log_config.json in the
-home as for neard: {"rust_log": "info,rpc=debug"}. A second signal ends it at once.
+Log: the node logs to stderr, at the levels that RUST_LOG, --verbose, or log_config.json in the
+home folder set, as for neard: {"rust_log": "info,rpc=debug"}.
 
-The end of the terminal that it was started from ends it too. Else SIGHUP has it read
-log_config.json and config.json again. What may change while it runs holds
-from then on: limits by address and API keys (troupe.rpc.*), gc_blocks_limit, troupe.gc_min_age;
-and another key of its account in validator_key.json, where it makes blocks with others: where
-that file is gone, or of another account, it signs nothing from then on.
-Of other keys it says that they need a restart; a file that is none changes nothing.`,
+Reload: SIGHUP makes the node read log_config.json, config.json and validator_key.json again. It
+applies limits per address and API keys (troupe.rpc.*), gc_blocks_limit, troupe.gc_min_age, and,
+for a validator of a network, a new key of the same account. If the key file is gone, or has
+another account, the node stops signing. It logs which other changes need a restart; an invalid
+file changes nothing. Closing the terminal that started the node also sends SIGHUP, but stops the
+node.`,
 		Example: `  troupe --home /tmp/chain run
   troupe --home /tmp/chain run --rpc-addr 127.0.0.1:3031 --archive
   troupe --home /tmp/other run --boot-nodes ed25519:7PGseF...@127.0.0.1:24567
@@ -102,7 +101,7 @@ Of other keys it says that they need a restart; a file that is none changes noth
 				return usagef("--boot-nodes must be node_key@host:port, several separated by commas: %w", err)
 			}
 			if j := o.jetstream; flags.Changed("jetstream") && !config.IsAddress(j) && !config.IsNATS(j) {
-				return usagef("--jetstream is %q, must be host:port for a server inside of the node, or nats://host:port of one elsewhere", j)
+				return usagef("--jetstream is %q, must be host:port for an embedded server, or nats://host:port of an external one", j)
 			}
 			if flags.Changed("replica") && !config.IsNATS(o.replica) {
 				return usagef("--replica is %q, must be nats://host:port, several separated by commas", o.replica)
@@ -111,10 +110,10 @@ Of other keys it says that they need a restart; a file that is none changes noth
 				return usagef("--writer-key is %q, must be a public key as in the writer's node_key.json: %v", o.writerKey, err)
 			}
 			if flags.Changed("replica") && flags.Changed("jetstream") {
-				return usagef("--replica and --jetstream: what a replica has is published already")
+				return usagef("--replica and --jetstream exclude each other: a replica does not publish")
 			}
 			if o.captureMiB < 1 {
-				return usagef("--capture-max-mib is %d, must be 1 at least", o.captureMiB)
+				return usagef("--capture-max-mib is %d, must be at least 1", o.captureMiB)
 			}
 			if p := config.Production(o.production); flags.Changed("block-production") && p != config.Instant && p != config.Interval && p != config.Manual {
 				return usagef("--block-production is %q, must be instant, interval or manual", o.production)
@@ -133,7 +132,7 @@ Of other keys it says that they need a restart; a file that is none changes noth
 				}
 			}
 			if len(feeds) > 0 && (flags.Changed("fork") || o.bootNodes != "") {
-				return usagef("--follow is instead of --fork and --boot-nodes")
+				return usagef("--follow excludes --fork and --boot-nodes")
 			}
 			log, err := newLog(cmd.ErrOrStderr(), a)
 			if err != nil {
@@ -148,11 +147,11 @@ Of other keys it says that they need a restart; a file that is none changes noth
 				if err != nil {
 					return err
 				}
-				log.Infof("a fork of %s at block %d, %v", pin.ChainID, pin.Height, pin.Hash)
+				log.Infof("this chain is a fork of %s at block %d, %v", pin.ChainID, pin.Height, pin.Hash)
 			}
 			hm, err := home.Load(a.home)
 			if errors.Is(err, fs.ErrNotExist) && (len(feeds) > 0 || o.bootNodes != "" || o.replica != "") {
-				err = fmt.Errorf("%w; a node that follows a chain begins with that chain's genesis: 'troupe --home %s init --genesis GENESIS.JSON'", err, a.home)
+				err = fmt.Errorf("%w; create the home folder with the genesis of the chain to follow: 'troupe --home %s init --genesis GENESIS.JSON'", err, a.home)
 			}
 			if err != nil {
 				return err
@@ -161,12 +160,12 @@ Of other keys it says that they need a restart; a file that is none changes noth
 				log.Warn(w.String())
 			}
 			cfg := hm.Config
-			for _, line := range append(sayInert(flags), cfg.Inert()...) {
+			for _, line := range append(describeIgnored(flags), cfg.Inert()...) {
 				log.Info(line)
 			}
 			switch want := flags.Changed("rpc-addr") || flags.Changed("rpc-prometheus-addr"); {
 			case o.noRPC && want:
-				log.Warn("no JSON-RPC: --disable-rpc leaves --rpc-addr and --rpc-prometheus-addr without effect")
+				log.Warn("no JSON-RPC: --disable-rpc overrides --rpc-addr and --rpc-prometheus-addr")
 			case o.noRPC:
 				log.Info("no JSON-RPC: --disable-rpc")
 			case cfg.RPC == nil && want:
@@ -174,7 +173,7 @@ Of other keys it says that they need a restart; a file that is none changes noth
 					return err
 				}
 			case cfg.RPC == nil:
-				log.Warn(`no JSON-RPC: "rpc" is null in config.json; --rpc-addr gives one`)
+				log.Warn(`no JSON-RPC: "rpc" is null in config.json; use --rpc-addr to listen`)
 			}
 			if flags.Changed("rpc-prometheus-addr") && cfg.RPC != nil {
 				cfg.RPC.PrometheusAddr = o.prometheusAddr
@@ -233,7 +232,8 @@ Of other keys it says that they need a restart; a file that is none changes noth
 			}
 			err = run(ctx, ho, cmd.OutOrStdout(), hup, again)
 			derr := done()
-			if err != nil && derr == nil && !tapped.Load() { // an empty recording would be in the way of the next try
+			// an empty file would block the next run with the same name
+			if err != nil && derr == nil && !tapped.Load() {
 				derr = os.Remove(o.capture)
 			}
 			return errors.Join(err, derr)
@@ -241,25 +241,25 @@ Of other keys it says that they need a restart; a file that is none changes noth
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.rpcAddr, "rpc-addr", "", "where JSON-RPC listens, host:port")
-	f.StringVar(&o.prometheusAddr, "rpc-prometheus-addr", "", "where /metrics also listens, host:port")
-	f.StringVar(&o.fork, "fork", "", "a chain to go on from: URL[@height|@block|@tx:HASH] of any node's JSON-RPC")
-	f.StringArrayVar(&o.follow, "follow", nil, "a feed to follow, KIND:URL, with KIND neardata, lake or rpc; may be repeated")
-	f.StringVar(&o.checkpoint, "checkpoint", "", "a block's hash; refuse to run if the chain in the home does not have it")
-	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port")
-	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to: node_key@host:port, several separated by commas")
-	f.StringVar(&o.jetstream, "jetstream", "", "publish for replicas: host:port of a NATS server inside, or nats://host:port")
-	f.StringVar(&o.writerKey, "writer-key", "", "of a replica: take only what this node key has signed")
-	f.StringVar(&o.replica, "replica", "", "follow another node's records: nats://host:port, several separated by commas")
-	f.StringVar(&o.capture, "capture", "", "record what this node and others say to each other to a new file, for net decode")
-	f.Int64Var(&o.captureMiB, "capture-max-mib", 1024, "most of that recording, before it is packed")
-	f.StringVar(&a.logFormat, "log-format", "text", "text, or json: an object a line")
-	f.BoolVar(&o.archive, "archive", false, "keep everything: no garbage collection")
+	f.StringVar(&o.rpcAddr, "rpc-addr", "", "address that JSON-RPC listens on, host:port")
+	f.StringVar(&o.prometheusAddr, "rpc-prometheus-addr", "", "additional address for /metrics, host:port")
+	f.StringVar(&o.fork, "fork", "", "run a fork of another chain: URL[@height|@hash|@tx:HASH] of a node's JSON-RPC")
+	f.StringArrayVar(&o.follow, "follow", nil, "follow a block feed, KIND:URL, with KIND neardata, lake or rpc; may be repeated")
+	f.StringVar(&o.checkpoint, "checkpoint", "", "hash of a block; refuse to start if the stored chain does not contain it")
+	f.StringVar(&o.networkAddr, "network-addr", "", "address that peers may connect to, host:port")
+	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to first: node_key@host:port, separated by commas")
+	f.StringVar(&o.jetstream, "jetstream", "", "publish blocks for replicas: host:port of an embedded NATS server, or nats://host:port of an external one")
+	f.StringVar(&o.writerKey, "writer-key", "", "with --replica: accept only records that this node key has signed")
+	f.StringVar(&o.replica, "replica", "", "be a replica of another node: nats://host:port of its server, separated by commas")
+	f.StringVar(&o.capture, "capture", "", "record the traffic with peers to this new file, for troupe net decode")
+	f.Int64Var(&o.captureMiB, "capture-max-mib", 1024, "size limit of that recording in MiB, before compression")
+	f.StringVar(&a.logFormat, "log-format", "text", "format of the log: text, or json (one object per line)")
+	f.BoolVar(&o.archive, "archive", false, "keep all blocks: no garbage collection")
 	f.BoolVar(&o.noRPC, "disable-rpc", false, "do not listen for JSON-RPC")
-	f.StringVar(&o.production, "block-production", "", "when to make blocks: instant, interval or manual")
-	f.BoolVar(&o.produceEmpty, "produce-empty-blocks", true, "make blocks while nothing waits")
-	f.Uint64Var(&o.maxGas, "max-gas-burnt-view", 0, "most gas that a view call may burn")
-	// neard's, with nothing here to set; taken so that scripts work.
+	f.StringVar(&o.production, "block-production", "", "when to produce blocks: instant, interval or manual")
+	f.BoolVar(&o.produceEmpty, "produce-empty-blocks", true, "produce blocks while no transaction waits")
+	f.Uint64Var(&o.maxGas, "max-gas-burnt-view", 0, "gas limit of a view call")
+	// flags of neard that have no counterpart; accepted so that scripts written for neard work.
 	f.Uint64("min-peers", 0, "no effect")
 	f.String("telemetry-url", "", "no effect")
 	f.Bool("connect-to-reliable-peers-on-startup", false, "no effect")
@@ -269,46 +269,47 @@ Of other keys it says that they need a restart; a file that is none changes noth
 	return c
 }
 
-// run runs a node; reload is called at each SIGHUP, which comes by hup.
+// run runs a node until ctx ends or the node fails, and restarts it when the daemon asks for that.
+// It calls reload at each SIGHUP, which hup delivers.
 func run(ctx context.Context, o daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Daemon)) error {
-	started := quickStart()
+	started := delayGC()
 	defer started()
 	info := buildInfo()
 	o.Version = view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go}
-	o.Again = true
+	o.Restarts = true
 	for {
 		err := once(ctx, &o, out, hup, reload, started)
-		if !goesOn(err) || ctx.Err() != nil {
+		if !restarts(err) || ctx.Err() != nil {
 			return err
 		}
-		out = io.Discard // who is there has been greeted
+		out = io.Discard // print the greeting once
 	}
 }
 
-// goesOn tells whether a node that has ended so is to be started again: it has ended cleanly, since
-// something has come to go on from. One that could not end in time holds its folder still, and the
-// next would only say that.
-func goesOn(err error) bool {
+// restarts reports whether a node that ended with err is to be started again: it asked for that and
+// stopped cleanly. A node that did not stop in time still holds the lock of its folder, so a
+// restart would fail.
+func restarts(err error) bool {
 	var stuck *stopError
-	return (errors.Is(err, daemon.ErrArrived) || errors.Is(err, daemon.ErrAgain) || errors.Is(err, daemon.ErrRoom)) && !errors.As(err, &stuck)
+	return (errors.Is(err, daemon.ErrStateSynced) || errors.Is(err, daemon.ErrRewound) || errors.Is(err, daemon.ErrDiskFreed)) && !errors.As(err, &stuck)
 }
 
-// stopError says why a node has not stopped cleanly.
+// stopError is the error of a stop that was not clean.
 type stopError struct{ error }
 
 func (e *stopError) Unwrap() error { return e.error }
 
-// ended is why a node has ended, with what its stop came to. A fold that is left under way is no
-// failure where the process ends: each start is ready for that.
+// ended returns why a node has ended, joined with the error of its stop. An unfinished advance of
+// the flat head is no failure if the process ends: each start handles it.
 func ended(why, stop error) error {
-	if stop == nil || why == nil && stop == daemon.ErrUnfolded {
+	if stop == nil || why == nil && stop == daemon.ErrFlatHeadBehind {
 		return why
 	}
 	return errors.Join(why, &stopError{stop})
 }
 
-// once runs a node until it is told to stop, or ends by itself; started is called when it has
-// started. Behind a clean stop o is that of the node that goes on in its place.
+// once runs a node until ctx ends or the node fails. It calls started as soon as the node runs.
+// After a clean stop it updates o for a restart.
 func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Daemon), started func()) error {
 	h, err := startWithin(ctx, *o)
 	started()
@@ -319,7 +320,7 @@ func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.S
 		o.Log.Infof("chain %s, JSON-RPC on %s", o.Home.Genesis.ChainID, daemon.URL(h.Addr.String()))
 	}
 	if addr := h.NetworkAddr(); addr != nil {
-		o.Log.Infof("other nodes may connect to %v@%s", o.Home.NodeKey.PublicKey(), addr)
+		o.Log.Infof("peers may connect to %v@%s", o.Home.NodeKey.PublicKey(), addr)
 	}
 	if _, quiet := os.LookupEnv("RUST_LOG"); !quiet && isTerminal(out) {
 		_, _ = io.WriteString(out, greeting(h, o.Home))
@@ -336,27 +337,27 @@ func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.S
 		going = false
 	}
 	limit := stopLimit
-	if errors.Is(err, daemon.ErrArrived) { // nobody waits for it, and it goes on only if all is closed
-		limit = arrivedLimit
+	if errors.Is(err, daemon.ErrStateSynced) { // a restart needs a clean stop
+		limit = restartStopLimit
 	}
 	stopping, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	stop := h.Stop(stopping)
 	switch stop {
 	case nil:
-		h.GoOn(o)
-	case daemon.ErrUnfolded:
+		h.UpdateOptions(o)
+	case daemon.ErrFlatHeadBehind:
 		o.Log.Warn(stop)
 	}
 	return ended(err, stop)
 }
 
-// startGrace is what a start gets to come to its end once the node is told to stop.
+// startGrace is the time that a start may still take after the node was told to stop.
 const startGrace = time.Second
 
 // startWithin starts the node, unless ctx ends first: a genesis with millions of records takes a
-// minute. Then it returns neither node nor error, and what was begun is left as by a crash at that
-// moment, which the next start goes on from.
+// minute. If ctx ends it returns nil and nil; the data folder is left as after a crash, which the
+// next start handles.
 func startWithin(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) {
 	type started struct {
 		h   *daemon.Daemon
@@ -381,10 +382,10 @@ func startWithin(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) 
 	}
 }
 
-// greeting is what somebody at a terminal may want to try next.
+// greeting returns the text for a terminal: where the node listens and example calls.
 func greeting(h *daemon.Daemon, hm *home.Home) string {
 	if h.Addr == nil {
-		return fmt.Sprintf("Chain %s runs, without JSON-RPC. Ctrl-C ends the node.\n", hm.Genesis.ChainID)
+		return fmt.Sprintf("Chain %s is running without JSON-RPC. Ctrl-C stops the node.\n", hm.Genesis.ChainID)
 	}
 	url := daemon.URL(h.Addr.String())
 	account := primitives.AccountID("near")
@@ -395,19 +396,19 @@ func greeting(h *daemon.Daemon, hm *home.Home) string {
 	call := func(method, params string) {
 		fmt.Fprintf(&b, "  curl -s %s -H 'content-type: application/json' -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":%s}'\n", url, method, params)
 	}
-	fmt.Fprintf(&b, "Chain %s runs; JSON-RPC on %s\nTry:\n  curl -s %[2]s/status\n", hm.Genesis.ChainID, url)
+	fmt.Fprintf(&b, "Chain %s is running; JSON-RPC on %s\nTry:\n  curl -s %[2]s/status\n", hm.Genesis.ChainID, url)
 	call("query", fmt.Sprintf(`{"request_type":"view_account","finality":"final","account_id":"%s"}`, account))
 	obstacle := h.Obstacle()
 	switch {
 	case obstacle != "":
-		fmt.Fprintf(&b, "It makes no blocks: %s.\n", obstacle)
+		fmt.Fprintf(&b, "It produces no blocks: %s.\n", obstacle)
 	case hm.Config.Production == config.Manual:
-		b.WriteString("Blocks are made when they are asked for:\n")
+		b.WriteString("Blocks are produced on request:\n")
 		call("sandbox_mine", `{"blocks":1}`)
 	}
 	if hm.ValidatorKey != nil {
 		fmt.Fprintf(&b, "The key of %s is in %s. ", account, hm.Paths.ValidatorKey)
 	}
-	b.WriteString("Ctrl-C ends the node.\n")
+	b.WriteString("Ctrl-C stops the node.\n")
 	return b.String()
 }

@@ -78,7 +78,7 @@ func newHome(t testing.TB, conf string) string {
 // TestStopWhileItStarts: a start that takes long ends soon when it is told to.
 func TestStopWhileItStarts(t *testing.T) {
 	dir := newHome(t, `{"genesis_records_file":"slow","rpc":null}`)
-	if err := syscall.Mkfifo(filepath.Join(dir, "slow"), 0o600); err != nil { // whose reader waits for a writer
+	if err := syscall.Mkfifo(filepath.Join(dir, "slow"), 0o600); err != nil { // a read of it waits for a writer
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,16 +115,16 @@ func TestRunSays(t *testing.T) {
 	}{
 		{"nothing special", "", "", []string{"--rpc-addr", local}, []string{"chain test, JSON-RPC on http://127.0.0.1:"}, []string{"no effect", "no blocks", "warning", "debug"}},
 		{"flags without effect", "", "", []string{"--rpc-addr", local, "--network-addr", local, "--min-peers", "3", "--telemetry-url", "http://x"},
-			[]string{"--min-peers: no effect, peers are dialled until there are enough, and nobody waits for them", "--telemetry-url: no effect, the node sends no telemetry", "other nodes may connect to ed25519:"}, nil},
+			[]string{"--min-peers: no effect: the node dials peers until it has enough, and does not wait for them", "--telemetry-url: no effect: this node sends no telemetry", "peers may connect to ed25519:"}, nil},
 		{"keys without effect", `{"tracked_shards_config":"NoShards","store":{"max_open_files":3000},"rpc":{"experimental_debug_pages_src_path":"x"}}`, "", []string{"--rpc-addr", local},
-			[]string{"every shard is held: test.near of validator_key.json makes chunks of them", "store.max_open_files: no effect", "rpc.experimental_debug_pages_src_path: no effect"}, nil},
-		{"no key", "", "validator_key.json", []string{"--rpc-addr", local}, []string{"this node makes no blocks: there is no "}, nil},
-		{"rpc is null", `{"rpc":null}`, "", nil, []string{"no JSON-RPC: ", "is null in config.json; --rpc-addr gives one"}, []string{"JSON-RPC on"}},
+			[]string{"all shards are tracked: test.near of validator_key.json produces their chunks", "store.max_open_files: no effect", "rpc.experimental_debug_pages_src_path: no effect"}, nil},
+		{"no key", "", "validator_key.json", []string{"--rpc-addr", local}, []string{"this node produces no blocks: there is no "}, nil},
+		{"rpc is null", `{"rpc":null}`, "", nil, []string{"no JSON-RPC: ", "is null in config.json; use --rpc-addr to listen"}, []string{"JSON-RPC on"}},
 		{"rpc is null, and asked for", `{"rpc":null}`, "", []string{"--rpc-addr", local}, []string{"JSON-RPC on http://127.0.0.1:"}, nil},
 		{"no rpc", "", "", []string{"--disable-rpc"}, []string{"no JSON-RPC: --disable-rpc"}, []string{"JSON-RPC on"}},
-		{"no rpc, and an address", "", "", []string{"--disable-rpc", "--rpc-addr", local}, []string{"--disable-rpc leaves --rpc-addr and --rpc-prometheus-addr without effect"}, nil},
-		{"manual", "", "", []string{"--rpc-addr", local, "--block-production", "manual"}, []string{"blocks are made when sandbox_mine asks for them"}, nil},
-		{"every address", "", "", []string{"--rpc-addr", "0.0.0.0:0"}, []string{"JSON-RPC on http://127.0.0.1:", "JSON-RPC listens on [::]:", "any origin"}, nil},
+		{"no rpc, and an address", "", "", []string{"--disable-rpc", "--rpc-addr", local}, []string{"--disable-rpc overrides --rpc-addr and --rpc-prometheus-addr"}, nil},
+		{"manual", "", "", []string{"--rpc-addr", local, "--block-production", "manual"}, []string{"blocks are produced by sandbox_mine only"}, nil},
+		{"every address", "", "", []string{"--rpc-addr", "0.0.0.0:0"}, []string{"JSON-RPC on http://127.0.0.1:", "JSON-RPC on [::]:", "any origin"}, nil},
 		{"verbose", "", "", []string{"--rpc-addr", local, "--verbose=host"}, []string{"level=debug"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -193,18 +193,18 @@ func TestEnded(t *testing.T) {
 		says      []string
 	}{
 		{nil, nil, false, nil},
-		{daemon.ErrArrived, nil, true, []string{"begins again"}},
-		{daemon.ErrArrived, late, false, []string{"begins again", "fold has not ended in time"}},
+		{daemon.ErrStateSynced, nil, true, []string{"the node restarts"}},
+		{daemon.ErrStateSynced, late, false, []string{"the node restarts", "fold has not ended in time"}},
 		{nil, late, false, []string{"fold has not ended in time"}},
-		{nil, daemon.ErrUnfolded, false, nil},
-		{nil, errors.Join(daemon.ErrUnfolded, io.ErrUnexpectedEOF), false, []string{"not folded", "unexpected EOF"}},
+		{nil, daemon.ErrFlatHeadBehind, false, nil},
+		{nil, errors.Join(daemon.ErrFlatHeadBehind, io.ErrUnexpectedEOF), false, []string{"not advanced", "unexpected EOF"}},
 		// the folder is open still
-		{daemon.ErrArrived, daemon.ErrUnfolded, false, []string{"begins again", "not folded"}},
+		{daemon.ErrStateSynced, daemon.ErrFlatHeadBehind, false, []string{"the node restarts", "not advanced"}},
 		{io.ErrUnexpectedEOF, nil, false, []string{"unexpected EOF"}},
 	} {
 		err := ended(c.why, c.stop)
-		if goesOn(err) != c.again || (err == nil) != (c.says == nil) {
-			t.Errorf("%v, %v: %v, again %v", c.why, c.stop, err, goesOn(err))
+		if restarts(err) != c.again || (err == nil) != (c.says == nil) {
+			t.Errorf("%v, %v: %v, again %v", c.why, c.stop, err, restarts(err))
 		}
 		for _, what := range c.says {
 			if !strings.Contains(fmt.Sprint(err), what) {
@@ -214,7 +214,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestGreeting: what somebody at a terminal reads names no file that is not there, and says why no
+// TestGreeting: what a user at a terminal reads names no file that is not there, and says why no
 // blocks come.
 func TestGreeting(t *testing.T) {
 	for _, c := range []struct {
@@ -222,11 +222,11 @@ func TestGreeting(t *testing.T) {
 		edit        func(*home.Home, *daemon.Options)
 		says, never []string
 	}{
-		{"plain", func(*home.Home, *daemon.Options) {}, []string{"Chain test runs; JSON-RPC on http://127.0.0.1:", "The key of test.near is in ", "validator_key.json"}, []string{"no blocks", "sandbox_mine", "[::]"}},
-		{"no key", func(hm *home.Home, _ *daemon.Options) { hm.ValidatorKey = nil }, []string{"It makes no blocks: there is no ", `"account_id":"near"`}, []string{"The key of"}},
-		{"manual", func(hm *home.Home, _ *daemon.Options) { hm.Config.Production = config.Manual }, []string{"Blocks are made when they are asked for:\n  curl -s http://127.0.0.1:", `"method":"sandbox_mine"`}, nil},
+		{"plain", func(*home.Home, *daemon.Options) {}, []string{"Chain test is running; JSON-RPC on http://127.0.0.1:", "The key of test.near is in ", "validator_key.json"}, []string{"no blocks", "sandbox_mine", "[::]"}},
+		{"no key", func(hm *home.Home, _ *daemon.Options) { hm.ValidatorKey = nil }, []string{"It produces no blocks: there is no ", `"account_id":"near"`}, []string{"The key of"}},
+		{"manual", func(hm *home.Home, _ *daemon.Options) { hm.Config.Production = config.Manual }, []string{"Blocks are produced on request:\n  curl -s http://127.0.0.1:", `"method":"sandbox_mine"`}, nil},
 		{"every address", func(_ *home.Home, o *daemon.Options) { o.Listen = "0.0.0.0:0" }, []string{"JSON-RPC on http://127.0.0.1:"}, []string{"0.0.0.0", "[::]"}},
-		{"no rpc", func(_ *home.Home, o *daemon.Options) { o.NoRPC = true }, []string{"Chain test runs, without JSON-RPC."}, []string{"curl"}},
+		{"no rpc", func(_ *home.Home, o *daemon.Options) { o.NoRPC = true }, []string{"Chain test is running without JSON-RPC."}, []string{"curl"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			hm, err := home.Load(newHome(t, ""))
@@ -296,8 +296,8 @@ func TestFilter(t *testing.T) {
 			if !f.passes(function, level) || level < logrus.TraceLevel && f.passes(function, level+1) {
 				t.Errorf("%q %q: of %s not just %v", c.env, c.verbose, function, level)
 			}
-			if f.most() < level {
-				t.Errorf("%q %q: the log's level %v hides %v", c.env, c.verbose, f.most(), level)
+			if f.maxLevel() < level {
+				t.Errorf("%q %q: the log's level %v hides %v", c.env, c.verbose, f.maxLevel(), level)
 			}
 		}
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/troupe-chain/troupe/internal/sim"
 )
 
-// errViolated ends sim when something was so that must never be.
-var errViolated = errors.New("the cluster did what must never be; the command above shows it again")
+// errViolated is returned when an invariant was violated.
+var errViolated = errors.New("the cluster violated an invariant; run the command above to reproduce it")
 
-// simulation is what the flags say.
+// simulation holds the flags of sim.
 type simulation struct {
 	seeds, from   uint64
 	scenario, bug string
@@ -35,15 +35,14 @@ func newSim(*app) *cobra.Command {
 	o := simulation{}
 	c := &cobra.Command{
 		Use:   "sim",
-		Short: "Run clusters of validators in this process, from seeds, with faults",
-		Long: `Sim runs clusters of validators with their engines and stores in one process, on virtual time:
-a network that delays, loses, doubles and cuts, nodes that crash and lose what was not on disk, all
-of it from a seed. At every step it checks that there is one final block of a height and none is
-taken back, that all nodes have the same states, that each receipt is applied once, the sum of all
-tokens, that nobody signs what contradicts, and that it goes on when the faults have ended.
-
-A seed that fails prints the command that shows it again, and the last lines of what happened.
-
+		Short: "Simulate clusters of validators with faults, from seeds",
+		Long: `Sim runs clusters of validators, with their engines and stores, in one process on virtual time. The
+network delays, loses, duplicates and partitions; nodes crash and lose unsynced data; all of it is
+derived from a seed. At every step sim checks that each height has one final block and none is
+reverted, that all nodes have the same states, that each receipt is applied once, that the token
+supply is right, that no validator signs contradicting messages, and that the chain continues after
+the faults end.
+For a seed that fails, sim prints the last events and the command that reproduces it.
 Scenarios:
 ` + scenarioList(),
 		Example: `  troupe sim --seeds 100
@@ -53,15 +52,15 @@ Scenarios:
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := c.Flags()
-	f.Uint64Var(&o.seeds, "seeds", 20, "how many seeds")
-	f.Uint64Var(&o.from, "from", 0, "the first of them")
-	f.StringVar(&o.scenario, "scenario", "", "what goes wrong; by default each seed has its own")
-	f.IntVar(&o.nodes, "nodes", 0, "validators, instead of the scenario's")
-	f.IntVar(&o.shards, "shards", 0, "shards, instead of the scenario's")
-	f.Uint64Var(&o.blocks, "blocks", 0, "final blocks after which the load ends, instead of the scenario's")
-	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many run beside each other")
-	f.StringVar(&o.trace, "trace", "", "write all that happens into this file; with one seed")
-	f.StringVar(&o.bug, "plant", "", "put a bug into the nodes, to see it found: "+bugList())
+	f.Uint64Var(&o.seeds, "seeds", 20, "number of seeds")
+	f.Uint64Var(&o.from, "from", 0, "first seed")
+	f.StringVar(&o.scenario, "scenario", "", "scenario of faults (default: chosen by each seed)")
+	f.IntVar(&o.nodes, "nodes", 0, "number of validators (default: the scenario's)")
+	f.IntVar(&o.shards, "shards", 0, "number of shards (default: the scenario's)")
+	f.Uint64Var(&o.blocks, "blocks", 0, "final blocks after which the load ends (default: the scenario's)")
+	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "seeds to run in parallel")
+	f.StringVar(&o.trace, "trace", "", "write all events to this file; only with --seeds 1")
+	f.StringVar(&o.bug, "plant", "", "plant a bug in the nodes, to check that sim finds it: "+bugList())
 	return c
 }
 
@@ -81,7 +80,7 @@ func bugList() string {
 	return strings.Join(list, ", ")
 }
 
-// options are those of one seed.
+// options returns the options of one seed.
 func (o *simulation) options(seed uint64) (sim.Options, error) {
 	s, err := sim.ScenarioOf(o.scenario, seed)
 	if err != nil {
@@ -97,7 +96,7 @@ func (o *simulation) options(seed uint64) (sim.Options, error) {
 	return sim.Options{Seed: seed, Scenario: s, Bug: b}, nil
 }
 
-// again is the command that shows a seed again.
+// again returns the command that reproduces a seed.
 func (o *simulation) again(seed uint64, scenario string) string {
 	c := fmt.Sprintf("troupe sim --seeds 1 --from %d --scenario %s", seed, scenario)
 	for _, x := range []struct {
@@ -119,7 +118,7 @@ func (o *simulation) run(cmd *cobra.Command) error {
 		return err
 	}
 	if o.trace != "" && o.seeds != 1 {
-		return usagef("--trace is of one seed, and --seeds is %d", o.seeds)
+		return usagef("--trace needs --seeds 1, and --seeds is %d", o.seeds)
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	var (
@@ -174,10 +173,10 @@ func (o *simulation) run(cmd *cobra.Command) error {
 	return failed
 }
 
-// gcPercent has worlds, which are small and make much garbage, collected seldom.
+// gcPercent is the GC percentage of sim: simulations are small and produce much garbage.
 const gcPercent = 400
 
-// one runs a seed.
+// one runs one seed.
 func (o *simulation) one(seed uint64) (r *sim.Result, scenario string, err error) {
 	so, err := o.options(seed)
 	if err != nil {
@@ -195,7 +194,7 @@ func (o *simulation) one(seed uint64) (r *sim.Result, scenario string, err error
 	return r, so.Scenario.Name, err
 }
 
-// totals are what all seeds did.
+// totals sums the results of all seeds.
 type totals struct {
 	final                                     uint64
 	receipts, messages, crashes, missed, gaps int
@@ -209,7 +208,7 @@ func (t *totals) add(r *sim.Result) {
 	t.seconds += float64(r.Time) / float64(time.Second)
 }
 
-// simProgress is a bar; nil where w is no terminal.
+// simProgress returns a progress bar, or nil if w is not a terminal.
 func simProgress(w io.Writer, seeds int) func(done int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

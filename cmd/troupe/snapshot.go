@@ -16,9 +16,9 @@ import (
 func newSnapshot(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "snapshot",
-		Short: "Back up and restore a chain, whether its node runs or not",
-		Long: `Snapshot makes a copy of a home's chain as it is at one block, and makes a chain of such a copy
-again. A node that runs on the home goes on meanwhile.`,
+		Short: "Back up and restore a chain, also while its node runs",
+		Long: `Snapshot create copies the chain of a home folder as of one block, also while its node runs.
+Snapshot restore makes such a copy the chain of a home folder.`,
 		Example: `  troupe --home /tmp/chain snapshot create /backup/chain-monday
   troupe --home /tmp/other snapshot restore /backup/chain-monday`,
 	}
@@ -29,17 +29,16 @@ func newSnapshotCreate(a *app) *cobra.Command {
 	var whole bool
 	c := &cobra.Command{
 		Use:   "create FOLDER",
-		Short: "Copy the chain as it is now into a new folder",
-		Long: `Create asks the node that runs on the home, at a socket in its data folder that is its user's
-alone, for a snapshot; where none runs, the folder itself is read. The snapshot has the data
-folder, what the validator has signed, config.json, genesis.json and the files beside it, and a
-file with the sha256 of each. Keys are not in it: copy them by hand, and keep them elsewhere.
-
-Where FOLDER is on the same file system, whole segments of the log are second names of the
-node's own files, which never change: that takes no room. --copy copies them too.
-
-The folder has its name only when all is on disk. What ends it before leaves at most
-FOLDER.unfinished-snapshot, which no node opens and which the next one removes.`,
+		Short: "Copy the chain into a new folder",
+		Long: `Create makes a snapshot of the chain of a home folder. It asks the running node, over a socket in
+the data folder that only the same user can open; without a running node it reads the folder
+itself. A snapshot contains the data folder, the journal of what the validator has signed,
+config.json, genesis.json with its records and epoch configs, and a file with the sha256 of each.
+It contains no keys: back them up separately. If FOLDER is on the same file system, complete log
+segments, which never change, are hard links to the node's files and take no space. --copy copies
+them too. FOLDER appears only when the snapshot is complete and synced to disk. An interrupted
+create leaves at most FOLDER.unfinished-snapshot, which no node opens and the next create
+removes.`,
 		Example: `  troupe --home /tmp/chain snapshot create /backup/chain-monday
   troupe --home /tmp/chain snapshot create --copy /mnt/disk/chain-monday`,
 		Args: cobra.ExactArgs(1),
@@ -58,16 +57,16 @@ FOLDER.unfinished-snapshot, which no node opens and which the next one removes.`
 			if err != nil {
 				return err
 			}
-			of := "the folder of a node that does not run"
+			of := "a stopped node"
 			if running {
-				of = "a node that runs"
+				of = "a running node"
 			}
 			say(cmd, "block %d of %s, %v, of %s: %d files, %d bytes, in %s", s.Head.Height, s.ChainID, s.Head.Hash, of, len(s.Files), s.Bytes(), dir)
-			say(cmd, "keys are not in it")
+			say(cmd, "the snapshot contains no keys; back them up separately")
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&whole, "copy", false, "copy segments of the log too, where they could be second names of the node's files")
+	c.Flags().BoolVar(&whole, "copy", false, "copy log segments too, instead of hard-linking them")
 	return c
 }
 
@@ -75,18 +74,18 @@ func newSnapshotRestore(a *app) *cobra.Command {
 	var replace bool
 	c := &cobra.Command{
 		Use:   "restore FOLDER",
-		Short: "Make the chain of a snapshot that of the home",
-		Long: `Restore checks every file of a snapshot as it copies it, opens the copy once, and then puts it
-where the home's data is. No node may run there. A chain that is there is an error; with --replace
-it is put aside, beside the data folder. What ends it before leaves what was there as it was.
+		Short: "Make a snapshot the chain of the home folder",
+		Long: `Restore copies a snapshot into the home folder. It checks the sha256 of every file and opens the
+copy once before it puts it in place. Stop the node first. An existing chain is an error; with
+--replace it is moved aside, next to the data folder. An interrupted restore leaves the existing
+chain as it was. Missing files of the home folder (config.json, genesis.json, records,
+epoch_configs/) come from the snapshot; existing ones stay. A home folder of another chain is an
+error. Snapshots contain no keys.
 
-Files of the home that are missing (config.json, genesis.json, records, epoch_configs/) come from
-the snapshot; those that are there stay. A home of another chain is an error. No key is in it.
-
-A validator must not forget what it has signed. Where the folder that is put aside knows more of
-that than the snapshot, this is taken over. On another machine nothing is known of what was signed
-behind the snapshot: let the validator's key sign there only when the old node has ended for good,
-and the chain is an epoch beyond the last thing that it signed.`,
+Validators: a node must never forget what it has signed. Restore merges the signing journals of the
+snapshot and of chains that were moved aside in this home folder. On another machine it cannot know
+what was signed after the snapshot: use the validator's key there only after the old node has
+stopped for good and the chain is an epoch past the last message it signed.`,
 		Example: `  troupe --home /tmp/other snapshot restore /backup/chain-monday
   troupe --home /tmp/chain snapshot restore --replace /backup/chain-monday`,
 		Args: cobra.ExactArgs(1),
@@ -102,22 +101,23 @@ and the chain is an epoch beyond the last thing that it signed.`,
 				say(cmd, "made %s", f)
 			}
 			if r.Aside != "" {
-				say(cmd, "what was there is in %s", r.Aside)
+				say(cmd, "the previous chain is in %s", r.Aside)
 			}
 			if len(r.Signed) > 0 {
-				say(cmd, "what the validator has signed is known from %s; nothing is known of what it has signed since", strings.Join(r.Signed, " and "))
+				say(cmd, "the signing journal comes from %s; it does not have what the validator signed later elsewhere", strings.Join(r.Signed, " and "))
 			}
 			if r.NoKey {
-				say(cmd, "keys are not in a snapshot: put node_key.json there, and validator_key.json where the node is to sign")
+				say(cmd, "snapshots contain no keys: add node_key.json, and validator_key.json if the node is to sign")
 			}
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&replace, "replace", false, "put a chain that is there aside")
+	c.Flags().BoolVar(&replace, "replace", false, "move an existing chain aside")
 	return c
 }
 
-// bytesProgress shows a bar of bytes on a terminal; done takes it away.
+// bytesProgress shows a progress bar of bytes if w is a terminal; end removes it. Otherwise
+// progress is nil.
 func bytesProgress(w io.Writer, what string) (progress func(done, all int64), end func()) {
 	if !isTerminal(w) {
 		return nil, func() {}

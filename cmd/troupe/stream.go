@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// streamFlags are those of troupe stream.
+// streamFlags holds the flags of troupe stream.
 type streamFlags struct {
 	from, bootNodes, networkAddr, rpcAddr string
 	sync, streaming, finality             string
@@ -30,45 +30,45 @@ type streamFlags struct {
 	archive                               bool
 	count                                 uint64
 
-	bucket *lake.Writer // nil: lines are printed
+	bucket *lake.Writer // nil: print lines
 }
 
 func newStream(a *app) *cobra.Command {
 	var o streamFlags
 	c := &cobra.Command{
 		Use:   "stream",
-		Short: "Print each block with all that it did, for indexers",
-		Long: `Stream prints a line for each block: JSON with its chunks, transactions, receipts, outcomes and
-state changes, byte for byte as nearcore's indexer framework has it (StreamerMessage).
+		Short: "Print each block and its effects, for indexers",
+		Long: `Stream prints one line of JSON per block: its chunks, transactions, receipts, outcomes and state
+changes, byte for byte as nearcore's indexer framework formats them (StreamerMessage).
 
-The blocks come from a running node by its URL (--from), over a WebSocket, or from a node of its
-own in this process: that of the home folder, which joins the network of --boot-nodes, or of
-network.boot_nodes in config.json, without making blocks. Without a network it is the chain of the
-home folder that runs. Which shards such a node follows, and whether it keeps the past, config.json
-says (tracked_shards_config, archive). What this command shows of them --shards and --accounts say.
+Source: with --from URL, a running node, over a WebSocket. Otherwise this process runs the node of
+the home folder, which produces no blocks and joins the network of --boot-nodes
+(network.boot_nodes); without a network it runs the chain of the home folder. config.json sets
+which shards such a node tracks and whether it keeps all blocks (tracked_shards_config, archive).
+--shards and --accounts select the shards that are printed.
 
-Where it begins (--sync-mode):
-  LatestSynced        with the last block that there is
-  BlockHeight=17      with the first block at height 17 or above
-  FromInterruption    behind the last line that was printed: --cursor names the file that holds it;
-                      where there is none yet it begins as LatestSynced, or with
-                      FromInterruption=17 at that height
-When (--streaming-mode): at once (StreamWhileSyncing), or when the node has caught up with its
-network (WaitForFullSync). How final a block must be (--finality): Final; DoomSlug, a block that
-stays unless block producers are slashed; None, each block as it comes. Of the last two a block
-may turn out to be no part of the chain: then a line {"cursor": ..., "reverted": [...]} names those
-that are void, the last one first, and those in their place follow. The defaults of all three are
-what troupe.stream says in config.json, of --from those of Troupe.
+Start (--sync-mode):
+  LatestSynced        at the newest block
+  BlockHeight=17      at the first block of height 17 or above
+  FromInterruption    after the last printed line, as stored in the file --cursor; without that
+                      file as LatestSynced, or with FromInterruption=17 at that height
+Timing (--streaming-mode): print at once (StreamWhileSyncing), or only after the node has caught up
+with its network (WaitForFullSync).
+Finality (--finality): Final; DoomSlug, blocks that stay unless block producers are slashed; None,
+every block as it arrives. A DoomSlug or None block may later leave the chain: then a line
+{"cursor": ..., "reverted": [...]} lists the void blocks, newest first, and the blocks that
+replace them follow. The defaults are those of troupe.stream in config.json; with --from, the
+built-in ones.
 
-The cursor is stored when the line is written. Who is killed between prints one line twice; who
-must not stores the block's hash with what he makes of it, as a program of his own does (package
-indexer, docs/guide/indexer.md). A reader of this output that is slow is waited for.
+The cursor is stored after the line is written, so a killed process may print one line twice. For
+exactly-once processing, store the block's hash together with your data, in a program of your own
+(package indexer, docs/guide/indexer.md). Stream waits for a slow reader.
 
-With --lake nothing is printed: the blocks go into a bucket of an S3-compatible store, in the
-layout of NEAR Lake, which near-lake-framework reads. It goes on behind the last whole block that
-is in the bucket. The keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from
-~/.aws/credentials, or are the machine's role. While the store fails it is tried again; what it
-refuses ends the command.`,
+With --lake BUCKET, stream prints nothing. It writes the blocks to a bucket of an S3-compatible
+store in the layout of NEAR Lake, and continues after the last complete block of the bucket.
+Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws/credentials, or the
+machine's role. Temporary failures of the store are retried; a request that it rejects ends the
+command.`,
 		Example: `  troupe stream --from http://127.0.0.1:3030 | jq .block.header.height
   troupe stream --from http://127.0.0.1:3030 --cursor /tmp/c --sync-mode FromInterruption=0
   troupe --home /tmp/node stream --boot-nodes ed25519:7PGseF...@127.0.0.1:24567
@@ -86,42 +86,42 @@ refuses ends the command.`,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.from, "from", "", "a running node: the URL of its JSON-RPC, with an API key as its path")
-	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to: node_key@host:port, several separated by commas")
-	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port")
-	f.StringVar(&o.rpcAddr, "rpc-addr", "", "where this node also serves JSON-RPC, host:port")
-	f.BoolVar(&o.archive, "archive", false, "keep everything: no garbage collection")
+	f.StringVar(&o.from, "from", "", "URL of a running node's JSON-RPC; an API key is its path")
+	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to first: node_key@host:port, separated by commas")
+	f.StringVar(&o.networkAddr, "network-addr", "", "address that peers may connect to, host:port")
+	f.StringVar(&o.rpcAddr, "rpc-addr", "", "also serve JSON-RPC on this address, host:port")
+	f.BoolVar(&o.archive, "archive", false, "keep all blocks: no garbage collection")
 	f.StringVar(&o.sync, "sync-mode", "", "LatestSynced, FromInterruption, FromInterruption=HEIGHT or BlockHeight=HEIGHT")
 	f.StringVar(&o.streaming, "streaming-mode", "", "StreamWhileSyncing or WaitForFullSync")
 	f.StringVar(&o.finality, "finality", "", "Final, DoomSlug or None")
-	f.StringSliceVar(&o.shards, "shards", nil, "show these shards, like s0.v3")
-	f.StringSliceVar(&o.accounts, "accounts", nil, "show the shards that hold these accounts")
-	f.StringVar(&o.cursor, "cursor", "", "the file that holds where to go on; with it FromInterruption is the default")
-	f.Uint64Var(&o.count, "count", 0, "end after so many lines")
-	f.StringVar(&o.lake, "lake", "", "a bucket to write to in the layout of NEAR Lake, in place of lines")
-	f.StringVar(&o.s3Endpoint, "s3-endpoint", "https://s3.amazonaws.com", "the store that has the bucket: a URL")
-	f.StringVar(&o.s3Region, "s3-region", "", "its region; what it says itself by default")
+	f.StringSliceVar(&o.shards, "shards", nil, "print only these shards, like s0.v3")
+	f.StringSliceVar(&o.accounts, "accounts", nil, "print only the shards of these accounts")
+	f.StringVar(&o.cursor, "cursor", "", "file that stores the position; makes FromInterruption the default")
+	f.Uint64Var(&o.count, "count", 0, "end after this number of blocks; 0: never")
+	f.StringVar(&o.lake, "lake", "", "write blocks to this bucket in the layout of NEAR Lake, instead of printing them")
+	f.StringVar(&o.s3Endpoint, "s3-endpoint", "https://s3.amazonaws.com", "URL of the store that has the bucket")
+	f.StringVar(&o.s3Region, "s3-region", "", "region of the store (default: as the store reports it)")
 	return c
 }
 
-// config says what is streamed; done ends the node that has been started for it.
+// config returns the configuration of the stream. done stops the node that was started for it.
 func (o *streamFlags) config(cmd *cobra.Command, a *app) (c indexer.Config, done func() error, err error) {
 	done = func() error { return nil }
 	flags := cmd.Flags()
 	if o.from != "" {
 		for _, flag := range []string{"boot-nodes", "network-addr", "rpc-addr", "archive"} {
 			if flags.Changed(flag) {
-				return c, done, usagef("--from reads a node that runs; --%s is for one that this command starts", flag)
+				return c, done, usagef("--from reads from a running node; --%s is for a node that this command starts", flag)
 			}
 		}
 	}
 	if o.lake != "" && (o.cursor != "" || o.finality != "" && o.finality != "Final") {
-		return c, done, usagef("--lake holds final blocks and goes on behind the last of them: neither --cursor nor another --finality goes with it")
+		return c, done, usagef("--lake writes final blocks and continues after the last one in the bucket; leave out --cursor and --finality")
 	}
 	if c.Shards, err = o.filter(); err != nil {
 		return c, done, err
 	}
-	check := indexer.Config{} // before a node is started
+	check := indexer.Config{} // checks the flags before a node is started
 	if err := o.modes(&check, nil); err != nil {
 		return c, done, err
 	}
@@ -151,7 +151,7 @@ func (o *streamFlags) config(cmd *cobra.Command, a *app) (c indexer.Config, done
 		}
 	}
 	c.Shards = shards
-	c.OnTrouble = func(err error) { log.WithError(err).Warn("the stream is interrupted, and tried again") }
+	c.OnTrouble = func(err error) { log.WithError(err).Warn("the stream is interrupted; retrying") }
 	var after *indexer.Cursor
 	if o.lake != "" {
 		if after, err = o.open(cmd.Context(), log); err != nil {
@@ -167,7 +167,7 @@ func (o *streamFlags) config(cmd *cobra.Command, a *app) (c indexer.Config, done
 	return c, done, o.modes(&c, after)
 }
 
-// modes sets what the flags say.
+// modes applies the flags to c. after is the position to continue from; nil: none.
 func (o *streamFlags) modes(c *indexer.Config, after *indexer.Cursor) (err error) {
 	switch {
 	case o.sync != "":
@@ -175,7 +175,7 @@ func (o *streamFlags) modes(c *indexer.Config, after *indexer.Cursor) (err error
 			return usagef("--sync-mode: %w", err)
 		}
 		if strings.HasPrefix(o.sync, "FromInterruption") && o.cursor == "" && o.lake == "" {
-			return usagef("--sync-mode FromInterruption goes on where --cursor says: name that file")
+			return usagef("--sync-mode FromInterruption needs --cursor, the file that stores the position")
 		}
 	case after != nil:
 		c.SyncMode = indexer.FromInterruption(after)
@@ -193,7 +193,7 @@ func (o *streamFlags) modes(c *indexer.Config, after *indexer.Cursor) (err error
 	return nil
 }
 
-// filter is what --shards and --accounts say; nil: nothing.
+// filter returns the shards that --shards and --accounts select; nil: all.
 func (o *streamFlags) filter() (*indexer.Shards, error) {
 	if o.shards == nil && o.accounts == nil {
 		return nil, nil
@@ -202,7 +202,7 @@ func (o *streamFlags) filter() (*indexer.Shards, error) {
 	for _, text := range o.shards {
 		uid, err := primitives.ParseShardUID(text)
 		if err != nil {
-			return nil, usagef("--shards: %q is no shard, one is like s0.v3: %w", text, err)
+			return nil, usagef("--shards: %q is not a shard like s0.v3: %w", text, err)
 		}
 		f.Shards = append(f.Shards, uid)
 	}
@@ -216,7 +216,7 @@ func (o *streamFlags) filter() (*indexer.Shards, error) {
 	return f, nil
 }
 
-// start begins the node of the home folder.
+// start starts the node of the home folder.
 func (o *streamFlags) start(a *app, log *logrus.Logger) (*node.Node, error) {
 	no := node.Options{Home: a.home, BootNodes: o.bootNodes, NetworkAddr: o.networkAddr, RPCAddr: o.rpcAddr, Archive: o.archive}
 	hm, err := no.Load()
@@ -238,10 +238,10 @@ func (o *streamFlags) start(a *app, log *logrus.Logger) (*node.Node, error) {
 	return n, err
 }
 
-// open opens the bucket, and finds the last block that it has.
+// open opens the bucket and returns the position of its last block; nil: it is empty.
 func (o *streamFlags) open(ctx context.Context, log *logrus.Logger) (after *indexer.Cursor, err error) {
 	if o.bucket, err = lake.Open(ctx, lake.Options{Endpoint: o.s3Endpoint, Region: o.s3Region, Bucket: o.lake, OnTrouble: func(err error) {
-		log.WithError(err).Warn("the store fails, and is tried again")
+		log.WithError(err).Warn("the store fails; retrying")
 	}}); err != nil {
 		return nil, err
 	}
@@ -251,10 +251,10 @@ func (o *streamFlags) open(ctx context.Context, log *logrus.Logger) (after *inde
 	return after, err
 }
 
-// errCounted ends a stream that has as many messages as were asked for.
-var errCounted = errors.New("that is all")
+// errCounted ends a stream after --count messages.
+var errCounted = errors.New("--count blocks were printed")
 
-// run streams until it is told to end.
+// run streams until the command is stopped, --count is reached or the stream fails.
 func (o *streamFlags) run(cmd *cobra.Command, c indexer.Config) error {
 	handle, told := o.print(cmd.OutOrStdout()), uint64(0)
 	if o.bucket != nil {
@@ -275,7 +275,7 @@ func (o *streamFlags) run(cmd *cobra.Command, c indexer.Config) error {
 	return err
 }
 
-// print writes a line for each message, and the cursor.
+// print returns a handler that writes one line per message and then stores the cursor.
 func (o *streamFlags) print(out io.Writer) indexer.Handler {
 	var line []byte
 	return func(_ context.Context, m *indexer.Message) error {
@@ -285,7 +285,7 @@ func (o *streamFlags) print(out io.Writer) indexer.Handler {
 		}
 		line = append(append(line[:0], text...), '\n')
 		if _, err := out.Write(line); err != nil {
-			return fmt.Errorf("who reads this has gone: %w", err)
+			return fmt.Errorf("write to stdout: %w", err)
 		}
 		if o.cursor != "" {
 			return indexer.CursorFile(o.cursor).Store(m.Cursor)

@@ -73,12 +73,12 @@ func TestStream(t *testing.T) {
 // TestStreamRefuses: what can't be meant so is said before anything is started.
 func TestStreamRefuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"--from http://127.0.0.1:1 --archive":             "--archive is for one that this command starts",
+		"--from http://127.0.0.1:1 --archive":             "--archive is for a node that this command starts",
 		"--sync-mode latest":                              "FromInterruption=17 or BlockHeight=17",
-		"--sync-mode FromInterruption":                    "name that file",
+		"--sync-mode FromInterruption":                    "needs --cursor",
 		"--finality final":                                "Final, DoomSlug, None",
 		"--streaming-mode now":                            "StreamWhileSyncing, WaitForFullSync",
-		"--shards 3":                                      "one is like s0.v3",
+		"--shards 3":                                      "is not a shard like s0.v3",
 		"--accounts A":                                    "--accounts",
 		"--boot-nodes x":                                  "node_key@host:port",
 		"--rpc-addr x":                                    "must be host:port",

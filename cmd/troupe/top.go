@@ -18,15 +18,13 @@ func newTop(a *app) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Show live what a node does: chain, RPC, actors, shards",
-		Long: `Top asks a running node for its status and its metrics, again and again, and shows them in one
-screen: how far the chain is, how fast blocks and transactions come, how long the RPC takes, and of
-each kind of actor what waits in its mailbox, how many messages a second it handles, how busy it
-is, and how long messages wait and take (50th and 99th percentile, since the look before).
-
-It works with a neard, too, which says less. The console at /console shows the same in a browser.
-
-Without a terminal, or with --once, it looks twice, prints one screen, and ends.`,
+		Short: "Show a live view of a node: chain, RPC, actors, shards",
+		Long: `Top polls the status and the metrics of a running node and shows them in one screen: the head, the
+rate of blocks and transactions, the latency of the RPC, and for each kind of actor its queue
+length, message rate, load, and the time that messages wait and take (50th and 99th percentile
+since the previous poll). It also works with neard, which reports fewer figures. The console at
+/console shows the same in a browser. With --once, or without a terminal, it polls twice, prints
+one screen, and ends.`,
 		Example: `  troupe top
   troupe top --url https://rpc.example.org --every 5s
   troupe top --once | head -4`,
@@ -68,14 +66,14 @@ Without a terminal, or with --once, it looks twice, prints one screen, and ends.
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.url, "url", "", "the node's JSON-RPC; by default rpc.addr of --home, else http://127.0.0.1:3030")
-	f.DurationVar(&o.every, "every", time.Second, "time between two looks")
+	f.StringVar(&o.url, "url", "", "JSON-RPC of the node (default: rpc.addr of config.json in --home, else http://127.0.0.1:3030)")
+	f.DurationVar(&o.every, "every", time.Second, "time between two polls")
 	f.BoolVar(&o.once, "once", false, "print one screen and end")
 	return c
 }
 
-// topScreen shows the node until somebody has enough. A node that does not answer is said so, and
-// asked again.
+// topScreen shows the node until the user quits. It reports a node that does not answer and keeps
+// polling.
 func topScreen(cmd *cobra.Command, t *localnet.Terminal, place string, every time.Duration) error {
 	var v screen.View
 	var before, now *screen.Look

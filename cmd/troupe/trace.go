@@ -32,17 +32,14 @@ func newTrace(a *app) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "trace [TX]",
-		Short: "Say what a transaction did, or would do",
-		Long: `Trace asks a running troupe what the transaction with the hash TX did: its receipts as a tree,
-and of each contract call the gas, the host functions in their order, the entries of the storage
-that were read and written, and the logs. The chunks are applied again for it, so it works as far
-back as the node keeps states.
-
-With --signed it tells what a transaction would do that was not sent, on the state of the head or
-of --block, and nothing of it stays.
-
---flame writes a profile of the gas by function of the contract and host function. It opens in
-https://speedscope.app; a name that ends in .pb.gz makes one for go tool pprof.`,
+		Short: "Show what a transaction did, or would do",
+		Long: `Trace asks a running troupe node what the transaction with hash TX did. It prints the receipts as a
+tree, and for each contract call its gas, its host function calls in order, the storage entries
+that it read and wrote, and its logs. The node applies the chunks again, so trace works for
+blocks whose state the node still has. With --signed, trace executes an unsent transaction on the
+state of the head, or of --block, and discards the result. --flame writes a profile of the gas by
+function of the contract and by host function. It opens in https://speedscope.app; if the file
+name ends in .pb.gz, it is for go tool pprof.`,
 		Example: `  troupe trace 9Kx4...
   troupe trace 9Kx4... --flame gas.json
   troupe trace --signed DgAAAHNl... --skip-signature-check
@@ -52,11 +49,11 @@ https://speedscope.app; a name that ends in .pb.gz makes one for go tool pprof.`
 			params := map[string]any{"profile": o.flame != ""}
 			switch {
 			case (len(args) == 1) == (o.signed != ""):
-				return usagef("name the hash of a transaction, or give one with --signed")
+				return usagef("give either the hash of a transaction, or a transaction with --signed")
 			case o.signed == "" && (o.block != "" || o.unsigned):
-				return usagef("--block and --skip-signature-check are for a transaction that is tried, with --signed")
+				return usagef("--block and --skip-signature-check need --signed")
 			case cmd.Flags().Changed("lines") && o.raw:
-				return usagef("--lines is for the text, not for --json, which has everything")
+				return usagef("--lines does not apply to --json, which prints everything")
 			case o.signed != "":
 				params["signed_tx_base64"], params["skip_signature_check"] = o.signed, o.unsigned
 				if height, err := strconv.ParseUint(o.block, 10, 64); err == nil {
@@ -77,7 +74,7 @@ https://speedscope.app; a name that ends in .pb.gz makes one for go tool pprof.`
 			}
 			var report trace.Report
 			if err := json.Unmarshal(text, &report); err != nil {
-				return fmt.Errorf("%s answers with something that is no trace: %w", place, err)
+				return fmt.Errorf("%s answers with an invalid trace: %w", place, err)
 			}
 			if o.flame != "" {
 				if err := writeFlame(o.flame, report.Profile); err != nil {
@@ -97,16 +94,17 @@ https://speedscope.app; a name that ends in .pb.gz makes one for go tool pprof.`
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.url, "url", "", "JSON-RPC of the node (default: rpc.addr of config.json in --home, else http://127.0.0.1:3030)")
-	f.StringVar(&o.signed, "signed", "", "try this transaction (borsh in base64) instead")
-	f.StringVar(&o.block, "block", "", "on the state after this block, by hash or height (default: the head)")
-	f.BoolVar(&o.unsigned, "skip-signature-check", false, "the transaction of --signed need not be signed yet")
+	f.StringVar(&o.signed, "signed", "", "execute this transaction (borsh in base64) without sending it")
+	f.StringVar(&o.block, "block", "", "with --signed: use the state after this block, by hash or height (default: the head)")
+	f.BoolVar(&o.unsigned, "skip-signature-check", false, "with --signed: accept a transaction without a valid signature")
 	f.StringVar(&o.flame, "flame", "", "write a profile by function to this file (.pb.gz: for pprof, else for speedscope)")
-	f.IntVar(&o.lines, "lines", 40, "host functions to show of each call, 0: all")
+	f.IntVar(&o.lines, "lines", 40, "host function calls to print per contract call; 0: all")
 	f.BoolVar(&o.raw, "json", false, "print the report as JSON")
 	return c
 }
 
-// nodeURL is where a node's JSON-RPC is: the one given, else that of the home folder's config.json.
+// nodeURL returns the URL of a node's JSON-RPC: given, or else that of the home folder's
+// config.json.
 func (a *app) nodeURL(given string) (string, error) {
 	if given == "" {
 		c, _, err := home.LoadConfig(a.home)
@@ -116,7 +114,7 @@ func (a *app) nodeURL(given string) (string, error) {
 		case err != nil:
 			return "", err
 		case c.RPC == nil:
-			return "", fmt.Errorf(`%s: "rpc" is null, so the node listens nowhere; where it was started with --rpc-addr, name that with --url`, filepath.Join(a.home, home.ConfigFile))
+			return "", fmt.Errorf(`%s: "rpc" is null; if the node was started with --rpc-addr, give that address with --url`, filepath.Join(a.home, home.ConfigFile))
 		default:
 			given = daemon.URL(c.RPC.Addr)
 		}
@@ -131,7 +129,7 @@ func (a *app) nodeURL(given string) (string, error) {
 	return given, nil
 }
 
-// writeFlame writes a speedscope profile as it is, or turned into one for pprof.
+// writeFlame writes a speedscope profile, converted for pprof if path ends in .pb.gz.
 func writeFlame(path string, speedscope []byte) error {
 	var b bytes.Buffer
 	if strings.HasSuffix(path, ".pb.gz") {
@@ -148,7 +146,8 @@ func writeFlame(path string, speedscope []byte) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// askRPC calls a method of a node's JSON-RPC. Its error says what the node said.
+// askRPC calls a method of a node's JSON-RPC and returns its result. An RPC error includes the
+// node's name and data of it.
 func askRPC(ctx context.Context, url, method string, params any) (json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
@@ -163,7 +162,7 @@ func askRPC(ctx context.Context, url, method string, params any) (json.RawMessag
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("no answer from %s (does the node run there? --url names another place): %w", url, err)
+		return nil, fmt.Errorf("no answer from %s: %w; check that the node is running, or give its address with --url", url, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<30))
@@ -179,7 +178,7 @@ func askRPC(ctx context.Context, url, method string, params any) (json.RawMessag
 	}
 	switch err := json.Unmarshal(text, &reply); {
 	case err != nil:
-		return nil, fmt.Errorf("%s answers %s, which is no JSON-RPC", url, resp.Status)
+		return nil, fmt.Errorf("%s answers %s without a JSON-RPC response", url, resp.Status)
 	case reply.Error != nil:
 		return nil, fmt.Errorf("%s: %s: %s", url, reply.Error.Cause.Name, reply.Error.Data)
 	case reply.Result == nil:

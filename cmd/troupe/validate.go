@@ -12,13 +12,11 @@ func newValidateConfig(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate-config",
 		Short: "Check config.json, genesis.json and the keys",
-		Long: `Reads all files of the home folder as run would, and tells everything that is wrong
-with them at once: values that are not allowed, with what would be; keys of
-config.json that nobody knows, with the nearest that is known; key files whose two
-keys do not belong together; a genesis that makes no sense; epoch_configs/. Then it
-begins the chain in memory, so that it refuses what run refuses of these files.
-
-Warnings do not keep a node from running. With an error the exit code is 1.`,
+		Long: `Validate-config reads all files of the home folder as run does, and prints all errors at once:
+values that are not allowed, with the allowed ones; unknown keys of config.json, with the nearest
+known key; key files whose two keys do not match; an inconsistent genesis; epoch_configs/. It then
+creates the chain in memory, so that it finds every error that run would find in these files.
+A node runs in spite of warnings. If there is an error, the exit code is 1.`,
 		Example: "  troupe --home /tmp/chain validate-config",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,7 +34,7 @@ Warnings do not keep a node from running. With an error the exit code is 1.`,
 			case 0:
 				return nil
 			case 1:
-				return fmt.Errorf("%s: one error, listed above; correct it and run validate-config again", a.home)
+				return fmt.Errorf("%s: 1 error, listed above; correct it and run validate-config again", a.home)
 			default:
 				return fmt.Errorf("%s: %d errors, listed above; correct them and run validate-config again", a.home, n)
 			}

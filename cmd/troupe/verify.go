@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// errDifferent ends verify when something came out otherwise than recorded.
-var errDifferent = errors.New("the recorded chain came out otherwise; the first differences are above")
+// errDifferent is returned when a result differs from the recording.
+var errDifferent = errors.New("the results differ from the recorded chain; the first differences are above")
 
 func newVerify(*app) *cobra.Command {
 	var o struct {
@@ -31,17 +31,16 @@ func newVerify(*app) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "verify FILE...",
-		Short: "Run recorded chains of neard through this node and compare everything",
-		Long: `Verify executes every chunk of a recorded chain again, makes every block and chunk again from
-its predecessor with the known validator keys, and compares each root, outcome, receipt, gas
-figure, state change, epoch and view with what neard had. The first differences are printed with
-their path and both values.
+		Short: "Replay recorded chains of neard and compare all results",
+		Long: `Verify executes every chunk of a recorded chain, produces every block and chunk again from its
+predecessor with the validators' keys, and compares each root, outcome, receipt, gas amount, state
+change, epoch and view with those of neard. It prints the first differences with their path and
+both values. Input that a node cannot derive comes from the recording: times, approvals, which
+chunks are included, and the order of their transactions.
 
-What a node can't know is taken from the recording: times, votes, which chunks are there, the
-order of transactions in them.
-
-A node that could not apply a chunk halts and keeps the chunk with all that it needs as a file in
-data/failed of its home. Given such a file, verify runs the chunk, and fails if the chunk does.`,
+A node that cannot apply a chunk halts and writes the chunk, with everything it needs, to a file in
+data/failed of its home folder. Given such a file, verify applies the chunk, and fails if that
+fails.`,
 		Example: `  troupe verify native.jsonl.gz
   troupe verify --epoch-configs epoch_configs reshard.jsonl.gz
   troupe verify ~/.near/data/failed/chunk-0000001234-s0-8Ynx3FzP.json.gz`,
@@ -93,15 +92,15 @@ data/failed of its home. Given such a file, verify runs the chunk, and fails if 
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.epochConfigs, "epoch-configs", "", "folder of epoch configs by version, as <home>/epoch_configs")
-	f.StringVar(&o.folder, "data", "", "keep the chain's data in this folder instead of in memory")
-	f.BoolVar(&o.serial, "serial", false, "run receipts one by one")
-	f.Uint64Var(&o.restart, "restart-at", 0, "close the data and open it again behind this block")
-	f.IntVar(&o.findings, "max", 20, "stop after so many differences")
+	f.StringVar(&o.epochConfigs, "epoch-configs", "", "folder with epoch configs by version, like <home>/epoch_configs")
+	f.StringVar(&o.folder, "data", "", "store the chain in this folder instead of in memory")
+	f.BoolVar(&o.serial, "serial", false, "execute receipts one by one, without parallelism")
+	f.Uint64Var(&o.restart, "restart-at", 0, "close and reopen the store after the block of this height")
+	f.IntVar(&o.findings, "max", 20, "stop after this number of differences")
 	return c
 }
 
-// parallel runs do on a goroutine each.
+// parallel runs do(0) to do(n-1), each on its own goroutine.
 func parallel(n int, do func(int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -117,10 +116,10 @@ func printReport(w io.Writer, file string, r *replay.Report, took time.Duration)
 	_, _ = fmt.Fprintf(w, "%s: %d blocks, %d chunks, %d transactions, %d blocks' changes, %d epochs, %d light client blocks in %.1f s\n",
 		filepath.Base(file), r.Blocks, r.Chunks, r.Transactions, r.Changes, r.Epochs, r.Lights, took.Seconds())
 	if r.Beyond > 0 {
-		_, _ = fmt.Fprintf(w, "  %d answers are of when its chain had gone on behind the last block, and not compared\n", r.Beyond)
+		_, _ = fmt.Fprintf(w, "  %d recorded replies are not compared: they refer to blocks after the recording's last block\n", r.Beyond)
 	}
 	if r.Unkeyed != "" {
-		_, _ = fmt.Fprintf(w, "  blocks were executed and compared, and not made again: the recording does not name the seed of %s's key (validator_seeds of its first line)\n", r.Unkeyed)
+		_, _ = fmt.Fprintf(w, "  blocks were executed and compared, but not produced again: the recording lacks the key seed of %s (validator_seeds in its first line)\n", r.Unkeyed)
 	}
 	_, _ = fmt.Fprintf(w, "  %d differences\n", len(r.Findings))
 }
@@ -140,7 +139,8 @@ func verifyProgress(w io.Writer, name string) func(done, all int) {
 	}
 }
 
-// readEpochConfigs reads a folder's *.json; no folder, no files.
+// readEpochConfigs reads *.json of a folder. An empty dir gives nil; a folder without such files is
+// an error.
 func readEpochConfigs(dir string) (map[string][]byte, error) {
 	if dir == "" {
 		return nil, nil
@@ -150,7 +150,7 @@ func readEpochConfigs(dir string) (map[string][]byte, error) {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s holds no epoch configs: files like 86.json", dir)
+		return nil, fmt.Errorf("%s has no epoch configs, files like 86.json", dir)
 	}
 	out := map[string][]byte{}
 	for _, name := range names {

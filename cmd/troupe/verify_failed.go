@@ -11,11 +11,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// errFails ends verify when a chunk that a node failed to apply fails still.
-var errFails = errors.New("the chunk fails still")
+// errFails is returned when a chunk that a node could not apply still fails.
+var errFails = errors.New("the chunk still fails")
 
-// verifyFailed runs a chunk that a node failed to apply, and says whether it does now. Contracts
-// are compiled as the node has them compiled: by children, since the compiler may be what fails.
+// verifyFailed applies a chunk that a node could not apply, and prints the result. Contracts are
+// compiled in child processes as in a node, because the compiler may be what fails.
 func verifyFailed(w io.Writer, file string) error {
 	f, err := badchunk.Read(file)
 	if err != nil {
@@ -32,10 +32,10 @@ func verifyFailed(w io.Writer, file string) error {
 	var p *engine.Panic
 	switch {
 	case err == nil:
-		_, _ = fmt.Fprintf(w, "  now it is applied: %d outcomes, %d gas, state root %v\n", len(r.Outcomes), r.GasUsed, r.Trie.Root())
+		_, _ = fmt.Fprintf(w, "  now it succeeds: %d outcomes, %d gas, state root %v\n", len(r.Outcomes), r.GasUsed, r.Trie.Root())
 		return nil
 	case errors.Is(err, badchunk.ErrState):
-		_, _ = fmt.Fprintln(w, "  now it goes on beyond where it failed, to a part of the state that the file does not hold")
+		_, _ = fmt.Fprintln(w, "  now it passes the point of failure and reaches a part of the state that the file does not contain")
 		return nil
 	case errors.Is(err, badchunk.ErrFormat):
 		return err

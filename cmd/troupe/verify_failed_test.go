@@ -18,8 +18,8 @@ func TestVerifyFailed(t *testing.T) {
 	for _, test := range []struct {
 		fails bool
 		want  string
-	}{{false, "now it is applied: 0 outcomes"}, {true, "no congestion info of shard 0"}} {
-		f.Context.NewChunk = test.fails // and nobody says how congested the shard is, which no chunk goes without
+	}{{false, "now it succeeds: 0 outcomes"}, {true, "no congestion info of shard 0"}} {
+		f.Context.NewChunk = test.fails // the shard lacks its congestion info, which every chunk needs
 		path, err := badchunk.Write(t.TempDir(), f)
 		if err != nil {
 			t.Fatal(err)

@@ -15,17 +15,17 @@ import (
 // Set by the linker: -X main.version=$(git describe) -X main.commit=$(git rev-parse HEAD).
 var version, commit string
 
-// build says what this binary was made from.
+// build describes what this binary was built from.
 type build struct {
-	Release string // the tag it was built at; "trunk" for anything between
-	Build   string // the tag, commits since, and whether files were changed
+	Release string // the tag it was built at; "trunk" between tags
+	Build   string // the tag, the commits since, and whether files were changed
 	Commit  string
 	Go      string
 }
 
 var tag = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+(-(rc|beta)\.[0-9]+)?$`)
 
-// buildInfo takes what the linker was not told from what the go command notes.
+// buildInfo returns the linker's values, and those of the go command where the linker has none.
 func buildInfo() build {
 	b := build{Release: "trunk", Build: version, Commit: commit, Go: runtime.Version()}
 	info, _ := debug.ReadBuildInfo()
@@ -51,7 +51,7 @@ func buildInfo() build {
 	return b
 }
 
-// versionText is what --version prints, in the form of neard's.
+// versionText returns the text of --version, in neard's format.
 func versionText() string {
 	b := buildInfo()
 	return fmt.Sprintf("troupe (release %s) (build %s) (commit %s) (go %s) (protocol %d)", b.Release, b.Build, b.Commit, b.Go, parameters.Newest(primitives.NumberingRelease))
@@ -60,8 +60,8 @@ func versionText() string {
 func newVersion(*app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Say which version this is",
-		Long:    "Prints the release, the commit it was built from, and the newest protocol version it executes.",
+		Short:   "Print the version",
+		Long:    "Version prints the release, the build, the commit, the Go version, and the newest protocol version.",
 		Example: "  troupe version",
 		Args:    cobra.NoArgs,
 		Run:     func(cmd *cobra.Command, _ []string) { say(cmd, "%s", versionText()) },

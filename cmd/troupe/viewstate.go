@@ -16,14 +16,15 @@ import (
 func newViewState(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "view-state", Aliases: []string{"view_state"},
-		Short: "Look at the state of a chain, whether it runs or not",
-		Long: `View-state reads what a chain's state is. A node that runs on the home is asked for it, at a
-socket in its data folder that is its user's alone; else the folder itself is read.`,
+		Short: "Read the state of a chain, also while its node runs",
+		Long: `View-state reads the state of the chain of a home folder. It asks the running node, over a socket
+in the data folder that only the same user can open; without a running node it reads the folder
+itself.`,
 		Example: "  troupe --home /tmp/chain view-state dump-state",
 	}
-	// neard's, for which there is nothing here to set.
-	c.PersistentFlags().BoolP("read-write", "w", false, "no effect: it is only read")
-	c.PersistentFlags().StringP("store-temperature", "t", "hot", "no effect: there is one store")
+	// flags of neard that have no counterpart
+	c.PersistentFlags().BoolP("read-write", "w", false, "ignored: the store is only read")
+	c.PersistentFlags().StringP("store-temperature", "t", "hot", "ignored: there is only one store")
 	for _, name := range []string{"read-write", "store-temperature"} {
 		_ = c.PersistentFlags().MarkHidden(name)
 	}
@@ -39,13 +40,12 @@ func newDumpState(a *app) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use: "dump-state", Aliases: []string{"dump_state"},
-		Short: "Write the state as the genesis of a chain that begins where this one stands",
-		Long: `Dump-state writes accounts, keys, code, data and waiting receipts as records of a genesis.json
-whose first block follows the head: balances, stakes and the shard layout are those of now.
-A file that is there already is replaced when the dump is whole.
-
-What has no record, in neard neither: code that was deployed globally, promise yields, and
-receipts on their way between shards.`,
+		Short: "Write the state as the genesis of a new chain",
+		Long: `Dump-state writes accounts, keys, code, data and delayed receipts as the records of a genesis.json.
+The first block of that chain follows the head of this one, with its balances, stakes and shard
+layout. An existing output file is replaced when the dump is complete.
+As in neard, some state has no record and is left out: global contract code, promise yields, and
+receipts in transit between shards.`,
 		Example: `  troupe --home /tmp/chain view-state dump-state
   troupe --home /tmp/chain view-state dump-state --stream --file /tmp/copy
   troupe --home /tmp/chain view-state dump-state --account-ids alice.near,bob.near`,
@@ -85,21 +85,21 @@ receipts on their way between shards.`,
 			if err != nil {
 				return err
 			}
-			say(cmd, "the state behind block %d is in %s", first.GenesisHeight-1, to)
+			say(cmd, "the state after block %d is in %s", first.GenesisHeight-1, to)
 			return nil
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.Uint64Var(&o.height, "height", 0, "of the block whose state is wanted; without it the head")
+	f.Uint64Var(&o.height, "height", 0, "height of the block whose state is written (default: the head)")
 	f.BoolVar(&o.stream, "stream", false, "write a folder: genesis.json, records.json, config.json and the keys")
-	f.StringVar(&o.file, "file", "", "where to; without it output.json in the home, or the folder output with --stream")
-	f.StringSliceVar(&o.accounts, "account-ids", nil, "only these accounts, and validators; several separated by commas, or the flag again")
-	f.StringSliceVar(&o.validators, "include-validators", nil, "who stays a validator; the others have their stake back")
+	f.StringVar(&o.file, "file", "", "output file, or folder with --stream (default: output.json, or output, in the home folder)")
+	f.StringSliceVar(&o.accounts, "account-ids", nil, "write only these accounts, and the validators; separated by commas, may be repeated")
+	f.StringSliceVar(&o.validators, "include-validators", nil, "accounts that stay validators; all others get their stake back")
 	return c
 }
 
-// accountIDs reads a flag; nil: it was not given.
+// accountIDs parses the values of a flag; nil: the flag was not given.
 func accountIDs(cmd *cobra.Command, flag string, list []string) ([]primitives.AccountID, error) {
 	if !cmd.Flags().Changed(flag) {
 		return nil, nil

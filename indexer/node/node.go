@@ -91,7 +91,7 @@ func (o *Options) Load() (*home.Home, error) {
 
 // Under begins one as a host's options say.
 func Under(o daemon.Options) (*Node, error) {
-	o.Inside, o.Again = true, true
+	o.InProcess, o.Restarts = true, true
 	if o.Home.Config.Network.On() { // in a network it makes no blocks, even with a validator's key
 		o.Home.ValidatorKey = nil
 	}
@@ -145,7 +145,7 @@ func (n *Node) watch(ctx context.Context) {
 			why = context.Canceled
 		case why = <-h.Failed():
 		}
-		again := errors.Is(why, daemon.ErrArrived)
+		again := errors.Is(why, daemon.ErrStateSynced)
 		if again {
 			n.set(nil, nil)
 		}

@@ -126,7 +126,7 @@ func forkOf(t *testing.T, h *daemon.Daemon) Client {
 		t.Fatal(err)
 	}
 	hm.Config.Production = config.Manual
-	_, client := started(t, daemon.Options{Home: hm, Other: there})
+	_, client := started(t, daemon.Options{Home: hm, ForkTransport: there})
 	return client
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// done posts a request whose result is {}.
+// done posts a request and expects the result {}.
 func done(t *testing.T, h *Daemon, method, params string) {
 	t.Helper()
 	must(t, h, method, params)
@@ -126,8 +126,8 @@ func TestDumpAndLoad(t *testing.T) {
 	}
 }
 
-// TestImpersonate: a transaction that is not signed is taken of those who were named, and of nobody
-// else, before or after.
+// TestImpersonate: an unsigned transaction is accepted from the named accounts only, and not before
+// or after.
 func TestImpersonate(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -195,7 +195,7 @@ func TestDeal(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (steerer{&h.Instance}).Deal(gone, "token.near", "alice.near", primitives.Yocto(9)); !errors.Is(err, context.Canceled) {
+	if err := (sandboxControl{&h.Instance}).Deal(gone, "token.near", "alice.near", primitives.Yocto(9)); !errors.Is(err, context.Canceled) {
 		t.Errorf("whoever asked has gone: %v", err)
 	}
 	done(t, h, "sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, base64.StdEncoding.EncodeToString(readsMany())))
@@ -204,7 +204,7 @@ func TestDeal(t *testing.T) {
 	}
 }
 
-// readsMany is a token whose ft_balance_of reads seventy values, and says 0.
+// readsMany is a token with an ft_balance_of that reads seventy values and returns 0.
 func readsMany() []byte {
 	m := &wasmasm.Module{}
 	i64s := func(n int) []wasmasm.ValType { return slices.Repeat([]wasmasm.ValType{wasmasm.I64}, n) }

@@ -47,11 +47,11 @@ func worstBombs(b *testing.B) (list []compilebombs.Shape) {
 	return list
 }
 
-// BenchmarkBombs says what a node whose blocks go by the clock feels of contracts that are made to
-// be hard to compile: four accounts at once deploy one each, call it as soon as it is there, and go
-// on with another, each a little different from all before. Meanwhile somebody else sends one
-// transfer after the other, each when the one before is final. Memory is that of this process,
-// which has node and clients in it, and of the compilers.
+// BenchmarkBombs measures a node with timed blocks while contracts arrive that are hard to compile:
+// four accounts at once each deploy one, call it as soon as it is deployed, and go on with another,
+// each a little different from all before. Meanwhile another client sends one transfer after the
+// other, each when the one before is final. Memory is that of this process, which has node and
+// clients in it, and of the compilers.
 func BenchmarkBombs(b *testing.B) {
 	var codes [][]byte
 	for _, s := range worstBombs(b) {

@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// unknownMemory is what a machine is taken to have that does not say.
+// unknownMemory is the memory in bytes assumed if the system does not report it.
 const unknownMemory = 8 << 30
 
-// stateMemory returns what the tries may take: as configured, or a quarter of what the machine has,
-// or this process may have of it. The rest is for what is loaded and changed between two folds, for
-// the collector of garbage, and for the system, whose cache of files is where the flat state is
-// read from.
+// stateMemory returns the memory budget of the tries in bytes: the configured one, or a quarter of
+// the memory of the machine or its cgroup. The rest is for state that is loaded and changed between
+// two advances of the flat head, for the garbage collector, and for the page cache, from which flat
+// state is read.
 func stateMemory(configured uint64) uint64 {
 	if configured != 0 {
 		return configured
@@ -24,17 +24,17 @@ func stateMemory(configured uint64) uint64 {
 	return machineMemory(os.ReadFile) / 4
 }
 
-// rpcLimits returns the limits of the RPC: those that config.json names, and the defaults of the
-// others on this machine.
+// rpcLimits returns the limits of the RPC: those that config.json sets, and defaults fitted to the
+// machine's memory.
 func rpcLimits(c *config.RPC) limits.Limits {
 	l := c.Limits
 	l.FitMemory(machineMemory(os.ReadFile), &c.Named)
 	return l
 }
 
-// blockCache is how much the index may keep of what it has read: as configured, or an eighth of
-// what the tries may take. It has the tables' own indices and filters beside the blocks, some 2 %
-// of the index; below that each look reads them again.
+// blockCache returns the size of the index's block cache in bytes: the configured one, or an eighth
+// of the trie budget. The cache also holds the index blocks and filters of the tables, some 2 % of
+// the index; a smaller cache reads them again at each lookup.
 func blockCache(c *config.Config) int {
 	if c.BlockCache != 0 {
 		return int(c.BlockCache)
@@ -42,8 +42,8 @@ func blockCache(c *config.Config) int {
 	return int(min(max(stateMemory(c.StateMemory)/8, storage.DefaultBlockCache), 1<<30))
 }
 
-// machineMemory is what Linux says of the machine and of the group of processes that this one is
-// in, whichever is less.
+// machineMemory returns the memory that Linux reports for the machine or for this process's cgroup,
+// whichever is less.
 func machineMemory(read func(string) ([]byte, error)) uint64 {
 	least := uint64(0)
 	info, _ := read("/proc/meminfo")

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkColdBombs says what nobody can hold back: a contract calls four others in receipts,
-// whose code is hard to compile and is in no cache. The block that has them waits. Then the same
-// once more, and four transactions that call such code themselves.
+// BenchmarkColdBombs measures the load that no limit holds back: a contract calls four others by
+// receipts, with code that is hard to compile and not cached. The block with these receipts waits.
+// Then the same once more, and four transactions that call such code directly.
 func BenchmarkColdBombs(b *testing.B) {
 	const interval = 100 * time.Millisecond
 	dir := made(b)

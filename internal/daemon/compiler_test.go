@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 )
 
-// compilerEnv makes this binary a process that compiles contracts, but for the code whose hash it
-// says.
+// compilerEnv makes this binary a contract compiler that aborts on the code with the hash in its
+// value.
 const compilerEnv = "TROUPE_TEST_COMPILER"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startWith starts a node whose compiler always aborts on bad.
+// startWith starts a node with a compiler that aborts on bad.
 func startWith(t *testing.T, dir string, bad []byte) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
@@ -72,7 +72,7 @@ func (w warnings) Levels() []logrus.Level { return []logrus.Level{logrus.WarnLev
 func (w warnings) Fire(e *logrus.Entry) error {
 	select {
 	case w <- e.Message:
-	default: // nobody reads so many
+	default: // nothing reads so many
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (w warnings) wait(t *testing.T, begin string) {
 // TestCompilerAborts: a contract on which the compiler always aborts is deployed, and the chain
 // goes on; what only reads it gets an internal error, again and again, and hurts nothing. When a
 // block calls it the node takes no more blocks, says so and serves reads, also after a restart.
-// With a compiler that is mended it goes on, and the call runs.
+// With a repaired compiler it continues, and the call runs.
 func TestCompilerAborts(t *testing.T) {
 	dir, bad := made(t), contracts.C("burner")
 	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))
@@ -168,7 +168,7 @@ func TestCompilerAborts(t *testing.T) {
 		}
 		nonce-- // it is in no block
 		if i == 0 {
-			warned.wait(t, "this node makes no blocks: it has halted: ")
+			warned.wait(t, "this node produces no blocks: it has halted: ")
 		}
 		halted(h, true)
 		reads(h)
@@ -189,7 +189,7 @@ func TestCompilerAborts(t *testing.T) {
 	if c := look(t, h, me, "fib", nil); c.Error != "" {
 		t.Errorf("a view of what is mended: %+v", c)
 	}
-	if s := h.vm.Stats().Compiler; s.Quarantined > 1 { // of the trace, which nobody has asked for again
+	if s := h.vm.Stats().Compiler; s.Quarantined > 1 { // of the trace, which was not requested again
 		t.Errorf("%+v", s)
 	}
 }

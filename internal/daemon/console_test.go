@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 )
 
-// TestConsole: a sandbox has the page, with its own actors, and so has a world of it; who is none
-// has it only where the config says so.
+// TestConsole: a sandbox and its worlds serve the page, each with its own actors; another chain
+// serves it only if configured.
 func TestConsole(t *testing.T) {
 	yes, no := true, false
 	for name, c := range map[string]struct {

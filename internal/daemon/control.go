@@ -19,37 +19,37 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// A node that runs answers other processes of its user at a socket in its data folder, for what
-// can't be done beside it: the folder belongs to one process.
+// The control socket lies in the data folder of a running node. Other processes of the same user
+// use it for work that needs the open store, since only one process can open the data folder.
 
-// controlName is the socket's. It is as old as the lock: who has that removes what a crash has
-// left.
+// controlName is the file name of the socket. A socket left by a crash is removed by the node that
+// holds the lock of the data folder.
 const controlName = "control.sock"
 
 // Bounds of the socket.
 const (
-	maxControls  = 4       // that are answered at once; the others wait
+	maxControls  = 4       // requests served at a time; others wait
 	maxRequest   = 4 << 20 // bytes
 	controlLimit = time.Minute
-	// until a dump begins: all accounts are read before that, millions of them in a minute
+	// until a dump begins: before that all accounts are read, millions of them per minute
 	openLimit   = 10 * time.Minute
-	acceptPause = 100 * time.Millisecond // behind one that failed
+	acceptPause = 100 * time.Millisecond // after a failed Accept
 )
 
-// control answers at the socket.
+// control serves the control socket.
 type control struct {
-	h     *Daemon
-	l     net.Listener
-	turns chan struct{}
-	mu    sync.Mutex
-	open  map[net.Conn]bool // nil: closed
-	all   sync.WaitGroup
-	ctx   context.Context // ends with it, and what is being read for an answer with that
-	end   context.CancelFunc
+	h      *Daemon
+	l      net.Listener
+	slots  chan struct{}
+	mu     sync.Mutex
+	open   map[net.Conn]bool // nil: closed
+	wg     sync.WaitGroup
+	ctx    context.Context // ends when the socket closes; cancels the reads of running requests
+	cancel context.CancelFunc
 }
 
-// listenControl begins to answer. A system that has no such sockets, or no room for the name of
-// this one, gives nil with the reason.
+// listenControl creates the socket and starts serving it. It fails on systems without Unix sockets,
+// or if the path is too long for one.
 func (h *Daemon) listenControl() (*control, error) {
 	path := filepath.Join(h.home.Paths.Data, controlName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -61,7 +61,7 @@ func (h *Daemon) listenControl() (*control, error) {
 		if err != nil {
 			return err
 		}
-		ul.SetUnlinkOnClose(false) // by the short name, which is nobody's by then
+		ul.SetUnlinkOnClose(false) // it would unlink the short name, which is invalid by then
 		l = ul
 		return os.Chmod(path, 0o600)
 	})
@@ -71,14 +71,14 @@ func (h *Daemon) listenControl() (*control, error) {
 		}
 		return nil, err
 	}
-	c := &control{h: h, l: l, turns: make(chan struct{}, maxControls), open: map[net.Conn]bool{}}
-	c.ctx, c.end = context.WithCancel(context.Background())
-	c.all.Go(c.accept)
+	c := &control{h: h, l: l, slots: make(chan struct{}, maxControls), open: map[net.Conn]bool{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.wg.Go(c.accept)
 	return c, nil
 }
 
-// shortPath calls f with a name for a socket that a system's 108 bytes have room for: on Linux that
-// of a folder may be said by its number.
+// shortPath calls f with a path of the same socket that fits into the 108 bytes of a socket
+// address. On Linux a long folder name is replaced by /proc/self/fd.
 func shortPath(path string, f func(short string) error) error {
 	const room = 100
 	if len(path) <= room || runtime.GOOS != "linux" {
@@ -98,33 +98,33 @@ func (c *control) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // there may be no file left for it, until others are closed
+		if err != nil { // perhaps out of file descriptors, until others are closed
 			time.Sleep(acceptPause)
 			continue
 		}
-		c.turns <- struct{}{}
+		c.slots <- struct{}{}
 		c.mu.Lock()
 		if c.open == nil {
 			c.mu.Unlock()
 			_ = conn.Close()
-			<-c.turns
+			<-c.slots
 			return
 		}
 		c.open[conn] = true
 		c.mu.Unlock()
-		c.all.Go(func() {
+		c.wg.Go(func() {
 			c.serve(conn)
 			c.mu.Lock()
 			delete(c.open, conn)
 			c.mu.Unlock()
-			<-c.turns
+			<-c.slots
 		})
 	}
 }
 
-// close ends it; who is being answered is cut off.
+// close stops serving, closes open connections and waits for their goroutines.
 func (c *control) close() {
-	c.end()
+	c.cancel()
 	_ = c.l.Close()
 	_ = os.Remove(filepath.Join(c.h.home.Paths.Data, controlName))
 	c.mu.Lock()
@@ -133,10 +133,10 @@ func (c *control) close() {
 	}
 	c.open = nil
 	c.mu.Unlock()
-	c.all.Wait()
+	c.wg.Wait()
 }
 
-// serve answers one request.
+// serve handles one request.
 func (c *control) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetReadDeadline(time.Now().Add(controlLimit))
@@ -144,7 +144,7 @@ func (c *control) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	w := patient{conn}
+	w := deadlineWriter{conn}
 	var r struct {
 		dump.Request
 		Backup *BackupRequest `json:"backup"`
@@ -163,36 +163,35 @@ func (c *control) serve(conn net.Conn) {
 		return
 	}
 	if err := d.Send(w); err != nil {
-		c.h.log.WithError(err).Debug("a dump was not sent to its end")
+		c.h.log.WithError(err).Debug("dump not sent completely")
 	}
 }
 
 func now() genesis.Time { return genesis.Time(time.Now().UnixNano()) }
 
-// patient gives each piece that is written some time.
-type patient struct{ net.Conn }
+// deadlineWriter sets a new deadline for each Write.
+type deadlineWriter struct{ net.Conn }
 
-func (p patient) Write(b []byte) (int, error) {
+func (p deadlineWriter) Write(b []byte) (int, error) {
 	_ = p.SetWriteDeadline(time.Now().Add(controlLimit))
 	return p.Conn.Write(b)
 }
 
-// timely waits for what is read so long, and no longer: one that has stopped does not close its
-// socket.
-type timely struct {
+// deadlineReader sets a new deadline for each Read: a suspended process does not close its socket.
+type deadlineReader struct {
 	net.Conn
-	next, later time.Duration // behind the first piece it is later
+	next, later time.Duration // next applies to the next Read, later to all after it
 }
 
-func (c *timely) Read(b []byte) (int, error) {
+func (c *deadlineReader) Read(b []byte) (int, error) {
 	_ = c.SetReadDeadline(time.Now().Add(c.next))
 	n, err := c.Conn.Read(b)
 	c.next = c.later
 	return n, err
 }
 
-// dialControl asks the node that runs on a data folder; an error of the kind net.OpError: none
-// does, or it doesn't answer.
+// dialControl sends a request to the node that runs on a data folder. A *net.OpError means that no
+// node runs there, or that it does not answer.
 func dialControl(data string, r any) (conn net.Conn, err error) {
 	err = shortPath(filepath.Join(data, controlName), func(short string) (err error) {
 		conn, err = net.DialTimeout("unix", short, controlLimit)
@@ -212,17 +211,17 @@ func dialControl(data string, r any) (conn net.Conn, err error) {
 	return conn, nil
 }
 
-// Dump calls f with a dump of the chain of a home: of the node that runs on it, else of its folder.
+// Dump calls f with a dump of a home's chain, from the running node or else from its data folder.
 func Dump(hm *home.Home, r *dump.Request, f func(*dump.Received) error) error {
 	conn, dialed := dialControl(hm.Paths.Data, r)
 	if dialed == nil {
 		defer func() { _ = conn.Close() }()
-		return receive(&timely{Conn: conn, next: openLimit, later: controlLimit}, f)
+		return receive(&deadlineReader{Conn: conn, next: openLimit, later: controlLimit}, f)
 	}
 	e, done, err := openFolder(hm)
 	if err != nil {
 		if isLocked(err) {
-			return fmt.Errorf("%w, and does not answer there: %w", err, dialed)
+			return fmt.Errorf("%w; that node does not answer at its control socket: %w", err, dialed)
 		}
 		return err
 	}
@@ -238,7 +237,7 @@ func Dump(hm *home.Home, r *dump.Request, f func(*dump.Received) error) error {
 		_ = out.CloseWithError(d.Send(out))
 	}()
 	err = receive(in, f)
-	_ = in.Close() // a sender that is not done ends
+	_ = in.Close() // stops an unfinished sender
 	<-sent
 	return err
 }

@@ -4,7 +4,7 @@ package host
 
 import "time"
 
-// cpu tells nothing where the system does not.
+// cpu reports nothing on systems without getrusage.
 type cpu struct{ at time.Time }
 
 func (c *cpu) percent(time.Time) float64 { return 0 }

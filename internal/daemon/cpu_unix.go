@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cpu tells how much of the processor the process takes.
+// cpu measures the CPU use of the process.
 type cpu struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -16,8 +16,8 @@ type cpu struct {
 	last float64
 }
 
-// percent is the share since the look before, 100 for a whole core; a look within a tenth of a
-// second of another gets the same.
+// percent returns the CPU use since the previous call, 100 for a whole core. A call within 100 ms
+// of the previous one returns the same value.
 func (c *cpu) percent(now time.Time) float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -13,17 +13,18 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Checked is what a data folder was found to hold.
+// Checked is the result of CheckDB.
 type Checked struct {
-	Head, Folded storage.BlockRef
-	Tail         primitives.Height
-	Records      int // of the log
-	Shards       int // whose states lead to their roots
+	Head, FlatHead storage.BlockRef
+	Tail           primitives.Height
+	Records        int // records of the log
+	Shards         int // shards with a state that matches its root
 }
 
-// CheckDB reads all of the chain of a home on which no node runs: every record of the log, and
-// every subtree of the states, whose hashes must lead to the roots. Opening mends what a crash
-// left, as a start does; nothing else is changed.
+// CheckDB reads the whole chain of a home on which no node runs: every record of the log, and every
+// subtree of the states, and compares their hashes with the roots. Opening repairs what a crash
+// leaves, as a start does; nothing else changes. On an error the result covers what was checked
+// before.
 func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, what string)) (*Checked, error) {
 	if !storage.Exists(hm.Paths.Data) {
 		return nil, fmt.Errorf("%s: no node has run here yet", hm.Paths.Data)
@@ -35,7 +36,7 @@ func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, wha
 		return nil, err
 	}
 	tip := store.Tip()
-	c := &Checked{Head: tip.Head, Folded: tip.FlatHead, Tail: tip.Tail}
+	c := &Checked{Head: tip.Head, FlatHead: tip.FlatHead, Tail: tip.Tail}
 	c.Records, err = store.CheckLog(ctx, func(done, all int64) { progress(float64(done)/float64(max(all, 1)), "log") })
 	if err = errors.Join(err, store.Close()); err != nil {
 		return c, err
@@ -47,7 +48,7 @@ func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, wha
 	defer done()
 	progress(0, "states")
 	if err := e.Preload(func() bool { return ctx.Err() != nil }); err != nil {
-		return c, fmt.Errorf("the stored state is damaged: %w", err)
+		return c, fmt.Errorf("the stored state is damaged: %w; restore a snapshot, or remove the data folder and sync again", err)
 	}
 	v := e.Verify()
 	defer v.Stop()
@@ -56,7 +57,7 @@ func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, wha
 			return c, err
 		}
 		if done, err = v.Step(verifyStep); err != nil {
-			return c, fmt.Errorf("the stored state is damaged: %w", err)
+			return c, fmt.Errorf("the stored state is damaged: %w; restore a snapshot, or remove the data folder and sync again", err)
 		}
 	}
 	for i := range e.Head().Shards {

@@ -7,48 +7,48 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrRoom says that a disk that was full has room, and that the node is to be stopped and started
-// again to write.
-var ErrRoom = errors.New("the disk has room again: the node begins again to write")
+// ErrDiskFreed is sent by Failed when a full disk has space again and the node must be restarted to
+// write.
+var ErrDiskFreed = errors.New("the disk has space again: restart the node to write")
 
 // fullReminder is how often the log repeats that the disk is full.
 const fullReminder = time.Minute
 
-// room takes up that the disk is full, or has room again (nil).
-func (h *Daemon) room(f *storage.Full) {
+// onDiskFull handles a full disk, or its end (nil).
+func (h *Daemon) onDiskFull(f *storage.Full) {
 	switch {
 	case f == nil:
-		h.log.Info("the disk has room again: writing goes on")
+		h.log.Info("the disk has space again: writing continues")
 	case f.Reopen:
-		h.begin()
+		h.restartForDisk()
 	default:
-		h.sayFull(f)
+		h.logDiskFull(f)
 	}
 }
 
-// begin has the node started anew.
-func (h *Daemon) begin() {
-	if !h.again {
-		h.log.Error("the disk has room again; restart the node, which takes no writes before")
+// restartForDisk requests a restart, or logs that one is needed.
+func (h *Daemon) restartForDisk() {
+	if !h.restarts {
+		h.log.Error("the disk has space again; restart the node, which stays read-only until then")
 		return
 	}
 	select {
-	case h.failed <- ErrRoom:
-	default: // it ends already
+	case h.failed <- ErrDiskFreed:
+	default: // the node stops already
 	}
 }
 
-// sayFull says it, and again for as long as it is so.
-func (h *Daemon) sayFull(f *storage.Full) {
-	h.log.Errorf("the disk is full: %v. No blocks are stored and no transactions are taken; reads go on. Make room, and writing goes on by itself", f.Err)
+// logDiskFull logs that the disk is full, and repeats it while it is.
+func (h *Daemon) logDiskFull(f *storage.Full) {
+	h.log.Errorf("the disk is full: %v. The node stores no blocks and accepts no transactions; reads work. Free space on the disk: writing then continues by itself", f.Err)
 	time.AfterFunc(fullReminder, func() {
 		select {
-		case <-h.upkeep: // it has ended
+		case <-h.upkeep: // the node has stopped
 			return
 		default:
 		}
 		if now, is := h.store.Full(); is && now.Since.Equal(f.Since) {
-			h.sayFull(f)
+			h.logDiskFull(f)
 		}
 	})
 }

@@ -174,9 +174,9 @@ func TestDumpFolder(t *testing.T) {
 	}
 }
 
-// TestControlSocket: it is its user's alone, also in a folder whose name is longer than a socket's
-// may be; what is no request is told so; one that a crash has left is replaced; where a node runs
-// that has none, the folder says whose it is.
+// TestControlSocket: only its user can open it, also in a folder with a longer name than a socket's
+// may be; an invalid request gets an error; a socket left by a crash is replaced; if a running node
+// has none, the folder's error names it.
 func TestControlSocket(t *testing.T) {
 	dir := made(t)
 	long := filepath.Join(dir, strings.Repeat("n", 120))
@@ -229,7 +229,7 @@ func TestControlSocket(t *testing.T) {
 	}
 }
 
-// TestDumpEnds: whoever no longer wants a dump ends its reading, before its beginning or within.
+// TestDumpEnds: a client can stop reading a dump before its beginning or within.
 func TestDumpEnds(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -252,7 +252,7 @@ func TestDumpEnds(t *testing.T) {
 // its time, is named, and keeps the store.
 func TestStopBesideDump(t *testing.T) {
 	h := mustStart(t, made(t))
-	h.control.all.Add(1)
+	h.control.wg.Add(1)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
@@ -267,15 +267,15 @@ func TestStopBesideDump(t *testing.T) {
 	if err := h.store.Write(new(storage.Batch)); err != nil {
 		t.Errorf("the store was closed under what had not ended: %v", err)
 	}
-	h.control.all.Done()
+	h.control.wg.Done()
 	if err := errors.Join(h.Engine.AdvanceFlatHead(), h.store.Close()); err != nil {
 		t.Error(err)
 	}
 	h.vm.Close()
 }
 
-// TestDumpIsLate: who asks a node for a dump waits for its beginning, and for each piece behind it,
-// so long and no longer.
+// TestDumpIsLate: a client waits a limited time for the beginning of a dump and for each later
+// piece.
 func TestDumpIsLate(t *testing.T) {
 	for _, sent := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) { dumpIsLate(t, sent) })
@@ -286,7 +286,7 @@ func dumpIsLate(t *testing.T, sent int) {
 	there, here := net.Pipe()
 	began := make(chan error, 1)
 	go func() {
-		d, err := dump.Receive(&timely{Conn: here, next: 200 * time.Millisecond, later: 20 * time.Millisecond})
+		d, err := dump.Receive(&deadlineReader{Conn: here, next: 200 * time.Millisecond, later: 20 * time.Millisecond})
 		if err == nil {
 			err = d.Records(func(genesis.Record) error { return nil })
 		}

@@ -18,28 +18,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// feeds are what a node follows instead of a network.
+// feeds follows block feeds instead of a network.
 type feeds struct {
 	*blockfeed.Runner
 	tip   func() primitives.Height
-	ended chan struct{} // closed when nobody is asked any more
+	ended chan struct{} // closed when the runner has stopped
 }
 
-// feedsBehind is how many blocks a node may be behind its feeds and in step with them: one is
-// always on its way.
+// feedsBehind is how many blocks a node may lag behind its feeds without counting as syncing: one
+// is always in transit.
 const feedsBehind = 2
 
-// followsFeeds has a node that follows feeds make no blocks and talk to no network.
+// followsFeeds turns off block production and the network of a node that follows feeds.
 func followsFeeds(o *Options) {
 	off := false
 	o.Home.Config.Network.Enabled = &off
 	if o.Home.ValidatorKey != nil {
-		o.Log.Warnf("%s makes no blocks: the node follows feeds", o.Home.ValidatorKey.AccountID)
+		o.Log.Warnf("%s produces no blocks: the node follows feeds", o.Home.ValidatorKey.AccountID)
 		o.Home.ValidatorKey = nil
 	}
 }
 
-// openFeeds makes what asks the feeds; they are asked when the node has started.
+// openFeeds creates the feeds' runner. It runs once the node has started.
 func (h *Daemon) openFeeds(sources []blockfeed.Source, track engine.Track, no *node.Options) {
 	f := &feeds{tip: func() primitives.Height { return h.Engine.Tip().Height() }, ended: make(chan struct{})}
 	f.Runner = blockfeed.New(blockfeed.Options{
@@ -51,29 +51,31 @@ func (h *Daemon) openFeeds(sources []blockfeed.Source, track engine.Track, no *n
 		Final:   func() primitives.Height { return h.Engine.TipFinal().Height },
 		Has:     func(hash primitives.Hash) bool { return h.Engine.Imported(hash) != nil },
 		Moved:   func() <-chan struct{} { return h.Node.Moves() },
-		Admit:   h.admitTold,
+		Admit:   h.precheckFeedBlock,
 		Deliver: func(m messages.BlockReceived) { h.Node.Receive(m) },
 	})
 	no.Net = node.Net{Refused: f.Refused, ChunkRefused: f.ChunkRefused, Wanted: f.Wanted, ChunksWanted: f.ChunksWanted}
 	h.feeds = f
 }
 
-// admitTold tells whether a block's header may be the chain's: its producer has signed it, with
-// these headers of chunks.
-func (h *Daemon) admitTold(b *primitives.Block) error {
+// precheckFeedBlock prechecks a feed's block: its producer must have signed it with these chunk
+// headers. It returns blockfeed.ErrPassed for a known or old block, and blockfeed.ErrNotYet for a
+// block of an epoch that is not known yet.
+func (h *Daemon) precheckFeedBlock(b *primitives.Block) error {
 	a, err := h.Engine.Precheck(b)
 	switch {
 	case errors.Is(err, engine.ErrKnown), errors.Is(err, engine.ErrOld):
 		return blockfeed.ErrPassed
 	case err != nil && engine.VerdictOf(err) == engine.VerdictInvalid:
 		return &blockdoc.MismatchError{Where: "block.header", Err: err}
-	case err == nil && a.Standing == blockpool.Stranger: // of an epoch that the blocks before will tell of
+	case err == nil && a.Standing == blockpool.Stranger: // of an epoch that earlier blocks will define
 		return blockfeed.ErrNotYet
 	}
 	return err
 }
 
-// checkCheckpoint refuses a folder whose chain does not have a block.
+// checkCheckpoint returns an error if the chain in the folder lacks the block want. The zero hash
+// always passes.
 func (h *Daemon) checkCheckpoint(want primitives.Hash) error {
 	if want.IsZero() || want == h.Engine.Genesis().Hash {
 		return nil
@@ -85,10 +87,10 @@ func (h *Daemon) checkCheckpoint(want primitives.Hash) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the chain in %s, whose head is block %d, does not have the checkpoint %v", h.home.Paths.Data, h.Engine.Head().Height(), want)
+	return fmt.Errorf("the chain in %s (head %d) does not contain the checkpoint %v: check --checkpoint, or use another home folder", h.home.Paths.Data, h.Engine.Head().Height(), want)
 }
 
-// wanted tells which shards are held in an epoch.
+// wanted returns the shards that the node holds in an epoch.
 func (h *Daemon) wanted(id primitives.EpochID, track engine.Track) (w *blockdoc.Wanted, err error) {
 	w = new(blockdoc.Wanted)
 	err = h.Engine.Epochs(func(m *epoch.Manager) (err error) {
@@ -107,7 +109,7 @@ func (h *Daemon) wanted(id primitives.EpochID, track engine.Track) (w *blockdoc.
 	return w, nil
 }
 
-// hashesBefore yields the hashes of the stored blocks that a transaction may refer to, the newest
+// hashesBefore yields the hashes of the stored blocks that a transaction may refer to, newest
 // first.
 func (h *Daemon) hashesBefore(yield func(primitives.Hash) bool) {
 	at := h.Engine.Tip().Height()
@@ -127,29 +129,29 @@ func (f *feeds) run(ctx context.Context) {
 	f.Run(ctx)
 }
 
-// feedPasser passes what is submitted on to the feeds that take it, and waits for it here.
-type feedPasser struct {
+// feedForwarder forwards submitted transactions to feeds that accept them, and waits for them here.
+type feedForwarder struct {
 	backend.Submitter
 	feeds *feeds
 }
 
-// SendTxAsync passes a transaction on.
-func (p feedPasser) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
+// SendTxAsync forwards a transaction.
+func (p feedForwarder) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if err := p.feeds.Send(ctx, tx.AppendBorsh(nil)); err != nil {
 		return err
 	}
 	return p.Submitter.SendTxAsync(ctx, tx)
 }
 
-// SendTx passes a transaction on, and waits until it has come as far as asked.
-func (p feedPasser) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
+// SendTx forwards a transaction and waits for the requested level.
+func (p feedForwarder) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
 	if err := p.feeds.Send(ctx, r.Tx.AppendBorsh(nil)); err != nil {
 		return nil, err
 	}
 	return p.Submitter.SendTx(ctx, r)
 }
 
-// Syncing tells whether the node is behind its feeds, or none has told anything yet.
+// Syncing reports whether the node lags behind its feeds, or no feed has reported a height yet.
 func (f *feeds) Syncing() (bool, primitives.Height) {
 	var best primitives.Height
 	for _, s := range f.Status() {
@@ -158,21 +160,21 @@ func (f *feeds) Syncing() (bool, primitives.Height) {
 	return best == 0 || best > f.tip()+feedsBehind, best
 }
 
-// Info tells of no peers: feeds are none.
+// Info reports no peers.
 func (f *feeds) Info() *view.NetworkInfo { return &view.NetworkInfo{} }
 
-// metrics tell how each feed does.
+// metrics appends the metrics of each feed.
 func (f *feeds) metrics(b []byte) []byte {
 	list := f.Status()
 	for _, m := range []struct {
 		kind, name, help string
 		of               func(*blockfeed.Status) float64
 	}{
-		{"gauge", "troupe_feed_height", "Highest block that a feed has told of", func(s *blockfeed.Status) float64 { return float64(s.Height) }},
-		{"counter", "troupe_feed_blocks", "Blocks that a feed has given, the first of several or not", func(s *blockfeed.Status) float64 { return float64(s.Given) }},
-		{"counter", "troupe_feed_refused", "Blocks of a feed that are not what they say", func(s *blockfeed.Status) float64 { return float64(s.Refused) }},
-		{"counter", "troupe_feed_failures", "Requests that a feed did not answer", func(s *blockfeed.Status) float64 { return float64(s.Failed) }},
-		{"gauge", "troupe_feed_lag_seconds", "From a block's time to when the feed had given it, of the last one", func(s *blockfeed.Status) float64 { return float64(s.LagNS) / 1e9 }},
+		{"gauge", "troupe_feed_height", "Highest block that a feed has reported", func(s *blockfeed.Status) float64 { return float64(s.Height) }},
+		{"counter", "troupe_feed_blocks", "Blocks received from a feed, duplicates of other feeds included", func(s *blockfeed.Status) float64 { return float64(s.Given) }},
+		{"counter", "troupe_feed_refused", "Blocks of a feed that failed verification", func(s *blockfeed.Status) float64 { return float64(s.Refused) }},
+		{"counter", "troupe_feed_failures", "Requests that a feed failed to answer", func(s *blockfeed.Status) float64 { return float64(s.Failed) }},
+		{"gauge", "troupe_feed_lag_seconds", "Time from the last block's timestamp to its receipt from the feed", func(s *blockfeed.Status) float64 { return float64(s.LagNS) / 1e9 }},
 	} {
 		b = append(b, "# HELP "+m.name+" "+m.help+"\n# TYPE "+m.name+" "+m.kind+"\n"...)
 		for i := range list {

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFollowFailedDeployments: code whose deployment has failed came to no account, and code that
-// is deployed for all is in no view either. A troupe tells them beside its documents and by its
-// JSON-RPC, so that a chain with such blocks is followed by either.
+// TestFollowFailedDeployments: code of a failed deployment is in no account, and global code is in
+// no view. A troupe serves both beside its documents and by JSON-RPC, so that a chain with such
+// blocks can be followed by either.
 func TestFollowFailedDeployments(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)

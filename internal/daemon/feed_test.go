@@ -68,8 +68,8 @@ func fed(t *testing.T, dir string, feeds ...string) *Daemon {
 	return h
 }
 
-// acrossShards is a home of four shards and short epochs, whose validator is in another shard than
-// the account near and its own children.
+// acrossShards is a home of four shards and short epochs. Its validator is in another shard than
+// the account near and the validator's own children.
 func acrossShards(t *testing.T, length int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -92,7 +92,7 @@ func acrossShards(t *testing.T, length int) (dir string) {
 	return dir
 }
 
-// checkpoint copies a home as it is between two runs, without the key of who makes its blocks.
+// checkpoint copies a home as it is between two runs, without the key of its block producer.
 func checkpoint(t *testing.T, from string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "home")
@@ -351,8 +351,8 @@ func TestFollowFeeds(t *testing.T) {
 	}
 	b := fed(t, dirB, feeds...)
 	defer func() { stop(t, b) }()
-	// Who is asked for which block is chance, and who lied is left alone for a while: it goes on
-	// until each has had his say.
+	// Which feed is asked for which block is random, and a feed that lied pauses: it goes on
+	// until each feed was asked.
 	for round := 0; round < 5 || round < 40 && (told.Load() == 0 || answered.Load() == 0 || hung.Load() == 0); round++ {
 		busy(t, a, key, &nonce, 4)
 		mineBy(t, a, `{"blocks":6}`)

@@ -14,28 +14,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sumsName is a file in the data folder that remembers the fingerprints of large genesis files by
-// their size and time of change, so that a start need not read gigabytes again. It may be lost or
-// removed at any time.
+// sumsName is a file in the data folder that caches the hashes of large genesis files by size and
+// modification time, so that a start need not read gigabytes again. It may be removed at any time.
 const sumsName = "genesis.sums"
 
-// remembered is the size in bytes from which a fingerprint is worth remembering: some 5 ms of
-// reading and hashing.
-const remembered = 4 << 20
+// minRemembered is the file size in bytes from which a hash is cached: reading and hashing it takes
+// some 5 ms.
+const minRemembered = 4 << 20
 
-// fingerprints hashes files, and remembers those of large ones.
+// fingerprints hashes files and caches the hashes of large ones.
 type fingerprints struct {
-	known []byte // the file as it was read
-	lines []byte // what it should say now
+	known []byte // contents of the file when it was read
+	lines []byte // contents to write
 }
 
-// readFingerprints reads what the data folder remembers; nothing if there is no such file.
+// readFingerprints reads the cache of a data folder. A missing or unreadable file gives an empty
+// cache.
 func readFingerprints(dir string) *fingerprints {
-	known, _ := os.ReadFile(filepath.Join(dir, sumsName)) // unreadable: everything is hashed anew
+	known, _ := os.ReadFile(filepath.Join(dir, sumsName)) // if unreadable, all files are hashed
 	return &fingerprints{known: known}
 }
 
-// of is the hash of a file's size (8 bytes, little endian) and its bytes.
+// of returns the hash of a file's size (8 bytes, little endian) and contents.
 func (f *fingerprints) of(path string) (h primitives.Hash, err error) {
 	file, err := os.Open(filepath.Clean(path))
 	if err != nil {
@@ -47,7 +47,7 @@ func (f *fingerprints) of(path string) (h primitives.Hash, err error) {
 		return h, err
 	}
 	line := func() []byte { return fmt.Appendf(nil, "%d %d ", info.Size(), info.ModTime().UnixNano()) }
-	if info.Size() >= remembered {
+	if info.Size() >= minRemembered {
 		if h, ok := f.find(line()); ok {
 			f.remember(line(), h)
 			return h, nil
@@ -56,7 +56,7 @@ func (f *fingerprints) of(path string) (h primitives.Hash, err error) {
 	if h, err = hashSized(file, info); err != nil {
 		return h, fmt.Errorf("%s: %w", path, err)
 	}
-	if info.Size() >= remembered {
+	if info.Size() >= minRemembered {
 		f.remember(line(), h)
 	}
 	return h, nil
@@ -74,7 +74,7 @@ func hashSized(r io.Reader, info fs.FileInfo) (h primitives.Hash, err error) {
 	return h, nil
 }
 
-// find looks for the hash that stands behind a size and time.
+// find returns the cached hash for a size and modification time.
 func (f *fingerprints) find(key []byte) (h primitives.Hash, ok bool) {
 	for line := range bytes.Lines(f.known) {
 		rest, found := bytes.CutPrefix(line, key)
@@ -93,7 +93,7 @@ func (f *fingerprints) remember(key []byte, h primitives.Hash) {
 	f.lines = append(hex.AppendEncode(append(f.lines, key...), h[:]), '\n')
 }
 
-// save writes what was learned into the data folder, which must be known to be this chain's.
+// save writes the cache into the data folder, which the caller must know to be this chain's.
 func (f *fingerprints) save(dir string) error {
 	if bytes.Equal(f.known, f.lines) {
 		return nil

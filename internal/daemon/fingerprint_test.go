@@ -12,7 +12,7 @@ import (
 // TestFingerprints changes a file in its middle, its size kept: with a new time of change it is
 // another file, and what was remembered of the old one is gone.
 func TestFingerprints(t *testing.T) {
-	for name, size := range map[string]int{"small": 100, "large": remembered} {
+	for name, size := range map[string]int{"small": 100, "large": minRemembered} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "genesis.json")
 		content := bytes.Repeat([]byte{'a'}, size)
@@ -45,7 +45,7 @@ func TestFingerprints(t *testing.T) {
 		if known {
 			t.Errorf("%s: known before it was read", name)
 		}
-		if again, known := sum(); again != first || known != (size >= remembered) {
+		if again, known := sum(); again != first || known != (size >= minRemembered) {
 			t.Errorf("%s: again %x, known %v; first %x", name, again, known, first)
 		}
 		content[size/2] = 'b'
@@ -61,7 +61,7 @@ func TestFingerprints(t *testing.T) {
 func TestFingerprintsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "genesis.json")
-	if err := os.WriteFile(path, make([]byte, remembered), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, minRemembered), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	want, err := readFingerprints(dir).of(path)

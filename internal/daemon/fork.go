@@ -20,15 +20,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// forked is what a node has of the chain that it runs a fork of.
+// forked is the state of a node that runs a fork of another chain.
 type forked struct {
 	*fork.Base
 	mu   sync.Mutex
-	live []primitives.AccountID // in the order in which they were named
-	at   view.At                // that they show
+	live []primitives.AccountID // in the order of their requests
+	at   view.At                // block that live accounts show
 }
 
-// ForkOptions are how config.json has the other chain's node asked; what is relative lies in dir.
+// ForkOptions returns the options of the remote chain's client from config.json. Relative paths are
+// relative to dir.
 func ForkOptions(dir string, c *config.Config) fork.Options {
 	f := &c.Fork
 	o := fork.Options{Timeout: f.Timeout, Tries: int(f.Tries), PerSecond: float64(f.PerSecond), AtOnce: int(f.AtOnce), MaxReply: int64(f.MaxReply),
@@ -42,7 +43,8 @@ func ForkOptions(dir string, c *config.Config) fork.Options {
 	return o
 }
 
-// openFork opens the way to the chain that a home is a fork of; nil: it is none.
+// openFork returns the remote state of a home that is a fork, or nil if it is none. With check, it
+// contacts the remote node: another chain is an error, no answer only a warning.
 func (h *Daemon) openFork(hm *home.Home, other http.RoundTripper, check bool) (*forked, error) {
 	pin, err := fork.ReadPin(hm.Paths.Dir)
 	if pin == nil || err != nil {
@@ -59,14 +61,14 @@ func (h *Daemon) openFork(hm *home.Home, other http.RoundTripper, check bool) (*
 	switch {
 	case errors.Is(err, fork.ErrChain), errors.Is(err, fork.ErrMind):
 		f.Close()
-		return nil, fmt.Errorf("%s, of whose chain %s is a fork: %w", site(pin.URL), hm.Paths.Dir, err)
+		return nil, fmt.Errorf("%s, the node of the chain that %s is a fork of: %w", site(pin.URL), hm.Paths.Dir, err)
 	case err != nil:
-		h.log.WithError(err).Warnf("%s does not answer: what the fork has not asked for yet can't be had until it does", site(pin.URL))
+		h.log.WithError(err).Warnf("%s does not answer: state that is not cached is unavailable until it does", site(pin.URL))
 	}
 	return f, nil
 }
 
-// site is what of a URL may be shown: there may be keys in the rest.
+// site returns the part of a URL that may be logged: the rest may contain API keys.
 func site(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -75,8 +77,8 @@ func site(text string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// chainOf reads what a home's chain begins with. That of a fork has the name of the other chain,
-// and epochs of its own.
+// chainOf returns the chain spec of a home. A fork has the remote chain's ID, and epochs of its
+// own.
 func chainOf(hm *home.Home, f *forked) (*engine.ChainSpec, error) {
 	g := hm.Genesis
 	if f != nil {
@@ -100,15 +102,15 @@ func chainOf(hm *home.Home, f *forked) (*engine.ChainSpec, error) {
 	return chain, nil
 }
 
-// forkClock is the time of a fork's blocks: it goes on from its head, however long ago that was.
+// forkClock returns the clock of a fork's blocks: it continues from its head's timestamp.
 func forkClock(head *engine.BlockNode) func() uint64 {
 	begun, from := time.Now(), head.Header().Timestamp
 	return func() uint64 { return from + 1 + uint64(time.Since(begun)) }
 }
 
-// Fork tells what the chain is a fork of, behind what it is told to do with accounts.
-func (s steerer) Fork(ctx context.Context, q *view.ForkControl) (out view.Fork, err error) {
-	if err := s.may(); err != nil {
+// Fork applies the requested changes of accounts and returns the state of the fork.
+func (s sandboxControl) Fork(ctx context.Context, q *view.ForkControl) (out view.Fork, err error) {
+	if err := s.checkSandbox(); err != nil {
 		return out, err
 	}
 	f := s.fork
@@ -154,12 +156,12 @@ func (s steerer) Fork(ctx context.Context, q *view.ForkControl) (out view.Fork, 
 	return s.forkStatus()
 }
 
-// forkStatus tells how things are.
-func (s steerer) forkStatus() (view.Fork, error) {
+// forkStatus returns the fork's block, statistics and changed accounts.
+func (s sandboxControl) forkStatus() (view.Fork, error) {
 	f, pin, n := s.fork, s.fork.Pin(), s.fork.Stats()
 	out := view.Fork{URL: site(pin.URL), ChainID: pin.ChainID, At: view.At{Height: pin.Height, Hash: pin.Hash}, Proven: n.Proven, Unproven: n.Unproven,
 		Memory: n.Memory, Disk: n.Disk, Requests: n.Requests, Retries: n.Retries, Failures: n.Failures, Refused: n.Refused, Bytes: n.Bytes, LastError: n.LastError}
-	if s.id == "" { // a world's accounts stay as they are
+	if s.id == "" { // accounts of a world never change with the remote chain
 		f.mu.Lock()
 		out.Live = slices.Clone(f.live)
 		if len(f.live) > 0 {
@@ -173,9 +175,9 @@ func (s steerer) forkStatus() (view.Fork, error) {
 	return out, err
 }
 
-// follow brings live accounts to what they are on the other chain, each time that has a newer final
-// block, until ctx ends.
-func (h *Daemon) follow(ctx context.Context, every time.Duration) {
+// refreshLoop updates live accounts to their state on the remote chain whenever it has a newer
+// final block, until ctx ends.
+func (h *Daemon) refreshLoop(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -185,12 +187,12 @@ func (h *Daemon) follow(ctx context.Context, every time.Duration) {
 		case <-tick.C:
 		}
 		if err := h.refresh(ctx); err != nil && ctx.Err() == nil {
-			h.log.WithError(err).Warn("live accounts of the fork stay as they are")
+			h.log.WithError(err).Warn("live accounts of the fork are not updated; retrying")
 		}
 	}
 }
 
-// refresh is one step of follow.
+// refresh updates live accounts once.
 func (h *Daemon) refresh(ctx context.Context) error {
 	f := h.fork
 	f.mu.Lock()
@@ -216,23 +218,23 @@ func (h *Daemon) refresh(ctx context.Context) error {
 	return nil
 }
 
-// appendFork appends what became of the questions to the other chain's node.
+// appendFork appends the metrics of the remote chain's client.
 func (h *Daemon) appendFork(b []byte) []byte {
 	if h.fork == nil {
 		return b
 	}
 	s := h.fork.Stats()
 	row := func(name, help string, n uint64) { b = appendMetric(b, "counter", name, help, float64(n)) }
-	row("troupe_fork_questions", "Questions to the other chain's node", s.Questions)
-	row("troupe_fork_requests", "Requests that these took, tries included", s.Requests)
-	row("troupe_fork_batches", "Of them those with several questions", s.Batches)
-	row("troupe_fork_retries", "Questions asked once more", s.Retries)
-	row("troupe_fork_failures", "Questions given up", s.Failures)
-	row("troupe_fork_refused", "Answers that can't be believed", s.Refused)
+	row("troupe_fork_questions", "Queries to the remote chain's node", s.Questions)
+	row("troupe_fork_requests", "HTTP requests for these queries, retries included", s.Requests)
+	row("troupe_fork_batches", "Requests with several queries", s.Batches)
+	row("troupe_fork_retries", "Queries that were retried", s.Retries)
+	row("troupe_fork_failures", "Queries that failed", s.Failures)
+	row("troupe_fork_refused", "Answers that failed verification", s.Refused)
 	row("troupe_fork_bytes", "Bytes of replies", s.Bytes)
-	row("troupe_fork_proven", "Answers that were proven", s.Proven)
-	row("troupe_fork_unproven", "Answers that were not", s.Unproven)
-	row("troupe_fork_from_memory", "Questions answered from memory", s.Memory)
-	row("troupe_fork_from_disk", "Questions answered from disk", s.Disk)
+	row("troupe_fork_proven", "Answers with a verified proof", s.Proven)
+	row("troupe_fork_unproven", "Answers without a proof", s.Unproven)
+	row("troupe_fork_from_memory", "Queries answered from memory", s.Memory)
+	row("troupe_fork_from_disk", "Queries answered from disk", s.Disk)
 	return b
 }

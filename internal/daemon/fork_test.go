@@ -230,9 +230,9 @@ func TestReorgInstant(t *testing.T) {
 	}
 }
 
-// TestReorgEpochs: over the ends of epochs, by one block and by two, with chunks missing on the
-// way: the chain goes on, its epochs end, its blocks become final, and a restart finds the same
-// head.
+// TestReorgEpochs: a reorganisation over the ends of epochs, by one block and by two, with missing
+// chunks on the way: the chain continues, its epochs end, its blocks become final, and a restart
+// finds the same head.
 func TestReorgEpochs(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "genesis.json")

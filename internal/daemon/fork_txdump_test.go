@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestForkTouched: what a transaction of a fork touches is told with what shows through of the
-// other chain, so that its file has it happen again on a sandbox that knows neither: a call over
-// two contracts, and the removal of an account whose keys and data nobody had looked at.
+// TestForkTouched: the dump of a fork's transaction includes the state it touches of the remote
+// chain, so that it replays on a plain sandbox: a call over two contracts, and the removal of an
+// account with unread keys and data.
 func TestForkTouched(t *testing.T) {
 	u := newUpstream(t)
 	h := startFork(t, madeFork(t, fmt.Sprintf("%s@tx:%v", u.url(), u.hash), fork.Options{}), nil)
@@ -74,9 +74,8 @@ func TestForkTouched(t *testing.T) {
 	}
 }
 
-// TestForkWorlds: a world of a fork shows what its parent does of the other chain, also what nobody
-// had asked for, and goes on from there alone: what is done with the fork's accounts is done at the
-// parent, and never shows in it.
+// TestForkWorlds: a world of a fork shows its parent's view of the remote chain, also state not
+// read before. Later changes to the fork's accounts in the parent never show in it.
 func TestForkWorlds(t *testing.T) {
 	u := newUpstream(t)
 	h := startFork(t, madeFork(t, u.url(), fork.Options{}), nil)

@@ -116,7 +116,7 @@ func startFork(t testing.TB, dir string, other http.RoundTripper) *Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Other: other})
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", ForkTransport: other})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func other(hm *home.Home) {
 	hm.Genesis.Validators = append(slices.Clone(hm.Genesis.Validators), v)
 }
 
-// TestHoldings: whose shards stay, and whose come in and go.
+// TestHoldings: which shards are always tracked, and which change at run time.
 func TestHoldings(t *testing.T) {
 	dir := made(t)
 	none, all := config.TrackedShards{None: true}, config.TrackedShards{All: true}

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// CheckHome reads a home folder as home.Check does and, if it finds no errors, begins the chain of
-// its genesis in memory by the code that Start begins it with on the disk. So it refuses what Start
-// refuses of the files, whether there is data already or not. It takes the memory that the
-// genesis's state takes twice, listens on nothing and writes nothing.
+// CheckHome checks a home folder as home.Check does and, without errors, creates the chain of its
+// genesis in memory with the code that Start uses. So it finds every error of the files that Start
+// would find. It needs twice the memory of the genesis state, listens on no port and writes
+// nothing.
 func CheckHome(dir string) *home.Report {
 	r := home.Check(dir)
 	if len(r.Errors) > 0 {
@@ -33,7 +33,7 @@ func beginInMemory(dir string) error {
 	if err := hm.CheckVersion(); err != nil {
 		return err
 	}
-	if pin, err := fork.ReadPin(dir); err != nil || pin != nil { // the state of a fork is another node's
+	if pin, err := fork.ReadPin(dir); err != nil || pin != nil { // the state of a fork comes from another node
 		return err
 	}
 	chain, err := chainOf(hm, nil)
@@ -57,7 +57,7 @@ func beginInMemory(dir string) error {
 	}
 	defer func() { _ = h.Engine.Close() }()
 	if !connected {
-		if err := checkAlone(hm); err != nil {
+		if err := checkNeverShared(hm); err != nil {
 			return err
 		}
 		return h.checkDuties()

@@ -43,92 +43,93 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Options are what the command line adds to the home.
+// Options are the options of Start: the home, and what the command line adds to it.
 type Options struct {
-	Home    *home.Home
-	Version view.Version
-	Log     *logrus.Logger // nil: warnings and errors to stderr
-	Listen  string         // where the RPC listens instead of rpc.addr, which status goes on to show
-	Metrics bool           // rpc.prometheus_addr comes from the command line
-	NoRPC   bool
-	Inside  bool // who starts it asks it in its own process (Backend), whether there is an RPC or not
-	Trust   bool // the sense of a genesis that is not in the store yet is not checked
-	// Compiler starts a child of this binary that calls vm.ServeCompiler; the zero value: contracts
-	// are compiled in this process.
+	Home      *home.Home
+	Version   view.Version
+	Log       *logrus.Logger // nil: warnings and errors to stderr
+	Listen    string         // address of the RPC instead of rpc.addr; status still shows rpc.addr
+	Metrics   bool           // rpc.prometheus_addr was set on the command line
+	NoRPC     bool
+	InProcess bool // the caller uses Backend in this process, with or without an RPC
+	Trust     bool // skip the validation of a genesis that is not in the store yet
+	// Compiler starts a child of this binary that calls vm.ServeCompiler. The zero value compiles
+	// contracts in this process.
 	Compiler compiler.Command
-	// Grow adds to the first state of a chain that begins; nil: nothing.
+	// Grow adds to the genesis state of a new chain; nil: nothing.
 	Grow func(*engine.GenesisState)
-	// Other reaches the node of the chain that this one is a fork of; nil: by the network.
-	Other http.RoundTripper
-	// Tap is shown what this node and others say to each other, and may not wait; nil: nobody is.
+	// ForkTransport carries requests to the remote chain of a fork; nil: http.DefaultTransport.
+	ForkTransport http.RoundTripper
+	// Tap receives a copy of all traffic with peers. It must not block. nil: no tap.
 	Tap func(tcp.Tapped)
-	// Again: whoever started the node stops it and starts it anew when Failed gives ErrArrived.
-	// Only such a node begins in the middle of its chain.
-	Again bool
-	// Follow are feeds that the node follows, instead of a network. It makes no blocks then.
+	// Restarts: the caller restarts the node when Failed delivers ErrStateSynced, ErrRewound or
+	// ErrDiskFreed. Only such a node uses state sync.
+	Restarts bool
+	// Follow are the block feeds to follow instead of a network. The node then produces no blocks.
 	Follow []blockfeed.Source
-	// Checkpoint is a block that the chain in the home must have; zero: any chain will do.
+	// Checkpoint is a block that the stored chain must contain; zero: no check.
 	Checkpoint primitives.Hash
-	Observe    func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
+	// called for each accepted block, on the chain's goroutine; nil: not called
+	Observe func(*messages.BlockAccepted)
 
-	known map[string]json.RawMessage // of the node in whose place this one goes on, see GoOn
+	known map[string]json.RawMessage // configuration of the node that this one replaces, see UpdateOptions
 }
 
 // Daemon is a running node.
 type Daemon struct {
 	Instance
-	Addr net.Addr // of the RPC; nil: there is none
+	Addr net.Addr // address of the RPC; nil: none
 
-	build      string // what the program calls itself
-	vm         *vm.VM
-	views      *viewpool.Pool
-	server     *rpc.Server
-	metrics    *metricsServer
-	network    net.Addr // where they may connect
-	tap        func(tcp.Tapped)
-	libp2p     libp2p.Metrics
-	way        atomic.Pointer[libp2p.Transport] // the last one
-	listened   bool                             // the network's actor has taken its first listener
-	stop       context.CancelFunc
-	control    *control                    // nil: the system has no such sockets
-	arrivals   *arrivals                   // nil: it begins with the genesis
-	upkeep     chan struct{}               // closed when upkeep has ended
-	failed     chan error                  // the RPC ended by itself
-	again      bool                        // whoever started the node starts it anew, see Options
-	backing    atomic.Bool                 // a snapshot of it is being made
-	live       live                        // what Reload may change
-	fold       func(context.Context) error // of a stop
-	replica    *replica                    // nil: it is none
-	publishing atomic.Pointer[publishing]  // nil: its records go nowhere
-	version    view.Version
-	began      time.Time
-	cpu        cpu
-	tracing    *otlp.Exporter            // nil: no transaction is traced
-	signed     *signature.CachedVerifier // of validators' signatures
+	build           string // build name of the program
+	vm              *vm.VM
+	views           *viewpool.Pool
+	server          *rpc.Server
+	metrics         *metricsServer
+	network         net.Addr // address that peers connect to; nil: none
+	tap             func(tcp.Tapped)
+	libp2p          libp2p.Metrics
+	libp2pTransport atomic.Pointer[libp2p.Transport] // the current one
+	listened        bool                             // the network actor has used its first listener
+	stop            context.CancelFunc
+	control         *control                    // nil: the system has no Unix sockets
+	bootstrap       *bootstrapFolder            // nil: no state sync
+	upkeep          chan struct{}               // closed when maintenance has ended
+	failed          chan error                  // why the node cannot continue, or must be restarted
+	restarts        bool                        // see Options.Restarts
+	backing         atomic.Bool                 // a snapshot is being created
+	live            live                        // configuration that Reload may change
+	lastAdvance     func(context.Context) error // advances the flat head at a stop; tests replace it
+	replica         *replica                    // nil: not a replica
+	publishing      atomic.Pointer[publishing]  // nil: not published
+	version         view.Version
+	began           time.Time
+	cpu             cpu
+	tracing         *otlp.Exporter            // nil: tracing is off
+	signed          *signature.CachedVerifier // cache of verified validator signatures
 }
 
-// keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.
+// keysCached bounds the decompressed public keys that are cached for block and approval signatures.
 const keysCached = 1024
 
-// GCPercent is what a process that hosts a node gives to debug.SetGCPercent. It trades time for
-// memory: nearly all of a node's memory lies in slabs without pointers, which the collector only
+// GCPercent is the debug.SetGCPercent value for a process that runs a node. It trades time for
+// memory: nearly all of a node's memory is in slabs without pointers, which the collector only
 // counts, so that by default it would wait for the heap to double.
 const GCPercent = 50
 
-// Start binds what it listens on, opens everything, and begins to make blocks and to answer. What
-// has been begun when something fails is undone in the opposite order.
+// Start binds the listeners, opens the store and starts the node. On an error it undoes all steps
+// in reverse order.
 func Start(o Options) (_ *Daemon, err error) {
 	if o.Log == nil {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
 	h := &Daemon{Instance: Instance{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, version: o.Version, began: time.Now(), tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
-	h.cpu.percent(h.began) // what the process took before is not the node's
+	h.cpu.percent(h.began) // excludes CPU time before the start
 	h.worlds = newWorlds(h)
-	h.again = o.Again
+	h.restarts = o.Restarts
 	h.live.config.Store(o.Home.Config)
 	h.live.known = o.known
-	h.fold = h.foldLast
+	h.lastAdvance = h.advanceFlatHead
 	var undo []func()
 	defer func() {
 		if err != nil {
@@ -143,14 +144,14 @@ func Start(o Options) (_ *Daemon, err error) {
 	}
 	if pin, err := fork.ReadPin(o.Home.Paths.Dir); err != nil {
 		return nil, err
-	} else if pin != nil { // nobody else has its blocks
+	} else if pin != nil { // no peer has its blocks
 		off := false
 		c.Network.Enabled = &off
 	}
 	if len(o.Follow) > 0 {
 		followsFeeds(&o)
 	}
-	ports, err := bind(&o) // first, since it fails most often and cheapest
+	ports, err := bind(&o) // first, because it fails most often and fastest
 	if err != nil {
 		return nil, err
 	}
@@ -159,45 +160,46 @@ func Start(o Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	p := h.publishing.Load()
-	if ports.rpc != nil || o.Inside || p != nil && p.told != nil {
-		h.look(&o, &undo)
-		p.tell(h.back)
+	if ports.rpc != nil || o.InProcess || p != nil && p.blocksOptions != nil {
+		h.openBackend(&o, &undo)
+		p.startBlocks(h.back)
 	}
 	if ports.rpc != nil {
-		if err := h.answer(ports); err != nil {
+		if err := h.serveRPC(ports); err != nil {
 			return nil, err
 		}
 	}
-	if h.control, err = h.listenControl(); err != nil { // what it is for can be done when the node has stopped
-		h.log.WithError(err).Warn("no socket for other processes: `troupe view-state` works only while this node is stopped")
+	// without the socket these commands work while the node is stopped
+	if h.control, err = h.listenControl(); err != nil {
+		h.log.WithError(err).Warn("no control socket: troupe view-state and snapshot work only while this node is stopped")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
 	obstacle := h.Obstacle()
 	switch {
 	case h.feeds != nil:
-		h.log.Infof("this node follows feeds (%d), and makes no blocks", len(o.Follow))
+		h.log.Infof("this node follows feeds (%d) and produces no blocks", len(o.Follow))
 		go h.feeds.run(ctx)
 	case h.replica != nil:
-		h.log.Info("this node is a replica: its writer's blocks come by " + c.Replica.Of)
+		h.log.Info("this node is a replica of the writer at " + c.Replica.Of)
 	case obstacle != "" && h.front != nil && o.Home.ValidatorKey == nil:
-		h.log.Info("this node follows others, and makes no blocks")
+		h.log.Info("this node follows its network and produces no blocks")
 	case obstacle != "":
-		h.sayObstacle(obstacle)
+		h.logObstacle(obstacle)
 	case c.Production == config.Manual:
-		h.log.Info("blocks are made when sandbox_mine asks for them")
+		h.log.Info("blocks are produced by sandbox_mine only")
 	}
-	h.keepUp(ctx, c, obstacle)
+	h.startMaintenance(ctx, c, obstacle)
 	if h.fork != nil {
-		go h.follow(ctx, c.Fork.Refresh)
+		go h.refreshLoop(ctx, c.Fork.Refresh)
 	}
 	return h, nil
 }
 
-// open opens store, engine and node.
+// open opens the store, the engine and the node.
 func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	hm, c := o.Home, o.Home.Config
-	if !o.Trust && !storage.Exists(hm.Paths.Data) { // once there is a store, its genesis is known by its fingerprint
+	if !o.Trust && !storage.Exists(hm.Paths.Data) { // an existing store identifies its genesis by fingerprint
 		if err := hm.Records(func(genesis.Record) error { return nil }); err != nil {
 			return err
 		}
@@ -205,20 +207,20 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	if err := finishRestore(dataDir(hm), h.log); err != nil {
 		return err
 	}
-	if err := takeArrived(hm, h.log); err != nil {
+	if err := installIncoming(hm, h.log); err != nil {
 		return err
 	}
-	defer func() { err = withOld(hm, err) }()
+	defer func() { err = withReplaced(hm, err) }()
 	if h.store, err = openStore(hm, h.log, true); err != nil {
 		return err
 	}
 	*undo = append(*undo, func() { _ = h.store.Close() })
 	if c.Replica.Of != "" {
-		if err := goBack(h.store); err != nil {
+		if err := finishRewind(h.store); err != nil {
 			return err
 		}
 	}
-	if h.fork, err = h.openFork(hm, o.Other, true); err != nil {
+	if h.fork, err = h.openFork(hm, o.ForkTransport, true); err != nil {
 		return err
 	}
 	var base engine.RemoteState
@@ -260,12 +262,12 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		return checkTracked(hm, err)
 	}
 	*undo = append(*undo, func() { _ = h.Engine.Close() })
-	dropOld(hm, h.log)
+	removeReplaced(hm, h.log)
 	if err := h.checkCheckpoint(o.Checkpoint); err != nil {
 		return err
 	}
-	h.sayTracked(&c.TrackedShards)
-	no := h.nodeOptions(hm, checker, h.observes(o.Observe), o.Version.Build)
+	h.logTracked(&c.TrackedShards)
+	no := h.nodeOptions(hm, checker, h.blockObserver(o.Observe), o.Version.Build)
 	if c.Replica.Of != "" {
 		if err := h.asReplica(o, ports, hold.tracks, &no); err != nil {
 			return err
@@ -275,32 +277,32 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	if len(o.Follow) > 0 {
 		h.openFeeds(o.Follow, hold.tracks, &no)
 	}
-	if h.traces(&no, o.Version); h.tracing != nil {
+	if h.openTracing(&no, o.Version); h.tracing != nil {
 		*undo = append(*undo, func() { h.tracing.Close(context.Background()) })
 	}
 	if ports.network == nil {
-		if err := checkAlone(hm); err != nil {
+		if err := checkNeverShared(hm); err != nil {
 			return err
 		}
 	} else {
 		h.network = ports.network.Addr()
-		h.sayPatched()
+		h.warnPatched()
 		if no.Network, err = h.networkOptions(ports.network); err != nil {
 			return err
 		}
-		if no.Validator, err = h.togetherOptions(); err != nil {
+		if no.Validator, err = h.validatorOptions(); err != nil {
 			return err
 		}
 		if no.Validator == nil && hold.scheduled && hm.ValidatorKey == nil {
 			no.Validator = h.shadowOptions()
 		}
-		if no.Validator != nil { // the pace is that of all
+		if no.Validator != nil { // all validators share one pace
 			no.Mode = production.Interval
 		}
-		if no.Network.Sync.Horizon = h.horizon(hm, hold.tracks); o.Again && no.Network.Sync.Horizon > 0 {
-			h.arrivals = h.comes()
-			no.Network.StateSyncs = h.arrivals
-			*undo = append(*undo, h.arrivals.stop)
+		if no.Network.Sync.Horizon = h.horizon(hm, hold.tracks); o.Restarts && no.Network.Sync.Horizon > 0 {
+			h.bootstrap = h.newBootstrap()
+			no.Network.StateSyncs = h.bootstrap
+			*undo = append(*undo, h.bootstrap.stop)
 		}
 	}
 	if err := h.checkDuties(); err != nil {
@@ -329,7 +331,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	return nil
 }
 
-// inHome is the path of a file that config.json names, empty for none.
+// inHome resolves a path of config.json relative to the home folder; empty stays empty.
 func inHome(hm *home.Home, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -337,11 +339,11 @@ func inHome(hm *home.Home, path string) string {
 	return filepath.Join(hm.Paths.Dir, path)
 }
 
-// undoLimit bounds the stop of a node whose RPC could not be made.
+// undoLimit bounds the stop of a node when Start fails after node.Start.
 const undoLimit = 5 * time.Second
 
-// look makes what answers for the chain.
-func (h *Daemon) look(o *Options, undo *[]func()) {
+// openBackend creates the backend that answers queries about the chain.
+func (h *Daemon) openBackend(o *Options, undo *[]func()) {
 	hm, c := o.Home, o.Home.Config
 	h.views = viewpool.New(viewpool.Options{Timeout: c.RPC.PollingTimeout, Queue: int(c.RPC.Limits.Views), Alarm: func(e *viewpool.PanicError) {
 		h.log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
@@ -349,7 +351,7 @@ func (h *Daemon) look(o *Options, undo *[]func()) {
 	*undo = append(*undo, h.views.Close)
 	h.back = backend.New(backend.Options{
 		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, Version: o.Version, RPCAddr: c.RPC.Addr,
-		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{&h.Instance},
+		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: sandboxControl{&h.Instance},
 		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})
 	switch {
@@ -359,24 +361,24 @@ func (h *Daemon) look(o *Options, undo *[]func()) {
 		h.back.Network = h.replica
 	}
 	if h.feeds != nil {
-		h.back.Network, h.back.Submit = h.feeds, feedPasser{h.Node, h.feeds}
+		h.back.Network, h.back.Submit = h.feeds, feedForwarder{h.Node, h.feeds}
 	}
 }
 
-// answer makes the RPC and serves it.
-func (h *Daemon) answer(ports *ports) (err error) {
+// serveRPC creates the RPC server and serves it.
+func (h *Daemon) serveRPC(ports *ports) (err error) {
 	hm, c, back := h.home, h.home.Config, h.back
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: rpcLimits(c.RPC), TrustedProxies: c.RPC.TrustedProxies,
 		APIKeys: c.RPC.APIKeys, RequireAPIKey: c.RPC.RequireAPIKey, TLSCert: inHome(hm, c.RPC.TLSCert), TLSKey: inHome(hm, c.RPC.TLSKey),
-		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.steered(back), Debug: c.RPC.Debug, Console: h.consoled(back), Actors: h.Node.AppendActors, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
+		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.sandboxEnabled(back), Debug: c.RPC.Debug, Console: h.consoleEnabled(back), Actors: h.Node.AppendActors, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	h.Addr = ports.rpc.Addr()
-	if exposed := h.exposed(back); exposed != "" {
+	if exposed := h.exposureWarning(back); exposed != "" {
 		h.log.Warn(exposed)
 	}
 	go func() {
@@ -390,11 +392,11 @@ func (h *Daemon) answer(ports *ports) (err error) {
 	return nil
 }
 
-// vmOptions say where contracts are kept, and how they are compiled.
+// vmOptions returns where compiled contracts are stored and how contracts are compiled.
 func (h *Daemon) vmOptions(o *Options) vm.Options {
 	c := o.Home.Config
 	if vmengine.ThreadPerRun() {
-		h.log.Warn("threads have stacks too small for contracts, and this system's C library has no way to make them larger, so each call starts one of its own and takes some 20 us longer")
+		h.log.Warn("thread stacks are too small for contracts, and this system's C library cannot enlarge them: each contract call starts its own thread, which takes some 20 us")
 	}
 	v := vm.Options{
 		Dir: o.Home.Paths.Contracts, Memory: int64(c.ContractMemory), Disk: int64(c.ContractDisk), Builders: int(c.Compilations),
@@ -407,8 +409,8 @@ func (h *Daemon) vmOptions(o *Options) vm.Options {
 	return v
 }
 
-// executable tells the running file from others whose version says the same, as of all that `go
-// build` makes.
+// executable identifies the running file by size and modification time: binaries of `go build` can
+// have equal versions.
 func executable() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -421,11 +423,12 @@ func executable() string {
 	return fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
 }
 
-// Failed tells when the RPC has ended by itself.
+// Failed delivers the error on which the node must be stopped: a failed RPC server, or
+// ErrStateSynced, ErrRewound or ErrDiskFreed, after which it is to be restarted.
 func (h *Daemon) Failed() <-chan error { return h.failed }
 
-// openStore opens the data folder, which belongs to one chain and one process. reads: on a full
-// disk it is opened for reads.
+// openStore opens the data folder, which belongs to one chain and one process. With reads, a full
+// disk opens it read-only.
 func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, error) {
 	c := hm.Config
 	dir := hm.Paths.Data
@@ -440,19 +443,20 @@ func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, e
 	s, err := storage.Open(dir, storage.Options{ReadOnlyIfFull: reads, Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
 	switch {
 	case errors.Is(err, storage.ErrLocked):
-		return nil, fmt.Errorf("%w: another node runs on %s; stop it first, or ask it: by JSON-RPC, or for its state by troupe view-state dump-state", err, hm.Paths.Dir)
+		return nil, fmt.Errorf("%w: another node runs on %s; stop it first, or query it by JSON-RPC or troupe view-state", err, hm.Paths.Dir)
 	case errors.Is(err, storage.ErrForeign):
-		return nil, fmt.Errorf("%w. If the genesis was changed on purpose, remove %s and start again", err, dir)
+		return nil, fmt.Errorf("%w. If you changed the genesis on purpose, remove %s and start again", err, dir)
 	case err != nil:
 		return nil, err
 	}
-	if err := sums.save(dir); err != nil { // not worth failing for: the next start reads the files again
-		log.WithError(err).Debug("fingerprints of the genesis not remembered")
+	if err := sums.save(dir); err != nil { // not fatal: the next start hashes the files again
+		log.WithError(err).Debug("hashes of genesis files not cached")
 	}
 	return s, nil
 }
 
-// identity names the genesis by its configuration and by its files.
+// identity returns the store's identity of a home: chain ID, and hash of the genesis configuration
+// and files.
 func identity(hm *home.Home, sums *fingerprints) (storage.Identity, error) {
 	b := genesis.AppendConfig(nil, hm.Genesis)
 	for _, path := range []string{hm.Paths.Genesis, hm.Paths.Records} {
@@ -490,9 +494,8 @@ func nodeKey(hm *home.Home) primitives.PublicKey {
 	return primitives.ZeroED25519Key
 }
 
-// maxIdle is how old the head of a healthy node may be: ten times the longest block delay (rpc.md
-// 3.1); without bound where blocks are made on demand, and in a fork, whose time is that of the
-// other chain.
+// maxIdle returns the head's age above which the node is unhealthy: ten times the longest block
+// delay. 0 means no bound: blocks on demand, and forks, which continue the remote chain's time.
 func (h *Daemon) maxIdle(c *config.Config) time.Duration {
 	if c.Production == config.Manual || h.fork != nil {
 		return 0
@@ -500,7 +503,7 @@ func (h *Daemon) maxIdle(c *config.Config) time.Duration {
 	return 10 * c.Consensus.MaxDelay
 }
 
-// keepEpochs is how many epochs garbage collection keeps, 0: all of them.
+// keepEpochs returns the number of epochs that garbage collection keeps; 0: all.
 func keepEpochs(c *config.Config) uint64 {
 	if c.Archive {
 		return 0
@@ -519,7 +522,7 @@ func (h *Daemon) nodeOptions(hm *home.Home, checker *signature.Checker, observe 
 		},
 		Mempool: txpool.Limits{Bytes: c.TransactionPoolSize, Transactions: c.MempoolTransactions, KeyTransactions: c.MempoolKeys},
 		Failed:  filepath.Join(hm.Paths.Data, "failed"), FailedBuild: build,
-		Room: h.room, Summary: c.LogSummaryPeriod, Thread: sched.Need, Observe: observe, Log: h.log,
+		Room: h.onDiskFull, Summary: c.LogSummaryPeriod, Thread: sched.Need, Observe: observe, Log: h.log,
 	}
 	o.Limits = node.Limits{Queue: int(c.Queued), QueueBytes: int(c.QueuedBytes), Held: int(c.Held), HeldBytes: int(c.HeldBytes)}
 	if h.fork != nil {
@@ -537,4 +540,13 @@ func (h *Daemon) nodeOptions(hm *home.Home, checker *signature.Checker, observe 
 
 var modes = map[config.Production]production.Mode{
 	config.Instant: production.Instant, config.Interval: production.Interval, config.Manual: production.Manual,
+}
+
+// origins returns the bounds of EXPERIMENTAL_receipt_to_tx that config.json sets.
+func origins(c *config.Config) backend.Origins {
+	o := &c.ReceiptOrigins
+	return backend.Origins{
+		NoMapping: !o.Mapping, NoOutcomes: !o.Outcomes,
+		MaxWindow: o.Window, MaxHop: o.Hop, MaxOutcomes: o.Budget,
+	}
 }

@@ -49,7 +49,7 @@ func strangerOf(t *testing.T, h *Daemon, name string) *stranger {
 	return s
 }
 
-// answer waits for a message of a type.
+// answerOf waits for a message of a type.
 func answerOf[T wire.Message](t *testing.T, s *stranger) T {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -80,9 +80,8 @@ func count(t *testing.T, h *Daemon, name string) (n int) {
 	return 0
 }
 
-// TestStrangers: peers send what is none, too much and what nobody asked for. Who signs what is
-// none is banned, what is too much is dropped and counted, the chain goes on by its own, and an
-// honest peer is answered all along.
+// TestStrangers: peers send invalid, excessive and unrequested messages, and validly signed but
+// useless ones. None of it changes the chain, and the node still serves an honest peer.
 func TestStrangers(t *testing.T) {
 	hm, err := home.Load(made(t))
 	if err != nil {
@@ -105,14 +104,14 @@ func TestStrangers(t *testing.T) {
 	for whole.Hash() != a.Engine.Head().Hash { // what is said after a handshake comes first
 		whole = answerOf[*wire.Block](t, honest).Block
 	}
-	// A child of the head that is signed by nobody.
+	// A child of the head without a valid signature.
 	forged := *whole.Header
 	forged.Height, forged.PrevHash, forged.Signature = forged.Height+1, whole.Hash(), primitives.ZeroED25519Signature
 	forger.Post(near.ToPeer{Peer: id, Msg: &wire.Block{Block: &primitives.Block{Header: forged.Init(), Body: whole.Body}}})
 	eventually(t, "banned", func() bool { return count(t, a, "troupe_network_bans_total") == 1 && a.front.Peers() == 2 })
 
-	// Blocks that build on nothing, of an epoch that nobody can tell, headers and chunk parts that
-	// nobody asked for, transactions signed by nobody.
+	// Orphan blocks of an unknown epoch, unrequested headers and chunk parts, transactions without
+	// a valid signature.
 	before := a.Engine.Head().Hash
 	flood := func(i int) {
 		far := *whole.Header

@@ -16,36 +16,37 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Instance is one chain of a process: that of its folder, or a world.
+// Instance is one chain of a process: the node's own, or a world.
 type Instance struct {
 	Engine *engine.Engine
 	Node   *node.Node
 
-	id        string // of a world; empty: it is none
-	home      *home.Home
-	log       *logrus.Logger
-	store     *storage.Store
-	checker   *signature.Checker
-	back      *backend.Backend // nil: nobody asks
-	snapshots snapshots
-	worlds    *worlds                    // of the process
-	front     *network.Status            // nil: there are no other nodes
-	feeds     *feeds                     // nil: it follows none
-	together  bool                       // it makes blocks with other validators
-	key       func() *primitives.KeyFile // of the validator now, where that may change: of who makes blocks with others
-	fork      *forked                    // nil: the chain is a fork of no other; worlds have their parent's
-	replays   chan struct{}              // has whoever replays a transaction
+	id           string // ID of the world; empty: the node's own chain
+	home         *home.Home
+	log          *logrus.Logger
+	store        *storage.Store
+	checker      *signature.Checker
+	back         *backend.Backend // nil: neither RPC nor InProcess
+	revertPoints revertPoints
+	worlds       *worlds         // shared by the process
+	front        *network.Status // nil: no network
+	feeds        *feeds          // nil: follows no feeds
+	withOthers   bool            // it produces blocks with other validators
+	// current validator key, if Reload may change it: only with withOthers
+	key     func() *primitives.KeyFile
+	fork    *forked       // nil: not a fork; worlds share their parent's
+	replays chan struct{} // semaphore of one, for ReplayTransaction
 }
 
-// Backend is what answers for the chain to who asks in this process; nil: nobody does
-// (Options.Inside).
+// Backend returns the chain's backend for queries in this process; nil: there is neither an RPC nor
+// Options.InProcess.
 func (r *Instance) Backend() *backend.Backend { return r.back }
 
-// World makes a world that goes on from this chain, for who asks it in this process: it does not
-// end because nobody asks.
+// World creates a world that continues from this chain, for use in this process. It does not end
+// when idle.
 func (r *Instance) World(ctx context.Context, q *view.NewWorld) (*Instance, error) {
-	s := steerer{r}
-	if err := s.alone(); err != nil {
+	s := sandboxControl{r}
+	if err := s.checkExclusive(); err != nil {
 		return nil, err
 	}
 	w, err := r.worlds.open(ctx, r, q, true)
@@ -55,12 +56,13 @@ func (r *Instance) World(ctx context.Context, q *view.NewWorld) (*Instance, erro
 	return &w.Instance, nil
 }
 
-// End ends a world, with those that go on from it, and waits until nothing is left.
+// End ends a world and its children, and waits until they have ended. It does nothing for the
+// node's own chain.
 func (r *Instance) End() error {
 	w := r.worlds.find(r.id)
 	if w == nil {
 		return nil
 	}
-	r.worlds.drop(w, whyAsked)
+	r.worlds.drop(w, endAsked)
 	return w.err
 }

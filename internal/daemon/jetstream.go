@@ -16,29 +16,29 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// publishing brings the node's records to replicas, and answers what they ask.
+// publishing publishes the node's records to replicas and answers their requests.
 type publishing struct {
-	followed  func()            // it tells of blocks no more
-	server    *jetstream.Server // nil: it is elsewhere
-	publisher *jetstream.Publisher
-	answers   *jetstream.Responder
-	told      *jetstream.BlocksOptions  // nil: indexers are told nothing there
-	blocks    *jetstream.BlockPublisher // as soon as there is what answers for the chain
+	followed      func()            // stops the notification of new blocks
+	server        *jetstream.Server // nil: an external server
+	publisher     *jetstream.Publisher
+	answers       *jetstream.Responder
+	blocksOptions *jetstream.BlocksOptions  // options of the blocks stream for indexers; nil: none
+	blocks        *jetstream.BlockPublisher // nil until the backend exists
 }
 
-// storeBytes is what a server inside may have beside the stream's bytes: its index, and what is
-// removed in whole files.
+// storeBytes is the disk space in bytes of an embedded server besides the stream: its index, and
+// messages that are only removed in whole files.
 const storeBytes = 256 << 20
 
-// publish begins, once the node runs. Where the server is not there, or full, the node goes on all
-// the same.
+// publish starts publishing, once the node runs. A missing or full external server is no error: the
+// node continues without it.
 func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err error) {
 	c := &hm.Config.JetStream
 	switch {
 	case track != nil:
-		return nil, errors.New("troupe.jetstream is for nodes that hold all shards: of this one tracked_shards_config says otherwise")
+		return nil, errors.New("troupe.jetstream needs all shards: set tracked_shards_config to \"AllShards\"")
 	case h.fork != nil:
-		return nil, errors.New("troupe.jetstream: the records of a fork are no whole chain, and no replica could follow them")
+		return nil, errors.New("troupe.jetstream: a fork cannot be published, because its records do not contain the whole state")
 	}
 	p = &publishing{}
 	link := jetstream.Link{URL: c.URL, Token: c.Token, Name: "troupe writer"}
@@ -59,13 +59,13 @@ func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err 
 	}
 	names := jetstream.NamesOf(hm.Genesis.ChainID, h.Engine.Genesis().Hash)
 	o := jetstream.PublisherOptions{
-		Link: link, Names: names, Source: shipped{h.store, int64(min(c.MaxBytes, 1<<60))}, MaxBytes: int64(min(c.MaxBytes, 1<<60)), MaxAge: c.MaxAge, Replicas: int(c.Copies),
+		Link: link, Names: names, Source: logSource{h.store, int64(min(c.MaxBytes, 1<<60))}, MaxBytes: int64(min(c.MaxBytes, 1<<60)), MaxAge: c.MaxAge, Replicas: int(c.Copies),
 		Said: func(err error) {
 			if err != nil {
-				h.log.WithError(err).Warn("records do not get to replicas; the chain goes on, and they will from where they ended")
+				h.log.WithError(err).Warn("records are not published; the chain continues, and publishing will resume where it stopped")
 				return
 			}
-			h.log.Info("records get to replicas")
+			h.log.Info("records are published")
 		},
 	}
 	if hm.NodeKey != nil {
@@ -73,28 +73,28 @@ func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err 
 	}
 	p.publisher = jetstream.NewPublisher(o)
 	p.answers, err = jetstream.Answer(jetstream.ResponderOptions{
-		Link: link, Names: names, Submit: h.submitOthers, Snapshot: h.snapshotForReplica, MaxSnapshots: int(c.Snapshots), Published: p.publisher.Published, Sign: o.Sign,
+		Link: link, Names: names, Submit: h.submitForReplica, Snapshot: h.snapshotForReplica, MaxSnapshots: int(c.Snapshots), Published: p.publisher.Published, Sign: o.Sign,
 	})
 	if err != nil {
 		p.close()
 		return nil, err
 	}
 	if c.Blocks {
-		p.told = &jetstream.BlocksOptions{
+		p.blocksOptions = &jetstream.BlocksOptions{
 			Link: link, Names: names, MaxBytes: o.MaxBytes, MaxAge: c.MaxAge, Replicas: o.Replicas,
 			Said: func(err error) {
 				if err != nil {
-					h.log.WithError(err).Warn("blocks do not get to indexers by JetStream; the chain goes on, and they will from where they ended")
+					h.log.WithError(err).Warn("blocks for indexers are not published; the chain continues, and publishing will resume where it stopped")
 					return
 				}
-				h.log.Info("blocks get to indexers by JetStream")
+				h.log.Info("blocks for indexers are published")
 			},
 		}
 	}
 	return p, nil
 }
 
-// close ends it; what is not published is when it begins again.
+// close stops publishing; the next start resumes where it stopped. A nil receiver is allowed.
 func (p *publishing) close() {
 	if p == nil {
 		return
@@ -116,8 +116,8 @@ func (p *publishing) close() {
 	}
 }
 
-// submitOthers puts a transaction of a replica into its pool.
-func (h *Daemon) submitOthers(ctx context.Context, raw []byte) error {
+// submitForReplica adds a transaction from a replica to the pool.
+func (h *Daemon) submitForReplica(ctx context.Context, raw []byte) error {
 	tx := new(primitives.SignedTransaction)
 	if err := borsh.Unmarshal(raw, tx); err != nil {
 		return fmt.Errorf("%w: %w", jetstream.ErrRefused, err)
@@ -129,21 +129,21 @@ func (h *Daemon) submitOthers(ctx context.Context, raw []byte) error {
 			if len(answers) == 0 {
 				continue
 			}
-			err := answers[0].Err // it is one transaction
+			err := answers[0].Err // one transaction has one answer
 			if invalid := (*primitives.InvalidTxError)(nil); errors.As(err, &invalid) {
 				return fmt.Errorf("%w: %w", jetstream.ErrRefused, err)
 			}
 			return err
 		case <-r.Lost():
-			return errors.New("the mempool was made anew")
+			return errors.New("the mempool was restarted; retry")
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return errors.New("the node takes no transactions")
+	return errors.New("the node accepts no transactions")
 }
 
-// snapshotForReplica takes a clone of the folder.
+// snapshotForReplica opens a stream of the store's contents.
 func (h *Daemon) snapshotForReplica() (*jetstream.Opened, error) {
 	c, err := h.store.SnapshotStream()
 	if err != nil {
@@ -156,14 +156,15 @@ func (h *Daemon) snapshotForReplica() (*jetstream.Opened, error) {
 	}}, nil
 }
 
-// shipped is the store's log for who publishes it.
-type shipped struct {
+// logSource reads the store's log for the publisher.
+type logSource struct {
 	s    *storage.Store
-	most int64 // bytes of the stream
+	most int64 // size limit of the stream in bytes
 }
 
-// Beginning is the log's, or what is not folded if it is much: who begins then fetches a snapshot.
-func (x shipped) Beginning() (string, error) {
+// Beginning returns where an empty stream starts: at the start of the log, or above the flat head
+// if the log is long. A replica then needs a snapshot.
+func (x logSource) Beginning() (string, error) {
 	at, size, err := x.s.LogStart()
 	if err != nil {
 		return "", err
@@ -174,8 +175,8 @@ func (x shipped) Beginning() (string, error) {
 	return at.String(), nil
 }
 
-// Records reads the log.
-func (x shipped) Records(from string, f func(jetstream.Record) bool) (string, error) {
+// Records calls f for the records of the log from a position on, and returns the next position.
+func (x logSource) Records(from string, f func(jetstream.Record) bool) (string, error) {
 	at, err := storage.ParseLogPlace(from)
 	if err != nil {
 		return from, fmt.Errorf("%w: %w", jetstream.ErrSource, err)
@@ -189,8 +190,9 @@ func (x shipped) Records(from string, f func(jetstream.Record) bool) (string, er
 	return next.String(), err
 }
 
-// observes has who publishes told of blocks that are on disk, before whoever else is.
-func (h *Daemon) observes(other func(*messages.BlockAccepted)) func(*messages.BlockAccepted) {
+// blockObserver returns a callback that notifies the publisher and the replica of a persisted block
+// before it calls other.
+func (h *Daemon) blockObserver(other func(*messages.BlockAccepted)) func(*messages.BlockAccepted) {
 	return func(m *messages.BlockAccepted) {
 		if p := h.publishing.Load(); p != nil {
 			p.publisher.Wake()

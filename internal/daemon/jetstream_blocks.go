@@ -12,23 +12,23 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// recentBlocks is how many of the newest blocks a stream for indexers begins with that has nothing.
+// recentBlocks is how many blocks before the final one an empty stream for indexers starts.
 const recentBlocks = 1000
 
-// toldBlocks is what indexers are told of the node's final blocks.
-type toldBlocks struct{ b *backend.Backend }
+// blockSource provides the node's final blocks to indexers.
+type blockSource struct{ b *backend.Backend }
 
-// tell begins to tell indexers of blocks, if they are to be told.
-func (p *publishing) tell(back *backend.Backend) {
-	if p == nil || p.told == nil {
+// startBlocks starts publishing blocks for indexers, if that is configured.
+func (p *publishing) startBlocks(back *backend.Backend) {
+	if p == nil || p.blocksOptions == nil {
 		return
 	}
-	p.told.Source = toldBlocks{back}
-	p.blocks = jetstream.NewBlockPublisher(*p.told)
+	p.blocksOptions.Source = blockSource{back}
+	p.blocks = jetstream.NewBlockPublisher(*p.blocksOptions)
 }
 
-// Blocks is part of jetstream.BlockSource.
-func (x toldBlocks) Blocks(ctx context.Context, after *jetstream.BlockPlace, f func(jetstream.BlockMessage) error) error {
+// Blocks implements jetstream.BlockSource.
+func (x blockSource) Blocks(ctx context.Context, after *jetstream.BlockPlace, f func(jetstream.BlockMessage) error) error {
 	q := &stream.Query{Finality: view.RefFinal}
 	if after != nil {
 		q.After = &stream.Cursor{Height: after.Height, Hash: after.Hash}
@@ -40,7 +40,7 @@ func (x toldBlocks) Blocks(ctx context.Context, after *jetstream.BlockPlace, f f
 		q.From = &from
 	}
 	feed, err := x.b.Open(ctx, q)
-	// collected, or of a folder that was put back
+	// garbage collected, or of a restored folder
 	if errors.Is(err, stream.ErrGone) || errors.Is(err, stream.ErrAhead) {
 		return fmt.Errorf("%w: %w", jetstream.ErrSource, err)
 	}
@@ -66,8 +66,8 @@ func (x toldBlocks) Blocks(ctx context.Context, after *jetstream.BlockPlace, f f
 	}
 }
 
-// first is where a stream begins that has nothing.
-func (x toldBlocks) first() (primitives.Height, error) {
+// first returns the height at which an empty stream starts.
+func (x blockSource) first() (primitives.Height, error) {
 	_, earliest, err := x.b.Block(view.BlockRef{Kind: view.RefEarliest})
 	if err != nil {
 		return 0, err

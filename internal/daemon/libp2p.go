@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// overLibp2p says how the node is reached by libp2p; nil: it is not. at is where network.addr led.
-func (h *Daemon) overLibp2p(at net.Addr) (*libp2p.Options, error) {
+// libp2pOptions returns the options of the libp2p transport; nil: it is off. at is the address that
+// network.addr resolved to.
+func (h *Daemon) libp2pOptions(at net.Addr) (*libp2p.Options, error) {
 	c := &h.home.Config.Network
 	if c.Transport != config.OverLibp2p && c.Transport != config.Both {
 		return nil, nil
@@ -28,7 +29,7 @@ func (h *Daemon) overLibp2p(at net.Addr) (*libp2p.Options, error) {
 		}
 	}
 	ip, six := listen.Addr().Unmap(), false
-	if !ip.IsValid() || ip.IsUnspecified() { // [::] is all addresses, as for sockets
+	if !ip.IsValid() || ip.IsUnspecified() { // as for sockets, [::] means all addresses
 		ip, six = netip.IPv4Unspecified(), !ip.Is4()
 	}
 	o := &libp2p.Options{
@@ -48,14 +49,14 @@ func (h *Daemon) overLibp2p(at net.Addr) (*libp2p.Options, error) {
 	return o, nil
 }
 
-// listenLibp2p listens, and says under which names others reach it.
+// listenLibp2p starts the transport and logs its addresses.
 func (h *Daemon) listenLibp2p(o *libp2p.Options) (*libp2p.Transport, error) {
 	way, err := libp2p.New(*o)
 	if err != nil {
 		return nil, err
 	}
-	o.Listen = way.Addr() // the next one is there again
-	h.way.Store(way)
+	o.Listen = way.Addr() // a restart of the actor uses the same address
+	h.libp2pTransport.Store(way)
 	for _, a := range way.Addrs() {
 		h.log.Infof("libp2p: %s", a)
 	}

@@ -29,21 +29,21 @@ func over(t *testing.T, dir, transport, boot string) *Daemon {
 	return h
 }
 
-// TestTransports: a bridge follows who has sockets alone, and is followed by who has libp2p alone;
-// both come to the same head, each new block passes, and what a client of the last submits comes to
-// the first.
+// TestTransports: a bridge follows a node with sockets only, and is followed by a node with libp2p
+// only; both reach the same head, each new block passes, and a transaction submitted to the last
+// reaches the first.
 func TestTransports(t *testing.T) {
 	dirA := made(t)
 	a := over(t, dirA, config.Near, "")
 	mineBy(t, a, `{"blocks":20}`)
 	b := over(t, followerHome(t, dirA), config.Both, fmt.Sprintf("%v@%s", a.home.NodeKey.PublicKey(), a.NetworkAddr()))
-	at, err := b.overLibp2p(b.network)
+	at, err := b.libp2pOptions(b.network)
 	if err != nil || !strings.HasPrefix(at.Listen.String(), "127.0.0.1:") {
 		t.Fatalf("%v, %v", at, err)
 	}
 	var addr net.Addr
 	eventually(t, "listening", func() bool {
-		if p := b.way.Load(); p != nil {
+		if p := b.libp2pTransport.Load(); p != nil {
 			addr = net.TCPAddrFromAddrPort(p.Addr())
 		}
 		return addr != nil

@@ -6,51 +6,51 @@ import (
 	"sync"
 )
 
-// few is a listener with at most so many connections at a time: one more closes the oldest. So
-// nobody is kept out by those who came before, and they take no files that the node needs.
-type few struct {
+// limitListener limits the open connections of a listener: a new connection closes the oldest one.
+// So idle clients cannot lock out new ones or use up file descriptors.
+type limitListener struct {
 	net.Listener
 	most int
 	mu   sync.Mutex
-	open list.List // of *fewConn, the oldest first
+	open list.List // of *limitedConn, the oldest first
 }
 
-type fewConn struct {
+type limitedConn struct {
 	net.Conn
-	of *few
-	at *list.Element // nil: it is not in the list any more
+	of *limitListener
+	at *list.Element // nil: removed
 }
 
-// Accept returns the next connection.
-func (l *few) Accept() (net.Conn, error) {
+// Accept returns the next connection. If the limit is reached, it closes the oldest one first.
+func (l *limitListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	in := &fewConn{Conn: c, of: l}
+	in := &limitedConn{Conn: c, of: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open.Len() >= l.most {
-		oldest := l.open.Front().Value.(*fewConn)
-		oldest.leave()
+		oldest := l.open.Front().Value.(*limitedConn)
+		oldest.remove()
 		_ = oldest.Conn.Close()
 	}
 	in.at = l.open.PushBack(in)
 	return in, nil
 }
 
-// leave takes it out of the list; the lock is held.
-func (c *fewConn) leave() {
+// remove removes c from the list; the lock must be held.
+func (c *limitedConn) remove() {
 	if c.at != nil {
 		c.of.open.Remove(c.at)
 		c.at = nil
 	}
 }
 
-// Close closes it.
-func (c *fewConn) Close() error {
+// Close closes the connection and removes it from the list.
+func (c *limitedConn) Close() error {
 	c.of.mu.Lock()
-	c.leave()
+	c.remove()
 	c.of.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestFewReadersOfMetrics: connections to the second listener are few, and those that ask nothing
-// keep nobody out.
+// TestFewReadersOfMetrics: connections to the second listener are limited, and idle ones lock out
+// no client.
 func TestFewReadersOfMetrics(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

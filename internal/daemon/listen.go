@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/net/near/tcp"
 )
 
-// ports are the listeners of a node; nil: there is none.
+// ports are the listeners of a node; nil: none.
 type ports struct{ rpc, metrics, network net.Listener }
 
-// bind takes the addresses that a node is to listen on, before anything else is begun.
+// bind opens the listeners of a node before anything else starts.
 func bind(o *Options) (*ports, error) {
 	c, p := o.Home.Config, &ports{}
 	if addr := networkAddr(&c.Network); addr != "" {
@@ -54,11 +54,11 @@ func (p *ports) close() {
 	}
 }
 
-// listen binds an address, which key gave; a taken port says what else to set.
+// listen binds addr, the value of key. The error for a port in use names the settings to change.
 func listen(key, addr, instead string) (net.Listener, error) {
 	l, err := tcp.Bind(addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s: %s is in use; stop what listens there, or choose another port with %s in config.json", key, addr, instead)
+		return nil, fmt.Errorf("%s: %s is in use; stop the process that listens there, or choose another port with %s in config.json", key, addr, instead)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
@@ -66,7 +66,7 @@ func listen(key, addr, instead string) (net.Listener, error) {
 	return l, nil
 }
 
-// URL is where a client on this machine finds what listens at an address.
+// URL returns the URL by which a client on this machine reaches a listener's address.
 func URL(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

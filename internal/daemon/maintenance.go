@@ -10,52 +10,52 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// verifyStep is how many subtrees are checked at once after a start. The pause that lets others
-// work is so many times what the step took, and no less than verifyPause.
+// verifyStep is the number of subtrees checked in one step after a start. Between two steps
+// verification pauses for verifyRest times the duration of the step, at least verifyPause.
 const (
 	verifyStep  = 64
 	verifyRest  = 3
 	verifyPause = 2 * time.Millisecond
 )
 
-// obstaclePeriod is how often it is looked at whether the node can still make blocks.
+// obstaclePeriod is how often the node checks whether it can still produce blocks.
 const obstaclePeriod = 2 * time.Second
 
-// Behind a look for garbage that found none the next comes after so many periods, but no later than
-// maxCollectRest unless one period is longer.
+// After a garbage collection that found nothing, the next one runs after collectRest periods, at
+// most maxCollectRest, but at least one period.
 const (
 	collectRest    = 10
 	maxCollectRest = 5 * time.Second
 )
 
-// sayObstacle logs what keeps the node from making blocks, or that nothing does any more.
-func (h *Daemon) sayObstacle(reason string) {
+// logObstacle logs what prevents block production; empty: nothing any more.
+func (h *Daemon) logObstacle(reason string) {
 	if reason == "" {
-		h.log.Info("this node makes blocks again")
+		h.log.Info("this node produces blocks again")
 		return
 	}
-	h.log.Warnf("this node makes no blocks: %s", reason)
+	h.log.Warnf("this node produces no blocks: %s", reason)
 }
 
-// keepUp begins the upkeep, which ends with ctx.
-func (h *Daemon) keepUp(ctx context.Context, c *config.Config, said string) {
+// startMaintenance runs maintain on its own goroutine until ctx ends.
+func (h *Daemon) startMaintenance(ctx context.Context, c *config.Config, said string) {
 	done := h.upkeep
 	go func() {
 		defer close(done)
-		defer h.survive()
+		defer h.recoverMaintenance()
 		h.maintain(ctx, c, said)
 	}()
 }
 
-// survive ends the upkeep where it panics, and nothing else: the chain does not rest on it.
-func (h *Daemon) survive() {
+// recoverMaintenance recovers a panic of maintenance: the node does not depend on it.
+func (h *Daemon) recoverMaintenance() {
 	if p := recover(); p != nil {
-		h.log.Errorf("upkeep has failed and ends until the node is restarted; nothing is collected any more: %v\n%s", p, debug.Stack())
+		h.log.Errorf("maintenance failed: no garbage is collected until the node is restarted: %v\n%s", p, debug.Stack())
 	}
 }
 
-// maintain tells when the node can make no blocks any more, checks the states once, and collects
-// garbage until ctx ends.
+// maintain verifies the states once, then logs changes of the obstacle to block production and
+// collects garbage, until ctx ends.
 func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 	h.verify(ctx)
 	watch := time.NewTicker(obstaclePeriod)
@@ -72,17 +72,17 @@ func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 			return
 		case <-watch.C:
 			if now := h.Obstacle(); now != said {
-				h.sayObstacle(now)
+				h.logObstacle(now)
 				said = now
 			}
 			continue
 		case <-tick.C:
 		}
 		found := false
-		for more := true; more && ctx.Err() == nil; { // blocks made on demand may come faster than the ticks
+		for more := true; more && ctx.Err() == nil; { // blocks on demand may come faster than the ticks
 			done, err := h.collect(c)
-			if err != nil && !errors.Is(err, storage.ErrFull) { // that is said elsewhere
-				h.log.WithError(err).Error("garbage collection failed; old blocks stay")
+			if err != nil && !errors.Is(err, storage.ErrFull) { // a full disk is logged elsewhere
+				h.log.WithError(err).Error("garbage collection failed; old blocks stay, and it will be retried")
 			}
 			more, found = err == nil && done.More, found || err != nil || done.Blocks > 0
 		}
@@ -90,8 +90,8 @@ func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 	}
 }
 
-// collect removes some of what is older than what is kept, but nothing that the chain, or who is to
-// hold a shard, has need of.
+// collect removes some blocks that are older than configured, except what the chain or a shard's
+// catchup still needs.
 func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	from, err := h.Engine.KeepFrom()
 	if err != nil {
@@ -103,8 +103,8 @@ func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	})
 }
 
-// collectAgain is how long it is to the next look for garbage. There is some once an epoch, and a
-// node that has nothing to do is not to wake for the rest.
+// collectAgain returns the time to the next garbage collection. There is garbage once per epoch; an
+// idle node should not wake more often.
 func collectAgain(period time.Duration, found bool) time.Duration {
 	if found {
 		return period
@@ -112,25 +112,25 @@ func collectAgain(period time.Duration, found bool) time.Duration {
 	return max(period, min(collectRest*period, maxCollectRest))
 }
 
-// verify reads all states once and compares their hashes, while the node already works.
+// verify reads all states once and compares their hashes, while the node works.
 func (h *Daemon) verify(ctx context.Context) {
 	begin := time.Now()
 	if err := h.Engine.Preload(func() bool { return ctx.Err() != nil }); err != nil {
-		h.log.WithError(err).Error("the stored state is damaged: what this node answers and makes can't be trusted; stop it and restore the data folder")
+		h.log.WithError(err).Error("the stored state is damaged: do not trust this node's answers and blocks; stop it and restore the data folder")
 		return
 	}
-	h.log.WithField("ms", time.Since(begin).Milliseconds()).Debug("upper levels of the states are loaded")
+	h.log.WithField("ms", time.Since(begin).Milliseconds()).Debug("upper levels of the states loaded")
 	v := h.Engine.Verify()
 	defer v.Stop()
 	for {
 		at := time.Now()
 		done, err := v.Step(verifyStep)
 		if err != nil {
-			h.log.WithError(err).Error("the stored state is damaged: what this node answers and makes can't be trusted; stop it and restore the data folder")
+			h.log.WithError(err).Error("the stored state is damaged: do not trust this node's answers and blocks; stop it and restore the data folder")
 			return
 		}
 		if done {
-			h.log.WithField("ms", time.Since(begin).Milliseconds()).Debug("stored states agree with their hashes")
+			h.log.WithField("ms", time.Since(begin).Milliseconds()).Debug("stored states match their hashes")
 			return
 		}
 		select {

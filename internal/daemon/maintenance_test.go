@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestCollectAgain: whoever finds no garbage looks seldom, as far as the period that is configured
-// leaves room for it.
+// TestCollectAgain: after a collection without garbage the next one is later, unless the configured
+// period is long already.
 func TestCollectAgain(t *testing.T) {
 	for _, c := range []struct {
 		period time.Duration

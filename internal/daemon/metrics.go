@@ -12,14 +12,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// appendMetric appends one figure; kind is gauge or counter.
+// appendMetric appends one metric in Prometheus text; kind is gauge or counter.
 func appendMetric(b []byte, kind, name, help string, v float64) []byte {
 	b = append(b, "# HELP "+name+" "+help+"\n# TYPE "+name+" "+kind+"\n"+name+" "...)
 	return append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
 }
 
-// appendChain appends the figures of a chain in Prometheus text: nearcore's names where it has one.
-// sync is near_sync_status.
+// appendChain appends the metrics of a chain in Prometheus text, by nearcore's names where it has
+// them. sync is the value of near_sync_status.
 func (h *Instance) appendChain(b []byte, sync float64) []byte {
 	head, s := h.Engine.Head(), h.store.Stats()
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
@@ -30,9 +30,9 @@ func (h *Instance) appendChain(b []byte, sync float64) []byte {
 	gauge("near_gas_price", "Gas price of the next block, yoctoNEAR", hd.NextGasPrice.Float64())
 	gauge("near_total_supply", "Total supply, yoctoNEAR", hd.TotalSupply.Float64())
 	gauge("near_head_lag_seconds", "Age of the head", time.Since(time.Unix(0, int64(hd.Timestamp))).Seconds())
-	gauge("near_sync_status", "0: in step with the chain, 1: no peer was met yet, 7: blocks are asked for", sync)
-	gauge("near_node_protocol_version", "Newest version that this node knows", float64(parameters.Newest(h.Engine.Chain().Version.Numbering)))
-	gauge("near_current_protocol_version", "Version of the head's epoch", float64(head.Config.Version.Protocol))
+	gauge("near_sync_status", "0: in sync, 1: no peer has connected yet, 7: block sync", sync)
+	gauge("near_node_protocol_version", "Newest protocol version that this node knows", float64(parameters.Newest(h.Engine.Chain().Version.Numbering)))
+	gauge("near_current_protocol_version", "Protocol version of the head's epoch", float64(head.Config.Version.Protocol))
 	gauge("troupe_storage_bytes_written", "Bytes written to disk since the start, compaction included; of a world: to its log in memory", float64(s.LogBytes+s.IndexBytes))
 	return h.appendNear(b)
 }
@@ -67,7 +67,7 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 	if _, is := h.store.Full(); is {
 		full = 1
 	}
-	b = appendMetric(b, "gauge", "troupe_disk_full", "1 while the disk has no room for what is to be written: no blocks are stored, no transactions are taken", full)
+	b = appendMetric(b, "gauge", "troupe_disk_full", "1 while the disk is full: no blocks are stored, no transactions are accepted", full)
 	if h.replica != nil {
 		b = h.replica.metrics(b)
 	}
@@ -77,55 +77,55 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 	return h.Node.Metrics(h.worlds.appendMetrics(h.appendFork(h.appendContracts(h.appendShards(b)))))
 }
 
-// blockSync is neard's number for that status.
+// blockSync is neard's value of near_sync_status for block sync.
 const blockSync = 7
 
-// appendContracts appends what became of contracts' code.
+// appendContracts appends the metrics of contract compilation and view calls.
 func (h *Daemon) appendContracts(b []byte) []byte {
 	s := h.vm.Stats()
 	row := func(kind, name, help string, v float64) { b = appendMetric(b, kind, name, help, v) }
-	row("counter", "troupe_contract_cache_hits", "Calls whose code was loaded", float64(s.Hits))
+	row("counter", "troupe_contract_cache_hits", "Calls of contracts that were in memory", float64(s.Hits))
 	row("counter", "troupe_contract_cache_loads", "Compiled contracts loaded from disk", float64(s.Loads))
 	row("counter", "troupe_contract_compilations", "Contracts compiled", float64(s.Builds))
 	row("counter", "troupe_contract_compilation_seconds", "Time spent compiling", s.BuildTime.Seconds())
-	row("counter", "troupe_contract_cache_damaged", "Compiled contracts on disk that were not as written", float64(s.Damaged))
+	row("counter", "troupe_contract_cache_damaged", "Compiled contracts on disk that were damaged", float64(s.Damaged))
 	row("counter", "troupe_contract_cache_disk_errors", "Compiled contracts that could not be written", float64(s.DiskErrors))
 	row("counter", "troupe_contract_cache_evictions", "Compiled contracts dropped from memory", float64(s.Evictions))
 	row("gauge", "troupe_contract_cache_entries", "Contracts in memory", float64(s.Entries))
 	row("gauge", "troupe_contract_cache_bytes", "Bytes of compiled code in memory", float64(s.Bytes))
 	row("gauge", "troupe_contract_cache_disk_bytes", "Bytes of compiled code on disk", float64(s.DiskBytes))
-	row("counter", "troupe_contract_recompilations", "Contracts compiled again since they had been dropped from disk, or from memory where there is no disk", float64(s.Rebuilds))
+	row("counter", "troupe_contract_recompilations", "Contracts compiled again because the cache had dropped them", float64(s.Rebuilds))
 	row("counter", "troupe_contract_cache_disk_evictions", "Compiled contracts dropped from disk", float64(s.DiskEvictions))
 	k := &s.Compiler
-	row("gauge", "troupe_contract_compilers", "Processes that compile contracts, or are ready to", float64(k.Children))
+	row("gauge", "troupe_contract_compilers", "Compiler processes, idle ones included", float64(k.Children))
 	row("gauge", "troupe_contract_compilations_running", "Compilations under way", float64(k.Running))
-	row("counter", "troupe_contract_compilers_started", "Processes started to compile contracts", float64(k.Started))
-	row("counter", "troupe_contract_compilers_died", "Of them those that ended in the middle of their work", float64(k.Deaths))
-	row("counter", "troupe_contract_compilation_retries", "Compilations tried again", float64(k.Retries))
-	row("counter", "troupe_contract_compilation_failures", "Compilations given up: the fault of this node's compiler", float64(k.Failed))
-	row("counter", "troupe_contract_compilations_refused", "Compilations not tried, since an earlier one of the same code failed", float64(k.Refused))
-	row("counter", "troupe_contract_compilations_in_process", "Compilations done by the node's own process", float64(k.InProcess))
-	row("counter", "troupe_contract_compilations_over_bound", "Compilations that took more time or made more code than they should", float64(k.OverBound))
-	row("gauge", "troupe_contract_quarantined", "Contracts that the compiler failed on, and that are compiled again for a block only", float64(k.Quarantined))
-	row("counter", "troupe_contract_artifacts_whole", "Compiled contracts that are twice as large as they could be, for their form is not known", float64(s.Whole))
-	row("counter", "troupe_contract_alarms", "Things that no contract should be able to do", float64(s.Alarms))
+	row("counter", "troupe_contract_compilers_started", "Compiler processes started", float64(k.Started))
+	row("counter", "troupe_contract_compilers_died", "Compiler processes that died while compiling", float64(k.Deaths))
+	row("counter", "troupe_contract_compilation_retries", "Compilations retried", float64(k.Retries))
+	row("counter", "troupe_contract_compilation_failures", "Compilations given up because this node's compiler failed", float64(k.Failed))
+	row("counter", "troupe_contract_compilations_refused", "Compilations not tried because an earlier one of the same code failed", float64(k.Refused))
+	row("counter", "troupe_contract_compilations_in_process", "Compilations in the node's own process", float64(k.InProcess))
+	row("counter", "troupe_contract_compilations_over_bound", "Compilations above their bound of time or code size", float64(k.OverBound))
+	row("gauge", "troupe_contract_quarantined", "Contracts that the compiler failed on; they are compiled again only for a block", float64(k.Quarantined))
+	row("counter", "troupe_contract_artifacts_whole", "Compiled contracts stored uncompacted because their format is unknown", float64(s.Whole))
+	row("counter", "troupe_contract_alarms", "Faults that no contract should be able to cause", float64(s.Alarms))
 	if h.views == nil {
 		return b
 	}
 	v := h.views.Stats()
-	row("gauge", "troupe_view_calls_running", "Calls of contracts as reads that run now", float64(v.Running))
-	row("gauge", "troupe_view_calls_waiting", "Those that wait for a worker", float64(v.Waiting))
-	row("counter", "troupe_view_calls", "Runs of calls as reads; long ones run twice", float64(v.Done))
-	row("counter", "troupe_view_calls_long", "Of them those that went to the threads of low priority", float64(v.Long))
-	row("counter", "troupe_view_calls_refused", "Calls refused because too many waited", float64(v.Refused))
-	row("counter", "troupe_view_calls_timed_out", "Calls whose time was over before they were", float64(v.TimedOut))
-	row("counter", "troupe_view_calls_abandoned", "Long calls that were not run, as their clients had hung up", float64(v.Gone))
-	row("counter", "troupe_view_calls_panicked", "Calls that ended in a panic", float64(v.Panicked))
-	row("counter", "troupe_view_calls_seconds", "Time of all workers spent on calls", v.Busy.Seconds())
+	row("gauge", "troupe_view_calls_running", "View calls that are running", float64(v.Running))
+	row("gauge", "troupe_view_calls_waiting", "View calls that wait for a worker", float64(v.Waiting))
+	row("counter", "troupe_view_calls", "Runs of view calls; a long call runs twice", float64(v.Done))
+	row("counter", "troupe_view_calls_long", "View calls that moved to low-priority threads", float64(v.Long))
+	row("counter", "troupe_view_calls_refused", "View calls refused because too many were waiting", float64(v.Refused))
+	row("counter", "troupe_view_calls_timed_out", "View calls that timed out", float64(v.TimedOut))
+	row("counter", "troupe_view_calls_abandoned", "Long view calls dropped because their clients had disconnected", float64(v.Gone))
+	row("counter", "troupe_view_calls_panicked", "View calls that panicked", float64(v.Panicked))
+	row("counter", "troupe_view_calls_seconds", "Time that workers spent on view calls", v.Busy.Seconds())
 	return b
 }
 
-// metricsServer is rpc.prometheus_addr: a second listener for /metrics alone.
+// metricsServer serves /metrics at rpc.prometheus_addr.
 type metricsServer struct{ http *http.Server }
 
 func serveMetrics(l net.Listener, metrics func([]byte) []byte) *metricsServer {
@@ -135,17 +135,17 @@ func serveMetrics(l net.Listener, metrics func([]byte) []byte) *metricsServer {
 		_, _ = w.Write(metrics(nil))
 	})
 	s := &metricsServer{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}}
-	go func() { _ = s.http.Serve(&few{Listener: l, most: metricsReaders}) }()
+	go func() { _ = s.http.Serve(&limitListener{Listener: l, most: metricsReaders}) }()
 	return s
 }
 
-// metricsReaders is how many connections it has at a time.
+// metricsReaders bounds its open connections.
 const metricsReaders = 64
 
-// metricsWait is how long the readers of metrics may take to end by themselves.
+// metricsWait is the time that open requests get to finish at a stop.
 const metricsWait = 300 * time.Millisecond
 
-// stop closes the listener, and the connections when they have had their time.
+// stop closes the listener, and the connections after metricsWait.
 func (s *metricsServer) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, metricsWait)
 	defer cancel()

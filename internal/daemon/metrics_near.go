@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// appendNear appends figures of the chain by the names that nearcore has for them and dashboards
-// know; those of the node's counters are in actors/node.
+// appendNear appends metrics of the chain that have nearcore's names, for existing dashboards.
+// Those of the node's counters are in actors/node.
 func (h *Instance) appendNear(b []byte) []byte {
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	height := float64(h.Engine.Head().Height())
@@ -25,13 +25,13 @@ func (h *Instance) appendNear(b []byte) []byte {
 	return appendTimes(b, h.Engine.Times())
 }
 
-// appendEpoch appends the validators of the head's epoch, and what they have done.
+// appendEpoch appends the validators of the head's epoch and what they produced.
 func (h *Instance) appendEpoch(b []byte) []byte {
 	if h.back == nil {
 		return b
 	}
 	v, err := h.back.Validators(view.EpochRef{})
-	if err != nil { // a node that has just begun in the middle of a chain
+	if err != nil { // after state sync, before the first block
 		return b
 	}
 	own, is, stake := primitives.AccountID(""), 0., 0.
@@ -91,7 +91,7 @@ func (h *Instance) appendEpoch(b []byte) []byte {
 	return b
 }
 
-// appendCongestion appends how congested each shard is at the head.
+// appendCongestion appends the congestion of each shard at the head.
 func (h *Instance) appendCongestion(b []byte) []byte {
 	type row struct {
 		shard string
@@ -123,7 +123,7 @@ func (h *Instance) appendCongestion(b []byte) []byte {
 	return b
 }
 
-// appendTimes appends how long blocks and chunks took.
+// appendTimes appends the processing times of blocks and chunks.
 func appendTimes(b []byte, t *engine.Times) []byte {
 	head := func(name, help string) { b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name) }
 	head("near_block_processing_time", "Time taken to process blocks successfully, from when a block is ready to be processed till when the processing is finished")
@@ -160,12 +160,12 @@ func appendHistogram(b []byte, name, labels string, x *engine.Histogram) []byte 
 	return fmt.Appendf(b, "%s_bucket{%sle=\"+Inf\"} %d\n%s_sum%s %s\n%s_count%s %d\n", name, with, total, name, alone, strconv.FormatFloat(sum, 'g', -1, 64), name, alone, total)
 }
 
-// appendProcess appends what the process is and takes.
+// appendProcess appends the metrics of the process.
 func (h *Daemon) appendProcess(b []byte) []byte {
 	b = fmt.Appendf(b, "# HELP near_build_info Metric whose labels indicate the node's version\n# TYPE near_build_info counter\nnear_build_info{build=%q,release=%q,rustc_version=\"\"} 1\n", h.version.Build, h.version.Version)
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	gauge("near_boot_time_seconds", "Unix timestamp in seconds of the moment the client was started", float64(h.began.Unix()))
-	gauge("near_cpu_usage_ratio", "Percent of CPU usage, since the look before; 100: one core", h.cpu.percent(time.Now()))
+	gauge("near_cpu_usage_ratio", "Percent of CPU usage since the previous scrape; 100: one core", h.cpu.percent(time.Now()))
 	if h.front != nil {
 		i := h.front.Info()
 		gauge("near_received_bytes_per_second", "Number of bytes per second received over the network overall", float64(i.ReceivedBytesPerSec))
@@ -173,33 +173,33 @@ func (h *Daemon) appendProcess(b []byte) []byte {
 	}
 	if h.tracing != nil {
 		sent, dropped := h.tracing.Counts()
-		b = appendMetric(b, "counter", "troupe_traces_sent_total", "Traces that arrived at the collector", float64(sent))
-		b = appendMetric(b, "counter", "troupe_traces_dropped_total", "Traces that did not", float64(dropped))
+		b = appendMetric(b, "counter", "troupe_traces_sent_total", "Traces that the collector received", float64(sent))
+		b = appendMetric(b, "counter", "troupe_traces_dropped_total", "Traces that were dropped", float64(dropped))
 	}
 	return h.appendStorage(b)
 }
 
-// appendStorage appends what the store and its index do.
+// appendStorage appends the metrics of the store and its index.
 func (h *Daemon) appendStorage(b []byte) []byte {
 	s := h.store.Stats()
 	row := func(kind, name, help string, v float64) { b = appendMetric(b, kind, name, help, v) }
-	row("counter", "troupe_storage_log_bytes_total", "Bytes written to the log of blocks", float64(s.LogBytes))
+	row("counter", "troupe_storage_log_bytes_total", "Bytes written to the block log", float64(s.LogBytes))
 	row("counter", "troupe_storage_index_written_bytes_total", "Bytes written to the index: journal, tables, compactions", float64(s.IndexBytes))
 	row("counter", "troupe_storage_index_read_bytes_total", "Bytes read from the index's tables", float64(s.IndexRead))
-	row("counter", "troupe_storage_write_delays_total", "Writes that the index slowed down, as compactions were behind", float64(s.DelayCount))
-	row("counter", "troupe_storage_write_delay_seconds_total", "For how long in all", s.Delay.Seconds())
+	row("counter", "troupe_storage_write_delays_total", "Writes that the index delayed because compactions were behind", float64(s.DelayCount))
+	row("counter", "troupe_storage_write_delay_seconds_total", "Total delay of these writes", s.Delay.Seconds())
 	paused := 0.
 	if s.Paused {
 		paused = 1
 	}
-	row("gauge", "troupe_storage_write_paused", "1: a write waits for a compaction right now", paused)
+	row("gauge", "troupe_storage_write_paused", "1 while a write waits for a compaction", paused)
 	row("gauge", "troupe_storage_cache_bytes", "Bytes in the index's block cache", float64(s.CacheBytes))
-	row("gauge", "troupe_storage_open_tables", "Tables of the index that are open", float64(s.OpenTables))
-	if len(s.LevelSizes) == 0 { // nothing was compacted yet
+	row("gauge", "troupe_storage_open_tables", "Open tables of the index", float64(s.OpenTables))
+	if len(s.LevelSizes) == 0 { // no compaction yet
 		s.LevelSizes, s.LevelTables = []int64{0}, []int{0}
 	}
-	row("gauge", "troupe_storage_pending_blocks", "Blocks that are not folded", float64(s.Pending))
-	row("gauge", "troupe_storage_pending_bytes", "Bytes of their changes", float64(s.PendingBytes))
+	row("gauge", "troupe_storage_pending_blocks", "Blocks above the flat head", float64(s.Pending))
+	row("gauge", "troupe_storage_pending_bytes", "Bytes of changes above the flat head", float64(s.PendingBytes))
 	for _, f := range []struct {
 		name, help string
 		value      func(i int) int64

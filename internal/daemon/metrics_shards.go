@@ -2,7 +2,7 @@ package daemon
 
 import "fmt"
 
-// appendShards appends which shards are held, and what comes of those that are on their way in.
+// appendShards appends which shards are tracked, and the progress of catchups.
 func (h *Daemon) appendShards(b []byte) []byte {
 	head := h.Engine.Head()
 	b = append(b, "# HELP near_client_tracked_shards Tracked shards\n# TYPE near_client_tracked_shards gauge\n"...)
@@ -13,11 +13,11 @@ func (h *Daemon) appendShards(b []byte) []byte {
 		}
 		b = fmt.Appendf(b, "near_client_tracked_shards{shard_id=\"%d\"} %d\n", head.Shards[i].ID, held)
 	}
-	b = appendMetric(b, "counter", "troupe_snapshots_given_up", "Shards' states that are not given to others, since too much had changed when they were to be kept",
+	b = appendMetric(b, "counter", "troupe_snapshots_given_up", "State snapshots given up because too much had changed since their sync point",
 		float64(h.Engine.SnapshotsGivenUp()))
 	if p, known := h.Engine.SyncPointNow(); known {
-		b = appendMetric(b, "gauge", "troupe_sync_point_height", "Height of the newest sync point, at whose states shards come in where they are needed", float64(p.At.Height))
-		b = appendMetric(b, "gauge", "troupe_sync_point_age_epochs", "Epochs that have begun since; from 2 on some shard lacks chunks, and all since then stays on disk up to troupe.state.point_epochs",
+		b = appendMetric(b, "gauge", "troupe_sync_point_height", "Height of the newest sync point, from which shards catch up", float64(p.At.Height))
+		b = appendMetric(b, "gauge", "troupe_sync_point_age_epochs", "Epochs since the sync point; from 2 on a shard lacks chunks, and all later blocks stay on disk, up to troupe.state.point_epochs",
 			float64(p.Age))
 	}
 	m := h.Node.ShardMoves()
@@ -33,11 +33,11 @@ func (h *Daemon) appendShards(b []byte) []byte {
 		}
 	}
 	row := func(kind, name, help string, v uint64) { b = appendMetric(b, kind, name, help, float64(v)) }
-	row("gauge", "troupe_shards_incoming", "Shards on their way in, for the epochs in which they are needed", uint64(len(m.Incoming)))
-	row("gauge", "troupe_shards_incoming_parts", "Parts that there are of their states, as far as that is known", all)
-	row("gauge", "troupe_shards_incoming_parts_here", "How many of them have come", here)
-	row("gauge", "troupe_shards_incoming_blocks", "Blocks that they are behind the head, of those whose states are here", behind)
-	row("counter", "troupe_shards_come", "Shards that have come in", m.In)
-	row("counter", "troupe_shards_gone", "Shards that were let go", m.Out)
+	row("gauge", "troupe_shards_incoming", "Shards that are catching up", uint64(len(m.Incoming)))
+	row("gauge", "troupe_shards_incoming_parts", "State parts of these shards, as far as known", all)
+	row("gauge", "troupe_shards_incoming_parts_here", "State parts received", here)
+	row("gauge", "troupe_shards_incoming_blocks", "Blocks between these shards' states and the head, for shards with all parts", behind)
+	row("counter", "troupe_shards_come", "Shards that caught up", m.In)
+	row("counter", "troupe_shards_gone", "Shards that were untracked", m.Out)
 	return b
 }

@@ -167,7 +167,7 @@ func TestTogether(t *testing.T) {
 				f.Close()
 				off := false
 				hm.Config.Network.Enabled = &off
-				if h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Trust: true}); err == nil || !strings.Contains(err.Error(), "together with others") {
+				if h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Trust: true}); err == nil || !strings.Contains(err.Error(), "with other validators") {
 					t.Errorf("without the network: %v", err)
 					if err == nil {
 						stop(t, h)
@@ -184,7 +184,7 @@ func TestTogether(t *testing.T) {
 				t.Errorf("Obstacle() = %q", got)
 			}
 			_, err = h.Node.Reorganise(t.Context(), 1)
-			if got := h.together; got != c.want || c.want != errors.Is(err, producer.ErrShared) || c.want != (h.shared() != "") {
+			if got := h.withOthers; got != c.want || c.want != errors.Is(err, producer.ErrShared) || c.want != (h.sharedReason() != "") {
 				t.Errorf("together %v, want %v; %v", got, c.want, err)
 			}
 		})
@@ -257,7 +257,7 @@ func TestSenselessGenesis(t *testing.T) {
 	stop(t, h)
 }
 
-// TestExposed: who listens to other machines is told what they may do.
+// TestExposed: a node that listens to other machines logs what they may do.
 func TestExposed(t *testing.T) {
 	for _, c := range []struct {
 		listen string
@@ -265,8 +265,8 @@ func TestExposed(t *testing.T) {
 		says   []string
 	}{
 		{"127.0.0.1:0", []string{"*"}, nil},
-		{"0.0.0.0:0", []string{"*"}, []string{"JSON-RPC listens on", "web pages of any origin", "anybody can sign for near, ", "--rpc-addr 127.0.0.1:"}},
-		{"0.0.0.0:0", []string{"https://a.example"}, []string{"anybody can sign for near, "}},
+		{"0.0.0.0:0", []string{"*"}, []string{"is open to other machines", "web pages of any origin", "any client can sign for near, ", "--rpc-addr 127.0.0.1:"}},
+		{"0.0.0.0:0", []string{"https://a.example"}, []string{"any client can sign for near, "}},
 	} {
 		var said bytes.Buffer
 		log := logrus.New()
@@ -292,8 +292,8 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestStopInTime: half a request and a reader that does not read, at both listeners, hold nothing
-// up; and a stop whose time is over says what has not ended instead of waiting for it.
+// TestStopInTime: half a request and a client that does not read, at both listeners, delay no stop;
+// and a stop that exceeds its time reports what has not ended instead of waiting for it.
 func TestStopInTime(t *testing.T) {
 	testutil.Soon(t, "a stop", time.Second, 10, func() time.Duration { return stopBesideReaders(t) })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -306,8 +306,8 @@ func TestStopInTime(t *testing.T) {
 	}
 }
 
-// stopBesideReaders is how long a node takes to stop beside those who do not read, or go on with
-// what they say.
+// stopBesideReaders returns how long a node takes to stop while clients do not read, or do not
+// finish their requests.
 func stopBesideReaders(t *testing.T) time.Duration {
 	t.Helper()
 	hm := loaded(t, made(t))
@@ -341,25 +341,25 @@ func TestUpkeepPanics(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(&said)
 	h := &Daemon{Instance: Instance{log: log}, upkeep: make(chan struct{})}
-	h.keepUp(t.Context(), &config.Config{}, "") // there is no engine to check the states of
+	h.startMaintenance(t.Context(), &config.Config{}, "") // there is no engine to check the states of
 	<-h.upkeep
-	if got := said.String(); !strings.Contains(got, "upkeep has failed") || !strings.Contains(got, "maintain") {
+	if got := said.String(); !strings.Contains(got, "maintenance failed") || !strings.Contains(got, "maintain") {
 		t.Errorf("logged: %s", got)
 	}
 }
 
-// TestStopUnfolded: a stop whose time is over while the state is folded leaves that, says so, and
-// nothing else: what a process that ends there leaves behind has all blocks.
+// TestStopUnfolded: a stop that exceeds its time while the flat head advances leaves the advance
+// unfinished and reports only that: the folder of a process that ends there has all blocks.
 func TestStopUnfolded(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	mine(t, h, 20)
 	head := h.Engine.Head().Hash
 	folding, going := make(chan struct{}), make(chan struct{})
-	h.fold = func(context.Context) error { close(folding); <-going; return nil }
+	h.lastAdvance = func(context.Context) error { close(folding); <-going; return nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-folding; cancel() }()
-	if err := h.Stop(ctx); err != ErrUnfolded {
+	if err := h.Stop(ctx); err != ErrFlatHeadBehind {
 		t.Fatalf("Stop: %v", err)
 	}
 	killed := t.TempDir()

@@ -26,25 +26,25 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// oldestPeer is the oldest protocol version that neard of the newest one talks to.
+// oldestPeer is the oldest protocol version that neard with the newest one accepts from peers.
 const oldestPeer = 83
 
-// knownPeers names who was connected, for the next run.
+// knownPeers is the row of the store with the peers of the previous run.
 const knownPeers = "known_peers"
 
-// networkOptions says what the network's actor works with; l listens, or did before the actor began
-// anew.
+// networkOptions returns the options of the network's actor. l is its listener; after a restart of
+// the actor it is closed, and only its address is used.
 func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	hm := h.home
 	c := &hm.Config.Network
 	if hm.NodeKey == nil {
-		return nil, fmt.Errorf("%s: a node that connects to others needs a key of its own; `troupe init` makes one", hm.Paths.NodeKey)
+		return nil, fmt.Errorf("%s is missing: a node in a network needs a node key; create one with `troupe init`", hm.Paths.NodeKey)
 	}
 	boot, err := peers("network.boot_nodes", c.BootNodes)
 	if err != nil {
 		return nil, err
 	}
-	over, err := h.overLibp2p(l.Addr())
+	over, err := h.libp2pOptions(l.Addr())
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh), MinOutbound: int(c.MinOutbound),
 		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN, Sparing: c.Pace == config.Eager,
 	}
-	h.front = &network.Status{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0, Log: h.log, FirstMet: h.endSandbox}
+	h.front = &network.Status{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0, Log: h.log, FirstMet: h.onFirstPeer}
 	o := &network.Options{
-		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Remember: h.rememberPeers, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
+		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Remember: h.storePeers, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
 		Sync:   blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
 		States: statesync.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
 		Route:  network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
@@ -68,11 +68,11 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 			on, addr, again := l, l.Addr().String(), h.listened
 			h.listened = true
 			now := nc
-			now.Known = h.recallPeers()
+			now.Known = h.loadPeers()
 			if c.Transport == config.OverLibp2p {
 				_ = l.Close()
 				on = nil
-			} else if again { // that one is closed
+			} else if again { // the first listener is closed
 				var err error
 				if on, err = tcp.Bind(addr); err != nil {
 					return nil, err
@@ -101,15 +101,16 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	return o, nil
 }
 
-// signedFile keeps what the validator has signed, beside what it has stored: they belong together.
+// signedFile is the signing journal of the validator, in the data folder: what it has signed
+// belongs to what it has stored.
 const signedFile = "signed"
 
-// followsFile is as that file, of a node without a validator: nothing is ever signed there.
+// followsFile is the journal of a node without a validator key; it stays empty.
 const followsFile = "follows"
 
-// togetherOptions says what a validator works with that makes blocks with others; nil: it is alone,
-// or none.
-func (h *Daemon) togetherOptions() (*validator.Options, error) {
+// validatorOptions returns the options of a validator that produces blocks with other validators;
+// nil: this node has no validator key, or is the only validator.
+func (h *Daemon) validatorOptions() (*validator.Options, error) {
 	key := h.home.ValidatorKey
 	if key == nil {
 		return nil, nil
@@ -132,20 +133,21 @@ func (h *Daemon) togetherOptions() (*validator.Options, error) {
 		}
 		return nil
 	})
-	if err != nil || !others && !hasSigned(h.home) { // what was signed together is known to that actor alone
+	if err != nil || !others && !hasSigned(h.home) { // only that actor knows the journal
 		return nil, err
 	}
-	h.together, h.key = true, h.validatorKey
+	h.withOthers, h.key = true, h.validatorKey
 	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, Journal: filepath.Join(h.home.Paths.Data, signedFile), Verify: h.signed.Verify, Vouched: h.signed.Add,
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }
 
-// shadowOptions are those of a node whose shards come in and go, and which makes nothing of them.
+// shadowOptions returns the options of a node whose tracked shards change and that signs nothing.
 func (h *Daemon) shadowOptions() *validator.Options {
 	return &validator.Options{Journal: filepath.Join(h.home.Paths.Data, followsFile), Verify: h.signed.Verify}
 }
 
-// hasSigned tells whether the validator of a folder has signed anything together with others.
+// hasSigned reports whether the validator of a folder has a signing journal, so has had other
+// validators.
 func hasSigned(hm *home.Home) bool {
 	for _, name := range []string{".0", ".1"} {
 		if _, err := os.Stat(filepath.Join(hm.Paths.Data, signedFile+name)); err == nil {
@@ -155,17 +157,17 @@ func hasSigned(hm *home.Home) bool {
 	return false
 }
 
-// checkAlone refuses to make blocks alone where this validator has signed together with others: it
-// might contradict itself.
-func checkAlone(hm *home.Home) error {
+// checkNeverShared returns an error if this validator has signed together with others: producing
+// blocks alone, it might contradict what it has signed.
+func checkNeverShared(hm *home.Home) error {
 	if hm.ValidatorKey == nil || !hasSigned(hm) {
 		return nil
 	}
-	return fmt.Errorf("%s has signed blocks and votes of this chain together with others (%s.*), and might contradict them alone; let it listen to the network again "+
-		"(network.addr), or take its validator_key.json away to read what is stored", hm.ValidatorKey.AccountID, filepath.Join(hm.Paths.Data, signedFile))
+	return fmt.Errorf("%s has signed blocks and approvals with other validators (%s.*) and might contradict them alone: connect it to its network again "+
+		"(network.addr), or remove validator_key.json to run the node read-only", hm.ValidatorKey.AccountID, filepath.Join(hm.Paths.Data, signedFile))
 }
 
-// peers reads a list of peers, whose hosts may be names.
+// peers parses a list of peers and resolves their host names.
 func peers(key, list string) (out []wire.PeerInfo, err error) {
 	all, err := config.Peers(list)
 	if err != nil {
@@ -182,7 +184,8 @@ func peers(key, list string) (out []wire.PeerInfo, err error) {
 	return out, nil
 }
 
-// blacklist tells whether an address is one of a list, with any port or with this one.
+// blacklist returns a function that reports whether an address is in the list, with any port or
+// with this one.
 func blacklist(list []string) func(netip.AddrPort) bool {
 	all, one := map[netip.Addr]bool{}, map[netip.AddrPort]bool{}
 	for _, s := range list {
@@ -198,8 +201,8 @@ func blacklist(list []string) func(netip.AddrPort) bool {
 	}
 }
 
-// rememberPeers keeps who was connected.
-func (h *Daemon) rememberPeers(list []wire.PeerInfo) {
+// storePeers stores the connected peers for the next run.
+func (h *Daemon) storePeers(list []wire.PeerInfo) {
 	raw := storage.Raw(borsh.AppendUint32(nil, uint32(len(list))))
 	for i := range list {
 		raw = list[i].AppendBorsh(raw)
@@ -207,12 +210,12 @@ func (h *Daemon) rememberPeers(list []wire.PeerInfo) {
 	var b storage.Batch
 	storage.Misc.Put(&b, knownPeers, &raw)
 	if err := h.store.Write(&b); err != nil {
-		h.log.WithError(err).Warn("peers not remembered")
+		h.log.WithError(err).Warn("connected peers are not stored")
 	}
 }
 
-// recallPeers returns them; none, if what is kept can't be read.
-func (h *Daemon) recallPeers() (out []wire.PeerInfo) {
+// loadPeers returns the stored peers, or none if they cannot be read.
+func (h *Daemon) loadPeers() (out []wire.PeerInfo) {
 	raw, err := storage.Misc.Get(h.store.Reader(), knownPeers)
 	if err != nil {
 		return nil
@@ -228,33 +231,33 @@ func (h *Daemon) recallPeers() (out []wire.PeerInfo) {
 	return out
 }
 
-// endSandbox takes back what nobody else would go along with, when the first peer is there.
-func (h *Daemon) endSandbox() { h.checker.AllowUnsigned(nil, false) }
+// onFirstPeer revokes sandbox settings that peers would not accept: unsigned transactions.
+func (h *Daemon) onFirstPeer() { h.checker.AllowUnsigned(nil, false) }
 
-// shared tells why this node's chain is not its own to change; empty: it is.
-func (h *Instance) shared() string {
+// sharedReason returns why the history of this chain must not be changed here; empty: it may.
+func (h *Instance) sharedReason() string {
 	switch f := h.front; {
 	case f == nil:
 		return ""
-	case h.together:
-		return "this node makes blocks together with other validators, who would not go along"
+	case h.withOthers:
+		return "this node shares the chain with other validators, which would not accept it"
 	case f.Awaits:
-		return "this node belongs to a network (network.boot_nodes), whose other nodes would not go along"
+		return "this node belongs to a network (network.boot_nodes), which would not accept it"
 	case f.Met():
-		return "other nodes have connected to this one, and would not go along"
+		return "peers have connected to this node, and would not accept it"
 	}
 	return ""
 }
 
-// alone is may, for what others would not go along with.
-func (s steerer) alone() error {
-	if reason := s.shared(); reason != "" {
+// checkExclusive is checkSandbox for changes that peers would not accept.
+func (s sandboxControl) checkExclusive() error {
+	if reason := s.sharedReason(); reason != "" {
 		return &view.SandboxError{Reason: reason}
 	}
-	return s.may()
+	return s.checkSandbox()
 }
 
-// networkAddr says where other nodes may connect, empty: nowhere.
+// networkAddr returns the address to listen on for peers; empty: no network.
 func networkAddr(c *config.Network) string {
 	switch {
 	case !c.On():
@@ -265,14 +268,27 @@ func networkAddr(c *config.Network) string {
 	return c.Addr
 }
 
-// NetworkAddr is where other nodes may connect; nil: nowhere.
+// NetworkAddr returns the address that peers connect to; nil: no network.
 func (h *Daemon) NetworkAddr() net.Addr { return h.network }
 
-// peersClock is the clock that blocks and headers of peers must not be too far ahead of; nil: there
-// are no peers.
+// peersClock returns the clock that bounds timestamps of peers' blocks and headers; nil: no
+// network.
 func peersClock(peers bool) func() uint64 {
 	if !peers {
 		return nil
 	}
 	return func() uint64 { return uint64(time.Now().UnixNano()) }
+}
+
+// warnPatched logs a warning if peers may follow this chain and its state was patched: they cannot
+// execute such blocks.
+func (h *Daemon) warnPatched() {
+	ref, patched, err := h.Engine.LastPatched()
+	switch {
+	case err != nil:
+		h.log.WithError(err).Warn("cannot read which blocks were patched")
+	case patched:
+		h.log.Warnf("the state of this chain was patched, last with block %d (%v): no other node can execute that block, and one that follows from below it halts there. "+
+			"A follower begins behind it with a copy of this node: `troupe snapshot create` here, `troupe snapshot restore` there", ref.Height, ref.Hash)
+	}
 }

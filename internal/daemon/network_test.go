@@ -53,10 +53,10 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestJoined: a sandbox is one until somebody follows it: then what he would not go along with is
-// refused, and who was exempt from signing has to sign again. Its follower says that it is behind
-// until it is not, refuses the same, and finds its peer again after a restart without being told of
-// it.
+// TestJoined: a sandbox is one until a peer follows it: then changes that the peer would not accept
+// are refused, and accounts that needed no signature have to sign again. Its follower reports that
+// it is syncing until it is not, refuses the same changes, and finds its peer again after a
+// restart.
 func TestJoined(t *testing.T) {
 	dirA := made(t)
 	a := joined(t, dirA, "")
@@ -93,7 +93,7 @@ func TestJoined(t *testing.T) {
 			"sandbox_patch_state": `{"records":[]}`, "sandbox_fast_forward": `[3]`, "sandbox_set_clock": `{"advance_nanosec":1}`, "sandbox_next_epoch": `[]`,
 			"sandbox_impersonate": `{"all":true}`, "sandbox_revert": fmt.Sprintf("[%q]", base.ID), "sandbox_load_state": `{"records":[]}`,
 		} {
-			if f := rpcOf(t, h, method, params, &none); !strings.Contains(f, "not go along") && (h == a || !strings.HasPrefix(f, "METHOD_NOT_FOUND")) {
+			if f := rpcOf(t, h, method, params, &none); !strings.Contains(f, "not accept it") && (h == a || !strings.HasPrefix(f, "METHOD_NOT_FOUND")) {
 				t.Errorf("%s: %q", method, f)
 			}
 		}
@@ -103,7 +103,7 @@ func TestJoined(t *testing.T) {
 	if f := rpcOf(t, b, "health", `[]`, &none); f != "" {
 		t.Errorf("health: %s", f)
 	}
-	eventually(t, "remembered", func() bool { return len(b.recallPeers()) == 1 })
+	eventually(t, "remembered", func() bool { return len(b.loadPeers()) == 1 })
 	stop(t, b)
 	b = joined(t, dirB, "")
 	defer func() { stop(t, b) }()
@@ -115,19 +115,19 @@ func TestJoined(t *testing.T) {
 func TestRecallPeers(t *testing.T) {
 	h := joined(t, made(t), "")
 	defer stop(t, h)
-	if got := h.recallPeers(); got != nil {
+	if got := h.loadPeers(); got != nil {
 		t.Errorf("at first %v", got)
 	}
 	list, err := peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@127.0.0.1:24567,ed25519:6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e@localhost:1@a.near")
 	if err != nil || len(list) != 2 || list[1].AccountID != "a.near" || !list[1].Addr.Addr().IsLoopback() {
 		t.Fatalf("%v, %v", list, err)
 	}
-	h.rememberPeers(list)
-	if got := h.recallPeers(); len(got) != 2 || got[0] != list[0] || got[1] != list[1] {
+	h.storePeers(list)
+	if got := h.loadPeers(); len(got) != 2 || got[0] != list[0] || got[1] != list[1] {
 		t.Errorf("got %v", got)
 	}
-	h.rememberPeers([]wire.PeerInfo{{ID: "\x07"}})
-	if got := h.recallPeers(); got != nil {
+	h.storePeers([]wire.PeerInfo{{ID: "\x07"}})
+	if got := h.loadPeers(); got != nil {
 		t.Errorf("of a key that is none: %v", got)
 	}
 	if _, err := peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@no such host:1"); err == nil {

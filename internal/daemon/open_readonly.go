@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// openFolder opens the chain of a home on which no node runs, to look at it. done closes it.
+// openFolder opens the chain of a home on which no node runs, for reading. done closes it.
 func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 	if !storage.Exists(hm.Paths.Data) {
-		return nil, nil, fmt.Errorf("%s: no node has run here yet, so the state is that of %s", hm.Paths.Data, hm.Paths.Genesis)
+		return nil, nil, fmt.Errorf("%s: no node has run here yet; the state is that of %s", hm.Paths.Data, hm.Paths.Genesis)
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)

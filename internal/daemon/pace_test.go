@@ -77,7 +77,7 @@ var pacers = []struct {
 	{"on demand", nil, true},
 }
 
-// paced starts a node with the probe, whose blocks are made by the clock or by a client until
+// paced starts a node with the probe. Its blocks are produced by the clock or by a client until
 // stopped is called. second is another key of the account that has the probe; the client uses the
 // first.
 func paced(b *testing.B, client bool, set map[string]any) (h *Daemon, second *primitives.KeyFile, stopped func()) {

@@ -45,8 +45,8 @@ func TestPasserRefusesWhatItCannotKeep(t *testing.T) {
 	}
 }
 
-// TestWriterRefusesAReplicasTransaction: who waits at a replica for a transaction that its writer
-// does not take is told why, and does not wait until the time is over.
+// TestWriterRefusesAReplicasTransaction: a client that waits at a replica for a transaction that
+// its writer refuses gets the reason at once.
 func TestWriterRefusesAReplicasTransaction(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) {
@@ -60,7 +60,7 @@ func TestWriterRefusesAReplicasTransaction(t *testing.T) {
 	head := writer.host().Engine.Head()
 	replica.reaches(t, head.Height(), head.Hash)
 	_, reply, err := send(replica, writer.host().home.ValidatorKey, 1, "FINAL")
-	if err != nil || !bytes.Contains(reply, []byte("it did not get to the writer: there is no room for the transaction: transaction_pool_size_limit")) {
+	if err != nil || !bytes.Contains(reply, []byte("it did not reach the writer: there is no room for the transaction: transaction_pool_size_limit")) {
 		t.Errorf("%s, %v", reply, err)
 	}
 	if n := replica.host().Node.Waiting(); n != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Obstacle says why this node can make no blocks, and what would change that; empty: it can.
+// Obstacle returns why this node cannot produce blocks and what would change that; empty: it can.
 func (h *Instance) Obstacle() string {
 	if halted, ok := h.Node.Halted(); ok {
 		text := fmt.Sprintf("it has halted: %s", halted.Reason)
@@ -24,15 +24,15 @@ func (h *Instance) Obstacle() string {
 		return "its disk is full: " + full.Reason
 	}
 	if of := h.home.Config.Replica.Of; of != "" {
-		return "it is a replica, and has the blocks of its writer"
+		return "it is a replica of its writer"
 	}
 	key := h.home.ValidatorKey
-	if h.together {
+	if h.withOthers {
 		switch now := h.key(); {
 		case now == nil:
-			return fmt.Sprintf("%s signs nothing: there is no %s any more", key.AccountID, h.home.Paths.ValidatorKey)
+			return fmt.Sprintf("%s signs nothing: %s was removed", key.AccountID, h.home.Paths.ValidatorKey)
 		case now.AccountID != key.AccountID:
-			return fmt.Sprintf("%s signs nothing: validator_key.json is that of %s, who signs when the node is started again", key.AccountID, now.AccountID)
+			return fmt.Sprintf("%s signs nothing: validator_key.json has the key of %s; restart the node to sign with it", key.AccountID, now.AccountID)
 		default:
 			key = now
 		}
@@ -42,22 +42,22 @@ func (h *Instance) Obstacle() string {
 			return "it follows feeds"
 		}
 		if h.front != nil {
-			return "it follows other nodes, and has no validator's key"
+			return "it follows its network and has no validator key"
 		}
-		return fmt.Sprintf("there is no %s; `troupe init --account-id ACCOUNT` makes one", h.home.Paths.ValidatorKey)
+		return fmt.Sprintf("there is no %s; create it with `troupe init --account-id ACCOUNT`", h.home.Paths.ValidatorKey)
 	}
 	var reason string
 	err := h.Engine.Epochs(func(m *epoch.Manager) (err error) {
-		reason, err = obstacle(m, h.Engine.Head().Hash, key, h.together)
+		reason, err = obstacle(m, h.Engine.Head().Hash, key, h.withOthers)
 		return err
 	})
 	if err != nil {
-		return "its validators can't be told: " + err.Error()
+		return "the validators of its epoch are unknown: " + err.Error()
 	}
 	return reason
 }
 
-// obstacle looks at the epoch of the block after head; together: it makes blocks with others.
+// obstacle checks the epoch of the block after head. together: the node has other validators.
 func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, together bool) (string, error) {
 	id, err := m.EpochIDFromPrev(head)
 	if err != nil {
@@ -71,7 +71,7 @@ func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, t
 		return "", err
 	}
 	if own.PublicKey != key.PublicKey() {
-		return fmt.Sprintf("%s is a validator with the key %v, and validator_key.json has %v; put the key that belongs to it there", key.AccountID, own.PublicKey, key.PublicKey()), nil
+		return fmt.Sprintf("%s is a validator with the key %v, but validator_key.json has %v; put the right key there", key.AccountID, own.PublicKey, key.PublicKey()), nil
 	}
 	if together {
 		return "", nil
@@ -92,12 +92,12 @@ func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, t
 		}
 	}
 	if share := mine.Float64() / all.Float64(); share <= 2./3 {
-		return fmt.Sprintf("%s holds %.0f %% of the stake, and a block needs the votes of more than two thirds: the others run elsewhere, and this node is in no network with them (--boot-nodes, --network-addr)", key.AccountID, 100*share), nil
+		return fmt.Sprintf("%s holds %.0f %% of the stake, and a block needs the votes of more than two thirds: connect this node to the other validators (--boot-nodes, --network-addr)", key.AccountID, 100*share), nil
 	}
 	return "", nil
 }
 
-// absence says why an account is no validator.
+// absence explains why an account is no validator.
 func absence(m *epoch.Manager, head primitives.Hash, id primitives.EpochID, account primitives.AccountID) string {
 	none := fmt.Sprintf("%s of validator_key.json is no validator of this epoch", account)
 	advice := "until the account stakes with this key"
@@ -106,7 +106,7 @@ func absence(m *epoch.Manager, head primitives.Hash, id primitives.EpochID, acco
 		kickouts = append(kickouts, e.ValidatorKickout)
 		advice += fmt.Sprintf(" at least what a seat costs, %v yoctoNEAR", e.SeatPrice)
 	}
-	if info, err := m.ValidatorInfoOfBlock(head); err == nil { // there is none of a genesis
+	if info, err := m.ValidatorInfoOfBlock(head); err == nil { // the genesis has none
 		kickouts = append(kickouts, info.PrevEpochKickout)
 		for i := range info.NextValidators {
 			if info.NextValidators[i].AccountID == account {

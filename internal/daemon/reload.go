@@ -20,43 +20,42 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// live is the configuration of which some keys may change while the node runs. Those of the RPC are
-// the server's.
+// live is the configuration that Reload may change. That of the RPC is in the server.
 type live struct {
-	mu     sync.Mutex                 // of a reload
-	known  map[string]json.RawMessage // what holds, by key; nil: as it was read at the start; under mu
+	mu     sync.Mutex                 // held by Reload
+	known  map[string]json.RawMessage // effective values by key; nil: those of the start; under mu
 	config atomic.Pointer[config.Config]
-	key    atomic.Pointer[validatorKey] // nil: as at the start; stored under mu
+	key    atomic.Pointer[validatorKey] // nil: the key of the start; stored under mu
 }
 
-// validatorKey is what validator_key.json has; nil: there is none.
+// validatorKey is the content of validator_key.json; nil inside: the file is missing.
 type validatorKey struct{ *primitives.KeyFile }
 
 func (l *live) minAge() time.Duration { return l.config.Load().GCMinAge }
 func (l *live) blocksLimit() uint64   { return l.config.Load().GCBlocksLimit }
 
-// liveKeys are the keys that a node takes up while it runs.
+// liveKeys are the keys of config.json that a running node applies.
 var liveKeys = func() map[string]bool {
 	keys := map[string]bool{"gc_blocks_limit": true, "troupe.gc_min_age": true, "troupe.rpc.api_keys": true}
 	for i := range limits.Table {
-		if r := &limits.Table[i]; r.Address != nil { // what one client's address may have
+		if r := &limits.Table[i]; r.Address != nil { // limits per client address
 			keys["troupe.rpc."+r.Key] = true
 		}
 	}
 	return keys
 }()
 
-// LiveKeys returns the keys of config.json that a node takes up while it runs.
+// LiveKeys returns the keys of config.json that a running node applies, sorted.
 func LiveKeys() []string { return slices.Sorted(maps.Keys(liveKeys)) }
 
-// Reloaded is what a reading of config.json while the node runs came to.
+// Reloaded is the result of Reload.
 type Reloaded struct {
-	Taken   []string // keys that have changed and hold now
-	Restart []string // that have changed and hold when the node is started again
+	Taken   []string // changed keys that are applied
+	Restart []string // changed keys that need a restart
 }
 
-// Reload reads config.json again and takes up what may change while the node runs. On an error
-// nothing changes: a file that the node could not start with is said to be one.
+// Reload reads config.json and validator_key.json again and applies what may change at run time. On
+// an error it changes nothing; a start with these files would fail too.
 func (h *Daemon) Reload() (*Reloaded, error) {
 	l := &h.live
 	l.mu.Lock()
@@ -87,7 +86,7 @@ func (h *Daemon) Reload() (*Reloaded, error) {
 		}
 		r.Taken = append(r.Taken, key)
 	}
-	rekey, err := h.otherKey(r)
+	rekey, err := h.reloadKey(r)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +110,7 @@ func (h *Daemon) Reload() (*Reloaded, error) {
 	return r, nil
 }
 
-// validatorKey is the key of this node's validator as it was read last; nil: there is none.
+// validatorKey returns the validator key as read last; nil: the file is missing.
 func (h *Daemon) validatorKey() *primitives.KeyFile {
 	if k := h.live.key.Load(); k != nil {
 		return k.KeyFile
@@ -119,11 +118,11 @@ func (h *Daemon) validatorKey() *primitives.KeyFile {
 	return h.home.ValidatorKey
 }
 
-// otherKey reads validator_key.json again, and returns what takes it up. Another key of this node's
-// validator signs from here on. Where the account has none any more, as when it moves to another
-// machine, nothing is signed from here on; what account comes in its place is for the next start:
-// what a validator has signed is kept with its folder.
-func (h *Daemon) otherKey(r *Reloaded) (take func(), err error) {
+// reloadKey reads validator_key.json again and returns a function that applies it. A new key of the
+// same account signs from then on. If the file is missing, as after a move to another machine, or
+// has another account, nothing is signed: another account needs a restart, because the signing
+// journal belongs to the folder.
+func (h *Daemon) reloadKey(r *Reloaded) (take func(), err error) {
 	nothing := func() {}
 	own, was, path := h.home.ValidatorKey, h.validatorKey(), h.home.Paths.ValidatorKey
 	if path == "" {
@@ -139,7 +138,7 @@ func (h *Daemon) otherKey(r *Reloaded) (take func(), err error) {
 	name := filepath.Base(path)
 	same := key == nil && was == nil || key != nil && was != nil && *key == *was
 	switch mine := own != nil && key != nil && key.AccountID == own.AccountID; {
-	case !h.together:
+	case !h.withOthers:
 		if !same {
 			r.Restart = append(r.Restart, name)
 		}
@@ -161,11 +160,11 @@ func (h *Daemon) otherKey(r *Reloaded) (take func(), err error) {
 		h.live.key.Store(&validatorKey{key})
 		switch {
 		case !secret.IsZero():
-			h.log.Infof("%s signs with %s from here on", own.AccountID, key.PublicKey())
+			h.log.Infof("%s now signs with %s", own.AccountID, key.PublicKey())
 		case key == nil:
-			h.log.Warnf("there is no %s any more: %s signs nothing from here on", name, own.AccountID)
+			h.log.Warnf("%s was removed: %s signs nothing any more", name, own.AccountID)
 		default:
-			h.log.Warnf("%s is of %s: %s signs nothing from here on", name, key.AccountID, own.AccountID)
+			h.log.Warnf("%s has the key of %s: %s signs nothing any more; restart the node to sign with the new key", name, key.AccountID, own.AccountID)
 			key = nil // until the next start
 		}
 		if h.back != nil {
@@ -174,9 +173,9 @@ func (h *Daemon) otherKey(r *Reloaded) (take func(), err error) {
 	}, nil
 }
 
-// GoOn makes o, with which the node was started, the options of the one that is started in its
-// place: what Reload has taken up holds there too.
-func (h *Daemon) GoOn(o *Options) {
+// UpdateOptions updates o, the options of the start, for a restart: what Reload applied stays
+// applied.
+func (h *Daemon) UpdateOptions(o *Options) {
 	l := &h.live
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,8 +187,7 @@ func (h *Daemon) GoOn(o *Options) {
 	o.Home, o.known = &hm, l.known
 }
 
-// flat returns the values of a document by their dotted paths, as JSON. Lists and durations are
-// values.
+// flat returns the values of a document as JSON, by dotted path. Lists and durations are values.
 func flat(d *config.Document) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	var walk func(prefix string, d *config.Document)
@@ -216,7 +214,7 @@ func raw(v any) json.RawMessage {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("daemon: encode a value of config.json: %v", err)) // it was read as JSON
+		panic(fmt.Sprintf("daemon: encode a value of config.json: %v", err)) // it was parsed from JSON
 	}
 	return b
 }

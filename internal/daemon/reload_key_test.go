@@ -39,11 +39,11 @@ func TestReloadKey(t *testing.T) {
 	}{
 		{"as it was", &own, nil, nil, own.PublicKey(), ""},
 		// it has not staked with that
-		{"another key", &next, name, nil, next.PublicKey(), "put the key that belongs to it there"},
-		{"no file", nil, name, nil, "", "signs nothing: there is no"},
-		{"still none", nil, nil, nil, "", "signs nothing: there is no"},
-		{"another account", &stranger, nil, name, "", "that of stranger"},
-		{"still another", &stranger, nil, name, "", "that of stranger"},
+		{"another key", &next, name, nil, next.PublicKey(), "put the right key there"},
+		{"no file", nil, name, nil, "", "was removed"},
+		{"still none", nil, nil, nil, "", "was removed"},
+		{"another account", &stranger, nil, name, "", "the key of stranger"},
+		{"still another", &stranger, nil, name, "", "the key of stranger"},
 		{"its own", &own, name, nil, own.PublicKey(), ""},
 	} {
 		if x.file == nil {
@@ -63,7 +63,7 @@ func TestReloadKey(t *testing.T) {
 			t.Errorf("%s: %q", x.what, got)
 		}
 		o := Options{Home: hm}
-		if h.GoOn(&o); (o.Home.ValidatorKey == nil) != (x.file == nil) || x.file != nil && *o.Home.ValidatorKey != *x.file {
+		if h.UpdateOptions(&o); (o.Home.ValidatorKey == nil) != (x.file == nil) || x.file != nil && *o.Home.ValidatorKey != *x.file {
 			t.Errorf("%s: begins again with %v", x.what, o.Home.ValidatorKey)
 		}
 	}

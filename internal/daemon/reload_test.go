@@ -134,7 +134,7 @@ func TestReloadGoesOn(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	stop(t, h)
-	h.GoOn(&o)
+	h.UpdateOptions(&o)
 	if h, err = Start(o); err != nil {
 		t.Fatal(err)
 	}

@@ -19,22 +19,21 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrAgain says that the node is to be stopped and started again: what it has stored is another
-// chain than it had open.
-var ErrAgain = errors.New("the chain went back: the node begins again with it")
+// ErrRewound is sent by Failed when the stored chain must be rewound, which a restart does.
+var ErrRewound = errors.New("the chain was rewound: the node restarts")
 
-// cursorRow keeps how far a replica is in its writer's log.
+// cursorRow is the row of the store with the replica's position in its writer's log.
 const cursorRow = "replica_cursor"
 
-// cursor is how far a replica is.
+// cursor is the position of a replica.
 type cursor struct {
-	Log string `json:"log,omitempty"` // of the writer; empty: it has nothing of any
-	At  string `json:"at,omitempty"`  // all that begins before this place in it is here
-	Seq uint64 `json:"seq,omitempty"` // a message of the stream; what comes behind it may be here, too
-	// Back: the chain goes back to this block, and Then is the cursor.
+	Log string `json:"log,omitempty"` // ID of the writer's log; empty: nothing received
+	At  string `json:"at,omitempty"`  // position in the log up to which all records are here
+	Seq uint64 `json:"seq,omitempty"` // sequence number of the message; later ones may be here too
+	// Back: at the next start the chain is rewound to this block, and Then becomes the cursor.
 	Back *view.At `json:"back,omitempty"`
 	Then *cursor  `json:"then,omitempty"`
-	// Lost: what is here is no part of the writer's chain any more.
+	// Lost: the stored chain is no part of the writer's chain any more; a snapshot is needed.
 	Lost bool `json:"lost,omitempty"`
 }
 
@@ -62,13 +61,15 @@ func (c *cursor) write(s *storage.Store) error {
 
 // Bounds of a replica.
 const (
-	maxGiven     = 32 // records that the chain has and that are not on disk
-	changedTries = 3  // of a record that is not what it should be, before the node halts
+	maxInFlight  = 32 // records that were passed to the chain and are not on disk
+	changedTries = 3  // of a damaged record, before the node halts
 	cursorPeriod = time.Second
 	pauseLimit   = 10 * time.Second
 )
 
-// replica follows a writer's records.
+// replica follows a writer's records: it receives them from a JetStream server, passes them to the
+// chain, and stores its position. Records may be received again, so the position may lag behind the
+// store.
 type replica struct {
 	h      *Daemon
 	names  jetstream.Names
@@ -76,7 +77,7 @@ type replica struct {
 	by     *primitives.PublicKey
 	asker  *jetstream.Asker
 	passer *passer
-	again  bool // a snapshot may come: whoever started the node starts it again
+	again  bool // the caller restarts the node, so snapshots can be installed
 	maxLag time.Duration
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -84,27 +85,28 @@ type replica struct {
 	mu       sync.Mutex
 	cursor   cursor
 	written  cursor
-	given    []*givenRecord // not on disk, in their order
+	inFlight []*inFlightRecord // passed to the chain and not on disk, in order
 	room     chan struct{}
-	failed   error // of a record that was given
+	failed   error // first error of an in-flight record
 	stop     context.CancelCauseFunc
 	follower *jetstream.Follower
-	cutAt    time.Time // zero: the server is there
-	gapAt    time.Time // zero: what comes next can be had, as far as is known; else since when it can't
-	caught   bool      // it has been near the end of the stream
+	cutAt    time.Time // zero: connected; else since when not
+	gapAt    time.Time // zero: no known gap; else since when the next record is missing
+	caught   bool      // it has caught up with the stream once
 	seen     primitives.Height
 
 	records, snapshots, changed atomic.Uint64
 	lags                        lagCounts
 }
 
-type givenRecord struct {
+type inFlightRecord struct {
 	r    jetstream.Record
 	done bool
 }
 
-// goBack does, before the engine is opened, what a way back of the writer asks for.
-func goBack(s *storage.Store) error {
+// finishRewind rewinds the store before the engine opens it, if a record of the writer requires
+// that.
+func finishRewind(s *storage.Store) error {
 	if s.Tip().Empty {
 		return nil
 	}
@@ -114,7 +116,7 @@ func goBack(s *storage.Store) error {
 	}
 	err = s.Rewind(storage.BlockRef{Height: c.Back.Height, Hash: c.Back.Hash})
 	switch {
-	case errors.Is(err, storage.ErrOrder): // it is folded, or never was here
+	case errors.Is(err, storage.ErrOrder): // below the flat head, or never stored
 		return (&cursor{Lost: true}).write(s)
 	case err != nil:
 		return err
@@ -122,29 +124,29 @@ func goBack(s *storage.Store) error {
 	return c.Then.write(s)
 }
 
-// asReplica has the node follow a writer.
+// asReplica sets the node up as a replica.
 func (h *Daemon) asReplica(o *Options, ports *ports, track engine.Track, no *node.Options) (err error) {
 	switch {
 	case ports.network != nil:
-		return errors.New("a replica is in no network: it has its writer's blocks (troupe.network.enabled, --boot-nodes)")
+		return errors.New("a replica cannot join a network: turn it off (troupe.network.enabled, --boot-nodes)")
 	case h.fork != nil:
-		return errors.New("a replica can't be a fork of another chain")
+		return errors.New("a replica cannot be a fork of another chain")
 	case track != nil:
-		return errors.New("a replica holds all shards: of this node tracked_shards_config says otherwise")
+		return errors.New("a replica needs all shards: set tracked_shards_config to \"AllShards\"")
 	}
-	if h.replica, err = h.newReplica(o.Home, o.Again); err != nil {
+	if h.replica, err = h.newReplica(o.Home, o.Restarts); err != nil {
 		return err
 	}
 	no.Replica, no.Keys, no.Pooled = true, nil, h.replica.passer.pass
 	return nil
 }
 
-// newReplica makes what follows the writer, before the node starts.
+// newReplica creates the follower before the node starts.
 func (h *Daemon) newReplica(hm *home.Home, again bool) (*replica, error) {
 	c := &hm.Config.Replica
 	r := &replica{
 		h: h, names: jetstream.NamesOf(hm.Genesis.ChainID, h.Engine.Genesis().Hash), again: again, maxLag: c.MaxLag, done: make(chan struct{}),
-		link: jetstream.Link{URL: c.Of, Token: hm.Config.JetStream.Token, Name: "troupe replica"}, room: make(chan struct{}, maxGiven), cutAt: time.Now(),
+		link: jetstream.Link{URL: c.Of, Token: hm.Config.JetStream.Token, Name: "troupe replica"}, room: make(chan struct{}, maxInFlight), cutAt: time.Now(),
 	}
 	if c.Key != "" {
 		key, err := primitives.ParsePublicKey(c.Key)
@@ -166,7 +168,7 @@ func (h *Daemon) newReplica(hm *home.Home, again bool) (*replica, error) {
 	return r, nil
 }
 
-// start begins to follow, once the node runs.
+// start starts following, once the node runs.
 func (r *replica) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
@@ -174,7 +176,7 @@ func (r *replica) start() {
 	go r.passer.run(ctx)
 }
 
-// close ends it, while the node still runs.
+// close stops following, while the node still runs. A nil receiver is allowed.
 func (r *replica) close() {
 	if r == nil {
 		return
@@ -199,7 +201,7 @@ func (r *replica) run(ctx context.Context) {
 		if r.records.Load() > before {
 			pause, tries = 100*time.Millisecond, 0
 		}
-		if r.over(ctx, err, &tries) {
+		if r.handleEnd(ctx, err, &tries) {
 			return
 		}
 		select {
@@ -210,22 +212,22 @@ func (r *replica) run(ctx context.Context) {
 	}
 }
 
-// over does what the end of following asks for, and tells whether there is nothing more to do.
-func (r *replica) over(ctx context.Context, err error, tries *int) bool {
+// handleEnd handles the error that ended follow, and reports whether the replica is to stop for
+// good.
+func (r *replica) handleEnd(ctx context.Context, err error, tries *int) bool {
 	log := r.h.log.WithError(err)
 	halted, is := r.h.Node.Halted()
 	switch {
 	case is:
-		r.h.log.Errorf("the replica follows no more: %s", halted.Reason)
+		r.h.log.Errorf("the replica has stopped following its writer: %s", halted.Reason)
 		return true
-	case errors.Is(err, ErrAgain):
-		r.end(ErrAgain)
+	case errors.Is(err, ErrRewound):
+		r.requestRestart(ErrRewound)
 		return true
 	case errors.Is(err, jetstream.ErrGap), errors.Is(err, jetstream.ErrLog), errors.Is(err, engine.ErrOrphan):
-		log.Warn("the writer's records do not go on from what is here: a snapshot is fetched")
-		// it does not get them, and is no longer well, until it has taken one up, whatever the
-		// server says meanwhile
-		r.reached(err)
+		log.Warn("the writer's records do not continue the stored chain: fetching a snapshot")
+		// not healthy until a snapshot is installed, even if the server is reachable
+		r.onConnection(err)
 		r.mu.Lock()
 		if r.gapAt.IsZero() {
 			r.gapAt = time.Now()
@@ -233,50 +235,50 @@ func (r *replica) over(ctx context.Context, err error, tries *int) bool {
 		r.mu.Unlock()
 		switch err := r.fetch(ctx); {
 		case err == nil:
-			r.end(ErrArrived)
+			r.requestRestart(ErrStateSynced)
 			return true
 		case ctx.Err() == nil:
 			if errors.Is(err, jetstream.ErrChanged) {
 				r.changed.Add(1)
 			}
-			r.h.log.WithError(err).Error("no snapshot came; it is asked for again")
+			r.h.log.WithError(err).Error("fetching a snapshot failed; retrying")
 		}
 	case errors.Is(err, jetstream.ErrChanged), errors.Is(err, storage.ErrDamaged), errors.Is(err, engine.ErrExecutedBlock):
 		r.changed.Add(1)
 		if *tries++; *tries < changedTries {
-			log.Error("a record is not what was published; it is asked for again")
+			log.Error("a record is damaged; retrying")
 			return false
 		}
-		r.h.Node.Halt(fmt.Errorf("a record of the writer is refused: %w", err))
+		r.h.Node.Halt(fmt.Errorf("a record of the writer is rejected: %w", err))
 		return true
 	default:
-		log.Warn("following the writer is tried again")
+		log.Warn("following the writer failed; retrying")
 	}
 	return false
 }
 
-// end has the node started again.
-func (r *replica) end(err error) {
+// requestRestart asks the caller to restart the node.
+func (r *replica) requestRestart(err error) {
 	select {
 	case r.h.failed <- err:
-	default: // it ends anyway
+	default: // the node stops already
 	}
 }
 
-// follow takes records until something is wrong.
+// follow receives records until an error.
 func (r *replica) follow(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.mu.Lock()
 	at := r.cursor
-	r.stop, r.failed, r.given = stop, nil, nil
-	r.room = make(chan struct{}, maxGiven)
+	r.stop, r.failed, r.inFlight = stop, nil, nil
+	r.room = make(chan struct{}, maxInFlight)
 	room := r.room
 	r.mu.Unlock()
 	if at.Lost {
-		return fmt.Errorf("%w: the chain went back behind what is kept", jetstream.ErrGap)
+		return fmt.Errorf("%w: the writer rewound its chain below the stored blocks", jetstream.ErrGap)
 	}
-	f, err := jetstream.Follow(jetstream.FollowerOptions{Link: r.link, Names: r.names, Log: at.Log, After: at.Seq, By: r.by, Said: r.reached})
+	f, err := jetstream.Follow(jetstream.FollowerOptions{Link: r.link, Names: r.names, Log: at.Log, After: at.Seq, By: r.by, Said: r.onConnection})
 	if err != nil {
 		return err
 	}
@@ -289,7 +291,7 @@ func (r *replica) follow(ctx context.Context) error {
 		r.follower = nil
 		r.mu.Unlock()
 	}()
-	go r.saves(ctx)
+	go r.saveLoop(ctx)
 	for {
 		x, err := f.Next(ctx)
 		if err != nil {
@@ -307,9 +309,9 @@ func (r *replica) follow(ctx context.Context) error {
 	}
 }
 
-// take has the chain take one record.
+// take passes one record to the chain.
 func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct{}) error {
-	known, err := r.goesOn(&x)
+	known, err := r.isKnown(&x)
 	if err != nil || known {
 		return err
 	}
@@ -317,14 +319,14 @@ func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct
 		if err := r.drain(room); err != nil {
 			return err
 		}
-		return r.back(&x)
+		return r.scheduleRewind(&x)
 	}
 	b, err := storage.Unpack(x.Payload)
 	if err != nil {
 		return err
 	}
 	if b.Ref.Height != x.Height || b.Ref.Hash != x.Hash {
-		return fmt.Errorf("%w: block %v is said to be %d %v", jetstream.ErrChanged, b.Ref, x.Height, x.Hash)
+		return fmt.Errorf("%w: the record of block %v is labelled %d %v", jetstream.ErrChanged, b.Ref, x.Height, x.Hash)
 	}
 	g, err := engine.ReadExecutedBlock(b)
 	if err != nil {
@@ -336,30 +338,31 @@ func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct
 		return ctx.Err()
 	}
 	x.Payload = nil
-	y := &givenRecord{r: x}
+	y := &inFlightRecord{r: x}
 	r.mu.Lock()
-	r.given, r.seen = append(r.given, y), x.Height
+	r.inFlight, r.seen = append(r.inFlight, y), x.Height
 	r.mu.Unlock()
-	r.h.Node.Give(g, func(err error) { r.gave(y, err, room) })
+	r.h.Node.Give(g, func(err error) { r.onImported(y, err, room) })
 	return nil
 }
 
-// goesOn tells whether a record is here already. It must follow on what is.
-func (r *replica) goesOn(x *jetstream.Record) (known bool, err error) {
+// isKnown reports whether a record is already here. A record that does not continue the stored log
+// is an error.
+func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.cursor
-	if n := len(r.given); n > 0 {
-		last := r.given[n-1].r
+	if n := len(r.inFlight); n > 0 {
+		last := r.inFlight[n-1].r
 		at = cursor{Log: last.Log, At: last.Next}
 	}
-	if at.At == "" { // it begins with the genesis
+	if at.At == "" { // an empty store starts at the genesis
 		if g := r.h.Engine.Genesis().Hash; r.h.Engine.Head().Hash != g || x.Prev != g || x.Back {
-			return false, fmt.Errorf("%w: the first is of block %d", jetstream.ErrGap, x.Height)
+			return false, fmt.Errorf("%w: the first record is of block %d, not of the first block", jetstream.ErrGap, x.Height)
 		}
 		return false, nil
 	}
-	if at.Log != "" && at.Log != x.Log { // it began anew while this one followed
+	if at.Log != "" && at.Log != x.Log { // the stream was started over meanwhile
 		return false, fmt.Errorf("%w: %q, not %q", jetstream.ErrLog, x.Log, at.Log)
 	}
 	have, err := storage.ParseLogPlace(at.At)
@@ -376,15 +379,15 @@ func (r *replica) goesOn(x *jetstream.Record) (known bool, err error) {
 	}
 	switch {
 	case from.Compare(have) > 0:
-		return false, fmt.Errorf("%w: block %d comes behind %s of the log, and what is here ends at %s", jetstream.ErrGap, x.Height, x.From, at.At)
+		return false, fmt.Errorf("%w: block %d follows position %s of the log, and the stored records end at %s", jetstream.ErrGap, x.Height, x.From, at.At)
 	case begin.Compare(have) < 0:
 		return true, nil
 	}
 	return false, nil
 }
 
-// gave is told of each record that was given, on the chain's goroutine.
-func (r *replica) gave(y *givenRecord, err error, room chan struct{}) {
+// onImported is called for each in-flight record, on the chain's goroutine.
+func (r *replica) onImported(y *inFlightRecord, err error, room chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer func() { <-room }()
@@ -396,34 +399,34 @@ func (r *replica) gave(y *givenRecord, err error, room chan struct{}) {
 		return
 	}
 	y.done = true
-	if r.failed != nil { // of one before it
+	if r.failed != nil { // an earlier record failed
 		return
 	}
 	now := time.Now().UnixNano()
-	for len(r.given) > 0 && r.given[0].done {
-		x := &r.given[0].r
+	for len(r.inFlight) > 0 && r.inFlight[0].done {
+		x := &r.inFlight[0].r
 		r.cursor = cursor{Log: x.Log, At: x.Next, Seq: x.Seq}
 		r.lags.add(time.Duration(max(0, now-x.Published)))
 		r.records.Add(1)
 		r.gapAt = time.Time{}
 		r.caught = r.caught || time.Duration(now-x.Published) <= r.maxLag
-		r.given[0] = nil
-		r.given = r.given[1:]
+		r.inFlight[0] = nil
+		r.inFlight = r.inFlight[1:]
 	}
 }
 
-// drain waits until all that was given is on disk.
+// drain waits until all in-flight records are on disk.
 func (r *replica) drain(room chan struct{}) error {
 	limit := time.NewTimer(pauseLimit)
 	defer limit.Stop()
-	for range maxGiven {
+	for range maxInFlight {
 		select {
 		case room <- struct{}{}:
 		case <-limit.C:
-			return errors.New("blocks that were given do not come to the disk")
+			return errors.New("in-flight records were not written to disk in time")
 		}
 	}
-	for range maxGiven {
+	for range maxInFlight {
 		<-room
 	}
 	r.mu.Lock()
@@ -431,8 +434,8 @@ func (r *replica) drain(room chan struct{}) error {
 	return r.failed
 }
 
-// back has the chain go back at the next start.
-func (r *replica) back(x *jetstream.Record) error {
+// scheduleRewind stores that the next start rewinds the chain, and returns ErrRewound.
+func (r *replica) scheduleRewind(x *jetstream.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cursor = cursor{Log: r.cursor.Log, At: r.cursor.At, Seq: r.cursor.Seq, Back: &view.At{Height: x.Height, Hash: x.Hash}, Then: &cursor{Log: x.Log, At: x.Next, Seq: x.Seq}}
@@ -440,20 +443,20 @@ func (r *replica) back(x *jetstream.Record) error {
 		return err
 	}
 	r.written = r.cursor
-	return ErrAgain
+	return ErrRewound
 }
 
-// fetch gets a snapshot of the writer's folder into one beside the node's, which the next start
-// takes.
+// fetch downloads a snapshot of the writer's store into a folder next to the node's, which the next
+// start installs.
 func (r *replica) fetch(ctx context.Context) error {
 	if !r.again {
-		return errors.New("whoever started this node does not start it again")
+		return errors.New("this node cannot install a snapshot, because its caller does not restart it")
 	}
 	hm := r.h.home
 	if at := dataDir(hm); mounted(at) {
-		return fmt.Errorf("%s is the root of a disk: no copy of the writer's chain can take its place; have the chain in a folder on it", at)
+		return fmt.Errorf("%s is a mount point and cannot be replaced by a copy of the writer's chain; move the data folder below it", at)
 	}
-	dir := comingDir(hm)
+	dir := incomingDir(hm)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
@@ -469,7 +472,7 @@ func (r *replica) fetch(ctx context.Context) error {
 	if err := storage.Receive(dir, id, f); err != nil {
 		return errors.Join(err, storage.RemoveUnfinishedSnapshot(dir))
 	}
-	s, err := openComing(hm, dir, r.h.log)
+	s, err := openIncoming(hm, dir, r.h.log)
 	if err != nil {
 		return err
 	}
@@ -478,12 +481,12 @@ func (r *replica) fetch(ctx context.Context) error {
 		return err
 	}
 	r.snapshots.Add(1)
-	r.h.log.WithField("ms", time.Since(begin).Milliseconds()).WithField("height", height).Info("a snapshot of the writer has come")
-	return markArrived(dir)
+	r.h.log.WithField("ms", time.Since(begin).Milliseconds()).WithField("height", height).Info("received a snapshot of the writer")
+	return markComplete(dir)
 }
 
-// saves writes the cursor now and then.
-func (r *replica) saves(ctx context.Context) {
+// saveLoop writes the cursor now and then.
+func (r *replica) saveLoop(ctx context.Context) {
 	tick := time.NewTicker(cursorPeriod)
 	defer tick.Stop()
 	for {
@@ -503,14 +506,14 @@ func (r *replica) save() {
 		return
 	}
 	if err := r.cursor.write(r.h.store); err != nil {
-		r.h.log.WithError(err).Warn("how far the replica is could not be written: it takes up more again at the next start")
+		r.h.log.WithError(err).Warn("the replica's position was not stored: the next start repeats more records")
 		return
 	}
 	r.written = r.cursor
 }
 
-// reached is told whether the server is there.
-func (r *replica) reached(err error) {
+// onConnection is called when the connection to the server is lost (err), or established (nil).
+func (r *replica) onConnection(err error) {
 	r.mu.Lock()
 	was := r.cutAt
 	if err == nil {
@@ -520,8 +523,8 @@ func (r *replica) reached(err error) {
 	}
 	r.mu.Unlock()
 	if err != nil {
-		r.h.log.WithError(err).Warn("the replica does not reach the writer's records")
+		r.h.log.WithError(err).Warn("the replica has lost the connection to the writer's records")
 	} else {
-		r.h.log.Info("the replica gets the writer's records")
+		r.h.log.Info("the replica is connected to the writer's records")
 	}
 }

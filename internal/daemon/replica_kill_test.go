@@ -51,7 +51,7 @@ func runChild(raw string) {
 		}
 		log := logrus.New()
 		log.SetLevel(logrus.WarnLevel)
-		h, err := Start(Options{Home: hm, Listen: c.Listen, Again: true, Log: log, Version: view.Version{Version: "1", Build: "test"}})
+		h, err := Start(Options{Home: hm, Listen: c.Listen, Restarts: true, Log: log, Version: view.Version{Version: "1", Build: "test"}})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "start:", err)
 			os.Exit(1)
@@ -181,7 +181,7 @@ func TestReplicasKilled(t *testing.T) {
 	var finals []known // blocks with a transaction that is final
 	answers := map[string][]byte{}
 	var work sync.WaitGroup
-	work.Go(func() { // who sends
+	work.Go(func() { // the sender
 		rng := rand.New(rand.NewPCG(1, 1))
 		nonce := primitives.Nonce(0)
 		for !stopped.Load() {
@@ -232,7 +232,7 @@ func TestReplicasKilled(t *testing.T) {
 			mu.Unlock()
 		}
 	})
-	for i := range 2 { // who reads
+	for i := range 2 { // the readers
 		work.Go(func() {
 			rng := rand.New(rand.NewPCG(2, uint64(i)))
 			for !stopped.Load() {

@@ -126,7 +126,7 @@ func TestReplicaLag(t *testing.T) {
 		if len(late) == 0 {
 			return
 		}
-		if tries == 0 || lasts > 2*time.Second { // who asks for a figure has that
+		if tries == 0 || lasts > 2*time.Second { // given on the command line
 			t.Fatal(late)
 		}
 	}

@@ -19,10 +19,10 @@ func TestReplicaLost(t *testing.T) {
 	log.SetOutput(io.Discard)
 	r := &replica{h: &Daemon{Instance: Instance{log: log, Node: new(node.Node)}}, cursor: cursor{Log: "one", At: "0.8", Seq: 3}, caught: true, maxLag: time.Millisecond}
 	for at, want := range map[string]bool{"0.8": false, "0.1": true} {
-		if known, err := r.goesOn(&jetstream.Record{Log: "one", From: at, At: at, Next: "0.90"}); err != nil || known != want {
+		if known, err := r.isKnown(&jetstream.Record{Log: "one", From: at, At: at, Next: "0.90"}); err != nil || known != want {
 			t.Errorf("%s: %v, known %v", at, err, known)
 		}
-		if _, err := r.goesOn(&jetstream.Record{Log: "two", From: at, At: at, Next: "0.90"}); !errors.Is(err, jetstream.ErrLog) {
+		if _, err := r.isKnown(&jetstream.Record{Log: "two", From: at, At: at, Next: "0.90"}); !errors.Is(err, jetstream.ErrLog) {
 			t.Errorf("%s of another log: %v", at, err)
 		}
 	}
@@ -30,24 +30,24 @@ func TestReplicaLost(t *testing.T) {
 	if syncing, _ := r.Syncing(); syncing {
 		t.Fatal("it is behind already")
 	}
-	if r.over(t.Context(), jetstream.ErrGap, &tries) {
+	if r.handleEnd(t.Context(), jetstream.ErrGap, &tries) {
 		t.Fatal("it gives up")
 	}
 	time.Sleep(10 * time.Millisecond)
 	if syncing, _ := r.Syncing(); !syncing {
 		t.Error("without what comes next it says that it is well")
 	}
-	r.reached(nil) // the next try finds the server there, and the gap only behind its first record
+	r.onConnection(nil) // the next try finds the server there, and the gap only behind its first record
 	if syncing, _ := r.Syncing(); !syncing {
 		t.Error("with the server there, and without what comes next, it says that it is well")
 	}
 	r.mu.Lock()
-	r.given = []*givenRecord{{r: jetstream.Record{Log: "one", Next: "0.9", Published: time.Now().UnixNano()}}}
-	x := r.given[0]
+	r.inFlight = []*inFlightRecord{{r: jetstream.Record{Log: "one", Next: "0.9", Published: time.Now().UnixNano()}}}
+	x := r.inFlight[0]
 	r.mu.Unlock()
 	room := make(chan struct{}, 1)
 	room <- struct{}{}
-	r.gave(x, nil, room)
+	r.onImported(x, nil, room)
 	if syncing, _ := r.Syncing(); syncing {
 		t.Error("with what came next it is not well")
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// lag is how old what the replica has is against what it knows that there is; behind are the
-// messages that it has not taken up.
+// lag returns how old the replica's data is, as far as it knows, and how many messages it has not
+// stored.
 func (r *replica) lag() (lag time.Duration, behind uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,9 +26,9 @@ func (r *replica) lag() (lag time.Duration, behind uint64) {
 	if f := r.follower; f != nil {
 		behind = f.Behind()
 	}
-	behind += uint64(len(r.given))
-	if len(r.given) > 0 {
-		lag = time.Duration(now.UnixNano() - r.given[0].r.Published)
+	behind += uint64(len(r.inFlight))
+	if len(r.inFlight) > 0 {
+		lag = time.Duration(now.UnixNano() - r.inFlight[0].r.Published)
 	}
 	if !r.gapAt.IsZero() {
 		lag = max(lag, now.Sub(r.gapAt))
@@ -42,7 +42,7 @@ func (r *replica) lag() (lag time.Duration, behind uint64) {
 	return max(lag, 0), behind
 }
 
-// Syncing is part of backend.Network: the replica is farther behind than it may be.
+// Syncing implements backend.Network: the replica lags more than allowed, or has not caught up yet.
 func (r *replica) Syncing() (bool, primitives.Height) {
 	lag, behind := r.lag()
 	r.mu.Lock()
@@ -50,7 +50,7 @@ func (r *replica) Syncing() (bool, primitives.Height) {
 	return lag > r.maxLag || r.cursor.Lost || behind > 0 && !r.caught || !r.caught && !r.cutAt.IsZero(), r.seen
 }
 
-// Lag is part of backend.Lagging.
+// Lag implements backend.Lagging.
 func (r *replica) Lag() *view.Replica {
 	lag, behind := r.lag()
 	r.mu.Lock()
@@ -58,14 +58,13 @@ func (r *replica) Lag() *view.Replica {
 	return &view.Replica{Connected: r.cutAt.IsZero(), Behind: behind, LagMS: uint64(lag.Milliseconds())}
 }
 
-// Info is part of backend.Network: there are no peers.
+// Info implements backend.Network: there are no peers.
 func (r *replica) Info() *view.NetworkInfo { return &view.NetworkInfo{PeerMaxCount: 40} }
 
-// lagBounds are upper bounds, in ms.
+// lagBounds are the upper bounds of the histogram in ms.
 var lagBounds = [...]int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 30_000}
 
-// lagCounts is a histogram of how long records were on their way, from the publisher to this node's
-// disk.
+// lagCounts is a histogram of the time from the publication of a record to its storage here.
 type lagCounts struct {
 	counts [len(lagBounds) + 1]atomic.Uint64
 	sum    atomic.Int64 // ns
@@ -82,7 +81,7 @@ func (l *lagCounts) add(d time.Duration) {
 
 func (l *lagCounts) append(b []byte) []byte {
 	const name = "troupe_replica_record_seconds"
-	b = append(b, "# HELP "+name+" Time of records from their being published to this node's disk, by both machines' clocks\n# TYPE "+name+" histogram\n"...)
+	b = append(b, "# HELP "+name+" Time from the publication of a record to its storage by this node, by both machines' clocks\n# TYPE "+name+" histogram\n"...)
 	var sum uint64
 	for i := range l.counts {
 		sum += l.counts[i].Load()
@@ -99,7 +98,7 @@ func (l *lagCounts) append(b []byte) []byte {
 	return append(strconv.AppendUint(b, sum, 10), '\n')
 }
 
-// metrics appends the replica's.
+// metrics appends the replica's metrics.
 func (r *replica) metrics(b []byte) []byte {
 	lag, behind := r.lag()
 	r.mu.Lock()
@@ -108,18 +107,18 @@ func (r *replica) metrics(b []byte) []byte {
 		connected = 1
 	}
 	r.mu.Unlock()
-	b = appendMetric(b, "gauge", "troupe_replica_connected", "1: the replica reaches the writer's records", connected)
-	b = appendMetric(b, "gauge", "troupe_replica_behind", "Messages of the writer's stream that the replica has not taken up", float64(behind))
-	b = appendMetric(b, "gauge", "troupe_replica_lag_seconds", "How old what it has is against what it knows that there is", lag.Seconds())
-	b = appendMetric(b, "counter", "troupe_replica_records", "Records that it has taken up", float64(r.records.Load()))
-	b = appendMetric(b, "counter", "troupe_replica_records_refused", "Records that were not what was published", float64(r.changed.Load()))
-	b = appendMetric(b, "counter", "troupe_replica_transactions_passed", "Transactions of clients that the writer has taken", float64(r.passer.passed.Load()))
-	b = appendMetric(b, "counter", "troupe_replica_transactions_refused", "Transactions of clients that the writer has not taken", float64(r.passer.refused.Load()))
-	b = appendMetric(b, "counter", "troupe_replica_transactions_lost", "Transactions of clients that did not get to the writer", float64(r.passer.lost.Load()))
+	b = appendMetric(b, "gauge", "troupe_replica_connected", "1 while the replica is connected to the writer's records", connected)
+	b = appendMetric(b, "gauge", "troupe_replica_behind", "Messages of the writer's stream that the replica has not stored", float64(behind))
+	b = appendMetric(b, "gauge", "troupe_replica_lag_seconds", "Age of the replica's data relative to the newest known record", lag.Seconds())
+	b = appendMetric(b, "counter", "troupe_replica_records", "Records that the replica has stored", float64(r.records.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_records_refused", "Damaged records that were refused", float64(r.changed.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_transactions_passed", "Transactions of clients that the writer accepted", float64(r.passer.passed.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_transactions_refused", "Transactions of clients that the writer refused", float64(r.passer.refused.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_transactions_lost", "Transactions of clients that did not reach the writer", float64(r.passer.lost.Load()))
 	return r.lags.append(b)
 }
 
-// metrics appends the writer's.
+// metrics appends the writer's metrics.
 func (p *publishing) metrics(b []byte) []byte {
 	s := p.publisher.Published()
 	failing := 0.
@@ -132,18 +131,18 @@ func (p *publishing) metrics(b []byte) []byte {
 		if told.Failing {
 			failing = 1
 		}
-		b = appendMetric(b, "gauge", "troupe_jetstream_blocks_failing", "1: blocks do not get to the stream of indexers", failing)
-		b = appendMetric(b, "counter", "troupe_jetstream_blocks", "Blocks that were published for indexers", float64(told.Records))
-		b = appendMetric(b, "gauge", "troupe_jetstream_blocks_height", "Height of the last of them", float64(told.Height))
+		b = appendMetric(b, "gauge", "troupe_jetstream_blocks_failing", "1 while publishing to the indexers' stream fails", failing)
+		b = appendMetric(b, "counter", "troupe_jetstream_blocks", "Blocks published for indexers", float64(told.Records))
+		b = appendMetric(b, "gauge", "troupe_jetstream_blocks_height", "Height of the last block published for indexers", float64(told.Height))
 	}
-	b = appendMetric(b, "gauge", "troupe_jetstream_failing", "1: records do not get to the stream", failing)
-	b = appendMetric(b, "gauge", "troupe_jetstream_height", "Height of the last block that was published", float64(s.Height))
-	b = appendMetric(b, "counter", "troupe_jetstream_records", "Records that were published", float64(s.Records))
-	b = appendMetric(b, "counter", "troupe_jetstream_bytes", "Bytes of these", float64(s.Bytes))
-	return appendMetric(b, "counter", "troupe_jetstream_begun_anew", "How often the stream was emptied, as it was not of this log", float64(s.Begun))
+	b = appendMetric(b, "gauge", "troupe_jetstream_failing", "1 while publishing records fails", failing)
+	b = appendMetric(b, "gauge", "troupe_jetstream_height", "Height of the last published block", float64(s.Height))
+	b = appendMetric(b, "counter", "troupe_jetstream_records", "Records published", float64(s.Records))
+	b = appendMetric(b, "counter", "troupe_jetstream_bytes", "Bytes of records published", float64(s.Bytes))
+	return appendMetric(b, "counter", "troupe_jetstream_begun_anew", "How often the stream was emptied because it belonged to another log", float64(s.Begun))
 }
 
-// Bounds of transactions that are passed on.
+// Bounds of forwarded transactions.
 const (
 	maxPassing  = 20_000
 	passWorkers = 16
@@ -152,17 +151,17 @@ const (
 	passPause   = time.Second
 )
 
-// passer passes transactions of clients on to the writer.
+// passer forwards transactions of clients to the writer.
 type passer struct {
 	asker *jetstream.Asker
 	log   *logrus.Logger
 	queue chan *primitives.SignedTransaction
-	// refuse is told of what does not get to the writer's pool: it leaves this node's, and who
-	// waits for it hears why.
+	// refuse is called for a transaction that does not reach the writer's pool: it is removed from
+	// this node's pool and its waiters get the error.
 	refuse func(tx *primitives.SignedTransaction, why error)
 
 	mu  sync.Mutex
-	out map[primitives.Hash]bool // that are in no block, as far as this node knows
+	out map[primitives.Hash]bool // forwarded and in no block that this node knows
 
 	passed, refused, lost atomic.Uint64
 }
@@ -171,7 +170,7 @@ func newPasser(a *jetstream.Asker, log *logrus.Logger) *passer {
 	return &passer{asker: a, log: log, queue: make(chan *primitives.SignedTransaction, maxPassing), out: map[primitives.Hash]bool{}}
 }
 
-// pass takes a transaction that is in this node's pool. It never waits.
+// pass forwards a transaction of this node's pool. It does not block.
 func (p *passer) pass(m messages.TransactionPooled) {
 	tx := m.Tx
 	hash := tx.Hash()
@@ -196,8 +195,8 @@ func (p *passer) pass(m messages.TransactionPooled) {
 	p.refuse(tx, errPassing)
 }
 
-// errPassing says that a replica has as many transactions on their way to its writer as it may.
-var errPassing = &view.LookupError{Kind: view.ErrNoRoom, Reason: fmt.Sprintf("%d transactions are on their way to the writer", maxPassing)}
+// errPassing is the error if maxPassing transactions are being forwarded.
+var errPassing = &view.LookupError{Kind: view.ErrNoRoom, Reason: fmt.Sprintf("%d transactions are being forwarded to the writer; retry later", maxPassing)}
 
 func (p *passer) forget(hash primitives.Hash) {
 	p.mu.Lock()
@@ -226,7 +225,7 @@ func (p *passer) run(ctx context.Context) {
 	}
 }
 
-// one passes one on, and tries again while no block has it.
+// one forwards one transaction, and retries until a block contains it.
 func (p *passer) one(ctx context.Context, tx *primitives.SignedTransaction) {
 	hash := tx.Hash()
 	defer p.forget(hash)
@@ -240,7 +239,7 @@ func (p *passer) one(ctx context.Context, tx *primitives.SignedTransaction) {
 			return
 		case errors.Is(err, jetstream.ErrRefused):
 			p.refused.Add(1)
-			p.log.WithError(err).WithField("tx", hash).Debug("a transaction that was passed on is refused")
+			p.log.WithError(err).WithField("tx", hash).Debug("the writer refused a forwarded transaction")
 			p.refuse(tx, err)
 			return
 		}
@@ -249,8 +248,8 @@ func (p *passer) one(ctx context.Context, tx *primitives.SignedTransaction) {
 		}
 		if try == passTries-1 {
 			p.lost.Add(1)
-			p.log.WithError(err).WithField("tx", hash).Warn("a transaction did not get to the writer")
-			p.refuse(tx, fmt.Errorf("it did not get to the writer: %w", err))
+			p.log.WithError(err).WithField("tx", hash).Warn("a transaction did not reach the writer")
+			p.refuse(tx, fmt.Errorf("it did not reach the writer: %w", err))
 			return
 		}
 		select {
@@ -261,7 +260,7 @@ func (p *passer) one(ctx context.Context, tx *primitives.SignedTransaction) {
 	}
 }
 
-// included forgets what a block has.
+// included stops forwarding transactions that a block contains.
 func (r *replica) included(m *messages.BlockAccepted) {
 	p := r.passer
 	p.mu.Lock()

@@ -57,7 +57,7 @@ func (l *lived) begin() error {
 	l.set(hm)
 	log := logrus.New()
 	log.SetOutput(l)
-	h, err := Start(Options{Home: hm, Listen: l.addr, Again: true, Log: log, Version: view.Version{Version: "1", Build: "test"}})
+	h, err := Start(Options{Home: hm, Listen: l.addr, Restarts: true, Log: log, Version: view.Version{Version: "1", Build: "test"}})
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (l *lived) start(t testing.TB) {
 			case <-l.gone:
 				return
 			case err := <-h.Failed():
-				if !errors.Is(err, ErrArrived) && !errors.Is(err, ErrAgain) {
+				if !errors.Is(err, ErrStateSynced) && !errors.Is(err, ErrRewound) {
 					t.Errorf("the node ended: %v", err)
 					return
 				}
@@ -231,8 +231,8 @@ func send(l *lived, key *primitives.KeyFile, nonce primitives.Nonce, wait string
 	return hash, reply, err
 }
 
-// TestReplicaSnapshot: a replica of a writer whose stream has only the newest begins with a
-// snapshot, answers about all blocks, and so does one that was away for longer than the stream
+// TestReplicaSnapshot: a replica of a writer with only the newest records in its stream starts from
+// a snapshot and answers about all blocks; so does one that was away for longer than the stream
 // lasts.
 func TestReplicaSnapshot(t *testing.T) {
 	dir := made(t)
@@ -266,12 +266,12 @@ func TestReplicaSnapshot(t *testing.T) {
 	publishes = true
 	writer.start(t)
 	url := writer.host().publishing.Load().server.URL()
-	// Who expects another writer takes nothing of this one.
+	// A replica that expects another writer takes nothing of this one.
 	stranger := liveReplica(t, followerHome(t, dir), func(hm *home.Home) {
 		hm.Config.Replica.Of, hm.Config.Replica.Key = url, primitives.SecretKeyFromSeed(primitives.ED25519, "another").PublicKey().String()
 	})
 	eventually(t, "refused", func() bool { return stranger.said("not signed by") })
-	if stranger.starts != 1 || stranger.said("a snapshot of the writer has come") {
+	if stranger.starts != 1 || stranger.said("received a snapshot of the writer") {
 		t.Errorf("it began %d times", stranger.starts)
 	}
 	stranger.stop(t)
@@ -291,7 +291,7 @@ func TestReplicaSnapshot(t *testing.T) {
 		}
 	}
 	check()
-	if n := replica.begun(); !replica.said("a snapshot of the writer has come") || n != 2 {
+	if n := replica.begun(); !replica.said("received a snapshot of the writer") || n != 2 {
 		t.Errorf("it began %d times, without a snapshot", n)
 	}
 	eventually(t, "its lag is told", func() bool {
@@ -362,7 +362,7 @@ func TestReplicaRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer server.Close()
-			liar := &spoiled{Source: shipped{h.store, 1 << 30}, at: 12, spoil: spoil}
+			liar := &spoiled{Source: logSource{h.store, 1 << 30}, at: 12, spoil: spoil}
 			publish := func(s jetstream.Source) *jetstream.Publisher {
 				return jetstream.NewPublisher(jetstream.PublisherOptions{Link: jetstream.Link{Server: server}, Names: jetstream.NamesOf(h.home.Genesis.ChainID, h.Engine.Genesis().Hash),
 					Source: s, MaxBytes: 1 << 28})
@@ -388,7 +388,7 @@ func TestReplicaRefuses(t *testing.T) {
 			if reply, err := asks(replica, "health", "{}"); err != nil || bytes.Contains(reply, []byte(`"result"`)) {
 				t.Errorf("health: %s, %v", reply, err)
 			}
-			eventually(t, "said so", func() bool { return replica.said("refused") }) // it halts first
+			eventually(t, "said so", func() bool { return replica.said("rejected") }) // it halts first
 			replica.stop(t)
 			p.Close()
 			server.Close()
@@ -397,10 +397,10 @@ func TestReplicaRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer server.Close()
-			p = publish(shipped{h.store, 1 << 30})
+			p = publish(logSource{h.store, 1 << 30})
 			defer p.Close()
 			answers, err := jetstream.Answer(jetstream.ResponderOptions{Link: jetstream.Link{Server: server}, Names: jetstream.NamesOf(h.home.Genesis.ChainID, h.Engine.Genesis().Hash),
-				Submit: h.submitOthers, Snapshot: h.snapshotForReplica, MaxSnapshots: 1, Published: p.Published})
+				Submit: h.submitForReplica, Snapshot: h.snapshotForReplica, MaxSnapshots: 1, Published: p.Published})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,45 +11,47 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxSnapshots bounds the snapshots of a node: each keeps what of the state has changed since.
-const maxSnapshots = 1024
+// maxRevertPoints bounds the snapshots (revert points) of a chain: each keeps the state that
+// changed since.
+const maxRevertPoints = 1024
 
-// snapshots are those that can be gone back to, in the order in which they were taken.
-type snapshots struct {
-	mu   sync.Mutex // held while one is taken or gone back to
-	list []named
-	last uint64 // number that was given
+// revertPoints are the snapshots of a chain, in the order in which they were taken.
+type revertPoints struct {
+	mu   sync.Mutex // held while one is taken or reverted to
+	list []namedPoint
+	last uint64 // last number used as a name
 }
 
-type named struct {
+type namedPoint struct {
 	id string
 	*node.RevertPoint
 }
 
-func (s *snapshots) find(id string) int {
-	return slices.IndexFunc(s.list, func(n named) bool { return n.id == id })
+func (s *revertPoints) find(id string) int {
+	return slices.IndexFunc(s.list, func(n namedPoint) bool { return n.id == id })
 }
 
-// prune drops those that have ended by themselves: of too many blocks since, or behind one that was
-// gone back to.
-func (s *snapshots) prune() {
-	s.list = slices.DeleteFunc(s.list, func(n named) bool { return n.Ended() })
+// prune removes snapshots that have ended: too many blocks since, or above a block that was
+// reverted to.
+func (s *revertPoints) prune() {
+	s.list = slices.DeleteFunc(s.list, func(n namedPoint) bool { return n.Ended() })
 }
 
-func (s *snapshots) refuse(id string) error {
+func (s *revertPoints) refuse(id string) error {
 	var names []string
 	for _, n := range s.list {
 		names = append(names, strconv.Quote(n.id))
 	}
-	return &view.SandboxError{Reason: fmt.Sprintf("there is no snapshot %q, or it has ended; there are %v", id, names)}
+	return &view.SandboxError{Reason: fmt.Sprintf("there is no snapshot %q, or it has ended; existing ones are %v", id, names)}
 }
 
-// TakeSnapshot keeps the way back to the head.
-func (s steerer) TakeSnapshot(ctx context.Context, name string) (out view.Snapshot, err error) {
-	if err := s.may(); err != nil {
+// TakeSnapshot makes the head a snapshot. An existing snapshot of that name is replaced; an empty
+// name becomes a number.
+func (s sandboxControl) TakeSnapshot(ctx context.Context, name string) (out view.Snapshot, err error) {
+	if err := s.checkSandbox(); err != nil {
 		return out, err
 	}
-	all := &s.snapshots
+	all := &s.revertPoints
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.prune()
@@ -57,12 +59,12 @@ func (s steerer) TakeSnapshot(ctx context.Context, name string) (out view.Snapsh
 	if name != "" {
 		i = all.find(name)
 	}
-	if i < 0 && len(all.list) >= maxSnapshots {
-		return out, &view.SandboxError{Reason: fmt.Sprintf("there are %d snapshots already; sandbox_drop_snapshot gives one up", maxSnapshots)}
+	if i < 0 && len(all.list) >= maxRevertPoints {
+		return out, &view.SandboxError{Reason: fmt.Sprintf("there are %d snapshots already; drop one with sandbox_drop_snapshot", maxRevertPoints)}
 	}
 	at, err := s.Node.TakeSnapshot(ctx)
 	if err != nil {
-		return out, steerError(ctx, err)
+		return out, sandboxError(ctx, err)
 	}
 	if i >= 0 {
 		s.Node.EndSnapshot(all.list[i].RevertPoint)
@@ -72,16 +74,16 @@ func (s steerer) TakeSnapshot(ctx context.Context, name string) (out view.Snapsh
 		all.last++
 		name = strconv.FormatUint(all.last, 10)
 	}
-	all.list = append(all.list, named{name, at})
+	all.list = append(all.list, namedPoint{name, at})
 	return view.Snapshot{ID: name, At: view.At{Height: at.Height, Hash: at.Hash}}, nil
 }
 
-// Revert goes back to a snapshot. Those taken behind it end.
-func (s steerer) Revert(ctx context.Context, id string) (at view.At, err error) {
-	if err := s.alone(); err != nil {
+// Revert rolls the chain back to a snapshot. Snapshots taken after it end.
+func (s sandboxControl) Revert(ctx context.Context, id string) (at view.At, err error) {
+	if err := s.checkExclusive(); err != nil {
 		return at, err
 	}
-	all := &s.snapshots
+	all := &s.revertPoints
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.prune()
@@ -92,7 +94,7 @@ func (s steerer) Revert(ctx context.Context, id string) (at view.At, err error) 
 	to := all.list[i]
 	s.worlds.dropAbove(s.Instance, view.At{Height: to.Height, Hash: to.Hash})
 	if err := s.Node.Rollback(ctx, to.RevertPoint); err != nil {
-		return at, steerError(ctx, err)
+		return at, sandboxError(ctx, err)
 	}
 	for _, later := range all.list[i+1:] {
 		s.Node.EndSnapshot(later.RevertPoint)
@@ -101,9 +103,9 @@ func (s steerer) Revert(ctx context.Context, id string) (at view.At, err error) 
 	return view.At{Height: to.Height, Hash: to.Hash}, nil
 }
 
-// DropSnapshot gives up a snapshot.
-func (s steerer) DropSnapshot(id string) error {
-	all := &s.snapshots
+// DropSnapshot removes a snapshot.
+func (s sandboxControl) DropSnapshot(id string) error {
+	all := &s.revertPoints
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.prune()
@@ -116,9 +118,9 @@ func (s steerer) DropSnapshot(id string) error {
 	return nil
 }
 
-// Snapshots lists them.
-func (s steerer) Snapshots() (out []view.Snapshot, err error) {
-	all := &s.snapshots
+// Snapshots lists the snapshots, oldest first.
+func (s sandboxControl) Snapshots() (out []view.Snapshot, err error) {
+	all := &s.revertPoints
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.prune()

@@ -31,7 +31,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := steerer{&h.Instance}
+		s := sandboxControl{&h.Instance}
 		for _, blocks := range []int{1, 1000} {
 			b.Run(fmt.Sprintf("accounts=%d/blocks=%d", accounts, blocks), func(b *testing.B) {
 				var take, back time.Duration

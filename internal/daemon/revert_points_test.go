@@ -59,9 +59,9 @@ func dataOf(t *testing.T, h *Daemon) string {
 }
 
 // TestSnapshots: what is gone back to is as it was, over epochs and snapshots within: state, head,
-// pool and clock; the blocks behind it are unknown by hash and height, and come again otherwise;
-// who waits for what never was is told; ended snapshots are refused by name; and a restart finds
-// the chain that went back.
+// pool and clock; the blocks behind it are unknown by hash and height, and come again otherwise; a
+// client that waits for a rolled-back transaction gets an error; ended snapshots are refused by
+// name; and a restart finds the chain that went back.
 func TestSnapshots(t *testing.T) {
 	dir := made(t)
 	h := manual(t, dir)
@@ -105,12 +105,12 @@ func TestSnapshots(t *testing.T) {
 	if got := must(t, h, "sandbox_revert", `["1"]`); got.Hash != inner.Hash || dataOf(t, h) != "Ag==" || h.Engine.Head().Hash.String() != inner.Hash {
 		t.Errorf("%+v and %q, want %+v", got, dataOf(t, h), inner)
 	}
-	if f := rpcOf(t, h, "sandbox_revert", `{"id":2}`, &none); f != `SANDBOX_REFUSED: there is no snapshot "2", or it has ended; there are ["base" "1"]` {
+	if f := rpcOf(t, h, "sandbox_revert", `{"id":2}`, &none); f != `SANDBOX_REFUSED: there is no snapshot "2", or it has ended; existing ones are ["base" "1"]` {
 		t.Errorf("one that ended: %s", f)
 	}
 	rpc("sandbox_next_epoch", `null`)
 
-	// Somebody waits for a transaction that has never been by then.
+	// A client waits for a transaction that is rolled back.
 	waits := make(chan string, 1)
 	lost, _ := encode(draft(h, key, 11, "near", &primitives.Transfer{Deposit: primitives.NEAR(2)}), key)
 	go func() {
@@ -120,7 +120,7 @@ func TestSnapshots(t *testing.T) {
 	included(t, h)
 	must(t, h, "sandbox_revert", `{"id":"base"}`)
 	if got := <-waits; !strings.Contains(got, "INTERNAL_ERROR") {
-		t.Errorf("who waited was told %q", got)
+		t.Errorf("the waiting client got %q", got)
 	}
 	if head := h.Engine.Head(); head.Hash.String() != base.Hash || dataOf(t, h) != "AQ==" {
 		t.Errorf("the head is %d, the data %q", head.Height(), dataOf(t, h))
@@ -251,7 +251,7 @@ func TestClock(t *testing.T) {
 }
 
 // TestProduction: when blocks are made can be changed while the node runs: a quiet chain makes none
-// by itself and one for who waits, a manual one none at all; an interval is held.
+// by itself and one for a waiting client, a manual one none at all; an interval is held.
 func TestProduction(t *testing.T) {
 	dir := made(t)
 	hm := loaded(t, dir)

@@ -20,20 +20,20 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// steerer makes the chain of a sandbox do what it is asked to.
-type steerer struct{ *Instance }
+// sandboxControl implements the sandbox methods for one chain.
+type sandboxControl struct{ *Instance }
 
-// maxUntil is how many blocks are made for one transaction.
+// maxUntil bounds the blocks that one Mine or NextEpoch call produces.
 const maxUntil = 1000
 
-// Mine makes blocks, however they are made else.
-func (s steerer) Mine(ctx context.Context, m *view.Mine) (at view.At, err error) {
-	if err := s.may(); err != nil {
+// Mine produces blocks, in any production mode.
+func (s sandboxControl) Mine(ctx context.Context, m *view.Mine) (at view.At, err error) {
+	if err := s.checkSandbox(); err != nil {
 		return at, err
 	}
 	if m.Until == nil {
 		at.Height, at.Hash, err = s.Node.Mine(ctx, m.Blocks)
-		return at, steerError(ctx, err)
+		return at, sandboxError(ctx, err)
 	}
 	for range maxUntil {
 		head := s.Engine.Head()
@@ -46,15 +46,15 @@ func (s steerer) Mine(ctx context.Context, m *view.Mine) (at view.At, err error)
 			return at, nil
 		}
 		if _, _, err := s.Node.Mine(ctx, 1); err != nil {
-			return at, steerError(ctx, err)
+			return at, sandboxError(ctx, err)
 		}
 	}
-	return at, &view.SandboxError{Reason: fmt.Sprintf("transaction %v has not run in %d blocks", *m.Until, maxUntil)}
+	return at, &view.SandboxError{Reason: fmt.Sprintf("transaction %v was not executed within %d blocks", *m.Until, maxUntil)}
 }
 
-// NextEpoch goes to the first block of the next epoch.
-func (s steerer) NextEpoch(ctx context.Context) (at view.At, err error) {
-	if err := s.alone(); err != nil {
+// NextEpoch advances to the first block of the next epoch.
+func (s sandboxControl) NextEpoch(ctx context.Context) (at view.At, err error) {
+	if err := s.checkExclusive(); err != nil {
 		return at, err
 	}
 	epoch, _, end, err := s.epochOf(s.Engine.Head())
@@ -71,14 +71,14 @@ func (s steerer) NextEpoch(ctx context.Context) (at view.At, err error) {
 			step = end - head.Height()
 		}
 		if _, _, err := s.Node.FastForward(ctx, uint64(step)); err != nil {
-			return at, steerError(ctx, err)
+			return at, sandboxError(ctx, err)
 		}
 	}
-	return at, &view.SandboxError{Reason: fmt.Sprintf("the epoch has not ended %d blocks behind its length", maxUntil)}
+	return at, &view.SandboxError{Reason: fmt.Sprintf("the epoch has not ended %d blocks after its length", maxUntil)}
 }
 
-// epochOf tells a block's epoch, and from where to where its heights go as planned.
-func (s steerer) epochOf(at *engine.BlockNode) (id primitives.EpochID, first, end primitives.Height, err error) {
+// epochOf returns a block's epoch and its planned first and last heights.
+func (s sandboxControl) epochOf(at *engine.BlockNode) (id primitives.EpochID, first, end primitives.Height, err error) {
 	err = s.Engine.Epochs(func(m *epoch.Manager) error {
 		start, length, _, err := m.EpochSpan(at.Hash)
 		first, end = start, start+primitives.Height(length)-1
@@ -87,18 +87,18 @@ func (s steerer) epochOf(at *engine.BlockNode) (id primitives.EpochID, first, en
 	return at.Header().EpochID, first, end, err
 }
 
-// SetClock sets what time blocks have.
-func (s steerer) SetClock(ctx context.Context, c *view.SetClock) (out view.Clock, err error) {
-	if err := s.alone(); err != nil {
+// SetClock sets the clock of future blocks.
+func (s sandboxControl) SetClock(ctx context.Context, c *view.SetClock) (out view.Clock, err error) {
+	if err := s.checkExclusive(); err != nil {
 		return out, err
 	}
 	now, err := s.Node.Clock(ctx, messages.SetClock{Time: c.Time, Advance: c.Advance, Frozen: c.Frozen, Next: c.Next, Step: c.Interval})
-	return view.Clock{Time: now.Time, Frozen: now.Frozen, Next: now.Next, Interval: now.Step}, steerError(ctx, err)
+	return view.Clock{Time: now.Time, Frozen: now.Frozen, Next: now.Next, Interval: now.Step}, sandboxError(ctx, err)
 }
 
-// SetProduction sets when blocks are made.
-func (s steerer) SetProduction(ctx context.Context, p *view.SetProduction) (out view.Production, err error) {
-	if err := s.may(); err != nil {
+// SetProduction sets when blocks are produced.
+func (s sandboxControl) SetProduction(ctx context.Context, p *view.SetProduction) (out view.Production, err error) {
+	if err := s.checkSandbox(); err != nil {
 		return out, err
 	}
 	m := messages.SetProduction{Quiet: p.Quiet}
@@ -111,47 +111,47 @@ func (s steerer) SetProduction(ctx context.Context, p *view.SetProduction) (out 
 		m.Interval = &ns
 	}
 	now, err := s.Node.Production(ctx, m)
-	return view.Production{Mode: production.Mode(now.Mode).String(), Quiet: now.Quiet, Interval: uint64(now.Interval)}, steerError(ctx, err)
+	return view.Production{Mode: production.Mode(now.Mode).String(), Quiet: now.Quiet, Interval: uint64(now.Interval)}, sandboxError(ctx, err)
 }
 
 // PatchState writes records into the state.
-func (s steerer) PatchState(ctx context.Context, records []genesis.Record) error {
-	if err := s.alone(); err != nil {
+func (s sandboxControl) PatchState(ctx context.Context, records []genesis.Record) error {
+	if err := s.checkExclusive(); err != nil {
 		return err
 	}
 	_, _, err := s.Node.PatchState(ctx, records)
-	return steerError(ctx, err)
+	return sandboxError(ctx, err)
 }
 
-// FastForward goes so many heights on.
-func (s steerer) FastForward(ctx context.Context, heights uint64) error {
-	if err := s.alone(); err != nil {
+// FastForward advances the chain by a number of heights.
+func (s sandboxControl) FastForward(ctx context.Context, heights uint64) error {
+	if err := s.checkExclusive(); err != nil {
 		return err
 	}
 	_, _, err := s.Node.FastForward(ctx, heights)
-	return steerError(ctx, err)
+	return sandboxError(ctx, err)
 }
 
-// MockVerification sets what contracts are told of signatures.
-func (s steerer) MockVerification(ctx context.Context, m *primitives.Mocks) error {
-	if err := s.may(); err != nil {
+// MockVerification sets the results of signature checks that contracts see.
+func (s sandboxControl) MockVerification(ctx context.Context, m *primitives.Mocks) error {
+	if err := s.checkSandbox(); err != nil {
 		return err
 	}
-	return steerError(ctx, s.Node.MockVerification(ctx, m))
+	return sandboxError(ctx, s.Node.MockVerification(ctx, m))
 }
 
-// MissChunks has the next blocks without new chunks of shards.
-func (s steerer) MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
-	if err := s.may(); err != nil {
+// MissChunks makes the next blocks miss new chunks of shards.
+func (s sandboxControl) MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
+	if err := s.checkSandbox(); err != nil {
 		return nil, err
 	}
 	left, err := s.Node.MissChunks(ctx, m.Shards, m.Blocks)
-	return left, steerError(ctx, err)
+	return left, sandboxError(ctx, err)
 }
 
-// Reorganise replaces the head and blocks below it.
-func (s steerer) Reorganise(ctx context.Context, blocks uint64) (out view.Reorganised, err error) {
-	if err := s.may(); err != nil {
+// Reorganise replaces the head and the blocks below it.
+func (s sandboxControl) Reorganise(ctx context.Context, blocks uint64) (out view.Reorganised, err error) {
+	if err := s.checkSandbox(); err != nil {
 		return out, err
 	}
 	r, err := s.Node.Reorganise(ctx, blocks)
@@ -159,12 +159,12 @@ func (s steerer) Reorganise(ctx context.Context, blocks uint64) (out view.Reorga
 	for _, x := range r.Gone {
 		out.Gone = append(out.Gone, view.At(x))
 	}
-	return out, steerError(ctx, err)
+	return out, sandboxError(ctx, err)
 }
 
-// may tells why this node does nothing of it; nil: it does. nearcore's sandbox does not run chains
-// of these names either.
-func (s steerer) may() error {
+// checkSandbox returns an error if the chain cannot be controlled. As in nearcore's sandbox,
+// mainnet and testnet cannot.
+func (s sandboxControl) checkSandbox() error {
 	if id := s.Engine.Chain().ID; s.fork == nil && (id == "mainnet" || id == "testnet") {
 		return &view.SandboxError{Reason: fmt.Sprintf("%s is no sandbox", id)}
 	}
@@ -174,7 +174,7 @@ func (s steerer) may() error {
 	return nil
 }
 
-func steerError(ctx context.Context, err error) error {
+func sandboxError(ctx context.Context, err error) error {
 	var halted *node.HaltedError
 	switch {
 	case err == nil:

@@ -26,27 +26,27 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// A snapshot is a folder with all that a node needs of a chain, as of one block: the store, what
-// its validator has signed, and the files of the home but the keys. It is made by the process that
-// has the data folder open, while that goes on; a file with the sums of all others comes last, and
-// the folder gets its name when all is on disk.
+// A snapshot is a folder with everything that a node needs of a chain, as of one block: the store,
+// the signing journal, and the files of the home except the keys. The process that has the data
+// folder open creates it while the node runs. A file with the sums of all others is written last,
+// and the folder gets its name when everything is synced to disk.
 
-// Snapshot is what snapshot.json says.
+// Snapshot is the content of snapshot.json.
 type Snapshot struct {
 	Format    int                  `json:"format"`
 	ChainID   string               `json:"chain_id"`
-	Genesis   primitives.Hash      `json:"genesis"` // what the store knows the genesis files by
+	Genesis   primitives.Hash      `json:"genesis"` // the store's hash of the genesis files
 	Numbering primitives.Numbering `json:"numbering"`
 	Head      BlockName            `json:"head"`
 	Final     BlockName            `json:"final"`
-	Folded    BlockName            `json:"folded"` // whose state lies in the index
+	FlatHead  BlockName            `json:"folded"` // the flat head, whose state is in the index
 	Tail      primitives.Height    `json:"tail"`
 	Time      string               `json:"time"`
 	Build     string               `json:"build"`
 	Files     []SnapshotFile       `json:"files"`
 }
 
-// BlockName is a block's.
+// BlockName is the height and hash of a block.
 type BlockName struct {
 	Height primitives.Height `json:"height"`
 	Hash   primitives.Hash   `json:"hash"`
@@ -54,7 +54,7 @@ type BlockName struct {
 
 // SnapshotFile is one file of a snapshot.
 type SnapshotFile struct {
-	Name   string `json:"name"` // below the snapshot's folder, with slashes
+	Name   string `json:"name"` // path relative to the snapshot's folder, with slashes
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
@@ -72,7 +72,7 @@ const (
 
 func blockName(r storage.BlockRef) BlockName { return BlockName{r.Height, r.Hash} }
 
-// Bytes is what all files have together.
+// Bytes returns the total size of all files.
 func (s *Snapshot) Bytes() (n int64) {
 	for i := range s.Files {
 		n += s.Files[i].Size
@@ -80,16 +80,16 @@ func (s *Snapshot) Bytes() (n int64) {
 	return n
 }
 
-// BackupRequest is what the socket of a node that runs is asked for a snapshot.
+// BackupRequest is the request for a snapshot at the control socket.
 type BackupRequest struct {
-	Dir  string `json:"dir"`            // absolute, and not there yet
-	Copy bool   `json:"copy,omitempty"` // whole segments too; else they may be second names of the node's own files
+	Dir  string `json:"dir"`            // absolute; must not exist
+	Copy bool   `json:"copy,omitempty"` // copy complete segments too, instead of hard-linking them
 }
 
-// errSnapshots is said to whoever wants a second snapshot while one is being made.
-var errSnapshots = errors.New("another snapshot of this node is being made")
+// errSnapshots is returned while another snapshot is being created.
+var errSnapshots = errors.New("another snapshot of this node is being created; retry when it is done")
 
-// Backup makes a snapshot of the node while it runs.
+// Backup creates a snapshot of the running node.
 func (h *Daemon) Backup(ctx context.Context, r *BackupRequest, progress func(done, all int64)) (*Snapshot, error) {
 	if !h.backing.CompareAndSwap(false, true) {
 		return nil, errSnapshots
@@ -98,22 +98,22 @@ func (h *Daemon) Backup(ctx context.Context, r *BackupRequest, progress func(don
 	return backUp(ctx, h.home, h.store, h.build, r, progress)
 }
 
-// backUp makes a snapshot of an open store.
+// backUp creates a snapshot of an open store.
 func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build string, r *BackupRequest, progress func(done, all int64)) (_ *Snapshot, err error) {
 	dir := filepath.Clean(r.Dir)
 	if !filepath.IsAbs(dir) {
-		return nil, fmt.Errorf("the snapshot's folder is %q, must be absolute", r.Dir)
+		return nil, fmt.Errorf("the snapshot's folder is %q, must be an absolute path", r.Dir)
 	}
 	if _, err := os.Lstat(dir); err == nil {
-		return nil, fmt.Errorf("%s is there already", dir)
+		return nil, fmt.Errorf("%s already exists", dir)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if _, err := os.Lstat(filepath.Join(hm.Paths.Dir, fork.PinFile)); err == nil {
-		return nil, fmt.Errorf("%s is the home of a fork: what it has of the other chain is in no snapshot; stop the node and copy the whole home", hm.Paths.Dir)
+		return nil, fmt.Errorf("%s is the home of a fork, which a snapshot cannot contain; stop the node and copy the whole home folder", hm.Paths.Dir)
 	}
 	part := dir + unfinishedEnd
-	if err := os.RemoveAll(part); err != nil { // what a kill has left
+	if err := os.RemoveAll(part); err != nil { // left by a killed process
 		return nil, err
 	}
 	if err := os.MkdirAll(part, 0o700); err != nil {
@@ -128,13 +128,13 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 	if now, err := identity(hm, readFingerprints(hm.Paths.Data)); err != nil {
 		return nil, err
 	} else if now != id {
-		return nil, fmt.Errorf("%s has changed since the node was started; put back what it was", hm.Paths.Genesis)
+		return nil, fmt.Errorf("%s has changed since the node was started; restore the original file", hm.Paths.Genesis)
 	}
 	tip, err := store.Backup(ctx, filepath.Join(part, snapshotData), storage.BackupOptions{Link: !r.Copy, Progress: progress})
 	if err != nil {
 		return nil, err
 	}
-	// behind the store: it says more, never less
+	// after the store, so that it has at least all that the stored blocks need
 	if err := backUpSigned(hm, filepath.Join(part, snapshotData)); err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 		return nil, err
 	}
 	s := &Snapshot{Format: snapshotFormat, ChainID: id.ChainID, Genesis: id.Genesis, Numbering: id.Numbering, Head: blockName(tip.Head), Final: blockName(tip.Final),
-		Folded: blockName(tip.FlatHead), Tail: tip.Tail, Time: time.Now().UTC().Format(time.RFC3339), Build: build}
+		FlatHead: blockName(tip.FlatHead), Tail: tip.Tail, Time: time.Now().UTC().Format(time.RFC3339), Build: build}
 	if s.Files, err = sums(ctx, part); err != nil {
 		return nil, err
 	}
@@ -162,8 +162,8 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 	return s, syncFolder(filepath.Dir(dir))
 }
 
-// backUpSigned copies what the validator has signed. The node may be writing one of the two files:
-// a copy of which neither is whole is made again.
+// backUpSigned copies the signing journal. The node may be writing one of its two files, so a copy
+// in which neither is complete is repeated.
 func backUpSigned(hm *home.Home, to string) error {
 	if !hasSigned(hm) {
 		return nil
@@ -181,13 +181,13 @@ func backUpSigned(hm *home.Home, to string) error {
 			return nil
 		}
 		if seq, err := validator.Signed(filepath.Join(hm.Paths.Data, signedFile)); err == nil && seq == 0 {
-			return nil // nothing was signed yet
+			return nil // nothing signed yet
 		}
 	}
-	return fmt.Errorf("%s.*: neither file could be copied whole", filepath.Join(hm.Paths.Data, signedFile))
+	return fmt.Errorf("%s.*: neither file of the signing journal could be copied completely", filepath.Join(hm.Paths.Data, signedFile))
 }
 
-// backUpHome copies the files that a home needs, but the keys.
+// backUpHome copies the files of the home folder except the keys.
 func backUpHome(ctx context.Context, hm *home.Home, to string) error {
 	files := map[string]string{home.ConfigFile: hm.Paths.Config, homeGenesis: hm.Paths.Genesis}
 	if r := hm.Paths.Records; r != "" && r != hm.Paths.Genesis {
@@ -201,7 +201,7 @@ func backUpHome(ctx context.Context, hm *home.Home, to string) error {
 			return err
 		}
 		err := copyLarge(ctx, from, filepath.Join(to, name), nil, nil)
-		// a node may be started without the file
+		// config.json is optional
 		if err != nil && (name != home.ConfigFile || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
@@ -209,7 +209,7 @@ func backUpHome(ctx context.Context, hm *home.Home, to string) error {
 	return syncFolder(to)
 }
 
-// sums reads all files of a folder.
+// sums returns the sizes and hashes of all files of a folder, sorted by name.
 func sums(ctx context.Context, dir string) (out []SnapshotFile, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -233,7 +233,7 @@ func sums(ctx context.Context, dir string) (out []SnapshotFile, err error) {
 	return out, err
 }
 
-// notData tells whether a file of the index is goleveldb's diary or lock, which say nothing.
+// notData reports whether a file is goleveldb's log or lock file, which hold no data.
 func notData(name string) bool {
 	switch filepath.Base(name) {
 	case "LOG", "LOG.old", "LOCK":
@@ -242,7 +242,7 @@ func notData(name string) bool {
 	return false
 }
 
-// ctxReader ends with its context.
+// ctxReader fails when its context has ended.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -255,7 +255,7 @@ func (c ctxReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// copyLarge copies a file to the disk, and shows hash and seen what it reads, where they are not
+// copyLarge copies a file and syncs it. hash receives the data and seen the lengths read, unless
 // nil.
 func copyLarge(ctx context.Context, from, to string, hash io.Writer, seen func(n int64)) (err error) {
 	in, err := os.Open(filepath.Clean(from))
@@ -309,51 +309,51 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// backupSays is a line of what the socket answers: how far it is, and at the end what was made, or
-// why not.
-type backupSays struct {
+// backupReply is a line of the reply at the control socket: progress, or at the end the snapshot or
+// an error.
+type backupReply struct {
 	Done  int64     `json:"done,omitempty"`
 	All   int64     `json:"all,omitempty"`
 	Made  *Snapshot `json:"made,omitempty"`
 	Error string    `json:"error,omitempty"`
 }
 
-// sayEvery is the time between two lines about progress. They also show that who asked is still
-// there.
-const sayEvery = 200 * time.Millisecond
+// progressPeriod is the time between two lines of progress. They also detect a closed connection.
+const progressPeriod = 200 * time.Millisecond
 
-// serveBackup makes a snapshot for whoever asked for it at the socket; it is given up when they go.
+// serveBackup creates a snapshot for a client of the control socket. If the client disconnects, it
+// stops.
 func (c *control) serveBackup(conn net.Conn, r *BackupRequest) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	_ = conn.SetReadDeadline(time.Time{})
-	go func() { // nothing more is asked: what ends it is that the other side closes
+	go func() { // the client sends nothing more: Read returns when it disconnects
 		_, _ = conn.Read(make([]byte, 1))
 		cancel()
 	}()
-	say := func(s backupSays) {
+	say := func(s backupReply) {
 		if line, err := json.Marshal(s); err == nil {
-			_, _ = patient{conn}.Write(append(line, '\n'))
+			_, _ = deadlineWriter{conn}.Write(append(line, '\n'))
 		}
 	}
 	last := time.Now()
 	made, err := c.h.Backup(ctx, r, func(done, all int64) {
-		if now := time.Now(); now.Sub(last) >= sayEvery {
+		if now := time.Now(); now.Sub(last) >= progressPeriod {
 			last = now
-			say(backupSays{Done: done, All: all})
+			say(backupReply{Done: done, All: all})
 		}
 	})
 	if err != nil {
-		c.h.log.WithError(err).Warn("no snapshot was made")
-		say(backupSays{Error: err.Error()})
+		c.h.log.WithError(err).Warn("creating a snapshot failed")
+		say(backupReply{Error: err.Error()})
 		return
 	}
-	c.h.log.Infof("a snapshot of block %d is in %s", made.Head.Height, r.Dir)
-	say(backupSays{Made: made})
+	c.h.log.Infof("created a snapshot of block %d in %s", made.Head.Height, r.Dir)
+	say(backupReply{Made: made})
 }
 
-// CreateSnapshot makes a snapshot of the chain of a home: by the node that runs on it, else of its
-// folder. running says which.
+// CreateSnapshot creates a snapshot of a home's chain, by the running node or else from its data
+// folder. running reports which.
 func CreateSnapshot(ctx context.Context, hm *home.Home, build string, r *BackupRequest, progress func(done, all int64)) (s *Snapshot, running bool, err error) {
 	conn, dialed := dialControl(hm.Paths.Data, struct {
 		Backup *BackupRequest `json:"backup"`
@@ -368,14 +368,14 @@ func CreateSnapshot(ctx context.Context, hm *home.Home, build string, r *BackupR
 		return s, true, err
 	}
 	if !storage.Exists(hm.Paths.Data) {
-		return nil, false, fmt.Errorf("%s: no node has run here yet, so there is nothing but %s", hm.Paths.Data, hm.Paths.Genesis)
+		return nil, false, fmt.Errorf("%s: no node has run here yet; there is only %s", hm.Paths.Data, hm.Paths.Genesis)
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	store, err := openStore(hm, log, false)
 	if err != nil {
 		if isLocked(err) {
-			err = fmt.Errorf("%w, and does not answer there: %w", err, dialed)
+			err = fmt.Errorf("%w; that node does not answer at its control socket: %w", err, dialed)
 		}
 		return nil, false, err
 	}
@@ -388,9 +388,9 @@ func awaitSnapshot(conn net.Conn, progress func(done, all int64)) (*Snapshot, er
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
-			return nil, fmt.Errorf("the node has stopped in the middle, and no snapshot was made: %w", err)
+			return nil, fmt.Errorf("the node stopped before the snapshot was complete: %w", err)
 		}
-		var says backupSays
+		var says backupReply
 		switch err := json.Unmarshal(line, &says); {
 		case err != nil:
 			return nil, err

@@ -155,7 +155,7 @@ func TestSnapshot(t *testing.T) {
 // TestSnapshotRefused: what there is in the way is said, and stays as it is.
 func TestSnapshotRefused(t *testing.T) {
 	dir := made(t)
-	for want, r := range map[string]BackupRequest{"must be absolute": {Dir: "x"}, "is there already": {Dir: t.TempDir()}, "no node has run here": {Dir: filepath.Join(t.TempDir(), "x")}} {
+	for want, r := range map[string]BackupRequest{"must be an absolute path": {Dir: "x"}, "already exists": {Dir: t.TempDir()}, "no node has run here": {Dir: filepath.Join(t.TempDir(), "x")}} {
 		if want == "no node has run here" {
 			if _, _, err := CreateSnapshot(t.Context(), loaded(t, dir), "", &r, nil); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: %v", want, err)
@@ -191,7 +191,8 @@ func TestSnapshotRefused(t *testing.T) {
 	}
 }
 
-// TestSnapshotGivenUp: who asks and goes leaves nothing; nor does a node that stops in the middle.
+// TestSnapshotGivenUp: a client that disconnects leaves nothing; nor does a node that stops in the
+// middle.
 func TestSnapshotGivenUp(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -266,7 +267,7 @@ func TestRestoreBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: made(t), Snapshot: snap, Replace: true}); err == nil || !strings.Contains(err.Error(), "the snapshot of") {
+	if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: made(t), Snapshot: snap, Replace: true}); err == nil || !strings.Contains(err.Error(), "but the snapshot is of") {
 		t.Errorf("into a home of another genesis: %v", err)
 	}
 	if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dir, Snapshot: snap, Replace: true}); err != nil {
@@ -459,7 +460,7 @@ func TestRestoreSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.check = nil
-	between, err := asides(data)
+	between, err := replacedDirs(data)
 	if err != nil || len(between) != 2 || between[0] != aside {
 		t.Fatalf("%q, %v", between, err)
 	}

@@ -21,25 +21,24 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// RestoreOptions say where a snapshot goes.
+// RestoreOptions are the options of RestoreSnapshot.
 type RestoreOptions struct {
-	Home     string // the home folder; what it has of a snapshot's files stays as it is
+	Home     string // the home folder; its existing files stay as they are
 	Snapshot string
-	Replace  bool                    // a chain that is there is put aside
-	Progress func(done, all int64)   // bytes; nil: nobody is told
-	check    func(step string) error // of tests: called between steps
+	Replace  bool                    // move an existing chain aside instead of failing
+	Progress func(done, all int64)   // bytes; nil: no progress
+	check    func(step string) error // for tests: called between steps
 }
 
-// Restored is what came of it.
+// Restored is the result of RestoreSnapshot.
 type Restored struct {
 	Snapshot
-	Data  string   // the folder of the chain
-	Aside string   // where the old one is now; empty: there was none
-	Made  []string // files of the home that were not there
-	// where what the validator has signed is known from; empty: it has signed nothing together with
-	// others
+	Data  string   // the data folder
+	Aside string   // where the previous chain is; empty: there was none
+	Made  []string // files created in the home folder
+	// folders whose signing journals were merged; empty: none signed together with other validators
 	Signed []string
-	NoKey  bool // there is no node key in the home: snapshots have no keys
+	NoKey  bool // the home has no node key; snapshots contain no keys
 }
 
 const (
@@ -47,14 +46,14 @@ const (
 	asideEnd     = ".replaced-"
 )
 
-// ErrSnapshot says that a snapshot is not one, or not as it was made.
-var ErrSnapshot = errors.New("the snapshot is not whole")
+// ErrSnapshot is wrapped by errors about a folder that is no snapshot, or a damaged one.
+var ErrSnapshot = errors.New("the snapshot is damaged")
 
 func brokenSnapshot(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrSnapshot, fmt.Errorf(format, args...))
 }
 
-// ReadSnapshot reads what a snapshot says of itself.
+// ReadSnapshot reads and checks snapshot.json.
 func ReadSnapshot(dir string) (*Snapshot, error) {
 	text, err := os.ReadFile(filepath.Join(filepath.Clean(dir), snapshotFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +67,7 @@ func ReadSnapshot(dir string) (*Snapshot, error) {
 		return nil, brokenSnapshot("%s: %w", filepath.Join(dir, snapshotFile), err)
 	}
 	if s.Format != snapshotFormat {
-		return nil, fmt.Errorf("%s has format %d, this program reads %d", dir, s.Format, snapshotFormat)
+		return nil, fmt.Errorf("%s has format %d, this program reads %d: use a matching version of troupe", dir, s.Format, snapshotFormat)
 	}
 	for _, f := range s.Files {
 		if !filepath.IsLocal(filepath.FromSlash(f.Name)) || !strings.HasPrefix(f.Name, snapshotData+"/") && !strings.HasPrefix(f.Name, snapshotHome+"/") {
@@ -78,9 +77,9 @@ func ReadSnapshot(dir string) (*Snapshot, error) {
 	return s, nil
 }
 
-// RestoreSnapshot makes the chain of a snapshot that of a home. Every file is checked as it is
-// copied, and the copy is opened once, before it takes the place of what is there; until then that
-// stays as it is.
+// RestoreSnapshot makes the chain of a snapshot that of a home. It checks every file as it copies
+// it and opens the copy once before it replaces the existing chain, which until then stays as it
+// is.
 func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err error) {
 	s, err := ReadSnapshot(o.Snapshot)
 	if err != nil {
@@ -95,7 +94,7 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 		if err == nil || copied {
 			return
 		}
-		// Without the chain the home would begin another one from the genesis.
+		// without the chain, the home would start another one from the genesis
 		for _, path := range slices.Backward(r.Made) {
 			if e := os.Remove(path); !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)
@@ -108,39 +107,39 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 	}
 	hm := &home.Home{Paths: *paths}
 	if paths.Data = dataDir(hm); mounted(paths.Data) {
-		return nil, fmt.Errorf("%s is the root of a disk: no copy can take its place; have the chain in a folder on it", paths.Data)
+		return nil, fmt.Errorf("%s is a mount point and cannot be replaced by a copy; move the data folder below it", paths.Data)
 	}
 	r.Data = paths.Data
-	there, err := o.there(paths.Data)
+	there, err := o.dataExists(paths.Data)
 	if err != nil {
 		return nil, err
 	}
 	dir := paths.Data + restoringEnd
-	if err := emptied(dir); err != nil { // what a kill has left
+	if err := clearDir(dir); err != nil { // left by a killed restore
 		return nil, err
 	}
 	drop := func() error {
-		// the folder stays, and says so to who starts a node
-		if places, err := asides(paths.Data); err != nil || !there && len(places) > 0 {
-			return errors.Join(err, emptied(dir))
+		// the empty folder stays, so that a start of the node reports the unfinished restore
+		if places, err := replacedDirs(paths.Data); err != nil || !there && len(places) > 0 {
+			return errors.Join(err, clearDir(dir))
 		}
 		return os.RemoveAll(dir)
 	}
 	if err := o.copyData(ctx, s, dir); err != nil {
 		return nil, errors.Join(err, drop())
 	}
-	if err := opens(dir, s); err != nil {
+	if err := checkOpens(dir, s); err != nil {
 		return nil, errors.Join(err, drop())
 	}
-	if r.Signed, err = joinSigned(paths.Data, dir, o.Snapshot); err != nil {
+	if r.Signed, err = mergeSigned(paths.Data, dir, o.Snapshot); err != nil {
 		return nil, errors.Join(err, drop())
 	}
 	copied = true
 	if err := o.check("copied"); err != nil {
 		return nil, err
 	}
-	// what has come of a later block would be taken at the next start
-	if err := os.RemoveAll(comingDir(hm)); err != nil {
+	// an unfinished state sync would be installed at the next start
+	if err := os.RemoveAll(incomingDir(hm)); err != nil {
 		return nil, err
 	}
 	if there {
@@ -166,8 +165,9 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 	return r, syncFolder(filepath.Dir(paths.Data))
 }
 
-// there tells whether there is a chain, which no node runs on and which may be put aside.
-func (o *RestoreOptions) there(data string) (bool, error) {
+// dataExists reports whether there is a chain. It is an error if a node runs on it, or Replace is
+// unset.
+func (o *RestoreOptions) dataExists(data string) (bool, error) {
 	entries, err := os.ReadDir(data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -179,12 +179,12 @@ func (o *RestoreOptions) there(data string) (bool, error) {
 		return false, fmt.Errorf("%s: %w; stop the node first", data, err)
 	}
 	if len(entries) > 0 && !o.Replace {
-		return false, fmt.Errorf("%s is there already; --replace puts it aside, as %s%s... ", data, data, asideEnd)
+		return false, fmt.Errorf("%s already exists; --replace moves it aside, to %s%s...", data, data, asideEnd)
 	}
 	return true, nil
 }
 
-// home writes the files of a home that are not there. A home of another chain is an error.
+// home creates the missing files of the home folder. A home of another chain is an error.
 func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, error) {
 	if err := os.MkdirAll(o.Home, 0o755); err != nil {
 		return nil, err
@@ -211,16 +211,16 @@ func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, er
 		return nil, err
 	}
 	paths := home.PathsOf(o.Home, c)
-	// nobody here has said where files may go
+	// the snapshot's config.json is not trusted to name files outside of the home
 	if at := filepath.Join(o.Home, home.ConfigFile); slices.Contains(r.Made, at) {
-		if err := below(o.Home, &paths); err != nil {
+		if err := checkBelow(o.Home, &paths); err != nil {
 			return nil, errors.Join(err, os.Remove(at))
 		}
 	}
 	if err := write(snapshotHome+"/"+homeGenesis, paths.Genesis); err != nil {
 		return nil, err
 	}
-	if r.find(snapshotHome+"/"+homeRecords) != nil && paths.Records == "" { // the genesis names them
+	if r.find(snapshotHome+"/"+homeRecords) != nil && paths.Records == "" { // named by the genesis
 		paths.Records = filepath.Join(filepath.Dir(paths.Genesis), homeRecords)
 	}
 	if err := write(snapshotHome+"/"+homeRecords, paths.Records); err != nil {
@@ -233,21 +233,21 @@ func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, er
 			}
 		}
 	}
-	if hm, err := home.Load(o.Home); err == nil { // without keys it is not one yet, and the node looks when it starts
+	if hm, err := home.Load(o.Home); err == nil { // without keys it does not load yet; a start checks it again
 		id, err := identity(hm, readFingerprints(paths.Data))
 		if err != nil {
 			return nil, err
 		}
 		if want := (storage.Identity{ChainID: r.ChainID, Genesis: r.Genesis, Numbering: r.Numbering}); id != want {
-			return nil, fmt.Errorf("%s is of chain %q, genesis %v, numbering %q; the snapshot of %q, %v, %q", hm.Paths.Genesis,
+			return nil, fmt.Errorf("%s is of chain %q, genesis %v, numbering %q, but the snapshot is of %q, %v, %q: restore into another home folder", hm.Paths.Genesis,
 				id.ChainID, id.Genesis, id.Numbering, want.ChainID, want.Genesis, want.Numbering)
 		}
 	}
 	return &paths, nil
 }
 
-// below wants all that a restore writes to lie below a home.
-func below(dir string, p *home.Paths) error {
+// checkBelow returns an error unless all paths that a restore writes are below dir.
+func checkBelow(dir string, p *home.Paths) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -261,7 +261,7 @@ func below(dir string, p *home.Paths) error {
 			return err
 		}
 		if rel, err := filepath.Rel(dir, abs); err != nil || rel == "." || !filepath.IsLocal(rel) {
-			return fmt.Errorf("the snapshot's %s names %s, which is not below %s; put a %s of your own there first: the snapshot's, with the places that are meant here",
+			return fmt.Errorf("the snapshot's %s names %s, which is not below %s; first put a %s there that names the paths to use on this machine",
 				home.ConfigFile, path, dir, home.ConfigFile)
 		}
 	}
@@ -277,7 +277,7 @@ func (s *Snapshot) find(name string) *SnapshotFile {
 	return nil
 }
 
-// copyFile copies a file of the snapshot, and wants it to be as it was.
+// copyFile copies a file of the snapshot and compares its size and hash.
 func (o *RestoreOptions) copyFile(ctx context.Context, f *SnapshotFile, to string, seen func(int64)) error {
 	h := sha256.New()
 	n := int64(0)
@@ -292,12 +292,12 @@ func (o *RestoreOptions) copyFile(ctx context.Context, f *SnapshotFile, to strin
 	case err != nil:
 		return err
 	case n != f.Size || hex.EncodeToString(h.Sum(nil)) != f.SHA256:
-		return brokenSnapshot("%s is not as it was made", f.Name)
+		return brokenSnapshot("%s has another size or hash than listed", f.Name)
 	}
 	return nil
 }
 
-// copyData copies the store. The marker that makes it one comes last.
+// copyData copies the store. The FORMAT file, without which it does not open, comes last.
 func (o *RestoreOptions) copyData(ctx context.Context, s *Snapshot, dir string) error {
 	const last = snapshotData + "/FORMAT"
 	done, all := int64(0), s.Bytes()
@@ -340,8 +340,8 @@ func (o *RestoreOptions) copyData(ctx context.Context, s *Snapshot, dir string) 
 	return errors.Join(put(f), syncFolder(dir))
 }
 
-// opens wants a copy to open and to stand where the snapshot says.
-func opens(dir string, s *Snapshot) error {
+// checkOpens opens a copy and compares its head with the snapshot's.
+func checkOpens(dir string, s *Snapshot) error {
 	store, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: s.ChainID, Genesis: s.Genesis, Numbering: s.Numbering}})
 	if err != nil {
 		return brokenSnapshot("%w", err)
@@ -351,20 +351,20 @@ func opens(dir string, s *Snapshot) error {
 		return err
 	}
 	if tip.Empty || blockName(tip.Head) != s.Head || blockName(tip.Final) != s.Final {
-		return brokenSnapshot("its head is block %v, it says %v", tip.Head, s.Head)
+		return brokenSnapshot("its head is block %v, listed is %v", tip.Head, s.Head)
 	}
 	return nil
 }
 
-// joinSigned sees to it that what the validator has signed is forgotten in no case: what the folder
-// that is replaced knows, those that were put aside before, and the snapshot, comes together. from:
-// who knows of something.
-func joinSigned(data, dir, snapshot string) (from []string, err error) {
+// mergeSigned merges signing journals into dir, so that nothing a validator signed is forgotten:
+// those of the replaced folder, of folders moved aside earlier, and of the snapshot. from lists the
+// folders that had one.
+func mergeSigned(data, dir, snapshot string) (from []string, err error) {
 	its, err := validator.ReadRow(filepath.Join(dir, signedFile))
 	if err != nil {
 		return nil, err
 	}
-	places, err := asides(data)
+	places, err := replacedDirs(data)
 	if err != nil {
 		return nil, err
 	}
@@ -396,9 +396,9 @@ func joinSigned(data, dir, snapshot string) (from []string, err error) {
 	return from, f.Write(all)
 }
 
-// asides are the folders that a restore has put aside: one that was killed behind that has left
+// replacedDirs returns the folders that restores moved aside. A restore killed after that has left
 // none in their place.
-func asides(data string) (dirs []string, err error) {
+func replacedDirs(data string) (dirs []string, err error) {
 	entries, err := os.ReadDir(filepath.Dir(data))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

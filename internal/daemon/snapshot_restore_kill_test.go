@@ -48,8 +48,8 @@ func restoreAndDie(what string) {
 	os.Exit(0)
 }
 
-// restoreKilled has a process restore, and tells whether it was killed at that step; false: it came
-// to its end before.
+// restoreKilled has a process restore, and reports whether it was killed at that step; false: it
+// came to its end before.
 func restoreKilled(t *testing.T, dir, snap string, step int) bool {
 	t.Helper()
 	raw, err := json.Marshal(restoreChild{dir, snap, step})
@@ -153,7 +153,7 @@ func TestRestoreLinked(t *testing.T) {
 		t.Fatal(err)
 	}
 	coming := elsewhere + ".coming"
-	if err := errors.Join(os.CopyFS(coming, os.DirFS(elsewhere)), os.WriteFile(filepath.Join(coming, arrivedFile), nil, 0o600)); err != nil {
+	if err := errors.Join(os.CopyFS(coming, os.DirFS(elsewhere)), os.WriteFile(filepath.Join(coming, completeFile), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dir, Snapshot: snap, Replace: true})

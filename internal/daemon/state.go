@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// DumpState calls each for the records of accounts, nil: of all, behind the block of a height, nil:
-// the head.
-func (s steerer) DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64,
+// DumpState calls each for the records of accounts (nil: all), as of the block at height (nil: the
+// head).
+func (s sandboxControl) DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64,
 	each func(genesis.Record) error) (at view.At, err error) {
 	at = view.At{Height: s.Engine.Head().Height(), Hash: s.Engine.Head().Hash}
 	if height != nil {
@@ -35,12 +35,12 @@ func (s steerer) DumpState(ctx context.Context, accounts []primitives.AccountID,
 	return at, err
 }
 
-// LoadState makes accounts what records say that they are.
-func (s steerer) LoadState(ctx context.Context, records []genesis.Record) error {
-	if err := s.alone(); err != nil {
+// LoadState replaces the state of accounts by records.
+func (s sandboxControl) LoadState(ctx context.Context, records []genesis.Record) error {
+	if err := s.checkExclusive(); err != nil {
 		return err
 	}
-	patch, err := s.othersOf(ctx, records)
+	patch, err := s.restOf(ctx, records)
 	if err != nil {
 		return err
 	}
@@ -48,12 +48,12 @@ func (s steerer) LoadState(ctx context.Context, records []genesis.Record) error 
 		patch[i] = &genesis.Removal{Of: r}
 	}
 	_, _, err = s.Node.PatchState(ctx, append(patch, records...))
-	return steerError(ctx, err)
+	return sandboxError(ctx, err)
 }
 
-// othersOf returns what the accounts of Account records have of keys, code and data that records do
-// not have.
-func (s steerer) othersOf(ctx context.Context, records []genesis.Record) (others []genesis.Record, err error) {
+// restOf returns the keys, code and data that accounts with an Account record have and records does
+// not.
+func (s sandboxControl) restOf(ctx context.Context, records []genesis.Record) (others []genesis.Record, err error) {
 	whole := []primitives.AccountID{}
 	there := map[string]bool{}
 	for _, r := range records {
@@ -73,8 +73,7 @@ func (s steerer) othersOf(ctx context.Context, records []genesis.Record) (others
 	return others, err
 }
 
-// nameOf says what a record is of, for those kinds that can be removed by themselves; else it is
-// empty.
+// nameOf returns a name for a record that can be removed by itself; empty for other kinds.
 func nameOf(r genesis.Record) string {
 	switch r := r.(type) {
 	case *genesis.ContractRecord:
@@ -91,9 +90,9 @@ func nameOf(r genesis.Record) string {
 	return ""
 }
 
-// Deal sets what an account has of a token.
-func (s steerer) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
-	if err := s.alone(); err != nil {
+// Deal sets an account's balance of a token.
+func (s sandboxControl) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
+	if err := s.checkExclusive(); err != nil {
 		return err
 	}
 	r, err := s.Engine.Deal(ctx, token, account, amount)
@@ -101,14 +100,14 @@ func (s steerer) Deal(ctx context.Context, token, account primitives.AccountID, 
 		return &view.SandboxError{Reason: err.Error()}
 	}
 	if err != nil {
-		return steerError(ctx, err)
+		return sandboxError(ctx, err)
 	}
 	return s.PatchState(ctx, []genesis.Record{r})
 }
 
-// Impersonate says whose transactions need no signature.
-func (s steerer) Impersonate(accounts []primitives.AccountID, all bool) error {
-	if err := s.alone(); err != nil {
+// Impersonate sets the accounts whose transactions need no signature.
+func (s sandboxControl) Impersonate(accounts []primitives.AccountID, all bool) error {
+	if err := s.checkExclusive(); err != nil {
 		return err
 	}
 	s.checker.AllowUnsigned(accounts, all)

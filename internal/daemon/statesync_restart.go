@@ -19,17 +19,17 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrArrived says that the state of a later block has come from other nodes: the node is to be
-// stopped and started again, and goes on from there.
-var ErrArrived = errors.New("the state of a later block has come: the node begins again with it")
+// ErrStateSynced is sent by Failed when the state of a later block was synced from peers. The node
+// must be restarted to continue from it.
+var ErrStateSynced = errors.New("the state of a later block was synced: the node restarts with it")
 
-// A state comes into a folder beside the node's. When all is there a file says so; the next start
-// puts that folder in the place of the other, which goes once the new one is open. So whatever ends
-// at any time, one of both is whole.
-const arrivedFile = "ARRIVED"
+// State sync writes into a folder next to the data folder, and this file marks it as complete. The
+// next start moves it into the place of the data folder, and removes the old one once the new one
+// is open. So at any time one of the two is complete.
+const completeFile = "ARRIVED"
 
-// dataDir is the node's folder, also where config names a link to it: the link stays, and may lead
-// to nothing behind a kill between two renames.
+// dataDir returns the data folder with symbolic links resolved: the link itself stays, and may lead
+// nowhere after a kill between two renames.
 func dataDir(hm *home.Home) string {
 	dir := hm.Paths.Data
 	for range maxLinks {
@@ -48,19 +48,20 @@ func dataDir(hm *home.Home) string {
 	return hm.Paths.Data
 }
 
-// maxLinks is how many links may lead to each other: as the system has it.
+// maxLinks bounds the symbolic links that dataDir follows, as the system does.
 const maxLinks = 40
 
-func comingDir(hm *home.Home) string { return dataDir(hm) + ".coming" }
+func incomingDir(hm *home.Home) string { return dataDir(hm) + ".coming" }
 
-// oldDir has a name that nobody gives by hand: what is there goes.
-func oldDir(hm *home.Home) string { return dataDir(hm) + ".before-arrival" }
+// replacedDir returns where the replaced chain lies until it is removed. Users do not choose such a
+// name.
+func replacedDir(hm *home.Home) string { return dataDir(hm) + ".before-arrival" }
 
-// takeArrived puts a chain that has come in the place of the one that was there, if there is one
-// that is whole. What the node has said and whom it knew goes over.
-func takeArrived(hm *home.Home, log *logrus.Logger) error {
-	data, dir, old := dataDir(hm), comingDir(hm), oldDir(hm)
-	if _, err := os.Stat(filepath.Join(dir, arrivedFile)); err != nil { // none, or one that is on its way
+// installIncoming replaces the data folder by a completely synced one, if there is one. The signing
+// journal and the known peers are carried over.
+func installIncoming(hm *home.Home, log *logrus.Logger) error {
+	data, dir, old := dataDir(hm), incomingDir(hm), replacedDir(hm)
+	if _, err := os.Stat(filepath.Join(dir, completeFile)); err != nil { // none, or incomplete
 		return nil
 	}
 	if storage.Exists(data) {
@@ -68,39 +69,39 @@ func takeArrived(hm *home.Home, log *logrus.Logger) error {
 			return err
 		}
 		if err := errors.Join(os.RemoveAll(old), os.Rename(data, old)); err != nil {
-			return fmt.Errorf("the state that has come in %s can't take the place of %s: %w; if that is the root of a disk, have the chain in a folder on it", dir, data, err)
+			return fmt.Errorf("the synced state in %s cannot replace %s: %w; if that is a mount point, move the data folder below it", dir, data, err)
 		}
 	}
 	if err := errors.Join(os.RemoveAll(data), os.Rename(dir, data)); err != nil {
 		return err
 	}
-	// before the old one goes, with the only other copy of what was signed
+	// before the old folder, with the only other copy of the journal, is removed
 	if err := syncNames(filepath.Dir(data)); err != nil {
 		return err
 	}
-	log.Infof("a state that has come is in the place of the chain that was there, which goes when it is open")
-	return os.Remove(filepath.Join(data, arrivedFile))
+	log.Infof("installed the synced state; the old chain is removed once it is open")
+	return os.Remove(filepath.Join(data, completeFile))
 }
 
-// dropOld removes the chain in whose place another is, now that this is open.
-func dropOld(hm *home.Home, log *logrus.Logger) {
-	if err := os.RemoveAll(oldDir(hm)); err != nil {
-		log.WithError(err).Warn("the chain that was there before is not removed")
+// removeReplaced removes the replaced chain, once the new one is open.
+func removeReplaced(hm *home.Home, log *logrus.Logger) {
+	if err := os.RemoveAll(replacedDir(hm)); err != nil {
+		log.WithError(err).Warn("the replaced chain could not be removed")
 	}
 }
 
-// withOld says with an error where the chain is that was there before, if there is one.
-func withOld(hm *home.Home, err error) error {
-	if err == nil || !storage.Exists(oldDir(hm)) {
+// withReplaced adds to an error where the replaced chain is, if there is one.
+func withReplaced(hm *home.Home, err error) error {
+	if err == nil || !storage.Exists(replacedDir(hm)) {
 		return err
 	}
-	return fmt.Errorf("%w; the chain that was there before is in %s", err, oldDir(hm))
+	return fmt.Errorf("%w; the previous chain is in %s", err, replacedDir(hm))
 }
 
-// mounts is where the system lists what is mounted; none elsewhere.
+// mounts is Linux's list of mount points.
 const mounts = "/proc/self/mountinfo"
 
-// mounted tells whether a folder is the root of a disk, in whose place no other can be put.
+// mounted reports whether a folder is a mount point, which cannot be renamed.
 func mounted(dir string) bool {
 	list, err := os.ReadFile(mounts)
 	if err != nil {
@@ -112,8 +113,8 @@ func mounted(dir string) bool {
 	return isMount(list, dir)
 }
 
-// isMount looks a folder up in the system's list, whose fifth field is where something is mounted,
-// with odd characters as \ooo.
+// isMount looks a folder up in the list of mount points. Its fifth field is the mount point, with
+// special characters as \ooo.
 func isMount(list []byte, dir string) bool {
 	for line := range bytes.Lines(list) {
 		fields := bytes.Fields(line)
@@ -138,14 +139,14 @@ func isMount(list []byte, dir string) bool {
 	return false
 }
 
-// kept are rows of the node's folder that are about the node, and not about its chain.
+// kept are the rows of the store that belong to the node, not to its chain.
 var kept = []string{knownPeers, largestTarget}
 
-// largestTarget is the height up to which a validator has said something: it never says anything
-// else about one of those.
+// largestTarget is the row with the largest height that a validator has approved: it never signs
+// another approval up to that height.
 const largestTarget = "doomslug_largest_target_height"
 
-// carryOver copies them, and the files of what a validator has signed.
+// carryOver copies the kept rows and the signing journal into the incoming folder.
 func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
 	old, err := openStore(hm, log, false)
 	if err != nil {
@@ -162,12 +163,12 @@ func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
 	if err := old.Close(); err != nil {
 		return err
 	}
-	store, err := openComing(hm, dir, log)
+	store, err := openIncoming(hm, dir, log)
 	if err != nil {
 		return err
 	}
-	if store.Tip().Empty { // never in the place of a chain
-		return errors.Join(fmt.Errorf("%s says that a state has come, and has none; remove it to go on with %s", dir, hm.Paths.Data), store.Close())
+	if store.Tip().Empty { // an empty store never replaces a chain
+		return errors.Join(fmt.Errorf("%s is marked as complete, but is empty; remove it to continue with %s", dir, hm.Paths.Data), store.Close())
 	}
 	if err := errors.Join(store.Write(&batch), store.Close()); err != nil {
 		return err
@@ -180,10 +181,10 @@ func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
 	return syncNames(dir)
 }
 
-// syncNames is syncFolder; a variable for tests.
+// syncNames is syncFolder; tests replace it.
 var syncNames = syncFolder
 
-// copyFile copies a small file, to the disk.
+// copyFile copies a small file and syncs it.
 func copyFile(from, to string) error {
 	in, err := os.ReadFile(filepath.Clean(from))
 	if err != nil {
@@ -200,8 +201,8 @@ func copyFile(from, to string) error {
 	return errors.Join(err, f.Close())
 }
 
-// openComing opens a folder beside the node's, of the same chain.
-func openComing(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store, error) {
+// openIncoming opens the incoming folder as a store of the same chain.
+func openIncoming(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -215,91 +216,92 @@ func openComing(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store, 
 		return nil, err
 	}
 	if err := sums.save(dir); err != nil {
-		log.WithError(err).Debug("fingerprints of the genesis not remembered")
+		log.WithError(err).Debug("hashes of genesis files not cached")
 	}
 	return s, nil
 }
 
-// arrivals is the place for a chain that begins in its middle.
-type arrivals struct {
+// bootstrapFolder is the incoming folder of state sync.
+type bootstrapFolder struct {
 	h     *Daemon
 	mu    sync.Mutex
-	store *storage.Store // of the one that comes; nil: none is open
-	came  *engine.BootstrapSync
+	store *storage.Store // the open incoming store; nil: none
+	sync  *engine.BootstrapSync
 }
 
-// Begin opens the folder beside the node's.
-func (a *arrivals) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync, error) {
+// Begin opens the incoming folder and starts or resumes state sync. If that fails because of the
+// folder's content, it starts over with an empty one.
+func (a *bootstrapFolder) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for again := false; ; again = true {
 		came, err := a.begin(b)
-		a.came = came
-		// what came has nothing to do with the folder
+		a.sync = came
+		// not caused by the folder's content
 		if err == nil || again || errors.Is(err, storage.ErrLocked) || errors.As(err, new(chain.Invalid)) {
 			return came, err
 		}
-		a.h.log.WithError(err).Debug("what had come of a state is given up")
+		a.h.log.WithError(err).Debug("discarding an unfinished state sync")
 		a.end()
-		if err := os.RemoveAll(comingDir(a.h.home)); err != nil {
+		if err := os.RemoveAll(incomingDir(a.h.home)); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (a *arrivals) begin(b *engine.BootstrapInput) (came *engine.BootstrapSync, err error) {
+func (a *bootstrapFolder) begin(b *engine.BootstrapInput) (came *engine.BootstrapSync, err error) {
 	a.end()
-	dir := comingDir(a.h.home)
-	if a.store, err = openComing(a.h.home, dir, a.h.log); err != nil {
+	dir := incomingDir(a.h.home)
+	if a.store, err = openIncoming(a.h.home, dir, a.h.log); err != nil {
 		return nil, err
 	}
 	if !a.store.Tip().Empty {
-		return nil, fmt.Errorf("%s: it has a chain already", dir)
+		return nil, fmt.Errorf("%s already contains a chain", dir)
 	}
 	return engine.BeginBootstrap(engine.Options{Chain: a.h.Engine.Chain(), Store: a.store}, b)
 }
 
-// end closes the folder.
-func (a *arrivals) end() {
+// end closes the incoming folder.
+func (a *bootstrapFolder) end() {
 	if a.store != nil {
-		_ = a.store.Close() // what is not there comes again
+		_ = a.store.Close() // missing parts are downloaded again
 		a.store = nil
 	}
 }
 
-// Ready says that the next start takes the folder.
-func (a *arrivals) Ready(came *engine.BootstrapSync) error {
+// Ready marks the incoming folder as complete and requests a restart.
+func (a *bootstrapFolder) Ready(came *engine.BootstrapSync) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if came != a.came || a.store == nil || a.store.Tip().Empty { // another has begun since
-		return errors.New("there is no state that has come")
+	if came != a.sync || a.store == nil || a.store.Tip().Empty { // another sync was started meanwhile
+		return errors.New("there is no synced state")
 	}
 	err := a.store.Close()
 	a.store = nil
 	if err != nil {
 		return err
 	}
-	if err := markArrived(comingDir(a.h.home)); err != nil {
+	if err := markComplete(incomingDir(a.h.home)); err != nil {
 		return err
 	}
 	select {
-	case a.h.failed <- ErrArrived:
-	default: // it ends anyway
+	case a.h.failed <- ErrStateSynced:
+	default: // the node stops already
 	}
 	return nil
 }
 
-// markArrived says of a folder that all is there.
-func markArrived(dir string) error {
-	f, err := os.Create(filepath.Join(dir, arrivedFile))
+// markComplete marks a folder as complete.
+func markComplete(dir string) error {
+	f, err := os.Create(filepath.Join(dir, completeFile))
 	if err != nil {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// stop closes the folder of a node that stops.
-func (a *arrivals) stop() {
+// stop closes the incoming folder when the node stops. A nil receiver is allowed.
+func (a *bootstrapFolder) stop() {
 	if a == nil {
 		return
 	}
@@ -308,26 +310,26 @@ func (a *arrivals) stop() {
 	a.end()
 }
 
-// horizon is how far a node may be behind before it begins with the state of a later block; 0: it
-// never does: an archive has all blocks, and a state comes with all shards.
+// horizon returns how many blocks a node may be behind before it uses state sync; 0: it never does.
+// An archival node needs all blocks, and state sync needs all shards.
 func (h *Daemon) horizon(hm *home.Home, track engine.Track) primitives.Height {
 	if hm.Config.Archive || track != nil || h.fork != nil {
 		return 0
 	}
 	if dir := dataDir(hm); mounted(dir) {
-		h.log.Warnf("%s is the root of a disk: no state of a later block can take its place, so this node gets each block, also if it is far behind; a folder on it would do", dir)
+		h.log.Warnf("%s is a mount point and cannot be replaced, so this node does not use state sync but downloads every block; to change that, move the data folder below it", dir)
 		return 0
 	}
 	return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength)
 }
 
-// comes has a node begin in the middle of its chain where it is far behind. What came of a state
-// before, and is not needed any more, goes.
-func (h *Daemon) comes() *arrivals {
+// newBootstrap prepares state sync and removes the remains of an earlier one that is not needed any
+// more.
+func (h *Daemon) newBootstrap() *bootstrapFolder {
 	if apart, err := h.Engine.HeadersApart(); err == nil && !apart {
-		if err := os.RemoveAll(comingDir(h.home)); err != nil {
-			h.log.WithError(err).Warn("what has come of a state is in the way")
+		if err := os.RemoveAll(incomingDir(h.home)); err != nil {
+			h.log.WithError(err).Warn("the remains of an earlier state sync could not be removed")
 		}
 	}
-	return &arrivals{h: h}
+	return &bootstrapFolder{h: h}
 }

@@ -53,7 +53,7 @@ func again(t *testing.T, dir, boot string) *Daemon {
 	on := true
 	n := &hm.Config.Network
 	n.Enabled, n.Addr, n.BootNodes = &on, "127.0.0.1:0", boot
-	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Again: true})
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Restarts: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestArrive(t *testing.T) {
 		t.Helper()
 		select {
 		case err := <-h.Failed():
-			if !errors.Is(err, ErrArrived) {
+			if !errors.Is(err, ErrStateSynced) {
 				t.Fatal(err)
 			}
 		case <-time.After(60 * time.Second):
@@ -220,7 +220,7 @@ func TestTakeArrived(t *testing.T) {
 			t.Fatal(err)
 		}
 		copyTree(t, real+".kept", real+".coming")
-		if err := os.WriteFile(filepath.Join(real+".coming", arrivedFile), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(real+".coming", completeFile), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,7 +248,7 @@ func TestTakeArrived(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := takeArrived(h.home, h.log); err != nil {
+	if err := installIncoming(h.home, h.log); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"chain.coming chain chain.coming", filepath.Base(disk) + " chain chain.before-arrival"}; !slices.Equal(synced, want) {
@@ -257,10 +257,10 @@ func TestTakeArrived(t *testing.T) {
 	if !storage.Exists(real+".before-arrival") || !storage.Exists(real) {
 		t.Fatal("the chain that was there is gone before the other is open")
 	}
-	if err := withOld(h.home, errors.New("it does not open")); !strings.Contains(err.Error(), real+".before-arrival") {
+	if err := withReplaced(h.home, errors.New("it does not open")); !strings.Contains(err.Error(), real+".before-arrival") {
 		t.Errorf("%v", err)
 	}
-	if err := errors.Join(os.RemoveAll(real+".coming"), os.Rename(real, real+".coming"), os.WriteFile(filepath.Join(real+".coming", arrivedFile), nil, 0o600)); err != nil {
+	if err := errors.Join(os.RemoveAll(real+".coming"), os.Rename(real, real+".coming"), os.WriteFile(filepath.Join(real+".coming", completeFile), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	h = joined(t, dir, "") // as behind a kill between the two renames: the link leads to nothing
@@ -268,7 +268,7 @@ func TestTakeArrived(t *testing.T) {
 		t.Errorf("at %d, not where the state has come", h.Engine.Head().Height())
 	}
 	stop(t, h)
-	for _, left := range []string{real + ".before-arrival", real + ".coming", data + ".before-arrival", data + ".coming", filepath.Join(real, arrivedFile)} {
+	for _, left := range []string{real + ".before-arrival", real + ".coming", data + ".before-arrival", data + ".coming", filepath.Join(real, completeFile)} {
 		if _, err := os.Stat(left); err == nil {
 			t.Errorf("%s is left over", left)
 		}
@@ -312,11 +312,11 @@ func TestReadyOfAnother(t *testing.T) {
 	h := joined(t, made(t), "")
 	defer func() { stop(t, h) }()
 	came := new(engine.BootstrapSync)
-	a := &arrivals{h: h, store: h.store, came: came}
+	a := &bootstrapFolder{h: h, store: h.store, sync: came}
 	if err := a.Ready(new(engine.BootstrapSync)); err == nil || a.store == nil {
 		t.Errorf("%v", err)
 	}
-	if _, err := os.Stat(filepath.Join(comingDir(h.home), arrivedFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(incomingDir(h.home), completeFile)); err == nil {
 		t.Error("the folder is marked")
 	}
 }

@@ -9,19 +9,20 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrUnfolded is what a stop comes to that has left a fold under way, and nothing else: nothing is
-// lost, and the next start applies blocks again. The folder stays open until the process ends.
-var ErrUnfolded = errors.New("the state was not folded in time; the next start applies its last blocks again")
+// ErrFlatHeadBehind is returned by a stop that could not finish the advance of the flat head.
+// Nothing is lost: the next start applies these blocks again. The store stays open until the
+// process ends.
+var ErrFlatHeadBehind = errors.New("the flat head was not advanced in time; the next start applies the last blocks again")
 
-// Stop ends the node cleanly: waits are answered, blocks in work are finished, the state is folded,
-// the folder is closed. It takes no longer than ctx: what is not done by then is left, and what it
-// stands on stays open for it, until the process ends. Accepted blocks are on disk in any case;
-// where all but the fold of their state is done, ErrUnfolded says so.
+// Stop stops the node: it answers waiting requests, finishes blocks in progress, advances the flat
+// head and closes the store. It returns when ctx ends: parts that have not stopped keep what they
+// use open until the process ends. Accepted blocks are on disk in any case. If only the advance of
+// the flat head is unfinished, the error is ErrFlatHeadBehind.
 func (h *Daemon) Stop(ctx context.Context) error {
 	h.stop()
 	h.Node.EndWaits()
 	if h.fork != nil {
-		h.fork.Close() // what waits for the other chain waits no longer
+		h.fork.Close() // cancels requests to the remote chain
 	}
 	var edges sync.WaitGroup
 	if h.metrics != nil {
@@ -35,7 +36,7 @@ func (h *Daemon) Stop(ctx context.Context) error {
 		}
 		return inTime
 	}
-	cut := make(chan struct{}) // who is being answered at the socket has gone
+	cut := make(chan struct{}) // closed when the control socket has closed
 	go func() {
 		defer close(cut)
 		if h.control != nil {
@@ -47,7 +48,7 @@ func (h *Daemon) Stop(ctx context.Context) error {
 		ended = done("feeds", func() error { <-h.feeds.ended; return nil }) && ended
 	}
 	if h.views != nil {
-		// First: requests that wait for a long call would hold the shutdown up.
+		// first, because requests that wait for a long call would delay the shutdown
 		ended = done("view calls", func() error { h.views.Close(); return nil }) && ended
 	}
 	if h.server != nil {
@@ -61,17 +62,17 @@ func (h *Daemon) Stop(ctx context.Context) error {
 	if h.tracing != nil {
 		h.tracing.Close(ctx)
 	}
-	h.arrivals.stop()
+	h.bootstrap.stop()
 	if !ended {
 		return errors.Join(errs...)
 	}
-	err, inTime := within(ctx, "fold", func() error { return h.fold(ctx) })
+	err, inTime := within(ctx, "fold", func() error { return h.lastAdvance(ctx) })
 	if !inTime {
-		return unfolded(errs)
+		return flatHeadBehind(errs)
 	}
-	// nothing that was told: the next start applies what the log has
+	// no accepted block is lost: the next start applies what the log has
 	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) {
-		h.log.WithError(err).Warn("the disk is full: the state was not folded")
+		h.log.WithError(err).Warn("the disk is full: the flat head was not advanced")
 		err = nil
 	}
 	errs = append(errs, err)
@@ -81,20 +82,20 @@ func (h *Daemon) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (h *Daemon) foldLast(ctx context.Context) error {
+func (h *Daemon) advanceFlatHead(ctx context.Context) error {
 	h.Engine.EndRevertPoints()
 	return h.Engine.AdvanceFlatHeadWithin(ctx)
 }
 
-// unfolded is ErrUnfolded alone, or with what else has gone wrong.
-func unfolded(errs []error) error {
+// flatHeadBehind returns ErrFlatHeadBehind, joined with other errors.
+func flatHeadBehind(errs []error) error {
 	if len(errs) == 0 {
-		return ErrUnfolded
+		return ErrFlatHeadBehind
 	}
-	return errors.Join(append(errs, ErrUnfolded)...)
+	return errors.Join(append(errs, ErrFlatHeadBehind)...)
 }
 
-// within runs f, at most until ctx ends.
+// within runs f and waits for it until ctx ends.
 func within(ctx context.Context, what string, f func() error) (err error, inTime bool) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -104,7 +105,7 @@ func within(ctx context.Context, what string, f func() error) (err error, inTime
 	case <-ctx.Done():
 	}
 	select {
-	case err := <-done: // at the same time
+	case err := <-done: // finished at the same moment
 		return err, true
 	default:
 		return fmt.Errorf("%s has not ended in time: %w", what, ctx.Err()), false

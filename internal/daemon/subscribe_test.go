@@ -171,7 +171,7 @@ func TestSubscriptions(t *testing.T) {
 	// event.
 	stop(t, h)
 	m := f.hear()
-	for m.Params.Outcome != nil { // of what the call has left behind: when that runs nobody waits for
+	for m.Params.Outcome != nil { // outcomes of receipts that no subscriber awaits
 		m = f.hear()
 	}
 	if m.Params.Closed == nil || m.Params.Closed.Reason != "NODE_STOPPING" {
@@ -222,9 +222,9 @@ func TestStreamerMessage(t *testing.T) {
 	}
 }
 
-// TestSubscribersOfRevert: where the chain goes back to a snapshot, subscribers are told at once of
-// each block that is no more, the last first, though nothing is stored of them and no block
-// follows; also one who has been told nothing of them. Then they are told what comes.
+// TestSubscribersOfRevert: after a revert to a snapshot, subscribers are told at once of each
+// removed block, newest first, even if no block follows; also a subscriber that has not been told
+// of them. Then they are told of new blocks.
 func TestSubscribersOfRevert(t *testing.T) {
 	h := manual(t, made(t))
 	defer stop(t, h)

@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 )
 
-// TestThousandSubscribers: of a thousand subscribers to blocks half never read. Those who do are
+// TestThousandSubscribers: of a thousand subscribers to blocks half never read. Those that do are
 // told each block, the others take no more memory than their queues may, and neither is waited for
-// by the chain or by who asks.
+// by the chain or by queries.
 func TestThousandSubscribers(t *testing.T) {
 	sockets, blocks := 1000, 60
 	if testing.Short() {

@@ -6,19 +6,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// traces has one in so many transactions traced and sent, where troupe.tracing.endpoint says where
-// to.
-func (h *Daemon) traces(o *node.Options, version view.Version) {
+// openTracing exports the spans of one in OneIn transactions if troupe.tracing.endpoint is set.
+func (h *Daemon) openTracing(o *node.Options, version view.Version) {
 	c := &h.home.Config.Tracing
 	if c.Endpoint == "" {
 		return
 	}
-	whose := [][2]string{{"service.name", "troupe"}, {"service.version", version.Version}, {"near.chain_id", h.home.Genesis.ChainID}}
+	resource := [][2]string{{"service.name", "troupe"}, {"service.version", version.Version}, {"near.chain_id", h.home.Genesis.ChainID}}
 	if k := h.home.ValidatorKey; k != nil {
-		whose = append(whose, [2]string{"near.validator", string(k.AccountID)})
+		resource = append(resource, [2]string{"near.validator", string(k.AccountID)})
 	}
-	h.tracing = otlp.New(c.Endpoint, whose, func(err error) {
-		h.log.WithError(err).Warn("traces do not arrive (troupe.tracing.endpoint); more of the same is not said until one does")
+	h.tracing = otlp.New(c.Endpoint, resource, func(err error) {
+		h.log.WithError(err).Warn("traces are not delivered (troupe.tracing.endpoint); further failures are not logged until one is")
 	})
 	o.OneIn = c.OneIn
 	o.Traced = func(t *node.Trace) {

@@ -50,7 +50,7 @@ func (c *collector) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 
 // TestTracing: of the transactions that their hashes choose each has one trace, with its way
 // through session, mempool, chunk, shard, disk and waiter as spans in their order within the whole;
-// of others there is none; one that is refused says why; nobody waits for a collector.
+// of others there is none; one that is refused says why; no request waits for a collector.
 func TestTracing(t *testing.T) {
 	c := &collector{spans: map[string][]span{}}
 	s := httptest.NewServer(c)

@@ -13,19 +13,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// errTracked says that a node can't follow what it is to follow.
-var errTracked = errors.New("which shards are followed")
+// errTracked is wrapped by errors about a configuration of tracked shards that cannot work.
+var errTracked = errors.New("tracked shards")
 
-// holding is which shards a node holds.
+// holding is which shards a node tracks.
 type holding struct {
-	tracks    engine.Track           // at all times; nil: all
-	assigned  []primitives.AccountID // validators whose shards it holds besides, in each epoch others
-	scheduled bool                   // shards come in and go while it runs
+	tracks    engine.Track           // always tracked; nil: all
+	assigned  []primitives.AccountID // validators whose assigned shards it also tracks, per epoch
+	scheduled bool                   // tracked shards change at run time
 }
 
-// holdings says which shards a node holds. As in neard a validator holds the shards of its duties
-// whatever config.json says: where it is connected to others they come in for the epochs in which
-// it has them, and go; who makes all chunks alone holds all.
+// holdings returns which shards a node tracks. As in neard, a validator tracks its assigned shards,
+// whatever config.json says. In a network they catch up for the epochs that need them and are
+// untracked after; a sole validator tracks all.
 func holdings(hm *home.Home, connected bool) (h holding, err error) {
 	c := &hm.Config.TrackedShards
 	if c.All {
@@ -39,18 +39,18 @@ func holdings(hm *home.Home, connected bool) (h holding, err error) {
 	case connected:
 		h.scheduled, h.assigned = true, append(h.assigned, c.ShadowValidator)
 	case !initialValidator(hm):
-		return h, fmt.Errorf("%w: config.json has the shards of %s, which change from epoch to epoch: they come from other nodes, and this one is connected to "+
-			"none (network.boot_nodes)", errTracked, c.ShadowValidator)
+		return h, fmt.Errorf("%w: config.json tracks the shards of %s, which change with the epoch and come from peers: connect this node to a network "+
+			"(network.boot_nodes)", errTracked, c.ShadowValidator)
 	}
 	if !h.scheduled && initialValidator(hm) {
 		return h, nil
 	}
-	h.tracks, err = tracks(c)
+	h.tracks, err = alwaysTracked(c)
 	return h, err
 }
 
-// tracks says which shards config.json has a node hold at all times.
-func tracks(c *config.TrackedShards) (engine.Track, error) {
+// alwaysTracked returns the shards that config.json has a node track at all times.
+func alwaysTracked(c *config.TrackedShards) (engine.Track, error) {
 	switch {
 	case c.None, c.ShadowValidator != "":
 		return func(primitives.ShardLayout, primitives.ShardID) bool { return false }, nil
@@ -61,8 +61,8 @@ func tracks(c *config.TrackedShards) (engine.Track, error) {
 	}
 	for _, row := range c.Schedule[1:] {
 		if !sameShards(row, c.Schedule[0]) {
-			return nil, fmt.Errorf("%w: config.json has a schedule in which epochs have other shards than those before, and this version holds the same ones "+
-				"besides those of a validator's duties; name the same shards in each row, or use \"AllShards\"", errTracked)
+			return nil, fmt.Errorf("%w: the schedule in config.json changes shards between epochs, which this version does not support "+
+				"(only assigned shards of validators may change); name the same shards in each row, or use \"AllShards\"", errTracked)
 		}
 	}
 	ids := c.Schedule[0]
@@ -74,20 +74,20 @@ func sameShards(a, b []primitives.ShardID) bool {
 		!slices.ContainsFunc(b, func(id primitives.ShardID) bool { return !slices.Contains(a, id) })
 }
 
-// soleValidator tells whether the genesis has no validator but the account of validator_key.json.
+// soleValidator reports whether validator_key.json is of the genesis's only validator.
 func soleValidator(hm *home.Home) bool {
 	return initialValidator(hm) && !slices.ContainsFunc(hm.Genesis.Validators, func(v genesis.Validator) bool { return v.AccountID != hm.ValidatorKey.AccountID })
 }
 
-// initialValidator tells whether the account of validator_key.json is one of the genesis's.
+// initialValidator reports whether validator_key.json is of a validator of the genesis.
 func initialValidator(hm *home.Home) bool {
 	return hm.ValidatorKey != nil && slices.ContainsFunc(hm.Genesis.Validators, func(v genesis.Validator) bool {
 		return v.AccountID == hm.ValidatorKey.AccountID
 	})
 }
 
-// proofsOf says how many bytes of proofs a node keeps, and of whose chunks; of an empty account: of
-// all.
+// proofsOf returns how many bytes of state proofs a node keeps, and for which validator's chunks;
+// empty: for all chunks.
 func proofsOf(hm *home.Home) (bytes int64, of primitives.AccountID) {
 	switch c := hm.Config; {
 	case c.Proofs == config.ProofsOfAll:
@@ -98,23 +98,23 @@ func proofsOf(hm *home.Home) (bytes int64, of primitives.AccountID) {
 	return 0, ""
 }
 
-// checkTracked adds what may be done to an engine's refusal of a folder that lacks a shard.
+// checkTracked adds advice to the engine's error about a folder that lacks a shard.
 func checkTracked(hm *home.Home, err error) error {
 	if !errors.Is(err, engine.ErrUntracked) {
 		return err
 	}
-	what := "config.json says so"
+	what := "config.json tracks it"
 	if initialValidator(hm) && !hm.Config.TrackedShards.All {
-		what = fmt.Sprintf("%s of validator_key.json makes chunks of every shard", hm.ValidatorKey.AccountID)
+		what = fmt.Sprintf("%s of validator_key.json produces chunks of every shard", hm.ValidatorKey.AccountID)
 	}
-	return fmt.Errorf("%w: %s; a folder begins with all shards that it is to have: follow those that it has, or remove %s and start again", err, what, hm.Paths.Data)
+	return fmt.Errorf("%w: %s; shards cannot be added to a folder: track the shards that it has, or remove %s and start again", err, what, hm.Paths.Data)
 }
 
-// checkDuties refuses a validator of the next block's epoch without a shard that it is to make
-// chunks of.
+// checkDuties returns an error if this validator is to produce chunks, in the next block's epoch,
+// of a shard that the node lacks and cannot get.
 func (h *Daemon) checkDuties() error {
 	key := h.home.ValidatorKey
-	if key == nil || h.Engine.Scheduled() && h.together { // there they come in
+	if key == nil || h.Engine.Scheduled() && h.withOthers { // in a network they catch up
 		return nil
 	}
 	head := h.Engine.Head()
@@ -125,32 +125,32 @@ func (h *Daemon) checkDuties() error {
 		}
 		for i := range head.Shards {
 			s := &head.Shards[i]
-			// of a shard that is split now, its children say
+			// if the shard is being split, its children count
 			if cares, err := m.CaresAboutShard(id, key.AccountID, s.ID); err == nil && cares && !s.Held() {
-				return fmt.Errorf("%w: %s of validator_key.json makes chunks of shard %d in this epoch, and %s does not have it; alone it can't get it: "+
-					"start with another folder and \"tracked_shards_config\": \"AllShards\"", errTracked, key.AccountID, s.ID, h.home.Paths.Data)
+				return fmt.Errorf("%w: %s of validator_key.json produces chunks of shard %d in this epoch, but %s lacks it and there are no peers to get it from: "+
+					"start with a new data folder and \"tracked_shards_config\": \"AllShards\"", errTracked, key.AccountID, s.ID, h.home.Paths.Data)
 			}
 		}
 		return nil
 	})
 }
 
-// sayTracked says which shards are held if these are not all.
-func (h *Daemon) sayTracked(c *config.TrackedShards) {
+// logTracked logs the tracked shards if these are not all.
+func (h *Daemon) logTracked(c *config.TrackedShards) {
 	switch held := h.held(); {
 	case c.All:
 	case h.Engine.Scheduled():
-		h.log.Infof("shards that are held: %v; others come in for the epochs in which they are needed", held)
+		h.log.Infof("tracked shards: %v; assigned shards catch up for their epochs", held)
 	case len(held) == h.Engine.Head().Layout.NumShards() && initialValidator(h.home):
-		h.log.Infof("every shard is held: %s of validator_key.json makes chunks of them", h.home.ValidatorKey.AccountID)
+		h.log.Infof("all shards are tracked: %s of validator_key.json produces their chunks", h.home.ValidatorKey.AccountID)
 	case len(held) == 0 && !c.None:
-		h.log.Warnf("no shard is held: config.json names none of %v", h.Engine.Head().Layout.ShardUIDs())
+		h.log.Warnf("no shard is tracked: config.json names none of %v", h.Engine.Head().Layout.ShardUIDs())
 	default:
-		h.log.Infof("shards that are held: %v", held)
+		h.log.Infof("tracked shards: %v", held)
 	}
 }
 
-// held are the shards at the head whose state is here.
+// held returns the shards at the head with a state in this store.
 func (h *Daemon) held() []primitives.ShardID {
 	out := []primitives.ShardID{}
 	for _, id := range h.Engine.Head().Layout.ShardIDs() {

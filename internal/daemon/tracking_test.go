@@ -110,8 +110,8 @@ func (f *feed) to(t *testing.T, h *Daemon, track engine.Track) {
 	}
 }
 
-// TestProofsOf: who has no validator's key keeps no proofs unless config.json asks for those of all
-// chunks.
+// TestProofsOf: a node without a validator key keeps no proofs unless config.json asks for those of
+// all chunks.
 func TestProofsOf(t *testing.T) {
 	for proofs, want := range map[string][2]int64{`{}`: {0, 1 << 28}, `{"proofs": {"of": "all", "memory_bytes": 5}}`: {5, 5}, `{"proofs": {"of": "none"}}`: {}} {
 		dir := made(t)
@@ -266,7 +266,7 @@ func TestTracked(t *testing.T) {
 		`{"tracked_accounts": null, "tracked_shards_config": {"ShadowValidator": "test.near"}}`:           "test.near",
 		`{"tracked_accounts": null, "tracked_shards_config": {"Accounts": ["` + string(away) + `"]}}`:     "remove",
 		`{"tracked_accounts": ["near"], "tracked_shards_config": null}`:                                   "",
-		`{"tracked_accounts": ["near"], "tracked_shards_config": null, "validator_key_file": "key.json"}`: "makes chunks of every shard",
+		`{"tracked_accounts": ["near"], "tracked_shards_config": null, "validator_key_file": "key.json"}`: "produces chunks of every shard",
 	} {
 		if strings.Contains(keys, "key.json") {
 			if err := os.WriteFile(filepath.Join(follower, "key.json"), key, 0o600); err != nil {

@@ -14,26 +14,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// nonceRange is by how much a block's height bounds nonces (nearcore
+// nonceRange times a block's height bounds the nonces of new keys (nearcore
 // ACCESS_KEY_NONCE_RANGE_MULTIPLIER).
 const nonceRange = 1_000_000
 
-// ReplayTransaction writes what a transaction of this or another chain needs, has it run here
-// without its signature, and says whether it does what it did. Its block is of then, if that is
-// still to come.
-func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.Replayed, err error) {
-	if err := s.may(); err != nil {
+// ReplayTransaction loads the records that a transaction of this or another chain needs, executes
+// it here without its signature, and compares the outcomes. The block gets the original timestamp
+// if that is later than the head's.
+func (s sandboxControl) ReplayTransaction(ctx context.Context, c *view.Case) (out view.Replayed, err error) {
+	if err := s.checkSandbox(); err != nil {
 		return out, err
 	}
 	select {
 	case s.replays <- struct{}{}:
 		defer func() { <-s.replays }()
 	case <-ctx.Done():
-		return out, steerError(ctx, ctx.Err())
+		return out, sandboxError(ctx, ctx.Err())
 	}
 	records, tx := s.prepareReplay(ctx, c)
 	if !c.Replace {
-		if err := s.losesNothing(ctx, records); err != nil {
+		if err := s.checkNoLoss(ctx, records); err != nil {
 			return out, err
 		}
 	}
@@ -42,9 +42,9 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 	}
 	head := s.Engine.Head()
 	if at := head.Header().Timestamp; c.Timestamp > at+1 {
-		// it has passed meanwhile
+		// the clock has passed it meanwhile
 		if _, err := s.Node.Clock(ctx, messages.SetClock{Next: &c.Timestamp}); err != nil && !errors.Is(err, producer.ErrClock) {
-			return out, steerError(ctx, err)
+			return out, sandboxError(ctx, err)
 		}
 	}
 	tx.BlockHash = head.Hash
@@ -55,7 +55,7 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 	if err := s.runReplay(ctx, unsigned); err != nil {
 		var invalid *primitives.InvalidTxError
 		if errors.As(err, &invalid) {
-			return out, &view.SandboxError{Reason: fmt.Sprintf("the transaction is refused here: %v", invalid)}
+			return out, &view.SandboxError{Reason: fmt.Sprintf("the transaction is invalid here: %v", invalid)}
 		}
 		return out, err
 	}
@@ -69,9 +69,9 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 	return out, err
 }
 
-// prepareReplay returns what is to be written, and the transaction. Its key has just the nonce
-// before: it may be used here, however high this chain is.
-func (s steerer) prepareReplay(ctx context.Context, c *view.Case) ([]genesis.Record, primitives.Transaction) {
+// prepareReplay returns the records to write and the transaction. The key's nonce is set to one
+// below the transaction's, so that it is valid at any height of this chain.
+func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]genesis.Record, primitives.Transaction) {
 	tx := c.Tx.Transaction
 	before := tx.Nonce.Nonce - min(tx.Nonce.Nonce, 1)
 	if uint64(tx.Nonce.Nonce) >= uint64(s.Engine.Head().Height())*nonceRange {
@@ -98,25 +98,25 @@ func (s steerer) prepareReplay(ctx context.Context, c *view.Case) ([]genesis.Rec
 				own.Nonce = before
 				r = &own
 			}
-		default: // as it was
+		default: // unchanged
 		}
 		records = append(records, r)
 	}
 	return records, tx
 }
 
-// maxLosses bounds the accounts that a refusal names.
+// maxLosses bounds the accounts that an error names.
 const maxLosses = 5
 
-// losesNothing refuses records whose loading would take away what they do not have.
-func (s steerer) losesNothing(ctx context.Context, records []genesis.Record) error {
-	others, err := s.othersOf(ctx, records)
+// checkNoLoss returns an error if loading records would remove state that records do not contain.
+func (s sandboxControl) checkNoLoss(ctx context.Context, records []genesis.Record) error {
+	others, err := s.restOf(ctx, records)
 	if err != nil {
 		return err
 	}
 	var losses []string
 	for _, r := range records {
-		if gone, ok := r.(*genesis.Removal); ok { // of an account that was not there
+		if gone, ok := r.(*genesis.Removal); ok { // an account that must not exist
 			losses = append(losses, fmt.Sprintf("%s would be removed", gone.Owner()))
 		}
 	}
@@ -134,7 +134,7 @@ func (s steerer) losesNothing(ctx context.Context, records []genesis.Record) err
 			n[0]++
 		case *genesis.ContractRecord:
 			n[1]++
-		default: // data, and nonces of gas keys
+		default: // data and gas key nonces
 			n[2]++
 		}
 	}
@@ -156,26 +156,26 @@ func (s steerer) losesNothing(ctx context.Context, records []genesis.Record) err
 	if more := len(losses) - maxLosses; more > 0 {
 		losses = append(losses[:maxLosses], fmt.Sprintf("and %d accounts more", more))
 	}
-	return &view.SandboxError{Reason: "what the dump does not have would be taken away: " + strings.Join(losses, "; ") +
+	return &view.SandboxError{Reason: "state that is missing in the dump would be removed: " + strings.Join(losses, "; ") +
 		`. Replay it in a world (sandbox_new_world), or with "replace": true`}
 }
 
-func (s steerer) hasAccount(ctx context.Context, id primitives.AccountID) (there bool) {
+func (s sandboxControl) hasAccount(ctx context.Context, id primitives.AccountID) (there bool) {
 	_ = s.Engine.EachAccount(ctx, s.Engine.Head().Hash, []primitives.AccountID{id}, func(*genesis.AccountRecord) error { there = true; return nil })
 	return there
 }
 
-// runReplay submits a transaction and returns when it has run.
-func (s steerer) runReplay(ctx context.Context, tx *primitives.SignedTransaction) error {
+// runReplay submits a transaction and waits for its execution.
+func (s sandboxControl) runReplay(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if s.Node.Mode() != production.Manual {
 		_, err := s.Node.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic})
-		return steerError(ctx, err)
+		return sandboxError(ctx, err)
 	}
 	switch pooled, err := s.Node.Submit(tx); {
 	case err != nil:
 		return err
 	case !pooled:
-		return &view.SandboxError{Reason: "the pool of transactions is full"}
+		return &view.SandboxError{Reason: "the transaction pool is full; retry later"}
 	}
 	hash := tx.Hash()
 	_, err := s.Mine(ctx, &view.Mine{Until: &hash})

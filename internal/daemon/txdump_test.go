@@ -221,7 +221,7 @@ func TestReplayTransaction(t *testing.T) {
 	}
 	head, had := fresh.Engine.Head().Hash, len(keys().Keys)
 	f := rpcOf(t, fresh, "sandbox_replay_transaction", text, &none)
-	if !strings.HasPrefix(f, "SANDBOX_REFUSED: what the dump does not have would be taken away: ") || !strings.Contains(f, "alice.near would lose ") ||
+	if !strings.HasPrefix(f, "SANDBOX_REFUSED: state that is missing in the dump would be removed: ") || !strings.Contains(f, "alice.near would lose ") ||
 		!strings.Contains(f, "keys") || !strings.Contains(f, "values") || !strings.Contains(f, "sandbox_new_world") {
 		t.Errorf("what would be lost: %s", f)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// withProbe starts a node whose validator has the probe as its contract. set are members of
+// withProbe starts a node with the probe as its validator's contract. set are members of
 // config.json.
 func withProbe(t testing.TB, set map[string]any) (*Daemon, *primitives.KeyFile) {
 	t.Helper()
@@ -150,8 +150,8 @@ func TestViewOfNewCode(t *testing.T) {
 	}
 }
 
-// TestViewContext: a view sees the block on whose state it runs. Its seed is that of no action and
-// the state's root.
+// TestViewContext: a view sees the block of the state that it runs on. Its seed derives from no
+// action and from the state's root.
 func TestViewContext(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID

@@ -21,80 +21,81 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 )
 
-// worlds are the chains of a process that go on from others of it (engine.Engine.Child), each with
-// a node of its own. They share the parent's state, the engine of contracts, the views and the
-// door. Nothing of them outlasts the process.
+// worlds are the child chains of a process. Each continues a chain from one of its blocks
+// (engine.Engine.Child) and has its own node. They share their parent's state, the contract engine,
+// the view workers and the RPC listener. They live in memory only.
 type worlds struct {
 	h *Daemon
 
-	mu     sync.Mutex
-	list   []*world // in the order in which they were made
-	making int
-	last   uint64 // number that was given
-	closed bool
-	sum    uint64    // of bytes
-	summed time.Time // when; zero: one has ended since
-	of     int       // how many they were
-	tended sync.Once
-	stop   chan struct{} // closed with all of them
-	ends   sync.WaitGroup
+	mu         sync.Mutex
+	list       []*world // in the order of their creation
+	making     int
+	last       uint64 // last ID used
+	closed     bool
+	sum        uint64    // memory of the first of worlds in list, in bytes
+	summed     time.Time // when sum was computed; zero: a world has ended since
+	of         int       // number of worlds in sum
+	maintained sync.Once
+	stop       chan struct{} // closed by close
+	ends       sync.WaitGroup
 
 	made    atomic.Uint64
 	refused atomic.Uint64
-	dropped [whyCount]atomic.Uint64
+	dropped [endReasons]atomic.Uint64
 }
 
-// why a world ends.
-type why int
+// endReason is why a world ends.
+type endReason int
 
 const (
-	whyAsked  why = iota // somebody said so, or the world that it went on from was dropped
-	whyIdle              // nobody asked for it
-	whyMemory            // all together took too much
-	whyBehind            // its parent has too many blocks since, or went back behind where it began
-	whyFailed            // one of its actors
-	whyCount
+	endAsked  endReason = iota // asked to, or its parent ended
+	endIdle                    // no request for too long
+	endMemory                  // all worlds together took too much
+	endBehind                  // its parent has too many blocks since, or was rolled back below its start
+	endFailed                  // one of its actors
+	endReasons
 )
 
-var whyNames = [whyCount]string{"asked", "idle", "memory", "behind", "failed"}
+var endReasonNames = [endReasons]string{"asked", "idle", "memory", "behind", "failed"}
 
-// world is one of them.
+// world is one child chain.
 type world struct {
 	Instance
 	parent *Instance
 	begin  view.At
-	at     *node.RevertPoint      // of the parent, its own
-	addr   atomic.Pointer[string] // of its own port; nil: it has none
-	kept   bool                   // it does not end because nobody asks: who made it asks in this process
-	busy   atomic.Int64           // requests
-	asked  atomic.Int64           // when the last one ended, by clock
+	at     *node.RevertPoint      // the parent's revert point that keeps the start
+	addr   atomic.Pointer[string] // address of its own port; nil: none
+	kept   bool                   // it does not end when idle: it is used in this process
+	busy   atomic.Int64           // running requests
+	asked  atomic.Int64           // end of the last request, by worldClock
 	gone   atomic.Bool
-	ended  chan struct{} // closed when nothing is left
-	err    error         // set before that
+	ended  chan struct{} // closed when the world has ended completely
+	err    error         // set before ended is closed
 }
 
-// worldBytes is about what a world takes in memory that has done nothing.
+// worldBytes estimates the memory in bytes of a world without blocks.
 const worldBytes = 448 << 10
 
-// Of what worlds may take together, one's pools may have a part, each; a pool of a world at least
-// takes a few of the longest transactions.
+// One world's pools may each take a poolShare-th of the memory limit of all worlds, but at least
+// leastPool bytes, which is a few of the longest transactions.
 const (
 	poolShare = 16
 	leastPool = 4 << 20
 )
 
-// Of the upkeep: how often it looks, and how long a world may take to end.
+// Maintenance: its period, the time limit for a world to end, and the maximum age of the memory
+// sum.
 const (
 	worldsPeriod = time.Second
 	worldEnd     = 10 * time.Second
-	worldsSum    = 100 * time.Millisecond // how old a sum of what they take may be
+	worldsSum    = 100 * time.Millisecond // maximum age of the memory sum
 )
 
 var worldClock = time.Now()
 
 func newWorlds(h *Daemon) *worlds { return &worlds{h: h, stop: make(chan struct{})} }
 
-// reserve takes a place and a number for one more.
+// reserve checks the limits and reserves an ID for a new world.
 func (g *worlds) reserve() (id string, err error) {
 	c := &g.h.home.Config.Worlds
 	g.mu.Lock()
@@ -104,9 +105,9 @@ func (g *worlds) reserve() (id string, err error) {
 	case g.closed:
 		return "", &view.SandboxError{Reason: "the node is stopping"}
 	case uint64(n) >= c.Max:
-		err = &view.SandboxError{Reason: fmt.Sprintf("there are %d worlds already (troupe.worlds.max); sandbox_drop_world ends one", n)}
+		err = &view.SandboxError{Reason: fmt.Sprintf("there are %d worlds already (troupe.worlds.max); end one with sandbox_drop_world", n)}
 	case bytes >= c.Bytes:
-		err = &view.SandboxError{Reason: fmt.Sprintf("the worlds take %d MiB of memory, and may take %d (troupe.worlds.memory_bytes); sandbox_drop_world ends one", bytes>>20, c.Bytes>>20)}
+		err = &view.SandboxError{Reason: fmt.Sprintf("the worlds use %d MiB of memory of at most %d (troupe.worlds.memory_bytes); end one with sandbox_drop_world", bytes>>20, c.Bytes>>20)}
 	}
 	if err != nil {
 		g.refused.Add(1)
@@ -117,7 +118,7 @@ func (g *worlds) reserve() (id string, err error) {
 	return strconv.FormatUint(g.last, 10), nil
 }
 
-// bytes is about what all take. Under mu.
+// bytes estimates the memory of all worlds; mu must be held.
 func (g *worlds) bytes() uint64 {
 	if time.Since(g.summed) > worldsSum {
 		g.sum, g.of, g.summed = 0, len(g.list), time.Now()
@@ -130,7 +131,7 @@ func (g *worlds) bytes() uint64 {
 
 func (w *world) bytes() uint64 { return worldBytes + w.Engine.Size() + w.Node.PoolBytes() }
 
-// open makes a world.
+// open creates a world.
 func (g *worlds) open(ctx context.Context, of *Instance, q *view.NewWorld, kept bool) (w *world, err error) {
 	id, err := g.reserve()
 	if err != nil {
@@ -147,29 +148,29 @@ func (g *worlds) open(ctx context.Context, of *Instance, q *view.NewWorld, kept 
 	g.mu.Unlock()
 	switch {
 	case err != nil:
-		return nil, steerError(ctx, err)
-	case over: // its parent has ended meanwhile
-		g.drop(w, whyAsked)
+		return nil, sandboxError(ctx, err)
+	case over: // its parent ended meanwhile
+		g.drop(w, endAsked)
 		return nil, &view.SandboxError{Reason: errEnded.Error()}
 	}
 	g.made.Add(1)
-	g.tended.Do(func() { g.ends.Go(g.tend) })
-	if err := g.show(w, q.Port); err != nil {
-		g.drop(w, whyAsked)
+	g.maintained.Do(func() { g.ends.Go(g.maintain) })
+	if err := g.publish(w, q.Port); err != nil {
+		g.drop(w, endAsked)
 		return nil, &view.SandboxError{Reason: err.Error()}
 	}
 	return w, nil
 }
 
-var errEnded = errors.New("the chain that it was to go on from has ended")
+var errEnded = errors.New("the parent chain has ended")
 
-// show opens the way to a world that others know already, and may have dropped: whoever comes
-// second closes it.
-func (g *worlds) show(w *world, port bool) error {
+// publish makes a world reachable by RPC. The world is already listed and may be dropped meanwhile:
+// whichever comes second removes the route.
+func (g *worlds) publish(w *world, port bool) error {
 	if err := g.serve(w, port); err != nil {
 		return err
 	}
-	if !w.gone.Load() { // what ends it looks for the way behind that
+	if !w.gone.Load() { // drop removes the route after it sets gone
 		return nil
 	}
 	if s := g.h.server; s != nil {
@@ -178,7 +179,7 @@ func (g *worlds) show(w *world, port bool) error {
 	return errEnded
 }
 
-// begin makes a world that nobody knows yet.
+// begin creates a world that is not listed yet.
 func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id string) (_ *world, err error) {
 	at, err := of.beginning(ctx, q.Snapshot)
 	if err != nil {
@@ -197,7 +198,7 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 		begin: view.At{Height: at.Height, Hash: at.Hash}, ended: make(chan struct{})}
 	w.asked.Store(int64(time.Since(worldClock)))
 	w.Engine, err = of.Engine.Child(at.Engine(), func(o *engine.Options) { o.Signature = w.checker.Check })
-	if err != nil && at.Ended() { // the parent has gone back in this moment
+	if err != nil && at.Ended() { // the parent was rolled back at this moment
 		err = engine.ErrEnded
 	}
 	if err != nil {
@@ -218,8 +219,8 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 	l.QueueBytes = min(cmp.Or(l.QueueBytes, node.DefaultQueueBytes), int(share))
 	l.HeldBytes = min(cmp.Or(l.HeldBytes, node.DefaultHeldBytes), int(share))
 	o.Exit = func(who string, reason any, stack []byte) {
-		w.log.WithField("world", id).Errorf("the world ends, since its %s has failed: %v\n%s", who, reason, stack)
-		g.ends.Go(func() { g.drop(w, whyFailed) })
+		w.log.WithField("world", id).Errorf("the world ends because its %s failed: %v\n%s", who, reason, stack)
+		g.ends.Go(func() { g.drop(w, endFailed) })
 	}
 	if w.Node, err = node.Start(o); err != nil {
 		return nil, errors.Join(err, w.Engine.Discard())
@@ -231,23 +232,24 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 		err = w.Node.MockVerification(ctx, m)
 	}
 	if err != nil {
-		g.drop(w, whyAsked) // one of its actors may have failed, and be ending it
+		g.drop(w, endAsked) // an actor may have failed and be ending it
 		return nil, err
 	}
 	if of.back != nil {
 		w.back = of.back.Child(func(b *backend.Options) {
-			b.Engine, b.Submit, b.Halted, b.Steer, b.Network = w.Engine, w.Node, w.Node.HaltedView, steerer{&w.Instance}, nil
+			b.Engine, b.Submit, b.Halted, b.Steer, b.Network = w.Engine, w.Node, w.Node.HaltedView, sandboxControl{&w.Instance}, nil
 		})
 	}
 	return w, nil
 }
 
-// beginning takes a snapshot for a world: of the head, or of a snapshot's block.
+// beginning takes the revert point at which a world starts: the head, or the named snapshot's
+// block.
 func (r *Instance) beginning(ctx context.Context, name string) (*node.RevertPoint, error) {
 	if name == "" {
 		return r.Node.TakeSnapshot(ctx)
 	}
-	all := &r.snapshots
+	all := &r.revertPoints
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.prune()
@@ -258,7 +260,7 @@ func (r *Instance) beginning(ctx context.Context, name string) (*node.RevertPoin
 	return r.Node.ShareSnapshot(ctx, all.list[i].RevertPoint)
 }
 
-// serve opens the way to a world.
+// serve routes RPC requests to a world, and opens its own port if asked to.
 func (g *worlds) serve(w *world, port bool) error {
 	s := g.h.server
 	if s == nil {
@@ -280,13 +282,13 @@ func (g *worlds) serve(w *world, port bool) error {
 	w.addr.Store(&addr)
 	g.ends.Go(func() {
 		if err := s.ServeWorld(w.id, l); err != nil {
-			w.log.WithField("world", w.id).WithError(err).Error("its port is closed")
+			w.log.WithField("world", w.id).WithError(err).Error("the port of the world failed")
 		}
 	})
 	return nil
 }
 
-// ask counts a request; false: the world is about to end.
+// ask counts a request; false: the world is ending.
 func (g *worlds) ask(w *world) (done func(), ok bool) {
 	w.busy.Add(1)
 	done = func() {
@@ -300,8 +302,8 @@ func (g *worlds) ask(w *world) (done func(), ok bool) {
 	return done, true
 }
 
-// drop ends a world and those that go on from it, and waits until nothing of them is left.
-func (g *worlds) drop(w *world, because why) {
+// drop ends a world and its descendants, and waits until they have ended.
+func (g *worlds) drop(w *world, because endReason) {
 	g.mu.Lock()
 	all := []*world{w}
 	for i := 0; i < len(all); i++ {
@@ -320,7 +322,7 @@ func (g *worlds) drop(w *world, because why) {
 			continue
 		}
 		if i > 0 {
-			g.dropped[whyAsked].Add(1)
+			g.dropped[endAsked].Add(1)
 		} else {
 			g.dropped[because].Add(1)
 		}
@@ -328,7 +330,7 @@ func (g *worlds) drop(w *world, because why) {
 	}
 }
 
-// end takes a world apart that nobody finds any more.
+// end stops a world that is no longer listed and frees its resources.
 func (g *worlds) end(w *world) {
 	defer close(w.ended)
 	if s := g.h.server; s != nil {
@@ -336,15 +338,15 @@ func (g *worlds) end(w *world) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), worldEnd)
 	defer cancel()
-	if w.err = w.Node.Stop(ctx); w.err != nil { // what still runs keeps what it stands on
-		w.log.WithField("world", w.id).WithError(w.err).Error("the world has not ended in time, and its memory is lost")
+	if w.err = w.Node.Stop(ctx); w.err != nil { // running parts keep what they use
+		w.log.WithField("world", w.id).WithError(w.err).Error("the world did not stop in time; its memory is not freed")
 		return
 	}
 	w.err = w.Engine.Discard()
 	w.parent.Node.EndSnapshot(w.at)
 }
 
-// dropAbove ends the worlds that began behind a height of a chain, which goes back to that.
+// dropAbove ends the worlds that started above a block to which their parent is rolled back.
 func (g *worlds) dropAbove(of *Instance, at view.At) {
 	g.mu.Lock()
 	var gone []*world
@@ -355,13 +357,12 @@ func (g *worlds) dropAbove(of *Instance, at view.At) {
 	}
 	g.mu.Unlock()
 	for _, w := range gone {
-		g.drop(w, whyBehind)
+		g.drop(w, endBehind)
 	}
 }
 
-// tend ends worlds that nobody asks for, that take too much together, or that can't go on, until
-// all end.
-func (g *worlds) tend() {
+// maintain ends worlds that are idle, take too much memory or have lost their start, until close.
+func (g *worlds) maintain() {
 	tick := time.NewTicker(worldsPeriod)
 	defer tick.Stop()
 	for {
@@ -370,42 +371,42 @@ func (g *worlds) tend() {
 			return
 		case <-tick.C:
 		}
-		for w, because := g.due(time.Since(worldClock)); w != nil; w, because = g.due(time.Since(worldClock)) {
-			w.log.WithField("world", w.id).Infof("the world ends: %s", whyNames[because])
+		for w, because := g.nextToEnd(time.Since(worldClock)); w != nil; w, because = g.nextToEnd(time.Since(worldClock)) {
+			w.log.WithField("world", w.id).Infof("the world ends: %s", endReasonNames[because])
 			g.drop(w, because)
 		}
 	}
 }
 
-// due is a world that is to end.
-func (g *worlds) due(now time.Duration) (largest *world, because why) {
+// nextToEnd returns a world that should end and why; nil: none.
+func (g *worlds) nextToEnd(now time.Duration) (largest *world, because endReason) {
 	c := &g.h.home.Config.Worlds
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	most := uint64(0)
 	for _, w := range g.list {
 		if w.at.Ended() {
-			return w, whyBehind
+			return w, endBehind
 		}
-		if c.Idle > 0 && !w.kept && w.busy.Load() == 0 && now-time.Duration(w.asked.Load()) > c.Idle && !g.used(w) {
-			return w, whyIdle
+		if c.Idle > 0 && !w.kept && w.busy.Load() == 0 && now-time.Duration(w.asked.Load()) > c.Idle && !g.hasChild(w) {
+			return w, endIdle
 		}
 		if n := w.bytes(); n > most {
 			largest, most = w, n
 		}
 	}
 	if g.bytes() > c.Bytes {
-		return largest, whyMemory
+		return largest, endMemory
 	}
 	return nil, 0
 }
 
-// used tells whether another world goes on from one. Under mu.
-func (g *worlds) used(w *world) bool {
+// hasChild reports whether w is the parent of another world; mu must be held.
+func (g *worlds) hasChild(w *world) bool {
 	return slices.ContainsFunc(g.list, func(x *world) bool { return x.parent == &w.Instance })
 }
 
-// close ends all.
+// close ends all worlds. It returns when ctx ends, if that is earlier.
 func (g *worlds) close(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.closed {
@@ -418,7 +419,7 @@ func (g *worlds) close(ctx context.Context) error {
 	go func() {
 		defer close(done)
 		for _, w := range slices.Backward(list) {
-			g.drop(w, whyAsked)
+			g.drop(w, endAsked)
 		}
 		g.ends.Wait()
 	}()
@@ -430,7 +431,7 @@ func (g *worlds) close(ctx context.Context) error {
 	}
 }
 
-// find returns a world by its id.
+// find returns the world with an ID, or nil.
 func (g *worlds) find(id string) *world {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -451,9 +452,9 @@ func (w *world) view() view.World {
 	return out
 }
 
-// NewWorld makes a world that goes on from this chain.
-func (s steerer) NewWorld(ctx context.Context, q *view.NewWorld) (view.World, error) {
-	if err := s.alone(); err != nil {
+// NewWorld creates a world that continues this chain.
+func (s sandboxControl) NewWorld(ctx context.Context, q *view.NewWorld) (view.World, error) {
+	if err := s.checkExclusive(); err != nil {
 		return view.World{}, err
 	}
 	w, err := s.worlds.open(ctx, s.Instance, q, false)
@@ -463,18 +464,18 @@ func (s steerer) NewWorld(ctx context.Context, q *view.NewWorld) (view.World, er
 	return w.view(), nil
 }
 
-// DropWorld ends a world. Who asks it of a world itself gets his answer, too.
-func (s steerer) DropWorld(_ context.Context, id string) error {
+// DropWorld ends a world. A request to the world itself is still answered.
+func (s sandboxControl) DropWorld(_ context.Context, id string) error {
 	w := s.worlds.find(id)
 	if w == nil {
 		return &view.SandboxError{Reason: fmt.Sprintf("there is no world %q, or it has ended", id)}
 	}
-	s.worlds.drop(w, whyAsked)
+	s.worlds.drop(w, endAsked)
 	return w.err
 }
 
-// Worlds lists all of the process.
-func (s steerer) Worlds() (out []view.World, err error) {
+// Worlds lists all worlds of the process.
+func (s sandboxControl) Worlds() (out []view.World, err error) {
 	s.worlds.mu.Lock()
 	list := slices.Clone(s.worlds.list)
 	s.worlds.mu.Unlock()
@@ -484,21 +485,21 @@ func (s steerer) Worlds() (out []view.World, err error) {
 	return out, nil
 }
 
-// appendMetrics appends what there is of worlds in Prometheus text.
+// appendMetrics appends the metrics of worlds.
 func (g *worlds) appendMetrics(b []byte) []byte {
 	c := &g.h.home.Config.Worlds
 	g.mu.Lock()
 	n, bytes := len(g.list)+g.making, g.bytes()
 	g.mu.Unlock()
-	b = appendMetric(b, "gauge", "troupe_worlds", "Worlds that there are", float64(n))
-	b = appendMetric(b, "gauge", "troupe_worlds_limit", "Worlds that there may be (troupe.worlds.max)", float64(c.Max))
-	b = appendMetric(b, "gauge", "troupe_worlds_bytes", "Memory that they take, about", float64(bytes))
-	b = appendMetric(b, "gauge", "troupe_worlds_bytes_limit", "Memory that they may take (troupe.worlds.memory_bytes)", float64(c.Bytes))
-	b = appendMetric(b, "counter", "troupe_worlds_made_total", "Worlds that were made", float64(g.made.Load()))
-	b = appendMetric(b, "counter", "troupe_worlds_refused_total", "Worlds that were not made, since there were too many or they took too much", float64(g.refused.Load()))
-	b = append(b, "# HELP troupe_worlds_ended_total Worlds that have ended, by why\n# TYPE troupe_worlds_ended_total counter\n"...)
+	b = appendMetric(b, "gauge", "troupe_worlds", "Worlds, those being created included", float64(n))
+	b = appendMetric(b, "gauge", "troupe_worlds_limit", "Limit of worlds (troupe.worlds.max)", float64(c.Max))
+	b = appendMetric(b, "gauge", "troupe_worlds_bytes", "Estimated memory of all worlds", float64(bytes))
+	b = appendMetric(b, "gauge", "troupe_worlds_bytes_limit", "Memory limit of all worlds (troupe.worlds.memory_bytes)", float64(c.Bytes))
+	b = appendMetric(b, "counter", "troupe_worlds_made_total", "Worlds created", float64(g.made.Load()))
+	b = appendMetric(b, "counter", "troupe_worlds_refused_total", "Worlds refused because of the limits", float64(g.refused.Load()))
+	b = append(b, "# HELP troupe_worlds_ended_total Worlds ended, by reason\n# TYPE troupe_worlds_ended_total counter\n"...)
 	for i := range g.dropped {
-		b = fmt.Appendf(b, "troupe_worlds_ended_total{why=%q} %d\n", whyNames[i], g.dropped[i].Load())
+		b = fmt.Appendf(b, "troupe_worlds_ended_total{why=%q} %d\n", endReasonNames[i], g.dropped[i].Load())
 	}
 	return b
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestWorldDroppedWhileOpened: a world that somebody drops before it can be reached is reached by
-// nobody, and leaves nothing: no port, and a node that stops in time.
+// TestWorldDroppedWhileOpened: a world that is dropped before it is reachable never becomes
+// reachable and leaves nothing: no port, and a node that stops in time.
 func TestWorldDroppedWhileOpened(t *testing.T) {
 	h := quiet(t, nil)
 	g := h.worlds
@@ -22,8 +22,8 @@ func TestWorldDroppedWhileOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.drop(w, whyAsked)
-	if err := g.show(w, true); err == nil {
+	g.drop(w, endAsked)
+	if err := g.publish(w, true); err == nil {
 		t.Error("it is there")
 	}
 	if code, text := siteOf(t, h).get("/world/" + w.id + "/status"); code != http.StatusNotFound {
@@ -110,7 +110,7 @@ func TestWorldMocks(t *testing.T) {
 	}
 }
 
-// TestWorldEndsWaits: who waits for a transaction in a world that is dropped gets an error at once.
+// TestWorldEndsWaits: a wait for a transaction in a dropped world fails at once.
 func TestWorldEndsWaits(t *testing.T) {
 	h := quiet(t, nil)
 	s := siteOf(t, h)

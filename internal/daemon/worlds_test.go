@@ -320,9 +320,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// TestWorldLimits: no more worlds than there may be, neither in number nor in memory; one that
-// nobody asks for ends, and one that somebody has a WebSocket to does not; and when they take too
-// much the largest ends.
+// TestWorldLimits: worlds are limited in number and memory. An idle world ends, unless a client has
+// a WebSocket to it; if all take too much memory, the largest ends.
 func TestWorldLimits(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		h := quiet(t, func(c *config.Config) { c.Worlds.Max = 2 })
@@ -330,7 +329,7 @@ func TestWorldLimits(t *testing.T) {
 		first := s.world(`null`)
 		s.world(`null`)
 		var none madeWorld
-		if f := s.call("sandbox_new_world", `null`, &none); f != "SANDBOX_REFUSED: there are 2 worlds already (troupe.worlds.max); sandbox_drop_world ends one" {
+		if f := s.call("sandbox_new_world", `null`, &none); f != "SANDBOX_REFUSED: there are 2 worlds already (troupe.worlds.max); end one with sandbox_drop_world" {
 			t.Error(f)
 		}
 		if f := s.drop(first.ID); f != "" {
@@ -385,7 +384,7 @@ func TestWorldLimits(t *testing.T) {
 		s.world(`null`)
 		var none madeWorld
 		for range 3 {
-			if f := s.call("sandbox_new_world", `null`, &none); f != "" && !strings.HasPrefix(f, "SANDBOX_REFUSED: the worlds take") {
+			if f := s.call("sandbox_new_world", `null`, &none); f != "" && !strings.HasPrefix(f, "SANDBOX_REFUSED: the worlds use") {
 				t.Error(f)
 			}
 		}

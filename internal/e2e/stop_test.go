@@ -119,7 +119,7 @@ func TestGreetsTerminals(t *testing.T) {
 	for env, greets := range map[string]bool{"": true, "RUST_LOG=near=error": false} {
 		cmd := exec.Command("script", "-qec", fmt.Sprintf("timeout -s INT 2 env %s %s --home %s run --rpc-addr %s", env, binary, home, freeAddr(t)), "/dev/null")
 		out, err := cmd.CombinedOutput()
-		if got := strings.Contains(string(out), "Ctrl-C ends the node."); got != greets {
+		if got := strings.Contains(string(out), "Ctrl-C stops the node."); got != greets {
 			t.Errorf("with %q: greets: %v (%v)\n%s", env, got, err, out)
 		}
 	}

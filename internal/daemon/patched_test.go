@@ -28,8 +28,8 @@ func (s *said) has(text string) bool {
 	return strings.Contains(s.b.String(), text)
 }
 
-// TestFollowerOfPatchedChain: a node whose state was patched says so where it opens its port, and a
-// follower that halts at the patch names it as the cause, by its height.
+// TestFollowerOfPatchedChain: a node with a patched state logs that when it opens its port, and a
+// follower that halts at the patched block names it as the cause, by its height.
 func TestFollowerOfPatchedChain(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
