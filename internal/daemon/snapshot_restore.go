@@ -179,7 +179,7 @@ func (o *RestoreOptions) dataExists(data string) (bool, error) {
 		return false, fmt.Errorf("%s: %w; stop the node first", data, err)
 	}
 	if len(entries) > 0 && !o.Replace {
-		return false, fmt.Errorf("%s already exists; --replace moves it aside, to %s%s...", data, data, asideEnd)
+		return false, fmt.Errorf("%s already exists; --replace moves it aside, to a folder named %s%s with the time", data, data, asideEnd)
 	}
 	return true, nil
 }
