@@ -180,7 +180,7 @@ func (a *Actor) importBlock(g Block) {
 func (a *Actor) fail(g Block, err error) {
 	a.halt()
 	a.o.Out.Halted(messages.ChainHalted{Height: g.Ref.Height, Block: g.Ref.Hash,
-		Err: fmt.Errorf("record of block %v refused: %w", g.Ref, err), Drop: func() {}})
+		Err: fmt.Errorf("record of block %v rejected: %w", g.Ref, err), Drop: func() {}})
 	g.Done(err)
 }
 
