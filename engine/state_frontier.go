@@ -13,8 +13,8 @@ import (
 // valueFlag marks, in the stored memory usage, a frontier entry of a single value.
 const valueFlag = 1 << 63
 
-// stubOf converts a frontier entry of a level to its stored form.
-func stubOf(level int, f *trie.FrontierEntry) storage.FrontierNode {
+// storedNode converts a frontier entry of a level to its stored form.
+func storedNode(level int, f *trie.FrontierEntry) storage.FrontierNode {
 	s := storage.FrontierNode{Level: uint8(level), Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
 	if f.IsValue {
 		s.MemoryUsage |= valueFlag
@@ -22,7 +22,7 @@ func stubOf(level int, f *trie.FrontierEntry) storage.FrontierNode {
 	return s
 }
 
-// entryOf is the inverse of stubOf.
+// entryOf is the inverse of storedNode.
 func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 	return trie.FrontierEntry{
 		Path:    s.Path,
@@ -59,7 +59,7 @@ func appendFrontier(
 			)
 		}
 		for i := range puts[level] {
-			out = append(out, storage.FrontierChange{Shard: shard, FrontierNode: stubOf(level, &puts[level][i])})
+			out = append(out, storage.FrontierChange{Shard: shard, FrontierNode: storedNode(level, &puts[level][i])})
 		}
 	}
 	return out, nil
@@ -89,7 +89,7 @@ type levelRows struct {
 }
 
 func (r *frontierRows) add(level int, f *trie.FrontierEntry) {
-	l, s := &r[level], stubOf(level, f)
+	l, s := &r[level], storedNode(level, f)
 	l.b = append(append(l.b, s.Hash[:]...), s.Path...)
 	l.b = binary.LittleEndian.AppendUint64(l.b, s.MemoryUsage)
 	l.ends = append(l.ends, uint64(len(l.b)))

@@ -32,7 +32,7 @@ func TestFrontierRows(t *testing.T) {
 	want := map[string]storage.FrontierNode{}
 	_, err := trie.New(trie.Options{}).BuildFrontier(pairs, 0, func(level int, e *trie.FrontierEntry) {
 		rows.add(level, e)
-		s := stubOf(level, e)
+		s := storedNode(level, e)
 		s.Path = bytes.Clone(s.Path)
 		want[fmt.Sprint(level, s.Path)] = s
 	})

@@ -293,7 +293,7 @@ func stagePart(
 	var stubs []storage.FrontierNode
 	for level, entries := range p.Frontier {
 		for i := range entries {
-			stubs = append(stubs, stubOf(level, &entries[i]))
+			stubs = append(stubs, storedNode(level, &entries[i]))
 		}
 	}
 	if err := o.Store.StageFrontier(name, at, stubs); err != nil {

@@ -362,7 +362,7 @@ func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (boo
 			return false, err
 		}
 		for i := range entries {
-			stubs = append(stubs, stubOf(level, &entries[i]))
+			stubs = append(stubs, storedNode(level, &entries[i]))
 		}
 	}
 	err := e.store.SnapshotState(*pin, slices.Values(stubs))

@@ -205,7 +205,7 @@ func (s *Store) commitBelowFlatHead(rec *Record, sh *Shard, cell shardCell, chan
 		c.Put(&batch, placeKey{s.bucketOf(k.height), k}, &Nothing{})
 	}
 	d.eachPointer(rec.Ref().Height, put)
-	d.eachReceipt(rec.Ref().Height, func(primitives.Hash) bool { return false }, put)
+	d.eachReceipt(rec.Ref().Height, isNever, put)
 	if c := sh.Chunk; c != nil {
 		chunkPlaces.Put(&batch, pointer{c.Hash, rec.Ref().Height, sh.ID, 0}, &Nothing{})
 	}

@@ -3,22 +3,14 @@ package lint
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
 // TestNoBinaries: nothing that a compiler made for a machine is committed.
 func TestNoBinaries(t *testing.T) {
-	list := exec.Command("git", "ls-files", "-z")
-	list.Dir = "../.."
-	out, err := list.Output()
-	if err != nil {
-		t.Skipf("git ls-files: %v: not a checkout", err)
-	}
-	for _, name := range strings.Split(strings.Trim(string(out), "\x00"), "\x00") {
-		f, err := os.Open(filepath.Join(list.Dir, name))
+	for _, name := range tracked(t) {
+		f, err := os.Open(filepath.Join("..", "..", name))
 		if err != nil {
 			continue // deleted, and not committed yet
 		}
