@@ -37,13 +37,18 @@ const (
 	ActionGasKeyByte
 	ActionGasKeyNonceWriteBase
 
+	// Of the action that 88 introduces.
+	ActionUniversalStateInitBase
+	ActionUniversalStateInitByte
+	ActionUniversalStateInitEntry
+
 	// NumActionCosts is their number.
 	NumActionCosts
 )
 
-// actionCosts holds nearcore's name and the value at 85 and 86
-// (core/parameters/res/runtime_configs/parameters.snap). The compute of the execution cost is given
-// where it is not the gas; send costs never differ.
+// actionCosts holds nearcore's name and the value at 85 (near-parameters 0.38.0
+// res/runtime_configs); values changes what a later version changes. The compute of the execution
+// cost is given where it is not the gas; send costs never differ.
 var actionCosts = [NumActionCosts]struct {
 	name                 string
 	sendSIR, sendNot     uint64 // gas
@@ -75,6 +80,9 @@ var actionCosts = [NumActionCosts]struct {
 	ActionGasKeyTransferBase:          {"gas_key_transfer_base", 115_123_062_500, 115_123_062_500, 235_676_644_250, 0},
 	ActionGasKeyByte:                  {"gas_key_byte", 59_357_464, 59_357_464, 101_435_400, 0},
 	ActionGasKeyNonceWriteBase:        {"gas_key_nonce_write_base", 0, 0, 64_196_736_000, 0},
+	ActionUniversalStateInitBase:      {"universal_state_init_base", 500_000_000_000, 500_000_000_000, 7_430_000_000_000, 0},
+	ActionUniversalStateInitByte:      {"universal_state_init_byte", 72_000_000, 72_000_000, 70_000_000, 0},
+	ActionUniversalStateInitEntry:     {"universal_state_init_entry", 0, 0, 200_000_000_000, 0},
 }
 
 // String returns nearcore's name, e.g. "new_action_receipt".

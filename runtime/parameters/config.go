@@ -71,18 +71,26 @@ type Wasm struct {
 	P256VerifyHostFn       bool
 	YieldWithIDHostFns     bool
 	ChainIDHostFn          bool
-	PostQuantumHostFns     bool // sha3_256, sha3_384, sha3_512, ml_dsa_verify
+	SHA3HostFns            bool // sha3_256, sha3_384, sha3_512
+	MLDSAVerifyHostFn      bool
 	BLS12381NotInGroupFix  bool
 	FixContractLoadingCost bool
 	// FixContractLoadingError: a module that does not load burns the loading fee (the feature of
 	// the same name).
 	FixContractLoadingError bool
 
+	// UniversalAccounts: ids that start with 0u are implicit, and action UniversalStateInit and its
+	// host functions exist (the feature of the same name).
+	UniversalAccounts bool
+	// CanonicalUniversalStateInit: a universal state init is accepted only in the encoding that its
+	// decoded value has, and its fees count that encoding (the feature of the same name).
+	CanonicalUniversalStateInit bool
+
 	Limits Limits
 }
 
 // Limits bound contracts, transactions and receipts (core/parameters/src/vm.rs LimitConfig).
-// Lengths are in bytes.
+// Lengths are in bytes. A limit that a version does not have is the largest value of its type.
 type Limits struct {
 	MaxGasBurnt                      primitives.Gas // of one function call, and of a view call
 	MaxStackHeight                   uint32         // in finite-wasm units
@@ -107,8 +115,12 @@ type Limits struct {
 	MaxLengthStorageValue            uint64
 	MaxPromisesPerFunctionCallAction uint64
 	MaxNumberInputDataDependencies   uint64
+	MaxReceiptTotalInputSize         uint64 // of the promise results of one receipt; nightly, so 2^32-1
+	MaxUniversalStateInitKeys        uint64 // of all UniversalStateInit actions of a receipt
+	MaxStateInitEntries              uint64 // of all state inits of a receipt, both actions
 	MaxFunctionsNumberPerContract    uint64
 	MaxLocalsPerContract             uint64
+	MinContractSizePerLocal          uint64 // bytes of code for each local; 0: no such limit
 	MaxParamsPerContract             uint64
 	MaxParamsPerFunction             uint64
 	MaxOperandStackBytesPerFunction  uint64
@@ -173,32 +185,33 @@ type BandwidthScheduler struct {
 	MaxBaseBandwidth  uint64 // the most that is granted on a link without a request
 }
 
-// Get returns the parameters of v. The value is shared: copy it before you change it.
+// Get returns the parameters of v, or ErrUnsupportedVersion. The value is shared: copy it before
+// you change it.
 func Get(v Version) (*RuntimeConfig, error) {
 	if !v.Supported() {
 		return nil, fmt.Errorf("%w: %v", ErrUnsupportedVersion, v)
 	}
+	return MustGet(v), nil
+}
+
+// MustGet returns the parameters of v, which may be a version whose rules are not complete yet. It
+// panics if the parameters of v are not known. For tests and tools.
+func MustGet(v Version) *RuntimeConfig {
 	table := juneConfigs
 	if v.Numbering == primitives.NumberingRelease {
 		table = releaseConfigs
 	}
-	return &table[v.Protocol-OldestProtocol], nil
-}
-
-// MustGet is Get for versions that are known to be supported. It panics for others.
-func MustGet(v Version) *RuntimeConfig {
-	c, err := Get(v)
-	if err != nil {
-		panic("config: " + err.Error())
+	if v.Protocol < OldestProtocol || v.Protocol > last(v.Numbering) {
+		panic("parameters: " + ErrUnsupportedVersion.Error() + ": " + v.String())
 	}
-	return c
+	return &table[v.Protocol-OldestProtocol]
 }
 
 var juneConfigs, releaseConfigs = build(primitives.NumberingJune), build(primitives.NumberingRelease)
 
-// build returns the configurations of all versions of a numbering, the oldest first.
+// build returns the parameters of all known versions of a numbering, the oldest first.
 func build(n primitives.Numbering) []RuntimeConfig {
-	all := make([]RuntimeConfig, Newest(n)-OldestProtocol+1)
+	all := make([]RuntimeConfig, last(n)-OldestProtocol+1)
 	for i := range all {
 		all[i] = values(Version{OldestProtocol + primitives.ProtocolVersion(i), n})
 	}

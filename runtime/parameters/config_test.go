@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +15,22 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// snapshots are testdata's copy of nearcore's view of 86
-// (core/parameters/src/snapshots/…config_store__tests__86.json.snap at f0c7706f1, which equals that
-// of 85) and, where they are at hand, the shared originals.
-func snapshots(t *testing.T, protocol string) [][]byte {
+// snapshots returns nearcore's view of the parameters of v. For june it is testdata's copy of
+// core/parameters/src/snapshots/…config_store__tests__86.json.snap at f0c7706f1, which equals that
+// of 85, and where they are at hand the shared originals. For release it is that of near-parameters
+// 0.38.0 src/snapshots; 86 has that of 85, because no parameter changes there.
+func snapshots(t *testing.T, v Version) [][]byte {
 	t.Helper()
+	paths := []string{"testdata/runtime-config-86.json", fmt.Sprintf("%s%d.json", testutil.Data("runtime-config-"), v.Protocol)}
+	if v.Numbering == primitives.NumberingRelease {
+		of := v.Protocol
+		if of == 86 {
+			of = 85
+		}
+		paths = []string{fmt.Sprintf("testdata/runtime-config-release-%d.json", of)}
+	}
 	var all [][]byte
-	for _, path := range []string{"testdata/runtime-config-86.json", testutil.Data("runtime-config-") + protocol + ".json"} {
+	for _, path := range paths {
 		b, err := os.ReadFile(filepath.FromSlash(path))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
@@ -29,15 +39,20 @@ func snapshots(t *testing.T, protocol string) [][]byte {
 			all = append(all, b)
 		}
 	}
+	if len(all) == 0 {
+		t.Fatalf("no snapshot of %v", v)
+	}
 	return all
 }
 
-// TestVectorA60A62: the view of all parameters (A62 is the same JSON under another name); 84 is not
-// ours.
-func TestVectorA60A62(t *testing.T) {
-	for _, v := range []Version{June(85), June(86), Release(85), Release(86)} {
+// known are all versions with parameters.
+var known = []Version{June(85), June(86), Release(85), Release(86), Release(87), Release(88)}
+
+// TestViewEqualsNearcoreSnapshots compares runtime_config of every known version with nearcore's.
+func TestViewEqualsNearcoreSnapshots(t *testing.T) {
+	for _, v := range known {
 		got := MustGet(v).AppendJSON(nil)
-		for i, snap := range snapshots(t, v.String()[:2]) {
+		for i, snap := range snapshots(t, v) {
 			// The snapshot hides vm_kind, which differs on some machines; the wire never does.
 			snap = bytes.Replace(snap, []byte("<REDACTED>"), []byte("Wasmtime"), 1)
 			var tree any
@@ -61,21 +76,52 @@ func TestVectorA60A62(t *testing.T) {
 }
 
 func TestGetRefuses(t *testing.T) {
-	for _, v := range []Version{June(84), June(87), Release(84), Release(87), June(0), {86, ""}, {86, "other"}} {
+	for _, v := range []Version{June(84), June(87), Release(84), Release(newestRelease + 1), Release(89), June(0), {86, ""}, {86, "other"}} {
 		if c, err := Get(v); !errors.Is(err, ErrUnsupportedVersion) || c != nil {
 			t.Errorf("Get(%v) = %v, %v, want %v", v, c, err, ErrUnsupportedVersion)
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("MustGet of an unknown version did not panic")
+	for _, v := range []Version{June(84), June(87), Release(84), Release(89), {86, ""}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("MustGet(%v) did not panic", v)
+				}
+			}()
+			MustGet(v)
+		}()
+	}
+}
+
+// TestSupportForTest: a test may run versions whose rules are not complete, until it ends.
+func TestSupportForTest(t *testing.T) {
+	t.Run("raised", func(t *testing.T) {
+		SupportForTest(t, 88)
+		if got := Newest(primitives.NumberingRelease); got != 88 || !Release(88).Supported() || Release(89).Supported() {
+			t.Errorf("Newest = %d, 88 supported %v, 89 %v", got, Release(88).Supported(), Release(89).Supported())
 		}
-	}()
-	MustGet(June(84))
+		if got := Newest(primitives.NumberingJune); got != 86 {
+			t.Errorf("Newest of june = %d", got)
+		}
+	})
+	if got := Newest(primitives.NumberingRelease); got != newestRelease {
+		t.Errorf("Newest after the test = %d, want %d", got, newestRelease)
+	}
+}
+
+// TestNewestIsBuilt: a version counts as supported only if all its features are.
+func TestNewestIsBuilt(t *testing.T) {
+	for f := range numFeatures {
+		for _, n := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
+			if v := (Version{Newest(n), n}); v.includes(f) && !features[f].built {
+				t.Errorf("%v is part of %v and not built", f, v)
+			}
+		}
+	}
 }
 
 func TestGetIsOfItsVersion(t *testing.T) {
-	for _, v := range []Version{June(85), June(86), Release(85), Release(86)} {
+	for _, v := range known {
 		if got := MustGet(v).Version; got != v {
 			t.Errorf("Get(%v).Version = %v", v, got)
 		}
@@ -127,14 +173,14 @@ func TestFeatureTable(t *testing.T) {
 		if row.june == 0 && row.release == 0 {
 			t.Errorf("%v is in no version", f)
 		}
-		if row.built && nonZero(row.june) > Newest(primitives.NumberingJune) && nonZero(row.release) > Newest(primitives.NumberingRelease) {
-			t.Errorf("%v is built but its version is not supported", f)
+		if row.built && nonZero(row.june) > lastJune && nonZero(row.release) > lastRelease {
+			t.Errorf("%v is built but no version with parameters has it", f)
 		}
 		if !row.built && (Enabled(f, June(200)) || Enabled(f, Release(200))) {
 			t.Errorf("%v is on without being built", f)
 		}
 	}
-	if got := numFeatures.String(); got != "Feature(37)" {
+	if got := numFeatures.String(); got != "Feature(36)" {
 		t.Errorf("String out of range = %s", got)
 	}
 }
@@ -151,10 +197,12 @@ func TestCostNames(t *testing.T) {
 		{ExtBase.String(), "base"},
 		{ExtStorageLargeReadOverheadByte.String(), "storage_large_read_overhead_byte"},
 		{ExtYieldCreateWithIDBase.ProfileName(), "YIELD_CREATE_WITH_ID_BASE"},
-		{NumExtCosts.String(), "ExtCost(96)"},
+		{NumExtCosts.String(), "ExtCost(98)"},
 		{ActionNewActionReceipt.ProfileName(), "NEW_ACTION_RECEIPT"},
 		{ActionGasKeyNonceWriteBase.String(), "gas_key_nonce_write_base"},
-		{NumActionCosts.String(), "ActionCost(26)"},
+		{ExtUniversalStateInitToAccountIDByte.String(), "universal_state_init_to_account_id_byte"},
+		{ActionUniversalStateInitEntry.ProfileName(), "UNIVERSAL_STATE_INIT_ENTRY"},
+		{NumActionCosts.String(), "ActionCost(29)"},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {
@@ -180,7 +228,13 @@ func TestCostNames(t *testing.T) {
 
 // TestComputeCosts lists the costs whose compute differs from their gas.
 func TestComputeCosts(t *testing.T) {
-	c := MustGet(June(86))
+	for _, v := range known {
+		testComputeCosts(t, MustGet(v))
+	}
+}
+
+func testComputeCosts(t *testing.T, c *RuntimeConfig) {
+	t.Helper()
 	ext := map[ExtCost]Compute{
 		ExtStorageWriteBase: 200e9, ExtStorageRemoveBase: 200e9, ExtStorageReadBase: 159e9, ExtStorageReadKeyByte: 10e6,
 		ExtStorageReadValueByte: 2.5e6, ExtStorageLargeReadOverheadBase: 41e9, ExtStorageLargeReadOverheadByte: 3_111_005,
@@ -192,7 +246,7 @@ func TestComputeCosts(t *testing.T) {
 			want = Compute(c.Wasm.Ext[k].Gas)
 		}
 		if got := c.Wasm.Ext[k].Compute; got != want {
-			t.Errorf("compute of %v = %d, want %d", k, got, want)
+			t.Errorf("%v: compute of %v = %d, want %d", c.Version, k, got, want)
 		}
 	}
 	for k := range NumActionCosts {
@@ -244,6 +298,41 @@ func TestMinReceiptWithFunctionCallGas(t *testing.T) {
 	f := &MustGet(June(86)).Fees
 	if got, want := f.MinReceiptWithFunctionCallGas(), primitives.Gas(2*108_059_500_000+200_000_000_000+780_000_000_000); got != want {
 		t.Errorf("MinReceiptWithFunctionCallGas = %d, want %d", got, want)
+	}
+}
+
+// TestParametersOutsideOfTheView has what later versions change and runtime_config does not show
+// (near-parameters 0.38.0 res/runtime_configs/85.yaml, 87.yaml, 88.yaml and src/cost.rs:369, 424).
+func TestParametersOutsideOfTheView(t *testing.T) {
+	same := func(send, exec uint64) Fee {
+		return Fee{GasCost(primitives.Gas(send)), GasCost(primitives.Gas(send)), GasCost(primitives.Gas(exec))}
+	}
+	for _, tt := range []struct {
+		v              Version
+		base, by, each Fee
+		canonical, fix bool
+		perLocal       uint64
+	}{
+		{June(85), same(500e9, 7_430e9), same(72e6, 70e6), same(0, 200e9), false, false, 0},
+		{June(86), same(500e9, 7_430e9), same(72e6, 70e6), same(0, 200e9), false, true, 0},
+		{Release(85), same(500e9, 7_430e9), same(72e6, 70e6), same(0, 200e9), false, false, 0},
+		{Release(86), same(500e9, 7_430e9), same(72e6, 70e6), same(0, 200e9), false, false, 0},
+		{Release(87), same(500e9, 7_430e9), same(72e6, 70e6), same(0, 200e9), false, true, 2},
+		{Release(88), same(500e9, 7_430e9), same(78e6, 74e6), same(3.1e9, 200e9), true, true, 2},
+	} {
+		c := MustGet(tt.v)
+		f, w := &c.Fees, &c.Wasm
+		if got := [3]Fee{*f.Fee(ActionUniversalStateInitBase), *f.Fee(ActionUniversalStateInitByte), *f.Fee(ActionUniversalStateInitEntry)}; got != [3]Fee{tt.base, tt.by, tt.each} {
+			t.Errorf("%v: fees of a universal state init %v", tt.v, got)
+		}
+		if w.CanonicalUniversalStateInit != tt.canonical || w.FixContractLoadingError != tt.fix || w.Limits.MinContractSizePerLocal != tt.perLocal {
+			t.Errorf("%v: canonical %v, loading error %v, bytes per local %d", tt.v, w.CanonicalUniversalStateInit, w.FixContractLoadingError,
+				w.Limits.MinContractSizePerLocal)
+		}
+	}
+	if ExtSHA3x256Base != 88 || ExtMLDSAVerifyByte != 95 || ExtUniversalStateInitToAccountIDBase != 96 || ExtUniversalStateInitToAccountIDByte != 97 ||
+		ActionUniversalStateInitBase != 26 || ActionUniversalStateInitByte != 27 || ActionUniversalStateInitEntry != 28 {
+		t.Error("a cost has another number than in nearcore")
 	}
 }
 

@@ -100,7 +100,7 @@ const (
 	ExtP256VerifyByte
 	ExtYieldCreateWithIDBase
 
-	// Of functions that 87 introduces; not implemented.
+	// Of functions that 87 introduces.
 	ExtSHA3x256Base
 	ExtSHA3x256Byte
 	ExtSHA3x384Base
@@ -110,13 +110,18 @@ const (
 	ExtMLDSAVerifyBase
 	ExtMLDSAVerifyByte
 
+	// Of a function that 88 introduces.
+	ExtUniversalStateInitToAccountIDBase
+	ExtUniversalStateInitToAccountIDByte
+
 	// NumExtCosts is their number.
 	NumExtCosts
 )
 
-// extCosts holds nearcore's name and the value at 85 and 86, or at 87 for later ones. compute is
-// set where it is not the gas: these operations turned out slower than their price
-// (core/parameters/res/runtime_configs/parameters.snap).
+// extCosts holds nearcore's name and the value at 85 (near-parameters 0.38.0
+// src/snapshots/…config_store__tests__85.json.snap); values changes what a later version changes.
+// compute is set where it is not the gas: these operations turned out slower than their price
+// (res/runtime_configs/parameters.snap).
 var extCosts = [NumExtCosts]struct {
 	name    string
 	gas     uint64
@@ -218,10 +223,13 @@ var extCosts = [NumExtCosts]struct {
 	ExtSHA3x512Byte:                 {name: "sha3_512_byte", gas: 36_649_701},
 	ExtMLDSAVerifyBase:              {name: "ml_dsa_verify_base", gas: 540_000_000_000},
 	ExtMLDSAVerifyByte:              {name: "ml_dsa_verify_byte", gas: 11_000_000},
+
+	ExtUniversalStateInitToAccountIDBase: {name: "universal_state_init_to_account_id_base", gas: 8_520_000_000},
+	ExtUniversalStateInitToAccountIDByte: {name: "universal_state_init_to_account_id_byte", gas: 21_471_105},
 }
 
-// firstLaterExtCost is the first of the costs that no version before 87 has.
-const firstLaterExtCost = ExtSHA3x256Base
+// firstReleaseExtCost is the first of the costs that the June build does not have.
+const firstReleaseExtCost = ExtSHA3x256Base
 
 // String returns nearcore's name, e.g. "storage_read_base", which is the key in ext_costs of
 // protocol configurations.

@@ -33,7 +33,7 @@ const (
 	FixContractLoadingError
 	EnforcePerReceiptStorageProofLimit
 
-	// Not implemented: 87 and 88 of the releases.
+	// Features of 87 and 88, release only.
 	RejectEmptyMethodName
 	RejectDelegateV2
 	RejectWithdrawFromGasKeyInDelegate
@@ -43,7 +43,6 @@ const (
 	GlobalContractSameChunkCallFix
 	RejectUniversalAccountTransfers
 	RejectBlockHeaderV7BeforeSpice
-	PostQuantumHostFns // not a feature in nearcore: the parameters sha3_host_fns and ml_dsa_verify_host_fn
 	UniversalAccounts
 	CanonicalUniversalStateInit
 	RefundRepeatedUniversalStateInitDeposit
@@ -58,8 +57,9 @@ const (
 	numFeatures
 )
 
-// features is the table of the first version of each feature in each numbering; 0: none. Only rows
-// with built set can be enabled, so a number above Newest here is documentation.
+// features is the table of the first version of each feature in each numbering; 0: none. The
+// numbers of release are those of near-primitives-core 0.38.0 src/version.rs:632. A row counts as
+// built when its rule exists; only then Enabled returns true. Parameters do not wait for it.
 var features = [numFeatures]struct {
 	name          string
 	june, release primitives.ProtocolVersion
@@ -89,13 +89,12 @@ var features = [numFeatures]struct {
 	RejectEmptyMethodName:                   {"RejectEmptyMethodName", 0, 87, false},
 	RejectDelegateV2:                        {"RejectDelegateV2", 0, 87, false},
 	RejectWithdrawFromGasKeyInDelegate:      {"RejectWithdrawFromGasKeyInDelegate", 0, 87, false},
-	RemoveGasRewards:                        {"RemoveGasRewards", 0, 87, false},
+	RemoveGasRewards:                        {"RemoveGasRewards", 0, 87, true},
 	EnforceStorageProofLimitForAllActions:   {"EnforceStorageProofLimitForAllActions", 0, 87, false},
 	EarlyKickout:                            {"EarlyKickout", 152, 87, false},
 	GlobalContractSameChunkCallFix:          {"GlobalContractSameChunkCallFix", 0, 87, false},
 	RejectUniversalAccountTransfers:         {"RejectUniversalAccountTransfers", 0, 87, false},
 	RejectBlockHeaderV7BeforeSpice:          {"RejectBlockHeaderV7BeforeSpice", 0, 87, false},
-	PostQuantumHostFns:                      {"PostQuantumHostFns", 0, 87, false},
 	UniversalAccounts:                       {"UniversalAccounts", 0, 88, false},
 	CanonicalUniversalStateInit:             {"CanonicalUniversalStateInit", 0, 88, false},
 	RefundRepeatedUniversalStateInitDeposit: {"RefundRepeatedUniversalStateInitDeposit", 0, 88, false},
@@ -117,7 +116,10 @@ func (f Feature) String() string {
 
 // Enabled returns whether f is in force at v. Features that are not implemented are never in force.
 // An unknown numbering has no features; Supported rejects it before any rule is checked.
-func Enabled(f Feature, v Version) bool {
+func Enabled(f Feature, v Version) bool { return features[f].built && v.includes(f) }
+
+// includes returns whether f belongs to v by number, built or not. Parameters depend on it.
+func (v Version) includes(f Feature) bool {
 	row := &features[f]
 	since := primitives.ProtocolVersion(0)
 	switch v.Numbering {
@@ -126,7 +128,7 @@ func Enabled(f Feature, v Version) bool {
 	case primitives.NumberingRelease:
 		since = row.release
 	}
-	return row.built && since != 0 && v.Protocol >= since
+	return since != 0 && v.Protocol >= since
 }
 
 // Has is Enabled as a method.

@@ -3,14 +3,17 @@ package parameters
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // object is a JSON object. encoding/json prints maps by ascending key, the order of nearcore's RPC.
 type object map[string]any
 
-// AppendJSON appends runtime_config as in EXPERIMENTAL_protocol_config (nearcore
-// core/parameters/src/view.rs): keys ascending, no blanks, u128 as strings. It does not contain
-// compute costs and the parameters of gas keys, state inits, global contracts and the scheduler.
+// AppendJSON appends runtime_config as in EXPERIMENTAL_protocol_config: keys ascending, no blanks,
+// u128 as strings. It does not contain compute costs and the parameters of gas keys, state inits,
+// global contracts and the scheduler. A version of the releases has the fields of near-parameters
+// 0.38.0 src/view.rs; one of june has the fewer ones of that build.
 func (c *RuntimeConfig) AppendJSON(b []byte) []byte {
 	text, err := json.Marshal(c.view())
 	if err != nil {
@@ -23,19 +26,53 @@ func (c *RuntimeConfig) AppendJSON(b []byte) []byte {
 func (c *RuntimeConfig) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), nil }
 
 func (c *RuntimeConfig) view() object {
-	f, w := &c.Fees, &c.Wasm
+	f, w, june := &c.Fees, &c.Wasm, c.Version.Numbering == primitives.NumberingJune
 	fee := func(k ActionCost) object {
 		x := &f.Action[k]
 		return object{"send_sir": x.SendSIR.Gas, "send_not_sir": x.SendNotSIR.Gas, "execution": x.Exec.Gas}
 	}
 	ext := make(object, NumExtCosts)
 	for k := range NumExtCosts {
-		if k < firstLaterExtCost || w.PostQuantumHostFns {
+		if k < firstReleaseExtCost || !june {
 			ext[k.String()] = w.Ext[k].Gas
 		}
 	}
 	for _, gone := range [...]string{"contract_compile_base", "contract_compile_bytes"} {
 		ext[gone] = 0 // costs of old versions that the view still lists
+	}
+	limitConfig := w.Limits.view()
+	wasmConfig := object{
+		"ext_costs":                 ext,
+		"grow_mem_cost":             w.GrowMemCost,
+		"regular_op_cost":           w.RegularOpCost,
+		"linear_op_base_cost":       w.LinearOpBaseCost,
+		"linear_op_unit_cost":       w.LinearOpUnitCost,
+		"vm_kind":                   w.VMKind,
+		"discard_custom_sections":   w.DiscardCustomSections,
+		"global_contract_host_fns":  w.GlobalContractHostFns,
+		"reftypes_bulk_memory":      w.ReftypesBulkMemory,
+		"gas_key_host_fns":          w.GasKeyHostFns,
+		"one_yocto_on_promise":      w.OneYoctoOnPromise,
+		"p256_verify_host_fn":       w.P256VerifyHostFn,
+		"yield_with_id_host_fns":    w.YieldWithIDHostFns,
+		"chain_id_host_fn":          w.ChainIDHostFn,
+		"bls12381_not_in_group_fix": w.BLS12381NotInGroupFix,
+		"storage_get_mode":          w.StorageGetMode,
+		"fix_contract_loading_cost": w.FixContractLoadingCost,
+		"implicit_account_creation": true, // deprecated, always true
+		"eth_implicit_accounts":     w.EthImplicitAccounts,
+		"limit_config":              limitConfig,
+	}
+	if !june {
+		wasmConfig["sha3_host_fns"] = w.SHA3HostFns
+		wasmConfig["ml_dsa_verify_host_fn"] = w.MLDSAVerifyHostFn
+		wasmConfig["universal_accounts"] = w.UniversalAccounts
+		limitConfig["max_receipt_total_input_size"] = w.Limits.MaxReceiptTotalInputSize
+		limitConfig["max_universal_state_init_keys"] = w.Limits.MaxUniversalStateInitKeys
+		limitConfig["max_state_init_entries"] = w.Limits.MaxStateInitEntries
+		if w.Limits.MinContractSizePerLocal != 0 {
+			limitConfig["min_contract_size_per_local"] = w.Limits.MinContractSizePerLocal
+		}
 	}
 	return object{
 		"storage_amount_per_byte": f.StorageAmountPerByte,
@@ -68,28 +105,7 @@ func (c *RuntimeConfig) view() object {
 			"pessimistic_gas_price_inflation_ratio": f.PessimisticGasPriceInflation.pair(),
 			"ml_dsa_65_verification_cost":           f.SignatureVerification[2].Gas,
 		},
-		"wasm_config": object{
-			"ext_costs":                 ext,
-			"grow_mem_cost":             w.GrowMemCost,
-			"regular_op_cost":           w.RegularOpCost,
-			"linear_op_base_cost":       w.LinearOpBaseCost,
-			"linear_op_unit_cost":       w.LinearOpUnitCost,
-			"vm_kind":                   w.VMKind,
-			"discard_custom_sections":   w.DiscardCustomSections,
-			"global_contract_host_fns":  w.GlobalContractHostFns,
-			"reftypes_bulk_memory":      w.ReftypesBulkMemory,
-			"gas_key_host_fns":          w.GasKeyHostFns,
-			"one_yocto_on_promise":      w.OneYoctoOnPromise,
-			"p256_verify_host_fn":       w.P256VerifyHostFn,
-			"yield_with_id_host_fns":    w.YieldWithIDHostFns,
-			"chain_id_host_fn":          w.ChainIDHostFn,
-			"bls12381_not_in_group_fix": w.BLS12381NotInGroupFix,
-			"storage_get_mode":          w.StorageGetMode,
-			"fix_contract_loading_cost": w.FixContractLoadingCost,
-			"implicit_account_creation": true, // deprecated, always true
-			"eth_implicit_accounts":     w.EthImplicitAccounts,
-			"limit_config":              w.Limits.view(),
-		},
+		"wasm_config": wasmConfig,
 		"account_creation_config": object{
 			"min_allowed_top_level_account_length": c.AccountCreation.MinAllowedTopLevelAccountLength,
 			"registrar_account_id":                 c.AccountCreation.RegistrarAccountID,
@@ -105,6 +121,7 @@ func (c *RuntimeConfig) view() object {
 	}
 }
 
+// view returns the limits that both numberings show.
 func (l *Limits) view() object {
 	return object{
 		"max_gas_burnt":                         l.MaxGasBurnt,

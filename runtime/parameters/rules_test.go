@@ -59,7 +59,9 @@ func TestEachBuiltFeatureRules(t *testing.T) {
 // TestFlippedParameters: rows that change parameters do so when their version comes, built yet or
 // not.
 func TestFlippedParameters(t *testing.T) {
-	for _, f := range []Feature{GasKeys, YieldWithID, FixContractLoadingError, RemoveGasRewards, PostQuantumHostFns, FixContractLoadingCost} {
+	for _, f := range []Feature{
+		GasKeys, YieldWithID, FixContractLoadingError, RemoveGasRewards, FixContractLoadingCost, UniversalAccounts, CanonicalUniversalStateInit,
+	} {
 		if !flips(f) {
 			t.Errorf("%v changes no parameter", f)
 		}
@@ -80,13 +82,13 @@ func flips(f Feature) bool {
 		if since == 0 {
 			continue
 		}
-		row.built = true
 		on := values(Version{since, n})
-		row.built = false
-		if off := values(Version{since, n}); !reflect.DeepEqual(on, off) {
+		row.june, row.release = 0, 0
+		off := values(Version{since, n})
+		*row = before
+		if !reflect.DeepEqual(on, off) {
 			return true
 		}
-		row.built = before.built
 	}
 	return false
 }

@@ -1,10 +1,17 @@
 package parameters
 
-import "github.com/troupe-chain/troupe/primitives"
+import (
+	"math"
 
-// values returns the parameters of v. 85 and 86 differ only in what depends on a feature. The
-// numbers are those of core/parameters/res/runtime_configs/parameters.snap.
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// values returns the parameters of v: those of 85, and what later versions change
+// (near-parameters 0.38.0 res/runtime_configs: parameters.snap, 87.yaml, 88.yaml). A parameter that
+// nearcore switches together with a feature depends on the feature here; others depend on the
+// number.
 func values(v Version) RuntimeConfig {
+	since87 := v.Numbering == primitives.NumberingRelease && v.Protocol >= 87
 	c := RuntimeConfig{
 		Version: v,
 		Fees: Fees{
@@ -34,14 +41,18 @@ func values(v Version) RuntimeConfig {
 			EthImplicitAccounts:   true,
 
 			GlobalContractHostFns:   true,
-			GasKeyHostFns:           v.Has(GasKeys),
+			GasKeyHostFns:           v.includes(GasKeys),
 			OneYoctoOnPromise:       true,
 			P256VerifyHostFn:        true,
-			YieldWithIDHostFns:      v.Has(YieldWithID),
+			YieldWithIDHostFns:      v.includes(YieldWithID),
 			ChainIDHostFn:           true,
-			PostQuantumHostFns:      v.Has(PostQuantumHostFns),
-			FixContractLoadingCost:  v.Has(FixContractLoadingCost),
-			FixContractLoadingError: v.Has(FixContractLoadingError),
+			SHA3HostFns:             since87,
+			MLDSAVerifyHostFn:       since87,
+			FixContractLoadingCost:  v.includes(FixContractLoadingCost),
+			FixContractLoadingError: v.includes(FixContractLoadingError),
+
+			UniversalAccounts:           v.includes(UniversalAccounts),
+			CanonicalUniversalStateInit: v.includes(CanonicalUniversalStateInit),
 
 			Limits: limits,
 		},
@@ -94,12 +105,25 @@ func values(v Version) RuntimeConfig {
 			c.Wasm.Ext[i].Compute = Compute(row.compute)
 		}
 	}
+	if since87 {
+		c.Wasm.Limits.MinContractSizePerLocal = 2
+		c.Wasm.Limits.MaxStateInitEntries = 1_500
+	}
+	if v.includes(CanonicalUniversalStateInit) {
+		// Decoding costs more: the bytes are encoded again and compared.
+		c.Fees.Action[ActionUniversalStateInitByte] = Fee{SendSIR: GasCost(78_000_000), SendNotSIR: GasCost(78_000_000), Exec: GasCost(74_000_000)}
+		c.Fees.Action[ActionUniversalStateInitEntry] = Fee{
+			SendSIR: GasCost(3_100_000_000), SendNotSIR: GasCost(3_100_000_000), Exec: GasCost(200_000_000_000),
+		}
+		c.Wasm.Ext[ExtUniversalStateInitToAccountIDBase] = GasCost(8_900_000_000)
+		c.Wasm.Ext[ExtUniversalStateInitToAccountIDByte] = GasCost(83_100_000)
+	}
 	return c
 }
 
 // burntGasReward returns a contract's share of the gas burnt in it.
 func burntGasReward(v Version) Ratio {
-	if v.Has(RemoveGasRewards) {
+	if v.includes(RemoveGasRewards) {
 		return Ratio{0, 1}
 	}
 	return Ratio{3, 10}
@@ -110,6 +134,7 @@ const (
 	petaGas                = 1000 * teraGas
 )
 
+// limits are those of 85.
 var limits = Limits{
 	MaxGasBurnt:                      1 * petaGas,
 	MaxStackHeight:                   262_144,
@@ -134,6 +159,9 @@ var limits = Limits{
 	MaxLengthStorageValue:            4_194_304,
 	MaxPromisesPerFunctionCallAction: 1_024,
 	MaxNumberInputDataDependencies:   128,
+	MaxReceiptTotalInputSize:         math.MaxUint32,
+	MaxUniversalStateInitKeys:        1_024,
+	MaxStateInitEntries:              math.MaxUint32,
 	MaxFunctionsNumberPerContract:    10_000,
 	MaxLocalsPerContract:             1_000_000,
 	MaxParamsPerContract:             50_000,

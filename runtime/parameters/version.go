@@ -3,12 +3,13 @@ package parameters
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
 
 // Version is a protocol version together with its numbering, because 86 has two meanings (see
-// Feature). The numbering is fixed for a chain and stored with its genesis. The number follows the
+// features). The numbering is fixed for a chain and stored with its genesis. The number follows the
 // epochs.
 type Version struct {
 	Protocol  primitives.ProtocolVersion
@@ -24,30 +25,59 @@ func Release(v primitives.ProtocolVersion) Version { return Version{v, primitive
 // String returns e.g. "86 (june)".
 func (v Version) String() string { return fmt.Sprintf("%d (%s)", v.Protocol, v.Numbering) }
 
-// ErrUnsupportedVersion means that no rules are known for a version: it is older than 85, newer
-// than the newest implemented one, or of an unknown numbering.
+// ErrUnsupportedVersion means that a version cannot be executed: it is older than OldestProtocol,
+// newer than Newest, or of an unknown numbering.
 var ErrUnsupportedVersion = errors.New("unsupported protocol version")
 
 // OldestProtocol is the first version with complete rules, in both numberings.
 const OldestProtocol primitives.ProtocolVersion = 85
 
-// The last versions with complete rules. June's numbers end at 86; what that build has beyond is
-// nightly.
+// newestRelease is the last version of the releases with complete rules: every feature up to it is
+// built. It is what Newest returns.
+const newestRelease primitives.ProtocolVersion = 86
+
+// The last versions with known parameters. June's numbers end at 86; what that build has beyond is
+// nightly. Tests reach the versions between newestRelease and lastRelease with MustGet and
+// SupportForTest.
 const (
-	newestJune    primitives.ProtocolVersion = 86
-	newestRelease primitives.ProtocolVersion = 86
+	lastJune    primitives.ProtocolVersion = 86
+	lastRelease primitives.ProtocolVersion = 88
 )
 
-// Newest returns the last version of a numbering with complete rules, which a node votes for; 0 for
-// an unknown numbering.
-func Newest(n primitives.Numbering) primitives.ProtocolVersion {
+// last returns the last version of n with known parameters; 0 for an unknown numbering.
+func last(n primitives.Numbering) primitives.ProtocolVersion {
 	switch n {
 	case primitives.NumberingJune:
-		return newestJune
+		return lastJune
 	case primitives.NumberingRelease:
-		return newestRelease
+		return lastRelease
 	}
 	return 0
+}
+
+// Newest returns the last version of a numbering with complete rules: what a node supports, and
+// what it votes for unless a schedule delays the vote. 0 for an unknown numbering.
+func Newest(n primitives.Numbering) primitives.ProtocolVersion {
+	if n == primitives.NumberingRelease {
+		if v := supportedForTest.Load(); v != 0 {
+			return primitives.ProtocolVersion(v)
+		}
+		return newestRelease
+	}
+	return last(n)
+}
+
+// supportedForTest replaces newestRelease in tests; 0: it does not.
+var supportedForTest atomic.Uint32
+
+// SupportForTest makes Newest of the releases return v until the test ends, so that a node runs
+// versions whose rules are not complete yet. Not for parallel tests.
+func SupportForTest(t interface{ Cleanup(func()) }, v primitives.ProtocolVersion) {
+	if v < OldestProtocol || v > lastRelease {
+		panic("parameters: no parameters of " + Release(v).String())
+	}
+	supportedForTest.Store(uint32(v))
+	t.Cleanup(func() { supportedForTest.Store(0) })
 }
 
 // Supported returns whether v can be executed.

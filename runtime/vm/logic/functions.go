@@ -46,7 +46,8 @@ func hasChainID(w *parameters.Wasm) bool     { return w.ChainIDHostFn }
 func hasP256(w *parameters.Wasm) bool        { return w.P256VerifyHostFn }
 func hasGlobal(w *parameters.Wasm) bool      { return w.GlobalContractHostFns }
 func hasGasKeys(w *parameters.Wasm) bool     { return w.GasKeyHostFns }
-func hasPostQuantum(w *parameters.Wasm) bool { return w.PostQuantumHostFns }
+func hasSHA3(w *parameters.Wasm) bool        { return w.SHA3HostFns }
+func hasMLDSA(w *parameters.Wasm) bool       { return w.MLDSAVerifyHostFn }
 func hasYieldWithID(w *parameters.Wasm) bool { return w.YieldWithIDHostFns }
 
 // Functions is the table of all host functions (nearcore runtime/near-vm-runner/src/imports.rs). A
@@ -96,10 +97,10 @@ var Functions = []Function{
 	{Name: "bls12381_pairing_check", Params: i64s(2), Results: gives, View: true, call: blsPairingCheck},
 	{Name: "bls12381_p1_decompress", Params: i64s(3), Results: gives, View: true, call: blsP1Decompress},
 	{Name: "bls12381_p2_decompress", Params: i64s(3), Results: gives, View: true, call: blsP2Decompress},
-	{Name: "sha3_256", Params: i64s(3), Results: none, View: true, Since: hasPostQuantum, call: sha3x256},
-	{Name: "sha3_384", Params: i64s(3), Results: none, View: true, Since: hasPostQuantum, call: sha3x384},
-	{Name: "sha3_512", Params: i64s(3), Results: none, View: true, Since: hasPostQuantum, call: sha3x512},
-	{Name: "ml_dsa_verify", Params: i64s(6), Results: gives, View: true, Since: hasPostQuantum, call: mlDSAVerify},
+	{Name: "sha3_256", Params: i64s(3), Results: none, View: true, Since: hasSHA3, call: sha3x256},
+	{Name: "sha3_384", Params: i64s(3), Results: none, View: true, Since: hasSHA3, call: sha3x384},
+	{Name: "sha3_512", Params: i64s(3), Results: none, View: true, Since: hasSHA3, call: sha3x512},
+	{Name: "ml_dsa_verify", Params: i64s(6), Results: gives, View: true, Since: hasMLDSA, call: mlDSAVerify},
 
 	{Name: "value_return", Params: i64s(2), Results: none, View: true, call: valueReturn},
 	{Name: "panic", Params: none, Results: none, View: true, call: panicPlain},

@@ -10,7 +10,7 @@ import (
 // mainnet has the fees of the version, and plenty of gas.
 func mainnet(r *rig) {
 	r.cfg = *parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune})
-	r.cfg.Wasm.PostQuantumHostFns = true
+	r.cfg.Wasm.SHA3HostFns, r.cfg.Wasm.MLDSAVerifyHostFn = true, true
 	r.c.CurrentAccount, r.c.PrepaidGas = "alice", 300*tera
 }
 

@@ -183,7 +183,7 @@ func newRig(t *testing.T, set ...func(*rig)) *rig {
 		byID: map[primitives.Hash]primitives.Hash{},
 	}
 	setTestFees(&r.cfg.Fees)
-	r.cfg.Wasm.PostQuantumHostFns = true
+	r.cfg.Wasm.SHA3HostFns, r.cfg.Wasm.MLDSAVerifyHostFn = true, true
 	r.c = action.Call{
 		Block:          &action.Block{ChainID: "test", Height: 10, Timestamp: 42, EpochHeight: 1},
 		CurrentAccount: "alice.near", SignerAccount: "bob.near", Predecessor: "carol.near", RefundTo: "david.near",
