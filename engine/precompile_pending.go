@@ -117,6 +117,10 @@ func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(cod
 			callable = []codeRef{{account: to, global: a.ID}}
 		case *primitives.DeterministicStateInit:
 			callable = append(callable, codeRef{account: to, global: a.Init.Code})
+		case *primitives.UniversalStateInit:
+			if init, err := a.Init.Decode(); err == nil && init.Code != nil {
+				callable = append(callable, codeRef{account: to, global: *init.Code})
+			}
 		case *primitives.FunctionCall:
 			for _, x := range callable {
 				tell(x)

@@ -103,20 +103,68 @@ const (
 	AccountV2 AccountVersion = 2
 )
 
+// AccountState is whether an account's initial state is installed.
+type AccountState byte
+
+// The states. Only a universal account (0u...) can be uninitialized: after a transfer created it,
+// until its state init.
+const (
+	AccountInitialized   AccountState = 0
+	AccountUninitialized AccountState = 1
+)
+
 // Account is the value in column 0 of the trie.
 type Account struct {
-	Amount       Balance // not staked
-	Locked       Balance // staked
-	Contract     AccountContract
-	StorageUsage uint64 // bytes
-	Version      AccountVersion
+	Amount       Balance         // not staked
+	Locked       Balance         // staked; 0 if uninitialized
+	Contract     AccountContract // none if uninitialized
+	StorageUsage uint64          // bytes
+	Version      AccountVersion  // V1 if uninitialized
+	State        AccountState
+	// BootstrapNonce is the nonce of an uninitialized account's own transactions, which has no keys;
+	// 0 and unused if initialized.
+	BootstrapNonce Nonce
 }
 
-// AppendBorsh appends V1 without a tag, or V2 after 16 bytes of FF and its tag 0 (nearcore
-// core/primitives-core/src/account.rs).
+// NewUninitializedAccount returns a universal account before its state init. nonce should be
+// InitialNonce of the block that creates it.
+func NewUninitializedAccount(amount Balance, usage uint64, nonce Nonce) Account {
+	return Account{Amount: amount, StorageUsage: usage, Version: AccountV1, State: AccountUninitialized, BootstrapNonce: nonce}
+}
+
+// IsInitialized returns whether the account's initial state is installed: it can have keys, code,
+// data and a stake.
+func (a *Account) IsInitialized() bool { return a.State == AccountInitialized }
+
+// Initialize makes an uninitialized account an initialized one of V1 without contract. The amount
+// and the storage usage stay. It panics if the account is initialized.
+func (a *Account) Initialize() {
+	if a.IsInitialized() {
+		panic("primitives: account is already initialized")
+	}
+	*a = Account{Amount: a.Amount, StorageUsage: a.StorageUsage, Version: AccountV1}
+}
+
+// The tags of accounts other than V1. They follow 16 bytes of FF, which no amount has.
+const (
+	accountTagV2            = 0
+	accountTagUninitialized = 1
+)
+
+// AppendBorsh appends V1 without a tag, or V2 or an uninitialized account after 16 bytes of FF and
+// its tag (near-primitives-core 0.38.0 src/account.rs:731). It panics for an uninitialized account
+// with a stake or a contract.
 func (a *Account) AppendBorsh(b []byte) []byte {
+	if a.State == AccountUninitialized {
+		if !a.Locked.IsZero() || a.Contract != (AccountContract{}) {
+			panic("primitives: uninitialized account with a stake or a contract")
+		}
+		b = append(MaxBalance.AppendBorsh(b), accountTagUninitialized)
+		b = borsh.AppendUint64(a.Amount.AppendBorsh(b), a.StorageUsage)
+		return borsh.AppendUint64(b, uint64(a.BootstrapNonce))
+	}
 	if a.Version == AccountV2 {
-		b = append(MaxBalance.AppendBorsh(b), 0)
+		b = append(MaxBalance.AppendBorsh(b), accountTagV2)
 		b = borsh.AppendUint64(a.Locked.AppendBorsh(a.Amount.AppendBorsh(b)), a.StorageUsage)
 		return a.Contract.AppendBorsh(b)
 	}
@@ -124,18 +172,21 @@ func (a *Account) AppendBorsh(b []byte) []byte {
 	return borsh.AppendUint64(b, a.StorageUsage)
 }
 
-// DecodeBorsh reads either version.
+// DecodeBorsh reads V1, V2 and uninitialized accounts.
 func (a *Account) DecodeBorsh(r *borsh.Reader) {
 	*a = Account{Version: AccountV1}
 	a.Amount.DecodeBorsh(r)
 	if a.Amount == MaxBalance && r.Err() == nil {
-		if tag := r.Byte(); tag != 0 {
+		switch tag := r.Byte(); tag {
+		case accountTagV2:
+			a.Version = AccountV2
+			a.Amount, a.Locked, a.StorageUsage = ReadBalance(r), ReadBalance(r), r.Uint64()
+			a.Contract.DecodeBorsh(r)
+		case accountTagUninitialized:
+			*a = NewUninitializedAccount(ReadBalance(r), r.Uint64(), Nonce(r.Uint64()))
+		default:
 			r.BadTag("AccountVersion", tag)
-			return
 		}
-		a.Version = AccountV2
-		a.Amount, a.Locked, a.StorageUsage = ReadBalance(r), ReadBalance(r), r.Uint64()
-		a.Contract.DecodeBorsh(r)
 		return
 	}
 	a.Locked = ReadBalance(r)

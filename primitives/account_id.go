@@ -21,7 +21,7 @@ const (
 	MaxAccountIDLen = 64
 )
 
-// Refusals of ParseAccountID; the texts are those of near-account-id 2.0.0.
+// Refusals of ParseAccountID; the texts are those of near-account-id 3.0.0.
 var (
 	ErrAccountIDTooLong   = errors.New("the Account ID is too long")
 	ErrAccountIDTooShort  = errors.New("the Account ID is too short")
@@ -48,7 +48,7 @@ func (e *AccountIDError) Error() string {
 // Unwrap returns the kind.
 func (e *AccountIDError) Unwrap() error { return e.Kind }
 
-// ParseAccountID checks the rules of near-account-id 2.0.0: 2 to 64 bytes of [a-z0-9], single
+// ParseAccountID checks the rules of near-account-id 3.0.0: 2 to 64 bytes of [a-z0-9], single
 // separators - _ . between.
 func ParseAccountID(text string) (AccountID, error) {
 	if len(text) < MinAccountIDLen {
@@ -81,37 +81,42 @@ func ParseAccountID(text string) (AccountID, error) {
 // AccountKind distinguishes named accounts from ids derived from keys, addresses and state inits.
 type AccountKind byte
 
-// The kinds (near-account-id AccountType, plus deterministic).
+// The kinds (near-account-id 3.0.0 AccountType).
 const (
 	NamedAccount         AccountKind = iota
 	NearImplicitAccount              // 64 hex digits: an ed25519 public key
 	EthImplicitAccount               // 0x and 40 hex digits
 	DeterministicAccount             // 0s and 40 hex digits
+	UniversalAccount                 // 0u and 52 Crockford base32 symbols: a sha3-256 hash
 )
 
-// Kind classifies a.
-func (a AccountID) Kind() AccountKind {
-	isHex := func(s string) bool {
-		for i := range len(s) {
-			if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return false
-			}
-		}
-		return true
-	}
+// Kind classifies a. universal is whether the feature UniversalAccounts is on: without it the id of
+// a universal account is that of a named one.
+func (a AccountID) Kind(universal bool) AccountKind {
 	switch {
-	case len(a) == 64 && isHex(string(a)):
+	case len(a) == 64 && isHex(a):
 		return NearImplicitAccount
-	case len(a) == 42 && strings.HasPrefix(string(a), "0x") && isHex(string(a[2:])):
+	case len(a) == 42 && strings.HasPrefix(string(a), "0x") && isHex(a[2:]):
 		return EthImplicitAccount
-	case len(a) == 42 && strings.HasPrefix(string(a), "0s") && isHex(string(a[2:])):
+	case len(a) == 42 && strings.HasPrefix(string(a), "0s") && isHex(a[2:]):
 		return DeterministicAccount
+	case universal && a.IsUniversal():
+		return UniversalAccount
 	}
 	return NamedAccount
 }
 
-// IsImplicit returns whether a is of a kind that a transfer can create.
-func (a AccountID) IsImplicit() bool { return a.Kind() != NamedAccount }
+func isHex(s AccountID) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// IsImplicit returns whether a is of a kind that a transfer can create. universal is as in Kind.
+func (a AccountID) IsImplicit(universal bool) bool { return a.Kind(universal) != NamedAccount }
 
 // IsTopLevel returns whether a has no dot and is not "system".
 func (a AccountID) IsTopLevel() bool { return a != SystemAccount && !strings.Contains(string(a), ".") }

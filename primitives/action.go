@@ -10,7 +10,8 @@ import (
 // ActionTag is the borsh discriminant of an action (nearcore core/primitives/src/action/mod.rs).
 type ActionTag byte
 
-// The 15 actions of protocol 86.
+// The 16 actions of protocol 88. The last needs the feature UniversalAccounts: before it is decoded
+// and refused.
 const (
 	TagCreateAccount ActionTag = iota
 	TagDeployContract
@@ -27,6 +28,7 @@ const (
 	TagTransferToGasKey
 	TagWithdrawFromGasKey
 	TagDelegateV2
+	TagUniversalStateInit
 	numActionTags
 )
 
@@ -87,6 +89,12 @@ type (
 	// DeterministicStateInit creates or initialises a 0s... account.
 	DeterministicStateInit struct {
 		Init    StateInit
+		Deposit Balance
+	}
+	// UniversalStateInit creates or initialises a 0u... account. Its id is the hash of Init.
+	// Init may be malformed: validation of the action decides that, not decoding.
+	UniversalStateInit struct {
+		Init    RawStateInit
 		Deposit Balance
 	}
 	// TransferToGasKey adds to a gas key's balance.
@@ -216,6 +224,7 @@ func (*DelegateV2) Tag() ActionTag             { return TagDelegateV2 }
 func (*DeployGlobalContract) Tag() ActionTag   { return TagDeployGlobalContract }
 func (*UseGlobalContract) Tag() ActionTag      { return TagUseGlobalContract }
 func (*DeterministicStateInit) Tag() ActionTag { return TagDeterministicStateInit }
+func (*UniversalStateInit) Tag() ActionTag     { return TagUniversalStateInit }
 func (*TransferToGasKey) Tag() ActionTag       { return TagTransferToGasKey }
 func (*WithdrawFromGasKey) Tag() ActionTag     { return TagWithdrawFromGasKey }
 
@@ -246,6 +255,9 @@ func (a *DeployGlobalContract) appendPayload(b []byte) []byte {
 func (a *UseGlobalContract) appendPayload(b []byte) []byte { return a.ID.AppendBorsh(b) }
 func (a *DeterministicStateInit) appendPayload(b []byte) []byte {
 	return a.Deposit.AppendBorsh(a.Init.AppendBorsh(b))
+}
+func (a *UniversalStateInit) appendPayload(b []byte) []byte {
+	return a.Deposit.AppendBorsh(borsh.AppendBytes(b, a.Init))
 }
 func (a *TransferToGasKey) appendPayload(b []byte) []byte {
 	return a.Deposit.AppendBorsh(a.PublicKey.AppendBorsh(b))
@@ -345,6 +357,8 @@ func readAction(r *borsh.Reader, delegates bool) Action {
 		a.Init.DecodeBorsh(r)
 		a.Deposit.DecodeBorsh(r)
 		return a
+	case TagUniversalStateInit:
+		return &UniversalStateInit{Init: r.BytesCopy(), Deposit: ReadBalance(r)}
 	case TagTransferToGasKey:
 		return &TransferToGasKey{PublicKey: ReadPublicKey(r), Deposit: ReadBalance(r)}
 	case TagWithdrawFromGasKey:

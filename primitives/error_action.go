@@ -5,7 +5,7 @@ import "strconv"
 // ActionErrorTag names a variant of ActionErrorKind. A tag is itself an error, for errors.Is.
 type ActionErrorTag byte
 
-// The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:717).
+// The variants, by their borsh discriminants (near-primitives 0.38.0 src/errors.rs ActionErrorKind).
 const (
 	ActionAccountAlreadyExists               ActionErrorTag = iota // AccountID
 	ActionAccountDoesNotExist                                      // AccountID
@@ -34,6 +34,10 @@ const (
 	ActionInsufficientGasKeyBalance                                // AccountID, PublicKey, Balance, Required
 	ActionGasKeyBalanceTooHigh                                     // AccountID, PublicKey (may be none), Balance
 	ActionDelegateInvalidNonceIndex                                // NonceIndex, NumNonces
+	ActionTotalPromiseInputSizeExceeded                            // Size, Limit; nightly
+	ActionReceiptStorageProofSizeExceeded                          // Limit; since 87
+	ActionMalformedUniversalStateInit                              // since 88
+	ActionAccountNotInitialized                                    // AccountID; since 88
 )
 
 // ActionErrorKind is why an action failed. The comments of the tags list the fields that apply.
@@ -61,6 +65,8 @@ type ActionErrorKind struct {
 	Identifier    GlobalContractID
 	NonceIndex    uint16
 	NumNonces     uint16
+	Size          uint64 // bytes
+	Limit         uint64 // bytes
 }
 
 var actionErrorRows = []errRow[ActionErrorKind]{
@@ -117,6 +123,14 @@ var actionErrorRows = []errRow[ActionErrorKind]{
 	ActionDelegateInvalidNonceIndex: {name: "DelegateActionInvalidNonceIndex", fields: func(e *ActionErrorKind) []errField {
 		return []errField{{"nonce_index", &e.NonceIndex}, {"num_nonces", &e.NumNonces}}
 	}},
+	ActionTotalPromiseInputSizeExceeded: {name: "TotalPromiseInputSizeExceeded", order: "10", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"limit", &e.Limit}, {"size", &e.Size}}
+	}},
+	ActionReceiptStorageProofSizeExceeded: {name: "ReceiptStorageProofSizeExceeded", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"limit", &e.Limit}}
+	}},
+	ActionMalformedUniversalStateInit: {name: "MalformedUniversalStateInit"},
+	ActionAccountNotInitialized:       {name: "AccountNotInitialized", fields: (*ActionErrorKind).account},
 }
 
 func (e *ActionErrorKind) account() []errField { return []errField{{"account_id", &e.AccountID}} }

@@ -4,7 +4,7 @@ package primitives
 // errors.Is.
 type ActionsValidationTag byte
 
-// The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:382).
+// The variants, by their borsh discriminants (near-primitives 0.38.0 src/errors.rs ActionsValidationError).
 const (
 	ActionsDeleteMustBeFinal                     ActionsValidationTag = iota //
 	ActionsTotalPrepaidGasExceeded                                           // PrepaidGas, GasLimit
@@ -27,6 +27,18 @@ const (
 	ActionsAddGasKeyWithNonZeroBalance                                       // Balance
 	ActionsGasKeyFunctionCallAllowanceNotAllowed                             //
 	ActionsTotalNumberOfDeploysExceeded                                      // Count, Limit
+
+	// Since 87.
+	ActionsFunctionCallEmptyMethodName       //
+	ActionsInvalidUniversalStateInitReceiver // ReceiverID, DerivedID
+	ActionsUniversalStateInitKeyLength       // Length, Limit
+	ActionsUniversalStateInitValueLength     // Length, Limit
+	ActionsMalformedUniversalStateInit       //
+	ActionsRemovedProtocolFeature            // Feature, Version
+	ActionsWithdrawFromGasKeyInDelegate      //
+	ActionsTotalNumberOfStateInitKeys        // Count, Limit
+	ActionsTotalNumberOfStateInitEntries     // Count, Limit
+	ActionsTransferToUniversalAccount        // AccountID
 )
 
 // ActionsValidationError is why a list of actions is refused before any of them runs. The comments
@@ -35,7 +47,7 @@ type ActionsValidationError struct {
 	Tag             ActionsValidationTag
 	PrepaidGas      Gas
 	GasLimit        Gas
-	Count           uint64 // actions or bytes, as the variant says
+	Count           uint64 // actions, bytes, keys or entries, as the variant says
 	Length          uint64 // bytes
 	Size            uint64 // bytes
 	Limit           uint64
@@ -93,6 +105,26 @@ var actionsValidationRows = []errRow[ActionsValidationError]{
 	ActionsGasKeyFunctionCallAllowanceNotAllowed: {name: "GasKeyFunctionCallAllowanceNotAllowed"},
 	ActionsTotalNumberOfDeploysExceeded: {name: "TotalNumberOfDeployActionsExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.Limit}, {"number_of_deploy_actions", &e.Count}}
+	}},
+	ActionsFunctionCallEmptyMethodName: {name: "FunctionCallEmptyMethodName"},
+	ActionsInvalidUniversalStateInitReceiver: {name: "InvalidUniversalStateInitReceiver", order: "10", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"derived_id", &e.DerivedID}, {"receiver_id", &e.ReceiverID}}
+	}},
+	ActionsUniversalStateInitKeyLength:   {name: "UniversalStateInitKeyLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsUniversalStateInitValueLength: {name: "UniversalStateInitValueLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsMalformedUniversalStateInit:   {name: "MalformedUniversalStateInit"},
+	ActionsRemovedProtocolFeature: {name: "RemovedProtocolFeature", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"protocol_feature", &e.Feature}, {"version", &e.Version}}
+	}},
+	ActionsWithdrawFromGasKeyInDelegate: {name: "WithdrawFromGasKeyNotAllowedInDelegate"},
+	ActionsTotalNumberOfStateInitKeys: {name: "TotalNumberOfStateInitKeysExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"limit", &e.Limit}, {"number_of_keys", &e.Count}}
+	}},
+	ActionsTotalNumberOfStateInitEntries: {name: "TotalNumberOfStateInitEntriesExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"limit", &e.Limit}, {"number_of_entries", &e.Count}}
+	}},
+	ActionsTransferToUniversalAccount: {name: "TransferToUniversalAccountNotAllowed", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"account_id", &e.AccountID}}
 	}},
 }
 

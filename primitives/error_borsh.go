@@ -11,8 +11,7 @@ import (
 )
 
 // The borsh form of errors, in which nodes exchange them: a variant's tag, and its fields in the
-// order of nearcore's declarations. It uses the tables of the JSON form. HostError, which has no
-// form here, is refused.
+// order of nearcore's declarations. It uses the tables of the JSON form.
 
 // errBorsh is an error with a borsh form of its own.
 type errBorsh interface {

@@ -5,17 +5,16 @@ type FunctionCallTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs
 // FunctionCallError). New executions only make CallCompilation, CallMethodResolve and
-// CallExecution. nearcore keeps the others to read its history. HostError (5) does not exist here:
-// no chain that this node can execute has one.
+// CallExecution. The others are in outcomes of old blocks.
 const (
 	CallCompilation   FunctionCallTag = iota // Compilation
 	CallLink                                 // Message
 	CallMethodResolve                        // Method
 	CallWasmTrap                             // Trap
 	CallWasmUnknown                          //
-	_
-	CallEVM       //
-	CallExecution // Message: the text of a host error, trap or panic
+	CallHost                                 // Host
+	CallEVM                                  //
+	CallExecution                            // Message: the text of a host error, trap or panic
 )
 
 // FunctionCallError is why a contract call failed. The comments of the tags list the fields that
@@ -25,6 +24,7 @@ type FunctionCallError struct {
 	Compilation *CompilationError
 	Method      MethodResolveError
 	Trap        WasmTrap
+	Host        *HostError
 	Message     string
 }
 
@@ -36,6 +36,7 @@ var functionCallRows = []errRow[FunctionCallError]{
 	CallMethodResolve: {name: "MethodResolveError", inner: func(e *FunctionCallError) any { return &e.Method }},
 	CallWasmTrap:      {name: "WasmTrap", inner: func(e *FunctionCallError) any { return &e.Trap }},
 	CallWasmUnknown:   {name: "WasmUnknownError"},
+	CallHost:          {name: "HostError", inner: func(e *FunctionCallError) any { return pointee(&e.Host) }},
 	CallEVM:           {name: "_EVMError"},
 	CallExecution:     {name: "ExecutionError", inner: func(e *FunctionCallError) any { return &e.Message }},
 }
@@ -145,6 +146,7 @@ const (
 	PrepareTooManyParamsPerFunction
 	PrepareTooManyParamsPerContract
 	PrepareOperandStackTooLarge
+	PrepareTooManyGlobals // nightly
 )
 
 // WasmTrap is why a module was stopped.
@@ -169,7 +171,7 @@ var (
 		"GasInstrumentation", "StackHeightInstrumentation", "Instantiate", "Memory", "TooManyFunctions", "TooManyLocals",
 		"TooManyTables", "TooManyTableElements", "FunctionBodyTooLarge", "InstrumentedCodeTooLarge",
 		"TooManyBlocksPerFunction", "TooManyBlocksPerContract", "TooManyTypes", "TooManyParamsPerFunction",
-		"TooManyParamsPerContract", "OperandStackTooLarge")
+		"TooManyParamsPerContract", "OperandStackTooLarge", "TooManyGlobals")
 	wasmTrapRows = bareRows[WasmTrap]("Unreachable", "IncorrectCallIndirectSignature", "MemoryOutOfBounds",
 		"CallIndirectOOB", "IllegalArithmetic", "MisalignedAtomicAccess", "IndirectCallToNull", "StackOverflow", "GenericTrap")
 )

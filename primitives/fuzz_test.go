@@ -90,8 +90,11 @@ func FuzzAccount(f *testing.F) {
 	arrives(f, &Account{Version: AccountV1, Amount: NEAR(1), StorageUsage: 182},
 		&Account{Version: AccountV1, Contract: AccountContract{Kind: ContractLocal, Hash: Hash{1}}},
 		&Account{Version: AccountV2, Contract: AccountContract{Kind: ContractGlobalAccount, Account: "test.near"}},
-		&Account{Version: AccountV2, Amount: MaxBalance, Contract: AccountContract{Kind: ContractLocal}})
+		&Account{Version: AccountV2, Amount: MaxBalance, Contract: AccountContract{Kind: ContractLocal}},
+		&Account{Version: AccountV1, State: AccountUninitialized, Amount: NEAR(1), StorageUsage: 100, BootstrapNonce: 7_000_000})
 }
+
+func FuzzUniversalStateInit(f *testing.F) { arrives(f, contractInit(), keyOnlyInit()) }
 func FuzzAccessKey(f *testing.F) {
 	allowance, call := NEAR(1), &FunctionCallPermission{ReceiverID: "any", MethodNames: []string{"a", ""}}
 	arrives(f, &AccessKey{Nonce: 1}, &AccessKey{FunctionCall: call}, &AccessKey{GasKey: &GasKeyInfo{NumNonces: 3}},
@@ -155,6 +158,8 @@ func allActions() []Action {
 		&UseGlobalContract{ID: GlobalContractID{Account: "test.near"}},
 		&UseGlobalContract{ID: GlobalContractID{Hash: Hash{3}}},
 		&DeterministicStateInit{Init: StateInit{Code: GlobalContractID{Hash: Hash{3}}, Data: []StateEntry{{[]byte("a"), []byte("1")}, {[]byte("b"), nil}}}},
+		&UniversalStateInit{Init: contractInit().Encode(), Deposit: NEAR(1)},
+		&UniversalStateInit{Init: RawStateInit{9, 9}},
 		&TransferToGasKey{PublicKey: ZeroED25519Key, Deposit: NEAR(1)},
 		&WithdrawFromGasKey{PublicKey: ZeroED25519Key, Amount: NEAR(1)},
 		&AddKey{PublicKey: ZeroED25519Key, AccessKey: AccessKey{GasKey: &GasKeyInfo{NumNonces: 2}}},

@@ -42,7 +42,7 @@ func keccakAddress(data []byte) string {
 
 // KeyOfNearImplicit returns the ed25519 key of a NEAR-implicit account; false for other accounts.
 func KeyOfNearImplicit(a AccountID) (PublicKey, bool) {
-	if a.Kind() != NearImplicitAccount {
+	if a.Kind(false) != NearImplicitAccount {
 		return "", false
 	}
 	raw, err := hex.DecodeString(string(a))

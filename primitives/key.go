@@ -116,22 +116,24 @@ func (h PublicKeyHandle) AppendBorsh(b []byte) []byte { return append(b, h...) }
 
 // DecodeBorsh reads the trie form: tags 0, 1 and 3; tag 2 is refused.
 func (h *PublicKeyHandle) DecodeBorsh(r *borsh.Reader) {
+	*h = PublicKeyHandle(takeHandle(r))
+}
+
+// takeHandle reads the trie form in place: the result aliases the input.
+func takeHandle(r *borsh.Reader) []byte {
 	tag, ok := r.Peek(0)
 	if !ok {
 		r.Fail(borsh.ErrEOF)
-		return
+		return nil
 	}
-	n := 0
 	switch KeyType(tag) {
 	case ED25519, mlDSA65Hash:
-		n = 33
+		return r.Take(33)
 	case SECP256K1:
-		n = 65
-	default:
-		r.Failf("unknown PublicKeyHandle tag %d", tag)
-		return
+		return r.Take(65)
 	}
-	*h = PublicKeyHandle(r.Take(n))
+	r.Failf("unknown PublicKeyHandle tag %d", tag)
+	return nil
 }
 
 // ReadPublicKeyHandle reads the trie form.

@@ -203,6 +203,9 @@ func (e *encoder) account(b []byte, a *primitives.Account) []byte {
 	default:
 		panic(fmt.Sprintf("stream: no JSON form of contract kind %d", a.Contract.Kind))
 	}
+	if !a.IsInitialized() {
+		b = appendUint(append(b, `,"state":"uninitialized","bootstrap_nonce":`...), a.BootstrapNonce)
+	}
 	return b
 }
 

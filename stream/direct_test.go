@@ -18,6 +18,9 @@ func (o odd) change() *view.Change {
 	c := &view.Change{Kind: view.ChangeKind(o.IntN(5)), AccountID: "b.near", Handle: o.key().Handle(), AccessKey: o.accessKey(), Index: uint16(o.Uint32()),
 		Nonce: primitives.Nonce(o.number()), Key: o.bytes(), Value: o.bytes(), Cause: primitives.StateChangeCause{Kind: primitives.CauseKind(o.IntN(12)), Hash: o.hash()},
 		Account: primitives.Account{Amount: o.tokens(), Locked: o.tokens(), StorageUsage: o.number(), Contract: o.contract()}}
+	if o.IntN(4) == 0 {
+		c.Account = primitives.NewUninitializedAccount(o.tokens(), o.number(), primitives.Nonce(o.number()))
+	}
 	c.Deletion = o.IntN(4) == 0 && c.Kind != view.GasKeyNonceChange
 	return c
 }

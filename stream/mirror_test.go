@@ -217,6 +217,8 @@ func actionOf(a primitives.Action, raw bool) any {
 			return variant("DeterministicStateInit", member{"state_init", variant("V1", member{"code", identifier(&a.Init.Code)}, member{"data", stateData(a.Init.Data)})}, member{"deposit", tokens(a.Deposit)})
 		}
 		return variant("DeterministicStateInit", member{"code", identifier(&a.Init.Code)}, member{"data", stateData(a.Init.Data)}, member{"deposit", tokens(a.Deposit)})
+	case *primitives.UniversalStateInit:
+		return variant("UniversalStateInit", member{"state_init", b64(a.Init)}, member{"deposit", tokens(a.Deposit)})
 	case *primitives.TransferToGasKey:
 		return variant("TransferToGasKey", member{"public_key", keyText(a.PublicKey)}, member{"deposit", tokens(a.Deposit)})
 	case *primitives.WithdrawFromGasKey:
@@ -348,6 +350,9 @@ func changeOf(c *view.Change) any {
 			}
 			change = append(change, member{"amount", tokens(c.Account.Amount)}, member{"locked", tokens(c.Account.Locked)}, member{"code_hash", hash.String()}, member{"storage_usage", uint64(c.Account.StorageUsage)},
 				member{"storage_paid_at", 0}, member{"global_contract_hash", global}, member{"global_contract_account_id", account})
+			if !c.Account.IsInitialized() {
+				change = append(change, member{"state", "uninitialized"}, member{"bootstrap_nonce", uint64(c.Account.BootstrapNonce)})
+			}
 		}
 	case view.AccessKeyChange:
 		kind, change = "access_key", append(change, member{"public_key", handle()})

@@ -155,6 +155,7 @@ func (o odd) actions(within bool) []primitives.Action {
 		&primitives.DeployGlobalContract{Code: o.bytes(), Mode: primitives.GlobalDeployMode(o.IntN(2))}, &primitives.UseGlobalContract{ID: id},
 		&primitives.DeterministicStateInit{Init: init, Deposit: o.tokens()}, &primitives.TransferToGasKey{PublicKey: o.key(), Deposit: o.tokens()},
 		&primitives.WithdrawFromGasKey{PublicKey: o.key(), Amount: o.tokens()},
+		&primitives.UniversalStateInit{Init: o.bytes(), Deposit: o.tokens()},
 	}
 	if within {
 		return out

@@ -40,6 +40,7 @@ V2: sender_id receiver_id actions nonce max_block_height public_key
 TransferToGasKey: public_key deposit
 WithdrawFromGasKey: public_key amount
 DeterministicStateInit: code data state_init deposit
+UniversalStateInit: state_init deposit
 Action: signer_id signer_public_key gas_price output_data_receivers input_data_ids actions is_promise_yield refund_to
 Data: data_id data is_promise_resume
 GlobalContractDistribution: id target_shard already_delivered_shards code nonce
@@ -48,8 +49,8 @@ proof: hash direction
 metadata: version gas_profile contracts
 gas_profile: cost_category cost gas_used
 cause: type tx_hash receipt_hash
-change: account_id amount locked code_hash storage_usage storage_paid_at global_contract_hash global_contract_account_id public_key access_key index nonce
-  key_base64 value_base64 code_base64
+change: account_id amount locked code_hash storage_usage storage_paid_at global_contract_hash global_contract_account_id state
+  bootstrap_nonce public_key access_key index nonce key_base64 value_base64 code_base64
 InvalidNonce: tx_nonce ak_nonce
 NonceTooLarge: tx_nonce upper_bound
 NotEnoughBalance: signer_id balance cost
@@ -68,6 +69,10 @@ TotalPrepaidGasExceeded: total_prepaid_gas limit
 TotalNumberOfActionsExceeded: total_number_of_actions limit
 AddKeyMethodNamesNumberOfBytesExceeded: total_number_of_bytes limit
 InvalidDeterministicStateInitReceiver: receiver_id derived_id
+InvalidUniversalStateInitReceiver: receiver_id derived_id
+TotalNumberOfStateInitKeysExceeded: number_of_keys limit
+TotalNumberOfStateInitEntriesExceeded: number_of_entries limit
+TotalPromiseInputSizeExceeded: size limit
 GasKeyInvalidNumNonces: requested_nonces limit
 TotalNumberOfDeployActionsExceeded: number_of_deploy_actions limit
 NumberInputDataDependenciesExceeded: number_of_input_data_dependencies limit

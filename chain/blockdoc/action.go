@@ -93,6 +93,7 @@ type actionJSON struct {
 	CodeHash    primitives.Hash      `json:"code_hash"`
 	Account     primitives.AccountID `json:"account_id"`
 	Data        map[string][]byte    `json:"data"`
+	StateInit   []byte               `json:"state_init"`
 }
 
 // actions decodes action views, and returns the slots of their code.
@@ -172,6 +173,8 @@ func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err
 			x.Init.Data = append(x.Init.Data, primitives.StateEntry{Key: key, Value: v})
 		}
 		slices.SortFunc(x.Init.Data, func(a, b primitives.StateEntry) int { return bytes.Compare(a.Key, b.Key) })
+	case "UniversalStateInit":
+		a = &primitives.UniversalStateInit{Init: j.StateInit, Deposit: j.Deposit}
 	case "FunctionCall":
 		a = &primitives.FunctionCall{Method: j.Method, Args: j.Args, Gas: j.Gas, Deposit: j.Deposit}
 	case "Transfer":

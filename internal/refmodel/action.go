@@ -18,12 +18,12 @@ func (x *receipt) act(a primitives.Action) *failure {
 		if x.account != nil {
 			return &failure{Tag: primitives.ActionAccountAlreadyExists, AccountID: id}
 		}
-		if id.Kind() != primitives.NamedAccount {
+		if id.IsImplicit(false) {
 			return &failure{Tag: primitives.ActionOnlyImplicitAccountCreationAllowed, AccountID: id}
 		}
 	case *primitives.Transfer:
 		alone := len(x.b.Actions) == 1 && x.r.PredecessorID != primitives.SystemAccount
-		if x.account == nil && (!alone || id.Kind() == primitives.NamedAccount) {
+		if x.account == nil && (!alone || !id.IsImplicit(false)) {
 			return none
 		}
 	case *primitives.DeterministicStateInit:
@@ -136,7 +136,7 @@ func (x *receipt) transfer(amount primitives.Balance) *failure {
 	x.appear()
 	x.actor = id
 	x.account.Amount = amount
-	switch id.Kind() {
+	switch id.Kind(false) {
 	case primitives.NearImplicitAccount:
 		pk, _ := primitives.KeyOfNearImplicit(id)
 		k := &Key{AccessKey: primitives.AccessKey{Nonce: x.firstNonce()}}

@@ -251,6 +251,8 @@ func deposits(actions []primitives.Action) (sum primitives.Balance) {
 			sum = more(sum, a.Deposit)
 		case *primitives.DeterministicStateInit:
 			sum = more(sum, a.Deposit)
+		case *primitives.UniversalStateInit:
+			sum = more(sum, a.Deposit)
 		case *primitives.TransferToGasKey:
 			sum = more(sum, a.Deposit)
 		case *primitives.Delegate:

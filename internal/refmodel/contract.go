@@ -126,7 +126,7 @@ func promise(c *contracts.Program, batch contracts.Result, a primitives.Action) 
 		c.Call(name+"delete_account", batch, string(a.Beneficiary))
 	case *primitives.TransferToGasKey:
 		c.Call(name+"transfer_to_gas_key", batch, []byte(a.PublicKey), contracts.Amount(a.Deposit))
-	case *primitives.Stake, *primitives.Delegate, *primitives.DelegateV2, *primitives.WithdrawFromGasKey:
+	case *primitives.Stake, *primitives.Delegate, *primitives.DelegateV2, *primitives.WithdrawFromGasKey, *primitives.UniversalStateInit:
 		panic(fmt.Sprintf("rules: no promise of %T", a))
 	}
 }

@@ -66,6 +66,10 @@ func (c *cursor) action(delegates bool) (a primitives.Action) {
 			x := new(primitives.DeterministicStateInit)
 			a = x
 			c.members(field("state_init", set(&x.Init, c.stateInit)), field("deposit", set(&x.Deposit, c.balance)))
+		case "UniversalStateInit":
+			x := new(primitives.UniversalStateInit)
+			a = x
+			c.members(field("state_init", func() { x.Init = c.base64() }), field("deposit", set(&x.Deposit, c.balance)))
 		case "TransferToGasKey":
 			x := new(primitives.TransferToGasKey)
 			a = x
@@ -202,7 +206,7 @@ func (c *cursor) transactionNonce() (n primitives.TransactionNonce) {
 // actionNames are the variants of Action by tag.
 var actionNames = [...]string{"CreateAccount", "DeployContract", "FunctionCall", "Transfer", "Stake", "AddKey", "DeleteKey",
 	"DeleteAccount", "Delegate", "DeployGlobalContract", "UseGlobalContract", "DeterministicStateInit", "TransferToGasKey",
-	"WithdrawFromGasKey", "DelegateV2"}
+	"WithdrawFromGasKey", "DelegateV2", "UniversalStateInit"}
 
 func appendAction(b []byte, a primitives.Action) []byte {
 	b = append(append(append(b, `{"`...), actionNames[a.Tag()]...), `":`...)
@@ -243,6 +247,8 @@ func appendAction(b []byte, a primitives.Action) []byte {
 			b = appendBase64(append(appendBase64(b, "", e.Key), ':'), "", e.Value)
 		}
 		b = appendAmount(b, `}}},"deposit":`, a.Deposit)
+	case *primitives.UniversalStateInit:
+		b = appendAmount(appendBase64(b, `{"state_init":`, a.Init), `,"deposit":`, a.Deposit)
 	case *primitives.TransferToGasKey:
 		b = appendAmount(appendText(b, `{"public_key":`, a.PublicKey.String()), `,"deposit":`, a.Deposit)
 	case *primitives.WithdrawFromGasKey:

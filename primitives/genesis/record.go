@@ -182,13 +182,15 @@ func (c *cursor) accountRecord() *AccountRecord {
 	return r
 }
 
-// accountState reads an account of either version. As in nearcore, the global fields of a V1
-// account are ignored.
+// accountState reads an account (near-primitives-core 0.38.0 src/account.rs:603). As in nearcore, the
+// global fields of an initialized V1 account are ignored. An uninitialized account needs its
+// bootstrap nonce: 0 in its place would let old transactions be replayed.
 func (c *cursor) accountState() primitives.Account {
 	a, seen := primitives.Account{Version: primitives.AccountV1}, uint(0)
 	var code primitives.Hash
 	var globalHash *primitives.Hash
 	var globalAccount primitives.AccountID
+	var nonce *primitives.Nonce
 	c.object(func(key []byte) bool {
 		switch string(key) {
 		case "amount":
@@ -223,17 +225,37 @@ func (c *cursor) accountState() primitives.Account {
 			if !c.null() {
 				globalAccount = c.account()
 			}
+		case "state":
+			c.field("state").once(&seen, 7)
+			switch v := string(c.str()); v {
+			case "initialized":
+			case "uninitialized":
+				a.State = primitives.AccountUninitialized
+			default:
+				c.failf("unknown variant `%s`, expected `initialized` or `uninitialized`", v)
+			}
+		case "bootstrap_nonce":
+			c.field("bootstrap_nonce").once(&seen, 8)
+			if !c.null() {
+				n := primitives.Nonce(c.uint(64))
+				nonce = &n
+			}
 		default:
 			return false
 		}
 		return true
 	})
 	c.required(seen, "amount", "locked", "code_hash", "storage_usage")
+	contract := !code.IsZero() || globalHash != nil || globalAccount != ""
 	switch {
 	case !code.IsZero() && (globalHash != nil || globalAccount != ""):
 		c.failf("An Account can't contain both a local and global contract")
 	case globalHash != nil && globalAccount != "":
 		c.failf("An Account can't contain both types of global contracts")
+	case !a.IsInitialized():
+		return c.uninitialized(&a, contract, nonce)
+	case nonce != nil:
+		c.failf("an initialized account can't have a bootstrap nonce")
 	case a.Version == primitives.AccountV2 && globalAccount != "":
 		a.Contract = primitives.AccountContract{Kind: primitives.ContractGlobalAccount, Account: globalAccount}
 	case a.Version == primitives.AccountV2 && globalHash != nil:
@@ -242,6 +264,24 @@ func (c *cursor) accountState() primitives.Account {
 		a.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: code}
 	}
 	return a
+}
+
+// uninitialized returns the uninitialized account with the fields of a. contract is whether it has
+// any.
+func (c *cursor) uninitialized(a *primitives.Account, contract bool, nonce *primitives.Nonce) primitives.Account {
+	switch {
+	case a.Version != primitives.AccountV1:
+		c.failf("an uninitialized account must be version V1")
+	case !a.Locked.IsZero():
+		c.failf("an uninitialized account can't have locked balance")
+	case contract:
+		c.failf("an uninitialized account can't have a contract")
+	case nonce == nil:
+		c.failf("an uninitialized account must carry a bootstrap nonce")
+	default:
+		return primitives.NewUninitializedAccount(a.Amount, a.StorageUsage, *nonce)
+	}
+	return primitives.Account{}
 }
 
 // zeroHashText is the code hash of an account without code: nearly all of them.

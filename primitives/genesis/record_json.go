@@ -60,6 +60,9 @@ func appendAccount(b []byte, a *primitives.Account) []byte {
 		version = `,"version":"V2"`
 	}
 	b = append(b, version...)
+	if !a.IsInitialized() {
+		b = appendUint(b, `,"state":"uninitialized","bootstrap_nonce":`, uint64(a.BootstrapNonce))
+	}
 	switch a.Contract.Kind {
 	case primitives.ContractGlobalHash:
 		b = appendText(b, `,"global_contract_hash":`, a.Contract.Hash.String())

@@ -44,6 +44,8 @@ const (
 	hasAccount accountFlags = 1 << iota
 	hasKey
 	hasContract
+	hasData // of a contract, or nonces of a gas key
+	isUninitialized
 )
 
 // NewChecker returns a Checker of a genesis with this configuration.
@@ -77,6 +79,10 @@ func (k *Checker) Record(r Record) {
 		if k.note(r.AccountID, hasAccount) {
 			k.problem("duplicate account id %s in genesis records", r.AccountID)
 		}
+		// A chain's genesis has none, but that of a dumped state may.
+		if !r.Account.IsInitialized() {
+			k.note(r.AccountID, isUninitialized)
+		}
 		sum, ok := r.Account.Amount.Add(r.Account.Locked)
 		total, ok2 := k.supply.Add(sum)
 		k.supply, k.overflow = total, k.overflow || !ok || !ok2
@@ -89,13 +95,28 @@ func (k *Checker) Record(r Record) {
 		if k.note(r.AccountID, hasContract) {
 			k.problem("account %s has more than one contract deployed", r.AccountID)
 		}
-	case *DataRecord, *PostponedReceiptRecord, *DelayedReceiptRecord, *ReceivedDataRecord, *GasKeyNonceRecord: // nothing to check
+	case *DataRecord, *GasKeyNonceRecord:
+		k.note(r.Owner(), hasData)
+	case *PostponedReceiptRecord, *DelayedReceiptRecord, *ReceivedDataRecord: // nothing to check
 	case *Removal:
 		k.problem("record %s of %s removes what is not there", r.recordName(), r.Owner())
 	case *ForkRecord:
 		k.problem("record %s of %s is of a patch", r.recordName(), r.Owner())
 	default:
 		panic(fmt.Sprintf("genesis: no case for %T", r))
+	}
+}
+
+// uninitialized checks an uninitialized account, which holds nothing until its state init.
+func (k *Checker) uninitialized(id primitives.AccountID, f accountFlags) {
+	if f&hasKey != 0 {
+		k.problem("uninitialized account %s must not have an access key", id)
+	}
+	if f&hasContract != 0 {
+		k.problem("uninitialized account %s must not have code", id)
+	}
+	if f&hasData != 0 {
+		k.problem("uninitialized account %s must not have data", id)
 	}
 }
 
@@ -126,6 +147,9 @@ func (k *Checker) Finish() error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(k.accounts)) {
 		f := k.accounts[id]
+		if f&isUninitialized != 0 {
+			k.uninitialized(id, f)
+		}
 		if f&hasAccount != 0 {
 			continue
 		}

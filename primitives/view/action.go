@@ -95,6 +95,9 @@ func appendPlainAction(b []byte, a primitives.Action) []byte {
 		return append(AppendKey(append(b, `{"DeleteKey":{"public_key":`...), a.PublicKey), "}}"...)
 	case *primitives.DeleteAccount:
 		return append(AppendAccountID(append(b, `{"DeleteAccount":{"beneficiary_id":`...), a.Beneficiary), "}}"...)
+	case *primitives.UniversalStateInit:
+		b = AppendBalance(append(b, `{"UniversalStateInit":{"deposit":`...), a.Deposit)
+		return append(AppendBase64(append(b, `,"state_init":`...), a.Init), "}}"...)
 	case *primitives.TransferToGasKey:
 		b = AppendBalance(append(b, `{"TransferToGasKey":{"deposit":`...), a.Deposit)
 		return append(AppendKey(append(b, `,"public_key":`...), a.PublicKey), "}}"...)

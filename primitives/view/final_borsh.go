@@ -67,7 +67,7 @@ func appendTransactionBorsh(b []byte, t *primitives.SignedTransaction) []byte {
 	return append(b, 0)
 }
 
-// The tags of ActionView (nearcore views.rs:1452).
+// The tags of ActionView (near-primitives 0.38.0 src/views.rs ActionView).
 const (
 	viewCreateAccount = iota
 	viewDeployContract
@@ -86,6 +86,7 @@ const (
 	viewTransferToGasKey
 	viewWithdrawFromGasKey
 	viewDelegateV2
+	viewUniversalStateInit
 )
 
 func appendActionBorsh(b []byte, a primitives.Action) []byte {
@@ -122,6 +123,8 @@ func appendActionBorsh(b []byte, a primitives.Action) []byte {
 	case *primitives.DeterministicStateInit:
 		b = a.Init.Code.AppendBorsh(append(b, viewStateInit))
 		return a.Deposit.AppendBorsh(primitives.AppendStateEntries(b, a.Init.Data))
+	case *primitives.UniversalStateInit:
+		return a.Deposit.AppendBorsh(borsh.AppendBytes(append(b, viewUniversalStateInit), a.Init))
 	case *primitives.TransferToGasKey:
 		return a.Deposit.AppendBorsh(a.PublicKey.AppendBorsh(append(b, viewTransferToGasKey)))
 	case *primitives.WithdrawFromGasKey:

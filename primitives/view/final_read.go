@@ -128,6 +128,9 @@ func readAction(r *borsh.Reader, b []byte) []byte {
 		s.Init.Data = primitives.ReadStateEntries(r)
 		s.Deposit = readBalance(r)
 		a = s
+	case viewUniversalStateInit:
+		init := r.Bytes()
+		a = &primitives.UniversalStateInit{Init: init, Deposit: readBalance(r)}
 	case viewTransferToGasKey:
 		key := primitives.ReadPublicKey(r)
 		a = &primitives.TransferToGasKey{PublicKey: key, Deposit: readBalance(r)}

@@ -28,6 +28,9 @@ func AppendQueryAccount(b []byte, a *primitives.Account, at *At) []byte {
 // appendAccountRest appends what follows the amount in AccountView (nearcore views.rs:76).
 func appendAccountRest(b []byte, a *primitives.Account) []byte {
 	hash := a.LocalCodeHash()
+	if !a.IsInitialized() {
+		b = appendUint(append(b, `,"bootstrap_nonce":`...), a.BootstrapNonce)
+	}
 	b = AppendHash(append(b, `,"code_hash":`...), &hash)
 	switch a.Contract.Kind {
 	case primitives.ContractGlobalAccount:
@@ -39,6 +42,9 @@ func appendAccountRest(b []byte, a *primitives.Account) []byte {
 		panic(fmt.Sprintf("view: no JSON form of contract kind %d", a.Contract.Kind))
 	}
 	b = AppendBalance(append(b, `,"locked":`...), a.Locked)
+	if !a.IsInitialized() {
+		b = append(b, `,"state":"uninitialized"`...)
+	}
 	return appendUint(append(b, `,"storage_paid_at":0,"storage_usage":`...), a.StorageUsage)
 }
 

@@ -100,6 +100,8 @@ func actionsSize(list []primitives.Action) (n int) {
 			for _, e := range a.Init.Data {
 				n += inBase64(len(e.Key)) + inBase64(len(e.Value)) + 8
 			}
+		case *primitives.UniversalStateInit:
+			n += inBase64(len(a.Init))
 		default: // of a bounded length; code is shown as its hash
 		}
 	}

@@ -103,7 +103,7 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	x.Actor = id
 	x.Exists = true
 	x.Account = primitives.Account{Amount: deposit, StorageUsage: f.NumBytesAccount, Version: primitives.AccountV1}
-	switch id.Kind() {
+	switch kind := x.receiverKind(); kind {
 	case primitives.NearImplicitAccount:
 		pk, _ := primitives.KeyOfNearImplicit(id) // the kind guarantees a key
 		key := primitives.AccessKey{Nonce: primitives.InitialNonce(x.Block.Height)}
@@ -118,7 +118,7 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	case primitives.NamedAccount:
 		panic("action: transfer creates a named account")
 	default:
-		panic(fmt.Sprintf("action: no case for account kind %d", id.Kind()))
+		panic(fmt.Sprintf("action: no case for account kind %d", kind))
 	}
 	return nil
 }

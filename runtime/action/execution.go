@@ -250,9 +250,14 @@ func (x *Execution) checkExistence(a primitives.Action) *failure {
 	return &failure{Tag: primitives.ActionAccountDoesNotExist, AccountID: id}
 }
 
+// receiverKind classifies the receiver by the rules in force.
+func (x *Execution) receiverKind() primitives.AccountKind {
+	return x.Receipt.ReceiverID.Kind(x.Block.Config.Version.Has(parameters.UniversalAccounts))
+}
+
 // implicit returns whether a transfer may create the receiver.
 func (x *Execution) implicit() bool {
-	switch kind := x.Receipt.ReceiverID.Kind(); kind {
+	switch kind := x.receiverKind(); kind {
 	case primitives.NamedAccount:
 		return false
 	case primitives.EthImplicitAccount:

@@ -58,7 +58,7 @@ func isLegacyWallet(h primitives.Hash) bool {
 // GlobalCodeOf returns the global contract that an account runs. ok is false if the account runs
 // its own code or none.
 func GlobalCodeOf(chainID string, id primitives.AccountID, c *primitives.AccountContract) (global primitives.GlobalContractID, ok bool) {
-	if c.Kind == primitives.ContractLocal && id.Kind() == primitives.EthImplicitAccount && isLegacyWallet(c.Hash) {
+	if c.Kind == primitives.ContractLocal && id.Kind(false) == primitives.EthImplicitAccount && isLegacyWallet(c.Hash) {
 		return primitives.GlobalContractID{Hash: EthWalletHash(chainID)}, true
 	}
 	return c.GlobalID()

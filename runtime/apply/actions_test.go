@@ -426,7 +426,7 @@ func TestCreateAccount(t *testing.T) {
 			if a == nil {
 				t.Fatal("not created")
 			}
-			switch tt.to.Kind() {
+			switch tt.to.Kind(false) {
 			case primitives.NearImplicitAccount:
 				pk, err := primitives.NewPublicKey(primitives.ED25519, []byte("\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\x00\x11"))
 				if err != nil {

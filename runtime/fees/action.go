@@ -88,6 +88,8 @@ func flat(c *parameters.RuntimeConfig, p part, a primitives.Action, receiver pri
 		return linear(fees, p, parameters.ActionUseGlobalContractBase, parameters.ActionUseGlobalContractByte, uint64(a.ID.Len()))
 	case *primitives.DeterministicStateInit:
 		return stateInit(fees, p, &a.Init)
+	case *primitives.UniversalStateInit: // it has no fee in the versions so far, which refuse it
+		return parameters.Cost{}, ErrOverflow
 	case *primitives.TransferToGasKey:
 		return gasKeyTransfer(fees, p, receiver, a.PublicKey)
 	case *primitives.WithdrawFromGasKey:
@@ -110,7 +112,7 @@ func linear(fees *parameters.Fees, p part, base, perUnit parameters.ActionCost, 
 // (core/parameters/src/cost.rs:722).
 func transfer(c *parameters.RuntimeConfig, p part, receiver primitives.AccountID) (parameters.Cost, error) {
 	cost := p.of(c.Fees.Fee(parameters.ActionTransfer))
-	kind := receiver.Kind()
+	kind := receiver.Kind(c.Version.Has(parameters.UniversalAccounts))
 	if kind == primitives.NamedAccount || kind == primitives.EthImplicitAccount && !c.Wasm.EthImplicitAccounts {
 		return cost, nil
 	}

@@ -137,7 +137,7 @@ func createsAccount(actions []primitives.Action, receiver primitives.AccountID, 
 		}
 	}
 	plain, _ := q.Price.MulGas(q.GasBurnt)
-	return receiver.IsImplicit() && plain.Less(q.TokensBurnt)
+	return receiver.IsImplicit(false) && plain.Less(q.TokensBurnt)
 }
 
 // hasOwnRefunds: state inits return a part of the deposit, deletions the balance.

@@ -110,6 +110,8 @@ func Deposit(a primitives.Action) primitives.Balance {
 		return a.Deposit
 	case *primitives.DeterministicStateInit:
 		return a.Deposit
+	case *primitives.UniversalStateInit:
+		return a.Deposit
 	case *primitives.TransferToGasKey:
 		return a.Deposit
 	case *primitives.CreateAccount, *primitives.DeployContract, *primitives.Stake, *primitives.AddKey, *primitives.DeleteKey,

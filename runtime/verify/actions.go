@@ -119,6 +119,8 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 		return inner(c, a.Action.Actions, a.Action.Unkept, receiver, a.Action.ReceiverID, mode)
 	case *primitives.DeterministicStateInit:
 		return stateInit(limits, &a.Init, receiver)
+	case *primitives.UniversalStateInit:
+		return unsupported(c, parameters.UniversalAccounts)
 	case *primitives.TransferToGasKey, *primitives.WithdrawFromGasKey:
 		if !c.Version.Has(parameters.GasKeys) {
 			return unsupported(c, parameters.GasKeys)

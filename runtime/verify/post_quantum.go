@@ -25,6 +25,8 @@ func postQuantum(a primitives.Action) bool {
 		return a.PublicKey.Type().IsPostQuantum()
 	case *primitives.DeleteKey:
 		return a.PublicKey.Type().IsPostQuantum()
+	case *primitives.UniversalStateInit:
+		return a.Init.HasPostQuantumKey()
 	case *primitives.TransferToGasKey:
 		return a.PublicKey.Type().IsPostQuantum()
 	case *primitives.WithdrawFromGasKey:

@@ -1,0 +1,297 @@
+package primitives
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/sha3"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// A universal account (0u...) is named by the hash of its initial state: contract code, storage and
+// access keys. The action that creates it carries the state as bytes, and the id commits to exactly
+// these bytes. From CanonicalUniversalStateInit on only the canonical encoding is valid, so that a
+// state has one id (near-primitives 0.38.0 src/universal_state_init.rs).
+
+// RawStateInit is the borsh encoding of a universal account's initial state, as an action carries
+// it. It may be any bytes: Decode judges them.
+type RawStateInit []byte
+
+// UniversalStateInitV1 is a decoded RawStateInit. Data is sorted by key and AccessKeys by scheme and
+// bytes, without duplicates.
+type UniversalStateInitV1 struct {
+	Code       *GlobalContractID // nil: no code
+	Data       []StateEntry
+	AccessKeys []PublicKeyHandle // of full access keys
+}
+
+// Errors of Decode (near-primitives-core 0.38.0 src/universal_state_init.rs StateInitError).
+var (
+	ErrStateInitMalformed    = errors.New("bytes do not decode into a universal state init")
+	ErrStateInitNonCanonical = errors.New("state init is not in canonical borsh form")
+)
+
+// StateInitExitStatus returns what the host function universal_state_init_to_account_id returns for
+// an error of Decode: 1 malformed, 2 not canonical; 0 for nil.
+func StateInitExitStatus(err error) uint64 {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrStateInitMalformed):
+		return 1
+	case errors.Is(err, ErrStateInitNonCanonical):
+		return 2
+	}
+	panic(fmt.Sprintf("primitives: no exit status of %v", err))
+}
+
+// MinHandleLen is the length of the shortest encoding of a PublicKeyHandle, in bytes.
+const MinHandleLen = 33
+
+// AppendBorsh appends tag 0 (V1), code, data, access keys. The encoding is canonical if Data and
+// AccessKeys are sorted and without duplicates.
+func (s *UniversalStateInitV1) AppendBorsh(b []byte) []byte {
+	b = append(b, 0)
+	if s.Code == nil {
+		b = append(b, 0)
+	} else {
+		b = s.Code.AppendBorsh(append(b, 1))
+	}
+	b = AppendStateEntries(b, s.Data)
+	return borsh.AppendSlice(b, s.AccessKeys, func(b []byte, h *PublicKeyHandle) []byte { return h.AppendBorsh(b) })
+}
+
+// DecodeBorsh reads what AppendBorsh writes. Entries and keys may come in any order and more than
+// once, as in ReadStateEntries; r is then loose.
+func (s *UniversalStateInitV1) DecodeBorsh(r *borsh.Reader) {
+	*s = UniversalStateInitV1{}
+	if tag := r.Byte(); tag != 0 {
+		r.BadTag("UniversalStateInit", tag)
+		return
+	}
+	if r.Option() {
+		s.Code = new(GlobalContractID)
+		s.Code.DecodeBorsh(r)
+	}
+	s.Data = ReadStateEntries(r)
+	s.AccessKeys = readHandleSet(r)
+}
+
+// readHandleSet reads a set of handles and returns it sorted. Any order and repetitions are
+// accepted, since borsh-rs collects a BTreeSet.
+func readHandleSet(r *borsh.Reader) []PublicKeyHandle {
+	list := borsh.Slice(r, MinHandleLen, ReadPublicKeyHandle)
+	for i := 1; i < len(list); i++ {
+		if list[i-1] >= list[i] {
+			r.Loosen()
+			slices.Sort(list)
+			return slices.Compact(list)
+		}
+	}
+	return list
+}
+
+// Encode returns the encoding. Data and AccessKeys must be sorted and without duplicates.
+func (s *UniversalStateInitV1) Encode() RawStateInit { return s.AppendBorsh(nil) }
+
+// DerivedAccount returns the id of the account that s makes.
+func (s *UniversalStateInitV1) DerivedAccount() AccountID { return s.Encode().DerivedAccount() }
+
+// HasKey returns whether h is one of the access keys.
+func (s *UniversalStateInitV1) HasKey(h PublicKeyHandle) bool {
+	_, found := slices.BinarySearch(s.AccessKeys, h)
+	return found
+}
+
+// Decode decodes the canonical encoding, which is required from CanonicalUniversalStateInit on.
+// Errors: ErrStateInitMalformed, ErrStateInitNonCanonical.
+func (raw RawStateInit) Decode() (*UniversalStateInitV1, error) {
+	s, loose, err := raw.decode()
+	if err == nil && loose {
+		return nil, ErrStateInitNonCanonical
+	}
+	return s, err
+}
+
+// DecodeLenient decodes any encoding. It does not decide validity, except before
+// CanonicalUniversalStateInit. Error: ErrStateInitMalformed.
+func (raw RawStateInit) DecodeLenient() (*UniversalStateInitV1, error) {
+	s, _, err := raw.decode()
+	return s, err
+}
+
+// decode also returns whether raw differs from the encoding of the result. Only the order and the
+// repetition of entries and keys can differ: every other value has one encoding.
+func (raw RawStateInit) decode() (s *UniversalStateInitV1, loose bool, err error) {
+	r := borsh.NewReader(raw)
+	s = new(UniversalStateInitV1)
+	s.DecodeBorsh(r)
+	if r.Close() != nil {
+		return nil, false, ErrStateInitMalformed
+	}
+	return s, r.Loose(), nil
+}
+
+// DerivedAccount returns the id of the account that the bytes make, whether or not they are valid:
+// 0u and the sha3-256 hash in base32.
+func (raw RawStateInit) DerivedAccount() AccountID { return UniversalID(sha3.Sum256(raw)) }
+
+// StateInitCounts is what a state init is charged for.
+type StateInitCounts struct {
+	Bytes   uint64 // length of the encoding
+	Entries uint64 // of the data
+	Keys    uint64
+}
+
+// Counts returns what an action with these bytes is charged for, in every protocol version: the
+// entries and keys of the lenient decoding, 0 if it fails.
+func (raw RawStateInit) Counts() StateInitCounts {
+	c, _, _ := raw.scan()
+	return c
+}
+
+// SendCounts returns what a contract is charged for bytes that it passes to
+// promise_batch_action_universal_state_init. If strict is set, bytes that Decode refuses count as
+// the entries and keys that their length could hold; otherwise it is Counts. strict is whether
+// CanonicalUniversalStateInit is on.
+func (raw RawStateInit) SendCounts(strict bool) StateInitCounts {
+	c, canonical, err := raw.scan()
+	if strict && (err != nil || !canonical) {
+		return upperCounts(c.Bytes)
+	}
+	return c
+}
+
+// upperCounts returns the most entries and keys that an encoding of n bytes can hold, each alone.
+// An empty entry is 8 bytes. Version, code and the number of entries precede the entries, and the
+// number of keys precedes the keys.
+func upperCounts(n uint64) StateInitCounts {
+	const beforeEntries, beforeKeys, entry = 1 + 1 + 4, 1 + 1 + 4 + 4, 8
+	ceil := func(n, part uint64) uint64 { return n/part + min(n%part, 1) }
+	return StateInitCounts{
+		Bytes: n, Entries: ceil(n-min(n, beforeEntries), entry), Keys: ceil(n-min(n, beforeKeys), MinHandleLen),
+	}
+}
+
+// scan counts without copying anything. canonical is whether Decode would succeed. The counts of
+// bytes that do not decode are their length and 0.
+func (raw RawStateInit) scan() (c StateInitCounts, canonical bool, err error) {
+	c.Bytes = uint64(len(raw))
+	r := borsh.NewReader(raw)
+	var code GlobalContractID
+	if r.Byte() != 0 {
+		return c, false, ErrStateInitMalformed
+	}
+	if r.Option() {
+		code.DecodeBorsh(r)
+	}
+	entries, sorted := scanKeys(r, 8, func(r *borsh.Reader) []byte {
+		key := r.Bytes()
+		r.Bytes()
+		return key
+	})
+	keys, sortedKeys := scanKeys(r, MinHandleLen, takeHandle)
+	if r.Close() != nil {
+		return c, false, ErrStateInitMalformed
+	}
+	c.Entries, c.Keys = uint64(entries), uint64(keys)
+	return c, sorted && sortedKeys, nil
+}
+
+// HasPostQuantumKey returns whether the bytes decode, in any order, and one of the access keys is
+// of a post-quantum scheme.
+func (raw RawStateInit) HasPostQuantumKey() bool {
+	r := borsh.NewReader(raw)
+	if r.Byte() != 0 {
+		return false
+	}
+	if r.Option() {
+		new(GlobalContractID).DecodeBorsh(r)
+	}
+	for n := r.Len(8); n > 0 && r.Err() == nil; n-- {
+		r.Bytes()
+		r.Bytes()
+	}
+	found := false
+	for n := r.Len(MinHandleLen); n > 0 && r.Err() == nil; n-- {
+		h := takeHandle(r)
+		found = found || len(h) > 0 && KeyType(h[0]) == mlDSA65Hash
+	}
+	return r.Close() == nil && found
+}
+
+// scanKeys reads a count and so many items by next, which returns an item's key without copying it.
+// It returns how many of the keys are distinct, and whether they ascend strictly.
+func scanKeys(r *borsh.Reader, minSize int, next func(*borsh.Reader) []byte) (distinct int, sorted bool) {
+	n := r.Len(minSize)
+	rest := *r
+	var last []byte
+	for i := range n {
+		key := next(r)
+		if r.Err() != nil {
+			return 0, false
+		}
+		if i > 0 && string(last) >= string(key) {
+			return scanUnsorted(r, rest, n, next), false
+		}
+		last = key
+	}
+	return n, true
+}
+
+// scanUnsorted is scanKeys for keys in any order: it reads all n items from rest, and leaves r after
+// them.
+func scanUnsorted(r *borsh.Reader, rest borsh.Reader, n int, next func(*borsh.Reader) []byte) int {
+	*r = rest
+	seen := map[string]struct{}{} // not sized by n: all may be the same key
+	for range n {
+		key := next(r)
+		if r.Err() != nil {
+			return 0
+		}
+		seen[string(key)] = struct{}{}
+	}
+	return len(seen)
+}
+
+// universalPrefix begins the id of a universal account: scheme and hash function.
+const universalPrefix = "0u"
+
+// universalIDLen is the length of such an id: 256 bits are 52 symbols of 5 bits, with 4 zero bits at
+// the end.
+const universalIDLen = len(universalPrefix) + 52
+
+// crockford is the lowercase base32 alphabet of Crockford, without i, l, o, u.
+const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
+
+// UniversalID returns the id of the universal account with a hash (near-primitives-core 0.38.0
+// src/universal_account_id.rs).
+func UniversalID(hash [32]byte) AccountID {
+	id := append(make([]byte, 0, universalIDLen), universalPrefix...)
+	acc, bits := uint(0), 0 // the lowest bits of acc are not written yet
+	for _, c := range hash {
+		acc, bits = acc<<8|uint(c), bits+8
+		for bits >= 5 {
+			bits -= 5
+			id = append(id, crockford[acc>>bits&31])
+		}
+	}
+	return AccountID(append(id, crockford[acc<<(5-bits)&31]))
+}
+
+// IsUniversal returns whether a is the id of a universal account, where the feature is on: the
+// prefix and 52 symbols whose last 4 bits are zero.
+func (a AccountID) IsUniversal() bool {
+	if len(a) != universalIDLen || !strings.HasPrefix(string(a), universalPrefix) {
+		return false
+	}
+	for i := len(universalPrefix); i < len(a); i++ {
+		if strings.IndexByte(crockford, a[i]) < 0 {
+			return false
+		}
+	}
+	return a[len(a)-1] == '0' || a[len(a)-1] == 'g'
+}
