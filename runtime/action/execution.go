@@ -236,7 +236,7 @@ func (x *Execution) checkExistence(a primitives.Action) *failure {
 		if x.Exists || len(x.Body.Actions) == 1 && x.Receipt.PredecessorID != primitives.SystemAccount && x.implicit() {
 			return nil
 		}
-	case *primitives.DeterministicStateInit:
+	case *primitives.DeterministicStateInit, *primitives.UniversalStateInit:
 		return nil
 	case *primitives.DeployContract, *primitives.FunctionCall, *primitives.Stake, *primitives.AddKey,
 		*primitives.DeleteKey, *primitives.DeleteAccount, *primitives.Delegate, *primitives.DeployGlobalContract,
@@ -285,7 +285,8 @@ func (x *Execution) checkPermission(a primitives.Action) *failure {
 		}
 	case *primitives.CreateAccount, *primitives.FunctionCall, *primitives.Transfer, *primitives.Delegate,
 		// every actor may run these
-		*primitives.DeterministicStateInit, *primitives.TransferToGasKey, *primitives.DelegateV2:
+		*primitives.DeterministicStateInit, *primitives.UniversalStateInit, *primitives.TransferToGasKey,
+		*primitives.DelegateV2:
 	default:
 		panic(fmt.Sprintf("action: no rule of permission for %T", a))
 	}

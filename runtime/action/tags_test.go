@@ -20,7 +20,7 @@ type alienAction struct{ primitives.Action }
 
 type alienBody struct{ primitives.ReceiptBody }
 
-func (alienAction) Tag() primitives.ActionTag { return 15 }
+func (alienAction) Tag() primitives.ActionTag { return 16 }
 
 // known has one action of each tag.
 func known() []primitives.Action {
@@ -35,6 +35,7 @@ func known() []primitives.Action {
 		&primitives.Delegate{Action: inner, Signature: signature}, &primitives.DeployGlobalContract{},
 		&primitives.UseGlobalContract{}, &primitives.DeterministicStateInit{}, &primitives.TransferToGasKey{PublicKey: key},
 		&primitives.WithdrawFromGasKey{PublicKey: key}, &primitives.DelegateV2{Action: innerV2, Signature: signature},
+		&primitives.UniversalStateInit{},
 	}
 }
 
@@ -124,7 +125,7 @@ func TestEveryTagThroughEverySwitch(t *testing.T) {
 	alien := alienAction{&primitives.Transfer{Deposit: primitives.Yocto(1)}}
 	for name, door := range doors {
 		text := refusal(func() { door(alien) })
-		if !strings.Contains(text, "alienAction") && !strings.Contains(text, "index out of range [15]") {
+		if !strings.Contains(text, "alienAction") && !strings.Contains(text, "index out of range [16]") {
 			t.Errorf("%s of an action that nobody knows: %q, want a panic that names it", name, text)
 		}
 	}
