@@ -1,13 +1,19 @@
 package daemon
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/trace"
+	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -58,5 +64,73 @@ func TestTraceTx(t *testing.T) {
 	}
 	if cause := ask(t, h, "EXPERIMENTAL_trace_tx", []string{"11111111111111111111111111111111", "a.near"}, &tried); cause != "UNKNOWN_TRANSACTION" {
 		t.Errorf("of an unknown transaction: %q", cause)
+	}
+}
+
+// TestTraceStopsWhenItsClientHangsUp: the worker is free again long before the whole transaction
+// has been traced.
+func TestTraceStopsWhenItsClientHangsUp(t *testing.T) {
+	dir := made(t)
+	h := mustStart(t, dir)
+	defer stop(t, h)
+	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	act(t, h, key, 1, &primitives.DeployContract{Code: contracts.C("burner")})
+	var calls []primitives.Action
+	for range 14 {
+		calls = append(calls, &primitives.FunctionCall{Method: "fib", Args: []byte(`{"n":24}`), Gas: 20e12})
+	}
+	tried, _ := encode(draft(h, key, 2, key.AccountID, calls...), nil)
+	idle := func() viewpool.Stats {
+		t.Helper()
+		for range 6000 {
+			if s := h.views.Stats(); s.Running == 0 {
+				return s
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Fatal("the worker is still busy after a minute")
+		panic("not reached")
+	}
+	params := map[string]any{"signed_tx_base64": tried, "skip_signature_check": true}
+	before := idle().Busy
+	if cause := ask(t, h, "EXPERIMENTAL_trace_tx", params, new(any)); cause != "" {
+		t.Fatal(cause)
+	}
+	after := idle().Busy
+	whole := after - before
+
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "EXPERIMENTAL_trace_tx", "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+h.Addr.String(), bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		reply, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_ = reply.Body.Close()
+		}
+		done <- err
+	}()
+	for h.views.Stats().Running == 0 {
+		select {
+		case err := <-done:
+			t.Fatalf("the trace ended before it was seen to run: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	hangUp()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if cut := idle().Busy - after; cut > whole/2 {
+		t.Errorf("the worker was busy for %v after its client hung up, and %v for a client that waited", cut, whole)
 	}
 }
