@@ -54,26 +54,47 @@ func ReadChunkParts(r *borsh.Reader) []ChunkPart {
 }
 
 // PartialChunk is what a chunk's producer sends to one owner of parts: parts, and proofs of the
-// chunk's receipts (nearcore PartialEncodedChunk V2).
+// chunk's receipts (nearcore PartialEncodedChunk; V2, with an anchor V3).
 type PartialChunk struct {
 	Header   ChunkHeader
 	Parts    []ChunkPart
 	Receipts []ReceiptProof
+	Anchor   *PartialChunkAnchor // nil: V2
 }
 
-// AppendBorsh appends tag 1 and the fields.
+// PartialChunkAnchor is what V3 of a PartialChunk adds, so that the producer can be found before
+// the chunk's parent is known (near-primitives 0.38.0 src/sharding.rs:947). It is not signed: any
+// node that relays the message may have changed it.
+type PartialChunkAnchor struct {
+	PrevPrevBlock Hash // parent of the header's PrevBlockHash; zero if that is the genesis
+	EpochID       EpochID
+}
+
+// AppendBorsh appends tag 1 for V2 or tag 2 for V3, and the fields.
 func (c *PartialChunk) AppendBorsh(b []byte) []byte {
-	return AppendReceiptProofs(AppendChunkParts(c.Header.AppendBorsh(append(b, 1)), c.Parts), c.Receipts)
+	tag := byte(1)
+	if c.Anchor != nil {
+		tag = 2
+	}
+	b = AppendReceiptProofs(AppendChunkParts(c.Header.AppendBorsh(append(b, tag)), c.Parts), c.Receipts)
+	if c.Anchor != nil {
+		b = append(append(b, c.Anchor.PrevPrevBlock[:]...), c.Anchor.EpochID[:]...)
+	}
+	return b
 }
 
 // DecodeBorsh reads it; parts alias the input.
 func (c *PartialChunk) DecodeBorsh(r *borsh.Reader) {
-	if tag := r.Byte(); tag != 1 {
+	tag := r.Byte()
+	if tag != 1 && tag != 2 {
 		r.BadTag("PartialEncodedChunk", tag)
 		return
 	}
 	c.Header.DecodeBorsh(r)
-	c.Parts, c.Receipts = ReadChunkParts(r), ReadReceiptProofs(r)
+	c.Parts, c.Receipts, c.Anchor = ReadChunkParts(r), ReadReceiptProofs(r), nil
+	if tag == 2 {
+		c.Anchor = &PartialChunkAnchor{PrevPrevBlock: ReadHash(r), EpochID: ReadHash(r)}
+	}
 }
 
 // InnerHash is the hash of a header's inner part. With EncodedMerkleRoot it makes the chunk's hash.

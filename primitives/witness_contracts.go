@@ -7,10 +7,12 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // deployed code is sent to all validators in advance (nearcore contract_distribution.rs).
 
 const (
-	accessesDifferentiator        = "ChunkContractAccessesInner"
-	codeRequestDifferentiator     = "ContractCodeRequestInner"
-	codeResponseDifferentiator    = "ContractCodeResponseV2Inner"
-	contractDeploysDifferentiator = "PartialEncodedContractDeploysInner"
+	accessesDifferentiator          = "ChunkContractAccessesInner"
+	accessesDifferentiatorV2        = "ChunkContractAccessesV2Inner"
+	codeRequestDifferentiator       = "ContractCodeRequestInner"
+	codeResponseDifferentiator      = "ContractCodeResponseV2Inner"
+	contractDeploysDifferentiator   = "PartialEncodedContractDeploysInner"
+	contractDeploysDifferentiatorV2 = "PartialEncodedContractDeploysV2Inner"
 )
 
 // TransitionKey identifies the main transition of a witness: the block and the shard of the chunk.
@@ -35,32 +37,62 @@ type ContractAccesses struct {
 	Key        ChunkKey
 	Contracts  []Hash
 	Transition TransitionKey
-	Signature  Signature // of the chunk's producer over SignedBytes
+	Anchor     *ChunkAnchor // nil: V1
+	Signature  Signature    // of the chunk's producer over SignedBytes
 }
 
 func (a *ContractAccesses) appendInner(b []byte) []byte {
 	b = a.Transition.AppendBorsh(AppendHashes(a.Key.AppendBorsh(b), a.Contracts))
-	return borsh.AppendString(b, accessesDifferentiator)
+	return appendAnchored(b, a.Anchor, accessesDifferentiator, accessesDifferentiatorV2)
+}
+
+// appendAnchored appends the end of a signed part: the anchor if there is one, and the
+// differentiator of V1 or V2.
+func appendAnchored(b []byte, a *ChunkAnchor, v1, v2 string) []byte {
+	if a == nil {
+		return borsh.AppendString(b, v1)
+	}
+	return borsh.AppendString(a.appendBorsh(b), v2)
+}
+
+// readAnchored reads what appendAnchored writes. tag is the version's: 0 for V1, 1 for V2.
+func readAnchored(r *borsh.Reader, tag byte, v1, v2 string) (a *ChunkAnchor) {
+	if tag == 0 {
+		readDifferentiator(r, v1)
+		return nil
+	}
+	a = readChunkAnchor(r)
+	readDifferentiator(r, v2)
+	return a
+}
+
+// anchorTag returns the tag of V1 or V2.
+func anchorTag(a *ChunkAnchor) byte {
+	if a == nil {
+		return 0
+	}
+	return 1
 }
 
 // SignedBytes returns what the producer signs, unhashed.
 func (a *ContractAccesses) SignedBytes() []byte { return a.appendInner(nil) }
 
-// AppendBorsh appends tag 0, the fields and the signature.
+// AppendBorsh appends tag 0 for V1 or tag 1 for V2, the fields and the signature.
 func (a *ContractAccesses) AppendBorsh(b []byte) []byte {
-	return a.Signature.AppendBorsh(a.appendInner(append(b, 0)))
+	return a.Signature.AppendBorsh(a.appendInner(append(b, anchorTag(a.Anchor))))
 }
 
 // DecodeBorsh reads what AppendBorsh writes.
 func (a *ContractAccesses) DecodeBorsh(r *borsh.Reader) {
-	if tag := r.Byte(); tag != 0 {
+	tag := r.Byte()
+	if tag > 1 {
 		r.BadTag("ChunkContractAccesses", tag)
 		return
 	}
 	a.Key.DecodeBorsh(r)
 	a.Contracts = ReadHashes(r)
 	a.Transition.DecodeBorsh(r)
-	readDifferentiator(r, accessesDifferentiator)
+	a.Anchor = readAnchored(r, tag, accessesDifferentiator, accessesDifferentiatorV2)
 	a.Signature = ReadSignature(r)
 }
 
@@ -151,30 +183,33 @@ type PartialContractDeploys struct {
 	Ord           uint64
 	Part          []byte // aliases the decoded input
 	EncodedLength uint64
-	Signature     Signature // of the chunk's producer over SignedBytes
+	Anchor        *ChunkAnchor // nil: V1
+	Signature     Signature    // of the chunk's producer over SignedBytes
 }
 
 func (p *PartialContractDeploys) appendInner(b []byte) []byte {
 	b = borsh.AppendBytes(borsh.AppendUint64(p.Key.AppendBorsh(b), p.Ord), p.Part)
-	return borsh.AppendString(borsh.AppendUint64(b, p.EncodedLength), contractDeploysDifferentiator)
+	b = borsh.AppendUint64(b, p.EncodedLength)
+	return appendAnchored(b, p.Anchor, contractDeploysDifferentiator, contractDeploysDifferentiatorV2)
 }
 
 // SignedBytes returns what the producer signs, unhashed.
 func (p *PartialContractDeploys) SignedBytes() []byte { return p.appendInner(nil) }
 
-// AppendBorsh appends tag 0, the fields and the signature.
+// AppendBorsh appends tag 0 for V1 or tag 1 for V2, the fields and the signature.
 func (p *PartialContractDeploys) AppendBorsh(b []byte) []byte {
-	return p.Signature.AppendBorsh(p.appendInner(append(b, 0)))
+	return p.Signature.AppendBorsh(p.appendInner(append(b, anchorTag(p.Anchor))))
 }
 
 // DecodeBorsh reads it; the part aliases the input.
 func (p *PartialContractDeploys) DecodeBorsh(r *borsh.Reader) {
-	if tag := r.Byte(); tag != 0 {
+	tag := r.Byte()
+	if tag > 1 {
 		r.BadTag("PartialEncodedContractDeploys", tag)
 		return
 	}
 	p.Key.DecodeBorsh(r)
 	p.Ord, p.Part, p.EncodedLength = r.Uint64(), r.Bytes(), r.Uint64()
-	readDifferentiator(r, contractDeploysDifferentiator)
+	p.Anchor = readAnchored(r, tag, contractDeploysDifferentiator, contractDeploysDifferentiatorV2)
 	p.Signature = ReadSignature(r)
 }

@@ -13,6 +13,7 @@ var (
 	somePart   = ChunkPart{Ord: 3, Part: []byte("part"), Proof: MerklePath{{Hash: Hash{2}, Direction: Right}}}
 	someProof  = ReceiptProof{From: 1, To: 2, Proof: MerklePath{{Hash: Hash{3}}}}
 	someStep   = StateTransition{Block: Hash{4}, Base: [][]byte{{1}, {2, 3}}, PostState: Hash{5}}
+	someAnchor = &ChunkAnchor{PrevBlock: Hash{6}, PrevPrevBlock: Hash{7}}
 )
 
 func FuzzChunkStateWitness(f *testing.F) {
@@ -26,11 +27,16 @@ func FuzzPartialWitness(f *testing.F) {
 
 func FuzzVersionedPartialWitness(f *testing.F) {
 	p := PartialWitness{ShardID: 1, Ord: 2, Part: []byte("part"), EncodedLength: 9, Signature: ZeroED25519Signature}
-	arrives(f, &VersionedPartialWitness{PartialWitness: p}, &VersionedPartialWitness{p, &Hash{1}})
+	anchored := p
+	anchored.Anchor = someAnchor
+	arrives(f, &VersionedPartialWitness{p}, &VersionedPartialWitness{anchored})
 }
 
 func FuzzContractAccesses(f *testing.F) {
-	arrives(f, &ContractAccesses{Key: someKey, Contracts: []Hash{{1}, {2}}, Transition: TransitionKey{Hash{3}, 1}, Signature: ZeroED25519Signature})
+	a := ContractAccesses{Key: someKey, Contracts: []Hash{{1}, {2}}, Transition: TransitionKey{Hash{3}, 1}, Signature: ZeroED25519Signature}
+	anchored := a
+	anchored.Anchor = someAnchor
+	arrives(f, &a, &anchored)
 }
 
 func FuzzContractCodeRequest(f *testing.F) {
@@ -43,11 +49,15 @@ func FuzzContractCodeResponse(f *testing.F) {
 }
 
 func FuzzPartialContractDeploys(f *testing.F) {
-	arrives(f, &PartialContractDeploys{Key: someKey, Ord: 1, Part: []byte("part"), EncodedLength: 5, Signature: ZeroED25519Signature})
+	p := PartialContractDeploys{Key: someKey, Ord: 1, Part: []byte("part"), EncodedLength: 5, Signature: ZeroED25519Signature}
+	anchored := p
+	anchored.Anchor = someAnchor
+	arrives(f, &p, &anchored)
 }
 
 func FuzzPartialChunk(f *testing.F) {
-	arrives(f, &PartialChunk{Header: someHeader, Parts: []ChunkPart{somePart}, Receipts: []ReceiptProof{someProof}})
+	arrives(f, &PartialChunk{Header: someHeader, Parts: []ChunkPart{somePart}, Receipts: []ReceiptProof{someProof}},
+		&PartialChunk{Header: someHeader, Receipts: []ReceiptProof{someProof}, Anchor: &PartialChunkAnchor{Hash{1}, Hash{2}}})
 }
 
 func FuzzChunkForward(f *testing.F) {

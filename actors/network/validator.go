@@ -44,6 +44,10 @@ func fromWire(m wire.Message) consensus.Message {
 		return &b.PartialWitness
 	case *wire.PartialWitnessForward:
 		return consensus.Forwarded{PartialWitness: &b.PartialWitness}
+	case *wire.VersionedWitness:
+		return &b.PartialWitness
+	case *wire.VersionedWitnessForward:
+		return consensus.Forwarded{PartialWitness: &b.PartialWitness}
 	case *wire.WitnessAck:
 		return &b.WitnessAck
 	case *wire.ChunkEndorsement:
@@ -72,8 +76,15 @@ func toWire(m consensus.Message) wire.Body {
 	case *primitives.ChunkRequest:
 		return &wire.ChunkRequest{ChunkRequest: *m}
 	case *primitives.PartialWitness:
+		if m.Anchor != nil {
+			return &wire.VersionedWitness{VersionedPartialWitness: primitives.VersionedPartialWitness{PartialWitness: *m}}
+		}
 		return &wire.PartialWitness{PartialWitness: *m}
 	case consensus.Forwarded:
+		if m.Anchor != nil {
+			return &wire.VersionedWitnessForward{VersionedPartialWitness: primitives.VersionedPartialWitness{
+				PartialWitness: *m.PartialWitness}}
+		}
 		return &wire.PartialWitnessForward{PartialWitness: *m.PartialWitness}
 	case *primitives.WitnessAck:
 		return &wire.WitnessAck{WitnessAck: *m}

@@ -43,7 +43,8 @@ func (n Names) body(b wire.Body) string {
 		return fmt.Sprintf("pong %d of %s", b.Nonce, n.Of(b.Source))
 	case *wire.PartialChunk:
 		h := &b.Header
-		return fmt.Sprintf("%s of chunk %s of shard %d at height %d; %s", parts(b.Parts), hash(h.ChunkHash()), h.ShardID, h.HeightCreated, receipts(b.Receipts))
+		return fmt.Sprintf("%s of chunk %s of shard %d at height %d; %s", parts(b.Parts), hash(h.ChunkHash()), h.ShardID, h.HeightCreated, receipts(b.Receipts)) +
+			chunkAnchor(b.Anchor)
 	case *wire.ChunkForward:
 		return fmt.Sprintf("%s of chunk %s of shard %d at height %d", parts(b.Parts), hash(b.ChunkHash), b.ShardID, b.HeightCreated)
 	case *wire.WitnessAck:
@@ -71,7 +72,7 @@ func (n Names) body(b wire.Body) string {
 		answer := map[primitives.StateAckBody]string{primitives.StateWillRespond: "comes", primitives.StateBusy: "does not come, it is busy", primitives.StateError: "does not come, it has failed"}[b.Body]
 		return fmt.Sprintf("%s of the state of shard %d at %s %s", what, b.ShardID, hash(b.SyncHash), answer)
 	case *wire.ContractAccesses:
-		return chunkKey(&b.Key) + " calls contracts: " + some("hashes", b.Contracts, codeHash)
+		return chunkKey(&b.Key) + anchored(b.Anchor) + " calls contracts: " + some("hashes", b.Contracts, codeHash)
 	case *wire.ContractCodeRequest:
 		return fmt.Sprintf("%s asks for code of %s: %s", b.Requester, chunkKey(&b.Key), some("hashes", b.Contracts, codeHash))
 	case *wire.ContractCodeResponse:
@@ -81,7 +82,7 @@ func (n Names) body(b wire.Body) string {
 		}
 		return fmt.Sprintf("code for %s%s, %s compressed", chunkKey(&b.Key), by, size(b.Compressed))
 	case *wire.ContractDeploys:
-		return fmt.Sprintf("part %d of the code that %s deploys, %s of %d", b.Ord, chunkKey(&b.Key), size(b.Part), b.EncodedLength)
+		return fmt.Sprintf("part %d of the code that %s%s deploys, %s of %d", b.Ord, chunkKey(&b.Key), anchored(b.Anchor), size(b.Part), b.EncodedLength)
 	}
 	panic(fmt.Sprintf("capture: no words for %T", b))
 }
@@ -93,7 +94,24 @@ func chunkKey(k *primitives.ChunkKey) string {
 }
 
 func witness(p *primitives.PartialWitness) string {
-	return fmt.Sprintf("part %d of the witness for the chunk of shard %d at height %d, %s of %d", p.Ord, p.ShardID, p.HeightCreated, size(p.Part), p.EncodedLength)
+	return fmt.Sprintf("part %d of the witness for the chunk of shard %d at height %d%s, %s of %d", p.Ord, p.ShardID, p.HeightCreated, anchored(p.Anchor), size(p.Part), p.EncodedLength)
+}
+
+// anchored formats the parent and the anchor of a chunk, which messages have from protocol version
+// 87 on.
+func anchored(a *primitives.ChunkAnchor) string {
+	if a == nil {
+		return ""
+	}
+	return fmt.Sprintf(" on block %s, anchor %s", hash(a.PrevBlock), hash(a.PrevPrevBlock))
+}
+
+// chunkAnchor formats the anchor of a partial chunk.
+func chunkAnchor(a *primitives.PartialChunkAnchor) string {
+	if a == nil {
+		return ""
+	}
+	return fmt.Sprintf("; anchor %s, epoch %s", hash(a.PrevPrevBlock), hash(a.EpochID))
 }
 
 func parts(p []primitives.ChunkPart) string {

@@ -129,12 +129,17 @@ func others() (out []wire.Message) {
 		&wire.Transaction{Transaction: tx}, &wire.Challenge{Borsh: []byte{1, 2}}, &wire.Disconnect{RemoveFromStore: true},
 		&wire.StateHeaderRequest{ShardID: 3, SyncHash: hash}, &wire.StatePartRequest{ShardID: 3, SyncHash: hash, Part: 4})
 	chunk := primitives.ChunkKey{ShardID: 2, HeightCreated: 9}
-	part := primitives.PartialWitness{ShardID: 2, HeightCreated: 9, Ord: 1, Part: []byte{1}, EncodedLength: 1, Signature: key.Sign(hash[:])}
+	anchor := &primitives.ChunkAnchor{PrevBlock: hash, PrevPrevBlock: primitives.HashBytes([]byte("y"))}
+	part := primitives.PartialWitness{ShardID: 2, HeightCreated: 9, Anchor: anchor, Ord: 1, Part: []byte{1}, EncodedLength: 1, Signature: key.Sign(hash[:])}
+	header := primitives.ChunkHeader{ChunkHeaderInner: primitives.ChunkHeaderInner{Version: primitives.ChunkInnerV5, HeightCreated: 9, ShardID: 2}, Signature: key.Sign(hash[:])}
 	for _, b := range []wire.Body{
 		&wire.TxStatusRequest{Signer: "alice", Hash: hash}, &wire.TxStatusResponse{Outcome: begun()},
 		&wire.Ping{Nonce: 1, Source: key.PublicKey()}, &wire.Pong{Nonce: 1, Source: other.PublicKey()},
 		&wire.VersionedWitness{VersionedPartialWitness: primitives.VersionedPartialWitness{PartialWitness: part}},
 		&wire.VersionedWitnessForward{VersionedPartialWitness: primitives.VersionedPartialWitness{PartialWitness: part}},
+		&wire.PartialChunk{PartialChunk: primitives.PartialChunk{Header: header, Anchor: &primitives.PartialChunkAnchor{PrevPrevBlock: anchor.PrevPrevBlock, EpochID: hash}}},
+		&wire.ContractAccesses{ContractAccesses: primitives.ContractAccesses{Key: chunk, Contracts: []primitives.Hash{hash}, Anchor: anchor, Signature: key.Sign(hash[:])}},
+		&wire.ContractDeploys{PartialContractDeploys: primitives.PartialContractDeploys{Key: chunk, Part: []byte{1}, EncodedLength: 1, Anchor: anchor, Signature: key.Sign(hash[:])}},
 		&wire.ContractCodeRequest{ContractCodeRequest: primitives.ContractCodeRequest{Requester: "node0", Key: chunk, Contracts: []primitives.Hash{hash}, Signature: key.Sign(hash[:])}},
 		&wire.ContractCodeResponse{ContractCodeResponse: primitives.ContractCodeResponse{Key: chunk, Responder: "node1", Compressed: []byte{1}, Signature: key.Sign(hash[:])}},
 	} {

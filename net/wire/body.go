@@ -179,8 +179,8 @@ type (
 	// sender.
 	PartialWitness        struct{ primitives.PartialWitness }
 	PartialWitnessForward struct{ primitives.PartialWitness }
-	// VersionedWitness and VersionedWitnessForward have a version. No protocol version in use sends
-	// them.
+	// VersionedWitness and VersionedWitnessForward are the same with a version: 2 from protocol
+	// version 87 on. Version 1 is accepted, but not sent.
 	VersionedWitness struct {
 		primitives.VersionedPartialWitness
 	}

@@ -69,6 +69,9 @@ func FuzzBody(f *testing.F) {
 			}
 		}
 	})
+	for _, b := range anchoredBodies() {
+		f.Add(NewRouted(keyA, ToPeer(keyB.PublicKey()), b, 0).tagged)
+	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) == 0 {
 			return
