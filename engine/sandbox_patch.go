@@ -253,6 +253,9 @@ func madeBy(records []genesis.Record) map[primitives.AccountID]made {
 // any order.
 func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	id := r.Owner()
+	if a := c.accounts[id]; a != nil && !a.IsInitialized() {
+		return refused("the account is uninitialized and can have no %s", what)
+	}
 	if c.made[id].account {
 		return nil
 	}
@@ -264,6 +267,8 @@ func (c *patchCheck) belongs(r genesis.Record, what string) error {
 		return nil
 	case err == nil && a == nil:
 		return refused("there is no such account to have %s; give its Account record, too", what)
+	case err == nil && !a.IsInitialized():
+		return refused("the account is uninitialized and can have no %s", what)
 	}
 	return err
 }
@@ -282,6 +287,15 @@ func (c *patchCheck) record(r genesis.Record) error {
 		case r.Account.StorageUsage > maxPatchUsage:
 			return refused("storage_usage is more than %d", uint64(maxPatchUsage))
 		}
+		if !r.Account.IsInitialized() {
+			old, err := c.account(r.AccountID)
+			if err != nil {
+				return err
+			}
+			if old != nil && old.IsInitialized() {
+				return refused("it has its state and can't be made uninitialized; remove it first")
+			}
+		}
 		c.accounts[r.AccountID] = &r.Account
 	case *genesis.DataRecord:
 		if n := uint64(len(r.Key)); n > limits.MaxLengthStorageKey {
@@ -299,6 +313,8 @@ func (c *patchCheck) record(r genesis.Record) error {
 			return err
 		} else if a == nil {
 			return refused("there is no such account to have code; its Account record goes first")
+		} else if !a.IsInitialized() {
+			return refused("the account is uninitialized and can have no code")
 		}
 	case *genesis.ReceivedDataRecord:
 		c.data[dataOf{r.AccountID, r.DataID}] = true

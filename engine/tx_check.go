@@ -161,9 +161,10 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 	}
 }
 
-// KeyNonce returns the nonce of a transaction's key, or of its gas key index, at the tip; false: no
-// such key. It is meant for ordering pending transactions and must not be shown to clients, because
-// the tip may not be on disk.
+// KeyNonce returns the nonce of a transaction's key, or of its gas key index, at the tip; of an
+// uninitialized account, which has no keys, the account's own nonce; false: no such key. It is meant
+// for ordering pending transactions and must not be shown to clients, because the tip may not be on
+// disk.
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
 	return e.keyNonce(e.acquireTip, tx)
 }
@@ -187,8 +188,12 @@ func (e *Engine) keyNonce(
 		return u.GasKeyNonce(tx.SignerID, handle, tx.Nonce.Index)
 	}
 	var key primitives.AccessKey
-	ok, err := u.AccessKey(tx.SignerID, handle, &key)
-	return key.Nonce, ok, err
+	if ok, err := u.AccessKey(tx.SignerID, handle, &key); ok || err != nil {
+		return key.Nonce, ok, err
+	}
+	var account primitives.Account
+	ok, err := u.Account(tx.SignerID, &account)
+	return account.BootstrapNonce, ok && !account.IsInitialized(), err
 }
 
 // Unused reports whether a transaction's nonce is above that of its key at the tip. Then no block

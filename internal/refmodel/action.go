@@ -18,18 +18,28 @@ func (x *receipt) act(a primitives.Action) *failure {
 		if x.account != nil {
 			return &failure{Tag: primitives.ActionAccountAlreadyExists, AccountID: id}
 		}
-		if id.IsImplicit(false) {
+		if x.kind(id) != primitives.NamedAccount {
 			return &failure{Tag: primitives.ActionOnlyImplicitAccountCreationAllowed, AccountID: id}
 		}
 	case *primitives.Transfer:
-		alone := len(x.b.Actions) == 1 && x.r.PredecessorID != primitives.SystemAccount
-		if x.account == nil && (!alone || !id.IsImplicit(false)) {
+		makes := x.r.PredecessorID != primitives.SystemAccount
+		switch x.kind(id) {
+		case primitives.NamedAccount:
+			makes = false
+		case primitives.UniversalAccount: // whatever comes with it
+		default:
+			makes = makes && len(x.b.Actions) == 1
+		}
+		if x.account == nil && !makes {
 			return none
 		}
-	case *primitives.DeterministicStateInit:
+	case *primitives.DeterministicStateInit, *primitives.UniversalStateInit:
 	default:
 		if x.account == nil {
 			return none
+		}
+		if x.account.Bare {
+			return &failure{Tag: primitives.ActionAccountNotInitialized, AccountID: id}
 		}
 	}
 	// check_actor_permissions
@@ -71,14 +81,16 @@ func (x *receipt) act(a primitives.Action) *failure {
 		return x.use(a.ID)
 	case *primitives.DeterministicStateInit:
 		return x.stateInit(a)
+	case *primitives.UniversalStateInit:
+		return x.universalInit(a)
 	case *primitives.TransferToGasKey:
-		k := x.account.Keys[a.PublicKey]
+		k := x.account.key(a.PublicKey)
 		if k == nil || k.GasKey == nil {
 			return &failure{Tag: primitives.ActionGasKeyDoesNotExist, AccountID: id, PublicKey: a.PublicKey}
 		}
 		k.GasKey.Balance = more(k.GasKey.Balance, a.Deposit)
 	case *primitives.WithdrawFromGasKey:
-		k := x.account.Keys[a.PublicKey]
+		k := x.account.key(a.PublicKey)
 		if k == nil || k.GasKey == nil {
 			return &failure{Tag: primitives.ActionGasKeyDoesNotExist, AccountID: id, PublicKey: a.PublicKey}
 		}
@@ -119,7 +131,7 @@ func (x *receipt) transfer(amount primitives.Balance) *failure {
 	if x.account != nil {
 		var k *Key // that a refund of gas is for
 		if x.r.PredecessorID == primitives.SystemAccount && x.b.SignerID == id {
-			k = x.account.Keys[x.b.SignerPublicKey]
+			k = x.account.key(x.b.SignerPublicKey)
 		}
 		if k != nil && k.GasKey != nil {
 			k.GasKey.Balance = more(k.GasKey.Balance, amount)
@@ -134,14 +146,16 @@ func (x *receipt) transfer(amount primitives.Balance) *failure {
 		return nil
 	}
 	x.appear()
-	x.actor = id
 	x.account.Amount = amount
-	switch id.Kind(false) {
+	if x.kind(id) == primitives.UniversalAccount { // the receipt's other actions are not the account's
+		x.account.Bare, x.account.Nonce = true, x.firstNonce()
+		return nil
+	}
+	x.actor = id
+	switch x.kind(id) {
 	case primitives.NearImplicitAccount:
 		pk, _ := primitives.KeyOfNearImplicit(id)
-		k := &Key{AccessKey: primitives.AccessKey{Nonce: x.firstNonce()}}
-		x.account.Keys[pk] = k
-		x.account.Usage += k.usage(pk)
+		x.account.put(pk.Handle(), &Key{AccessKey: primitives.AccessKey{Nonce: x.firstNonce()}})
 	case primitives.EthImplicitAccount:
 		x.account.set(primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: EthWallet}, nil)
 	}
@@ -167,7 +181,7 @@ func (x *receipt) stake(a *primitives.Stake) *failure {
 }
 
 func (x *receipt) addKey(a *primitives.AddKey) *failure {
-	if x.account.Keys[a.PublicKey] != nil {
+	if x.account.key(a.PublicKey) != nil {
 		return &failure{Tag: primitives.ActionAddKeyAlreadyExists, AccountID: x.r.ReceiverID, PublicKey: a.PublicKey}
 	}
 	k := &Key{AccessKey: a.AccessKey}
@@ -178,13 +192,12 @@ func (x *receipt) addKey(a *primitives.AddKey) *failure {
 			k.Rows = append(k.Rows, x.firstNonce())
 		}
 	}
-	x.account.Keys[a.PublicKey] = k
-	x.account.Usage += k.usage(a.PublicKey)
+	x.account.put(a.PublicKey.Handle(), k)
 	return nil
 }
 
 func (x *receipt) deleteKey(pk primitives.PublicKey) *failure {
-	k := x.account.Keys[pk]
+	k := x.account.key(pk)
 	if k == nil {
 		return &failure{Tag: primitives.ActionDeleteKeyDoesNotExist, AccountID: x.r.ReceiverID, PublicKey: pk}
 	}
@@ -194,8 +207,8 @@ func (x *receipt) deleteKey(pk primitives.PublicKey) *failure {
 		}
 		x.burnt = more(x.burnt, k.GasKey.Balance)
 	}
-	x.account.Usage -= min(x.account.Usage, k.usage(pk))
-	delete(x.account.Keys, pk)
+	x.account.Usage -= min(x.account.Usage, k.usage(pk.Handle()))
+	delete(x.account.Keys, pk.Handle())
 	return nil
 }
 
@@ -266,17 +279,31 @@ func (x *receipt) stateInit(a *primitives.DeterministicStateInit) *failure {
 			return e
 		}
 		for _, e := range a.Init.Data {
-			acc.Data[string(e.Key)] = string(e.Value)
-			acc.Usage += uint64(len(e.Key)) + uint64(len(e.Value)) + bytesOfRecord
+			acc.write(string(e.Key), string(e.Value))
 		}
 	}
-	lack := acc.lacks()
-	if a.Deposit.Less(lack) {
+	return x.take(a.Deposit)
+}
+
+// write adds an entry.
+func (a *Account) write(key, value string) {
+	a.Data[key] = value
+	a.Usage += uint64(len(key)) + uint64(len(value)) + bytesOfRecord
+}
+
+// take keeps of a deposit what the account lacks to hold what it uses, and gives back the rest.
+func (x *receipt) take(deposit primitives.Balance) *failure {
+	lack := x.account.lacks()
+	if deposit.Less(lack) {
 		return &failure{Tag: primitives.ActionLackBalanceForState, AccountID: x.r.ReceiverID, Amount: lack}
 	}
-	acc.Amount = more(acc.Amount, lack)
-	if rest := less(a.Deposit, lack); !rest.IsZero() {
-		x.made = append(x.made, refund(x.refundTo(), rest))
-	}
+	x.account.Amount = more(x.account.Amount, lack)
+	x.giveBack(less(deposit, lack))
 	return nil
+}
+
+func (x *receipt) giveBack(amount primitives.Balance) {
+	if !amount.IsZero() {
+		x.made = append(x.made, refund(x.refundTo(), amount))
+	}
 }

@@ -180,7 +180,7 @@ func (c *Chunk) execute(r *primitives.Receipt) {
 		e := x.act(a)
 		for _, m := range x.made[from:] {
 			if e == nil {
-				e = valid(m)
+				e = c.Rules.valid(m)
 			}
 		}
 		if e != nil {
@@ -265,45 +265,17 @@ func deposits(actions []primitives.Action) (sum primitives.Balance) {
 	return sum
 }
 
-// valid is what a receipt that was just made must be.
-func valid(r *primitives.Receipt) *primitives.ActionErrorKind {
+// valid is what a receipt that was just made must be. A refund is.
+func (v Rules) valid(r *primitives.Receipt) *primitives.ActionErrorKind {
 	b, ok := r.Body.(*primitives.ActionReceipt)
-	if !ok {
+	if !ok || r.PredecessorID == primitives.SystemAccount {
 		return nil
 	}
-	why := Invalid(b.Actions, r.ReceiverID)
+	why := v.Invalid(b.Actions, r.ReceiverID)
 	if why == nil {
 		return nil
 	}
 	return &primitives.ActionErrorKind{Tag: primitives.ActionNewReceiptValidationError, Receipt: &primitives.ReceiptValidationError{
 		Tag: primitives.ReceiptActionsValidation, Actions: why,
 	}}
-}
-
-// Invalid tells why no transaction and no receipt to an account may have these actions; nil: they
-// may (action_validation.rs validate_actions).
-func Invalid(actions []primitives.Action, to primitives.AccountID) *primitives.ActionsValidationError {
-	delegates := 0
-	for i, a := range actions {
-		switch a := a.(type) {
-		case *primitives.DeleteAccount:
-			if i+1 < len(actions) {
-				return &primitives.ActionsValidationError{Tag: primitives.ActionsDeleteMustBeFinal}
-			}
-		case *primitives.Delegate, *primitives.DelegateV2:
-			if delegates++; delegates > 1 {
-				return &primitives.ActionsValidationError{Tag: primitives.ActionsDelegateMustBeOnlyOne}
-			}
-		case *primitives.FunctionCall:
-			if a.Gas == 0 {
-				return &primitives.ActionsValidationError{Tag: primitives.ActionsFunctionCallZeroAttachedGas}
-			}
-		case *primitives.DeterministicStateInit:
-			if id := a.Init.DerivedAccount(); id != to {
-				return &primitives.ActionsValidationError{Tag: primitives.ActionsInvalidDeterministicStateInitReceiver, DerivedID: id, ReceiverID: to}
-			}
-		default: // of the others the generator makes only good ones
-		}
-	}
-	return nil
 }

@@ -261,6 +261,8 @@ func Actions(actions []primitives.Action) string {
 			text += " " + globalName(a.ID)
 		case *primitives.DeterministicStateInit:
 			text += fmt.Sprintf(" %s, %v", globalName(a.Init.Code), a.Deposit)
+		case *primitives.UniversalStateInit:
+			text += fmt.Sprintf(" %s, %v", initName(a.Init), a.Deposit)
 		case *primitives.FunctionCall:
 			text += fmt.Sprintf(" %s, %v", a.Method, a.Deposit)
 		case *primitives.Transfer:

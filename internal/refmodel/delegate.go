@@ -22,7 +22,7 @@ func (x *receipt) delegate(d delegated, sig primitives.Signature, hash primitive
 	if d.sender != x.r.ReceiverID {
 		return &failure{Tag: primitives.ActionDelegateSenderDoesNotMatchReceiver, SenderID: d.sender, ReceiverID: x.r.ReceiverID}
 	}
-	k := x.account.Keys[d.key]
+	k := x.account.key(d.key)
 	if k == nil {
 		return badKey(primitives.InvalidAccessKeyError{Tag: primitives.KeyNotFound, AccountID: d.sender, PublicKey: d.key})
 	}

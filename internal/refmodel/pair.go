@@ -41,7 +41,7 @@ func Places() []Place {
 // and a full key k2; bob.near, and carol.near; global code of version 1 by its hash and of version
 // 2 by alice.near.
 func PairWorld() *World {
-	w := NewWorld()
+	w := NewWorld(86)
 	for _, id := range people[:3] {
 		w.Add(id, primitives.NEAR(1000), key(string(id)).PublicKey())
 	}
@@ -51,9 +51,7 @@ func PairWorld() *World {
 		"k1": {AccessKey: primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2, Balance: primitives.Yocto(5_000_000)}}, Rows: []primitives.Nonce{5, 5}},
 		"k2": {},
 	} {
-		pk := key(name).PublicKey()
-		alice.Keys[pk] = k
-		alice.Usage += k.usage(pk)
+		alice.put(key(name).PublicKey().Handle(), k)
 	}
 	w.Global[primitives.GlobalContractID{Hash: primitives.HashBytes(Code(1))}] = Code(1)
 	w.Global[primitives.GlobalContractID{Account: "alice.near"}] = Code(2)

@@ -3,7 +3,9 @@ package refmodel
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -82,6 +84,69 @@ var (
 	hex     = primitives.AccountID(strings.Repeat("5a", 32))
 )
 
+// universals are first states of universal accounts: of a key; of two; of code; of code with data and
+// a key, of which one is post-quantum; of so much that a balance is needed; of nothing; of code that
+// there never is. Then those that are none: with entries the wrong way round, and twice the same;
+// with a key twice; with a byte behind; cut off; of another version; no bytes at all; with a key of
+// an entry that is too long; with too many entries, and too many keys.
+var universals = sync.OnceValue(func() (list []universal) {
+	h := func(name string) primitives.PublicKeyHandle { return key(name).PublicKey().Handle() }
+	handles := func(n int) (list []primitives.PublicKeyHandle) {
+		for i := range n {
+			list = append(list, primitives.PublicKeyHandle(append([]byte{0}, slices.Repeat([]byte{byte(i >> 8), byte(i)}, 16)...)))
+		}
+		return list
+	}
+	entries := func(n int) (list []entry) {
+		for i := range n {
+			list = append(list, entry{fmt.Sprintf("%04d", i), ""})
+		}
+		return list
+	}
+	quantum := primitives.SecretKeyFromSeed(primitives.MLDSA65, "quantum").PublicKey().Handle()
+	two := []primitives.PublicKeyHandle{h("u1"), h("u2")}
+	slices.Sort(two)
+	first := primitives.GlobalContractID{Hash: primitives.HashBytes(Code(0))}
+	alices := primitives.GlobalContractID{Account: "alice.near"}
+	never := primitives.GlobalContractID{Account: "nobody.near"}
+	good := (&initState{keys: two[:1]}).bytes()
+	add := func(raw primitives.RawStateInit) { list = append(list, universal{raw, universalID(raw)}) }
+	for _, s := range []initState{
+		{keys: []primitives.PublicKeyHandle{h("u1")}},
+		{keys: two},
+		{code: &first},
+		{code: &alices, data: []entry{{"", "v"}, {"k", ""}}, keys: []primitives.PublicKeyHandle{h("u1"), quantum}},
+		{data: []entry{{"large", strings.Repeat("l", 1000)}}, keys: []primitives.PublicKeyHandle{h("u2")}},
+		{},
+		{code: &never, keys: two[:1]},
+
+		{data: []entry{{"b", "2"}, {"a", "1"}}, keys: two[:1]},
+		{data: []entry{{"a", "1"}, {"a", "2"}}, keys: two[:1]},
+		{keys: []primitives.PublicKeyHandle{two[1], two[0], two[1]}},
+		{data: []entry{{strings.Repeat("k", longestKey+1), ""}}, keys: two[:1]},
+		{data: entries(mostEntries + 1), keys: two[:1]},
+		{keys: handles(mostKeys + 1)},
+		{data: entries(mostEntries + 1), keys: handles(mostKeys + 1)},
+	} {
+		add(s.bytes())
+	}
+	add(append(slices.Clone(good), 0))
+	add(good[:len(good)-1])
+	add(append(primitives.RawStateInit{1}, good[1:]...))
+	add(nil)
+	return list
+})
+
+// universal is a first state with the id that it makes.
+type universal struct {
+	raw primitives.RawStateInit
+	id  primitives.AccountID
+}
+
+// The first soundInits of universals may be anywhere. Those from hugeInits to endOfHuge are too
+// much for new transactions and receipts, but not for receipts that come.
+const soundInits, hugeInits, endOfHuge = 7, 11, 14
+
 // inits are those of the deterministic accounts; the last one needs a balance.
 func inits() []primitives.StateInit {
 	return []primitives.StateInit{
@@ -102,20 +167,33 @@ var keyNames = []string{"k1", "k2", "k3"}
 type generator struct {
 	*rand.Rand
 	s     *Scenario
+	rules Rules
 	inits []primitives.StateInit
+	first []universal
+	fresh bool // what is made now has yet to be found valid
 	all   []primitives.AccountID
 	n     uint64 // of the next thing that needs a name of its own
 }
 
-// Generate makes the scenario of a seed.
-func Generate(seed uint64) *Scenario {
+// Generate makes the scenario of a seed, for the rules.
+func Generate(seed uint64, rules Rules) *Scenario {
 	g := &generator{
-		Rand: rand.New(rand.NewPCG(seed, 9)), s: &Scenario{World: NewWorld(), Height: 12, Programs: map[string]*Program{}}, inits: inits(),
+		Rand: rand.New(rand.NewPCG(seed, 9)), s: &Scenario{World: NewWorld(rules), Height: 12, Programs: map[string]*Program{}}, rules: rules,
+		inits: inits(), first: universals(),
 	}
 	g.all = append(append(g.all, people...), missing...)
 	g.all = append(g.all, eth, hex)
 	for i := range g.inits {
 		g.all = append(g.all, g.inits[i].DerivedAccount())
+	}
+	if rules >= 87 {
+		for _, u := range g.first[:soundInits] {
+			g.all = append(g.all, u.id)
+		}
+		g.all = append(g.all, g.first[hugeInits+g.IntN(endOfHuge-hugeInits)].id)
+		stray := []byte(g.first[0].id) // no id of a universal account, or of another one
+		stray[g.IntN(len(stray))] = symbols[g.IntN(len(symbols))]
+		g.all = append(g.all, primitives.AccountID(stray))
 	}
 	g.world()
 	if g.IntN(3) == 0 {
@@ -182,12 +260,49 @@ func (g *generator) world() {
 		}
 	}
 	for _, id := range g.all[len(people)+len(missing)+1:] { // implicit ones that transfers have made
-		if g.one(4) {
+		if g.one(4) && !named0u(id) {
 			a := newAccount()
 			a.Amount = primitives.NEAR(uint64(g.IntN(3)))
 			w.Accounts[id] = a
 		}
 	}
+	if g.rules >= 88 {
+		for _, u := range g.first[:soundInits] {
+			g.universal(u)
+		}
+	}
+}
+
+// universal may make the account of a state init: without its state, or with it.
+func (g *generator) universal(u universal) {
+	s, a := readInit(u.raw), newAccount()
+	a.Amount = primitives.Yocto(1_000_000_000_000_000_000 * g.Uint64N(18)).SaturatingAdd(primitives.NEAR(uint64(g.IntN(3))))
+	switch g.IntN(4) {
+	case 0: // there is none
+		return
+	case 1:
+		if s.code != nil && g.s.World.Global[*s.code] == nil {
+			return
+		}
+		for _, h := range s.keys {
+			a.put(h, &Key{AccessKey: primitives.AccessKey{Nonce: 5_000_000}})
+		}
+		for _, e := range s.data {
+			a.write(e.key, e.value)
+		}
+		if s.code != nil {
+			a.set(primitives.GlobalContract(*s.code), nil)
+		}
+		if a.lacks() != (primitives.Balance{}) {
+			a.Amount = primitives.NEAR(3)
+		}
+	default:
+		a.Bare, a.Nonce = true, 4_000_000
+		if g.one(8) {
+			a.Nonce = primitives.Nonce(g.s.Height)*noncesOfABlock - 1 - g.small(3)
+		}
+	}
+	g.s.World.Accounts[u.id] = a
 }
 
 // contract gives an account one, or none.
@@ -205,7 +320,7 @@ func (g *generator) contract(a *Account) {
 
 func (g *generator) addKey(a *Account) {
 	pk := key(pick(g, keyNames)).PublicKey()
-	if a.Keys[pk] != nil {
+	if a.key(pk) != nil {
 		return
 	}
 	k := &Key{AccessKey: g.accessKey()}
@@ -215,8 +330,7 @@ func (g *generator) addKey(a *Account) {
 			k.Rows = append(k.Rows, 5)
 		}
 	}
-	a.Keys[pk] = k
-	a.Usage += k.usage(pk)
+	a.put(pk.Handle(), k)
 }
 
 func (g *generator) accessKey() (k primitives.AccessKey) {
@@ -253,6 +367,12 @@ func (g *generator) amount() primitives.Balance {
 // transaction makes one that may be wrong in any way. Half are from an account that can pay, to
 // itself.
 func (g *generator) transaction() {
+	g.fresh = true
+	defer func() { g.fresh = false }()
+	if g.rules >= 88 && g.one(2) {
+		g.byUniversal()
+		return
+	}
 	id := people[g.IntN(3)]
 	sk, to := key(string(id)), id
 	g.n++
@@ -285,11 +405,76 @@ func (g *generator) transaction() {
 	g.s.Txs = append(g.s.Txs, primitives.NewSignedTransaction(tx, sig))
 }
 
+// byUniversal makes a transaction of a universal account, mostly the one that it may send before it
+// has a key, and sometimes a second one with the next nonce.
+func (g *generator) byUniversal() {
+	at := g.IntN(len(g.first))
+	if !g.one(4) {
+		at = g.IntN(soundInits)
+	}
+	raw, id := g.first[at].raw, g.first[at].id
+	nonce := primitives.Nonce(4_000_000)
+	if a := g.s.World.Accounts[id]; a != nil && a.Bare {
+		nonce = a.Nonce
+	} else if a != nil {
+		nonce = 5_000_000
+	}
+	for range 1 + g.IntN(2) {
+		sk := key(pick(g, []string{"u1", "u2"}))
+		switch g.IntN(20) {
+		case 0:
+			sk = key("nobody")
+		case 1:
+			sk = primitives.SecretKeyFromSeed(primitives.MLDSA65, "quantum")
+		}
+		nonce++
+		tx := primitives.Transaction{SignerID: id, ReceiverID: id, PublicKey: sk.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce}}
+		switch g.IntN(12) {
+		case 0:
+			tx.Nonce.Nonce += g.small(3) - 1
+		case 1:
+			tx.Nonce.Nonce = primitives.Nonce(g.s.Height)*noncesOfABlock - g.small(2)
+		case 2:
+			tx.ReceiverID = pick(g, g.all)
+		}
+		if g.one(4) {
+			tx.Version, tx.NonceMode, tx.Nonce.HasIndex = primitives.TransactionV1, primitives.NonceMode(g.IntN(2)), g.one(4)
+		}
+		tx.Actions = []primitives.Action{&primitives.UniversalStateInit{Init: raw, Deposit: g.amount()}}
+		if g.one(3) {
+			tx.Actions = append(tx.Actions, g.actions(tx.ReceiverID)...)
+		} else if g.one(6) {
+			tx.Actions = slices.Insert(g.actions(tx.ReceiverID), 0, tx.Actions...)
+			tx.Actions[0], tx.Actions[1] = tx.Actions[1], tx.Actions[0]
+		} else if g.one(8) {
+			tx.Actions = g.actions(tx.ReceiverID)
+		}
+		hash := tx.Hash()
+		g.s.Txs = append(g.s.Txs, primitives.NewSignedTransaction(tx, sk.Sign(hash[:])))
+	}
+}
+
+// universalAction may be a state init for an account: the right one, or any. nil: it is none.
+func (g *generator) universalAction(to primitives.AccountID, in int) primitives.Action {
+	if g.rules < 87 || in == inPromise {
+		return nil
+	}
+	if g.fresh && g.one(80) {
+		return &primitives.UniversalStateInit{Init: pick(g, g.first).raw, Deposit: g.amount()}
+	}
+	for _, u := range g.first {
+		if u.id == to && (g.fresh || g.rules >= 88) && g.one(2) {
+			return &primitives.UniversalStateInit{Init: u.raw, Deposit: g.amount()}
+		}
+	}
+	return nil
+}
+
 // signer is mostly a key that the account has, and not its first one.
 func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
 	sk := key(pick(g, keyNames))
 	for range 4 {
-		if a := g.s.World.Accounts[id]; a != nil && a.Keys[sk.PublicKey()] != nil {
+		if a := g.s.World.Accounts[id]; a != nil && a.key(sk.PublicKey()) != nil {
 			return sk
 		}
 		sk = key(pick(g, keyNames))
@@ -310,8 +495,8 @@ func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, i
 		tx.Nonce.Nonce = primitives.Nonce(g.s.Height)*noncesOfABlock - 1 + g.small(3)
 	}
 	gas := false
-	if a := g.s.World.Accounts[id]; a != nil && a.Keys[pk] != nil {
-		gas = a.Keys[pk].GasKey != nil
+	if a := g.s.World.Accounts[id]; a != nil && a.key(pk) != nil {
+		gas = a.key(pk).GasKey != nil
 	}
 	if gas != g.one(6) { // a key of the one kind is seldom used as one of the other
 		tx.Nonce.HasIndex, tx.Nonce.Index = true, uint16(g.IntN(3))
@@ -452,6 +637,9 @@ func (g *generator) action(to primitives.AccountID, in int) primitives.Action {
 		if g.inits[i].DerivedAccount() == to && g.one(3) || in == inPromise && g.one(60) {
 			return &primitives.DeterministicStateInit{Init: g.inits[i], Deposit: g.amount()}
 		}
+	}
+	if a := g.universalAction(to, in); a != nil {
+		return a
 	}
 	switch g.IntN(22) {
 	case 0, 1:

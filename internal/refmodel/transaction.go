@@ -9,7 +9,7 @@ type refusal = primitives.InvalidTxError
 // one leaves no trace, but for the nonce of a gas key whose account lacks the deposits.
 func (c *Chunk) Transaction(tx *primitives.SignedTransaction) (*primitives.Receipt, *refusal) {
 	t := &tx.Transaction
-	if why := Invalid(t.Actions, t.ReceiverID); why != nil {
+	if why := c.Rules.Invalid(t.Actions, t.ReceiverID); why != nil {
 		return nil, &refusal{Tag: primitives.TxActionsValidation, Actions: why}
 	}
 	hash := tx.Hash()
@@ -20,7 +20,13 @@ func (c *Chunk) Transaction(tx *primitives.SignedTransaction) (*primitives.Recei
 	if a == nil {
 		return nil, &refusal{Tag: primitives.TxInvalidSignerID, SignerID: t.SignerID}
 	}
-	k := a.Keys[t.PublicKey]
+	k := a.key(t.PublicKey)
+	if k == nil && c.bare(t, a) {
+		if e := c.byItself(t, a); e != nil {
+			return nil, e
+		}
+		return c.receiptOf(t, hash), nil
+	}
 	if k == nil {
 		return nil, keyRefusal(primitives.InvalidAccessKeyError{Tag: primitives.KeyNotFound, AccountID: t.SignerID, PublicKey: t.PublicKey})
 	}
@@ -31,10 +37,54 @@ func (c *Chunk) Transaction(tx *primitives.SignedTransaction) (*primitives.Recei
 	if e := charge(t, a, k); e != nil {
 		return nil, e
 	}
+	return c.receiptOf(t, hash), nil
+}
+
+func (c *Chunk) receiptOf(t *primitives.Transaction, hash primitives.Hash) *primitives.Receipt {
 	return &primitives.Receipt{
 		PredecessorID: t.SignerID, ReceiverID: t.ReceiverID, ID: primitives.ReceiptIDFromTransaction(hash, c.Height),
 		Body: &primitives.ActionReceipt{SignerID: t.SignerID, SignerPublicKey: t.PublicKey, Actions: t.Actions},
-	}, nil
+	}
+}
+
+// bare returns whether a transaction is the one that an account without state sends itself: some state
+// init of it makes the account and has the signing key (transaction.rs state_init_bootstrap,
+// verifier.rs is_bootstrap).
+func (c *Chunk) bare(t *primitives.Transaction, a *Account) bool {
+	if c.Rules < 88 || !a.Bare || t.Nonce.HasIndex || t.SignerID != t.ReceiverID {
+		return false
+	}
+	for _, x := range t.Actions {
+		u, ok := x.(*primitives.UniversalStateInit)
+		if !ok || universalID(u.Init) != t.SignerID {
+			continue
+		}
+		s := readInit(u.Init)
+		if s == nil {
+			continue
+		}
+		for _, h := range s.keys {
+			if h == t.PublicKey.Handle() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// byItself is verifier.rs verify_and_charge_bootstrap_tx_ephemeral.
+func (c *Chunk) byItself(t *primitives.Transaction, a *Account) *refusal {
+	next := *t
+	next.NonceMode = primitives.NonceStrict
+	if e := c.nonce(&next, a.Nonce); e != nil {
+		return e
+	}
+	cost := deposits(t.Actions)
+	if a.Amount.Less(cost) {
+		return &refusal{Tag: primitives.TxNotEnoughBalance, SignerID: t.SignerID, Balance: a.Amount, Cost: cost}
+	}
+	a.Amount, a.Nonce = less(a.Amount, cost), t.Nonce.Nonce
+	return nil
 }
 
 func keyRefusal(e primitives.InvalidAccessKeyError) *refusal {

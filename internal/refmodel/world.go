@@ -9,7 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What the rules of protocol 86 count with (core/parameters/res/runtime_configs).
+// Rules is a protocol version in the numbering of the releases. The model knows 86, which is also
+// June's 86, 87 and 88.
+type Rules primitives.ProtocolVersion
+
+// What the rules count with (core/parameters/res/runtime_configs).
 const (
 	bytesOfAccount   = 100
 	bytesOfRecord    = 40
@@ -18,6 +22,9 @@ const (
 	shortestTopLevel = 65     // shorter ones are the registrar's to make
 	registrar        = primitives.AccountID("registrar")
 	noncesOfABlock   = 1_000_000
+	longestKey       = 2048 // of an entry of data
+	mostEntries      = 1500 // of all state inits of a list; since 87
+	mostKeys         = 1024 // of all universal state inits of a list
 	// yoctoNEAR held for a byte; times that burnt for one of global code
 	perByte, perCodeByte = 10_000_000_000_000_000_000, 10
 )
@@ -27,6 +34,7 @@ var MinimumStake = primitives.NEAR(10)
 
 // World is all that receipts see and change.
 type World struct {
+	Rules    Rules
 	Accounts map[primitives.AccountID]*Account
 	Global   map[primitives.GlobalContractID][]byte
 	Nonces   map[primitives.GlobalContractID]uint64 // newest distribution of global code that was begun or came
@@ -49,8 +57,12 @@ type Account struct {
 	Contract       primitives.AccountContract
 	wide           bool   // it has, or had, global code: then it is written in the newer form
 	Code           []byte // its own; nil: none
-	Keys           map[primitives.PublicKey]*Key
+	Keys           map[primitives.PublicKeyHandle]*Key
 	Data           map[string]string
+	// Bare is set of a universal account that has no state yet. Nonce is then that of its own
+	// transactions.
+	Bare  bool
+	Nonce primitives.Nonce
 }
 
 // Key is an access key; rows are the nonces of a gas key.
@@ -60,9 +72,9 @@ type Key struct {
 }
 
 // NewWorld is an empty one.
-func NewWorld() *World {
+func NewWorld(r Rules) *World {
 	return &World{
-		Accounts: map[primitives.AccountID]*Account{}, Global: map[primitives.GlobalContractID][]byte{}, Nonces: map[primitives.GlobalContractID]uint64{},
+		Rules: r, Accounts: map[primitives.AccountID]*Account{}, Global: map[primitives.GlobalContractID][]byte{}, Nonces: map[primitives.GlobalContractID]uint64{},
 		received: map[slot]*[]byte{}, waiting: map[slot]*primitives.Receipt{}, yields: map[slot]*primitives.Receipt{},
 	}
 }
@@ -72,19 +84,27 @@ func (w *World) Add(id primitives.AccountID, amount primitives.Balance, key prim
 	a := newAccount()
 	a.Amount = amount
 	k := &Key{}
-	a.Keys[key] = k
-	a.Usage += k.usage(key)
+	a.put(key.Handle(), k)
 	w.Accounts[id] = a
 	return a
 }
 
 func newAccount() *Account {
-	return &Account{Usage: bytesOfAccount, Keys: map[primitives.PublicKey]*Key{}, Data: map[string]string{}}
+	return &Account{Usage: bytesOfAccount, Keys: map[primitives.PublicKeyHandle]*Key{}, Data: map[string]string{}}
 }
 
+// put adds a key.
+func (a *Account) put(h primitives.PublicKeyHandle, k *Key) {
+	a.Keys[h] = k
+	a.Usage += k.usage(h)
+}
+
+// key is an account's key; nil: it has none such.
+func (a *Account) key(pk primitives.PublicKey) *Key { return a.Keys[pk.Handle()] }
+
 // usage is what a key counts for.
-func (k *Key) usage(pk primitives.PublicKey) uint64 {
-	name := uint64(len(pk.Handle()))
+func (k *Key) usage(h primitives.PublicKeyHandle) uint64 {
+	name := uint64(len(h))
 	return name + uint64(len(k.AppendBorsh(nil))) + bytesOfRecord + uint64(len(k.Rows))*(name+2+8+bytesOfRecord)
 }
 
@@ -95,9 +115,9 @@ func (w *World) clone() *World {
 	for id, a := range w.Accounts {
 		b := *a
 		b.Data = maps.Clone(a.Data)
-		b.Keys = make(map[primitives.PublicKey]*Key, len(a.Keys))
-		for pk, k := range a.Keys {
-			b.Keys[pk] = k.clone()
+		b.Keys = make(map[primitives.PublicKeyHandle]*Key, len(a.Keys))
+		for h, k := range a.Keys {
+			b.Keys[h] = k.clone()
 		}
 		c.Accounts[id] = &b
 	}
@@ -123,14 +143,17 @@ func (w *World) Rows() map[string][]byte {
 		if a.wide {
 			value.Version = primitives.AccountV2
 		}
+		if a.Bare {
+			value = primitives.NewUninitializedAccount(a.Amount, a.Usage, a.Nonce)
+		}
 		rows[string(primitives.AppendAccountKey(nil, id))] = value.AppendBorsh(nil)
 		if a.Code != nil {
 			rows[string(primitives.AppendCodeKey(nil, id))] = a.Code
 		}
-		for pk, k := range a.Keys {
-			rows[string(primitives.AppendAccessKeyKey(nil, id, pk.Handle()))] = k.AppendBorsh(nil)
+		for h, k := range a.Keys {
+			rows[string(primitives.AppendAccessKeyKey(nil, id, h))] = k.AppendBorsh(nil)
 			for i, n := range k.Rows {
-				rows[string(primitives.AppendGasKeyNonceKey(nil, id, pk.Handle(), uint16(i)))] = littleEndian(uint64(n))
+				rows[string(primitives.AppendGasKeyNonceKey(nil, id, h, uint16(i)))] = littleEndian(uint64(n))
 			}
 		}
 		for key, v := range a.Data {

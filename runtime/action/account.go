@@ -97,9 +97,14 @@ func (x *Execution) transfer(a *primitives.Transfer) error {
 }
 
 // createImplicit creates the account that a transfer to its id implies (nearcore
-// action_implicit_account_creation_transfer).
+// action_implicit_account_creation_transfer). The actor of a universal account stays the
+// predecessor, since other actions may follow; elsewhere none can.
 func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
+	if x.receiverKind() == primitives.UniversalAccount {
+		x.createUninitialized(deposit)
+		return nil
+	}
 	x.Actor = id
 	x.Exists = true
 	x.Account = primitives.Account{Amount: deposit, StorageUsage: f.NumBytesAccount, Version: primitives.AccountV1}
@@ -115,12 +120,19 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 		x.Account.SetContract(primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: hash})
 		x.Account.StorageUsage += uint64(len(hash))
 	case primitives.DeterministicAccount: // no key and no code until a state init
-	case primitives.NamedAccount:
-		panic("action: transfer creates a named account")
+	case primitives.NamedAccount, primitives.UniversalAccount:
+		panic(fmt.Sprintf("action: transfer creates account kind %d", kind))
 	default:
 		panic(fmt.Sprintf("action: no case for account kind %d", kind))
 	}
 	return nil
+}
+
+// createUninitialized creates a universal account without its state. The actor stays the
+// predecessor.
+func (x *Execution) createUninitialized(amount primitives.Balance) {
+	x.Exists = true
+	x.Account = primitives.NewUninitializedAccount(amount, x.Block.Config.Fees.NumBytesAccount, primitives.InitialNonce(x.Block.Height))
 }
 
 // createAccount creates a named account.

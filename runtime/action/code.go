@@ -3,6 +3,7 @@ package action
 import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -88,40 +89,100 @@ func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, 
 // that the storage needs. The actor stays the predecessor, so that no later action of the receipt
 // can take the account over (nearcore deterministic_account_id.rs).
 func (x *Execution) stateInit(a *primitives.DeterministicStateInit) (*failure, error) {
-	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
 	if !x.Exists {
 		x.Exists = true
-		x.Account = primitives.Account{StorageUsage: f.NumBytesAccount, Version: primitives.AccountV1}
+		x.Account = primitives.Account{StorageUsage: x.Block.Config.Fees.NumBytesAccount, Version: primitives.AccountV1}
 	}
 	if x.Account.Contract.Kind == primitives.ContractNone {
 		if fail, err := x.useGlobal(&a.Init.Code); fail != nil || err != nil {
 			return fail, err
 		}
-		for i := range a.Init.Data {
-			e := &a.Init.Data[i]
-			value := e.Value
-			if value == nil {
-				value = []byte{}
-			}
-			x.State.Set(primitives.AppendContractDataKey(nil, id, e.Key), value)
-			if err := x.addUsage(uint64(len(e.Key)) + uint64(len(e.Value)) + f.NumExtraBytesRecord); err != nil {
-				return nil, err
-			}
+		if err := x.installData(a.Init.Data); err != nil {
+			return nil, err
 		}
 	}
+	return x.settleDeposit(a.Deposit)
+}
+
+// universalStateInit creates or initialises a universal account: its code, data and keys. The actor
+// stays the predecessor. If the account is initialized already, nothing happens to it (nearcore
+// 2.14.0-rc.1 runtime/runtime/src/universal_account_id.rs:21).
+func (x *Execution) universalStateInit(a *primitives.UniversalStateInit) (*failure, error) {
+	if !x.Exists {
+		x.createUninitialized(primitives.Balance{})
+	}
+	if x.Account.IsInitialized() {
+		if x.Block.Config.Version.Has(parameters.RefundRepeatedUniversalStateInitDeposit) {
+			x.returnDeposit(a.Deposit)
+			return nil, nil
+		}
+		return x.settleDeposit(a.Deposit)
+	}
+	init, err := a.Init.Decode()
+	if err != nil { // not reached: the receipt was validated
+		return &failure{Tag: primitives.ActionMalformedUniversalStateInit}, nil
+	}
+	// Above the nonce of a self-signed state init, whose bytes must not be valid again for a key.
+	nonce := max(primitives.InitialNonce(x.Block.Height), x.Account.BootstrapNonce)
+	x.Account.Initialize()
+	if init.Code != nil {
+		if fail, err := x.useGlobal(init.Code); fail != nil || err != nil {
+			return fail, err
+		}
+	}
+	if err := x.installData(init.Data); err != nil {
+		return nil, err
+	}
+	key := primitives.AccessKey{Nonce: nonce}
+	for _, h := range init.AccessKeys {
+		x.State.SetAccessKey(x.Receipt.ReceiverID, h, &key)
+		if err := x.addUsage(keyUsage(&x.Block.Config.Fees, len(h), &key)); err != nil {
+			return nil, err
+		}
+	}
+	return x.settleDeposit(a.Deposit)
+}
+
+// installData writes the entries of a state init and adds them to the storage usage. The account has
+// no data before.
+func (x *Execution) installData(data []primitives.StateEntry) error {
+	id, extra := x.Receipt.ReceiverID, x.Block.Config.Fees.NumExtraBytesRecord
+	for i := range data {
+		e := &data[i]
+		value := e.Value
+		if value == nil {
+			value = []byte{}
+		}
+		x.State.Set(primitives.AppendContractDataKey(nil, id, e.Key), value)
+		if err := x.addUsage(uint64(len(e.Key)) + uint64(len(e.Value)) + extra); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleDeposit adds to the balance what the storage stake lacks, and returns the rest of the
+// deposit of a state init. It fails if the deposit is too small.
+func (x *Execution) settleDeposit(deposit primitives.Balance) (*failure, error) {
 	lack, err := verify.StorageStake(x.Block.Config, &x.Account, x.Account.Amount)
 	if err != nil {
 		return nil, state.Inconsistent("%w", err)
 	}
-	rest, ok := a.Deposit.Sub(lack)
+	rest, ok := deposit.Sub(lack)
 	if !ok {
-		return &failure{Tag: primitives.ActionLackBalanceForState, AccountID: id, Amount: lack}, nil
+		return &failure{Tag: primitives.ActionLackBalanceForState, AccountID: x.Receipt.ReceiverID, Amount: lack}, nil
 	}
 	if err := x.credit(lack); err != nil {
 		return nil, err
 	}
-	if !rest.IsZero() {
-		x.Result.NewReceipts = append(x.Result.NewReceipts, BalanceRefund(x.refundReceiver(), rest))
-	}
+	x.returnDeposit(rest)
 	return nil, nil
+}
+
+// returnDeposit sends tokens back to the account that gets the deposits of the receipt back. It
+// makes no receipt for nothing.
+func (x *Execution) returnDeposit(amount primitives.Balance) {
+	if !amount.IsZero() {
+		x.Result.NewReceipts = append(x.Result.NewReceipts, BalanceRefund(x.refundReceiver(), amount))
+	}
 }

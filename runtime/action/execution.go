@@ -46,7 +46,8 @@ type Execution struct {
 	Account primitives.Account // of the receiver; meaningful if Exists
 	Exists  bool
 	Existed bool // before the first action
-	// the account that actions act for: the predecessor, or the account just created
+	// the account that actions act for: the predecessor, or the account just created, unless that is
+	// derived from a state init
 	Actor primitives.AccountID
 
 	Result Result
@@ -83,6 +84,9 @@ func (x *Execution) Run() (err error) {
 		if fail == nil {
 			fail = x.validateNew(from)
 		}
+		if fail == nil {
+			fail = x.checkProofSize()
+		}
 		if fail != nil {
 			x.Result.Fail(primitives.NewActionError(uint64(i), fail))
 			return nil
@@ -97,6 +101,19 @@ func (x *Execution) validateNew(from int) *failure {
 		if e := verify.Receipt(x.Block.Config, r, verify.NewReceipt); e != nil {
 			return &failure{Tag: primitives.ActionNewReceiptValidationError, Receipt: e}
 		}
+	}
+	return nil
+}
+
+// checkProofSize fails if the receipt has recorded too much state so far. The VM checks only some
+// host functions; this is after every action (nearcore 2.14.0-rc.1 runtime/runtime/src/lib.rs:928).
+func (x *Execution) checkProofSize() *failure {
+	v, limit := x.Block.Config.Version, x.Block.Config.Wasm.Limits.PerReceiptStorageProofSizeLimit
+	if !v.Has(parameters.EnforcePerReceiptStorageProofLimit) || !v.Has(parameters.EnforceStorageProofLimitForAllActions) {
+		return nil
+	}
+	if bound := x.State.UpperBound(); bound > x.recordedBefore && bound-x.recordedBefore > limit {
+		return &failure{Tag: primitives.ActionReceiptStorageProofSizeExceeded, Limit: limit}
 	}
 	return nil
 }
@@ -157,6 +174,8 @@ func (x *Execution) run(a primitives.Action) (*failure, error) {
 		return x.useGlobal(&a.ID)
 	case *primitives.DeterministicStateInit:
 		return x.stateInit(a)
+	case *primitives.UniversalStateInit:
+		return x.universalStateInit(a)
 	case *primitives.TransferToGasKey:
 		return x.transferToGasKey(a)
 	case *primitives.WithdrawFromGasKey:
@@ -217,8 +236,9 @@ func (x *Execution) addUsage(n uint64) error {
 // subUsage subtracts from the account's storage usage, which never falls below 0.
 func (x *Execution) subUsage(n uint64) { x.Account.StorageUsage -= min(n, x.Account.StorageUsage) }
 
-// checkExistence fails if the action needs an account that does not exist, or creates one that does
-// (nearcore actions.rs check_account_existence).
+// checkExistence fails if the action needs an account that does not exist or is not initialized, or
+// creates one that exists (nearcore 2.14.0-rc.1 runtime/runtime/src/actions.rs:814
+// check_account_existence).
 func (x *Execution) checkExistence(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID
 	switch a.(type) {
@@ -231,16 +251,18 @@ func (x *Execution) checkExistence(a primitives.Action) *failure {
 		}
 		return nil
 	case *primitives.Transfer:
-		// A refund must not create an account, since it costs nothing. A second action in the
-		// receipt might take the new account over.
-		if x.Exists || len(x.Body.Actions) == 1 && x.Receipt.PredecessorID != primitives.SystemAccount && x.implicit() {
+		if x.Exists || x.mayCreate() {
 			return nil
 		}
+	// They create a missing account, and do nothing to one that has its state.
 	case *primitives.DeterministicStateInit, *primitives.UniversalStateInit:
 		return nil
 	case *primitives.DeployContract, *primitives.FunctionCall, *primitives.Stake, *primitives.AddKey,
 		*primitives.DeleteKey, *primitives.DeleteAccount, *primitives.Delegate, *primitives.DeployGlobalContract,
 		*primitives.UseGlobalContract, *primitives.TransferToGasKey, *primitives.WithdrawFromGasKey, *primitives.DelegateV2:
+		if x.Exists && !x.Account.IsInitialized() {
+			return &failure{Tag: primitives.ActionAccountNotInitialized, AccountID: id}
+		}
 		if x.Exists {
 			return nil
 		}
@@ -255,6 +277,16 @@ func (x *Execution) receiverKind() primitives.AccountKind {
 	return x.Receipt.ReceiverID.Kind(x.Block.Config.Version.Has(parameters.UniversalAccounts))
 }
 
+// mayCreate returns whether a transfer may create the missing receiver. A refund may not, since it
+// costs nothing. A second action in the receipt might take the new account over, except a universal
+// one, which is of no use before its state init (nearcore 2.14.0-rc.1 actions.rs:929).
+func (x *Execution) mayCreate() bool {
+	if x.Receipt.PredecessorID == primitives.SystemAccount || !x.implicit() {
+		return false
+	}
+	return len(x.Body.Actions) == 1 || x.receiverKind() == primitives.UniversalAccount
+}
+
 // implicit returns whether a transfer may create the receiver.
 func (x *Execution) implicit() bool {
 	switch kind := x.receiverKind(); kind {
@@ -262,7 +294,7 @@ func (x *Execution) implicit() bool {
 		return false
 	case primitives.EthImplicitAccount:
 		return x.Block.Config.Wasm.EthImplicitAccounts
-	case primitives.NearImplicitAccount, primitives.DeterministicAccount:
+	case primitives.NearImplicitAccount, primitives.DeterministicAccount, primitives.UniversalAccount:
 		return true
 	default:
 		panic(fmt.Sprintf("action: no case for account kind %d", kind))
@@ -285,8 +317,7 @@ func (x *Execution) checkPermission(a primitives.Action) *failure {
 		}
 	case *primitives.CreateAccount, *primitives.FunctionCall, *primitives.Transfer, *primitives.Delegate,
 		// every actor may run these
-		*primitives.DeterministicStateInit, *primitives.UniversalStateInit, *primitives.TransferToGasKey,
-		*primitives.DelegateV2:
+		*primitives.DeterministicStateInit, *primitives.UniversalStateInit, *primitives.TransferToGasKey, *primitives.DelegateV2:
 	default:
 		panic(fmt.Sprintf("action: no rule of permission for %T", a))
 	}

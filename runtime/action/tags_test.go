@@ -42,27 +42,27 @@ func known() []primitives.Action {
 // doors are the ways into every switch over actions, in this module's order of use.
 var doors = map[string]func(a primitives.Action){
 	"verify": func(a primitives.Action) {
-		verify.Actions(parameters.MustGet(parameters.June(86)), []primitives.Action{a}, "b.near", verify.NewReceipt)
+		verify.Actions(parameters.MustGet(parameters.Release(88)), []primitives.Action{a}, "b.near", verify.NewReceipt)
 	},
 	"verify, old": func(a primitives.Action) {
-		verify.Actions(parameters.MustGet(parameters.June(86)), []primitives.Action{a}, "b.near", verify.ExistingReceipt)
+		verify.Actions(parameters.MustGet(parameters.Release(88)), []primitives.Action{a}, "b.near", verify.ExistingReceipt)
 	},
 	"verify, keys": func(a primitives.Action) { // a version that does not know post-quantum keys asks each action for them
-		c := *parameters.MustGet(parameters.June(86))
+		c := *parameters.MustGet(parameters.Release(88))
 		c.Version = parameters.June(84)
 		verify.Actions(&c, []primitives.Action{a}, "b.near", verify.NewReceipt)
 	},
 	"send": func(a primitives.Action) {
-		_, _ = fees.Send(parameters.MustGet(parameters.June(86)), false, a, "b.near")
+		_, _ = fees.Send(parameters.MustGet(parameters.Release(88)), false, a, "b.near")
 	},
-	"exec": func(a primitives.Action) { _, _ = fees.Exec(parameters.MustGet(parameters.June(86)), a, "b.near") },
+	"exec": func(a primitives.Action) { _, _ = fees.Exec(parameters.MustGet(parameters.Release(88)), a, "b.near") },
 	"prepaid": func(a primitives.Action) {
-		_, _ = fees.PrepaidExec(parameters.MustGet(parameters.June(86)), []primitives.Action{a}, "b.near")
+		_, _ = fees.PrepaidExec(parameters.MustGet(parameters.Release(88)), []primitives.Action{a}, "b.near")
 	},
 	"deposit": func(a primitives.Action) { fees.Deposit(a) },
 	"total":   func(a primitives.Action) { _, _ = fees.TotalDeposit([]primitives.Action{a}) },
 	"weight": func(a primitives.Action) {
-		_, _ = fees.ReceiptGas(parameters.MustGet(parameters.June(86)), receiptOf(&primitives.ActionReceipt{Actions: []primitives.Action{a}}))
+		_, _ = fees.ReceiptGas(parameters.MustGet(parameters.Release(88)), receiptOf(&primitives.ActionReceipt{Actions: []primitives.Action{a}}))
 	},
 	"existence":  func(a primitives.Action) { execution().checkExistence(a) },
 	"permission": func(a primitives.Action) { execution().checkPermission(a) },
@@ -82,7 +82,7 @@ func receiptOf(body primitives.ReceiptBody) *primitives.Receipt {
 
 func execution() *Execution {
 	r := receiptOf(&primitives.ActionReceipt{})
-	return &Execution{Block: &Block{Config: parameters.MustGet(parameters.June(86))}, Receipt: r, Body: r.Body.(*primitives.ActionReceipt)}
+	return &Execution{Block: &Block{Config: parameters.MustGet(parameters.Release(88))}, Receipt: r, Body: r.Body.(*primitives.ActionReceipt)}
 }
 
 // refusal is what f panics with; empty: it does not.
@@ -133,7 +133,7 @@ func TestEveryTagThroughEverySwitch(t *testing.T) {
 
 // TestEveryReceiptThroughEverySwitch is the same of receipts.
 func TestEveryReceiptThroughEverySwitch(t *testing.T) {
-	c := parameters.MustGet(parameters.June(86))
+	c := parameters.MustGet(parameters.Release(88))
 	key := known()[4].(*primitives.Stake).PublicKey
 	doors := map[string]func(r *primitives.Receipt){
 		"verify":  func(r *primitives.Receipt) { verify.Receipt(c, r, verify.ExistingReceipt) },

@@ -179,7 +179,7 @@ func TestPairs(t *testing.T) {
 
 // predicted is what the rules say.
 func (p *pairTable) predicted(at refmodel.Place, actions []primitives.Action) string {
-	if e := refmodel.Invalid(actions, at.To); e != nil {
+	if e := refmodel.Rules(86).Invalid(actions, at.To); e != nil {
 		return p.cell(at, nil, nil, e)
 	}
 	o := refmodel.Pair(at, false, actions...).Play().Outcomes[0]

@@ -32,7 +32,7 @@ func threeShards() primitives.ShardLayout {
 }
 
 // sameResult compares everything that a chunk gives, recorded reads in their order included.
-func sameResult(t *testing.T, got, want *Result) {
+func sameResult(t testing.TB, got, want *Result) {
 	t.Helper()
 	if got.Trie.Root() != want.Trie.Root() {
 		t.Errorf("root %v, want %v", got.Trie.Root(), want.Trie.Root())

@@ -54,6 +54,10 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 		}
 		u.Set(primitives.AppendContractDataKey(nil, r.AccountID, r.Key), value)
 	case *genesis.ContractRecord:
+		var a primitives.Account
+		if found, err := u.Account(r.AccountID, &a); err != nil || found && !a.IsInitialized() {
+			return err // it can have no code
+		}
 		hash := primitives.HashBytes(r.Code)
 		u.SetCode(r.AccountID, hash, r.Code)
 		return patchContract(u, r.AccountID, primitives.AccountContract{Kind: primitives.ContractLocal, Hash: hash})
@@ -77,12 +81,13 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 }
 
 // patchAccount writes an account. The locked balance never decreases: the account may be a
-// validator, and the first block of each epoch expects its stake there.
+// validator, and the first block of each epoch expects its stake there. An account that has its
+// state does not become uninitialized.
 func patchAccount(u *state.TrieUpdate, r *genesis.AccountRecord) error {
 	a := r.Account
 	var old primitives.Account
 	switch found, err := u.Account(r.AccountID, &old); {
-	case err != nil:
+	case err != nil || found && old.IsInitialized() && !a.IsInitialized():
 		return err
 	case found && a.Locked.Less(old.Locked):
 		a.Locked = old.Locked
@@ -91,10 +96,10 @@ func patchAccount(u *state.TrieUpdate, r *genesis.AccountRecord) error {
 	return nil
 }
 
-// patchContract sets the contract field of an account.
+// patchContract sets the contract field of an account, unless it is uninitialized.
 func patchContract(u *state.TrieUpdate, id primitives.AccountID, to primitives.AccountContract) error {
 	var a primitives.Account
-	if found, err := u.Account(id, &a); !found || err != nil || a.Contract == to {
+	if found, err := u.Account(id, &a); !found || err != nil || a.Contract == to || !a.IsInitialized() {
 		return err
 	}
 	a.Contract = to

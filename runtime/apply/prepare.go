@@ -213,7 +213,7 @@ func (p *preparation) charge(tx *primitives.Transaction) (primitives.Gas, *primi
 	if err != nil {
 		return 0, nil, err
 	}
-	if e := verify.MissingSigner(tx, view, verify.InChunk); e != nil {
+	if e := verify.MissingSigner(p.in.Config, tx, view, verify.InChunk); e != nil {
 		return 0, e, nil
 	}
 	cost, e := verify.Cost(p.in.Config, tx, p.in.GasPrice)

@@ -68,10 +68,13 @@ func readSigner(u *state.TrieUpdate, tx *primitives.Transaction, h primitives.Pu
 	return v, nil
 }
 
-// store writes the signer's state after the charges.
+// store writes the signer's state after the charges. A self-signed state init has no key to write.
 func (s *signer) store(u *state.TrieUpdate, tx *primitives.Transaction, h primitives.PublicKeyHandle, charges *verify.Charges) {
 	charges.Apply(&s.account, &s.key)
 	u.SetAccount(tx.SignerID, &s.account)
+	if charges.Bootstrap {
+		return
+	}
 	if charges.GasKey {
 		u.SetGasKeyNonce(tx.SignerID, h, charges.NonceIndex, charges.Nonce)
 	}
@@ -96,7 +99,7 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	}
 	cost, e := verify.Cost(c.cfg, tx, c.in.Block.GasPrice)
 	if e == nil {
-		e = verify.MissingSigner(tx, view, verify.InChunk)
+		e = verify.MissingSigner(c.cfg, tx, view, verify.InChunk)
 	}
 	if e != nil {
 		c.reject(tx, hash, e)
@@ -187,7 +190,7 @@ func (in *Input) Pays(i int) bool {
 	}
 	var s signer
 	view, err := readSigner(state.NewUnrecorded(in.Trie), tx, tx.PublicKey.Handle(), &s)
-	if err != nil || verify.MissingSigner(tx, view, verify.InChunk) != nil {
+	if err != nil || verify.MissingSigner(cfg, tx, view, verify.InChunk) != nil {
 		return false
 	}
 	verdict := verify.Charge(cfg, tx, &cost, view, in.Block.Height)

@@ -43,14 +43,15 @@ func (c *chunk) updateValidators() error {
 }
 
 // returnStake adds the reward to the locked balance. It unlocks what neither the last three epochs
-// nor the last proposal need.
+// nor the last proposal need. An uninitialized account can have no stake: it counts as missing. It
+// may have the id of a former validator that was deleted and got a transfer since.
 func (c *chunk) returnStake(id primitives.AccountID, most, reward, proposal primitives.Balance) error {
 	var a primitives.Account
 	found, err := c.u.Account(id, &a)
 	if err != nil {
 		return err
 	}
-	if !found {
+	if !found || !a.IsInitialized() {
 		if !most.IsZero() {
 			return state.Inconsistent("account %s with max of stakes %v is not found", id, most)
 		}

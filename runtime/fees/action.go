@@ -88,8 +88,8 @@ func flat(c *parameters.RuntimeConfig, p part, a primitives.Action, receiver pri
 		return linear(fees, p, parameters.ActionUseGlobalContractBase, parameters.ActionUseGlobalContractByte, uint64(a.ID.Len()))
 	case *primitives.DeterministicStateInit:
 		return stateInit(fees, p, &a.Init)
-	case *primitives.UniversalStateInit: // it has no fee in the versions so far, which refuse it
-		return parameters.Cost{}, ErrOverflow
+	case *primitives.UniversalStateInit:
+		return universalStateInit(fees, p, a.Init.Counts())
 	case *primitives.TransferToGasKey:
 		return gasKeyTransfer(fees, p, receiver, a.PublicKey)
 	case *primitives.WithdrawFromGasKey:
@@ -138,6 +138,29 @@ func stateInit(fees *parameters.Fees, p part, s *primitives.StateInit) (paramete
 		return parameters.Cost{}, err
 	}
 	return cost.Add(entries)
+}
+
+// universalStateInit counts the bytes, entries and keys of the state init. Each key costs what adding
+// a full-access key costs (near-parameters 0.38.0 src/cost.rs:958).
+func universalStateInit(fees *parameters.Fees, p part, n primitives.StateInitCounts) (parameters.Cost, error) {
+	sum := p.of(fees.Fee(parameters.ActionUniversalStateInitBase))
+	for _, term := range [...]struct {
+		cost parameters.ActionCost
+		n    uint64
+	}{
+		{parameters.ActionUniversalStateInitByte, n.Bytes},
+		{parameters.ActionUniversalStateInitEntry, n.Entries},
+		{parameters.ActionAddFullAccessKey, n.Keys},
+	} {
+		cost, err := p.of(fees.Fee(term.cost)).Mul(term.n)
+		if err != nil {
+			return parameters.Cost{}, err
+		}
+		if sum, err = sum.Add(cost); err != nil {
+			return parameters.Cost{}, err
+		}
+	}
+	return sum, nil
 }
 
 // addKey returns the fee of a full-access or function-call key. A gas key adds the fees of its

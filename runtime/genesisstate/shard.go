@@ -163,6 +163,9 @@ func (b *Builder) recount(s *shard) error {
 					break
 				}
 				rest[i] = rest[i][1:]
+				if !a.IsInitialized() {
+					return &Error{primitives.AccountID(name), "it is uninitialized, yet it has code, keys or data"}
+				}
 				a.StorageUsage += uint64(len(e.value))
 				if u.record {
 					a.StorageUsage += f.NumExtraBytesRecord + uint64(len(tail))
@@ -202,6 +205,9 @@ func (s *shard) lock(id primitives.AccountID, stake primitives.Balance) error {
 	var a primitives.Account
 	if err := borsh.Unmarshal(s.entries[i].value, &a); err != nil {
 		return &Error{id, err.Error()}
+	}
+	if !a.IsInitialized() {
+		return &Error{id, "the validator is uninitialized"}
 	}
 	a.Locked = stake
 	s.entries[i].value = s.arena.copy(a.AppendBorsh(nil))

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -24,9 +25,9 @@ const (
 // MaxNoncesForGasKey is the largest number of nonces of a gas key.
 const MaxNoncesForGasKey = 1024
 
-// Actions checks a list of actions for a receiver: its length, the order of its actions, each
-// action, and the total attached gas. The inner list of a delegate action is checked in the same
-// way, as a list of its own except for the gas.
+// Actions checks a list of actions for a receiver: its length, what the receipt carries in all, the
+// order of its actions, each action, and the total attached gas. The inner list of a delegate action
+// is checked in the same way, as a list of its own except for the gas and the totals of state inits.
 func Actions(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	return actionList(c, actions, 0, receiver, mode)
 }
@@ -36,8 +37,8 @@ func actionList(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
 	limits := &c.Wasm.Limits
-	if n := uint64(len(actions)) + uint64(unkept); n > limits.MaxActionsPerReceipt {
-		return &primitives.ActionsValidationError{Tag: primitives.ActionsTotalNumberExceeded, Count: n, Limit: limits.MaxActionsPerReceipt}
+	if err := listLength(limits, actions, unkept); err != nil {
+		return err
 	}
 	if !c.Version.Has(parameters.PostQuantumSignatures) && anyPostQuantum(actions) {
 		return unsupported(c, parameters.PostQuantumSignatures)
@@ -47,6 +48,9 @@ func actionList(
 			return &primitives.ActionsValidationError{
 				Tag: primitives.ActionsTotalNumberOfDeploysExceeded, Count: n, Limit: limits.MaxDeployActionsPerReceipt,
 			}
+		}
+		if err := stateInitTotals(limits, actions); err != nil {
+			return err
 		}
 	}
 	delegates := 0
@@ -75,6 +79,14 @@ func actionList(
 	return nil
 }
 
+// listLength checks the number of actions.
+func listLength(limits *parameters.Limits, actions []primitives.Action, unkept int) *primitives.ActionsValidationError {
+	if n := uint64(len(actions)) + uint64(unkept); n > limits.MaxActionsPerReceipt {
+		return &primitives.ActionsValidationError{Tag: primitives.ActionsTotalNumberExceeded, Count: n, Limit: limits.MaxActionsPerReceipt}
+	}
+	return nil
+}
+
 // invalidActions returns the error of a variant without fields.
 func invalidActions(tag primitives.ActionsValidationTag) *primitives.ActionsValidationError {
 	return &primitives.ActionsValidationError{Tag: tag}
@@ -90,7 +102,7 @@ func countDeploys(actions []primitives.Action) (n uint64) {
 	return n
 }
 
-// action checks a alone. mode only affects the lists in delegate actions.
+// action checks a alone.
 func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	limits := &c.Wasm.Limits
 	switch a := a.(type) {
@@ -101,7 +113,9 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 	case *primitives.UseGlobalContract:
 		return globalContract(&a.ID)
 	case *primitives.FunctionCall:
-		return functionCall(limits, a)
+		return functionCall(c, a, mode)
+	case *primitives.Transfer:
+		return transferTo(c, receiver, mode)
 	case *primitives.Stake:
 		if !a.PublicKey.IsValidStakingKey() {
 			return &primitives.ActionsValidationError{Tag: primitives.ActionsUnsuitableStakingKey, PublicKey: a.PublicKey}
@@ -116,17 +130,20 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 		if !c.Version.Has(parameters.DelegateV2) {
 			return unsupported(c, parameters.DelegateV2)
 		}
+		if mode == NewReceipt && c.Version.Has(parameters.RejectDelegateV2) {
+			return removed(c, parameters.DelegateV2)
+		}
 		return inner(c, a.Action.Actions, a.Action.Unkept, receiver, a.Action.ReceiverID, mode)
 	case *primitives.DeterministicStateInit:
 		return stateInit(limits, &a.Init, receiver)
 	case *primitives.UniversalStateInit:
-		return unsupported(c, parameters.UniversalAccounts)
+		return universalStateInit(c, a, receiver)
 	case *primitives.TransferToGasKey, *primitives.WithdrawFromGasKey:
 		if !c.Version.Has(parameters.GasKeys) {
 			return unsupported(c, parameters.GasKeys)
 		}
 	// no field of theirs can be invalid
-	case *primitives.CreateAccount, *primitives.Transfer, *primitives.DeleteKey:
+	case *primitives.CreateAccount, *primitives.DeleteKey:
 	default:
 		panic(fmt.Sprintf("verify: no case for %T", a))
 	}
@@ -134,10 +151,19 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 }
 
 // inner checks the list of a delegate action. Before FixDelegatedDeterministicStateInit it was
-// checked against the outer receiver.
+// checked against the outer receiver. From RejectWithdrawFromGasKeyInDelegate on, a new one must not
+// withdraw from a gas key; a list that is too long is refused for that first (nearcore 2.14.0-rc.1
+// runtime/runtime/src/action_validation.rs:222).
 func inner(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, outer, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
+	if err := listLength(&c.Wasm.Limits, actions, unkept); err != nil {
+		return err
+	}
+	if mode == NewReceipt && c.Version.Has(parameters.RejectWithdrawFromGasKeyInDelegate) &&
+		slices.ContainsFunc(actions, func(a primitives.Action) bool { return a.Tag() == primitives.TagWithdrawFromGasKey }) {
+		return invalidActions(primitives.ActionsWithdrawFromGasKeyInDelegate)
+	}
 	if !c.Version.Has(parameters.FixDelegatedDeterministicStateInit) {
 		receiver = outer
 	}
@@ -149,6 +175,13 @@ func inner(
 func unsupported(c *parameters.RuntimeConfig, f parameters.Feature) *primitives.ActionsValidationError {
 	return &primitives.ActionsValidationError{
 		Tag: primitives.ActionsUnsupportedProtocolFeature, Feature: f.String(), Version: c.Version.Protocol,
+	}
+}
+
+// removed returns the error of an action that needs feature f, which c's version no longer has.
+func removed(c *parameters.RuntimeConfig, f parameters.Feature) *primitives.ActionsValidationError {
+	return &primitives.ActionsValidationError{
+		Tag: primitives.ActionsRemovedProtocolFeature, Feature: f.String(), Version: c.Version.Protocol,
 	}
 }
 
@@ -169,9 +202,14 @@ func contractSize(limits *parameters.Limits, code []byte) *primitives.ActionsVal
 	}
 }
 
-func functionCall(limits *parameters.Limits, a *primitives.FunctionCall) *primitives.ActionsValidationError {
+// functionCall checks a call. From RejectEmptyMethodName on, a new one must name a method.
+func functionCall(c *parameters.RuntimeConfig, a *primitives.FunctionCall, mode Mode) *primitives.ActionsValidationError {
+	limits := &c.Wasm.Limits
 	if a.Gas == 0 {
 		return invalidActions(primitives.ActionsFunctionCallZeroAttachedGas)
+	}
+	if mode == NewReceipt && a.Method == "" && c.Version.Has(parameters.RejectEmptyMethodName) {
+		return invalidActions(primitives.ActionsFunctionCallEmptyMethodName)
 	}
 	if err := tooLong(primitives.ActionsFunctionCallMethodNameLengthExceeded, len(a.Method), limits.MaxLengthMethodName); err != nil {
 		return err

@@ -40,13 +40,18 @@ type Charges struct {
 	GasKey     bool                // the two fields below are valid, and Nonce is the indexed nonce; the key's own nonce stays
 	KeyBalance primitives.Balance  // of the gas key
 	NonceIndex uint16
+	Bootstrap  bool // a self-signed state init: there is no key, and Nonce is the account's own
 }
 
 // Apply stores the charges in the account and the key. It does not write through k's pointers,
 // because the permission and the gas key's balance may be shared with a cache. The caller writes
-// the indexed nonce of a gas key from NonceIndex and Nonce.
+// the indexed nonce of a gas key from NonceIndex and Nonce. k is not used with Bootstrap.
 func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 	a.Amount = c.Amount
+	if c.Bootstrap {
+		a.BootstrapNonce = c.Nonce
+		return
+	}
 	if c.GasKey {
 		info := *k.GasKey
 		info.Balance = c.KeyBalance
@@ -62,10 +67,13 @@ func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 }
 
 // Charge checks nonce, balances and permission of tx against its signer and computes the charges.
-// The signer's account and key must exist (see MissingSigner). height is that of the block whose
-// chunk contains tx, or AnyHeight.
+// MissingSigner must have returned nil: the signer's account exists, and its key, unless tx is a
+// self-signed state init. height is that of the block whose chunk contains tx, or AnyHeight.
 func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
-	if tx.Nonce.HasIndex {
+	switch {
+	case s.Key == nil:
+		return chargeBootstrap(c, tx, cost, s.Account, height)
+	case tx.Nonce.HasIndex:
 		return chargeGasKey(c, tx, cost, s, height)
 	}
 	return chargeKey(c, tx, cost, s, height)
@@ -88,7 +96,7 @@ func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fe
 	if key.GasKey != nil {
 		return failed(&primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NumNonces: key.GasKey.NumNonces})
 	}
-	if err := checkNonce(tx, key.Nonce, height); err != nil {
+	if err := checkNonce(tx, tx.NonceMode, key.Nonce, height); err != nil {
 		return failed(err)
 	}
 	charges := newCharges(tx, cost)
@@ -140,7 +148,7 @@ func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost 
 	case index >= gas.NumNonces:
 		return failed(badIndex)
 	}
-	if err := checkNonce(tx, *s.RowNonce, height); err != nil {
+	if err := checkNonce(tx, tx.NonceMode, *s.RowNonce, height); err != nil {
 		return failed(err)
 	}
 	rest, ok := gas.Balance.Sub(cost.GasCost)
@@ -176,12 +184,14 @@ func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost 
 	return Verdict{Charged: true, Charges: charges}
 }
 
-// checkNonce compares tx's nonce with the stored one and with the upper bound (nearcore
-// verify_nonce).
-func checkNonce(tx *primitives.Transaction, stored primitives.Nonce, height primitives.Height) *primitives.InvalidTxError {
+// checkNonce compares tx's nonce with the stored one, by the rule of mode, and with the upper bound
+// (nearcore verify_nonce).
+func checkNonce(
+	tx *primitives.Transaction, mode primitives.NonceMode, stored primitives.Nonce, height primitives.Height,
+) *primitives.InvalidTxError {
 	nonce := tx.Nonce.Nonce
 	ok := nonce > stored
-	if tx.NonceMode == primitives.NonceStrict {
+	if mode == primitives.NonceStrict {
 		ok = ok && nonce-stored == 1
 	}
 	if !ok {

@@ -26,6 +26,9 @@ func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *pri
 	}
 	switch body := r.Body.(type) {
 	case *primitives.ActionReceipt:
+		if r.PredecessorID == primitives.SystemAccount {
+			mode = ExistingReceipt // a refund: one transfer, which creates no account
+		}
 		return actionReceipt(c, body, r.ReceiverID, mode)
 	case *primitives.DataReceipt:
 		if n := uint64(len(body.Data)); n > limits.MaxLengthReturnedData {

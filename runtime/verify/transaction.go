@@ -83,7 +83,8 @@ const (
 	AtSubmission              // RPC and pool
 )
 
-// Signer is the state of a transaction's signer. A field is nil if the state does not have it.
+// Signer is the state of a transaction's signer. A field is nil if the state does not have it. Key
+// is nil for a self-signed state init (see MissingSigner).
 type Signer struct {
 	Account *primitives.Account
 	Key     *primitives.AccessKey
@@ -92,14 +93,15 @@ type Signer struct {
 	RowNonce *primitives.Nonce
 }
 
-// MissingSigner returns the error if the account or the key is missing, else nil.
-func MissingSigner(tx *primitives.Transaction, s Signer, at Place) *primitives.InvalidTxError {
+// MissingSigner returns the error if the account or the key is missing, else nil. A self-signed
+// state init needs no key.
+func MissingSigner(c *parameters.RuntimeConfig, tx *primitives.Transaction, s Signer, at Place) *primitives.InvalidTxError {
 	switch {
 	case s.Account == nil && at == AtSubmission:
 		return &primitives.InvalidTxError{Tag: primitives.TxSignerDoesNotExist, SignerID: tx.SignerID}
 	case s.Account == nil:
 		return &primitives.InvalidTxError{Tag: primitives.TxInvalidSignerID, SignerID: tx.SignerID}
-	case s.Key == nil:
+	case s.Key == nil && !bootstrap(c, tx, s.Account):
 		return invalidKey(&primitives.InvalidAccessKeyError{
 			Tag: primitives.KeyNotFound, AccountID: tx.SignerID, PublicKey: tx.PublicKey,
 		})
@@ -121,7 +123,7 @@ func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price pr
 	if err != nil {
 		return err
 	}
-	if err := MissingSigner(tx, s, AtSubmission); err != nil {
+	if err := MissingSigner(c, tx, s, AtSubmission); err != nil {
 		return err
 	}
 	v := Charge(c, tx, &cost, s, AnyHeight)

@@ -183,7 +183,7 @@ func TestMissingSigner(t *testing.T) {
 		{Signer{Account: account(oneN)}, AtSubmission, notFound},
 		{Signer{Account: account(oneN), Key: &primitives.AccessKey{}}, InChunk, "ok"},
 	} {
-		if got := jsonOf(MissingSigner(&tx, c.s, c.at)); got != c.want {
+		if got := jsonOf(MissingSigner(pv86, &tx, c.s, c.at)); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
 	}
