@@ -57,13 +57,39 @@ func Begin(w *World, h primitives.Height, programs map[string]*Program) *Chunk {
 	return c
 }
 
-// Next is the chunk that gets what this one sends.
-func (c *Chunk) Next() *Chunk {
+// Next is the chunk that gets what this one sends, with these transactions.
+func (c *Chunk) Next(txs []*primitives.SignedTransaction) *Chunk {
 	n := Begin(c.World, c.Height+1, c.Programs)
-	for _, r := range c.Leaving {
-		n.Run(r)
-	}
+	n.play(txs, c.Leaving)
 	return n
+}
+
+// play runs transactions, then their receipts that stay, then those that come. A transaction that
+// the chunk has twice counts once.
+func (c *Chunk) play(txs []*primitives.SignedTransaction, incoming []*primitives.Receipt) {
+	var local []*primitives.Receipt
+	seen := map[primitives.Hash]bool{}
+	for _, tx := range txs {
+		if seen[tx.Hash()] {
+			continue
+		}
+		seen[tx.Hash()] = true
+		r, e := c.Transaction(tx)
+		c.Refusals = append(c.Refusals, e)
+		switch {
+		case e != nil:
+		case r.PredecessorID == r.ReceiverID:
+			local = append(local, r)
+		default:
+			c.Leaving = append(c.Leaving, r)
+		}
+	}
+	for _, r := range local {
+		c.Run(r)
+	}
+	for _, r := range incoming {
+		c.Run(r)
+	}
 }
 
 // bring makes code known to the calls that follow.

@@ -1,6 +1,8 @@
 package refmodel
 
 import (
+	"slices"
+
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -15,33 +17,63 @@ type Place struct {
 	Name, Text string
 	From, To   primitives.AccountID
 	Before     []primitives.Action // in the same list, which succeed
+	Receipt    bool                // From cannot send a transaction
 }
 
 // PairHeight is the height of chunks of pairs.
 const PairHeight primitives.Height = 12
 
+// pairInit is the first state of the universal account of pairs: global code of alice.near, two
+// entries, two keys.
+func pairInit() universal { return universals()[3] }
+
+// UniversalPlaces are those of the rules of 88 that Places lacks, in the world of PairWorld(88).
+func UniversalPlaces() []Place {
+	id := pairInit().id
+	return []Place{
+		{Name: "fresh", Text: "to the account of the universal state init, no account yet", From: "bob.near", To: id},
+		{Name: "paid", Text: "to it, behind a transfer that makes it", From: "bob.near", To: id, Before: []primitives.Action{
+			&primitives.Transfer{Deposit: primitives.NEAR(200)},
+		}},
+		{Name: "ready", Text: "to it, behind the state init that makes it", From: "bob.near", To: id, Before: []primitives.Action{
+			&primitives.UniversalStateInit{Init: pairInit().raw, Deposit: primitives.NEAR(1)},
+		}},
+		{Name: "bare", Text: "of a universal account without state to itself, in a receipt", From: BareAccount(), To: BareAccount(), Receipt: true},
+		{Name: "named", Text: "to an id of the same form with another last symbol, which is a name", From: "bob.near", To: id[:len(id)-1] + "1"},
+	}
+}
+
+// BareAccount is a universal account without state in the world of PairWorld(88): that of a state
+// init of one key.
+func BareAccount() primitives.AccountID { return universals()[0].id }
+
 // Places of pairs, in PairWorld.
 func Places() []Place {
 	det := inits()[1]
 	return []Place{
-		{"own", "of an account to itself; it has code of its own, version 0", "alice.near", "alice.near", nil},
-		{"other", "to another account", "bob.near", "alice.near", nil},
-		{"child", "to a name below the sender's that is no account", "alice.near", "new.alice.near", nil},
+		{"own", "of an account to itself; it has code of its own, version 0", "alice.near", "alice.near", nil, false},
+		{"other", "to another account", "bob.near", "alice.near", nil, false},
+		{"child", "to a name below the sender's that is no account", "alice.near", "new.alice.near", nil, false},
 		{"born", "to a name below the sender's, behind create and a transfer of 200 NEAR", "alice.near", "new.alice.near", []primitives.Action{
 			&primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(200)},
-		}},
-		{"stranger", "to a name that is no account and not below the sender's", "bob.near", "new.alice.near", nil},
-		{"hex", "to the name of a key, no account yet", "bob.near", hex, nil},
-		{"eth", "to an Ethereum address, no account yet", "bob.near", eth, nil},
-		{"init", "to the account of the state init, no account yet", "bob.near", det.DerivedAccount(), nil},
+		}, false},
+		{"stranger", "to a name that is no account and not below the sender's", "bob.near", "new.alice.near", nil, false},
+		{"hex", "to the name of a key, no account yet", "bob.near", hex, nil, false},
+		{"eth", "to an Ethereum address, no account yet", "bob.near", eth, nil, false},
+		{"init", "to the account of the state init, no account yet", "bob.near", det.DerivedAccount(), nil, false},
 	}
 }
 
 // PairWorld is where pairs of actions run: alice.near with local code of version 0, a gas key k1
 // and a full key k2; bob.near, and carol.near; global code of version 1 by its hash and of version
 // 2 by alice.near.
-func PairWorld() *World {
-	w := NewWorld(86)
+func PairWorld(rules Rules) *World {
+	w := NewWorld(rules)
+	if rules >= 88 {
+		a := newAccount()
+		a.Amount, a.Bare, a.Nonce = primitives.NEAR(1000), true, 5
+		w.Accounts[BareAccount()] = a
+	}
 	for _, id := range people[:3] {
 		w.Add(id, primitives.NEAR(1000), key(string(id)).PublicKey())
 	}
@@ -58,8 +90,23 @@ func PairWorld() *World {
 	return w
 }
 
-// Kinds are all kinds of actions, each such that it succeeds where it may.
-func Kinds() []Kind {
+// Kinds are all kinds of actions, each such that it succeeds where it may. At 88 that is not
+// delegate2, which no transaction can carry, but the universal state init.
+func Kinds(rules Rules) []Kind {
+	list := kinds86()
+	if rules < 88 {
+		return list
+	}
+	list = slices.DeleteFunc(list, func(k Kind) bool { return k.Name == "delegate2" })
+	return append(list, Kind{"uinit", func(to primitives.AccountID) primitives.Action {
+		if to == BareAccount() {
+			return &primitives.UniversalStateInit{Init: universals()[0].raw, Deposit: primitives.NEAR(1)}
+		}
+		return &primitives.UniversalStateInit{Init: pairInit().raw, Deposit: primitives.NEAR(1)}
+	}})
+}
+
+func kinds86() []Kind {
 	k := func(name string) primitives.PublicKey { return key(name).PublicKey() }
 	return []Kind{
 		{"create", func(primitives.AccountID) primitives.Action { return &primitives.CreateAccount{} }},
@@ -112,8 +159,8 @@ func Kinds() []Kind {
 
 // Pair is the scenario of a list of actions at a place: as a transaction, or as a receipt that
 // comes.
-func Pair(at Place, transaction bool, actions ...primitives.Action) *Scenario {
-	s := &Scenario{World: PairWorld(), Height: PairHeight}
+func Pair(rules Rules, at Place, transaction bool, actions ...primitives.Action) *Scenario {
+	s := &Scenario{World: PairWorld(rules), Height: PairHeight}
 	if !transaction {
 		s.Incoming = []*primitives.Receipt{{PredecessorID: at.From, ReceiverID: at.To, ID: primitives.HashBytes([]byte(at.Name)), Body: &primitives.ActionReceipt{
 			SignerID: at.From, SignerPublicKey: key(string(at.From)).PublicKey(), Actions: actions,

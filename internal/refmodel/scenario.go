@@ -16,39 +16,33 @@ type Scenario struct {
 	Height   primitives.Height
 	Txs      []*primitives.SignedTransaction
 	Incoming []*primitives.Receipt
+	Later    [][]*primitives.SignedTransaction // of the chunks after it
 	Programs map[string]*Program
 }
 
-// Play runs a scenario by the rules. The scenario's world is changed.
+// Play runs a scenario's first chunk by the rules. The scenario's world is changed.
 func (s *Scenario) Play() *Chunk {
 	c := Begin(s.World, s.Height, s.Programs)
-	var local []*primitives.Receipt
-	for _, tx := range s.Txs {
-		r, e := c.Transaction(tx)
-		c.Refusals = append(c.Refusals, e)
-		switch {
-		case e != nil:
-		case r.PredecessorID == r.ReceiverID:
-			local = append(local, r)
-		default:
-			c.Leaving = append(c.Leaving, r)
-		}
-	}
-	for _, r := range local {
-		c.Run(r)
-	}
-	for _, r := range s.Incoming {
-		c.Run(r)
-	}
+	c.play(s.Txs, s.Incoming)
 	return c
+}
+
+// LaterTxs are the transactions of chunk n, counted from 0 for the first.
+func (s *Scenario) LaterTxs(n int) []*primitives.SignedTransaction {
+	if n == 0 || n > len(s.Later) {
+		return nil
+	}
+	return s.Later[n-1]
 }
 
 // String tells what comes to the chunk, a line each.
 func (s *Scenario) String() string {
 	var b strings.Builder
-	for _, tx := range s.Txs {
-		t := &tx.Transaction
-		fmt.Fprintf(&b, "tx %s -> %s, nonce %+v, mode %d: %s\n", t.SignerID, t.ReceiverID, t.Nonce, t.NonceMode, Actions(t.Actions))
+	for i, txs := range append([][]*primitives.SignedTransaction{s.Txs}, s.Later...) {
+		for _, tx := range txs {
+			t := &tx.Transaction
+			fmt.Fprintf(&b, "tx of chunk %d, %s -> %s, nonce %+v, mode %d: %s\n", i, t.SignerID, t.ReceiverID, t.Nonce, t.NonceMode, Actions(t.Actions))
+		}
 	}
 	for _, r := range s.Incoming {
 		switch body := r.Body.(type) {
@@ -203,6 +197,9 @@ func Generate(seed uint64, rules Rules) *Scenario {
 	}
 	for range 3 + g.IntN(12) {
 		g.receipt()
+	}
+	if rules >= 88 && g.one(3) {
+		g.story()
 	}
 	return g.s
 }
@@ -449,8 +446,63 @@ func (g *generator) byUniversal() {
 		} else if g.one(8) {
 			tx.Actions = g.actions(tx.ReceiverID)
 		}
-		hash := tx.Hash()
-		g.s.Txs = append(g.s.Txs, primitives.NewSignedTransaction(tx, sk.Sign(hash[:])))
+		g.s.Txs = append(g.s.Txs, signed(tx, sk))
+	}
+}
+
+func signed(tx primitives.Transaction, sk primitives.SecretKey) *primitives.SignedTransaction {
+	hash := tx.Hash()
+	return primitives.NewSignedTransaction(tx, sk.Sign(hash[:]))
+}
+
+// story is the life of a universal account over some chunks: it is paid something, gives itself its
+// state, is deleted by its key, is paid again; and all that it signed comes again at any time.
+func (g *generator) story() {
+	u := g.first[g.IntN(2)]
+	sk := key("u1")
+	from := people[0]
+	payer := key(string(from))
+	height := g.s.Height
+	bare := primitives.Nonce(4_000_000)
+	if a := g.s.World.Accounts[u.id]; a != nil && a.Bare {
+		bare = a.Nonce
+	}
+	var said []*primitives.SignedTransaction
+	for range 4 + g.IntN(4) {
+		height++
+		var txs []*primitives.SignedTransaction
+		for range 1 + g.IntN(2) {
+			tx := primitives.Transaction{SignerID: u.id, ReceiverID: u.id, PublicKey: sk.PublicKey()}
+			g.n++
+			switch g.IntN(6) {
+			case 0, 1: // pays
+				tx = primitives.Transaction{SignerID: from, ReceiverID: u.id, PublicKey: payer.PublicKey(), Actions: []primitives.Action{
+					&primitives.Transfer{Deposit: primitives.NEAR(uint64(g.IntN(2)))},
+				}}
+				tx.Nonce.Nonce = primitives.Nonce(height-1)*noncesOfABlock + primitives.Nonce(g.n)
+				txs = append(txs, signed(tx, payer))
+				bare = primitives.Nonce(height) * noncesOfABlock // if that makes the account, in the next chunk
+				continue
+			case 2, 3: // gives itself its state
+				bare++
+				tx.Nonce.Nonce = bare
+				tx.Actions = []primitives.Action{&primitives.UniversalStateInit{Init: u.raw, Deposit: g.amount()}}
+				if g.one(3) {
+					tx.Actions = append(tx.Actions, &primitives.DeleteAccount{Beneficiary: pick(g, g.all)})
+				}
+			case 4: // is deleted
+				tx.Nonce.Nonce = primitives.Nonce(height-1)*noncesOfABlock + primitives.Nonce(g.n)
+				tx.Actions = []primitives.Action{&primitives.DeleteAccount{Beneficiary: pick(g, g.all)}}
+			case 5:
+				if len(said) > 0 {
+					txs = append(txs, pick(g, said))
+				}
+				continue
+			}
+			said = append(said, signed(tx, sk))
+			txs = append(txs, said[len(said)-1])
+		}
+		g.s.Later = append(g.s.Later, txs)
 	}
 }
 
@@ -622,6 +674,14 @@ func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) 
 	return list
 }
 
+// beneficiary is mostly an account.
+func (g *generator) beneficiary() primitives.AccountID {
+	if g.rules >= 87 && g.one(4) {
+		return pick(g, g.all)
+	}
+	return pick(g, people)
+}
+
 // Kinds of nesting: what delegates and promises cannot hold.
 const (
 	inDelegate = 1 + iota
@@ -651,7 +711,7 @@ func (g *generator) action(to primitives.AccountID, in int) primitives.Action {
 	case 6:
 		return &primitives.CreateAccount{}
 	case 7:
-		return &primitives.DeleteAccount{Beneficiary: pick(g, people)}
+		return &primitives.DeleteAccount{Beneficiary: g.beneficiary()}
 	case 8:
 		if in == inPromise {
 			k := primitives.AccessKey{}

@@ -102,8 +102,7 @@ func playRules(t *testing.T, rules refmodel.Rules, count int) {
 		delayed += short.Stats.Postponed
 		// What the chunk sends comes back to the shard in the next one, until nothing is on its
 		// way.
-		txs := len(s.Txs)
-		for want := s.Play(); ; want = want.Next() {
+		for chunk, want := 0, s.Play(); ; want = want.Next(s.LaterTxs(chunk)) {
 			for i, e := range want.Refusals {
 				sameRefusal(t, i, &results[0].Outcomes[i], e)
 				switch {
@@ -114,8 +113,7 @@ func playRules(t *testing.T, rules refmodel.Rules, count int) {
 					ends[e.Tag.String()]++
 				}
 			}
-			sameAsRuled(t, results[0].Outcomes[txs:], results[0].Outgoing, want)
-			txs = 0
+			sameAsRuled(t, results[0].Outcomes[len(want.Refusals):], results[0].Outgoing, want)
 			for _, d := range refmodel.Differences(n.rows(), want.Rows()) {
 				t.Errorf("height %d, state: %s", n.height, d)
 			}
@@ -126,10 +124,11 @@ func playRules(t *testing.T, rules refmodel.Rules, count int) {
 					ends["made "+e.Kind.Receipt.Actions.Tag.String()]++
 				}
 			}
-			if len(want.Leaving) == 0 || t.Failed() {
+			if len(want.Leaving) == 0 && chunk >= len(s.Later) || t.Failed() {
 				break
 			}
-			results = n.step()
+			chunk++
+			results = n.step(s.LaterTxs(chunk)...)
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, text)
