@@ -89,13 +89,30 @@ func (e *Engine) BlockProducer(
 	return v, err
 }
 
-// ChunkProducer returns the validator that produces a shard's chunk on parent.
+// ChunkProducer returns the validator that produces a shard's chunk on parent: see
+// epoch.Manager.ChunkProducerFromPrev.
 func (e *Engine) ChunkProducer(
 	parent primitives.Hash,
 	shard primitives.ShardID,
 ) (v primitives.ValidatorStake, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.ChunkProducerFromPrev(parent, shard)
+		if err == nil {
+			v = *p
+		}
+		return err
+	})
+	return v, err
+}
+
+// AnchoredChunkProducer returns the producer of a chunk by its key and its anchor, the parent of its
+// parent: see epoch.Manager.AnchoredChunkProducer.
+func (e *Engine) AnchoredChunkProducer(
+	anchor primitives.Hash,
+	k primitives.ChunkKey,
+) (v primitives.ValidatorStake, err error) {
+	err = e.Epochs(func(m *epoch.Manager) error {
+		p, err := m.AnchoredChunkProducer(anchor, k.EpochID, k.ShardID, k.HeightCreated)
 		if err == nil {
 			v = *p
 		}
@@ -193,7 +210,7 @@ func (e *Engine) validationContext(
 			return nil, nil, err
 		}
 		j.PrevChunks = append(j.PrevChunks, parent.Block.Body.Chunks[index])
-		signer, err := m.ChunkProducer(f.EpochID, id, parent.Height()+1)
+		signer, err := m.ChunkProducerFromPrev(parent.Hash, id)
 		if err != nil {
 			return nil, nil, err
 		}

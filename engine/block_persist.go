@@ -37,8 +37,11 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 	if err != nil {
 		return nil, absent(err)
 	}
-	b = new(epoch.BlockInfo)
-	return b, borsh.Unmarshal(raw, b)
+	var stored epoch.StoredBlockInfo
+	if err := borsh.Unmarshal(raw, &stored); err != nil {
+		return nil, err
+	}
+	return stored.BlockInfo, nil
 }
 
 // bootstrapInfo returns what the epoch sync proof with which the data folder began says of a block
@@ -171,7 +174,7 @@ func encodeBlock(entry *BlockNode, c *epoch.Changes) *storage.Block {
 	var whole encodings
 	b := &storage.Block{
 		Ref: ref(entry), Timestamp: h.Timestamp, Ordinal: entry.Tree.Size() + 1, Epoch: h.EpochID,
-		Header: whole.of(h), Body: whole.of(&entry.Block.Body), Info: whole.of(c.BlockInfo),
+		Header: whole.of(h), Body: whole.of(&entry.Block.Body), Info: whole.of(epoch.StoredBlockInfo{BlockInfo: c.BlockInfo}),
 		MerkleTree: whole.of(entry.Tree), Puts: new(storage.Batch), Shards: encodeShards(entry.Shards),
 	}
 	epochPuts(b.Puts, c)

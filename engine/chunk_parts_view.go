@@ -80,7 +80,8 @@ func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primiti
 	return owner, err
 }
 
-// Producer returns the producer of a chunk.
+// Producer returns the canonical producer of a chunk. From protocol version 87 on the producer may
+// be another: see Maker and AnchoredProducer.
 func (d ChunkPartsView) Producer(
 	id primitives.EpochID,
 	shard primitives.ShardID,

@@ -68,16 +68,23 @@ func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]pr
 	return []primitives.EpochID{info.EpochID}, nil
 }
 
-// Producer returns the producer of a chunk.
+// Producer returns the canonical producer of a chunk: that of the messages that name no anchor,
+// which are sent before protocol version 87 only.
 func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorStake, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
-		p, err := m.ChunkProducer(k.EpochID, k.ShardID, k.HeightCreated)
+		p, err := m.CanonicalChunkProducer(k.EpochID, k.ShardID, k.HeightCreated)
 		if err == nil {
 			out = *p
 		}
 		return err
 	})
 	return out, err
+}
+
+// AnchoredProducer returns the producer of a chunk whose message names its anchor: see
+// epoch.Manager.AnchoredChunkProducer. That key and anchor belong together is not checked.
+func (v Validation) AnchoredProducer(k primitives.ChunkKey, anchor primitives.Hash) (primitives.ValidatorStake, error) {
+	return v.e.AnchoredChunkProducer(anchor, k)
 }
 
 // Validators returns the validators of a chunk, in the order of assignment.

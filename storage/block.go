@@ -23,7 +23,7 @@ type Block struct {
 	Head bool
 
 	Header, Body []byte // read separately, so that a header costs no read of the body
-	Info         []byte // BlockInfo
+	Info         []byte // epoch.StoredBlockInfo
 	MerkleTree   []byte // PartialMerkleTree of the blocks before
 	Shards       []Shard
 	Splits       []Split // splits of shards of the parent's layout that take effect with this block

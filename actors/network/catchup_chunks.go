@@ -193,7 +193,7 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 	}
 	for _, h := range x.Block.Body.Chunks {
 		var list []primitives.AccountID
-		p, err := d.Producer(id, h.ShardID, h.HeightCreated)
+		p, err := d.Maker(h.PrevBlockHash, h.ShardID)
 		if err == nil && p.AccountID != s.o.Account && h.HeightIncluded == x.Height() {
 			list = append(list, p.AccountID)
 		}

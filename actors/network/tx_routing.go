@@ -55,7 +55,7 @@ func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.Acco
 			if err != nil {
 				return err
 			}
-			v, err := m.ChunkProducer(id, layout.ShardOf(account), h)
+			v, err := m.ForecastChunkProducer(head.Hash, id, layout.ShardOf(account), h)
 			if err == nil && v.AccountID != a.o.Account && !slices.Contains(out, v.AccountID) {
 				out = append(out, v.AccountID)
 			}

@@ -172,7 +172,7 @@ func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.A
 		}
 		// this node does not know the answer, even if it produces a chunk of the shard next
 		for d := range s.horizon {
-			v, err := m.ChunkProducer(id, layout.ShardOf(signer), head.Height()+s.horizon-1+d)
+			v, err := m.ForecastChunkProducer(head.Hash, id, layout.ShardOf(signer), head.Height()+s.horizon-1+d)
 			if err != nil {
 				return err
 			}

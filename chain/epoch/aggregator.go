@@ -46,25 +46,20 @@ func (a *Aggregator) clone() *Aggregator {
 }
 
 // add counts a block. Its parent must be the last counted block, or the last one of the epoch
-// before. A skipped height counts against the producer that was sampled for it. Chunks and
-// endorsements are those sampled for the height after the parent, for which assignment is the
-// result of SampleChunkValidators.
-func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, layout primitives.ShardLayout,
+// before. A skipped height counts against the producer that was sampled for it. producers are those
+// of the chunks on the parent, by shard index. Endorsements are those sampled for the height after
+// the parent, for which assignment is the result of SampleChunkValidators.
+func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, producers []ValidatorID,
 	prevHeight primitives.Height, assignment [][]WeightedValidator) error {
 	for h := prevHeight + 1; h <= b.Height; h++ {
 		a.Blocks[info.SampleBlockProducer(h)].count(h == b.Height)
 	}
-	chunkHeight := prevHeight + 1
-	if len(b.ChunkMask) > len(a.Chunks) {
+	if len(b.ChunkMask) > min(len(a.Chunks), len(producers)) {
 		return fmt.Errorf("%w: %v: %d chunks for %d shards", ErrBlockInfo, b.Hash, len(b.ChunkMask), len(a.Chunks))
 	}
 	for i, mask := range b.ChunkMask {
 		shard := a.Chunks[i]
-		producer, err := info.SampleChunkProducer(layout, primitives.ShardIndex(i), chunkHeight)
-		if err != nil {
-			return err
-		}
-		shard[producer].Production.count(mask)
+		shard[producers[i]].Production.count(mask)
 		if i >= len(assignment) {
 			continue
 		}

@@ -3,6 +3,7 @@ package epoch
 import (
 	"fmt"
 
+	"github.com/troupe-chain/troupe/chain/earlykickout"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -87,6 +88,8 @@ type GenesisParams struct {
 	ProtocolTreasuryAccount   primitives.AccountID
 	ProtocolRewardRate        Ratio
 	TransactionValidityPeriod uint64 // blocks; at most two epochs
+	// EarlyKickout replaces the thresholds of protocol version 87, for tests. Nil: the protocol's.
+	EarlyKickout *earlykickout.Thresholds
 	// Epoch is the genesis as an epoch config (nearcore genesis_config.rs:243): ShardLayout is set,
 	// Resharding is not.
 	Epoch Config

@@ -8,10 +8,10 @@
 //	state   Manager: bounded caches and one Aggregator up to the last final block; the rest is read
 //	        from a Store
 //	units   stake in yoctoNEAR (u128), heights in blocks, time in nanoseconds
-//	bound   caches of 1000 blocks, 50 epochs, 1000 samples and 4 hashes of epochs; work at an epoch's
-//	        end grows with its blocks once
+//	bound   caches of 1000 blocks, 50 epochs, 1000 samples, 64 blacklists and 4 hashes of epochs; work
+//	        at an epoch's end grows with its blocks once, also at a fork below the last final block
 //	errors  ErrMissingBlock, ErrEpochOutOfBounds, ErrNotAValidator, ErrSharding,
-//	        ErrNotEnoughValidators, ErrConfig
+//	        ErrNotEnoughValidators, ErrChunkProducerNotInDB, ErrConfig
 //	source  nearcore f0c7706f1 chain/epoch-manager,
 //	        core/primitives/src/{epoch_info,epoch_block_info,epoch_manager}.rs
 //

@@ -11,7 +11,7 @@ import (
 const (
 	EpochInfoV2 byte = 1 // of mainnet's genesis: producers take turns, no samplers
 	EpochInfoV4 byte = 3 // of protocol version 84: without layout
-	EpochInfoV5 byte = 4 // of protocol versions 85 and 86
+	EpochInfoV5 byte = 4 // of protocol versions from 85 on
 )
 
 // dynamicReshardingVersion is the first protocol version with EpochInfo V5, a shard layout in it,
@@ -101,8 +101,9 @@ func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 	return e.BlockProducers[e.BlockSampler.Sample(primitives.HashBytes(buf[:]))]
 }
 
-// SampleChunkProducer returns the producer of the chunk of a shard, given by its index in layout,
-// for a height. Errors: ErrSharding.
+// SampleChunkProducer returns the canonical producer of the chunk of a shard, given by its index in
+// layout, for a height: no producer is left out. From protocol version 87 on the producer may be another
+// (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
 func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex,
 	h primitives.Height) (ValidatorID, error) {
 	ids := layout.ShardIDs()
@@ -113,11 +114,16 @@ func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard pri
 	if e.Version == EpochInfoV2 {
 		return producers[uint64(h)%uint64(len(producers))], nil
 	}
+	return producers[e.ChunkSamplers[shard].Sample(e.chunkProducerSeed(h, ids[shard]))], nil
+}
+
+// chunkProducerSeed returns the seed of the draw of a chunk's producer.
+func (e *EpochInfo) chunkProducerSeed(h primitives.Height, shard primitives.ShardID) [32]byte {
 	var buf [48]byte
 	copy(buf[:], e.RngSeed[:])
 	binary.LittleEndian.PutUint64(buf[32:], uint64(h))
-	binary.LittleEndian.PutUint64(buf[40:], uint64(ids[shard]))
-	return producers[e.ChunkSamplers[shard].Sample(primitives.HashBytes(buf[:]))], nil
+	binary.LittleEndian.PutUint64(buf[40:], uint64(shard))
+	return primitives.HashBytes(buf[:])
 }
 
 // SampleChunkValidators returns, for each shard index, the validators that endorse the chunk that

@@ -21,6 +21,9 @@ var (
 	ErrSharding = errors.New("sharding error")
 	// ErrNotEnoughValidators says that fewer chunk producers are left than one shard needs.
 	ErrNotEnoughValidators = errors.New("there are not enough validator proposals")
+	// ErrChunkProducerNotInDB says that a block has no row with the producers of the chunks whose
+	// anchor it is (EpochError::ChunkProducerNotInDB).
+	ErrChunkProducerNotInDB = errors.New("chunk producer not in DB")
 	// ErrConfig says that a genesis or an epoch config is unusable.
 	ErrConfig = errors.New("epoch config")
 	// ErrBlockInfo says that a recorded block contradicts its parent or its epoch.
@@ -28,6 +31,10 @@ var (
 )
 
 func missingBlock(h primitives.Hash) error { return fmt.Errorf("%w %v", ErrMissingBlock, h) }
+
+func chunkProducerNotInDB(anchor primitives.Hash, shard primitives.ShardID) error {
+	return fmt.Errorf("%w for block %v shard %d", ErrChunkProducerNotInDB, anchor, shard)
+}
 
 func epochOutOfBounds(id primitives.EpochID) error {
 	return fmt.Errorf("%w: Epoch %v", ErrEpochOutOfBounds, id)

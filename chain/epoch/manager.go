@@ -3,6 +3,7 @@ package epoch
 import (
 	"fmt"
 
+	"github.com/troupe-chain/troupe/chain/earlykickout"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -11,7 +12,8 @@ const (
 	epochCacheSize    = 50
 	blockCacheSize    = 1000
 	sampleCacheSize   = 1000
-	syncDataCacheSize = 4 // ours
+	syncDataCacheSize = 4  // ours
+	listCacheSize     = 64 // ours
 )
 
 // Store returns what earlier Changes persisted, when the Manager's caches do not have it. An absent
@@ -55,6 +57,10 @@ type Manager struct {
 	// syncData are the latest results of EpochSyncDataHash, by the last block of an epoch.
 	syncData *cache[primitives.Hash, primitives.Hash]
 
+	kickout earlykickout.Thresholds
+	// lists are the latest blacklists, by the last final block that determines them; nil: empty.
+	lists *cache[primitives.Hash, []shardBlacklist]
+
 	aggregator *Aggregator // up to the last final block; nil before the first
 	finalized  primitives.Height
 }
@@ -71,7 +77,12 @@ func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, erro
 	if err != nil {
 		return nil, err
 	}
+	kickout := earlykickout.Protocol()
+	if g.EarlyKickout != nil {
+		kickout = *g.EarlyKickout
+	}
 	return &Manager{
+		kickout: kickout, lists: newCache[primitives.Hash, []shardBlacklist](listCacheSize),
 		configs: configs, rewards: newRewardCalculator(g), store: store, genesis: info, dummy: &BlockInfo{},
 		epochs:   newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
 		blocks:   newCache[primitives.Hash, *BlockInfo](blockCacheSize),

@@ -313,7 +313,7 @@ func TestRecordRefusals(t *testing.T) {
 	if _, err := r.manager.Validator(primitives.EpochID{}, "nobody"); !errors.Is(err, ErrNotAValidator) {
 		t.Errorf("nobody: %v, want ErrNotAValidator", err)
 	}
-	if _, err := r.manager.ChunkProducer(primitives.EpochID{}, 9, 1); !errors.Is(err, ErrSharding) {
+	if _, err := r.manager.CanonicalChunkProducer(primitives.EpochID{}, 9, 1); !errors.Is(err, ErrSharding) {
 		t.Errorf("shard 9: %v, want ErrSharding", err)
 	}
 }

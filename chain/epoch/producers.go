@@ -32,9 +32,10 @@ func (m *Manager) BlockProducer(id primitives.EpochID, h primitives.Height) (*pr
 	return &info.Validators[info.SampleBlockProducer(h)], nil
 }
 
-// ChunkProducer returns the producer of a shard's chunk with the given height_created. The result
-// must not be changed. Errors: ErrSharding.
-func (m *Manager) ChunkProducer(id primitives.EpochID, shard primitives.ShardID,
+// CanonicalChunkProducer returns the canonical producer of a shard's chunk with the given
+// height_created: no producer is left out. From protocol version 87 on the producer may be another
+// (ChunkProducerFromPrev). The result must not be changed. Errors: ErrSharding.
+func (m *Manager) CanonicalChunkProducer(id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	info, layout, index, err := m.shard(id, shard)
 	if err != nil {
@@ -66,21 +67,6 @@ func (m *Manager) shard(id primitives.EpochID,
 		return nil, layout, 0, fmt.Errorf("%w: no chunk producers for shard %d", ErrSharding, shard)
 	}
 	return info, layout, index, nil
-}
-
-// ChunkProducerFromPrev returns the producer of a shard's chunk on a parent block: for the height
-// after it.
-func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
-	shard primitives.ShardID) (*primitives.ValidatorStake, error) {
-	p, err := m.BlockInfo(parent)
-	if err != nil {
-		return nil, err
-	}
-	id, err := m.EpochIDFromPrev(parent)
-	if err != nil {
-		return nil, err
-	}
-	return m.ChunkProducer(id, shard, p.Height+1)
 }
 
 // ChunkValidators returns the validators that endorse a shard's chunk with the given

@@ -20,7 +20,7 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 }
 
 // RecordBlockInfo adds a block with a recorded parent (nearcore lib.rs:880). It sets the block's
-// epoch fields, keeps the block, and returns what to persist. The result is empty if the block is
+// epoch fields and ChunkProducers, keeps the block, and returns what to persist. The result is empty if the block is
 // among the latest recorded ones; for older blocks the caller must avoid repeats. rngSeed is the
 // header's random_value.
 //
@@ -36,6 +36,10 @@ func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Ch
 	if block.IsGenesis() {
 		if len(block.Proposals) != 0 {
 			return Changes{}, fmt.Errorf("%w: the genesis has proposals", ErrBlockInfo)
+		}
+		var err error
+		if block.ChunkProducers, err = m.anchorRows(block); err != nil {
+			return Changes{}, err
 		}
 		m.blocks.put(block.Hash, block)
 		m.epochs.put(block.Hash, m.genesis)
@@ -106,8 +110,9 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	return nil
 }
 
-// recordEffects ends the epoch if block is its last, and then advances the aggregator to the last
-// final block. In this order, because the first can fail.
+// recordEffects ends the epoch if block is its last, advances the aggregator to the last final
+// block, and determines the block's ChunkProducers. The end of the epoch comes first, because it
+// can fail; an aggregator that is ahead does no harm.
 func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, changes *Changes) error {
 	last, err := m.isLast(block)
 	if err != nil {
@@ -124,6 +129,9 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 			return err
 		}
 		m.aggregator, m.finalized = a, block.LastFinalizedHeight
+	}
+	if block.ChunkProducers, err = m.anchorRows(block); err != nil {
+		return fmt.Errorf("chunk producers with anchor %v: %w", block.Hash, err)
 	}
 	if last {
 		m.epochs.put(block.Hash, changes.NextNextEpoch)
@@ -148,8 +156,8 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 	if err != nil {
 		return nil, err
 	}
-	var path []*BlockInfo // newest first
-	var heights []primitives.Height
+	type step struct{ block, parent *BlockInfo }
+	var path []step // newest first
 	base := m.aggregator
 	for b := head; ; {
 		if base != nil && b.Hash == base.LastBlock && base.EpochID == head.EpochID {
@@ -163,7 +171,7 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 		if err != nil {
 			return nil, err
 		}
-		path, heights = append(path, b), append(heights, prev.Height)
+		path = append(path, step{b, prev})
 		b = prev
 	}
 	switch {
@@ -173,13 +181,18 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 	case !reuse && len(path) > 0:
 		base = base.clone()
 	}
-	for i, b := range slices.Backward(path) {
-		// sampled when the block was validated; for many blocks the samples are not kept
-		assignment, drawn := m.samples.get(sampleKey{head.EpochID, heights[i] + 1})
-		if !drawn {
-			assignment = info.SampleChunkValidators(heights[i] + 1)
+	for _, s := range slices.Backward(path) {
+		producers, err := m.chunkProducersOn(s.parent, head.EpochID, info, layout)
+		if err != nil {
+			return nil, err
 		}
-		if err := base.add(b, info, layout, heights[i], assignment); err != nil {
+		// sampled when the block was validated; for many blocks the samples are not kept
+		height := s.parent.Height + 1
+		assignment, drawn := m.samples.get(sampleKey{head.EpochID, height})
+		if !drawn {
+			assignment = info.SampleChunkValidators(height)
+		}
+		if err := base.add(s.block, info, producers, s.parent.Height, assignment); err != nil {
 			return nil, err
 		}
 	}

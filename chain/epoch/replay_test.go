@@ -148,7 +148,7 @@ func (r *replay) checkBlock(b *recordedBlock) {
 		r.checkProposedSplit(h, &c, before)
 		at("shard id", c.ShardID, nil, layout.ShardIDs()[i])
 		burnt, used, limit = append(burnt, c.BalanceBurnt), used+c.GasUsed, limit+c.GasLimit
-		maker, err := m.ChunkProducer(h.EpochID, c.ShardID, c.HeightCreated)
+		maker, err := m.CanonicalChunkProducer(h.EpochID, c.ShardID, c.HeightCreated)
 		r.ok(err)
 		at("chunk signed by "+string(maker.AccountID), c.Signature.Verify(c.ChunkHash[:], maker.PublicKey), nil, true)
 		cares, err := m.CaresAboutShard(h.EpochID, maker.AccountID, c.ShardID)

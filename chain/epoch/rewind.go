@@ -37,6 +37,7 @@ const childCacheSize = 64
 // the other.
 func (m *Manager) Child(store Store, at Mark) *Manager {
 	c := &Manager{
+		kickout: m.kickout, lists: newCache[primitives.Hash, []shardBlacklist](listCacheSize),
 		configs: m.configs, rewards: m.rewards, store: store, genesis: m.genesis, dummy: m.dummy,
 		epochs:   newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
 		blocks:   newCache[primitives.Hash, *BlockInfo](childCacheSize),

@@ -274,6 +274,9 @@ func (p *EpochProof) Start() (*Start, error) {
 	s := &Start{Before: last.First}
 	info := epoch.BlockInfoFromHeader(cur.First, final)
 	info.EpochID, info.EpochFirstBlock = cur.First.EpochID, info.Hash
+	if err := info.SetFirstChunkProducers(last.Next); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrProof, err)
+	}
 	none := new(primitives.PartialMerkleTree) // these two trees are not extended any more
 	s.Rows[0] = &Row{Header: cur.PrevPrev, Info: last.BeforeTheLast, Tree: none, Final: last.BeforeTheLast.LastFinalizedHeight}
 	s.Rows[1] = &Row{Header: cur.Prev, Info: last.End, Tree: none, Final: last.End.LastFinalizedHeight}

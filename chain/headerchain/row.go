@@ -15,19 +15,21 @@ type Row struct {
 	Final primitives.Height
 }
 
-// AppendBorsh appends the fields in order.
+// AppendBorsh appends the fields in order, and after them the ChunkProducers of Info, if it has any.
 func (r *Row) AppendBorsh(b []byte) []byte {
 	b = r.Tree.AppendBorsh(r.Info.AppendBorsh(r.Header.AppendBorsh(b)))
-	return borsh.AppendUint64(b, uint64(r.Final))
+	return epoch.AppendChunkProducers(borsh.AppendUint64(b, uint64(r.Final)), r.Info)
 }
 
-// DecodeBorsh reads the fields. It fails if they are not of the same header.
+// DecodeBorsh reads the fields. It must be given all remaining bytes. It fails if they are not of
+// the same header.
 func (r *Row) DecodeBorsh(in *borsh.Reader) {
 	*r = Row{Header: new(primitives.BlockHeader), Info: new(epoch.BlockInfo), Tree: new(primitives.PartialMerkleTree)}
 	r.Header.DecodeBorsh(in)
 	r.Info.DecodeBorsh(in)
 	r.Tree.DecodeBorsh(in)
 	r.Final = primitives.Height(in.Uint64())
+	epoch.ReadChunkProducers(in, r.Info)
 	if in.Err() == nil && (r.Info.Hash != r.Header.Hash() || r.Info.Height != r.Header.Height) {
 		in.Failf("BlockInfo of %v beside header %v", r.Info.Hash, r.Header.Hash())
 	}

@@ -221,7 +221,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 		!slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID == n.me }) {
 		return
 	}
-	if p, err := n.e.Validation().Producer(key); err != nil || n.isMe(p.AccountID, p.PublicKey) {
+	if p, err := n.e.ChunkProducer(h.PrevBlockHash, h.ShardID); err != nil || n.isMe(p.AccountID, p.PublicKey) {
 		return // an own chunk was endorsed when it was produced
 	}
 	var held bool
@@ -260,7 +260,8 @@ func (n *Node) checkWitness(j partialwitness.Judgement) {
 		n.witnessChecked(j, nil)
 		return
 	}
-	if p, err := n.e.Validation().Producer(j.Key); err == nil && n.isMe(p.AccountID, p.PublicKey) {
+	h := &j.Witness.Header
+	if p, err := n.e.ChunkProducer(h.PrevBlockHash, h.ShardID); err == nil && n.isMe(p.AccountID, p.PublicKey) {
 		return // an own chunk was endorsed when it was produced
 	}
 	n.runWitnessCheck(j)

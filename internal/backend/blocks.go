@@ -138,29 +138,36 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 }
 
 // author returns a chunk with its producer. It sets the chunk's HeightIncluded to the height of the
-// block, which the chunk as produced does not contain. The producer follows from the block's epoch
-// and the height of its parent, so the parent may have been collected.
+// block, which the chunk as produced does not contain. Before protocol version 87 the producer
+// follows from the block's epoch and the height of its parent, so the parent may have been
+// collected.
 func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountID, *primitives.Chunk, error) {
 	chunk := *made // made is shared
 	chunk.Header.HeightIncluded = in.ref.Height
 	c := &chunk
 	var of primitives.EpochID
-	at := c.Header.HeightCreated // of the genesis
+	var prev primitives.Hash
+	var at primitives.Height // of the parent
 	switch {
 	case c.Header.PrevBlockHash.IsZero():
 	case in.entry != nil:
 		h := in.entry.Header()
-		of, at = h.EpochID, h.PrevHeight+1
+		of, prev, at = h.EpochID, h.PrevHash, h.PrevHeight
 	default: // not the height in the chunk (nearcore view_client_actor.rs:871)
 		rec, err := b.record(in)
 		if err != nil {
 			return "", nil, err
 		}
-		of, at = rec.Epoch(), rec.Prev().Height+1
+		of, prev, at = rec.Epoch(), rec.Prev().Hash, rec.Prev().Height
 	}
 	var id primitives.AccountID
-	err := b.Engine.Epochs(func(m *epoch.Manager) error {
-		p, err := m.ChunkProducer(of, c.Header.ShardID, at)
+	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
+		var p *primitives.ValidatorStake
+		if prev.IsZero() {
+			p, err = m.CanonicalChunkProducer(of, c.Header.ShardID, c.Header.HeightCreated)
+		} else {
+			p, err = m.ChunkProducerInEpoch(of, prev, at, c.Header.ShardID)
+		}
 		if err == nil {
 			id = p.AccountID
 		}

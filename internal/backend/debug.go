@@ -354,7 +354,7 @@ func (b *Backend) debugBlock(hash primitives.Hash) (out debugBlock, err error) {
 		c := block.Body.Chunks[i]
 		x := debugChunk{Shard: c.ShardID, Hash: c.ChunkHash(), Gas: c.PrevGasUsed}
 		_ = b.Engine.Epochs(func(m *epoch.Manager) error {
-			if p, err := m.ChunkProducer(h.EpochID, c.ShardID, h.Height); err == nil {
+			if p, err := m.ChunkProducerFromPrev(h.PrevHash, c.ShardID); err == nil {
 				x.Producer = &p.AccountID
 			}
 			return nil

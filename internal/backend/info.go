@@ -64,14 +64,19 @@ func (b *Backend) ValidatorsOrdered(r *view.BlockRef) (out []primitives.Validato
 
 // MaintenanceWindows lists the height ranges of the current epoch, from the head on, in which an
 // account produces neither a block nor a chunk (nearcore
-// chain/client/src/view_client_actor.rs:310).
+// chain/client/src/view_client_actor.rs:310). From protocol version 87 on the chunks are a forecast
+// by the head's blacklist.
 func (b *Backend) MaintenanceWindows(account primitives.AccountID) ([]view.Window, error) {
 	head := b.Engine.Head()
 	var info *epoch.EpochInfo
+	var chunks *epoch.ChunkForecast
 	var end primitives.Height
 	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
 		id := head.Header().EpochID
 		if info, err = m.EpochInfo(id); err != nil {
+			return err
+		}
+		if chunks, err = m.ForecastChunks(head.Hash, id); err != nil {
 			return err
 		}
 		c, err := m.EpochConfig(id)
@@ -91,7 +96,7 @@ func (b *Backend) MaintenanceWindows(account primitives.AccountID) ([]view.Windo
 			return seated, nil
 		}
 		for i := range head.Layout.NumShards() {
-			if p, err := info.SampleChunkProducer(head.Layout, primitives.ShardIndex(i), h); err != nil || p == id {
+			if p, err := chunks.Sample(primitives.ShardIndex(i), h); err != nil || p == id {
 				return true, err
 			}
 		}

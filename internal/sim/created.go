@@ -152,7 +152,7 @@ func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives
 	var list []primitives.ChunkKey
 	for height := at.Height() - min(at.Height(), 2); height <= at.Height()+4; height++ {
 		k := primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: height}
-		p, err := see.Producer(k)
+		p, err := see.AnchoredProducer(k, at.Header().PrevHash)
 		if height != at.Height()+1 && err == nil && (others || p.AccountID == from.name) && see.Relevant(k) {
 			list = append(list, k)
 		}

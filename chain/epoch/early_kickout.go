@@ -1,0 +1,386 @@
+package epoch
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/earlykickout"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// EarlyKickoutVersion is the first protocol version in which the producer of a chunk is read from
+// the BlockInfo of its anchor (nearcore ProtocolFeature::EarlyKickout). See package earlykickout for
+// the rule.
+const EarlyKickoutVersion primitives.ProtocolVersion = 87
+
+// shardBlacklist is the list of one shard and the draw among the others.
+type shardBlacklist struct {
+	listed  []ValidatorID         // ascending; empty: the draw is the canonical one
+	sampler *earlykickout.Sampler // nil if listed is empty
+}
+
+// anchorOf returns the anchor of the chunks that blocks of an epoch on parent include. Nil: their
+// producers are the canonical ones at parent.Height+1. It is the only place that decides this.
+// Errors: ErrMissingBlock.
+func (m *Manager) anchorOf(parent *BlockInfo, id primitives.EpochID, info *EpochInfo) (*BlockInfo, error) {
+	return m.anchor(parent.PrevHash, id, info)
+}
+
+// anchor is anchorOf by the anchor's hash, which is zero for the genesis's children.
+func (m *Manager) anchor(hash primitives.Hash, id primitives.EpochID, info *EpochInfo) (*BlockInfo, error) {
+	c := earlykickout.Chunk{
+		Enabled: info.ProtocolVersion >= EarlyKickoutVersion, HasAnchor: !hash.IsZero(), Epoch: id,
+	}
+	if !c.NeedsAnchor() {
+		return nil, nil
+	}
+	a, err := m.BlockInfo(hash)
+	if err != nil || !c.IsAnchored(a.EpochID) {
+		return nil, err
+	}
+	return a, nil
+}
+
+// producerOfRow returns the producer in the row of an anchor and a shard. Errors:
+// ErrChunkProducerNotInDB.
+func producerOfRow(anchor *BlockInfo, info *EpochInfo, shard primitives.ShardID,
+	index primitives.ShardIndex) (ValidatorID, error) {
+	if index < 0 || int(index) >= len(anchor.ChunkProducers) {
+		return 0, chunkProducerNotInDB(anchor.Hash, shard)
+	}
+	id := anchor.ChunkProducers[index]
+	if id >= ValidatorID(len(info.Validators)) {
+		return 0, fmt.Errorf("%w: %v: chunk producer %d of %d validators", ErrBlockInfo, anchor.Hash, id,
+			len(info.Validators))
+	}
+	return id, nil
+}
+
+// chunkProducersOn returns, by shard index, the producers of the chunks that blocks of an epoch on
+// parent include. Errors: ErrMissingBlock, ErrChunkProducerNotInDB, ErrSharding.
+func (m *Manager) chunkProducersOn(parent *BlockInfo, id primitives.EpochID, info *EpochInfo,
+	layout primitives.ShardLayout) ([]ValidatorID, error) {
+	anchor, err := m.anchorOf(parent, id, info)
+	if err != nil {
+		return nil, err
+	}
+	shards := layout.ShardIDs()
+	out := make([]ValidatorID, len(shards))
+	for i, shard := range shards {
+		if anchor == nil {
+			out[i], err = info.SampleChunkProducer(layout, primitives.ShardIndex(i), parent.Height+1)
+		} else {
+			out[i], err = producerOfRow(anchor, info, shard, primitives.ShardIndex(i))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// ChunkProducerFromPrev returns the producer of a shard's chunk on a parent block: the one whose
+// signature the chunk must have, and that its block credits with it (nearcore
+// get_chunk_producer_info_from_prev_block). The result must not be changed. Errors: ErrSharding;
+// ErrMissingBlock if the parent or, from protocol version 87 on, its parent is unknown;
+// ErrChunkProducerNotInDB.
+func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
+	shard primitives.ShardID) (*primitives.ValidatorStake, error) {
+	p, err := m.BlockInfo(parent)
+	if err != nil {
+		return nil, err
+	}
+	id, err := m.EpochIDFromPrev(parent)
+	if err != nil {
+		return nil, err
+	}
+	return m.AnchoredChunkProducer(p.PrevHash, id, shard, p.Height+1)
+}
+
+// ChunkProducerInEpoch is ChunkProducerFromPrev for a parent whose child's epoch and whose height are
+// known to the caller. So before protocol version 87 the parent itself may be unknown.
+func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.Hash, at primitives.Height,
+	shard primitives.ShardID) (*primitives.ValidatorStake, error) {
+	info, err := m.EpochInfo(id)
+	if err != nil {
+		return nil, err
+	}
+	if info.ProtocolVersion < EarlyKickoutVersion {
+		return m.CanonicalChunkProducer(id, shard, at+1)
+	}
+	p, err := m.BlockInfo(parent)
+	if err != nil {
+		return nil, err
+	}
+	return m.AnchoredChunkProducer(p.PrevHash, id, shard, at+1)
+}
+
+// AnchoredChunkProducer returns the producer of a shard's chunk in an epoch, given its anchor and
+// its height_created, so that the parent need not be known (nearcore
+// get_chunk_producer_info_anchored). A zero anchor is that of the genesis's children. The caller
+// must check that the arguments belong together once the parent is known. The result must not be
+// changed. Errors: ErrSharding; ErrMissingBlock if the anchor is unknown, and ErrChunkProducerNotInDB
+// if its row is, both from protocol version 87 on only.
+func (m *Manager) AnchoredChunkProducer(anchor primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
+	h primitives.Height) (*primitives.ValidatorStake, error) {
+	info, layout, index, err := m.shard(id, shard)
+	if err != nil {
+		return nil, err
+	}
+	a, err := m.anchor(anchor, id, info)
+	if err != nil {
+		return nil, err
+	}
+	var v ValidatorID
+	if a == nil {
+		v, err = info.SampleChunkProducer(layout, index, h)
+	} else {
+		v, err = producerOfRow(a, info, shard, index)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &info.Validators[v], nil
+}
+
+// ForecastChunkProducer returns the likely producer of a shard's chunk at a height above a recorded
+// block head, in the epoch of head's children or in a later one. It is certain for the height after
+// head. For later heights it assumes that no height is skipped and that the blacklist stays as it
+// is, or is empty in a later epoch. For routing and forecasts only. The result must not be changed.
+func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
+	h primitives.Height) (*primitives.ValidatorStake, error) {
+	b, err := m.BlockInfo(head)
+	if err != nil {
+		return nil, err
+	}
+	current, err := m.EpochIDFromPrev(head)
+	if err != nil {
+		return nil, err
+	}
+	if id == current && h == b.Height+1 {
+		return m.ChunkProducerFromPrev(head, shard)
+	}
+	f, err := m.ForecastChunks(head, id)
+	if err != nil {
+		return nil, err
+	}
+	index, err := f.layout.Index(shard)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSharding, err)
+	}
+	v, err := f.Sample(index, h)
+	if err != nil {
+		return nil, err
+	}
+	return &f.info.Validators[v], nil
+}
+
+// ChunkForecast draws likely producers of the chunks of an epoch, as of some block.
+type ChunkForecast struct {
+	info   *EpochInfo
+	layout primitives.ShardLayout
+	lists  []shardBlacklist
+}
+
+// ForecastChunks returns the forecast of an epoch with the blacklist of a recorded block, or without
+// one if the block is of another epoch.
+func (m *Manager) ForecastChunks(head primitives.Hash, id primitives.EpochID) (*ChunkForecast, error) {
+	f := new(ChunkForecast)
+	var err error
+	if f.info, err = m.EpochInfo(id); err != nil {
+		return nil, err
+	}
+	if f.layout, err = m.layoutOf(f.info); err != nil {
+		return nil, err
+	}
+	a, err := m.anchor(head, id, f.info)
+	if err == nil && a != nil {
+		f.lists, err = m.blacklist(a, f.info, f.layout)
+	}
+	return f, err
+}
+
+// Sample returns the likely producer of a shard's chunk for a height. Errors: ErrSharding.
+func (f *ChunkForecast) Sample(index primitives.ShardIndex, h primitives.Height) (ValidatorID, error) {
+	return f.info.sampleWithout(f.lists, f.layout, index, h)
+}
+
+// ChunkProducerBlacklist returns, by shard index of the epoch of a recorded block, the validators
+// that the rows of that block leave out, ascending. Nil: none in any shard, as always before
+// protocol version 87 (nearcore get_chunk_producer_blacklist).
+func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorID, error) {
+	a, err := m.BlockInfo(anchor)
+	if err != nil {
+		return nil, err
+	}
+	info, err := m.EpochInfo(a.EpochID)
+	if err != nil || info.ProtocolVersion < EarlyKickoutVersion {
+		return nil, err
+	}
+	layout, err := m.layoutOf(info)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := m.blacklist(a, info, layout)
+	if err != nil || lists == nil {
+		return nil, err
+	}
+	out := make([][]ValidatorID, len(lists))
+	for i := range lists {
+		out[i] = lists[i].listed
+	}
+	return out, nil
+}
+
+// blacklist returns the lists of an anchor by shard index; nil: all are empty. info and layout are
+// those of the anchor's epoch. The lists are a function of the last final block, so they are kept
+// by it.
+//
+// Whether that block is in the anchor's epoch is read off its height. After an epoch sync its
+// BlockInfo may be unknown then, and need not be known. Errors: ErrMissingBlock if it is in the
+// anchor's epoch and unknown.
+func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
+	layout primitives.ShardLayout) ([]shardBlacklist, error) {
+	if anchor.LastFinalBlockHash.IsZero() {
+		return nil, nil
+	}
+	first, err := m.BlockInfo(anchor.EpochFirstBlock)
+	if err != nil {
+		return nil, err
+	}
+	if anchor.LastFinalizedHeight < first.Height {
+		return nil, nil
+	}
+	final, err := m.BlockInfo(anchor.LastFinalBlockHash)
+	if err != nil || m.kickout.InGrace(final.Height, first.Height) {
+		return nil, err
+	}
+	if lists, ok := m.lists.get(anchor.LastFinalBlockHash); ok {
+		return lists, nil
+	}
+	a, err := m.aggregate(anchor.LastFinalBlockHash, false)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := m.listShards(a, info, layout)
+	if err != nil {
+		return nil, err
+	}
+	m.lists.put(anchor.LastFinalBlockHash, lists)
+	return lists, nil
+}
+
+// listShards returns the lists by the statistics of an epoch; nil: all are empty.
+func (m *Manager) listShards(a *Aggregator, info *EpochInfo, layout primitives.ShardLayout) ([]shardBlacklist, error) {
+	out, some := make([]shardBlacklist, layout.NumShards()), false
+	for i := range min(len(out), len(info.ChunkProducers), len(a.Chunks)) {
+		counters := a.Chunks[i]
+		listed := m.kickout.Blacklist(info.ChunkProducers[i], func(id ValidatorID) earlykickout.Production {
+			return earlykickout.Production(counters[id].Production)
+		})
+		if len(listed) == 0 {
+			continue
+		}
+		stake := func(id ValidatorID) primitives.Balance { return info.Validators[id].Stake }
+		sampler, err := earlykickout.NewSampler(info.ChunkProducers[i], stake, listed)
+		if err != nil {
+			return nil, fmt.Errorf("%w: shard index %d: %w", ErrSharding, i, err)
+		}
+		out[i], some = shardBlacklist{listed, sampler}, true
+	}
+	if !some {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// sampleWithout returns the producer of a shard's chunk for a height among those that are not
+// listed. lists is a result of blacklist.
+func (e *EpochInfo) sampleWithout(lists []shardBlacklist, layout primitives.ShardLayout, index primitives.ShardIndex,
+	h primitives.Height) (ValidatorID, error) {
+	if int(index) >= len(lists) || lists[index].sampler == nil {
+		return e.SampleChunkProducer(layout, index, h)
+	}
+	return lists[index].sampler.Sample(e.chunkProducerSeed(h, layout.ShardIDs()[index])), nil
+}
+
+// anchorRows returns the producers to store with a block, by shard index of its epoch: those of the
+// chunks that have it as anchor, if they are of its epoch. Nil before protocol version 87. The
+// block's epoch fields must be set, and its ancestors recorded.
+func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
+	info, err := m.EpochInfo(b.EpochID)
+	if err != nil || info.ProtocolVersion < EarlyKickoutVersion {
+		return nil, err
+	}
+	layout, err := m.layoutOf(info)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := m.blacklist(b, info, layout)
+	if err != nil {
+		return nil, err
+	}
+	return info.anchorRows(layout, lists, b.Height)
+}
+
+func (e *EpochInfo) anchorRows(layout primitives.ShardLayout, lists []shardBlacklist,
+	anchor primitives.Height) (rows []ValidatorID, err error) {
+	rows = make([]ValidatorID, layout.NumShards())
+	for i := range rows {
+		if rows[i], err = e.sampleWithout(lists, layout, primitives.ShardIndex(i), anchor+earlykickout.AnchorHeightOffset); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// SetFirstChunkProducers sets the ChunkProducers of the block with which a chain begins that is
+// known from an epoch sync proof on: with an empty list, since the statistics before it are not
+// known. info is that of its epoch (nearcore chain/epoch-manager/src/lib.rs init_after_epoch_sync).
+// Errors: ErrSharding.
+func (b *BlockInfo) SetFirstChunkProducers(info *EpochInfo) (err error) {
+	if info.ProtocolVersion < EarlyKickoutVersion {
+		return nil
+	}
+	if info.ShardLayout.IsZero() {
+		return fmt.Errorf("%w: no layout in the epoch of %v", ErrSharding, b.Hash)
+	}
+	b.ChunkProducers, err = info.anchorRows(info.ShardLayout, nil, b.Height)
+	return err
+}
+
+// StoredBlockInfo is the form of a BlockInfo on disk: followed by its ChunkProducers, if it has
+// any. So a BlockInfo of an epoch before protocol version 87 is stored as it is hashed.
+type StoredBlockInfo struct{ *BlockInfo }
+
+// AppendBorsh appends the BlockInfo and its ChunkProducers.
+func (s StoredBlockInfo) AppendBorsh(b []byte) []byte {
+	b = s.BlockInfo.AppendBorsh(b)
+	return AppendChunkProducers(b, s.BlockInfo)
+}
+
+// DecodeBorsh reads both. It must be given all remaining bytes.
+func (s *StoredBlockInfo) DecodeBorsh(r *borsh.Reader) {
+	s.BlockInfo = new(BlockInfo)
+	s.BlockInfo.DecodeBorsh(r)
+	ReadChunkProducers(r, s.BlockInfo)
+}
+
+// AppendChunkProducers appends a block's ChunkProducers as a list of u64, and nothing if it has
+// none. It must come last.
+func AppendChunkProducers(b []byte, info *BlockInfo) []byte {
+	if len(info.ChunkProducers) == 0 {
+		return b
+	}
+	return borsh.AppendUint64s(b, info.ChunkProducers)
+}
+
+// ReadChunkProducers is the inverse of AppendChunkProducers.
+func ReadChunkProducers(r *borsh.Reader, info *BlockInfo) {
+	if r.Err() != nil || r.Remaining() == 0 {
+		return
+	}
+	if info.ChunkProducers = r.Uint64s(); r.Err() == nil && len(info.ChunkProducers) == 0 {
+		r.Failf("an empty list of chunk producers")
+	}
+}
