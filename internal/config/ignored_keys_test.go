@@ -80,8 +80,8 @@ func TestInertGroups(t *testing.T) {
 	}
 	want := []string{
 		"network.ban_window: no effect, neard's default applies",
-		"store.max_open_files: no effect, the store is not neard's; troupe.storage has its settings",
-		"save_untracked_partial_chunks_parts: no effect, of untracked shards only the receipts to tracked ones are kept",
+		"store.max_open_files: no effect, the database is not neard's; its settings are in troupe.storage",
+		"save_untracked_partial_chunks_parts: no effect, of untracked shards, only receipts to tracked shards are kept",
 		"telemetry.endpoints: no effect, the node sends no telemetry",
 		"rpc.experimental_debug_pages_src_path: no effect, there are no debug pages",
 	}

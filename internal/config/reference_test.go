@@ -19,27 +19,29 @@ const referenceFile = "../../docs/operate/config.md"
 
 const referenceHead = `# config.json
 
-This page lists every key that the node reads, or checks and keeps. It is generated from the schema that checks the file
-(` + "`go test ./internal/config -run TestReference -update`" + `).
+This page lists every key that the node knows. It is generated from the schema by which the node checks the file:
+` + "`go test ./internal/config -run TestReference -update`" + `.
 
-The file is neard's. Keys of neard work here as in neard unless the table says "no effect". Keys below ` + "`troupe`" + `
-are Troupe's own and optional. Unknown keys are kept and named in the log. ` + "`//`" + ` comments are allowed.
-` + "`troupe validate-config`" + ` checks the files; the method [client_config](../rpc/client_config.md) shows what a running
-node has made of them. [Upgrading](upgrade.md#changing-the-configuration-without-a-restart) lists the keys that a reload
-applies.
+The file has neard's format. neard's keys have the same meaning as in neard unless the table says "no effect". Keys that
+begin with ` + "`troupe`" + ` exist only here and are optional. Unknown keys are kept and named in the log. ` + "`//`" + `
+comments are allowed. ` + "`troupe validate-config`" + ` checks the files. The method
+[client_config](../rpc/client_config.md) shows the values that a running node uses.
+[Upgrading](upgrade.md#changing-the-configuration-without-a-restart) lists the keys that can be changed without a
+restart.
 
 - Sizes are bytes. Durations are ` + "`{\"secs\": n, \"nanos\": n}`" + `.
-- Limits per address do not apply to loopback addresses unless config.json names them. An IPv6 network of 64 bits is one
-  address.
+- A limit per address does not apply to loopback addresses unless config.json contains its key. An IPv6 network of 64
+  bits counts as one address.
 - A request that a limit refuses gets HTTP 503 (busy), 413 (too large) or 429 (too many), and an INTERNAL_ERROR with the
-  name of the key. ` + "`/metrics`" + ` has each limit, how much of it is used and how often it refused:
+  name of the limit's key. ` + "`/metrics`" + ` shows each limit, how much of it is used and how many requests it refused:
   ` + "`troupe_rpc_limit`, `troupe_rpc_limit_fill`, `troupe_rpc_limit_refusals_total`" + `.
 - ` + "`\"archive\": true`" + ` keeps all blocks and states.
-- ` + "`tracked_shards_config`" + `, or the older keys that it replaces, says which shards a node holds. Without any of them
-  it holds all. A validator among others also holds the shards it makes chunks of, and a shadow validator those of the
-  other account: their states are fetched before the epoch begins and dropped afterwards. For a shard that is not held
-  the RPC answers UNAVAILABLE_SHARD or DOES_NOT_TRACK_SHARD, and forwards transactions to its chunk producers
-  (REQUEST_ROUTED). A schedule that changes, and a folder that lacks a shard, are refused at the start.
+- ` + "`tracked_shards_config`" + `, or the older keys that it replaces, defines which shards a node tracks. Without any of them
+  it tracks all. A validator in a chain with others also tracks the shards for which it produces chunks, and a shadow
+  validator those of the other account: their states are downloaded before the epoch begins and deleted afterwards. For
+  an untracked shard the RPC answers UNAVAILABLE_SHARD or DOES_NOT_TRACK_SHARD, and forwards transactions to the shard's
+  chunk producers (REQUEST_ROUTED). The node refuses to start if a tracked shard schedule changes over time, or if the
+  data folder lacks a tracked shard.
 
 | key | may be | default | |
 |---|---|---|---|
