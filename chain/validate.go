@@ -66,14 +66,18 @@ func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards i
 }
 
 // validateVersion accepts the header versions that have all required fields (nearcore chain.rs
-// validate_header). V5 just cannot split a shard, and the additional field of V7 is not used. Older
-// versions have no endorsement bits.
+// validate_header). V5 just cannot split a shard, and the additional fields of V7 are not used.
+// Older versions have no endorsement bits, and V8 belongs to Spice.
 func validateVersion(h *primitives.BlockHeader) error {
 	if h.Version < primitives.HeaderV5 || h.Version > primitives.HeaderV7 {
 		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
 	}
 	return nil
 }
+
+// headerV7Rejected is the protocol version of RejectBlockHeaderV7BeforeSpice: from it on a header of
+// V7 is invalid. It is in one numbering only, since the other ends before it.
+const headerV7Rejected primitives.ProtocolVersion = 87
 
 // validateSigned checks a block's form and its producer's signature.
 func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards int,
@@ -219,6 +223,8 @@ func validateFields(h *primitives.BlockHeader, j *ValidationContext) error {
 		return InvalidEpochHash
 	case h.LatestProtocolVersion < j.Version:
 		return invalidf(InvalidProtocolVersion, "%d in an epoch of %d", h.LatestProtocolVersion, j.Version)
+	case h.Version == primitives.HeaderV7 && j.Version >= headerV7Rejected:
+		return invalidf(InvalidProtocolVersion, "header V7 in an epoch of %d", j.Version)
 	case h.NextBPHash != j.NextBPHash:
 		return InvalidNextBPHash
 	case h.PrevHeight != p.Height:

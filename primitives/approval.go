@@ -80,9 +80,12 @@ type ChunkEndorsementMetadata struct {
 	HeightCreated Height
 }
 
-// ChunkEndorsement is nearcore's ChunkEndorsement V2. Signature is what block bodies carry.
+// ChunkEndorsement is nearcore's ChunkEndorsement V2. Signature is what block bodies carry. It is
+// verified over ChunkEndorsementBytes, whatever Differentiator is (near-primitives 0.38.0
+// src/stateless_validation/chunk_endorsement.rs:143).
 type ChunkEndorsement struct {
 	ChunkHash         Hash
+	Differentiator    *string   // as it came; nil: "ChunkEndorsement"
 	Signature         Signature // over ChunkEndorsementBytes
 	Metadata          ChunkEndorsementMetadata
 	MetadataSignature Signature // over the metadata's encoding
@@ -96,21 +99,24 @@ func (m *ChunkEndorsementMetadata) AppendBorsh(b []byte) []byte {
 
 // AppendBorsh appends tag 1 and the fields.
 func (e *ChunkEndorsement) AppendBorsh(b []byte) []byte {
-	b = borsh.AppendString(append(append(b, 1), e.ChunkHash[:]...), endorsementDifferentiator)
+	differentiator := endorsementDifferentiator
+	if e.Differentiator != nil {
+		differentiator = *e.Differentiator
+	}
+	b = borsh.AppendString(append(append(b, 1), e.ChunkHash[:]...), differentiator)
 	b = e.Metadata.AppendBorsh(e.Signature.AppendBorsh(b))
 	return e.MetadataSignature.AppendBorsh(b)
 }
 
-// DecodeBorsh reads what AppendBorsh writes. Another signature differentiator is an error.
+// DecodeBorsh reads what AppendBorsh writes, and any signature differentiator.
 func (e *ChunkEndorsement) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 1 {
 		r.BadTag("ChunkEndorsement", tag)
 		return
 	}
 	e.ChunkHash = ReadHash(r)
-	if d := r.String(); r.Err() == nil && d != endorsementDifferentiator {
-		r.Failf("signature differentiator %q of a chunk endorsement", d)
-		return
+	if d := r.String(); d != endorsementDifferentiator {
+		e.Differentiator = &d
 	}
 	e.Signature = ReadSignature(r)
 	m := &e.Metadata

@@ -80,8 +80,12 @@ func FuzzApproval(f *testing.F) {
 		&Approval{Inner: NewApprovalInner(Hash{1}, 4, 6), Target: 6, Signature: ZeroED25519Signature, AccountID: "test"})
 }
 func FuzzChunkEndorsement(f *testing.F) {
-	arrives(f, &ChunkEndorsement{ChunkHash: Hash{7}, Signature: ZeroED25519Signature, MetadataSignature: ZeroED25519Signature,
-		Metadata: ChunkEndorsementMetadata{AccountID: "test", ShardID: 1, EpochID: Hash{2}, HeightCreated: 9}})
+	e := ChunkEndorsement{ChunkHash: Hash{7}, Signature: ZeroED25519Signature, MetadataSignature: ZeroED25519Signature,
+		Metadata: ChunkEndorsementMetadata{AccountID: "test", ShardID: 1, EpochID: Hash{2}, HeightCreated: 9}}
+	other, none := e, e
+	other.Differentiator, none.Differentiator = new(string), new(string)
+	*other.Differentiator = "else"
+	arrives(f, &e, &other, &none)
 }
 func FuzzOptimisticBlock(f *testing.F) {
 	arrives(f, &OptimisticBlock{Height: 3, Timestamp: 4, RandomValue: Hash{5}, Signature: ZeroED25519Signature})

@@ -5,18 +5,19 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // HeaderVersion is the borsh tag of a block header.
 type HeaderVersion byte
 
-// V6 is the version of protocol 85 and 86, V5 that of the protocols before, V7 that of later ones.
-// A block is not refused for its header's version (nearcore chain.rs validate_header does not check
-// it). V1 is that of mainnet's genesis and is only written.
+// V6 is the version of protocol 85 to 88, V5 that of the protocols before. V7 is one that no node
+// writes: it is valid like V6 up to protocol 86. V8 is that of Spice, which no version has. V1 is
+// that of mainnet's genesis and is only written. The rules are in chain/validate.go.
 const (
 	HeaderV1 HeaderVersion = 0
 	HeaderV5 HeaderVersion = 4
 	HeaderV6 HeaderVersion = 5
 	HeaderV7 HeaderVersion = 6
+	HeaderV8 HeaderVersion = 7
 )
 
-// EndorsementStats is a validator's endorsement record in a V7 header. Protocols 85 and 86 do not
-// use it.
+// EndorsementStats is a validator's endorsement record in a header of V7 or V8. Protocols 85 to 88
+// do not use it.
 type EndorsementStats struct{ Produced, Expected uint32 }
 
 // BlockHeaderInnerLite is the part of a header that light clients store (nearcore
@@ -61,8 +62,8 @@ type BlockHeaderInnerRest struct {
 	LatestProtocolVersion         ProtocolVersion
 	ChunkEndorsements             [][]byte // by shard, one bit per assigned validator, low bit first
 	ShardSplit                    *ShardSplit
-	CertifiedEpochID              EpochID            // V7 only: of the last block whose execution is certified
-	EndorsementStats              []EndorsementStats // V7 only
+	CertifiedEpochID              EpochID            // since V7: of the last block whose execution is certified
+	EndorsementStats              []EndorsementStats // since V7
 }
 
 // BlockHeader is a header with its hash, which Init or decoding computes.
@@ -70,6 +71,7 @@ type BlockHeader struct {
 	Version  HeaderVersion
 	PrevHash Hash
 	BlockHeaderInnerLite
+	ChunkExecutionRoot Hash // since V8: the last field of inner_lite
 	BlockHeaderInnerRest
 	Signature Signature
 	hash      Hash
@@ -177,7 +179,7 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 	if v >= HeaderV6 {
 		b = AppendOptionShardSplit(b, x.ShardSplit)
 	}
-	if v == HeaderV7 {
+	if v >= HeaderV7 {
 		b = borsh.AppendSlice(append(b, x.CertifiedEpochID[:]...), x.EndorsementStats, func(b []byte, s *EndorsementStats) []byte {
 			return borsh.AppendUint32(borsh.AppendUint32(b, s.Produced), s.Expected)
 		})
@@ -185,7 +187,7 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 	return b
 }
 
-// decodeVersion reads the layout of V5, V6 or V7. A header with challenges is never valid (nearcore
+// decodeVersion reads the layout of V5 to V8. A header with challenges is never valid (nearcore
 // chain.rs:871).
 func (x *BlockHeaderInnerRest) decodeVersion(r *borsh.Reader, v HeaderVersion) {
 	x.BlockBodyHash, x.PrevChunkOutgoingReceiptsRoot = ReadHash(r), ReadHash(r)
@@ -208,7 +210,7 @@ func (x *BlockHeaderInnerRest) decodeVersion(r *borsh.Reader, v HeaderVersion) {
 	if v >= HeaderV6 {
 		x.ShardSplit = ReadOptionShardSplit(r)
 	}
-	if v == HeaderV7 {
+	if v >= HeaderV7 {
 		x.CertifiedEpochID = ReadHash(r)
 		x.EndorsementStats = borsh.Slice(r, 8, func(r *borsh.Reader) EndorsementStats { return EndorsementStats{r.Uint32(), r.Uint32()} })
 	}
@@ -222,9 +224,17 @@ func (h *BlockHeader) InnerRestHash() Hash {
 	return HashBytes(h.BlockHeaderInnerRest.appendVersion(nil, h.Version))
 }
 
+// appendLite appends inner_lite.
+func (h *BlockHeader) appendLite(b []byte) []byte {
+	if b = h.BlockHeaderInnerLite.AppendBorsh(b); h.Version >= HeaderV8 {
+		b = append(b, h.ChunkExecutionRoot[:]...)
+	}
+	return b
+}
+
 // InnerHash returns H(H(lite) ‖ H(rest)), the next_block_inner_hash of a light client view.
 func (h *BlockHeader) InnerHash() Hash {
-	return CombineHash(HashBorsh(&h.BlockHeaderInnerLite), h.InnerRestHash())
+	return CombineHash(HashBytes(h.appendLite(nil)), h.InnerRestHash())
 }
 
 // Init computes the hash. All fields but the signature must be set.
@@ -239,18 +249,21 @@ func (h *BlockHeader) IsGenesis() bool { return h.PrevHash.IsZero() }
 // AppendBorsh appends tag, prev_hash, lite, rest, signature.
 func (h *BlockHeader) AppendBorsh(b []byte) []byte {
 	b = append(append(b, byte(h.Version)), h.PrevHash[:]...)
-	b = h.BlockHeaderInnerRest.appendVersion(h.BlockHeaderInnerLite.AppendBorsh(b), h.Version)
+	b = h.BlockHeaderInnerRest.appendVersion(h.appendLite(b), h.Version)
 	return h.Signature.AppendBorsh(b)
 }
 
-// DecodeBorsh reads a header of V5 to V7 and computes its hash.
+// DecodeBorsh reads a header of V5 to V8 and computes its hash.
 func (h *BlockHeader) DecodeBorsh(r *borsh.Reader) {
-	if h.Version = HeaderVersion(r.Byte()); h.Version < HeaderV5 || h.Version > HeaderV7 {
+	if h.Version = HeaderVersion(r.Byte()); h.Version < HeaderV5 || h.Version > HeaderV8 {
 		r.BadTag("BlockHeader", byte(h.Version))
 		return
 	}
 	h.PrevHash = ReadHash(r)
 	h.BlockHeaderInnerLite.DecodeBorsh(r)
+	if h.Version >= HeaderV8 {
+		h.ChunkExecutionRoot = ReadHash(r)
+	}
 	h.BlockHeaderInnerRest.decodeVersion(r, h.Version)
 	h.Signature = ReadSignature(r)
 	if r.Err() == nil {

@@ -20,6 +20,7 @@ var fields = parseFields(`
   outcome_root chunks_included challenges_root timestamp timestamp_nanosec random_value validator_proposals chunk_mask gas_price block_ordinal rent_paid
   validator_reward total_supply challenges_result last_final_block last_ds_final_block next_bp_hash block_merkle_root epoch_sync_data_hash approvals
   signature latest_protocol_version chunk_endorsements shard_split prev_last_certified_block_epoch_id spice_chunk_endorsement_stats
+  chunk_execution_root
 #chunk: chunk_hash prev_block_hash outcome_root prev_state_root encoded_merkle_root encoded_length height_created height_included shard_id gas_used
   gas_limit rent_paid validator_reward balance_burnt outgoing_receipts_root tx_root validator_proposals congestion_info bandwidth_requests
   proposed_split signature

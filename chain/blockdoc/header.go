@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// headerForm is the layout that gives a block header its hash: nearcore's versions 1 to 7.
+// headerForm is the layout that gives a block header its hash: nearcore's versions 1 to 8.
 type headerForm int
 
 const (
@@ -19,6 +19,7 @@ const (
 	headerV5            // with endorsement bits
 	headerV6            // without challenges, with a shard split
 	headerV7            // with endorsement statistics of an epoch
+	headerV8            // with the root of executed chunks
 )
 
 // headerJSON is nearcore's BlockHeaderView.
@@ -28,6 +29,7 @@ type headerJSON struct {
 	BlockMerkleRoot       primitives.Hash            `json:"block_merkle_root"`
 	BlockOrdinal          uint64                     `json:"block_ordinal"`
 	ChunkEndorsements     []byteNumbers              `json:"chunk_endorsements"`
+	ChunkExecutionRoot    primitives.Hash            `json:"chunk_execution_root"`
 	ChunkHeadersRoot      primitives.Hash            `json:"chunk_headers_root"`
 	ChunkMask             []bool                     `json:"chunk_mask"`
 	ChunkReceiptsRoot     primitives.Hash            `json:"chunk_receipts_root"`
@@ -112,7 +114,9 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 	if err != nil {
 		return nil, 0, formf("timestamp %q", text)
 	}
-	h := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: j.PrevHash, Signature: j.Signature}
+	h := &primitives.BlockHeader{
+		Version: primitives.HeaderV6, PrevHash: j.PrevHash, Signature: j.Signature, ChunkExecutionRoot: j.ChunkExecutionRoot,
+	}
 	h.BlockHeaderInnerLite = primitives.BlockHeaderInnerLite{Height: j.Height, EpochID: j.EpochID, NextEpochID: j.NextEpochID,
 		PrevStateRoot: j.PrevStateRoot, PrevOutcomeRoot: j.OutcomeRoot, Timestamp: at, NextBPHash: j.NextBPHash, BlockMerkleRoot: j.BlockMerkleRoot}
 	h.BlockHeaderInnerRest = primitives.BlockHeaderInnerRest{BlockBodyHash: j.BlockBodyHash,
@@ -143,7 +147,7 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 			return nil, 0, formf("shard_split: %v", err)
 		}
 	}
-	for form := headerV7; form >= headerV1; form-- {
+	for form := headerV8; form >= headerV1; form-- {
 		if hashHeader(h, form) == j.Hash {
 			trimHeader(h, form)
 			return h.Init(), form, nil
@@ -154,6 +158,9 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 
 // trimHeader clears the fields that a layout does not have, and so its hash does not cover.
 func trimHeader(h *primitives.BlockHeader, form headerForm) {
+	if form < headerV8 {
+		h.ChunkExecutionRoot = primitives.Hash{}
+	}
 	if form < headerV7 {
 		h.CertifiedEpochID, h.EndorsementStats = primitives.Hash{}, nil
 	}
@@ -175,6 +182,8 @@ func trimHeader(h *primitives.BlockHeader, form headerForm) {
 // those between V1 and V5.
 func hashHeader(h *primitives.BlockHeader, form headerForm) primitives.Hash {
 	switch form {
+	case headerV8:
+		h.Version = primitives.HeaderV8
 	case headerV7:
 		h.Version = primitives.HeaderV7
 	case headerV6:

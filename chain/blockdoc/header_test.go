@@ -10,11 +10,15 @@ import (
 
 // TestHeaderForms: headers in another layout than usual are recognised by their hash.
 func TestHeaderForms(t *testing.T) {
-	for v, want := range map[primitives.HeaderVersion]headerForm{primitives.HeaderV5: headerV5, primitives.HeaderV6: headerV6, primitives.HeaderV7: headerV7} {
+	for v, want := range map[primitives.HeaderVersion]headerForm{primitives.HeaderV5: headerV5, primitives.HeaderV6: headerV6, primitives.HeaderV7: headerV7,
+		primitives.HeaderV8: headerV8} {
 		h := &primitives.BlockHeader{Version: v, PrevHash: primitives.Hash{1}, Signature: primitives.ZeroED25519Signature}
 		h.Height, h.ChunkMask, h.ChunkEndorsements = 7, []bool{true, false}, [][]byte{{5}, {}}
-		if v == primitives.HeaderV7 {
+		if v >= primitives.HeaderV7 {
 			h.CertifiedEpochID, h.EndorsementStats = primitives.Hash{2}, []primitives.EndorsementStats{{Produced: 3, Expected: 4}}
+		}
+		if v == primitives.HeaderV8 {
+			h.ChunkExecutionRoot = primitives.Hash{5}
 		}
 		hash := h.Init().Hash()
 		var j headerJSON

@@ -1,9 +1,12 @@
 package statesync
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
+	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -19,11 +22,16 @@ const (
 	MaxProof = 500 << 20
 )
 
-// Memory bounds of decoded lists, in bytes. Lists may take more than their encoding. A part of 30
-// MiB memory usage has at most 1.3 million strings: partRoom. A proof may take proofRoom plus twice
-// its length: a validator without an approval is 57 bytes encoded and 64 decoded.
+// MaxPartStrings bounds the strings of a part: twice those of a part of 30 MiB memory usage, of
+// which each string takes at least 50 bytes (near-primitives 0.38.0 src/state_part.rs
+// PART_ENTRY_LIMIT).
+const MaxPartStrings = 2 * (30 << 20) / 50
+
+// Memory bounds of decoded lists, in bytes. Lists may take more than their encoding. A part takes
+// partRoom. A proof may take proofRoom plus twice its length: a validator without an approval is 57
+// bytes encoded and 64 decoded.
 const (
-	partRoom  = 64 << 20
+	partRoom  = MaxPartStrings * int(unsafe.Sizeof([]byte(nil)))
 	proofRoom = 16 << 20
 )
 
@@ -58,19 +66,69 @@ func PackPart(number uint64, strings [][]byte) *primitives.StatePart {
 	return &primitives.StatePart{Number: number, Compressed: true, Body: packer().EncodeAll(raw, nil)}
 }
 
-// UnpackPart decodes a part. Errors: ErrPacked.
+// partHeadLen is the length of a PartialState's tag and count.
+const partHeadLen = 1 + 4
+
+// checkPartHead checks the tag and the number of strings that a part begins with. Errors: ErrPacked.
+func checkPartHead(part []byte) error {
+	r := borsh.NewReader(part)
+	if tag := r.Byte(); tag != 0 {
+		r.BadTag("PartialState", tag)
+	}
+	n := r.Uint32()
+	if r.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrPacked, r.Err())
+	}
+	if n > MaxPartStrings {
+		return fmt.Errorf("%w: %w: %d strings in a part, at most %d", ErrPacked, borsh.ErrTooMuch, n, MaxPartStrings)
+	}
+	return nil
+}
+
+// unpackPart decompresses a part, after its head was checked. Errors: ErrPacked.
+func unpackPart(in []byte) ([]byte, error) {
+	d, err := zstd.NewReader(bytes.NewReader(in), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxPart),
+		zstd.WithDecoderLowmem(true))
+	if err != nil {
+		panic(fmt.Sprintf("statesync: zstd: %v", err)) // invalid options: a bug
+	}
+	defer d.Close()
+	head := make([]byte, partHeadLen)
+	n, err := io.ReadFull(d, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("%w: %w", ErrPacked, err)
+	}
+	if err := checkPartHead(head[:n]); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	var frame zstd.Header
+	if frame.Decode(in) == nil && frame.HasFCS { // a claim: no more than a usual ratio is allocated for it
+		out.Grow(int(min(frame.FrameContentSize, uint64(16*len(in)))) + bytes.MinRead)
+	}
+	out.Write(head)
+	if _, err := out.ReadFrom(io.LimitReader(d, MaxPart+1-partHeadLen)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPacked, err)
+	}
+	if out.Len() > MaxPart {
+		return nil, fmt.Errorf("%w: part of more than %d bytes", ErrPacked, MaxPart)
+	}
+	return out.Bytes(), nil
+}
+
+// UnpackPart decodes a part. The number of strings is checked before the rest is decompressed.
+// Errors: ErrPacked.
 func UnpackPart(p *primitives.StatePart) ([][]byte, error) {
 	body := p.Body
 	if p.Compressed {
 		var err error
-		if body, err = unpack(body, MaxPart); err != nil {
+		if body, err = unpackPart(body); err != nil {
 			return nil, err
 		}
+	} else if err := checkPartHead(body); err != nil {
+		return nil, err
 	}
-	r := borsh.NewReaderWithin(body, partRoom)
-	if tag := r.Byte(); tag != 0 {
-		r.BadTag("PartialState", tag)
-	}
+	r := borsh.NewReaderWithin(body[1:], partRoom)
 	out := borsh.Slice(r, 4, (*borsh.Reader).BytesCopy)
 	if err := r.Close(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPacked, err)

@@ -15,7 +15,7 @@ func AppendBlock(b []byte, author primitives.AccountID, block *primitives.Block)
 const zeroHashText = `"11111111111111111111111111111111"`
 
 // AppendBlockHeader appends BlockHeaderView. Members that V1 headers (mainnet's genesis) lack are
-// null. The additions of V7 are not shown.
+// null. The additions of V7 and V8 are shown in headers of these versions.
 func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 	old := h.Version == primitives.HeaderV1
 	hash := h.Hash()
@@ -27,6 +27,9 @@ func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 	b = appendUnless(b, old, func(b []byte) []byte {
 		return appendList(b, h.ChunkEndorsements, func(b []byte, bits *[]byte) []byte { return AppendByteNumbers(b, *bits) })
 	})
+	if h.Version >= primitives.HeaderV8 {
+		b = AppendHash(append(b, `,"chunk_execution_root":`...), &h.ChunkExecutionRoot)
+	}
 	b = AppendHash(append(b, `,"chunk_headers_root":`...), &h.ChunkHeadersRoot)
 	b = appendList(append(b, `,"chunk_mask":`...), h.ChunkMask, func(b []byte, v *bool) []byte { return appendBool(b, *v) })
 	b = AppendHash(append(b, `,"chunk_receipts_root":`...), &h.PrevChunkOutgoingReceiptsRoot)
@@ -46,7 +49,7 @@ func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 	b = AppendHash(append(b, `,"outcome_root":`...), &h.PrevOutcomeRoot)
 	b = AppendHash(append(b, `,"prev_hash":`...), &h.PrevHash)
 	b = appendUnless(append(b, `,"prev_height":`...), old, func(b []byte) []byte { return appendUint(b, h.PrevHeight) })
-	if h.Version == primitives.HeaderV7 {
+	if h.Version >= primitives.HeaderV7 {
 		b = AppendHash(append(b, `,"prev_last_certified_block_epoch_id":`...), &h.CertifiedEpochID)
 	}
 	b = AppendHash(append(b, `,"prev_state_root":`...), &h.PrevStateRoot)
@@ -57,7 +60,7 @@ func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 		return append(AppendAccountID(append(b, ','), h.ShardSplit.Boundary), ']')
 	})
 	b = AppendSignature(append(b, `,"signature":`...), h.Signature)
-	if h.Version == primitives.HeaderV7 {
+	if h.Version >= primitives.HeaderV7 {
 		b = appendList(append(b, `,"spice_chunk_endorsement_stats":`...), h.EndorsementStats, func(b []byte, s *primitives.EndorsementStats) []byte {
 			return append(appendUint(append(appendUint(append(b, `{"expected":`...), s.Expected), `,"produced":`...), s.Produced), '}')
 		})
