@@ -171,7 +171,7 @@ func TestForks(t *testing.T) {
 }
 
 func changesBytes(c Changes) []byte {
-	b := c.BlockInfo.AppendBorsh(nil)
+	b := StoredBlockInfo{c.BlockInfo}.AppendBorsh(nil)
 	if c.NextNextEpoch != nil {
 		b = c.Summary.AppendBorsh(c.NextNextEpoch.AppendBorsh(b))
 	}

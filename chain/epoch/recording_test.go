@@ -42,8 +42,9 @@ func newMemoryStore() *memoryStore {
 
 func (s *memoryStore) BlockInfo(h primitives.Hash) (*BlockInfo, error) {
 	if b, ok := s.blocks[h]; ok {
-		v := new(BlockInfo)
-		return v, decode(b, v)
+		var v StoredBlockInfo
+		err := decode(b, &v)
+		return v.BlockInfo, err
 	}
 	return nil, nil
 }
@@ -74,7 +75,7 @@ func (s *memoryStore) apply(c Changes) {
 		return
 	}
 	b := c.BlockInfo
-	s.blocks[b.Hash] = b.AppendBorsh(nil)
+	s.blocks[b.Hash] = StoredBlockInfo{b}.AppendBorsh(nil)
 	if c.EpochStart {
 		s.starts[b.EpochID] = b.Height
 	}

@@ -1,6 +1,6 @@
 // Package refmodel is a second, small model of what a chunk does to accounts, code and keys,
 // written from nearcore's rules and sharing no code with runtime: tests want both to agree on
-// chunks that a generator makes.
+// chunks that a generator makes. Producers is the same for the producers of chunks in package chain.
 //
 //	in      a World, and the transactions and receipts of one chunk of a chain with one shard
 //	out     what each receipt comes to: value or error, receipts that leave, tokens burnt; and the

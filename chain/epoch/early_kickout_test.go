@@ -1,0 +1,374 @@
+package epoch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain/earlykickout"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// kickoutTree returns a tree on one shard whose genesis has protocol version 87.
+func kickoutTree(t *testing.T, length uint64, thresholds *earlykickout.Thresholds,
+	validators ...primitives.ValidatorStake) *tree {
+	t.Helper()
+	p := testParams("test-chain-tree", primitives.SingleShardLayout())
+	p.ProtocolVersion, p.Epoch.EpochLength, p.Validators, p.TransactionValidityPeriod = 87, length, validators, 2
+	p.EarlyKickout = thresholds
+	configs, err := NewConfigs(p, nil, 87)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &tree{t: t, params: p, configs: configs, store: newMemoryStore()}
+	r.restart()
+	genesis := &node{info: &BlockInfo{Hash: primitives.HashBytes([]byte("genesis")), ChunkMask: []bool{true},
+		LatestProtocolVersion: 87, TotalSupply: primitives.NEAR(1000)}}
+	r.nodes = []*node{genesis}
+	r.record(genesis)
+	return r
+}
+
+// without grows a block whose chunk is missing if it is the turn of a validator.
+func (r *tree) without(parent *node, skip primitives.Height, down ValidatorID) *node {
+	r.t.Helper()
+	producer, err := r.manager.ChunkProducerFromPrev(parent.info.Hash, 0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	id, _ := r.epochInfo(parent).ValidatorID(producer.AccountID)
+	n, _ := r.grow(parent, skip, func(b *BlockInfo) {
+		b.LatestProtocolVersion, b.ChunkMask, b.ChunkEndorsements = 87, []bool{id != down}, [][]byte{nil}
+	})
+	return n
+}
+
+// info returns what is stored of a block.
+func (r *tree) info(n *node) *BlockInfo {
+	r.t.Helper()
+	b, err := r.store.BlockInfo(n.info.Hash)
+	if err != nil || b == nil {
+		r.t.Fatalf("height %d: BlockInfo %v, %v", n.info.Height, b, err)
+	}
+	return b
+}
+
+// epochInfo returns the epoch of the children of a block.
+func (r *tree) epochInfo(parent *node) *EpochInfo {
+	r.t.Helper()
+	id, err := r.manager.EpochIDFromPrev(parent.info.Hash)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	info, err := r.manager.EpochInfo(id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return info
+}
+
+func (r *tree) list(n *node) []ValidatorID {
+	r.t.Helper()
+	lists, err := r.manager.ChunkProducerBlacklist(n.info.Hash)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if lists == nil {
+		return nil
+	}
+	return lists[0]
+}
+
+// TestSampleExcluding: the tests of near-primitives 0.38.0 src/epoch_info.rs:809 for the versions
+// with samplers.
+func TestSampleExcluding(t *testing.T) {
+	infoOf := func(version byte, stake ...uint64) *EpochInfo {
+		e := &EpochInfo{RngSeed: primitives.Hash(bytes.Repeat([]byte{7}, 32)), ProtocolVersion: 87,
+			ShardLayout: primitives.SingleShardLayout(), Validators: stakes("test", stake...)}
+		for id := range e.Validators {
+			e.BlockProducers = append(e.BlockProducers, ValidatorID(id))
+		}
+		e.ChunkProducers = [][]ValidatorID{e.BlockProducers}
+		if err := e.initSamplers(); err != nil {
+			t.Fatal(err)
+		}
+		e.Version = version
+		return e
+	}
+	without := func(e *EpochInfo, listed ...ValidatorID) []shardBlacklist {
+		s, err := earlykickout.NewSampler(e.ChunkProducers[0],
+			func(id ValidatorID) primitives.Balance { return e.Validators[id].Stake }, listed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []shardBlacklist{{listed, s}}
+	}
+	layout := primitives.SingleShardLayout()
+	t.Run("sample_chunk_producer_excluding_variants", func(t *testing.T) {
+		for _, version := range []byte{EpochInfoV4, EpochInfoV5} {
+			e := infoOf(version, 1_000_000, 3_000_000)
+			canonical, err := e.SampleChunkProducer(layout, 0, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := e.sampleWithout(without(e, canonical), layout, 0, 1)
+			if err != nil || got != 1-canonical {
+				t.Errorf("version %d without %d: %d, %v", version, canonical, got, err)
+			}
+		}
+	})
+	t.Run("sample_chunk_producer_excluding_empty_delegates", func(t *testing.T) {
+		e := infoOf(EpochInfoV5, 1_000_000, 2_000_000, 3_000_000)
+		for h := range primitives.Height(10) {
+			want, err := e.SampleChunkProducer(layout, 0, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, lists := range [][]shardBlacklist{nil, {{}}} {
+				if got, err := e.sampleWithout(lists, layout, 0, h); err != nil || got != want {
+					t.Errorf("height %d: %d, %v, want %d", h, got, err, want)
+				}
+			}
+		}
+	})
+	t.Run("sample_chunk_producer_excluding_deterministic", func(t *testing.T) {
+		e := infoOf(EpochInfoV5, 1_000_000, 2_000_000, 5_000_000)
+		rest, err := primitives.NewStakeWeightedIndex([]primitives.Balance{primitives.Yocto(2_000_000), primitives.Yocto(5_000_000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for h := range primitives.Height(50) {
+			want := ValidatorID(1 + rest.Sample(e.chunkProducerSeed(h, 0)))
+			if got, err := e.sampleWithout(without(e, 0), layout, 0, h); err != nil || got != want {
+				t.Errorf("height %d: %d, %v, want %d", h, got, err, want)
+			}
+		}
+	})
+}
+
+// TestKickoutFromTheGraceOn: a dead producer is listed from the anchor on whose last final block is
+// 1000 blocks into the epoch, its counters stop there, and the list ends with the epoch (nearcore
+// get_chunk_producer_blacklist_respects_epoch_grace, early_kickout_attribution_does_not_flap,
+// get_chunk_producer_blacklist_resets_on_epoch_boundary).
+func TestKickoutFromTheGraceOn(t *testing.T) {
+	r := kickoutTree(t, 1200, nil, stakes("test", 1_000_000, 1_000_000)...)
+	at := r.nodes[0]
+	counters := func() Stats {
+		t.Helper()
+		v, err := r.manager.ValidatorInfoOfBlock(at.info.Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.CurrentValidators[0].Chunks
+	}
+	var frozen Stats
+	replaced := 0
+	for at.info.Height < 1190 {
+		at = r.without(at, 0, 0)
+		h := at.info.Height
+		if got := r.list(at); (len(got) == 1) != (h >= 1003) || len(got) == 1 && got[0] != 0 {
+			t.Fatalf("height %d: listed %v", h, got)
+		}
+		row := r.info(at).ChunkProducers
+		canonical, err := r.epochInfo(at).SampleChunkProducer(primitives.SingleShardLayout(), 0, h+2)
+		if err != nil || len(row) != 1 {
+			t.Fatalf("height %d: row %v, %v", h, row, err)
+		}
+		if h < 1003 && row[0] != canonical || h >= 1003 && row[0] != 1 {
+			t.Fatalf("height %d: row %d, canonical %d", h, row[0], canonical)
+		}
+		if row[0] != canonical {
+			replaced++
+		}
+		switch h {
+		case 1005: // its last two chunks have anchors before the list
+			frozen = counters()
+		case 1190:
+			if now := counters(); now != frozen || frozen.Produced != 0 || frozen.Expected < 100 {
+				t.Errorf("counters of the listed producer %v, at the end %v", frozen, now)
+			}
+		}
+	}
+	if replaced < 50 {
+		t.Errorf("%d rows replaced", replaced)
+	}
+	var last *node
+	for at.info.Height < 1210 {
+		before := r.epochInfo(at)
+		next := r.without(at, 0, 0)
+		if r.epochInfo(at) != before || r.info(next).EpochID != r.info(at).EpochID {
+			last = at
+			if len(r.list(last)) == 0 || len(r.list(next)) != 0 {
+				t.Errorf("the last block of the epoch lists %v, the first of the next %v", r.list(last), r.list(next))
+			}
+		}
+		at = next
+	}
+	if last == nil {
+		t.Fatal("the epoch did not end")
+	}
+}
+
+// TestEpochStartByTheBranch: two blocks on the genesis at heights 1 and 3 begin the same epoch. The
+// lists on the lower one do not depend on which of the two was recorded first (nearcore
+// chain/epoch-manager/src/tests/epoch_start_fork_determinism.rs).
+func TestEpochStartByTheBranch(t *testing.T) {
+	short := &earlykickout.Thresholds{GraceBlocks: 40, MinMissed: 10, MinProducedPercent: 80}
+	run := func(highFirst bool) (out []string) {
+		r := kickoutTree(t, 10_000, short, stakes("test", 1_000_000, 1_000_000)...)
+		genesis := r.nodes[0]
+		edit := func(b *BlockInfo) {
+			b.Hash = primitives.HashBytes(fmt.Append(nil, "sibling", b.Height))
+			b.ChunkMask, b.ChunkEndorsements = []bool{true}, [][]byte{nil}
+		}
+		low, high := r.child(genesis, 0, edit), r.child(genesis, 2, edit)
+		order := []*node{low, high}
+		if highFirst {
+			slices.Reverse(order)
+		}
+		for _, n := range order {
+			r.record(n)
+		}
+		for at := low; at.info.Height < 60; {
+			at = r.without(at, 0, 0)
+			out = append(out, fmt.Sprint(at.info.Height, r.list(at), r.info(at).ChunkProducers))
+		}
+		return out
+	}
+	a, b := run(false), run(true)
+	if !slices.Equal(a, b) {
+		t.Errorf("lists and rows by the order of the siblings:\n%v\n%v", a, b)
+	}
+	if !slices.ContainsFunc(a, func(s string) bool { return bytes.HasPrefix([]byte(s), []byte("43 [0]")) }) {
+		t.Errorf("nothing is listed at the end of the grace: %v", a)
+	}
+}
+
+// TestForksHaveListsOfTheirOwn: two branches in which different producers fail have different lists,
+// also after the other one became final (nearcore
+// get_chunk_producer_blacklist_isolates_abandoned_fork).
+func TestForksHaveListsOfTheirOwn(t *testing.T) {
+	short := &earlykickout.Thresholds{GraceBlocks: 20, MinMissed: 10, MinProducedPercent: 80}
+	r := kickoutTree(t, 10_000, short, stakes("test", 1_000_000, 1_000_000, 1_000_000)...)
+	grow := func(at *node, down ValidatorID, until ...ValidatorID) *node {
+		t.Helper()
+		for n := 0; !slices.Equal(r.list(at), until); n++ {
+			if n > 300 {
+				t.Fatalf("height %d: listed %v, want %v", at.info.Height, r.list(at), until)
+			}
+			at = r.without(at, 0, down)
+		}
+		return at
+	}
+	fork := grow(r.nodes[0], 0, 0)
+	left := fork
+	for range 5 {
+		left = r.without(left, 0, 0)
+	}
+	right := grow(fork, 1, 0, 1)
+	if got := r.list(left); !slices.Equal(got, []ValidatorID{0}) {
+		t.Errorf("the left branch lists %v after the right one grew", got)
+	}
+	r.restart()
+	if got := r.list(left); !slices.Equal(got, []ValidatorID{0}) {
+		t.Errorf("the left branch lists %v after a restart", got)
+	}
+	if got := r.list(right); !slices.Equal(got, []ValidatorID{0, 1}) {
+		t.Errorf("the right branch lists %v after a restart", got)
+	}
+}
+
+// TestListAfterEpochSync: after an epoch sync the last final block of the first blocks may be one
+// of the epoch before that is not known. Then the list is empty. In the same epoch it is an error,
+// and nothing is recorded (nearcore seeder_tolerates_post_epoch_sync_aggregator_anchor,
+// seeder_propagates_missing_block_info_on_same_epoch_basis,
+// record_block_info_failure_does_not_poison_block_info_cache).
+func TestListAfterEpochSync(t *testing.T) {
+	r := kickoutTree(t, 10, nil, stakes("test", 1_000_000, 1_000_000)...)
+	old, current := primitives.Hash{1}, primitives.Hash{2}
+	info := *r.manager.genesis
+	for _, id := range []primitives.EpochID{old, current, {3}} {
+		r.store.epochs[id] = info.AppendBorsh(nil)
+	}
+	block := func(h byte, height, final primitives.Height, prev, first byte, id primitives.EpochID) *BlockInfo {
+		return &BlockInfo{Hash: primitives.Hash{h}, Height: height, LastFinalizedHeight: final, LastFinalBlockHash: primitives.Hash{97},
+			PrevHash: primitives.Hash{prev}, EpochFirstBlock: primitives.Hash{first}, EpochID: id, ChunkMask: []bool{true},
+			TotalSupply: primitives.NEAR(1), Timestamp: uint64(height)}
+	}
+	first, secondLast, last := block(90, 90, 88, 2, 90, old), block(98, 98, 96, 97, 90, old), block(99, 99, 97, 98, 90, old)
+	begin := block(100, 100, 97, 99, 100, current)
+	if err := begin.SetFirstChunkProducers(&info); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []*BlockInfo{first, secondLast, last, begin} {
+		r.store.blocks[b.Hash] = StoredBlockInfo{b}.AppendBorsh(nil)
+	}
+	r.manager.StartAt(100)
+	second := block(101, 101, 97, 100, 0, primitives.EpochID{})
+	c, err := r.manager.RecordBlockInfo(second, primitives.Hash{})
+	if err != nil {
+		t.Fatalf("a block whose last final block is of the epoch before: %v", err)
+	}
+	for _, b := range []*BlockInfo{begin, c.BlockInfo} {
+		want, err := info.SampleChunkProducer(primitives.SingleShardLayout(), 0, b.Height+2)
+		if err != nil || !slices.Equal(b.ChunkProducers, []ValidatorID{want}) {
+			t.Errorf("height %d: row %v, want %d, %v", b.Height, b.ChunkProducers, want, err)
+		}
+	}
+	for range 2 {
+		sibling := block(77, 100, 97, 98, 0, primitives.EpochID{})
+		sibling.Height = 99
+		if _, err := r.manager.RecordBlockInfo(sibling, primitives.Hash{}); !errors.Is(err, ErrMissingBlock) {
+			t.Errorf("a block whose last final block is unknown and of its epoch: %v", err)
+		}
+		if _, err := r.manager.BlockInfo(sibling.Hash); !errors.Is(err, ErrMissingBlock) {
+			t.Errorf("after the error the block is known: %v", err)
+		}
+	}
+}
+
+// TestStoredBlockInfo: a BlockInfo without rows is stored as it is hashed; rows come after it.
+func TestStoredBlockInfo(t *testing.T) {
+	b := sampleBlockInfo()
+	plain := b.AppendBorsh(nil)
+	if got := (StoredBlockInfo{b}).AppendBorsh(nil); !bytes.Equal(got, plain) {
+		t.Errorf("without rows: %x, want %x", got, plain)
+	}
+	b.ChunkProducers = []ValidatorID{3, 0}
+	if got := b.AppendBorsh(nil); !bytes.Equal(got, plain) {
+		t.Errorf("rows are hashed: %x", got)
+	}
+	raw := StoredBlockInfo{b}.AppendBorsh(nil)
+	for _, c := range []struct {
+		in   []byte
+		want []ValidatorID
+		ok   bool
+	}{{plain, nil, true}, {raw, b.ChunkProducers, true}, {append(plain, 0, 0, 0, 0), nil, false}, {raw[:len(raw)-1], nil, false},
+		{append(bytes.Clone(raw), 0), nil, false}} {
+		var got StoredBlockInfo
+		err := borsh.Unmarshal(c.in, &got)
+		if (err == nil) != c.ok || c.ok && !slices.Equal(got.ChunkProducers, c.want) {
+			t.Errorf("%d bytes: rows %v, %v", len(c.in), got.ChunkProducers, err)
+		}
+	}
+}
+
+// TestNoRowsBefore87: the rows start with the first epoch of version 87.
+func TestNoRowsBefore87(t *testing.T) {
+	r := newTree(t, 10, stakes("test", 900, 700, 500)...)
+	at := r.nodes[0]
+	for range 45 {
+		at, _ = r.grow(at, 0, func(b *BlockInfo) { b.LatestProtocolVersion = 87 })
+		b := r.info(at)
+		pv, err := r.manager.ProtocolVersion(b.EpochID)
+		if err != nil || (len(b.ChunkProducers) == 2) != (pv >= 87) {
+			t.Errorf("height %d: %d rows in version %d, %v", b.Height, len(b.ChunkProducers), pv, err)
+		}
+	}
+	if pv := r.epochInfo(at).ProtocolVersion; pv != 87 {
+		t.Errorf("the upgrade has not come: version %d", pv)
+	}
+}
