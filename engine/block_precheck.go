@@ -21,7 +21,7 @@ type Prechecked struct {
 // not: form, height, the producer's signature, and that approvals of two thirds of the stake exist
 // for that height on that parent. The validators are those of the parent's epoch, or else of a
 // current epoch or one that headers have announced (AddHeaders). Of a block of any other epoch
-// nothing can be checked: its Standing is Stranger.
+// nothing can be checked: its Standing is UnknownEpoch.
 //
 // An error is about this copy alone and must not be remembered: another copy with the same hash may
 // have the right signature and body.
@@ -50,7 +50,7 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 			e.headerChain.mu.Lock()
 			defer e.headerChain.mu.Unlock()
 			if m, err = e.headerEpochs(id); err != nil || m == nil {
-				return Prechecked{Standing: blockpool.Stranger}, err
+				return Prechecked{Standing: blockpool.UnknownEpoch}, err
 			}
 		}
 	case !e.descendsFromFinal(parent):

@@ -50,14 +50,14 @@ func TestPrecheck(t *testing.T) {
 		if !errors.Is(err, wantErr) || err == nil && standing != want {
 			t.Errorf("%s: standing %d, %v; want %d, %v", name, standing, err, want, wantErr)
 		}
-		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); err == nil && want != blockpool.Stranger && producer != by.AccountID && maker.Imported(b.Header.PrevHash) != nil {
+		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); err == nil && want != blockpool.UnknownEpoch && producer != by.AccountID && maker.Imported(b.Header.PrevHash) != nil {
 			t.Errorf("%s: producer %q, want %q", name, producer, by.AccountID)
 		}
 	}
 	check("the next", at(1), blockpool.Follows, nil)
 	check("one after it", at(3), blockpool.Orphan, nil)
 	check("one of the next epoch", at(13), blockpool.Orphan, nil)
-	check("one of the epoch after that", at(25), blockpool.Stranger, nil)
+	check("one of the epoch after that", at(25), blockpool.UnknownEpoch, nil)
 	check("signed by nobody", changed(at(1), &other, same), 0, chain.InvalidSignature)
 	check("an orphan signed by nobody", changed(at(3), &other, same), 0, chain.InvalidSignature)
 	check("another height than was signed", changed(at(3), nil, func(h *primitives.BlockHeader) { h.Height = 1 << 40 }), 0, chain.InvalidSignature)
@@ -77,7 +77,7 @@ func TestPrecheck(t *testing.T) {
 	check("below the final one", changed(at(4), key(4), func(h *primitives.BlockHeader) { h.Timestamp++ }), 0, ErrOld)
 	check("on one below the final one", changed(at(26), key(26), func(h *primitives.BlockHeader) { h.PrevHash, h.PrevHeight = at(4).Hash(), 4 }), 0, ErrOld)
 	check("no higher than its parent, above the final one", changed(at(26), key(26), func(h *primitives.BlockHeader) { h.Height = 25 }), 0, chain.InvalidBlockHeight)
-	check("an orphan of an epoch that is over", changed(at(27), key(27), func(h *primitives.BlockHeader) { h.EpochID = at(2).Header.EpochID }), blockpool.Stranger, nil)
+	check("an orphan of an epoch that is over", changed(at(27), key(27), func(h *primitives.BlockHeader) { h.EpochID = at(2).Header.EpochID }), blockpool.UnknownEpoch, nil)
 	check("an orphan", at(27), blockpool.Orphan, nil)
 }
 

@@ -37,7 +37,7 @@ func VerdictOf(err error) Verdict {
 		errors.Is(err, ErrOld),
 		errors.Is(err, headerchain.ErrKnown),
 		errors.Is(err, headerchain.ErrOld),
-		errors.Is(err, headerchain.ErrTwin):
+		errors.Is(err, headerchain.ErrEquivocating):
 		return VerdictStale
 	case errors.Is(err, ErrOrphan),
 		errors.Is(err, ErrMissing),

@@ -36,11 +36,11 @@ func TestHeadersAheadOfBlocks(t *testing.T) {
 		if err != nil || a.Standing != want {
 			t.Fatalf("%s: block %d: standing %d, %v; want %d", when, h, a.Standing, err, want)
 		}
-		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); want != blockpool.Stranger && (a.Producer != by.AccountID || len(a.Needs) != 2) {
+		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); want != blockpool.UnknownEpoch && (a.Producer != by.AccountID || len(a.Needs) != 2) {
 			t.Errorf("%s: block %d by %q, want %q; needs %v", when, h, a.Producer, by.AccountID, a.Needs)
 		}
 		_, err = n.Precheck(changed(b, &other, func(*primitives.BlockHeader) {}))
-		if refused := errors.Is(err, chain.InvalidSignature); refused != (want != blockpool.Stranger) {
+		if refused := errors.Is(err, chain.InvalidSignature); refused != (want != blockpool.UnknownEpoch) {
 			t.Errorf("%s: block %d signed by nobody: %v", when, h, err)
 		}
 	}
@@ -66,12 +66,12 @@ func TestHeadersAheadOfBlocks(t *testing.T) {
 		_ = n.store.Close()
 		n = openOn(t, g, disk, storage.Options{})
 	}
-	standing("without headers", 45, blockpool.Stranger)
+	standing("without headers", 45, blockpool.UnknownEpoch)
 	if _, err := n.AddHeaders(heads[1:5]); !errors.Is(err, headerchain.ErrOrphan) {
 		t.Errorf("headers without their parent: %v", err)
 	}
 	add(1, 20, 20)
-	standing("with 20 headers", 45, blockpool.Stranger)
+	standing("with 20 headers", 45, blockpool.UnknownEpoch)
 	reopen()
 	bad := append(append([]*primitives.BlockHeader{}, heads[15:30]...), changed(list[30], &other, func(*primitives.BlockHeader) {}).Header)
 	if got, err := n.AddHeaders(bad); got != 10 || !errors.Is(err, chain.InvalidSignature) {
@@ -81,7 +81,7 @@ func TestHeadersAheadOfBlocks(t *testing.T) {
 	standing("with 40 headers", 45, blockpool.Orphan)
 	reopen()
 	standing("after a restart", 45, blockpool.Orphan)
-	standing("after a restart", 70, blockpool.Stranger)
+	standing("after a restart", 70, blockpool.UnknownEpoch)
 	if got := rows(); len(got) != 40 {
 		t.Errorf("%d headers are kept", len(got))
 	}
@@ -103,7 +103,7 @@ func TestHeadersAheadOfBlocks(t *testing.T) {
 		n.accept(list[i], bodies[i])
 	}
 	standingOver, err := n.Precheck(changed(list[2], nil, func(h *primitives.BlockHeader) { h.PrevHash, h.PrevHeight, h.Height = primitives.Hash{1}, 70, 71 }))
-	if err != nil || standingOver.Standing != blockpool.Stranger {
+	if err != nil || standingOver.Standing != blockpool.UnknownEpoch {
 		t.Errorf("a block of an epoch that is over: %+v, %v", standingOver, err)
 	}
 }

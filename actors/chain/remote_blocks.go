@@ -104,7 +104,7 @@ func (a *Actor) beginImport(b *blockpool.Block) {
 		return
 	}
 	if errors.Is(err, engine.ErrMissing) {
-		if out, ok := a.pool.Lacking(b.Hash(), a.o.Clock()); ok {
+		if out, ok := a.pool.WaitForChunks(b.Hash(), a.o.Clock()); ok {
 			a.requestMissing(b.Block, b.From, &out)
 			return
 		}

@@ -112,9 +112,9 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestEarlyTwins: two blocks of a height are relayed before their import, however many the
+// TestTwoBlocksOfAHeightAreRelayedBeforeImport: two blocks of a height are relayed before their import, however many the
 // producer has signed; of other heights as many.
-func TestEarlyTwins(t *testing.T) {
+func TestTwoBlocksOfAHeightAreRelayedBeforeImport(t *testing.T) {
 	f := new(Status)
 	for h := range primitives.Height(5) {
 		n := 0

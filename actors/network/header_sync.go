@@ -206,7 +206,7 @@ func (a *Actor) headersDone(m *headersResult) {
 		}
 	// the peer is on another chain, or on none
 	case errors.Is(m.err, headerchain.ErrOrphan), errors.Is(m.err, headerchain.ErrOld):
-	case errors.Is(m.err, headerchain.ErrTwin), errors.Is(m.err, headerchain.ErrFull):
+	case errors.Is(m.err, headerchain.ErrEquivocating), errors.Is(m.err, headerchain.ErrFull):
 		ev.Own = true
 	default:
 		ev.Own = true

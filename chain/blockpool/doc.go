@@ -9,10 +9,10 @@
 //	state   Pool: blocks by hash and by parent, bodies by chunk hash, the blocks of each producer
 //	        and height, hashes of invalid blocks
 //	units   heights in blocks, sizes in bytes, times in ns
-//	bound   MaxBlocks and MaxBlockBytes, of these MaxTwins for one height and producer;
-//	        MaxStrangers of unknown epochs, of these MaxEach from one sender; MaxBodies and
+//	bound   MaxBlocks and MaxBlockBytes, of these MaxEquivocating for one height and producer;
+//	        MaxUnknownEpoch of unknown epochs, of these MaxEach from one sender; MaxBodies and
 //	        MaxBodyBytes; MaxRefused
-//	errors  ErrRefused: the block is invalid, and the sender may be penalised; ErrFar, ErrTwin,
+//	errors  ErrRefused: the block is invalid, and the sender may be penalised; ErrFar, ErrEquivocating,
 //	        ErrFull, ErrStale, ErrUnwanted: the block or body is dropped, without blame
 //	source  our own; nearcore keeps orphans in chain/chain/src/orphan.rs, missing chunks in
 //	        chain/chain/src/missing_chunks.rs

@@ -13,33 +13,33 @@ import (
 const (
 	// Window is how far above the tip an orphan may be, in blocks.
 	Window primitives.Height = 1024
-	// MaxBlocks and MaxBlockBytes bound all pooled blocks, MaxBlockSize one block, MaxStrangerSize
+	// MaxBlocks and MaxBlockBytes bound all pooled blocks, MaxBlockSize one block, MaxUnknownEpochSize
 	// one block of an unknown epoch: its producer can't be checked. A block of NEAR takes some 10
 	// KiB. Its producer can add BlockBody.Challenges, which no node reads and which neard bounds by
 	// the network frame alone.
-	MaxBlocks       = 1024
-	MaxBlockBytes   = 256 << 20
-	MaxBlockSize    = 128 << 20
-	MaxStrangerSize = 1 << 20
-	// MaxTwins is how many blocks of one height and producer are pooled and imported. An honest
+	MaxBlocks           = 1024
+	MaxBlockBytes       = 256 << 20
+	MaxBlockSize        = 128 << 20
+	MaxUnknownEpochSize = 1 << 20
+	// MaxEquivocating is how many blocks of one height and producer are pooled and imported. An honest
 	// producer makes one, or two if it restarted in between. A further block is accepted only if a
 	// signed block builds on it, or if it can replace one that waits for a parent or bodies: other
 	// validators may have imported it and vote on it, and a node without any block of that height
 	// can't join them. nearcore validates every such block that builds on the head
 	// (client.rs:1381).
-	MaxTwins = 2
-	// MaxStrangers bounds the blocks of unknown epochs, MaxEach those from one sender.
-	MaxStrangers = 32
-	MaxEach      = 4
-	// MaxBodies and MaxBodyBytes bound the chunk bodies, MaxBodySize one body, MaxBodyTwins the
+	MaxEquivocating = 2
+	// MaxUnknownEpoch bounds the blocks of unknown epochs, MaxEach those from one sender.
+	MaxUnknownEpoch = 32
+	MaxEach         = 4
+	// MaxBodies and MaxBodyBytes bound the chunk bodies, MaxBodySize one body, MaxEquivocatingBodies the
 	// bodies of one shard and height that no block needs. An honest chunk has at most some 4 MiB of
 	// transactions, but chunk validators only bound the witness. So the bodies that a validated
 	// block needs are exempt: the block can't be imported without them, and validators with more
 	// than two thirds of the stake have endorsed them.
-	MaxBodies    = 1024
-	MaxBodyBytes = 256 << 20
-	MaxBodySize  = 32 << 20
-	MaxBodyTwins = 2
+	MaxBodies             = 1024
+	MaxBodyBytes          = 256 << 20
+	MaxBodySize           = 32 << 20
+	MaxEquivocatingBodies = 2
 	// MaxRefused is how many invalid blocks are remembered.
 	MaxRefused = 1024
 	// AskAgain is the least time between two requests for the same block or body, ns.
@@ -51,12 +51,12 @@ const (
 // Reasons why a block or body is not stored. After all of them but ErrRefused it may be offered
 // again.
 var (
-	ErrRefused  = errors.New("block pool: invalid block")
-	ErrFar      = errors.New("block pool: too far above the tip")
-	ErrTwin     = errors.New("block pool: the producer has other blocks of that height")
-	ErrFull     = errors.New("block pool: full")
-	ErrStale    = errors.New("block pool: at or below the final block")
-	ErrUnwanted = errors.New("block pool: no block needs that chunk")
+	ErrRefused      = errors.New("block pool: invalid block")
+	ErrFar          = errors.New("block pool: too far above the tip")
+	ErrEquivocating = errors.New("block pool: the producer has other blocks of that height")
+	ErrFull         = errors.New("block pool: full")
+	ErrStale        = errors.New("block pool: at or below the final block")
+	ErrUnwanted     = errors.New("block pool: no block needs that chunk")
 )
 
 // Status is what is known about the origin of a block when it arrives.
@@ -64,9 +64,9 @@ type Status byte
 
 // Values of Status.
 const (
-	Follows  Status = iota // the parent is imported; the block is signed by Producer
-	Orphan                 // the parent is unknown; the epoch is known and the block is signed by Producer
-	Stranger               // the epoch is unknown, so the producer and its signature can't be checked
+	Follows      Status = iota // the parent is imported; the block is signed by Producer
+	Orphan                     // the parent is unknown; the epoch is known and the block is signed by Producer
+	UnknownEpoch               // the epoch is unknown, so the producer and its signature can't be checked
 )
 
 // Block is a received block.
@@ -75,7 +75,7 @@ type Block struct {
 	// bodies that arrived with it, by shard index; nil entries are allowed
 	Chunks   []*primitives.Chunk
 	From     string
-	Producer primitives.AccountID // producer of the height; empty for a Stranger
+	Producer primitives.AccountID // producer of the height; empty for UnknownEpoch
 	Needs    []Need               // of its new chunks, by shard index; nil: all bodies
 	Standing Status
 }
@@ -120,19 +120,19 @@ type item struct {
 // Invariants.
 //
 //   - An item (block of a known epoch) carries a verified signature of the producer of its height.
-//     Only validators can fill the pool, and each gets MaxTwins blocks of the heights that it owns.
+//     Only validators can fill the pool, and each gets MaxEquivocating blocks of the heights that it owns.
 //   - Blocks and bodies are evicted farthest from the tip first. So the next blocks stay, no matter
 //     what else arrives.
 //   - Dropping is harmless: a block that builds on a dropped one has it requested again.
 //   - A block that Next handed out is never evicted. It leaves by Imported, Refused, Dropped or
-//     returns by Lacking.
+//     returns by WaitForChunks.
 //   - Descendants of an invalid block are invalid, without validation.
 //
 // Outline. Add files a block by its Status. Follows: ready at once. Orphan: filed under its parent
-// (children) until Imported names the parent. Stranger: kept apart, bounded by sender, since its
+// (children) until Imported names the parent. UnknownEpoch: kept apart, bounded by sender, since its
 // signature can't be checked; Imported returns it when an epoch becomes known. Next returns the
 // lowest ready block. It is validated first without missing bodies; if only bodies are missing,
-// Lacking puts it back and returns what to request. This order matters: bodies are requested, and
+// WaitForChunks puts it back and returns what to request. This order matters: bodies are requested, and
 // room is guaranteed, only for headers that are valid. A producer's slot (height, producer) stays
 // taken after import, so that a third block of the slot is refused; invalid blocks free it.
 //
@@ -186,7 +186,7 @@ func (p *Pool) Add(b Block, now uint64) (Out, error) {
 	if err := p.Refusal(hash); err != nil {
 		return Out{}, err
 	}
-	if why, ok := p.invalid.why[h.PrevHash]; ok && b.Standing != Stranger {
+	if why, ok := p.invalid.why[h.PrevHash]; ok && b.Standing != UnknownEpoch {
 		p.invalid.add(hash, asDescendant(why))
 		return Out{}, p.Refusal(hash)
 	}
@@ -195,7 +195,7 @@ func (p *Pool) Add(b Block, now uint64) (Out, error) {
 		if h.Height <= p.final {
 			return Out{}, ErrStale
 		}
-		if b.Standing == Stranger {
+		if b.Standing == UnknownEpoch {
 			return Out{}, p.addUnknownEpoch(&b)
 		}
 		var err error
@@ -217,7 +217,7 @@ func (p *Pool) Add(b Block, now uint64) (Out, error) {
 	return out, nil
 }
 
-// insert stores a new item and evicts the farthest ones. Errors: ErrFar, ErrTwin, ErrFull.
+// insert stores a new item and evicts the farthest ones. Errors: ErrFar, ErrEquivocating, ErrFull.
 func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	h := b.Header
 	if b.Standing == Orphan && h.Height-min(h.Height, p.tip) > Window {
@@ -225,9 +225,9 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	}
 	at := slot{h.Height, b.Producer}
 	taken := p.slots[at]
-	if !slices.Contains(taken, hash) && len(taken) >= MaxTwins && len(p.children[hash]) == 0 {
+	if !slices.Contains(taken, hash) && len(taken) >= MaxEquivocating && len(p.children[hash]) == 0 {
 		if b.Standing != Follows || !p.evictStalled(taken) {
-			return nil, ErrTwin
+			return nil, ErrEquivocating
 		}
 		taken = p.slots[at]
 	}
@@ -343,7 +343,7 @@ func (p *Pool) remove(x *item) {
 // chunks by shard index; nil: none is ready.
 //
 // A block is ready if its parent is imported and if it has either not been validated yet, or has
-// all bodies. The block stays in the pool, exempt from eviction, until Imported, Lacking, Refused
+// all bodies. The block stays in the pool, exempt from eviction, until Imported, WaitForChunks, Refused
 // or Dropped is called for it.
 func (p *Pool) Next() *Block {
 	var best *item
@@ -369,10 +369,10 @@ func (p *Pool) Next() *Block {
 	return &b
 }
 
-// Lacking records that a block from Next is valid as far as that can be checked without its missing
-// bodies. The block waits for them, and Out requests them. It returns false, and changes nothing,
-// if the block misses no body or is not pooled.
-func (p *Pool) Lacking(hash primitives.Hash, now uint64) (Out, bool) {
+// WaitForChunks records that a block from Next is valid as far as that can be checked without its
+// missing chunk bodies. The block waits for them, and Out requests them. It returns false, and
+// changes nothing, if the block misses no body or is not pooled.
+func (p *Pool) WaitForChunks(hash primitives.Hash, now uint64) (Out, bool) {
 	x := p.items[hash]
 	if x == nil || x.missing == 0 {
 		return Out{}, false
@@ -381,11 +381,11 @@ func (p *Pool) Lacking(hash primitives.Hash, now uint64) (Out, bool) {
 	return Out{Chunks: p.missingBodies(x)}, true
 }
 
-// Renew replaces what is needed of a pooled block's new chunks, by shard index: the tracked shards
+// Refresh replaces what is needed of a pooled block's new chunks, by shard index: the tracked shards
 // have changed, or the parent was unknown when the block arrived. Stored bodies that do not satisfy
 // the new needs are dropped. Out requests the missing bodies, if the block was validated. Unknown
 // hashes and a wrong number of needs are ignored.
-func (p *Pool) Renew(hash primitives.Hash, needs []Need, now uint64) (out Out) {
+func (p *Pool) Refresh(hash primitives.Hash, needs []Need, now uint64) (out Out) {
 	x := p.items[hash]
 	if x == nil || len(needs) != len(x.Body.Chunks) {
 		return out

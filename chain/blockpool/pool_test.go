@@ -73,7 +73,7 @@ func (w *world) noise(list []*primitives.Block) (out []*primitives.Block) {
 // TestAnyOrder: blocks and chunks arrive in any order, repeatedly, with bad signatures, wrong
 // producers, forks, equivocations, distant heights and unknown epochs in between. The final head is
 // that of the chain in order. Each block is executed at most once, an invalid one is validated
-// once, and at most MaxTwins blocks of a height and producer are kept unless others build on them.
+// once, and at most MaxEquivocating blocks of a height and producer are kept unless others build on them.
 func TestAnyOrder(t *testing.T) {
 	asked, beyond := 0, 0
 	for seed := range uint64(150) {
@@ -115,7 +115,7 @@ func TestAnyOrder(t *testing.T) {
 					forged := w.forged(b)
 					later(func() {
 						if err := f.take(forged, nil, from); err == nil && !f.pool.Has(b.Hash()) {
-							if s, _ := f.admit(forged); s != Stranger {
+							if s, _ := f.admit(forged); s != UnknownEpoch {
 								t.Errorf("seed %d: a forged block %d is kept", seed, b.Header.Height)
 							}
 						}
@@ -162,12 +162,12 @@ func TestAnyOrder(t *testing.T) {
 			}
 		}
 		for height, n := range leaves {
-			if n > MaxTwins {
+			if n > MaxEquivocating {
 				t.Errorf("seed %d: %d blocks of height %d executed that nobody builds on", seed, n, height)
 			}
 		}
 		for _, n := range twins {
-			beyond += max(0, n-MaxTwins)
+			beyond += max(0, n-MaxEquivocating)
 		}
 	}
 	t.Logf("%d blocks asked for; %d executed beyond the bound, as others build on them", asked, beyond)
@@ -176,10 +176,10 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestTwinsThatLeadNowhere: blocks of a producer that are refused, or lack a body or a parent that
+// TestEquivocatingBlocksThatLeadNowhere: blocks of a producer that are refused, or lack a body or a parent that
 // does not exist, do not keep out another block of their height on the tip: other nodes may have
 // imported it and vote on it.
-func TestTwinsThatLeadNowhere(t *testing.T) {
+func TestEquivocatingBlocksThatLeadNowhere(t *testing.T) {
 	for name, twin := range map[string]func(w *world, at *primitives.BlockHeader) *primitives.Block{
 		"refused": func(w *world, at *primitives.BlockHeader) *primitives.Block {
 			b := w.make(at, at.Height+1, 0)
@@ -193,7 +193,7 @@ func TestTwinsThatLeadNowhere(t *testing.T) {
 			w := newWorld(t, 1, 1000)
 			f := newFollower(w)
 			at := w.genesis.Header
-			for range 3 * MaxTwins {
+			for range 3 * MaxEquivocating {
 				_ = f.take(twin(w, at), nil, "liar")
 				f.run()
 			}
@@ -205,15 +205,15 @@ func TestTwinsThatLeadNowhere(t *testing.T) {
 			if f.head != b.Header {
 				t.Error("it is not adopted")
 			}
-			if n, _ := f.pool.Len(); n > MaxTwins {
+			if n, _ := f.pool.Len(); n > MaxEquivocating {
 				t.Errorf("%d blocks are kept", n)
 			}
-			for range 2 * MaxTwins { // once some are imported, the slot is used up
+			for range 2 * MaxEquivocating { // once some are imported, the slot is used up
 				if x := w.make(at, at.Height+1, 0); f.take(x, nil, "liar") == nil {
 					f.run()
 				}
 			}
-			if n := len(f.adopted) - 1; n > MaxTwins {
+			if n := len(f.adopted) - 1; n > MaxEquivocating {
 				t.Errorf("%d blocks of the height are adopted", n)
 			}
 			f.audit()
@@ -290,13 +290,13 @@ func TestFlood(t *testing.T) {
 	p := f.pool
 	// the space that large ones leave
 	for h := Window; h > 500 && p.bytes < MaxBlockBytes-2500; h-- {
-		for range MaxTwins {
+		for range MaxEquivocating {
 			if b := w.lost(h); w.isHostile(h) {
 				_ = f.take(b, nil, "attacker")
 			}
 		}
 	}
-	if p.bytes < MaxBlockBytes-2500 || p.bodies.bytes < MaxBodyBytes-MaxBodySize || len(p.unknownEpoch) != MaxStrangers {
+	if p.bytes < MaxBlockBytes-2500 || p.bodies.bytes < MaxBodyBytes-MaxBodySize || len(p.unknownEpoch) != MaxUnknownEpoch {
 		t.Fatalf("the bounds are not filled: blocks of %d bytes, bodies of %d, %d strangers", p.bytes, p.bodies.bytes, len(p.unknownEpoch))
 	}
 	for i, b := range slices.Backward(list) {
@@ -407,14 +407,14 @@ func TestShares(t *testing.T) {
 	if len(f.pool.unknownEpoch) != MaxEach || f.pool.unknownEpoch[MaxEach-1].Header.Height != 1001 {
 		t.Errorf("one sender has %d, the last at height %d", len(f.pool.unknownEpoch), f.pool.unknownEpoch[len(f.pool.unknownEpoch)-1].Header.Height)
 	}
-	for i := range 4 * MaxStrangers {
+	for i := range 4 * MaxUnknownEpoch {
 		_ = f.take(far(500+i), nil, fmt.Sprint(i%16))
 	}
 	late := far(100_000)
-	if err := f.take(late, nil, "late"); err != nil || f.pool.unknownEpoch[MaxStrangers-1].Block.Block != late {
+	if err := f.take(late, nil, "late"); err != nil || f.pool.unknownEpoch[MaxUnknownEpoch-1].Block.Block != late {
 		t.Errorf("who comes late finds no place: %v", err)
 	}
-	if err := f.take(late, nil, "late"); err != nil || len(f.pool.unknownEpoch) != MaxStrangers {
+	if err := f.take(late, nil, "late"); err != nil || len(f.pool.unknownEpoch) != MaxUnknownEpoch {
 		t.Errorf("a second time: %v, %d", err, len(f.pool.unknownEpoch))
 	}
 }
@@ -489,9 +489,9 @@ func TestBodies(t *testing.T) {
 	if f.head != b.Header || len(f.pool.bodies.all) != 0 {
 		t.Errorf("head %d, %d bodies kept", f.head.Height, len(f.pool.bodies.all))
 	}
-	for i := range 3 * MaxBodyTwins { // equivocations of a chunk producer
+	for i := range 3 * MaxEquivocatingBodies { // equivocations of a chunk producer
 		x := w.make(b.Header, 2, 1)
-		if err := f.body(w.chunks(x)[0], true); i < MaxBodyTwins && err != nil || i >= MaxBodyTwins && !errors.Is(err, ErrTwin) {
+		if err := f.body(w.chunks(x)[0], true); i < MaxEquivocatingBodies && err != nil || i >= MaxEquivocatingBodies && !errors.Is(err, ErrEquivocating) {
 			t.Errorf("chunk %d of one shard and height: %v", i, err)
 		}
 	}
@@ -538,7 +538,7 @@ func TestProofs(t *testing.T) {
 		return p
 	}
 	p := add([]Need{{Body: true}, {To: held}, {Body: true}, {To: held}})
-	if out, ok := p.Lacking(b.Hash(), 1); !ok || len(out.Chunks) != 4 {
+	if out, ok := p.WaitForChunks(b.Hash(), 1); !ok || len(out.Chunks) != 4 {
 		t.Fatalf("%d chunks are asked for", len(out.Chunks))
 	}
 	bad := *chain.CutChunk(whole[1], layout, held)
@@ -577,7 +577,7 @@ func TestProofs(t *testing.T) {
 		}
 	}
 	p = add(make([]Need, 4)) // of a node that tracks no shard
-	if _, ok := p.Lacking(b.Hash(), 1); ok {
+	if _, ok := p.WaitForChunks(b.Hash(), 1); ok {
 		t.Error("a block waits for what nobody needs")
 	}
 	for _, c := range []*primitives.Chunk{whole[0], chain.CutChunk(whole[0], layout, ids)} {
@@ -587,9 +587,9 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestRenew: if other shards are tracked than when a block arrived, it waits for what is needed
+// TestRefresh: if other shards are tracked than when a block arrived, it waits for what is needed
 // now. Fitting bodies stay, the rest is requested.
-func TestRenew(t *testing.T) {
+func TestRefresh(t *testing.T) {
 	w := newWorld(t, 1, 100)
 	layout, err := primitives.MultiShardLayout(4)
 	if err != nil {
@@ -602,7 +602,7 @@ func TestRenew(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Next()
-	if _, ok := p.Lacking(b.Hash(), 1); !ok {
+	if _, ok := p.WaitForChunks(b.Hash(), 1); !ok {
 		t.Fatal("it lacks nothing")
 	}
 	for i, c := range []*primitives.Chunk{whole[0], chain.CutChunk(whole[1], layout, held), chain.CutChunk(whole[2], layout, ids)} {
@@ -615,7 +615,7 @@ func TestRenew(t *testing.T) {
 	}
 	held = ids[:2]
 	needs := []Need{{Body: true}, {Body: true}, {To: held}, {To: held}}
-	out := p.Renew(b.Hash(), needs, 2)
+	out := p.Refresh(b.Hash(), needs, 2)
 	if want := []primitives.Hash{whole[1].Hash, whole[2].Hash, whole[3].Hash}; !slices.Equal(out.Chunks, want) {
 		t.Fatalf("%d chunks are asked for, want %d", len(out.Chunks), len(want))
 	}
@@ -630,11 +630,11 @@ func TestRenew(t *testing.T) {
 	if len(p.Blocks()) != 1 || p.Next() == nil || len(p.Blocks()) != 0 {
 		t.Fatal("it does not go on")
 	}
-	p.Renew(b.Hash(), []Need{{}, {}, {}, {}}, 3) // while it is being validated
-	if _, ok := p.Lacking(b.Hash(), 3); ok {
+	p.Refresh(b.Hash(), []Need{{}, {}, {}, {}}, 3) // while it is being validated
+	if _, ok := p.WaitForChunks(b.Hash(), 3); ok {
 		t.Error("what needs nothing lacks something")
 	}
-	if out := p.Renew(primitives.Hash{9}, needs, 3); len(out.Chunks) > 0 {
+	if out := p.Refresh(primitives.Hash{9}, needs, 3); len(out.Chunks) > 0 {
 		t.Error("a block that is not kept lacks something")
 	}
 }

@@ -24,7 +24,7 @@ func (p *Pool) addUnknownEpoch(b *Block) error {
 		}
 		count[s.From]++
 	}
-	if SizeOf(b.Block) > MaxStrangerSize {
+	if SizeOf(b.Block) > MaxUnknownEpochSize {
 		return ErrFull
 	}
 	s := &unknownEpochBlock{*b, hash}
@@ -34,7 +34,7 @@ func (p *Pool) addUnknownEpoch(b *Block) error {
 	switch {
 	case count[b.From] > MaxEach:
 		p.evictUnknownEpoch(func(x *unknownEpochBlock) bool { return x.From == b.From })
-	case len(p.unknownEpoch) > MaxStrangers:
+	case len(p.unknownEpoch) > MaxUnknownEpoch:
 		most := 0
 		for _, n := range count {
 			most = max(most, n)

@@ -167,7 +167,7 @@ func (f *follower) admit(b *primitives.Block) (Status, error) {
 			known = known || h.EpochID == f.id(at.Height) || h.EpochID == f.id(at.Height+f.epoch)
 		}
 		if !known {
-			return Stranger, nil
+			return UnknownEpoch, nil
 		}
 	}
 	if f.signer[b] != f.producer(h.Height) {
@@ -186,7 +186,7 @@ func (f *follower) take(b *primitives.Block, chunks []*primitives.Chunk, from st
 		if in.Standing, err = f.admit(b); err != nil {
 			return err
 		}
-		if in.Standing != Stranger {
+		if in.Standing != UnknownEpoch {
 			in.Producer = primitives.AccountID(f.producer(b.Header.Height))
 		}
 	}
@@ -233,7 +233,7 @@ func (f *follower) run() {
 		case f.bad[hash]:
 			f.pool.Refused(hash, chain.InvalidApprovals)
 		case missing:
-			out, ok := f.pool.Lacking(hash, f.now)
+			out, ok := f.pool.WaitForChunks(hash, f.now)
 			if !ok {
 				f.t.Fatalf("block %d comes without a body that the pool thinks it has", b.Header.Height)
 			}
@@ -267,7 +267,7 @@ func (f *follower) adopt(b *primitives.Block) {
 // check checks the bounds and the counters.
 func (f *follower) check() {
 	p := f.pool
-	if len(p.items) > MaxBlocks || p.bytes > MaxBlockBytes || len(p.unknownEpoch) > MaxStrangers || len(p.slots) > maxSlots ||
+	if len(p.items) > MaxBlocks || p.bytes > MaxBlockBytes || len(p.unknownEpoch) > MaxUnknownEpoch || len(p.slots) > maxSlots ||
 		(len(p.bodies.all) > MaxBodies || p.bodies.bytes > MaxBodyBytes) && p.evictionRankOf(p.farthestBody()).rank < validatedRank || len(p.invalid.why) > MaxRefused || len(p.invalid.order) != len(p.invalid.why) {
 		f.t.Fatalf("a bound is passed: %d blocks of %d bytes, %d strangers, %d places, %d bodies of %d bytes, %d refusals", len(p.items), p.bytes,
 			len(p.unknownEpoch), len(p.slots), len(p.bodies.all), p.bodies.bytes, len(p.invalid.why))

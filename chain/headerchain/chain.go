@@ -11,21 +11,21 @@ import (
 
 // Bounds of a Chain.
 const (
-	// MaxTwins is how many headers of one height are stored. A further one is stored only if a
+	// MaxEquivocating is how many headers of one height are stored. A further one is stored only if a
 	// header is at hand that names it as its parent, up to MaxNamed.
-	MaxTwins = 2
-	MaxNamed = 8
+	MaxEquivocating = 2
+	MaxNamed        = 8
 	// MaxUnfinal is how many headers above the final one are stored.
 	MaxUnfinal = 1 << 16
 )
 
 // Reasons why a header is not stored. The sender is not at fault.
 var (
-	ErrKnown  = errors.New("header chain: known header")
-	ErrOrphan = errors.New("header chain: unknown parent")
-	ErrOld    = errors.New("header chain: not a descendant of the final header")
-	ErrTwin   = errors.New("header chain: too many headers of that height")
-	ErrFull   = errors.New("header chain: too many headers above the final one")
+	ErrKnown        = errors.New("header chain: known header")
+	ErrOrphan       = errors.New("header chain: unknown parent")
+	ErrOld          = errors.New("header chain: not a descendant of the final header")
+	ErrEquivocating = errors.New("header chain: too many headers of that height")
+	ErrFull         = errors.New("header chain: too many headers above the final one")
 )
 
 // Options configures a Chain.
@@ -150,13 +150,13 @@ func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added,
 	if err := c.checkDescends(parent); err != nil {
 		return a, err
 	}
-	most := MaxTwins
+	most := MaxEquivocating
 	if named {
 		most = MaxNamed
 	}
 	switch {
 	case len(c.heights[h.Height]) >= most:
-		return a, ErrTwin
+		return a, ErrEquivocating
 	case c.unfinal >= MaxUnfinal:
 		return a, ErrFull
 	}

@@ -8,9 +8,9 @@
 //	        the epoch changes
 //	state   Chain: head, final header, the epoch manager's caches; all rows are in the Store
 //	units   heights in blocks; times in ns since 1970
-//	bound   MaxTwins headers of one height (MaxNamed if a child is at hand); MaxUnfinal above the
+//	bound   MaxEquivocating headers of one height (MaxNamed if a child is at hand); MaxUnfinal above the
 //	        final one
-//	errors  chain.Invalid: the header is invalid; ErrOrphan, ErrOld, ErrKnown, ErrTwin, ErrFull:
+//	errors  chain.Invalid: the header is invalid; ErrOrphan, ErrOld, ErrKnown, ErrEquivocating, ErrFull:
 //	        it is not stored, without blame; others: those of the Store
 //	source  nearcore chain/chain/src/chain.rs sync_block_headers, validate_header
 //

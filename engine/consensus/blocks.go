@@ -40,7 +40,7 @@ func (n *Node) takeBlock(from Peer, b *primitives.Block) {
 			return
 		}
 		x.Standing, x.Producer, x.Needs = as.Standing, as.Producer, as.Needs
-		if as.Standing != blockpool.Stranger {
+		if as.Standing != blockpool.UnknownEpoch {
 			n.noteHigherBlock(b.Header)
 		}
 	}
@@ -48,7 +48,7 @@ func (n *Node) takeBlock(from Peer, b *primitives.Block) {
 		return
 	}
 	out, err := n.blocks.Add(x, uint64(n.now))
-	if x.Standing == blockpool.Stranger || errors.Is(err, blockpool.ErrFar) {
+	if x.Standing == blockpool.UnknownEpoch || errors.Is(err, blockpool.ErrFar) {
 		n.requestHeaders(from)
 	}
 	if err != nil {
@@ -171,11 +171,11 @@ func (n *Node) beginImport(b *blockpool.Block) {
 		return
 	}
 	if errors.Is(err, engine.ErrMissing) {
-		out, ok := n.blocks.Lacking(hash, uint64(n.now))
+		out, ok := n.blocks.WaitForChunks(hash, uint64(n.now))
 		if !ok { // it had what was needed when it arrived; the needs have changed
 			if as, err := n.e.Precheck(b.Block); err == nil {
-				n.blocks.Renew(hash, as.Needs, uint64(n.now))
-				out, ok = n.blocks.Lacking(hash, uint64(n.now))
+				n.blocks.Refresh(hash, as.Needs, uint64(n.now))
+				out, ok = n.blocks.WaitForChunks(hash, uint64(n.now))
 			}
 		}
 		if ok {
@@ -193,7 +193,7 @@ func (n *Node) renewNeeds() {
 		if err != nil {
 			continue // it passed when it arrived; the import reports what is wrong now
 		}
-		out := n.blocks.Renew(b.Hash(), as.Needs, uint64(n.now))
+		out := n.blocks.Refresh(b.Hash(), as.Needs, uint64(n.now))
 		n.requestMissing(b.Block, Peer(b.From), &out)
 	}
 	n.importNext()

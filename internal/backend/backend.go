@@ -45,8 +45,8 @@ type Options struct {
 	Config []byte
 	// Origins bound ReceiptToTx.
 	Origins Origins
-	// Steer executes the sandbox_ methods; nil: there are none.
-	Steer Steerer
+	// Control executes the sandbox_ methods; nil: there are none.
+	Control SandboxControl
 	// Network reports on peers; nil: the node has none.
 	Network Network
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Steerer executes the sandbox_ methods. It is rpc.SandboxControl.
-type Steerer interface {
+// SandboxControl executes the sandbox_ methods. It is rpc.SandboxControl.
+type SandboxControl interface {
 	Mine(ctx context.Context, m *view.Mine) (view.At, error)
 	PatchState(ctx context.Context, records []genesis.Record) error
 	FastForward(ctx context.Context, heights uint64) error
@@ -34,173 +34,173 @@ type Steerer interface {
 	Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error)
 }
 
-var errNoSteerer = &view.SandboxError{Reason: "this node makes no blocks"}
+var errNoSandboxControl = &view.SandboxError{Reason: "this node makes no blocks"}
 
 // Mine produces blocks on request and returns the new head.
 func (b *Backend) Mine(ctx context.Context, m *view.Mine) (view.At, error) {
-	if b.Steer == nil {
-		return view.At{}, errNoSteerer
+	if b.Control == nil {
+		return view.At{}, errNoSandboxControl
 	}
-	return b.Steer.Mine(ctx, m)
+	return b.Control.Mine(ctx, m)
 }
 
 // PatchState writes records into the state.
 func (b *Backend) PatchState(ctx context.Context, records []genesis.Record) error {
-	if b.Steer == nil {
-		return errNoSteerer
+	if b.Control == nil {
+		return errNoSandboxControl
 	}
-	return b.Steer.PatchState(ctx, records)
+	return b.Control.PatchState(ctx, records)
 }
 
 // FastForward advances the chain by a number of heights.
 func (b *Backend) FastForward(ctx context.Context, heights uint64) error {
-	if b.Steer == nil {
-		return errNoSteerer
+	if b.Control == nil {
+		return errNoSandboxControl
 	}
-	return b.Steer.FastForward(ctx, heights)
+	return b.Control.FastForward(ctx, heights)
 }
 
 // NextEpoch advances the chain to the first block of the next epoch.
 func (b *Backend) NextEpoch(ctx context.Context) (view.At, error) {
-	if b.Steer == nil {
-		return view.At{}, errNoSteerer
+	if b.Control == nil {
+		return view.At{}, errNoSandboxControl
 	}
-	return b.Steer.NextEpoch(ctx)
+	return b.Control.NextEpoch(ctx)
 }
 
 // TakeSnapshot makes a snapshot of the chain, to which Revert can roll back.
 func (b *Backend) TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error) {
-	if b.Steer == nil {
-		return view.Snapshot{}, errNoSteerer
+	if b.Control == nil {
+		return view.Snapshot{}, errNoSandboxControl
 	}
-	return b.Steer.TakeSnapshot(ctx, name)
+	return b.Control.TakeSnapshot(ctx, name)
 }
 
 // Revert rolls the chain back to a snapshot.
 func (b *Backend) Revert(ctx context.Context, id string) (view.At, error) {
-	if b.Steer == nil {
-		return view.At{}, errNoSteerer
+	if b.Control == nil {
+		return view.At{}, errNoSandboxControl
 	}
-	return b.Steer.Revert(ctx, id)
+	return b.Control.Revert(ctx, id)
 }
 
 // DropSnapshot deletes a snapshot.
 func (b *Backend) DropSnapshot(id string) error {
-	if b.Steer == nil {
-		return errNoSteerer
+	if b.Control == nil {
+		return errNoSandboxControl
 	}
-	return b.Steer.DropSnapshot(id)
+	return b.Control.DropSnapshot(id)
 }
 
 // Snapshots lists the snapshots.
 func (b *Backend) Snapshots() ([]view.Snapshot, error) {
-	if b.Steer == nil {
-		return nil, errNoSteerer
+	if b.Control == nil {
+		return nil, errNoSandboxControl
 	}
-	return b.Steer.Snapshots()
+	return b.Control.Snapshots()
 }
 
 // NewWorld creates a world: a chain instance that branches off this one.
 func (b *Backend) NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error) {
-	if b.Steer == nil {
-		return view.World{}, errNoSteerer
+	if b.Control == nil {
+		return view.World{}, errNoSandboxControl
 	}
-	return b.Steer.NewWorld(ctx, w)
+	return b.Control.NewWorld(ctx, w)
 }
 
 // DropWorld deletes a world.
 func (b *Backend) DropWorld(ctx context.Context, id string) error {
-	if b.Steer == nil {
-		return errNoSteerer
+	if b.Control == nil {
+		return errNoSandboxControl
 	}
-	return b.Steer.DropWorld(ctx, id)
+	return b.Control.DropWorld(ctx, id)
 }
 
 // Worlds lists the worlds.
 func (b *Backend) Worlds() ([]view.World, error) {
-	if b.Steer == nil {
-		return nil, errNoSteerer
+	if b.Control == nil {
+		return nil, errNoSandboxControl
 	}
-	return b.Steer.Worlds()
+	return b.Control.Worlds()
 }
 
 // SetClock sets the timestamps of the next blocks.
 func (b *Backend) SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error) {
-	if b.Steer == nil {
-		return view.Clock{}, errNoSteerer
+	if b.Control == nil {
+		return view.Clock{}, errNoSandboxControl
 	}
-	return b.Steer.SetClock(ctx, c)
+	return b.Control.SetClock(ctx, c)
 }
 
 // SetProduction sets when blocks are produced.
 func (b *Backend) SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error) {
-	if b.Steer == nil {
-		return view.Production{}, errNoSteerer
+	if b.Control == nil {
+		return view.Production{}, errNoSandboxControl
 	}
-	return b.Steer.SetProduction(ctx, p)
+	return b.Control.SetProduction(ctx, p)
 }
 
 // DumpState returns the state of accounts as records.
 func (b *Backend) DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64,
 	each func(genesis.Record) error) (view.At, error) {
-	if b.Steer == nil {
-		return view.At{}, errNoSteerer
+	if b.Control == nil {
+		return view.At{}, errNoSandboxControl
 	}
-	return b.Steer.DumpState(ctx, accounts, height, each)
+	return b.Control.DumpState(ctx, accounts, height, each)
 }
 
 // LoadState replaces the state of the accounts in records.
 func (b *Backend) LoadState(ctx context.Context, records []genesis.Record) error {
-	if b.Steer == nil {
-		return errNoSteerer
+	if b.Control == nil {
+		return errNoSandboxControl
 	}
-	return b.Steer.LoadState(ctx, records)
+	return b.Control.LoadState(ctx, records)
 }
 
 // Deal sets an account's balance of a token.
 func (b *Backend) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
-	if b.Steer == nil {
-		return errNoSteerer
+	if b.Control == nil {
+		return errNoSandboxControl
 	}
-	return b.Steer.Deal(ctx, token, account, amount)
+	return b.Control.Deal(ctx, token, account, amount)
 }
 
 // Impersonate accepts transactions of accounts without a valid signature; all: of every account.
 func (b *Backend) Impersonate(accounts []primitives.AccountID, all bool) error {
-	if b.Steer == nil {
-		return errNoSteerer
+	if b.Control == nil {
+		return errNoSandboxControl
 	}
-	return b.Steer.Impersonate(accounts, all)
+	return b.Control.Impersonate(accounts, all)
 }
 
 // MissChunks makes shards miss chunks.
 func (b *Backend) MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
-	if b.Steer == nil {
-		return nil, errNoSteerer
+	if b.Control == nil {
+		return nil, errNoSandboxControl
 	}
-	return b.Steer.MissChunks(ctx, m)
+	return b.Control.MissChunks(ctx, m)
 }
 
 // Reorganise replaces the last blocks with a fork.
 func (b *Backend) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error) {
-	if b.Steer == nil {
-		return view.Reorganised{}, errNoSteerer
+	if b.Control == nil {
+		return view.Reorganised{}, errNoSandboxControl
 	}
-	return b.Steer.Reorganise(ctx, blocks)
+	return b.Control.Reorganise(ctx, blocks)
 }
 
 // MockVerification sets the results of the signature checks that contracts request.
 func (b *Backend) MockVerification(ctx context.Context, m *primitives.Mocks) error {
-	if b.Steer == nil {
-		return errNoSteerer
+	if b.Control == nil {
+		return errNoSandboxControl
 	}
-	return b.Steer.MockVerification(ctx, m)
+	return b.Control.MockVerification(ctx, m)
 }
 
 // Fork describes the chain that this one is a fork of, and performs f's actions on its accounts.
 func (b *Backend) Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error) {
-	if b.Steer == nil {
-		return view.Fork{}, errNoSteerer
+	if b.Control == nil {
+		return view.Fork{}, errNoSandboxControl
 	}
-	return b.Steer.Fork(ctx, f)
+	return b.Control.Fork(ctx, f)
 }

@@ -33,8 +33,8 @@ func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view
 // ReplayTransaction runs a dumped transaction again and compares the results with the recorded
 // ones.
 func (b *Backend) ReplayTransaction(ctx context.Context, c *view.Case) (view.Replayed, error) {
-	if b.Steer == nil {
-		return view.Replayed{}, errNoSteerer
+	if b.Control == nil {
+		return view.Replayed{}, errNoSandboxControl
 	}
-	return b.Steer.ReplayTransaction(ctx, c)
+	return b.Control.ReplayTransaction(ctx, c)
 }

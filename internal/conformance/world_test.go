@@ -105,7 +105,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	back := backend.New(backend.Options{
 		Engine: w.engine, VM: machine, Genesis: g, Submit: w.node, Version: view.Version{Version: "1", Build: "1"}, RPCAddr: "0.0.0.0:3030",
 		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: keep, Views: views, Now: time.Now,
-		Config: conf.Client(g, view.Version{Version: "1", Build: "1"}), Steer: steerer{node: w.node},
+		Config: conf.Client(g, view.Version{Version: "1", Build: "1"}), Control: sandboxControl{node: w.node},
 	})
 	serve := func(timeout time.Duration) Client {
 		server, err := rpc.New(back, rpc.Options{PollingTimeout: timeout, ViewStateLimit: 50_000})
@@ -128,23 +128,23 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	return w
 }
 
-// steerer implements neard's sandbox_ methods.
-type steerer struct {
-	backend.Steerer // nil: nothing was recorded of methods of our own
-	node            *node.Node
+// sandboxControl implements neard's sandbox_ methods.
+type sandboxControl struct {
+	backend.SandboxControl // nil: nothing was recorded of methods of our own
+	node                   *node.Node
 }
 
-func (s steerer) Mine(ctx context.Context, m *view.Mine) (at view.At, err error) {
+func (s sandboxControl) Mine(ctx context.Context, m *view.Mine) (at view.At, err error) {
 	at.Height, at.Hash, err = s.node.Mine(ctx, m.Blocks)
 	return at, err
 }
 
-func (s steerer) PatchState(ctx context.Context, records []genesis.Record) error {
+func (s sandboxControl) PatchState(ctx context.Context, records []genesis.Record) error {
 	_, _, err := s.node.PatchState(ctx, records)
 	return err
 }
 
-func (s steerer) FastForward(ctx context.Context, heights uint64) error {
+func (s sandboxControl) FastForward(ctx context.Context, heights uint64) error {
 	_, _, err := s.node.FastForward(ctx, heights)
 	return err
 }

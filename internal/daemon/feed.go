@@ -68,7 +68,7 @@ func (h *Daemon) precheckFeedBlock(b *primitives.Block) error {
 		return blockfeed.ErrPassed
 	case err != nil && engine.VerdictOf(err) == engine.VerdictInvalid:
 		return &blockdoc.MismatchError{Where: "block.header", Err: err}
-	case err == nil && a.Standing == blockpool.Stranger: // of an epoch that earlier blocks will define
+	case err == nil && a.Standing == blockpool.UnknownEpoch: // of an epoch that earlier blocks will define
 		return blockfeed.ErrNotYet
 	}
 	return err

@@ -52,8 +52,8 @@ type FinalOutcome struct {
 	Level       ExecutionLevel
 	Status      FinalStatus
 	Transaction *primitives.SignedTransaction
-	Told        *ToldTransaction // in place of Transaction, if reported by another node
-	Outcome     OutcomeProof     // of the transaction
+	Told        *RemoteTransaction // in place of Transaction, if reported by another node
+	Outcome     OutcomeProof       // of the transaction
 	Outcomes    []OutcomeProof
 	Receipts    []*primitives.Receipt // shown by EXPERIMENTAL_tx_status only
 	Shown       *Shown                // nil: the reply is not shared

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ToldTransaction is a transaction as reported by another node: its view, with only the hash of
+// RemoteTransaction is a transaction as reported by another node: its view, with only the hash of
 // deployed code, and without the block that it references.
-type ToldTransaction struct {
+type RemoteTransaction struct {
 	Hash             primitives.Hash
 	Signer, Receiver primitives.AccountID
 	JSON             []byte // SignedTransactionView
@@ -45,8 +45,8 @@ func readFailure(r *borsh.Reader) []byte {
 	return e.AppendJSON(nil)
 }
 
-func readTransaction(r *borsh.Reader) *ToldTransaction {
-	t := &ToldTransaction{Signer: primitives.ReadAccountID(r)}
+func readTransaction(r *borsh.Reader) *RemoteTransaction {
+	t := &RemoteTransaction{Signer: primitives.ReadAccountID(r)}
 	key, nonce, receiver := primitives.ReadPublicKey(r), r.Uint64(), primitives.ReadAccountID(r)
 	b := []byte(`{"actions":[`)
 	for i, n := 0, r.Len(1); i < n && r.Err() == nil; i++ {
