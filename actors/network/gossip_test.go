@@ -112,8 +112,8 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestTwoBlocksOfAHeightAreRelayedBeforeImport: two blocks of a height are relayed before their import, however many the
-// producer has signed; of other heights as many.
+// TestTwoBlocksOfAHeightAreRelayedBeforeImport: two blocks of each height are relayed before their
+// import, however many the producer has signed.
 func TestTwoBlocksOfAHeightAreRelayedBeforeImport(t *testing.T) {
 	f := new(Status)
 	for h := range primitives.Height(5) {
