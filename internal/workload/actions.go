@@ -64,6 +64,9 @@ func (g *Generator) amount() primitives.Balance {
 // any drafts a transaction of any kind.
 func (g *Generator) any(at Base) *draft {
 	from := g.account()
+	if g.o.Universal && g.rng.IntN(4) == 0 {
+		return g.universal(at, from)
+	}
 	if g.o.Contracts && g.rng.IntN(2) == 0 {
 		return g.contractCall(at, from)
 	}

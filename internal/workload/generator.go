@@ -17,6 +17,8 @@ type Options struct {
 	// Contracts: the accounts have contracts, by Deployments, and half of the transactions call
 	// them.
 	Contracts bool
+	// Universal: some transactions make and use universal accounts, which needs protocol 88.
+	Universal bool
 	// Names are more accounts, which the generator does not draw.
 	Names []primitives.AccountID
 }
@@ -34,6 +36,7 @@ type Generator struct {
 	last   map[string]primitives.Nonce
 	made   []primitives.AccountID // accounts that transactions were to create, the last few
 	inits  []primitives.StateInit
+	firsts []*universal
 }
 
 // Base is where on a chain transactions are to go.

@@ -18,6 +18,16 @@ type Rules struct {
 	Validity    uint64         // of transactions, in blocks
 	Balance     primitives.Balance
 	Splitting   *Splitting // nil: the layout stays
+	// Release is the protocol version in the numbering of the releases; 0: June's 86.
+	Release primitives.ProtocolVersion
+}
+
+// numbering is that of the chain's protocol versions.
+func (r *Rules) numbering() primitives.Numbering {
+	if r.Release != 0 {
+		return primitives.NumberingRelease
+	}
+	return primitives.NumberingJune
 }
 
 // DefaultBalance is what each account begins with.
@@ -37,6 +47,9 @@ func Genesis(o Options, r Rules) (*genesis.Config, error) {
 	}
 	c.NumBlockProducerSeats = 10
 	c.Validators[0].PublicKey = StakeKey(Validator).PublicKey()
+	if r.Release != 0 {
+		c.ProtocolVersion = r.Release
+	}
 	if r.Splitting != nil {
 		c.ProtocolVersion = splittingSince - 1
 	}
@@ -107,7 +120,7 @@ func NewChain(o Options, r Rules) (*engine.ChainSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return engine.NewChain(c, primitives.NumberingJune, configs, func() (io.ReadCloser, error) {
+	return engine.NewChain(c, r.numbering(), configs, func() (io.ReadCloser, error) {
 		in, out := io.Pipe()
 		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // the reader's end closes it if it stops early
 		return in, nil

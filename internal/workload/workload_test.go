@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
@@ -68,6 +69,32 @@ func TestWorkloads(t *testing.T) {
 	})
 	for _, name := range slices.Sorted(maps.Keys(statuses)) {
 		t.Logf("%7d %s", statuses[name], name)
+	}
+}
+
+// TestUniversalWorkloads: as TestWorkloads at 88, with universal accounts.
+func TestUniversalWorkloads(t *testing.T) {
+	parameters.SupportForTest(t, 88)
+	n, blocks := 6, 50
+	if full() {
+		n = 60
+	}
+	if testing.Short() || testutil.Racing {
+		n, blocks = 2, 25
+	}
+	statuses := map[string]int{}
+	for seed := range uint64(n) {
+		o, course := RandomChain(1000+seed, blocks)
+		if o.Release, o.Universal = 88, true; seed%6 == 5 {
+			o.Release = 87 // where all that is universal is refused
+		}
+		runWorkload(t, o, course, statuses)
+	}
+	for _, name := range slices.Sorted(maps.Keys(statuses)) {
+		t.Logf("%7d %s", statuses[name], name)
+	}
+	if statuses["ok *primitives.UniversalStateInit"] == 0 || statuses["ActionError.AccountNotInitialized"] == 0 {
+		t.Error("no universal account got its state, or none was without")
 	}
 }
 
