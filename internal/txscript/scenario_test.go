@@ -3,12 +3,14 @@ package txscript
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
@@ -65,12 +67,14 @@ func join(said []string) string {
 
 // TestScripts plays testdata/scripts:
 //
-//	chain [balance=AMOUNT] with account names, one a line
+//	chain [balance=AMOUNT] [release=VERSION] with account names, one a line
 //	tx from= to= [as=LABEL] with actions, one a line: one transaction, run to its end
 //	block [as=LABEL] with "FROM TO ACTION" lines: transactions of one action in one block
 //	tree as=LABEL: how the first transaction of that label stands now
 //	blocks n=: empty ones
 //	data account=; account with names, one a line
+//
+// An account @NAME is the universal one whose only key is NAME's.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		p := &play{t: t, labels: map[string][]primitives.Hash{}}
@@ -96,28 +100,28 @@ func (p *play) command(t *testing.T, d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "chain":
-		return p.begin(d.Input, arg("balance"))
+		return p.begin(d.Input, arg("balance"), arg("release"))
 	case "tx":
-		var actions []primitives.Action
-		for _, l := range strings.Split(d.Input, "\n") {
-			a, err := ParseAction(l)
-			if err != nil {
-				d.Fatalf(t, "%v", err)
-			}
-			actions = append(actions, a)
-		}
 		return p.send(arg("as"), func(w *World) []*primitives.SignedTransaction {
-			return []*primitives.SignedTransaction{w.Sign(primitives.AccountID(arg("from")), primitives.AccountID(arg("to")), actions...)}
+			var actions []primitives.Action
+			for _, l := range strings.Split(d.Input, "\n") {
+				a, err := w.ParseAction(l)
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+				actions = append(actions, a)
+			}
+			return []*primitives.SignedTransaction{w.Sign(w.Named(arg("from")), w.Named(arg("to")), actions...)}
 		})
 	case "block":
 		return p.send(arg("as"), func(w *World) (txs []*primitives.SignedTransaction) {
 			for _, l := range strings.Split(d.Input, "\n") {
 				f := strings.SplitN(l, " ", 3)
-				a, err := ParseAction(f[2])
+				a, err := w.ParseAction(f[2])
 				if err != nil {
 					d.Fatalf(t, "%v", err)
 				}
-				txs = append(txs, w.Sign(primitives.AccountID(f[0]), primitives.AccountID(f[1]), a))
+				txs = append(txs, w.Sign(w.Named(f[0]), w.Named(f[1]), a))
 			}
 			return txs
 		})
@@ -139,7 +143,7 @@ func (p *play) command(t *testing.T, d *datadriven.TestData) string {
 	case "account":
 		return p.each(func(w *World, _ int) (out string, err error) {
 			for _, id := range strings.Fields(d.Input) {
-				text, err := w.Account(primitives.AccountID(id))
+				text, err := w.Account(w.Named(id))
 				if out += text; err != nil {
 					return out, err
 				}
@@ -151,7 +155,7 @@ func (p *play) command(t *testing.T, d *datadriven.TestData) string {
 	return ""
 }
 
-func (p *play) begin(names, balance string) string {
+func (p *play) begin(names, balance, release string) string {
 	p.close()
 	var o Options
 	for _, n := range strings.Fields(names) {
@@ -162,6 +166,14 @@ func (p *play) begin(names, balance string) string {
 		if o.Balance, err = ParseAmount(balance); err != nil {
 			p.t.Fatal(err)
 		}
+	}
+	if release != "" {
+		v, err := strconv.ParseUint(release, 10, 32)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		o.Release = primitives.ProtocolVersion(v)
+		parameters.SupportForTest(p.t, o.Release)
 	}
 	o.VM = testVM(p.t)
 	for _, n := range shards {

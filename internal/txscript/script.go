@@ -1,6 +1,7 @@
 package txscript
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -16,7 +17,9 @@ import (
 //	     code, 0x bytes
 //	transfer AMOUNT | create | deploy CONTRACT | delete BENEFICIARY
 //	global CONTRACT | global-by-account CONTRACT | use ACCOUNT | use-hash CONTRACT
-func ParseAction(line string) (primitives.Action, error) {
+//
+//	init NAME [AMOUNT] the state init of the universal account @NAME, with a deposit
+func (w *World) ParseAction(line string) (primitives.Action, error) {
 	verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	rest = strings.TrimSpace(rest)
 	switch verb {
@@ -25,12 +28,17 @@ func ParseAction(line string) (primitives.Action, error) {
 	case "transfer":
 		amount, err := ParseAmount(rest)
 		return &primitives.Transfer{Deposit: amount}, err
+	case "init":
+		name, deposit, _ := strings.Cut(rest, " ")
+		raw, _ := w.Universal(name)
+		amount, err := ParseAmount(cmp.Or(deposit, "0"))
+		return &primitives.UniversalStateInit{Init: raw, Deposit: amount}, err
 	case "create":
 		return &primitives.CreateAccount{}, nil
 	case "deploy":
 		return &primitives.DeployContract{Code: code(rest)}, nil
 	case "delete":
-		return &primitives.DeleteAccount{Beneficiary: primitives.AccountID(rest)}, nil
+		return &primitives.DeleteAccount{Beneficiary: w.Named(rest)}, nil
 	case "global":
 		return &primitives.DeployGlobalContract{Code: code(rest), Mode: primitives.GlobalByCodeHash}, nil
 	case "global-by-account":

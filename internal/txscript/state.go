@@ -49,9 +49,25 @@ func (w *World) Account(id primitives.AccountID) (text string, err error) {
 		var a primitives.Account
 		err = borsh.Unmarshal(raw, &a)
 		text = fmt.Sprintf("%s: %v, locked %v, storage %d bytes, code %s\n", id, a.Amount, a.Locked, a.StorageUsage, contract(&a.Contract))
+		if !a.IsInitialized() {
+			text = fmt.Sprintf("%s: %v, storage %d bytes, uninitialized\n", id, a.Amount, a.StorageUsage)
+		}
 		return err
 	})
 	return text, err
+}
+
+// account reads an account at the head; nil: there is none.
+func (w *World) account(id primitives.AccountID) (a *primitives.Account, err error) {
+	err = w.read(id, func(t state.Trie) error {
+		raw, err := t.Get(primitives.AppendAccountKey(nil, id), nil)
+		if raw == nil || err != nil {
+			return err
+		}
+		a = new(primitives.Account)
+		return borsh.Unmarshal(raw, a)
+	})
+	return a, err
 }
 
 func contract(c *primitives.AccountContract) string {

@@ -3,6 +3,7 @@ package txscript
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/workload"
@@ -18,14 +19,16 @@ type Options struct {
 	Accounts []primitives.AccountID
 	Shards   int
 	VM       action.VM
-	Balance  primitives.Balance // of each account; zero: a million NEAR
+	Balance  primitives.Balance         // of each account; zero: a million NEAR
+	Release  primitives.ProtocolVersion // in the numbering of the releases; 0: June's 86
 }
 
 // World is a chain with all that happened on it.
 type World struct {
 	*workload.Chain
 	gen      *workload.Generator
-	nonces   primitives.Nonce // used at the height that comes
+	nonces   primitives.Nonce                              // used at the height that comes
+	keys     map[primitives.AccountID]primitives.SecretKey // of universal accounts
 	entries  map[primitives.Hash]*engine.BlockNode
 	txs      map[primitives.Hash]*primitives.SignedTransaction
 	receipts map[primitives.Hash]*primitives.Receipt
@@ -45,6 +48,7 @@ const quietBlocks = 4
 func New(o Options) (*World, error) {
 	var c workload.ChainOptions
 	c.Accounts, c.Shards, c.Names, c.Balance, c.VM = 2, o.Shards, o.Accounts, o.Balance, o.VM
+	c.Release = o.Release
 	c.EpochLength = 10_000
 	chain, err := workload.OpenChain(c)
 	if err != nil {
@@ -52,20 +56,45 @@ func New(o Options) (*World, error) {
 	}
 	g := chain.Engine.Genesis()
 	return &World{
-		Chain: chain, gen: workload.NewGenerator(c.Options),
+		Chain: chain, gen: workload.NewGenerator(c.Options), keys: map[primitives.AccountID]primitives.SecretKey{},
 		entries: map[primitives.Hash]*engine.BlockNode{g.Hash: g}, txs: map[primitives.Hash]*primitives.SignedTransaction{},
 		receipts: map[primitives.Hash]*primitives.Receipt{}, outcomes: map[primitives.Hash]*happened{},
 	}, nil
 }
 
-// Sign makes a transaction for the next block.
+// Universal is a first state with one key, and the account that it makes. Sign knows the key.
+func (w *World) Universal(name string) (raw primitives.RawStateInit, id primitives.AccountID) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, name)
+	raw = (&primitives.UniversalStateInitV1{AccessKeys: []primitives.PublicKeyHandle{key.PublicKey().Handle()}}).Encode()
+	id = raw.DerivedAccount()
+	w.keys[id] = key
+	return raw, id
+}
+
+// Named is the account that a script means: @NAME is that of Universal.
+func (w *World) Named(text string) primitives.AccountID {
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		_, id := w.Universal(name)
+		return id
+	}
+	return primitives.AccountID(text)
+}
+
+// Sign makes a transaction for the next block. That of an account without state has the nonce of the
+// account, not of a key.
 func (w *World) Sign(from, to primitives.AccountID, actions ...primitives.Action) *primitives.SignedTransaction {
 	at := w.Base()
-	key := w.gen.Key(from)
+	key, ok := w.keys[from]
+	if !ok {
+		key = w.gen.Key(from)
+	}
 	w.nonces++
 	tx := primitives.Transaction{
 		SignerID: from, PublicKey: key.PublicKey(), ReceiverID: to, BlockHash: at.Hash, Actions: actions,
 		Nonce: primitives.TransactionNonce{Nonce: primitives.InitialNonce(at.Height) + w.nonces},
+	}
+	if a, err := w.account(from); err == nil && a != nil && !a.IsInitialized() {
+		tx.Nonce.Nonce = a.BootstrapNonce + 1
 	}
 	hash := tx.Hash()
 	return primitives.NewSignedTransaction(tx, key.Sign(hash[:]))
