@@ -37,9 +37,18 @@ type vector struct {
 	Prepared    *int           // bytes of the module that nearcore compiles
 	Unfit       string         // or the PrepareError
 	Runs        []run
-	OldLoadRule bool `json:"old_load_rule"`
+	Protocol    primitives.ProtocolVersion // of the releases; 0: june's 86
+	OldLoadRule bool                       `json:"old_load_rule"`
 	Predecessor primitives.AccountID
 	Keep        bool // the state is what the first run of the vector before left
+}
+
+// config returns the parameters of the vector's protocol.
+func (v *vector) config() *parameters.RuntimeConfig {
+	if v.Protocol == 0 {
+		return parameters.MustGet(parameters.June(86))
+	}
+	return parameters.MustGet(parameters.Release(v.Protocol))
 }
 
 // run is what came of a call. What is left out is zero.
@@ -88,7 +97,6 @@ func vectorFiles(t *testing.T) []string {
 
 // TestOraclePrepares compares the kind of failure, or the size, of all modules.
 func TestOraclePrepares(t *testing.T) {
-	w := &parameters.MustGet(parameters.June(86)).Wasm
 	for _, file := range vectorFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl.gz"), func(t *testing.T) {
 			n, failed := 0, 0
@@ -98,7 +106,7 @@ func TestOraclePrepares(t *testing.T) {
 				if want != "" {
 					failed++
 				}
-				m, err := prep.Prepare(v.Wasm, w)
+				m, err := prep.Prepare(v.Wasm, &v.config().Wasm)
 				got := ""
 				var why primitives.PrepareError
 				if errors.As(err, &why) {
@@ -155,7 +163,7 @@ func TestOracleRuns(t *testing.T) {
 					got, err := v.call(by, u, &v.Runs[j])
 					if err != nil {
 						t.Errorf("%s, gas %d: %v", v.Name, v.Runs[j].Gas, err)
-					} else if d := got.differences(&v.Runs[j], v.View); d != "" {
+					} else if d := got.differences(&v.Runs[j]); d != "" {
 						t.Errorf("%s, gas %d:\n%s", v.Name, v.Runs[j].Gas, d)
 					}
 					if j > 0 || err != nil || got.Err != nil {
@@ -171,7 +179,7 @@ func TestOracleRuns(t *testing.T) {
 
 // call is the call of internal/oracle/src/vm.rs: the same context, over an empty trie.
 func (v *vector) call(m *vm.VM, u *state.TrieUpdate, r *run) (*run, error) {
-	cfg := *parameters.MustGet(parameters.June(86))
+	cfg := *v.config()
 	if v.MaxGasBurnt > 0 {
 		cfg.Wasm.Limits.MaxGasBurnt = v.MaxGasBurnt
 	}
@@ -267,10 +275,8 @@ func promises(x *action.External) string {
 	return hex.EncodeToString(h[:])
 }
 
-// differences returns how got differs from want. The used gas of a failed view is over its limit in
-// nearcore f0c7706f1, where all of u64 is prepaid, and at the limit in the crate that made the
-// vectors. It is never shown.
-func (got *run) differences(want *run, view bool) string {
+// differences returns how got differs from want; empty if it does not.
+func (got *run) differences(want *run) string {
 	var b strings.Builder
 	differ := func(what string, got, want any) {
 		if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
@@ -278,9 +284,7 @@ func (got *run) differences(want *run, view bool) string {
 		}
 	}
 	differ("burnt", got.Burnt, want.Burnt)
-	if !view || want.Err == nil {
-		differ("used", got.Used, want.Used)
-	}
+	differ("used", got.Used, want.Used)
 	differ("compute", got.Compute, want.Compute)
 	differ("error", errorText(got.Err), errorText(want.Err))
 	differ("logs", got.Logs, want.Logs)

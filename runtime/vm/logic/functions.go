@@ -26,6 +26,7 @@ type Function struct {
 	Results []ValType
 	View    bool                        // views may call it; begin rejects others
 	Since   func(*parameters.Wasm) bool // whether a version has it; nil: all do
+	From    primitives.ProtocolVersion  // the first version of the releases with it; 0: all versions
 	call    hostFunc
 
 	refusedAs string // its name in the error of a view, where nearcore uses another name
@@ -48,6 +49,7 @@ func hasGlobal(w *parameters.Wasm) bool      { return w.GlobalContractHostFns }
 func hasGasKeys(w *parameters.Wasm) bool     { return w.GasKeyHostFns }
 func hasSHA3(w *parameters.Wasm) bool        { return w.SHA3HostFns }
 func hasMLDSA(w *parameters.Wasm) bool       { return w.MLDSAVerifyHostFn }
+func hasUniversal(w *parameters.Wasm) bool   { return w.UniversalAccounts }
 func hasYieldWithID(w *parameters.Wasm) bool { return w.YieldWithIDHostFns }
 
 // Functions is the table of all host functions (nearcore runtime/near-vm-runner/src/imports.rs). A
@@ -97,10 +99,10 @@ var Functions = []Function{
 	{Name: "bls12381_pairing_check", Params: i64s(2), Results: gives, View: true, call: blsPairingCheck},
 	{Name: "bls12381_p1_decompress", Params: i64s(3), Results: gives, View: true, call: blsP1Decompress},
 	{Name: "bls12381_p2_decompress", Params: i64s(3), Results: gives, View: true, call: blsP2Decompress},
-	{Name: "sha3_256", Params: i64s(3), Results: none, View: true, Since: hasSHA3, call: sha3x256},
-	{Name: "sha3_384", Params: i64s(3), Results: none, View: true, Since: hasSHA3, call: sha3x384},
-	{Name: "sha3_512", Params: i64s(3), Results: none, View: true, Since: hasSHA3, call: sha3x512},
-	{Name: "ml_dsa_verify", Params: i64s(6), Results: gives, View: true, Since: hasMLDSA, call: mlDSAVerify},
+	{Name: "sha3_256", Params: i64s(3), Results: none, View: true, Since: hasSHA3, From: 87, call: sha3x256},
+	{Name: "sha3_384", Params: i64s(3), Results: none, View: true, Since: hasSHA3, From: 87, call: sha3x384},
+	{Name: "sha3_512", Params: i64s(3), Results: none, View: true, Since: hasSHA3, From: 87, call: sha3x512},
+	{Name: "ml_dsa_verify", Params: i64s(6), Results: gives, View: true, Since: hasMLDSA, From: 87, call: mlDSAVerify},
 
 	{Name: "value_return", Params: i64s(2), Results: none, View: true, call: valueReturn},
 	{Name: "panic", Params: none, Results: none, View: true, call: panicPlain},
@@ -115,6 +117,8 @@ var Functions = []Function{
 	{Name: "promise_batch_create", Params: i64s(2), Results: gives, call: promiseBatchCreate},
 	{Name: "promise_batch_then", Params: i64s(3), Results: gives, call: promiseBatchThen},
 	{Name: "promise_set_refund_to", Params: i64s(3), Results: none, call: promiseSetRefundTo},
+	{Name: "universal_state_init_to_account_id", Params: i64s(3), Results: gives, View: true, Since: hasUniversal, From: 88, call: universalAccountID},
+	{Name: "promise_batch_action_universal_state_init", Params: i64s(4), Results: none, Since: hasUniversal, From: 88, call: universalStateInit},
 	{Name: "promise_batch_action_create_account", Params: i64s(1), Results: none, call: createAccount},
 	{Name: "promise_batch_action_deploy_contract", Params: i64s(3), Results: none, call: deployContract},
 	{Name: "promise_batch_action_deploy_global_contract", Params: i64s(3), Results: none, Since: hasGlobal, call: deployGlobal},

@@ -17,7 +17,7 @@ type gasCounter struct {
 	limit    primitives.Gas // of burnt: min(maxBurnt, prepaid-promises)
 	promises primitives.Gas
 	maxBurnt primitives.Gas // limit of a single call
-	prepaid  primitives.Gas // the maximum of u64 in a view
+	prepaid  primitives.Gas // maxBurnt in a view
 	view     bool
 
 	prices *[parameters.NumExtCosts]parameters.Cost
@@ -27,11 +27,9 @@ type gasCounter struct {
 	sendCompute parameters.Compute // compute of sending actions
 }
 
-const allGas = ^primitives.Gas(0)
-
 func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, prepaid primitives.Gas, view bool) gasCounter {
-	if view { // only maxBurnt limits a view
-		prepaid = allGas
+	if view { // only maxBurnt limits a view (near-vm-runner 0.38.0 src/logic/gas_counter.rs:101)
+		prepaid = maxBurnt
 	}
 	return gasCounter{prices: prices, maxBurnt: maxBurnt, prepaid: prepaid, limit: min(maxBurnt, prepaid), view: view}
 }

@@ -11,7 +11,10 @@ import (
 
 // nearcore logic/gas_counter.rs, logic/tests/gas_counter.rs.
 
-const tera primitives.Gas = 1_000_000_000_000
+const (
+	tera   primitives.Gas = 1_000_000_000_000
+	allGas                = ^primitives.Gas(0)
+)
 
 // gasLimits sets what a call may burn, and what it has.
 func gasLimits(maxBurnt, prepaid primitives.Gas) func(*rig) {
@@ -316,6 +319,11 @@ var exercises = map[string]func(r *rig) error{
 		_, err := r.do("promise_batch_action_state_init_by_account_id", i, id.len, id.ptr, r.putBalance(110))
 		return err
 	}),
+	"universal state init": batchOf("rick.test", func(r *rig, i uint64) error {
+		init, amount := r.put(make([]byte, 10)), r.putBalance(110)
+		_, err := r.do("promise_batch_action_universal_state_init", i, init.len, init.ptr, amount)
+		return err
+	}),
 	"state init with an entry": batchOf("rick.test", func(r *rig, i uint64) error {
 		at, err := stateInitOf(r, i)
 		if err != nil {
@@ -391,6 +399,8 @@ func TestOutOfGas(t *testing.T) {
 		{parameters.ActionAddFunctionCallKeyBase, "call key", 1, 1, "133982421242 burnt 10000000000000 used"},
 		{parameters.ActionAddFunctionCallKeyByte, "call key", 7, 7, "236200046312 burnt 10000000000000 used"},
 		{parameters.ActionDeleteKey, "delete key", 1, 1, "119999803802 burnt 10000000000000 used"},
+		{parameters.ActionUniversalStateInitBase, "universal state init", 1, 1, "122287675859 burnt 10000000000000 used"},
+		{parameters.ActionUniversalStateInitByte, "universal state init", 10, 10, "622287675949 burnt 10000000000000 used"},
 		{parameters.ActionDeterministicStateInitBase, "state init", 1, 1, "122371305185 burnt 10000000000000 used"},
 		{parameters.ActionDeterministicStateInitBase, "state init by id", 1, 0, ""},
 		{parameters.ActionDeterministicStateInitEntry, "state init with an entry", 1, 1, "3977886210360 burnt 10000000000000 used"},
@@ -459,6 +469,7 @@ func TestModuleGas(t *testing.T) {
 	if r.Err() != fail(GasLimitExceeded) {
 		t.Errorf("err of a view = %v", r.Err())
 	}
+	r.wantOutcome("a view that is out of gas", 7*tera, 7*tera)
 	r = newRig(t, view, func(r *rig) { r.c.PrepaidGas = allGas })
 	if r.Leave() != int64(maxViewGas) {
 		t.Errorf("a view without a bound starts with %d", r.Leave())

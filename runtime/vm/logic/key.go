@@ -15,16 +15,15 @@ import (
 // after all fees.
 type publicKey struct {
 	key primitives.PublicKey // empty: invalid
-	len int                  // length that the fees of gas keys count
+	len int                  // length in bytes that the fees of gas keys count
 }
 
 // publicKey reads a key in borsh form.
 //
-// The fees of gas keys count the length that the contract passes. If that is all ones, which means
-// that the key is in a register, neard of this version overflows and ends its process, so there is
-// no result to agree with. Later versions count the decoded key, 0 bytes for an invalid one, also
-// for keys in memory, where it makes no difference for a valid key. So for a key in a register this
-// counts the decoded key.
+// The fees of gas keys count the bytes of the decoded key, none for an invalid one (near-vm-runner
+// 0.38.0 src/logic/host.rs:3681). The June build counts the length that the contract passes
+// instead, which differs for invalid keys. If that length means a register, the June build
+// overflows and ends its process, so there is no result to agree with.
 func (l *Logic) publicKey(n, ptr uint64) (k publicKey, err error) {
 	b, err := l.arg(n, ptr)
 	if err != nil {
@@ -33,8 +32,9 @@ func (l *Logic) publicKey(n, ptr uint64) (k publicKey, err error) {
 	if borsh.Unmarshal(b, &k.key) != nil {
 		k.key = ""
 	}
-	if k.len = len(b); n == inRegister {
-		k.len = len(k.key)
+	k.len = len(k.key)
+	if l.cfg.Version.Numbering == primitives.NumberingJune && n != inRegister {
+		k.len = len(b)
 	}
 	return k, nil
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// mainnet has the fees of the version, and plenty of gas.
+// mainnet has the fees of the last version, which 86 has too, and plenty of gas.
 func mainnet(r *rig) {
-	r.cfg = *parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune})
-	r.cfg.Wasm.SHA3HostFns, r.cfg.Wasm.MLDSAVerifyHostFn = true, true
+	r.cfg = *parameters.MustGet(parameters.Release(88))
 	r.c.CurrentAccount, r.c.PrepaidGas = "alice", 300*tera
 }
 

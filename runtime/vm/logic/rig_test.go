@@ -177,13 +177,12 @@ type rig struct {
 }
 
 func newRig(t *testing.T, set ...func(*rig)) *rig {
-	r := &rig{t: t, cfg: *parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune})}
+	r := &rig{t: t, cfg: *parameters.MustGet(parameters.Release(88))}
 	r.w = &world{
 		entries: map[string][]byte{}, validators: map[primitives.AccountID]primitives.Balance{},
 		byID: map[primitives.Hash]primitives.Hash{},
 	}
 	setTestFees(&r.cfg.Fees)
-	r.cfg.Wasm.SHA3HostFns, r.cfg.Wasm.MLDSAVerifyHostFn = true, true
 	r.c = action.Call{
 		Block:          &action.Block{ChainID: "test", Height: 10, Timestamp: 42, EpochHeight: 1},
 		CurrentAccount: "alice.near", SignerAccount: "bob.near", Predecessor: "carol.near", RefundTo: "david.near",
@@ -209,7 +208,7 @@ func free(r *rig) {
 	r.cfg.Fees.Action = [parameters.NumActionCosts]parameters.Fee{}
 }
 
-// setTestFees sets the fees of nearcore's tests (core/parameters/src/cost.rs:592), which are not
+// setTestFees sets the fees of nearcore's tests (near-parameters 0.38.0 src/cost.rs:660), which are not
 // those of any version.
 func setTestFees(f *parameters.Fees) {
 	fee := func(self, other, exec uint64) parameters.Fee {
@@ -246,6 +245,9 @@ func setTestFees(f *parameters.Fees) {
 		parameters.ActionGasKeyTransferBase:          fee(115_123_062_500, 115_123_062_500, 235_676_644_250),
 		parameters.ActionGasKeyByte:                  fee(59_357_464, 59_357_464, 101_435_400),
 		parameters.ActionGasKeyNonceWriteBase:        fee(0, 0, 64_196_736_000),
+		parameters.ActionUniversalStateInitBase:      fee(500_000_000_000, 500_000_000_000, 7_430_000_000_000),
+		parameters.ActionUniversalStateInitByte:      fee(78_000_000, 78_000_000, 74_000_000),
+		parameters.ActionUniversalStateInitEntry:     fee(3_100_000_000, 3_100_000_000, 200_000_000_000),
 	}
 }
 

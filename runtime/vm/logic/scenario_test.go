@@ -62,6 +62,12 @@ func (r *rig) scenario(t *testing.T, name string) []uint64 {
 		return []uint64{0, hash.len, hash.ptr, one}
 	case "promise_batch_action_state_init_by_account_id":
 		return []uint64{0, id.len, id.ptr, one}
+	case "universal_state_init_to_account_id":
+		init := r.put(make([]byte, 10))
+		return []uint64{init.len, init.ptr, 1}
+	case "promise_batch_action_universal_state_init":
+		init := r.put(make([]byte, 10))
+		return []uint64{0, init.len, init.ptr, one}
 	case "set_state_init_data_entry":
 		return []uint64{0, 0, text.len, text.ptr, args.len, args.ptr}
 	case "promise_batch_action_function_call":
@@ -285,8 +291,8 @@ func TestTable(t *testing.T) {
 			}
 		}
 	}
-	if len(Functions) != 89+4 {
-		t.Errorf("%d functions, want 89 and 4 of 87", len(Functions))
+	if len(Functions) != 89+4+2 {
+		t.Errorf("%d functions, want 89, 4 of 87 and 2 of 88", len(Functions))
 	}
 }
 

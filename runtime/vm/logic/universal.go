@@ -1,0 +1,70 @@
+package logic
+
+import (
+	"bytes"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
+)
+
+// Host functions of universal accounts (near-vm-runner 0.38.0 src/logic/host.rs:3299).
+
+// universalAccountID (state_init_len, state_init_ptr, register_id) writes the id of the account that
+// a state init makes and returns 0. For bytes that are not a valid state init it returns 1, for ones
+// that are not canonical 2, and leaves the register alone.
+func universalAccountID(l *Logic, a []uint64) (uint64, error) {
+	b, err := l.payArg(parameters.ExtUniversalStateInitToAccountIDBase, a[0], a[1])
+	if err != nil {
+		return 0, err
+	}
+	// before the check, which this pays for
+	if err := l.gas.payPer(parameters.ExtUniversalStateInitToAccountIDByte, uint64(len(b))); err != nil {
+		return 0, err
+	}
+	init := primitives.RawStateInit(b)
+	if l.wasm.CanonicalUniversalStateInit {
+		if _, err := init.Decode(); err != nil {
+			return primitives.StateInitExitStatus(err), nil
+		}
+	}
+	return 0, l.setRegister(a[2], []byte(init.DerivedAccount()))
+}
+
+// universalStateInit (promise_index, state_init_len, state_init_ptr, amount_ptr). Whether the bytes
+// are valid, and make the receiver, is checked when the receipt is validated.
+func universalStateInit(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin(); err != nil {
+		return 0, err
+	}
+	b, err := l.arg(a[1], a[2])
+	if err != nil {
+		return 0, err
+	}
+	amount, err := l.readBalance(a[3])
+	if err != nil {
+		return 0, err
+	}
+	receipt, to, err := l.receiptOf(a[0])
+	if err != nil {
+		return 0, err
+	}
+	init, self := primitives.RawStateInit(b), l.isSelf(to)
+	// What depends on the length comes first, since it pays for the decoding.
+	if err := l.payAction(parameters.ActionUniversalStateInitBase, self); err != nil {
+		return 0, err
+	}
+	if err := l.payActionBytes(parameters.ActionUniversalStateInitByte, uint64(len(b)), self); err != nil {
+		return 0, err
+	}
+	counts := init.SendCounts(l.wasm.CanonicalUniversalStateInit)
+	if err := l.payActionBytes(parameters.ActionUniversalStateInitEntry, counts.Entries, self); err != nil {
+		return 0, err
+	}
+	if err := l.payActionBytes(parameters.ActionAddFullAccessKey, counts.Keys, self); err != nil {
+		return 0, err
+	}
+	if err := l.deduct(amount); err != nil {
+		return 0, err
+	}
+	return 0, l.appendTo(receipt, &primitives.UniversalStateInit{Init: bytes.Clone(b), Deposit: amount})
+}
