@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // functions is a module of n functions of one type with the same body.
@@ -136,6 +137,46 @@ func TestLimits(t *testing.T) {
 		if got != c.want {
 			_, err := Prepare(c.code, june(86))
 			t.Errorf("%s: got %s, want %s (%v)", c.what, got, c.want, err)
+		}
+	}
+}
+
+// TestLocalsLimitDependsOnContractSize: from 87 on a local needs two bytes of code, custom sections
+// included; the absolute limit stays (near-vm-runner 0.38.0 src/prepare.rs:55).
+func TestLocalsLimitDependsOnContractSize(t *testing.T) {
+	padded := func(code []byte, n int) []byte {
+		return append(bytes.Clone(code), sec(sectionCustom, cat(sized([]byte("padding")), bytes.Repeat([]byte{0}, n)))...)
+	}
+	const locals = 100
+	compact := functions(1, "", localsOf(locals, I64))
+	exact := padded(compact, 2*locals-len(compact)-11) // 11: its id, size and name
+	if len(compact) >= 2*locals || len(exact) != 2*locals {
+		t.Fatalf("%d and %d bytes", len(compact), len(exact))
+	}
+	for _, c := range []struct {
+		what  string
+		code  []byte
+		limit uint64 // absolute; 0: that of the version
+		at    primitives.ProtocolVersion
+		fails bool
+	}{
+		{"compact", compact, 0, 87, true},
+		{"compact, at 88", compact, 0, 88, true},
+		{"compact, at 86", compact, 0, 86, false},
+		{"exact", exact, 0, 87, false},
+		{"one more local", padded(functions(1, "", localsOf(locals+1, I64)), 2*locals-len(compact)-11), 0, 87, true},
+		{"rounded down", padded(functions(1, "", localsOf(locals+1, I64)), 2*locals-len(compact)-10), 0, 87, true},
+		{"one more local, two more bytes", padded(functions(1, "", localsOf(locals+1, I64)), 2*locals-len(compact)-9), 0, 87, false},
+		{"padded", padded(compact, 2*locals), 0, 87, false},
+		{"padded, over the absolute limit", padded(compact, 2*locals), locals - 1, 87, true},
+		{"parameters are no locals", functions(1, many(64, "i64"), code()), 0, 87, false},
+	} {
+		w := parameters.MustGet(parameters.Release(c.at)).Wasm
+		if c.limit != 0 {
+			w.Limits.MaxLocalsPerContract = c.limit
+		}
+		if _, err := Prepare(c.code, &w); c.fails != (err != nil) || c.fails && kindOf(err) != primitives.PrepareTooManyLocals {
+			t.Errorf("%s: %v, fails %v", c.what, err, c.fails)
 		}
 	}
 }
