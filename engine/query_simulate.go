@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/txstatus"
@@ -76,6 +77,7 @@ func (e *Engine) Simulate(
 	}
 	return &view.Simulation{
 		FinalOutcome: s.look(), At: view.At{Height: at.Height(), Hash: at.Hash}, Blocks: n, Complete: len(s.waiting) == 0,
+		Unlinked: s.unlinked(),
 	}, nil
 }
 
@@ -88,6 +90,7 @@ type simulation struct {
 	hash   primitives.Hash
 	base   apply.Input
 
+	calls    *linkRecorder                // nil without a VM
 	waiting  map[primitives.Hash]struct{} // the transaction, then its receipts without an outcome yet
 	outcomes map[primitives.Hash]view.OutcomeProof
 	receipts map[primitives.Hash]*primitives.Receipt
@@ -132,6 +135,10 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	if o.VM != nil {
 		s.block.VM = o.VM
 	}
+	if s.block.VM != nil {
+		s.calls = &linkRecorder{VM: s.block.VM}
+		s.block.VM = s.calls
+	}
 	for i := range at.Shards {
 		from, c := &at.Shards[i], at.Block.Body.Chunks[i]
 		if !from.Held() {
@@ -145,6 +152,37 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 		s.shards = append(s.shards, x)
 	}
 	return s, nil
+}
+
+// linkRecorder is a VM that records which calls do not link. Not safe for concurrent use.
+type linkRecorder struct {
+	action.VM
+	calls []view.UnlinkedCall
+}
+
+// Call runs a method.
+func (r *linkRecorder) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
+	out, err := r.VM.Call(c, x)
+	if link, ok := out.Cause.(*action.LinkError); ok && err == nil && len(r.calls) < maxUnlinkedCalls {
+		for _, m := range link.Missing {
+			r.calls = append(r.calls, view.UnlinkedCall{Receipt: c.ReceiptID, Account: c.CurrentAccount, Code: c.CodeHash, Missing: m})
+		}
+	}
+	return out, err
+}
+
+// maxUnlinkedCalls bounds what a linkRecorder keeps, but for the imports of the last call.
+const maxUnlinkedCalls = 1000
+
+// unlinked returns the calls of the transaction's receipts that did not link.
+func (s *simulation) unlinked() []view.UnlinkedCall {
+	if s.calls == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.calls.calls, func(u view.UnlinkedCall) bool {
+		_, ours := s.outcomes[u.Receipt]
+		return !ours
+	})
 }
 
 // release releases a state that applying a chunk made.

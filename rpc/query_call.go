@@ -31,8 +31,12 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 		}
 		return b, err
 	case out.Err != nil:
+		info := member(atInfo(nil, at), "vm_error", out.Err.AppendJSON(nil))
+		if len(out.Missing) > 0 { // our own; nearcore's error does not name them
+			info = member(info, "missing_imports", view.AppendMissingImports(nil, out.Missing))
+		}
 		return b, &callFault{result: out, failure: ContractExecution.because("Function call returned an error: "+callDebug(out, true),
-			member(atInfo(nil, at), "vm_error", out.Err.AppendJSON(nil))).(*failure)}
+			info).(*failure)}
 	}
 	if b, err = c.reserve(b, view.CallSize(out)); err != nil {
 		return b, err

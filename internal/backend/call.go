@@ -115,6 +115,9 @@ func (b *Backend) callFunction(block primitives.Hash, c *view.Call, short bool, 
 		r.Result = out.Return.Value
 	case out.Err.Tag == primitives.CallExecution:
 		r.Debug = logic.DebugExecution(out.Err, out.Cause)
+		if link, ok := out.Cause.(*action.LinkError); ok {
+			r.Missing = link.Missing
+		}
 	}
 	return r, nil
 }

@@ -400,8 +400,9 @@ func (h *Daemon) vmOptions(o *Options) vm.Options {
 	}
 	v := vm.Options{
 		Dir: o.Home.Paths.Contracts, Memory: int64(c.ContractMemory), Disk: int64(c.ContractDisk), Builders: int(c.Compilations),
-		Build: o.Version.Version + " " + o.Version.Build + " " + o.Version.Commit + executable(),
-		Alarm: func(err error) { h.log.WithError(err).Error("contract engine") },
+		Build:    o.Version.Version + " " + o.Version.Build + " " + o.Version.Commit + executable(),
+		Alarm:    func(err error) { h.log.WithError(err).Error("contract engine") },
+		Unlinked: newUnlinkedLog(h.log).report,
 	}
 	if c.CompilerProcesses {
 		v.Compiler = o.Compiler

@@ -12,6 +12,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// askError calls a method that fails and returns the error.
+func askError(t testing.TB, h *Daemon, method string, params any) string {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.Post("http://"+h.Addr.String(), "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	var reply struct{ Error json.RawMessage }
+	if err := json.NewDecoder(r.Body).Decode(&reply); err != nil {
+		t.Fatal(err)
+	}
+	return string(reply.Error)
+}
+
 // ask calls a method; result is what it answers, or cause the name of the error.
 func ask(t testing.TB, h *Daemon, method string, params, result any) (cause string) {
 	t.Helper()

@@ -100,6 +100,9 @@ func (t *collector) CallEnds(out *action.CallOutcome) {
 	if out.Err != nil {
 		c.Error = out.Err.AppendJSON(nil)
 	}
+	if link, ok := out.Cause.(*action.LinkError); ok {
+		c.Missing = link.Missing
+	}
 	if t.profile != nil {
 		t.profile.Close(c.Gas)
 	}

@@ -1,6 +1,11 @@
 package trace
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
 
 // Report is the trace of one transaction.
 type Report struct {
@@ -51,9 +56,23 @@ type Call struct {
 	Wasm     uint64          `json:"gas_wasm"` // of Gas: instructions
 	Deposit  string          `json:"deposit"`
 	Error    json.RawMessage `json:"error,omitempty"`
+	// Missing lists why a contract that does not link does not; Error does not say it.
+	Missing MissingImports `json:"missing_imports,omitempty"`
 	// Host lists the host functions in call order. Omitted is how many more there were.
 	Host    []HostCall `json:"host_calls"`
 	Omitted int        `json:"host_calls_omitted"`
+}
+
+// MissingImports are imports that the contract's protocol version does not have.
+type MissingImports []primitives.MissingImport
+
+// MarshalJSON writes the list as EXPERIMENTAL_simulate_tx does.
+func (m MissingImports) MarshalJSON() ([]byte, error) { return view.AppendMissingImports(nil, m), nil }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (m *MissingImports) UnmarshalJSON(b []byte) (err error) {
+	*m, err = view.ParseMissingImports(b)
+	return err
 }
 
 // HostCall is a call of a host function.

@@ -57,6 +57,9 @@ func (p *printer) outcome(o *Outcome, first bool, lines int) {
 			p.printf("  %s", c.Error)
 		}
 		p.printf("\n")
+		for i := range c.Missing {
+			p.printf("%s  missing import %s\n", in, c.Missing[i].String())
+		}
 		for i := range c.Host {
 			if lines > 0 && i >= lines {
 				p.printf("%s  ... %d more host calls\n", in, len(c.Host)-i+c.Omitted)

@@ -16,7 +16,8 @@ func TestWriteText(t *testing.T) {
 					{Name: "storage_write", Gas: 64e9, Entry: &Entry{Key: []byte("key"), Value: []byte{1, 2, 0xff}, Len: 3, Nodes: 4}},
 					{Name: "storage_read", Gas: 56e9, Entry: &Entry{Key: []byte{0, 'k'}}},
 					{Name: "panic", Gas: 1, Failed: true},
-				}}}},
+				}}, {Method: "n", Gas: 1e9, Prepaid: 30e12, Deposit: "0", Error: json.RawMessage(`{"E":""}`),
+					Missing: MissingImports{{Module: "env", Name: "sha3_256", Since: 87}, {Module: "env", Name: "nope"}}}}},
 		}}
 	var b strings.Builder
 	if err := r.WriteText(&b, 2); err != nil {
@@ -31,6 +32,9 @@ signed  TX  alice -> alice  FunctionCall  0.4300 Tgas  {"SuccessReceiptId":"R"}
         storage_write             0.0640 Tgas  "key" = 0x0102ff  4 trie nodes
         storage_read              0.0560 Tgas  "\x00k" is absent
         ... 8 more host calls
+      call n  0.0010 Tgas of 30.0000 Tgas: wasm 0.0000 Tgas  {"E":""}
+        missing import env.sha3_256 (since protocol version 87)
+        missing import env.nope (no known protocol version has it)
       log hello
 `
 	if got := b.String(); got != want {

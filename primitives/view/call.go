@@ -22,4 +22,6 @@ type CallResult struct {
 	Err    *primitives.FunctionCallError // nil: it succeeded
 	// Debug is the VM's own error as Rust's {:?} prints it, if Err has the tag CallExecution.
 	Debug string
+	// Missing lists the imports of a contract that does not link, which Err and Debug do not name.
+	Missing []primitives.MissingImport
 }

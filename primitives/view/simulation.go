@@ -30,6 +30,18 @@ type Simulation struct {
 	At       At   // the block whose state was used
 	Blocks   int  // after how many blocks the last receipt was executed
 	Complete bool // false: receipts were left when the limit of blocks was reached
+	// Unlinked lists the calls of contracts whose imports the protocol version does not have. Their
+	// outcomes do not name them.
+	Unlinked []UnlinkedCall
+}
+
+// UnlinkedCall is a call of a contract that does not link, with one of its missing imports. A call
+// has an entry for each.
+type UnlinkedCall struct {
+	Receipt primitives.Hash
+	Account primitives.AccountID
+	Code    primitives.Hash
+	Missing primitives.MissingImport
 }
 
 // AppendSimulation appends the reply of EXPERIMENTAL_tx_status with a member "simulation" after the
@@ -39,5 +51,16 @@ func AppendSimulation(b []byte, s *Simulation) []byte {
 	b = AppendHash(append(b[:len(b)-1], `,"simulation":{"block_hash":`...), &s.At.Hash)
 	b = strconv.AppendUint(append(b, `,"block_height":`...), uint64(s.At.Height), 10)
 	b = strconv.AppendInt(append(b, `,"blocks":`...), int64(s.Blocks), 10)
-	return append(strconv.AppendBool(append(b, `,"complete":`...), s.Complete), `}}`...)
+	b = strconv.AppendBool(append(b, `,"complete":`...), s.Complete)
+	if len(s.Unlinked) > 0 {
+		b = appendList(append(b, `,"missing_imports":`...), s.Unlinked, appendUnlinkedCall)
+	}
+	return append(b, `}}`...)
+}
+
+func appendUnlinkedCall(b []byte, u *UnlinkedCall) []byte {
+	b = AppendHash(append(b, `{"receipt_id":`...), &u.Receipt)
+	b = AppendString(append(b, `,"account_id":`...), string(u.Account))
+	b = AppendHash(append(b, `,"code_hash":`...), &u.Code)
+	return append(appendMissingImport(append(b, ','), &u.Missing), '}')
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
@@ -22,7 +23,9 @@ type module struct {
 	methods     map[string]bool // exported functions: whether without parameters and results
 	imports     []int           // logic's function numbers, in order
 	strange     string          // neard's error for imports that no version has; empty: there are none
-	code        *engine.Module  // nil if it cannot run, or cannot be linked in any version
+	// foreign lists the imports that cause strange, without Since, with the bounds of a LinkError.
+	foreign action.LinkError
+	code    *engine.Module // nil if it cannot run, or cannot be linked in any version
 }
 
 // Close frees the machine code.
@@ -45,8 +48,41 @@ func (m *module) unlinked(w *parameters.Wasm) string {
 
 const unknownImport = "unknown or invalid import"
 
+// linkError returns which imports a version lacks; nil if it has all. Those that another version
+// has come first.
+func (m *module) linkError(w *parameters.Wasm) *action.LinkError {
+	var e action.LinkError
+	for _, i := range m.imports {
+		if f := &logic.Functions[i]; !f.In(w) {
+			addMissing(&e, primitives.MissingImport{Module: importModule, Name: f.Name, Since: f.From})
+		}
+	}
+	for _, missing := range m.foreign.Missing {
+		addMissing(&e, missing)
+	}
+	if e.More += m.foreign.More; len(e.Missing) == 0 {
+		return nil
+	}
+	return &e
+}
+
+// importModule is the only module from which a contract can import.
+const importModule = "env"
+
+// addMissing adds an import that is not in the list yet, with the bounds of a LinkError.
+func addMissing(e *action.LinkError, missing primitives.MissingImport) {
+	missing.Name = primitives.ImportName(missing.Name)
+	switch {
+	case slices.Contains(e.Missing, missing):
+	case len(e.Missing) == action.MaxMissingImports:
+		e.More++
+	default:
+		e.Missing = append(e.Missing, missing)
+	}
+}
+
 // infoVersion changes with the encoding of info, and with the form of the machine code.
-const infoVersion = 5
+const infoVersion = 6
 
 // info is stored with the machine code.
 type info struct {
@@ -55,6 +91,7 @@ type info struct {
 	methods             map[string]bool
 	imports             []string // names of those in logic's table
 	strange             string
+	foreign             action.LinkError
 }
 
 // read returns the info of a prepared module.
@@ -64,14 +101,20 @@ func read(m *prep.Module) info {
 		n, ok := logic.Index(want.Name)
 		if !ok {
 			i.strange = unknownImport
+			addMissing(&i.foreign, primitives.MissingImport{Module: importModule, Name: want.Name})
 			continue
 		}
 		i.imports = append(i.imports, want.Name)
 		f := &logic.Functions[n]
-		if i.strange == "" && !(sameTypes(f.Params, want.Params) && sameTypes(f.Results, want.Results)) {
-			i.strange = fmt.Sprintf("types incompatible: expected type `%s`, found type `%s`",
-				signature(want.Params, want.Results), signature(f.Params, f.Results))
+		if sameTypes(f.Params, want.Params) && sameTypes(f.Results, want.Results) {
+			continue
 		}
+		types := fmt.Sprintf("types incompatible: expected type `%s`, found type `%s`",
+			signature(want.Params, want.Results), signature(f.Params, f.Results))
+		if i.strange == "" {
+			i.strange = types
+		}
+		addMissing(&i.foreign, primitives.MissingImport{Module: importModule, Name: want.Name, Types: types})
 	}
 	return i
 }
@@ -125,7 +168,11 @@ func (i *info) appendBorsh(b []byte) []byte {
 	for _, name := range i.imports {
 		b = borsh.AppendString(b, name)
 	}
-	return b
+	b = borsh.AppendUint32(b, uint32(len(i.foreign.Missing)))
+	for _, missing := range i.foreign.Missing {
+		b = borsh.AppendString(borsh.AppendString(b, missing.Name), missing.Types)
+	}
+	return borsh.AppendUint32(b, uint32(i.foreign.More))
 }
 
 // decodeInfo makes a module from an info, without its code.
@@ -159,6 +206,11 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 		}
 		m.imports = append(m.imports, i)
 	}
+	for n = int(r.Uint32()); n > 0 && r.Err() == nil; n-- {
+		name := r.String()
+		m.foreign.Missing = append(m.foreign.Missing, primitives.MissingImport{Module: importModule, Name: name, Types: r.String()})
+	}
+	m.foreign.More = int(r.Uint32())
 }
 
 // loader makes modules from artifacts.

@@ -131,10 +131,11 @@ type precompileQueue struct {
 }
 
 type queuedCode struct {
-	of   fair.Client
-	code []byte
-	w    *parameters.Wasm
-	done chan struct{}
+	submitter primitives.AccountID
+	of        fair.Client // submitter's
+	code      []byte
+	w         *parameters.Wasm
+	done      chan struct{}
 }
 
 // queueLoad is the size of the entries that are queued or being compiled.
@@ -176,7 +177,13 @@ func (q *precompileQueue) run(v *VM) {
 		begun := time.Now()
 		// Failures of the compiler were reported where they occurred. A call that needs the code
 		// tries again.
-		if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w, true); err == nil {
+		hash := primitives.HashBytes(w.code)
+		if e, err := v.get(hash, w.code, w.w, true); err == nil {
+			if v.unlinked != nil {
+				if missing := e.Value.linkError(w.w); missing != nil {
+					v.unlinked(w.submitter, hash, missing)
+				}
+			}
 			e.Release()
 			if v.large.Swap(false) {
 				v.collector.run()
@@ -264,7 +271,7 @@ func (q *precompileQueue) drain() { q.open.Wait() }
 //
 // The returned channel is closed when the code is compiled or will not be.
 func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) <-chan struct{} {
-	x := queuedCode{code: bytes.Clone(code), w: w, done: make(chan struct{})}
+	x := queuedCode{submitter: submitter, code: bytes.Clone(code), w: w, done: make(chan struct{})}
 	hash := primitives.HashBytes([]byte(submitter))
 	copy(x.of.Address[:], hash[:])
 	if !v.precompiles.push(x) {

@@ -35,6 +35,10 @@ type Options struct {
 	// Alarm receives errors that no contract should be able to cause, and failures to store
 	// compiled contracts. It must be safe for concurrent use. nil: errors are only counted.
 	Alarm func(error)
+	// Unlinked is called when code that Warm compiled imports what its rules do not have, so that
+	// every call of it fails. submitter is Warm's. Code that Warm dropped is not reported; the same
+	// code may be reported repeatedly. It must be safe for concurrent use. nil: not reported.
+	Unlinked func(submitter primitives.AccountID, code primitives.Hash, e *action.LinkError)
 }
 
 // Defaults of Options.
@@ -49,6 +53,7 @@ type VM struct {
 	compiler    *compiler.Pool
 	cache       *cache.Cache[*module]
 	alarm       func(error)
+	unlinked    func(primitives.AccountID, primitives.Hash, *action.LinkError)
 	seen        atomic.Pointer[rulesOf] // of the last config
 	precompiles precompileQueue
 	large       atomic.Bool // a large artifact was made and is now garbage
@@ -70,7 +75,7 @@ func New(o Options) (*VM, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &VM{engine: e, alarm: o.Alarm}
+	v := &VM{engine: e, alarm: o.Alarm, unlinked: o.Unlinked}
 	if err := otherGenerator(engine.Generator(), engine.Wanted()); err != nil {
 		v.fault("%w", err)
 	}
@@ -231,7 +236,11 @@ func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) 
 	}
 	if text := m.unlinked(&cfg.Wasm); text != "" {
 		l.Fail(logic.LinkError(text))
-		return l.Outcome()
+		out, err := l.Outcome()
+		if e := m.linkError(&cfg.Wasm); e != nil {
+			out.Cause = e
+		}
+		return out, err
 	}
 	if plain, ok := m.methods[c.Method]; !ok || !plain {
 		e := &primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodNotFound}

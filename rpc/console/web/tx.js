@@ -37,6 +37,23 @@ export function status(s) {
 
 const failed = (s) => s != null && typeof s === 'object' && 'Failure' in s;
 
+/** unlinked returns whether a contract imports what the protocol version does not have. The outcome does not say what. */
+const unlinked = (s) => failed(s) && JSON.stringify(s.Failure).includes('"Link Error: ');
+
+/** importName shows a missing import. */
+const importName = (m) => `${m.module}.${m.name} (${m.types ?? (m.since_protocol_version == null ? 'no known protocol version has it' : `since protocol version ${m.since_protocol_version}`)})`;
+
+/** missingImports fills a place with the imports that a receipt's contract lacks, from a trace of the transaction. */
+function missingImports(trace, id) {
+  const place = el('span', { class: 'muted' }, 'asking …');
+  trace().then((r) => {
+    const calls = r.outcomes.find((o) => o.id === id)?.calls ?? [];
+    const names = calls.flatMap((c) => c.missing_imports ?? []).map(importName);
+    fill(place, names.length ? names.join(', ') : '–');
+  }, (e) => fill(place, e.message));
+  return place;
+}
+
 /** txPage: a transaction with the tree of its receipts. */
 export async function txPage(main, [hash, sender], life) {
   const r = await call('EXPERIMENTAL_tx_status', { tx_hash: hash, sender_account_id: sender ?? 'near', wait_until: 'NONE' }, life.over.signal);
@@ -52,6 +69,8 @@ export async function txPage(main, [hash, sender], life) {
   const tokens = all.reduce((s, o) => s + BigInt(o.outcome.tokens_burnt), 0n);
   const most = Math.max(1, ...all.map((o) => o.outcome.gas_burnt));
   const seen = new Set();
+  let traced; // one trace for all receipts
+  const trace = () => traced ??= call('EXPERIMENTAL_trace_tx', [hash, sender ?? 'near'], life.over.signal);
 
   const node = (id) => {
     const o = outcomes.get(id);
@@ -73,6 +92,7 @@ export async function txPage(main, [hash, sender], life) {
         ['In block', link('block', o.block_hash)],
         ['Burnt', near(out.tokens_burnt)],
         ['Result', status(out.status)],
+        unlinked(out.status) && ['Missing imports', missingImports(trace, id)],
       ]),
       actions?.length ? el('ul', null, actions.map(action)) : null,
       out.logs.length ? [el('p', { class: 'muted' }, count(out.logs.length), ' logs'), el('pre', { class: 'logs' }, out.logs.join('\n'))] : null,

@@ -1,0 +1,297 @@
+package vm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/parameters"
+	"github.com/troupe-chain/troupe/runtime/vm/logic"
+)
+
+// What the releases 87 and 88 change for contracts.
+
+// callAt is call by the rules of a version.
+func callAt(v parameters.Version, code []byte, method string) *action.Call {
+	c := call(code, method, 100*tera)
+	cfg := *parameters.MustGet(v)
+	c.Block.Config = &cfg
+	return c
+}
+
+// watData is the bytes of a data segment.
+func watData(b []byte) string {
+	var s strings.Builder
+	for _, x := range b {
+		fmt.Fprintf(&s, "\\%02x", x)
+	}
+	return s.String()
+}
+
+// TestMLDSAVerify: near-vm-runner 0.38.0 src/tests/ml_dsa_verify_integration.rs.
+func TestMLDSAVerify(t *testing.T) {
+	v := newVM(t)
+	public, secret := mldsa65.NewKeyFromSeed(&[mldsa65.SeedSize]byte{1})
+	msg, sig := bytes.Repeat([]byte{7}, 32), make([]byte, mldsa65.SignatureSize)
+	if err := mldsa65.SignTo(secret, msg, nil, false, sig); err != nil {
+		t.Fatal(err)
+	}
+	key := public.Bytes()
+	tampered, wrong := bytes.Clone(msg), bytes.Clone(key)
+	tampered[0] ^= 1
+	wrong[0] ^= 1
+	const invalid = `{"ExecutionError":"ML-DSA-65 signature verification error: invalid %s length: expected the input of %d bytes, but %d was given"}`
+	for _, test := range []struct {
+		name           string
+		msg, key       []byte
+		sigLen, keyLen int
+		version        parameters.Version
+		want           uint64
+		err            string
+	}{
+		{"valid", msg, key, 3309, 1952, parameters.Release(87), 1, ""},
+		{"valid at 88", msg, key, 3309, 1952, parameters.Release(88), 1, ""},
+		{"tampered message", tampered, key, 3309, 1952, parameters.Release(87), 0, ""},
+		{"another key", msg, wrong, 3309, 1952, parameters.Release(87), 0, ""},
+		{"signature length", msg, key, 3308, 1952, parameters.Release(87), 0, fmt.Sprintf(invalid, "signature", 3309, 3308)},
+		{"key length", msg, key, 3309, 1951, parameters.Release(87), 0, fmt.Sprintf(invalid, "key", 1952, 1951)},
+		{"before 87", msg, key, 3309, 1952, parameters.Release(86), 0, linkError},
+		{"june", msg, key, 3309, 1952, parameters.June(86), 0, linkError},
+	} {
+		code := wat(t, fmt.Sprintf(`(module
+			(import "env" "ml_dsa_verify" (func $verify (param i64 i64 i64 i64 i64 i64) (result i64)))
+			(import "env" "value_return" (func $return (param i64 i64)))
+			(memory 1)
+			(data (i32.const 0) "%s") (data (i32.const 4096) "%s") (data (i32.const 8192) "%s")
+			(func (export "main")
+				(i64.store (i32.const 12288) (call $verify (i64.const %d) (i64.const 0) (i64.const 32) (i64.const 4096) (i64.const %d) (i64.const 8192)))
+				(call $return (i64.const 8) (i64.const 12288))))`, watData(sig), watData(test.msg), watData(test.key), test.sigLen, test.keyLen))
+		out, err := v.run(callAt(test.version, code, "main"), &world{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if out.Err != nil {
+			got = string(out.Err.AppendJSON(nil))
+		}
+		if got != test.err || test.err == "" && binary.LittleEndian.Uint64(out.Return.Value) != test.want {
+			t.Errorf("%s: %s, returned %x, want %s, %d", test.name, got, out.Return.Value, test.err, test.want)
+		}
+	}
+}
+
+// TestUniversalStateInitToAccountID: near-vm-runner 0.38.0
+// src/tests/universal_state_init_to_account_id_integration.rs, with bytes that have its mock's
+// errors.
+func TestUniversalStateInitToAccountID(t *testing.T) {
+	const id = "0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g"
+	status := func(n uint64) string { return string(binary.LittleEndian.AppendUint64(nil, n)) }
+	twice := []byte{0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	code := func(init []byte, result string) []byte {
+		body := `(local $status i64)
+			(local.set $status (call $derive (i64.const %d) (i64.const 0) (i64.const 0)))
+			(if (i64.eqz (local.get $status))
+				(then (call $return (i64.const -1) (i64.const 0)))
+				(else (i64.store (i32.const 512) (local.get $status)) (call $return (i64.const 8) (i64.const 512))))`
+		if result == "" {
+			body = `(call $derive (i64.const %d) (i64.const 0) (i64.const 0))`
+		}
+		return wat(t, fmt.Sprintf(`(module
+			(import "env" "universal_state_init_to_account_id" (func $derive (param i64 i64 i64) %s))
+			(import "env" "value_return" (func $return (param i64 i64)))
+			(memory 1) (data (i32.const 0) "%s") (func (export "main") `+body+`))`, result, watData(init), len(init)))
+	}
+	v := newVM(t)
+	for _, test := range []struct {
+		name    string
+		code    []byte
+		version parameters.Version
+		lenient bool
+		want    string
+		err     string
+	}{
+		{"canonical", code(make([]byte, 10), "(result i64)"), parameters.Release(88), false, id, ""},
+		{"malformed", code([]byte{7}, "(result i64)"), parameters.Release(88), false, status(1), ""},
+		{"not canonical", code(twice, "(result i64)"), parameters.Release(88), false, status(2), ""},
+		{"lenient", code(make([]byte, 10), "(result i64)"), parameters.Release(88), true, id, ""},
+		{"at 87", code(make([]byte, 10), "(result i64)"), parameters.Release(87), false, "", linkError},
+		{"in June", code(make([]byte, 10), "(result i64)"), parameters.June(86), false, "", linkError},
+		{"type of a release candidate", code(make([]byte, 10), ""), parameters.Release(88), false, "",
+			"{\"ExecutionError\":\"Link Error: types incompatible: expected type `(func (param i64 i64 i64))`, found type `(func (param i64 i64 i64) (result i64))`\"}"},
+	} {
+		c := callAt(test.version, test.code, "main")
+		if test.lenient {
+			c.Block.Config.Wasm.CanonicalUniversalStateInit = false
+		}
+		out, err := v.run(c, &world{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if out.Err != nil {
+			got = string(out.Err.AppendJSON(nil))
+		}
+		if got != test.err || string(out.Return.Value) != test.want {
+			t.Errorf("%s: %s, returned %q, want %s, %q", test.name, got, out.Return.Value, test.err, test.want)
+		}
+	}
+}
+
+// TestFunctionsNameTheirFirstVersion: From agrees with the flags of all versions.
+func TestFunctionsNameTheirFirstVersion(t *testing.T) {
+	for i := range logic.Functions {
+		f := &logic.Functions[i]
+		for p := parameters.OldestProtocol; p <= 88; p++ {
+			if has := f.In(&parameters.MustGet(parameters.Release(p)).Wasm); has != (p >= f.From) {
+				t.Errorf("%s: at %d %v, first version %d", f.Name, p, has, f.From)
+			}
+		}
+		if f.In(&parameters.MustGet(parameters.June(86)).Wasm) != (f.From < 87) {
+			t.Errorf("%s: june", f.Name)
+		}
+	}
+}
+
+// missing returns the names in a link error.
+func missing(e *action.LinkError) (out []string) {
+	for i := range e.Missing {
+		out = append(out, e.Missing[i].String())
+	}
+	return out
+}
+
+// TestLinkErrorsNameImports: the outcome is nearcore's, its cause has the names, also of a module
+// that comes from the disk.
+func TestLinkErrorsNameImports(t *testing.T) {
+	const (
+		sha3      = "env.sha3_256 (since protocol version 87)"
+		universal = "env.promise_batch_action_universal_state_init (since protocol version 88)"
+		nope      = "env.nope (no known protocol version has it)"
+		input     = "env.input (types incompatible: expected type `(func (param i32))`, found type `(func (param i64))`)"
+	)
+	imports := `(import "env" "input" (func (param i64)))
+		(import "env" "promise_batch_action_universal_state_init" (func (param i64 i64 i64 i64)))
+		(import "env" "sha3_256" (func (param i64 i64 i64))) (import "env" "sha3_256" (func (param i64 i64 i64)))`
+	var many strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&many, `(import "env" "f%d" (func))`, i)
+	}
+	main := `(func (export "main"))`
+	dir := t.TempDir()
+	for _, from := range []string{"compiled", "disk"} {
+		v := vmOf(t, Options{Dir: dir})
+		for _, test := range []struct {
+			name    string
+			imports string
+			version parameters.Version
+			want    []string
+			more    int
+		}{
+			{"june", imports, parameters.June(86), []string{universal, sha3}, 0},
+			{"86", imports, parameters.Release(86), []string{universal, sha3}, 0},
+			{"87", imports, parameters.Release(87), []string{universal}, 0},
+			{"88", imports, parameters.Release(88), nil, 0},
+			{"unknown", imports + `(import "env" "nope" (func))`, parameters.Release(87), []string{universal, nope}, 0},
+			{"unknown, 88", imports + `(import "env" "nope" (func))`, parameters.Release(88), []string{nope}, 0},
+			{"types", `(import "env" "input" (func (param i32)))`, parameters.Release(88), []string{input}, 0},
+			{"many", many.String(), parameters.Release(88), nil, 40 - action.MaxMissingImports},
+		} {
+			code := wat(t, "(module "+test.imports+main+")")
+			out, err := v.run(callAt(test.version, code, "main"), &world{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var link *action.LinkError
+			if !errors.As(out.Cause, &link) {
+				if test.want != nil || test.more > 0 || out.Err != nil {
+					t.Errorf("%s, %s: %s has the cause %v", from, test.name, ended(&out), out.Cause)
+				}
+				continue
+			}
+			if text := string(out.Err.AppendJSON(nil)); !strings.Contains(text, "Link Error: ") || strings.Contains(text, "env.") {
+				t.Errorf("%s, %s: %s", from, test.name, text)
+			}
+			if got := missing(link); test.want != nil && !slices.Equal(got, test.want) || link.More != test.more {
+				t.Errorf("%s, %s: %q and %d more, want %q and %d", from, test.name, got, link.More, test.want, test.more)
+			}
+		}
+		v.Close()
+		if files, err := filepath.Glob(filepath.Join(dir, "*", "*")); err != nil || len(files) < 5 {
+			t.Errorf("%d files, %v", len(files), err)
+		}
+	}
+}
+
+// TestImportNamesAreBounded: a name may have 100,000 bytes.
+func TestImportNamesAreBounded(t *testing.T) {
+	v := newVM(t)
+	code := wat(t, `(module (import "env" "`+strings.Repeat("é", 40_000)+`" (func)) (func (export "main")))`)
+	out, err := v.run(callAt(parameters.Release(88), code, "main"), &world{})
+	var link *action.LinkError
+	if err != nil || !errors.As(out.Cause, &link) || len(link.Error()) > 300 || !strings.Contains(link.Error(), "éé...") {
+		t.Errorf("%v, %v", err, out.Cause)
+	}
+}
+
+// TestWarmReportsUnlinkedCode: code that is deployed is reported with its submitter.
+func TestWarmReportsUnlinkedCode(t *testing.T) {
+	var mu sync.Mutex
+	var reported []string
+	v := vmOf(t, Options{Unlinked: func(submitter primitives.AccountID, code primitives.Hash, e *action.LinkError) {
+		mu.Lock()
+		defer mu.Unlock()
+		reported = append(reported, fmt.Sprint(submitter, " ", code, " ", missing(e)))
+	}})
+	code := wat(t, `(module (import "env" "sha3_512" (func (param i64 i64 i64))) (func (export "main")))`)
+	for _, version := range []parameters.Version{parameters.Release(87), parameters.Release(86)} {
+		<-v.Warm("dev.near", code, &parameters.MustGet(version).Wasm)
+	}
+	<-v.Warm("dev.near", wat(t, simple), &parameters.MustGet(parameters.Release(86)).Wasm)
+	<-v.Warm("dev.near", []byte("no wasm"), &parameters.MustGet(parameters.Release(86)).Wasm)
+	mu.Lock()
+	defer mu.Unlock()
+	want := []string{fmt.Sprint("dev.near ", primitives.HashBytes(code), " [env.sha3_512 (since protocol version 87)]")}
+	if !slices.Equal(reported, want) {
+		t.Errorf("reported %q, want %q", reported, want)
+	}
+}
+
+// TestOldCodeIsJudgedAgain: code that was compiled at 86 has too many locals for its size at 87, and
+// runs again where 86 is in force. What other contracts compiled to at 87 is used at 88.
+func TestOldCodeIsJudgedAgain(t *testing.T) {
+	code := largeContract(1, 100, 0)
+	v := vmOf(t, Options{Dir: t.TempDir()})
+	for _, test := range []struct {
+		version parameters.Version
+		want    string
+	}{
+		{parameters.Release(86), ""}, {parameters.Release(87), prepareError("TooManyLocals")}, {parameters.Release(88), prepareError("TooManyLocals")},
+		{parameters.Release(86), ""}, {parameters.June(86), ""},
+	} {
+		out, err := v.run(callAt(test.version, code, "main"), &world{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if out.Err != nil {
+			got = string(out.Err.AppendJSON(nil))
+		}
+		if got != test.want || test.want != "" && out.GasBurnt != 0 {
+			t.Errorf("%v: %s, burnt %d, want %s", test.version, got, out.GasBurnt, test.want)
+		}
+	}
+	at87, at88 := parameters.MustGet(parameters.Release(87)).Wasm, parameters.MustGet(parameters.Release(88)).Wasm
+	if v.rules(&at87) != v.rules(&at88) {
+		t.Error("87 and 88 compile alike, and have keys of their own")
+	}
+}
