@@ -266,8 +266,8 @@ func TestWarmReportsUnlinkedCode(t *testing.T) {
 	}
 }
 
-// TestOldCodeIsJudgedAgain: code that was compiled at 86 has too many locals for its size at 87, and
-// runs again where 86 is in force. What other contracts compiled to at 87 is used at 88.
+// TestOldCodeIsJudgedAgain: code that was compiled at 86 has too many locals for its size at 87,
+// and runs again where 86 is in force. What other contracts compiled to at 87 is used at 88.
 func TestOldCodeIsJudgedAgain(t *testing.T) {
 	code := largeContract(1, 100, 0)
 	v := vmOf(t, Options{Dir: t.TempDir()})

@@ -208,8 +208,8 @@ func free(r *rig) {
 	r.cfg.Fees.Action = [parameters.NumActionCosts]parameters.Fee{}
 }
 
-// setTestFees sets the fees of nearcore's tests (near-parameters 0.38.0 src/cost.rs:660), which are not
-// those of any version.
+// setTestFees sets the fees of nearcore's tests (near-parameters 0.38.0 src/cost.rs:660), which are
+// not those of any version.
 func setTestFees(f *parameters.Fees) {
 	fee := func(self, other, exec uint64) parameters.Fee {
 		return parameters.Fee{

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Ids of near-vm-runner 0.38.0 src/logic/tests/miscs.rs: of ten zero bytes, the smallest state init,
-// and of three sevens, which are none.
+// Ids of near-vm-runner 0.38.0 src/logic/tests/miscs.rs: of ten zero bytes, the smallest state
+// init, and of three sevens, which are none.
 const (
 	emptyInitID   = "0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g"
 	garbageInitID = "0ux21v0ayd887nt762sfhvgfbv9q46vcgsw2s5x5mapcdx6b1x89sg"
@@ -104,9 +104,9 @@ func TestUniversalStateInitPaysBeforeDecoding(t *testing.T) {
 	}
 }
 
-// TestPromiseBatchActionUniversalStateInit: near-vm-runner 0.38.0 src/logic/tests/promises.rs:468. The
-// mock there counts 2 entries and 1 key in ten bytes. Real bytes with that content are more, so their
-// reading and their fee are taken off what was used.
+// TestPromiseBatchActionUniversalStateInit: near-vm-runner 0.38.0 src/logic/tests/promises.rs:468.
+// The mock there counts 2 entries and 1 key in ten bytes. Real bytes with that content are more, so
+// their reading and their fee are taken off what was used.
 func TestPromiseBatchActionUniversalStateInit(t *testing.T) {
 	state := primitives.UniversalStateInitV1{
 		Data:       []primitives.StateEntry{{Key: []byte("a"), Value: []byte("b")}, {Key: []byte("c"), Value: []byte("d")}},
@@ -177,8 +177,8 @@ func TestUniversalStateInitChargesUpperBounds(t *testing.T) {
 	}
 }
 
-// TestGasKeyFeesOfInvalidKeys: from the releases on the fees count the decoded key, which an invalid
-// one does not have; June's build counts the length that is passed.
+// TestGasKeyFeesOfInvalidKeys: from the releases on the fees count the decoded key, which an
+// invalid one does not have; June's build counts the length that is passed.
 func TestGasKeyFeesOfInvalidKeys(t *testing.T) {
 	for _, test := range []struct {
 		version parameters.Version
@@ -191,5 +191,51 @@ func TestGasKeyFeesOfInvalidKeys(t *testing.T) {
 		if got := r.gas.action[parameters.ActionGasKeyByte]; got != 59_357_464*primitives.Gas(test.bytes) {
 			t.Errorf("%v: gas_key_byte %d, want that of %d bytes", test.version, got, test.bytes)
 		}
+	}
+}
+
+// TestProfileNamesOfLaterCosts: the names of nearcore's metadata, for ext costs 88 to 97 and action
+// costs 26 to 28 (near-parameters 0.38.0 src/cost.rs:369, 424).
+func TestProfileNamesOfLaterCosts(t *testing.T) {
+	r := newRig(t)
+	i, _ := r.batchCreate("rick.test")
+	s, amount := r.put(make([]byte, 11)), r.putBalance(0) // not canonical: an entry and a key are charged
+	for _, hash := range []string{"sha3_256", "sha3_384", "sha3_512"} {
+		r.must(hash, s.len, s.ptr, 0)
+	}
+	sig, msg, key := mlDSA65(t)
+	a, b, c := r.put(sig), r.put(msg), r.put(key)
+	if r.must("ml_dsa_verify", a.len, a.ptr, b.len, b.ptr, c.len, c.ptr) != 1 {
+		t.Error("the signature is not valid")
+	}
+	r.must("universal_state_init_to_account_id", s.len, s.ptr, 0)
+	r.must("promise_batch_action_universal_state_init", i, s.len, s.ptr, amount)
+	out, err := r.Outcome()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, e := range out.Profile {
+		got[e.Category+" "+e.Cost] = true
+	}
+	for _, want := range []string{
+		"WASM_HOST_COST SHA3_256_BASE", "WASM_HOST_COST SHA3_256_BYTE", "WASM_HOST_COST SHA3_384_BASE", "WASM_HOST_COST SHA3_384_BYTE",
+		"WASM_HOST_COST SHA3_512_BASE", "WASM_HOST_COST SHA3_512_BYTE", "WASM_HOST_COST ML_DSA_VERIFY_BASE", "WASM_HOST_COST ML_DSA_VERIFY_BYTE",
+		"WASM_HOST_COST UNIVERSAL_STATE_INIT_TO_ACCOUNT_ID_BASE", "WASM_HOST_COST UNIVERSAL_STATE_INIT_TO_ACCOUNT_ID_BYTE",
+		"ACTION_COST UNIVERSAL_STATE_INIT_BASE", "ACTION_COST UNIVERSAL_STATE_INIT_BYTE", "ACTION_COST UNIVERSAL_STATE_INIT_ENTRY",
+	} {
+		if !got[want] {
+			t.Errorf("the profile lacks %s", want)
+		}
+	}
+	for cost, n := range map[parameters.ExtCost]parameters.ExtCost{
+		parameters.ExtSHA3x256Base: 88, parameters.ExtMLDSAVerifyByte: 95, parameters.ExtUniversalStateInitToAccountIDByte: 97,
+	} {
+		if cost != n {
+			t.Errorf("%v is number %d, want %d", cost, uint8(cost), uint8(n))
+		}
+	}
+	if n := parameters.ActionUniversalStateInitEntry; n != 28 {
+		t.Errorf("universal_state_init_entry is number %d, want 28", uint8(n))
 	}
 }
