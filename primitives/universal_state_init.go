@@ -1,6 +1,9 @@
 package primitives
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -294,4 +297,66 @@ func (a AccountID) IsUniversal() bool {
 		}
 	}
 	return a[len(a)-1] == '0' || a[len(a)-1] == 'g'
+}
+
+// AppendJSON appends nearcore's JSON, {"v1": {"code", "data", "access_keys"}}: empty members are left
+// out, and data is a map of base64 in the order of its keys' bytes.
+func (s *UniversalStateInitV1) AppendJSON(b []byte) []byte {
+	b = append(b, `{"v1":{`...)
+	comma := func(b []byte) []byte {
+		if b[len(b)-1] != '{' {
+			b = append(b, ',')
+		}
+		return b
+	}
+	if s.Code != nil {
+		b = s.Code.AppendJSON(append(b, `"code":`...))
+	}
+	if len(s.Data) > 0 {
+		b = append(comma(b), `"data":{`...)
+		for i := range s.Data {
+			b = append(comma(b), '"')
+			b = append(base64.StdEncoding.AppendEncode(b, s.Data[i].Key), `":"`...)
+			b = append(base64.StdEncoding.AppendEncode(b, s.Data[i].Value), '"')
+		}
+		b = append(b, '}')
+	}
+	if len(s.AccessKeys) > 0 {
+		b = append(comma(b), `"access_keys":[`...)
+		for i, h := range s.AccessKeys {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendKeyText(append(b, '"'), string(h)), '"')
+		}
+		b = append(b, ']')
+	}
+	return append(b, "}}"...)
+}
+
+// UnmarshalJSON reads what AppendJSON writes, with entries and keys in any order: of equal ones the
+// last counts.
+func (s *UniversalStateInitV1) UnmarshalJSON(in []byte) error {
+	var j map[string]*struct {
+		Code       *GlobalContractID `json:"code"`
+		Data       map[string][]byte `json:"data"`
+		AccessKeys []PublicKeyHandle `json:"access_keys"`
+	}
+	if err := json.Unmarshal(in, &j); err != nil {
+		return fmt.Errorf("universal state init: %w", err)
+	}
+	v1 := j["v1"]
+	if v1 == nil || len(j) != 1 {
+		return errors.New("universal state init: want an object with the key v1")
+	}
+	*s = UniversalStateInitV1{Code: v1.Code, AccessKeys: slices.Compact(slices.Sorted(slices.Values(v1.AccessKeys)))}
+	for text, value := range v1.Data {
+		key, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return fmt.Errorf("universal state init: key %q of data: %w", text, err)
+		}
+		s.Data = append(s.Data, StateEntry{Key: key, Value: value})
+	}
+	slices.SortFunc(s.Data, func(a, b StateEntry) int { return bytes.Compare(a.Key, b.Key) })
+	return nil
 }

@@ -4,6 +4,7 @@ mod messages;
 mod params;
 mod rng;
 mod tx;
+mod values;
 
 use flate2::{Compression, GzBuilder};
 use rng::Rng;
@@ -14,7 +15,8 @@ const USAGE: &str = "usage: troupe-answers COMMAND DIR [N]
   base64   base64.jsonl.gz: random texts, read strictly and without regard to padding
   messages messages.jsonl.gz: messages about chunks before EarlyKickout and from it on
   params   params.jsonl.gz: random parameters of the methods
-  tx       tx.jsonl.gz: signed transactions, spoiled";
+  tx       tx.jsonl.gz: signed transactions, spoiled
+  values   values.jsonl.gz: values of protocol 88, in bytes and JSON";
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +31,7 @@ fn main() {
         "messages" => messages::all(),
         "params" => params::all(&mut rng),
         "tx" => tx::all(&mut rng),
+        "values" => values::all(&mut rng),
         _ => {
             eprintln!("{USAGE}");
             std::process::exit(1)

@@ -1,0 +1,74 @@
+package view
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// TestValueViewsAreThoseOfNearPrimitives compares with ../testdata/values.jsonl.gz, made by
+// internal/oracle/answers (command values).
+func TestValueViewsAreThoseOfNearPrimitives(t *testing.T) {
+	type value struct {
+		Type      string          `json:"type"`
+		Borsh     string          `json:"borsh"` // hex
+		View      json.RawMessage `json:"view"`
+		ViewBorsh string          `json:"view_borsh"` // hex
+	}
+	decode := func(text string, v borsh.Decoder) {
+		t.Helper()
+		in, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := borsh.Unmarshal(in, v); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	seen := map[string]int{}
+	for v := range testutil.Vectors[value](t, "../testdata/values.jsonl.gz") {
+		seen[v.Type]++
+		switch v.Type {
+		case "account":
+			var a primitives.Account
+			decode(v.Borsh, &a)
+			amount := AppendBalance([]byte(`{"amount":`), a.Amount)
+			if got := append(appendAccountRest(amount, &a), '}'); !bytes.Equal(got, v.View) {
+				t.Errorf("%s, want %s", got, v.View)
+			}
+		case "header":
+			var h primitives.BlockHeader
+			decode(v.Borsh, &h)
+			if got := AppendBlockHeader(nil, &h); !bytes.Equal(got, v.View) {
+				t.Errorf("%s, want %s", got, v.View)
+			}
+		case "action":
+			in, err := hex.DecodeString(v.Borsh)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := primitives.ReadAction(borsh.NewReader(in))
+			if got := AppendAction(nil, a); !bytes.Equal(got, v.View) {
+				t.Errorf("%s, want %s", got, v.View)
+			}
+			if got := hex.EncodeToString(appendActionBorsh(nil, a)); got != v.ViewBorsh {
+				t.Errorf("%s: %s, want %s", v.View, got, v.ViewBorsh)
+			}
+			if in, err = hex.DecodeString(v.ViewBorsh); err != nil {
+				t.Fatal(err)
+			}
+			r := borsh.NewReader(in)
+			if got := readAction(r, nil); r.Close() != nil || !bytes.Equal(got, v.View) {
+				t.Errorf("%s: %s, %v, want %s", v.ViewBorsh, got, r.Err(), v.View)
+			}
+		}
+	}
+	if seen["account"] < 400 || seen["header"] < 80 || seen["action"] < 600 {
+		t.Errorf("only %v", seen)
+	}
+}
