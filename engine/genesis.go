@@ -116,7 +116,7 @@ func loadState(
 	if err != nil {
 		return nil, err
 	}
-	layout := configs.ForVersion(g.ProtocolVersion).ShardLayout
+	layout := configs.GenesisShardLayout()
 	b := genesisstate.NewBuilder(cfg, layout)
 	in, err := records()
 	if err != nil {

@@ -68,21 +68,50 @@ func TestConfigSources(t *testing.T) {
 	bad.TransactionValidityPeriod = 121
 	late := testParams("localnet", layout)
 	late.ProtocolVersion = 84
-	dynamic := testParams("localnet", layout)
-	dynamic.ProtocolVersion = 86
+	bare := testParams("localnet", primitives.ShardLayout{})
+	bare.ProtocolVersion = 86
 	for name, c := range map[string]struct {
 		g     *GenesisParams
 		files map[string][]byte
 	}{
 		"a validity period of over two epochs": {bad, nil},
 		"no config of the genesis's version":   {late, files},
-		"no static layout for the genesis":     {dynamic, files},
+		"no layout for the genesis":            {bare, files},
 		"no file at all":                       {testParams("localnet", layout), map[string][]byte{}},
 		"a file that is no version":            {testParams("localnet", layout), map[string][]byte{"x.json": nil}},
 		"two names of one version":             {testParams("localnet", layout), map[string][]byte{"85.json": files["85.json"], "085.json": files["85.json"]}},
 	} {
 		if _, err := NewConfigs(c.g, c.files, 86); !errors.Is(err, ErrConfig) {
 			t.Errorf("%s: %v, want ErrConfig", name, err)
+		}
+	}
+}
+
+// TestGenesisShardLayout: a static layout of the genesis's version has precedence, else the genesis
+// has the layout (near-primitives 0.38.0 src/epoch_manager.rs:364). The first epochs have it.
+func TestGenesisShardLayout(t *testing.T) {
+	files := readDir(t, filepath.Join(data, "neard", "reshard-epoch-configs")) // static at 85, dynamic at 86
+	three, err := primitives.MultiShardLayout(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		version primitives.ProtocolVersion
+		shards  int
+	}{{85, 2}, {86, 3}, {87, 3}} {
+		g := testParams("localnet", three)
+		g.ProtocolVersion = c.version
+		configs, err := NewConfigs(g, files, 88)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := GenesisEpochInfo(g, configs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := configs.GenesisShardLayout().NumShards(); got != c.shards || info.ShardLayout.NumShards() != c.shards || len(info.ChunkProducers) != c.shards {
+			t.Errorf("genesis of %d: %d shards, first epoch %d with %d groups of chunk producers, want %d", c.version, got, info.ShardLayout.NumShards(),
+				len(info.ChunkProducers), c.shards)
 		}
 	}
 }

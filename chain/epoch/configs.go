@@ -20,6 +20,7 @@ type Configs struct {
 	chainID   string
 	genesisPV primitives.ProtocolVersion
 	length    uint64            // of the genesis, whatever the configs say
+	layout    primitives.ShardLayout
 	versions  []versionedConfig // ascending
 	layouts   []versionedLayout // ascending: every static layout of the chain, for the history of splits
 }
@@ -38,7 +39,7 @@ type versionedLayout struct {
 //   - else, for chain IDs that begin with test-chain-, the genesis itself;
 //   - else the genesis's seats, layout and length, with fixed test values for the rest.
 //
-// The config of the genesis's protocol version must have a static layout. Errors: ErrConfig.
+// Errors: ErrConfig.
 func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.ProtocolVersion) (*Configs, error) {
 	c := &Configs{chainID: g.ChainID, genesisPV: g.ProtocolVersion, length: g.Epoch.EpochLength}
 	switch {
@@ -74,12 +75,20 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 	if !g.ProtocolRewardRate.valid() || g.ProtocolRewardRate.Num > g.ProtocolRewardRate.Den {
 		return nil, fmt.Errorf("%w: protocol_reward_rate %v", ErrConfig, g.ProtocolRewardRate)
 	}
-	if c.ForVersion(g.ProtocolVersion).ShardLayout.IsZero() {
-		return nil, fmt.Errorf("%w: static shard layout expected for genesis. genesis_protocol_version=%d",
+	if c.layout = c.ForVersion(g.ProtocolVersion).ShardLayout; c.layout.IsZero() {
+		c.layout = g.Epoch.ShardLayout
+	}
+	if c.layout.IsZero() {
+		return nil, fmt.Errorf("%w: neither the config of the genesis protocol version %d nor the genesis has a shard_layout",
 			ErrConfig, g.ProtocolVersion)
 	}
 	return c, nil
 }
+
+// GenesisShardLayout returns the layout of the first epochs: that of the config of the genesis's
+// protocol version if it is static, else that of the genesis (near-primitives 0.38.0
+// src/epoch_manager.rs:364).
+func (c *Configs) GenesisShardLayout() primitives.ShardLayout { return c.layout }
 
 func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolVersion) error {
 	for name, text := range files { // in any order: sorted below, versions are distinct

@@ -27,7 +27,7 @@ func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 	}
 	info, err := proposalsToEpochInfo(&selectionInput{
 		config: config, prev: &EpochInfo{}, proposals: proposals, reward: reward,
-		version: g.ProtocolVersion, layout: config.ShardLayout,
+		version: g.ProtocolVersion, layout: configs.GenesisShardLayout(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("genesis validators: %w", err)
