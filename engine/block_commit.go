@@ -112,6 +112,9 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 			e.endOffBranch(entry)
 		}
 		e.tip.Store(&head{entry: entry, final: a.Final})
+		if h := entry.Header(); h.EpochID != p.parent.Header().EpochID {
+			e.adviseUpgrade(h)
+		}
 	}
 	e.pipeline.mu.Lock()
 	e.pipeline.list = append(e.pipeline.list, u)

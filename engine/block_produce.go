@@ -65,11 +65,11 @@ func (e *Engine) NewCodedChunk(
 type Proposal struct {
 	Parent       primitives.Hash
 	Height       primitives.Height
-	Timestamp    uint64                   // ns since 1970; raised to just above the parent's if needed
-	Chunks       []*primitives.Chunk      // by shard index; nil: missed
-	Endorsements [][]primitives.Signature // by shard index, one a chunk validator; empty string: no endorsement
-	Approvals    []primitives.Signature   // one an approver; empty string: no approval
-	Vote         primitives.ProtocolVersion
+	Timestamp    uint64                     // ns since 1970; raised to just above the parent's if needed
+	Chunks       []*primitives.Chunk        // by shard index; nil: missed
+	Endorsements [][]primitives.Signature   // by shard index, one a chunk validator; empty string: no endorsement
+	Approvals    []primitives.Signature     // one an approver; empty string: no approval
+	Vote         primitives.ProtocolVersion // latest_protocol_version; 0: as the upgrade schedule says
 	// sandbox only: records written into the state with the block, which must have all its chunks
 	Patch []genesis.Record
 	Mocks *primitives.Mocks // sandbox only: overrides of contracts' signature checks in it
@@ -117,11 +117,19 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 	if err != nil {
 		return nil, err
 	}
+	timestamp := max(p.Timestamp, parent.Header().Timestamp+1)
+	vote := p.Vote
+	if vote == 0 {
+		next, err := e.epochs.ProtocolVersion(facts.NextEpochID)
+		if err != nil {
+			return nil, err
+		}
+		vote = e.o.Upgrades.Vote(timestamp, next)
+	}
 	b, err := chain.BuildBlock(&chain.BlockInput{
-		BlockFacts: facts, Parent: parent.Header(), Height: p.Height,
-		Timestamp: max(p.Timestamp, parent.Header().Timestamp+1),
-		Chunks:    headers, ChunkEndorsements: endorsements, Approvals: p.Approvals,
-		VRFValue: value, VRFProof: proof, Vote: p.Vote,
+		BlockFacts: facts, Parent: parent.Header(), Height: p.Height, Timestamp: timestamp,
+		Chunks: headers, ChunkEndorsements: endorsements, Approvals: p.Approvals,
+		VRFValue: value, VRFProof: proof, Vote: vote,
 	})
 	if err != nil {
 		return nil, err

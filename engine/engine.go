@@ -26,6 +26,9 @@ type Options struct {
 	Store *storage.Store
 	// VM runs contracts. nil: contracts do not run.
 	VM action.VM
+	// Upgrades says which protocol version produced blocks vote for. nil: as neard without an
+	// override.
+	Upgrades *epoch.UpgradeSchedule
 	// Par runs receipts of a chunk in parallel. nil: one by one.
 	Par apply.Par
 	// Signature checks transactions in chunks. nil: every signature is verified. A node passes one
@@ -55,8 +58,8 @@ type Options struct {
 	// SyncPointEpochs is for how many epochs without a sync block the data of the newest one is
 	// kept. 0: DefaultSyncPointEpochs.
 	SyncPointEpochs int
-	// Warn receives what the engine continues without (ErrFarBehind, ErrNoPoint), on any goroutine.
-	// nil: such warnings are dropped.
+	// Warn receives what the engine continues without (ErrFarBehind, ErrNoPoint) and
+	// ErrUpgradeNeeded, on any goroutine. nil: such warnings are dropped.
 	Warn func(error)
 	// MainResults is how many results of witnesses' main transitions are cached for each shard. 0:
 	// DefaultMainResults. Negative: none, for tests.
@@ -171,6 +174,12 @@ func Open(o Options) (*Engine, error) {
 	if o.VRF == nil {
 		o.VRF = new(vrfKeys).verify
 	}
+	if o.Upgrades == nil {
+		var err error
+		if o.Upgrades, err = UpgradeSchedule(c, ""); err != nil {
+			return nil, err
+		}
+	}
 	e := &Engine{
 		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*BlockNode{},
 		vrf: new(vrfCache), mainResults: newMainResults(o.MainResults),
@@ -189,7 +198,11 @@ func Open(o Options) (*Engine, error) {
 	if o.Store.Tip().Empty {
 		return e, e.begin()
 	}
-	return e, e.resume()
+	if err := e.resume(); err != nil {
+		return e, err
+	}
+	e.adviseUpgrade(e.Head().Header())
+	return e, nil
 }
 
 // Chain returns the chain spec.
@@ -251,15 +264,6 @@ func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i in
 			},
 		}, x.Done
 	}}
-}
-
-// version returns the runtime configuration of an epoch. The caller holds epochMu.
-func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, error) {
-	pv, err := e.epochs.ProtocolVersion(id)
-	if err != nil {
-		return nil, err
-	}
-	return parameters.Get(parameters.Version{Protocol: pv, Numbering: e.chain.Version.Numbering})
 }
 
 // begin builds the genesis block with its states and stores them.

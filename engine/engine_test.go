@@ -26,6 +26,7 @@ type node struct {
 	*Engine
 	t    testing.TB
 	disk *storage.MemDisk
+	vote primitives.ProtocolVersion // of make's blocks; 0: by the upgrade schedule
 }
 
 // testGenesis returns the genesis of `neard localnet` with the given validators, two shards and
@@ -50,7 +51,7 @@ func TestOwnParameters(t *testing.T) {
 	} {
 		g := testGenesis(t, "a.near")
 		g.Config.ChainID = id
-		if _, err := NewChain(&g.Config, primitives.NumberingJune, nil, nil); !errors.Is(err, want) {
+		if _, err := NewChain(&g.Config, primitives.NumberingRelease, nil, nil); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", id, err, want)
 		}
 	}
@@ -80,7 +81,7 @@ func openWith(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage
 // openChanged is openOn with changed engine options.
 func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, change func(*Options)) (*node, error) {
 	t.Helper()
-	c, err := NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
+	c, err := NewChain(&g.Config, primitives.NumberingRelease, nil, func() (io.ReadCloser, error) {
 		records := []byte{'['}
 		for i, r := range g.Records {
 			if i > 0 {
@@ -93,7 +94,7 @@ func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o stor
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Identity = storage.Identity{ChainID: c.ID, Numbering: primitives.NumberingJune}
+	o.Identity = storage.Identity{ChainID: c.ID, Numbering: primitives.NumberingRelease}
 	s, err := storage.OpenMemory(disk, o)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o stor
 	eo := Options{Chain: c, Store: s, MaxHeightJump: 100, Now: func() uint64 { return 1_800_000_000_000_000_000 }}
 	change(&eo)
 	e, err := Open(eo)
-	return &node{e, t, disk}, err
+	return &node{Engine: e, t: t, disk: disk}, err
 }
 
 // make makes a block of a height on parent: txs go into the first shard's chunk; skip omits the
@@ -116,7 +117,7 @@ func (n *node) make(parent primitives.Hash, height primitives.Height, skip bool,
 		}
 	}
 	p := n.Imported(parent)
-	prop := &Proposal{Parent: parent, Height: height, Timestamp: p.Header().Timestamp + 1_000_000_000, Vote: 86,
+	prop := &Proposal{Parent: parent, Height: height, Timestamp: p.Header().Timestamp + 1_000_000_000, Vote: n.vote,
 		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)}
 	for i, id := range p.Layout.ShardIDs() {
 		if i == 1 && skip {
@@ -175,7 +176,7 @@ func TestVectorA2(t *testing.T) {
 		t.Fatal(err)
 	}
 	params := EpochParams(g)
-	configs, err := epoch.NewConfigs(params, nil, parameters.Newest(primitives.NumberingJune))
+	configs, err := epoch.NewConfigs(params, nil, parameters.Newest(primitives.NumberingRelease))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func TestPrecompile(t *testing.T) {
 func TestPrecompileIsBounded(t *testing.T) {
 	vm := &precompileVM{asked: make(chan string, 100), end: make(chan struct{})}
 	var h precompiler
-	rules := &parameters.MustGet(parameters.June(86)).Wasm
+	rules := &parameters.MustGet(parameters.Release(86)).Wasm
 	push := func(n byte, size int) {
 		code := make([]byte, size)
 		code[0] = n

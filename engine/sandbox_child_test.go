@@ -49,7 +49,7 @@ func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *RevertPoint) *kin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &kin{node: &node{c, t, nil}, judge: openNode(t, g), nonce: k.nonce}
+	out := &kin{node: &node{Engine: c, t: t}, judge: openNode(t, g), nonce: k.nonce}
 	for _, x := range k.story {
 		if x.block.Header.Height <= s.ref.Height {
 			out.judge.accept(x.block, x.chunks)

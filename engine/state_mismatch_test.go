@@ -39,7 +39,7 @@ func TestMismatchIsExplained(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // the second start finds the same
-			s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingJune}})
+			s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestMismatchIsExplained(t *testing.T) {
 		if err := disk.Save(dir); err != nil { // as TestRestart saves it
 			t.Fatal(err)
 		}
-		s, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingJune}})
+		s, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestMismatchOfLargeValuesIsBounded(t *testing.T) {
 	if err := errors.Join(n.Close(), n.store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingJune}})
+	s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
 	if err != nil {
 		t.Fatal(err)
 	}

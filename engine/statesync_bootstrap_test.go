@@ -119,7 +119,7 @@ func TestBootstrapByProof(t *testing.T) {
 	disk := storage.NewMemDisk()
 	var a *BootstrapSync
 	open := func() *storage.Store {
-		s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: lead.Chain().ID, Numbering: primitives.NumberingJune}})
+		s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: lead.Chain().ID, Numbering: primitives.NumberingRelease}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,7 +71,7 @@ type Out struct {
 type Options struct {
 	Engine Engine
 	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators
-	Vote   primitives.ProtocolVersion                    // latest_protocol_version of blocks made here
+	Vote   primitives.ProtocolVersion                    // latest_protocol_version of blocks made here; 0: by the upgrade schedule
 	Tip    primitives.Height                             // of the engine
 	Final  primitives.Height                             // of the engine's last final block
 	Clock  func() uint64                                 // ns, limits how often the net is asked; nil: time stands still

@@ -73,7 +73,7 @@ type Options struct {
 	// Keys are the keys of this node's validators, by account, for a chain without other
 	// validators. Empty: the node makes no blocks.
 	Keys map[primitives.AccountID]primitives.SecretKey
-	// Vote is the newest protocol version that this node supports; its blocks announce it.
+	// Vote is the latest_protocol_version of its blocks. 0: as the engine's upgrade schedule says.
 	Vote primitives.ProtocolVersion
 	// Mode is when blocks are made; a sandbox may change it. The zero value is production.Instant.
 	Mode production.Mode

@@ -95,7 +95,7 @@ type Options struct {
 	Key primitives.SecretKey
 	// Delays are the doomslug timers, in ns. Required.
 	Delays doomslug.Delays
-	// Vote is the latest_protocol_version of its blocks. 0 is written as is.
+	// Vote is the latest_protocol_version of its blocks. 0: as the engine's upgrade schedule says.
 	Vote primitives.ProtocolVersion
 	// Signed is the last Out.Save that was persisted. nil: the account has never signed. Passing
 	// nil for an account that has signed permits double signing.

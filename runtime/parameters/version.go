@@ -76,8 +76,8 @@ func SupportForTest(t interface{ Cleanup(func()) }, v primitives.ProtocolVersion
 	if v < OldestProtocol || v > lastRelease {
 		panic("parameters: no parameters of " + Release(v).String())
 	}
-	supportedForTest.Store(uint32(v))
-	t.Cleanup(func() { supportedForTest.Store(0) })
+	before := supportedForTest.Swap(uint32(v))
+	t.Cleanup(func() { supportedForTest.Store(before) })
 }
 
 // Supported returns whether v can be executed.

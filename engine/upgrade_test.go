@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// upgrading opens a node on a genesis of 85 with upgrade votes and a log of warnings.
+func upgrading(t *testing.T, override string, warnings *[]error) *node {
+	t.Helper()
+	g := testGenesis(t, "a.near")
+	g.Config.ProtocolVersion = 85
+	n, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) {
+		s, err := UpgradeSchedule(o.Chain, override)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Upgrades, o.Warn = s, func(err error) { *warnings = append(*warnings, err) }
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestBlocksVoteBySchedule: produced blocks vote for the version of the next epoch until the date
+// of a newer one, by the time of the block, and the network is voted up.
+func TestBlocksVoteBySchedule(t *testing.T) {
+	parameters.SupportForTest(t, 86)
+	// The genesis is of 2023-11-14 22:13:20; blocks follow each second.
+	var warnings []error
+	n := upgrading(t, "2023-11-14 22:13:25=86", &warnings)
+	at := n.Head().Hash
+	for h := primitives.Height(1); h <= 31; h++ {
+		b, chunks := n.make(at, h, false)
+		want := primitives.ProtocolVersion(86)
+		if h < 5 {
+			want = 85
+		}
+		if got := b.Header.LatestProtocolVersion; got != want {
+			t.Errorf("block %d votes for %d, want %d", h, got, want)
+		}
+		a := n.accept(b, chunks)
+		at = b.Hash()
+		want = 85
+		if h > 20 { // epochs of ten blocks: the vote of the first counts in the third
+			want = 86
+		}
+		if got := a.Entry.Config.Version; got != parameters.Release(want) {
+			t.Errorf("block %d runs %v, want %d", h, got, want)
+		}
+	}
+	if len(warnings) != 0 {
+		t.Errorf("warnings %v", warnings)
+	}
+}
+
+// TestNetworkLeavesThisVersion: the node advises an upgrade in the epoch before the one that it
+// cannot run, and then refuses that epoch's blocks as a failure of its own.
+func TestNetworkLeavesThisVersion(t *testing.T) {
+	const newest = 86
+	parameters.SupportForTest(t, newest)
+	var warnings []error
+	n := upgrading(t, "now", &warnings)
+	n.vote = newest + 1
+	at := n.Head().Hash
+	for h := primitives.Height(1); h <= 20; h++ {
+		b, chunks := n.make(at, h, false)
+		n.accept(b, chunks)
+		at = b.Hash()
+		var want int
+		if h > 10 {
+			want = 1
+		}
+		if len(warnings) != want || want == 1 && !errors.Is(warnings[0], ErrUpgradeNeeded) {
+			t.Fatalf("block %d: warnings %v, want %d", h, warnings, want)
+		}
+	}
+	var b, low *primitives.Block
+	var chunks []*primitives.Chunk
+	t.Run("a newer node makes the next blocks", func(t *testing.T) {
+		parameters.SupportForTest(t, newest+1)
+		b, chunks = n.make(at, 21, false)
+		n.vote = newest
+		low, _ = n.make(at, 21, false)
+	})
+	_, err := n.Process(b, chunks, false)
+	if !errors.Is(err, ErrUpgradeNeeded) || !errors.Is(err, parameters.ErrUnsupportedVersion) || VerdictOf(err) != VerdictLocalFault {
+		t.Errorf("block of an epoch of %d: %v, verdict %d", newest+1, err, VerdictOf(err))
+	}
+	// A vote below the epoch's version is the producer's fault.
+	if _, err = n.Process(low, chunks, false); !errors.Is(err, chain.InvalidProtocolVersion) {
+		t.Errorf("a block that votes for %d in an epoch of %d: %v", newest, newest+1, err)
+	}
+}
+
+// TestUnknownGenesisVersion: no chain begins with a version that cannot be executed.
+func TestUnknownGenesisVersion(t *testing.T) {
+	for _, version := range []primitives.ProtocolVersion{83, 84, parameters.Newest(primitives.NumberingRelease) + 1, 89} {
+		g := testGenesis(t, "a.near")
+		g.Config.ProtocolVersion = version
+		if _, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(*Options) {}); !errors.Is(err, parameters.ErrUnsupportedVersion) {
+			t.Errorf("genesis of %d: %v", version, err)
+		}
+	}
+	c := &ChainSpec{ID: "x", Version: parameters.Release(86)}
+	if _, err := UpgradeSchedule(c, "2026-01-01 00:00:00=89"); !errors.Is(err, epoch.ErrConfig) {
+		t.Errorf("an override to 89: %v", err)
+	}
+}
