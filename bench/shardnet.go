@@ -56,7 +56,7 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 		return nil, err
 	}
 	n := &shardNet{
-		cfg: parameters.MustGet(parameters.June(parameters.Newest(primitives.NumberingJune))), layout: layout, height: 100, price: primitives.Yocto(100_000_000),
+		cfg: parameters.MustGet(parameters.Release(parameters.Newest(primitives.NumberingRelease))), layout: layout, height: 100, price: primitives.Yocto(100_000_000),
 		limit: chunkGasLimit, shards: make([]shard, o.Shards),
 		keys: []primitives.PublicKey{primitives.SecretKeyFromSeed(primitives.ED25519, "bench").PublicKey()},
 	}

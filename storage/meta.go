@@ -73,6 +73,24 @@ func (id Identity) mark() []byte {
 	return fmt.Appendf(nil, markText, formatVersion, id.ChainID, id.Genesis, id.Numbering)
 }
 
+// ReadIdentity returns the identity of the data folder dir without opening it. Errors:
+// fs.ErrNotExist if dir has no format marker, ErrForeign for one that is not in its form, ErrFormat
+// for one of another version.
+func ReadIdentity(dir string) (Identity, error) {
+	raw, err := osDisk{dir: dir}.readMark()
+	if err != nil {
+		return Identity{}, err
+	}
+	id, format, err := parseMark(raw)
+	switch {
+	case err != nil:
+		return id, fmt.Errorf("%w: %s: %w", ErrForeign, dir, err)
+	case format != formatVersion:
+		return id, fmt.Errorf("%w: %s: it has %d, this program reads and writes %d", ErrFormat, dir, format, formatVersion)
+	}
+	return id, nil
+}
+
 func parseMark(b []byte) (id Identity, format int, err error) {
 	var genesis, numbering string
 	n, err := fmt.Sscanf(string(b), markText, &format, &id.ChainID, &genesis, &numbering)

@@ -69,7 +69,7 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles,
+	c, err := engine.NewChain(h.Genesis, h.Numbering, h.EpochConfigFiles,
 		func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	log.SetOutput(io.Discard)
 	f := &faulty{Engine: s.e}
 	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key},
-		Vote: parameters.Newest(primitives.NumberingJune), Log: log, Out: Out{
+		Vote: parameters.Newest(primitives.NumberingRelease), Log: log, Out: Out{
 			ChunkMade: func(messages.ChunkMade) {},
 			Apply: func(_ primitives.ShardID, m messages.ApplyChunk) {
 				m.Job.Run()

@@ -35,7 +35,7 @@ func alone(t *testing.T) (*Actor, chan any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles,
+	c, err := engine.NewChain(h.Genesis, h.Numbering, h.EpochConfigFiles,
 		func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
 	if err != nil {
 		t.Fatal(err)

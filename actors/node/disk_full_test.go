@@ -42,7 +42,7 @@ func TestDiskFills(t *testing.T) {
 		check()
 		free := make(chan struct{}, 1)
 		n, err := Start(Options{Engine: e, Signatures: checker,
-			Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingJune),
+			Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingRelease),
 			Delays: doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
 			Limits: Limits{Wait: 30 * time.Second}, Room: func(f *storage.Full) {
 				if f == nil {

@@ -64,7 +64,7 @@ func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm actio
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles,
+	chain, err := engine.NewChain(h.Genesis, h.Numbering, h.EpochConfigFiles,
 		func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func startOn(t testing.TB, shards int, disk *storage.MemDisk, vm action.VM, chan
 	t.Helper()
 	e, store, key, checker := openVM(t, shards, false, disk, vm)
 	o := Options{
-		Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingJune),
+		Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingRelease),
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second),
 			MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Mempool: txpool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
@@ -309,7 +309,7 @@ func TestRestart(t *testing.T) {
 			}
 		}
 		n, err := Start(Options{Engine: e, Signatures: checker,
-			Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingJune),
+			Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingRelease),
 			Delays: doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}}})
 		if err != nil {
 			t.Fatal(err)

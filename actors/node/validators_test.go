@@ -101,7 +101,7 @@ func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 	if configs != nil {
 		files = configs(&g.Config)
 	}
-	if c.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, files,
+	if c.chain, err = engine.NewChain(&g.Config, primitives.NumberingRelease, files,
 		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil }); err != nil {
 		t.Fatal(err)
 	}

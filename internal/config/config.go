@@ -65,7 +65,7 @@ type Config struct {
 	Worlds                           Worlds
 	Tracing                          Tracing
 	Stream                           Stream
-	Numbering                        primitives.Numbering
+	Numbering                        primitives.Numbering // empty: as the data folder has it, else release
 	Fork                             Fork
 	JetStream                        JetStream
 	Replica                          Replica
@@ -252,7 +252,7 @@ func embedded(name string, in []byte) *Document {
 
 // own are the defaults of Troupe's own keys. The RPC limits have a table instead. Init does not
 // write these keys, so that the file stays neard's.
-const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_age":{"secs":3600,"nanos":0},
+const own = `{"troupe":{"block_production":"instant","numbering":null,"gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},

@@ -32,8 +32,10 @@ var ownKeys = map[string]rule{
 			"`consensus.min_block_production_delay`, as in neard. `instant`: also at once when a transaction " +
 			"waits or a client waits for finality; the two blocks that make the rest final come 200 ms later. " +
 			"`manual`: only when `sandbox_mine` asks"},
-	"troupe.numbering": {kind: kString, choices: []string{"june", "release"},
-		doc: "what protocol version 86 means. `june`: nearcore f0c7706f1. `release`: the published releases"},
+	"troupe.numbering": {kind: kString, nullable: true, choices: []string{"june", "release"},
+		doc: "what protocol version 86 means. `release`: as in the published releases. `june`: as in nearcore " +
+			"f0c7706f1, and no version after it. null: as the data folder was written, `release` for a new one. " +
+			"mainnet and testnet are always `release`"},
 	"troupe.gc_min_age": {kind: kDuration,
 		doc: "blocks younger than this are never garbage-collected"},
 	"troupe.rpc": {kind: kObject},

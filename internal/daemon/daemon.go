@@ -17,6 +17,7 @@ import (
 
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
@@ -36,7 +37,6 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc"
-	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	vmengine "github.com/troupe-chain/troupe/runtime/vm/engine"
@@ -254,8 +254,12 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	if err != nil {
 		return err
 	}
+	upgrades, err := h.upgrades(chain)
+	if err != nil {
+		return err
+	}
 	if h.Engine, err = engine.Open(engine.Options{
-		Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, ProofBytes: proofs, ProofsFor: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify, StateBytes: stateMemory(c.StateMemory),
+		Upgrades: upgrades, Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, ProofBytes: proofs, ProofsFor: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify, StateBytes: stateMemory(c.StateMemory),
 		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, SyncPointEpochs: int(c.PointEpochs), PartialBodies: len(o.Follow) > 0,
 		Warn: func(err error) { h.log.Warn(err) }, Now: peersClock(ports.network != nil),
 	}); err != nil {
@@ -470,7 +474,7 @@ func identity(hm *home.Home, sums *fingerprints) (storage.Identity, error) {
 		}
 		b = append(b, digest[:]...)
 	}
-	return storage.Identity{ChainID: hm.Genesis.ChainID, Genesis: primitives.HashBytes(b), Numbering: hm.Config.Numbering}, nil
+	return storage.Identity{ChainID: hm.Genesis.ChainID, Genesis: primitives.HashBytes(b), Numbering: hm.Numbering}, nil
 }
 
 func recordsOf(hm *home.Home) func() (io.ReadCloser, error) {
@@ -495,6 +499,22 @@ func nodeKey(hm *home.Home) primitives.PublicKey {
 	return primitives.ZeroED25519Key
 }
 
+// upgradeOverride is neard's environment variable that replaces the dates of protocol upgrades.
+const upgradeOverride = "NEAR_TESTS_PROTOCOL_UPGRADE_OVERRIDE"
+
+// upgrades returns the schedule by which this node votes for protocol versions.
+func (h *Daemon) upgrades(chain *engine.ChainSpec) (*epoch.UpgradeSchedule, error) {
+	override := os.Getenv(upgradeOverride)
+	s, err := engine.UpgradeSchedule(chain, override)
+	if err != nil {
+		return nil, fmt.Errorf("environment variable %s: %w", upgradeOverride, err)
+	}
+	if override != "" {
+		h.log.Warnf("%s is set: blocks vote for protocol upgrades as it says; use it in tests only", upgradeOverride)
+	}
+	return s, nil
+}
+
 // maxIdle returns the head's age above which the node is unhealthy: ten times the longest block
 // delay. 0 means no bound: blocks on demand, and forks, which continue the remote chain's time.
 func (h *Daemon) maxIdle(c *config.Config) time.Duration {
@@ -516,7 +536,7 @@ func (h *Daemon) nodeOptions(hm *home.Home, checker *signature.Checker, observe 
 	c := hm.Config
 	o := node.Options{
 		Engine: h.Engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{},
-		Vote: parameters.Newest(c.Numbering), Mode: modes[c.Production], SkipEmpty: !c.Consensus.ProduceEmptyBlocks,
+		Mode: modes[c.Production], SkipEmpty: !c.Consensus.ProduceEmptyBlocks,
 		Delays: doomslug.Delays{
 			Endorsement: int64(c.Consensus.MinDelay), Skip: int64(c.Consensus.MaxDelay), MaxWait: int64(c.Consensus.MaxWait),
 			ChunkWait: c.Consensus.ChunkWait,

@@ -86,7 +86,7 @@ func chainOf(hm *home.Home, f *forked) (*engine.ChainSpec, error) {
 		own.ChainID = "fork-of-" + g.ChainID
 		g = &own
 	}
-	chain, err := engine.NewChain(g, hm.Config.Numbering, hm.EpochConfigFiles, recordsOf(hm))
+	chain, err := engine.NewChain(g, hm.Numbering, hm.EpochConfigFiles, recordsOf(hm))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", hm.Paths.Genesis, err)
 	}

@@ -41,7 +41,7 @@ func beginInMemory(dir string) error {
 		return err
 	}
 	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{
-		ChainID: chain.ID, Genesis: primitives.HashBytes([]byte(hm.Paths.Genesis)), Numbering: hm.Config.Numbering}})
+		ChainID: chain.ID, Genesis: primitives.HashBytes([]byte(hm.Paths.Genesis)), Numbering: hm.Numbering}})
 	if err != nil {
 		return err
 	}

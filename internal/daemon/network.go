@@ -54,7 +54,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	}
 	nc := near.Config{
 		Key: hm.NodeKey.SecretKey, Genesis: wire.GenesisID{ChainID: hm.Genesis.ChainID, Hash: h.Engine.Genesis().Hash},
-		Version: uint32(parameters.Newest(hm.Config.Numbering)), Oldest: oldestPeer, Boot: boot, Whitelist: white, Blacklisted: blacklist(c.Blacklist),
+		Version: uint32(parameters.Newest(hm.Numbering)), Oldest: oldestPeer, Boot: boot, Whitelist: white, Blacklisted: blacklist(c.Blacklist),
 		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh), MinOutbound: int(c.MinOutbound),
 		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN, Sparing: c.Pace == config.Eager,
 	}

@@ -234,6 +234,9 @@ func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, er
 		}
 	}
 	if hm, err := home.Load(o.Home); err == nil { // without keys it does not load yet; a start checks it again
+		if hm.Config.Numbering == "" {
+			hm.Numbering = r.Numbering // the data folder will have it
+		}
 		id, err := identity(hm, readFingerprints(paths.Data))
 		if err != nil {
 			return nil, err

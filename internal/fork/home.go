@@ -21,7 +21,7 @@ import (
 )
 
 // PinFile is the file in a fork's home that records the pinned block.
-const PinFile = "fork.json"
+const PinFile = home.ForkFile
 
 // Validator is the account that produces a fork's blocks. It is the only account that the fork's
 // genesis adds.
@@ -152,10 +152,10 @@ func makeFiles(ctx context.Context, dir string, pin *Pin) error {
 // Genesis returns a fork's genesis: the other chain's id, height, time and prices, one shard, and
 // one account, the validator.
 func Genesis(pin *Pin, key primitives.PublicKey) (*genesis.Genesis, error) {
-	version := parameters.Version{Protocol: pin.Protocol, Numbering: primitives.NumberingJune}
+	version := parameters.Release(pin.Protocol)
 	if !version.Supported() {
 		return nil, fmt.Errorf("fork: %s runs protocol %d at block %d, this version %d to %d", pin.ChainID, pin.Protocol, pin.Height,
-			parameters.OldestProtocol, parameters.Newest(primitives.NumberingJune))
+			parameters.OldestProtocol, parameters.Newest(version.Numbering))
 	}
 	g, err := genesis.Init(genesis.InitOptions{ChainID: pin.ChainID, Time: genesis.Time(pin.Time), Validator: Validator, Key: key, Protocol: pin.Protocol})
 	if err != nil {

@@ -77,6 +77,10 @@ func Check(dir string) *Report {
 		r.fail(g, err)
 		return r
 	}
+	if h.Numbering, err = h.numbering(); err != nil {
+		r.fail("", err)
+		return r
+	}
 	r.genesis(h)
 	return r
 }
@@ -113,7 +117,7 @@ func (r *Report) genesis(h *Home) {
 	if err := h.CheckVersion(); err != nil {
 		r.Errors = append(r.Errors, err.Error())
 	}
-	if _, err := epoch.NewConfigs(engine.EpochParams(h.Genesis), h.EpochConfigFiles, parameters.Newest(h.Config.Numbering)); err != nil {
+	if _, err := epoch.NewConfigs(engine.EpochParams(h.Genesis), h.EpochConfigFiles, parameters.Newest(h.Numbering)); err != nil {
 		where := g
 		if h.EpochConfigFiles != nil {
 			where += " with " + h.Paths.EpochConfigs
@@ -146,7 +150,7 @@ func (r *Report) shards(h *Home) {
 
 // CheckVersion returns an error if this node does not support the genesis's protocol version.
 func (h *Home) CheckVersion() error {
-	version := parameters.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Config.Numbering}
+	version := parameters.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Numbering}
 	if version.Supported() {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // findGenesis sets n.genesis to the existing, given or downloaded genesis. It stays nil if one has
@@ -219,6 +220,7 @@ func (n *initializer) makeGenesis(context.Context) error {
 	}
 	g, err := genesis.Init(genesis.InitOptions{
 		ChainID: id, Time: genesis.Time(n.Now().UnixNano()), Validator: k.AccountID, Key: k.PublicKey(), Shards: 1, Fast: n.Fast,
+		Protocol: parameters.Newest(primitives.NumberingRelease),
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // Home is the content of a home folder.
@@ -19,6 +20,9 @@ type Home struct {
 	Config   *config.Config
 	Warnings []config.Warning // unknown keys of config.json
 	Genesis  *genesis.Config
+	// Numbering is that of the chain's protocol versions: of config.json, else of the data folder,
+	// else release.
+	Numbering primitives.Numbering
 	// ValidatorKey is nil where there is no such file: the node then makes no blocks.
 	ValidatorKey *primitives.KeyFile
 	NodeKey      *primitives.KeyFile
@@ -49,8 +53,30 @@ func load(dir string, runs bool) (*Home, error) {
 	if h.Genesis, h.Paths.Records, err = readGenesis(&h.Paths); err != nil {
 		return nil, err
 	}
+	if h.Numbering, err = h.numbering(); err != nil {
+		return nil, err
+	}
 	h.EpochConfigFiles, err = readEpochConfigs(h.Paths.EpochConfigs)
 	return h, err
+}
+
+// numbering returns the numbering of the home's chain. Public networks have only the releases' one;
+// a fork of one is a chain of its own.
+func (h *Home) numbering() (primitives.Numbering, error) {
+	numbering, from := h.Config.Numbering, h.Paths.Config+": troupe.numbering"
+	if numbering == "" {
+		id, err := storage.ReadIdentity(h.Paths.Data)
+		if err != nil {
+			// Without a data folder there is nothing to keep; a bad one is reported when it is opened.
+			return primitives.NumberingRelease, nil
+		}
+		numbering, from = id.Numbering, h.Paths.Data
+	}
+	if numbering != primitives.NumberingRelease && public(h.Genesis.ChainID) && !exists(filepath.Join(h.Paths.Dir, ForkFile)) {
+		return "", fmt.Errorf("%s: %w: %q, but %s has only the numbering %q; remove the setting, or start with an empty data folder",
+			from, ErrConflict, numbering, h.Genesis.ChainID, primitives.NumberingRelease)
+	}
+	return numbering, nil
 }
 
 // LoadConfig reads only config.json.

@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 const (
@@ -257,6 +258,7 @@ func (o *LocalnetOptions) genesis(nodes []LocalnetNode) (*genesis.Genesis, error
 	}
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
 		ChainID: o.ChainID, Time: genesis.Time(o.Now().UnixNano()), Accounts: accounts, Validators: o.Validators, Shards: 1,
+		Protocol: parameters.Newest(primitives.NumberingRelease),
 	})
 	if err != nil {
 		return nil, err

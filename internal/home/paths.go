@@ -9,7 +9,9 @@ import (
 
 // Names that config.json cannot change.
 const (
-	ConfigFile   = "config.json"
+	ConfigFile = "config.json"
+	// ForkFile is in the home of a fork and has the block where it begins; package fork writes it.
+	ForkFile     = "fork.json"
 	epochConfigs = "epoch_configs"
 	dataDir      = "data"
 	contractDir  = "contract.cache"

@@ -141,7 +141,7 @@ func (n *node) start() error {
 	n.disk.Fault = n.gate.pass
 	var err error
 	n.store, err = storage.OpenMemory(n.disk, storage.Options{FlatHeadBlocks: 1 << 30, FlatHeadBytes: 1 << 40, WriteBuffer: 1 << 20, BlockCache: 1 << 18, NoCompression: true,
-		Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingJune}})
+		Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingRelease}})
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (n *node) start() error {
 		signed = nil
 	}
 	n.core, err = consensus.New(consensus.Options{
-		Engine: prompt{n.engine, n}, Account: n.account, Key: n.key, Delays: delays, Vote: 86, Signed: signed, Verify: verify,
+		Engine: prompt{n.engine, n}, Account: n.account, Key: n.key, Delays: delays, Signed: signed, Verify: verify,
 		Random: draws.IntN, Planted: planted, Eager: w.s.Eager, Holds: w.holds(),
 	}, w.now)
 	if err != nil {

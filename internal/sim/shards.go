@@ -17,7 +17,7 @@ func (n *node) changes() bool { return n.w.s.Own && n.account != "" }
 
 // deal finds which shards validators hold in the beginning: those of the first two epochs.
 func (w *World) deal() error {
-	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingJune}})
+	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingRelease}})
 	if err != nil {
 		return err
 	}

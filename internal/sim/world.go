@@ -186,7 +186,7 @@ func (w *World) build() error {
 	if err != nil {
 		return err
 	}
-	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, configs, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
+	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingRelease, configs, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
 	if err != nil {
 		return err
 	}
