@@ -19,7 +19,7 @@ type versionedConfig struct {
 type Configs struct {
 	chainID   string
 	genesisPV primitives.ProtocolVersion
-	length    uint64            // of the genesis, whatever the configs say
+	length    uint64 // of the genesis, whatever the configs say
 	layout    primitives.ShardLayout
 	versions  []versionedConfig // ascending
 	layouts   []versionedLayout // ascending: every static layout of the chain, for the history of splits
