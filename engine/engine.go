@@ -175,10 +175,7 @@ func Open(o Options) (*Engine, error) {
 		o.VRF = new(vrfKeys).verify
 	}
 	if o.Upgrades == nil {
-		var err error
-		if o.Upgrades, err = UpgradeSchedule(c, ""); err != nil {
-			return nil, err
-		}
+		o.Upgrades = epoch.NewUpgradeSchedule(c.ID, parameters.Newest(c.Version.Numbering))
 	}
 	e := &Engine{
 		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*BlockNode{},

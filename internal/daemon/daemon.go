@@ -81,6 +81,7 @@ type Daemon struct {
 	Addr net.Addr // address of the RPC; nil: none
 
 	build           string // build name of the program
+	upgradeVotes    []epoch.UpgradeVote
 	vm              *vm.VM
 	views           *viewpool.Pool
 	server          *rpc.Server
@@ -258,6 +259,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	if err != nil {
 		return err
 	}
+	h.upgradeVotes = upgrades.Votes()
 	if h.Engine, err = engine.Open(engine.Options{
 		Upgrades: upgrades, Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, ProofBytes: proofs, ProofsFor: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify, StateBytes: stateMemory(c.StateMemory),
 		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, SyncPointEpochs: int(c.PointEpochs), PartialBodies: len(o.Follow) > 0,
@@ -497,22 +499,6 @@ func nodeKey(hm *home.Home) primitives.PublicKey {
 		return hm.ValidatorKey.PublicKey()
 	}
 	return primitives.ZeroED25519Key
-}
-
-// upgradeOverride is neard's environment variable that replaces the dates of protocol upgrades.
-const upgradeOverride = "NEAR_TESTS_PROTOCOL_UPGRADE_OVERRIDE"
-
-// upgrades returns the schedule by which this node votes for protocol versions.
-func (h *Daemon) upgrades(chain *engine.ChainSpec) (*epoch.UpgradeSchedule, error) {
-	override := os.Getenv(upgradeOverride)
-	s, err := engine.UpgradeSchedule(chain, override)
-	if err != nil {
-		return nil, fmt.Errorf("environment variable %s: %w", upgradeOverride, err)
-	}
-	if override != "" {
-		h.log.Warnf("%s is set: blocks vote for protocol upgrades as it says; use it in tests only", upgradeOverride)
-	}
-	return s, nil
 }
 
 // maxIdle returns the head's age above which the node is unhealthy: ten times the longest block

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"runtime"
@@ -54,6 +55,13 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 	runtime.ReadMemStats(&m)
 	gauge("near_memory_usage_bytes", "Memory obtained from the system", float64(m.Sys))
 	gauge("troupe_goroutines", "Goroutines", float64(runtime.NumGoroutine()))
+	for i, v := range h.upgradeVotes {
+		const name = "near_node_protocol_upgrade_voting_start"
+		if i == 0 {
+			b = fmt.Appendf(b, "# HELP %s Seconds since 1970 when this node begins to vote for a protocol version\n# TYPE %s gauge\n", name, name)
+		}
+		b = fmt.Appendf(b, "%s{protocol_version=\"%d\"} %d\n", name, v.Version, v.From)
+	}
 	if h.feeds != nil {
 		b = h.feeds.metrics(b)
 	}

@@ -12,12 +12,12 @@ import (
 )
 
 // upgrading opens a node on a genesis of 85 with upgrade votes and a log of warnings.
-func upgrading(t *testing.T, override string, warnings *[]error) *node {
+func upgrading(t *testing.T, votes []epoch.UpgradeVote, warnings *[]error) *node {
 	t.Helper()
 	g := testGenesis(t, "a.near")
 	g.Config.ProtocolVersion = 85
 	n, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) {
-		s, err := UpgradeSchedule(o.Chain, override)
+		s, err := epoch.UpgradeScheduleOf(votes, parameters.Newest(primitives.NumberingRelease))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,9 +33,9 @@ func upgrading(t *testing.T, override string, warnings *[]error) *node {
 // of a newer one, by the time of the block, and the network is voted up.
 func TestBlocksVoteBySchedule(t *testing.T) {
 	parameters.SupportForTest(t, 86)
-	// The genesis is of 2023-11-14 22:13:20; blocks follow each second.
+	// The genesis is of second 1,700,000,000; blocks follow each second.
 	var warnings []error
-	n := upgrading(t, "2023-11-14 22:13:25=86", &warnings)
+	n := upgrading(t, []epoch.UpgradeVote{{From: 1_700_000_005, Version: 86}}, &warnings)
 	at := n.Head().Hash
 	for h := primitives.Height(1); h <= 31; h++ {
 		b, chunks := n.make(at, h, false)
@@ -67,7 +67,7 @@ func TestNetworkLeavesThisVersion(t *testing.T) {
 	const newest = 86
 	parameters.SupportForTest(t, newest)
 	var warnings []error
-	n := upgrading(t, "now", &warnings)
+	n := upgrading(t, nil, &warnings)
 	n.vote = newest + 1
 	at := n.Head().Hash
 	for h := primitives.Height(1); h <= 20; h++ {
@@ -108,9 +108,5 @@ func TestUnknownGenesisVersion(t *testing.T) {
 		if _, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(*Options) {}); !errors.Is(err, parameters.ErrUnsupportedVersion) {
 			t.Errorf("genesis of %d: %v", version, err)
 		}
-	}
-	c := &ChainSpec{ID: "x", Version: parameters.Release(86)}
-	if _, err := UpgradeSchedule(c, "2026-01-01 00:00:00=89"); !errors.Is(err, epoch.ErrConfig) {
-		t.Errorf("an override to 89: %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
@@ -12,13 +11,6 @@ import (
 // ErrUpgradeNeeded reports an epoch whose protocol version is newer than this program. Options.Warn
 // receives it one epoch ahead; for a block of the epoch it is this node's fault.
 var ErrUpgradeNeeded = errors.New("engine: the network's protocol is newer than this program")
-
-// UpgradeSchedule returns the schedule of a chain's protocol upgrades for the versions that this
-// program supports. override is neard's NEAR_TESTS_PROTOCOL_UPGRADE_OVERRIDE; empty: none. Errors:
-// epoch.ErrConfig.
-func UpgradeSchedule(c *ChainSpec, override string) (*epoch.UpgradeSchedule, error) {
-	return epoch.NewUpgradeSchedule(c.ID, parameters.OldestProtocol, parameters.Newest(c.Version.Numbering), override)
-}
 
 // version returns the runtime configuration of an epoch. Errors: ErrUpgradeNeeded. The caller holds
 // epochMu.
