@@ -36,13 +36,14 @@ measures each from its scheduled time. A request that has to wait for a free con
   --target node     a whole node in this process, on a chain of its own, without HTTP
   --target shard    chunk execution alone; workloads native, ft and cross-shard
   --target cluster  --nodes validators of --program, one process each, on a new network
---knee searches for the highest rate that the target sustains in half of the trials. A trial passes
-if its p99 is at most --p99 and the fraction --kept of the load completes. Rates rise by half until
-one fails twice; then each trial takes the rate that gives the most information, until the knee is
-known to --within at 95 %. Each trial has a fresh node or executor; each search has a fresh
-cluster. With --runs, the searches on a node or executor interleave their trials. At the end the
-load runs once at nine tenths of the knee. docs/guide/benchmarks.md explains the report and how
-to compare two.`,
+--knee searches for the knee, the rate that the target sustains in half of the trials. A trial
+passes if its p99 is at most --p99 and the fraction --kept of the load completes. Each rate is 1.5
+times the one before, until a rate fails twice. From then on the rate of each trial is chosen so
+that its result narrows the estimate of the knee most. The search ends when the 95 % interval of
+the knee is within the fraction --within of it. Then one run at nine tenths of the knee follows.
+On --target node and shard each trial starts a new node or executor, and the trials of several
+searches (--runs) alternate. On --target cluster each search starts a new cluster.
+docs/guide/benchmarks.md explains the report and how to compare two.`,
 		Example: `  troupe bench load --url http://127.0.0.1:3030 --key-file ~/.near/validator_key.json --rate 500
   troupe bench load --target node --workload mixed --knee --runs 3 --html k.html --json k.json
   troupe bench load --url http://127.0.0.1:3030 --workload reads --rate 5000 --connections 64

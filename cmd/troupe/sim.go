@@ -36,15 +36,18 @@ func newSim(*app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Simulate clusters of validators with faults, from seeds",
-		Long: `Sim runs clusters of validators, with their engines and stores, in one process on virtual time. The
-network delays, loses, duplicates and partitions; nodes crash and lose unsynced data; all of it is
-derived from a seed. At every step sim checks that each height has one final block and none is
-reverted, that all nodes have the same states, that each receipt is applied once, that the token
-supply is right, that no validator signs contradicting messages, and that the chain continues after
-the faults end.
+		Long: `Sim runs clusters of validators, with their engines and stores, in one process and in virtual time.
+The simulated network delays, loses and duplicates messages, and is partitioned. Nodes crash and
+lose data that was not synced. All of this is derived from a seed.
+At every step sim checks that each height has one final block and none is reverted, that all nodes
+have the same states, that each receipt is applied once, that the token supply is right, that no
+validator signs contradicting messages, and that the chain continues after the faults end.
 For a seed that fails, sim prints the last events and the command that reproduces it.
-Scenarios:
-` + scenarioList(),
+Scenarios (where nothing else is mentioned: four validators that track all shards, four shards,
+epochs of 20 blocks):
+` + scenarioList() + `
+Bugs for --plant:
+` + bugList(),
 		Example: `  troupe sim --seeds 100
   troupe sim --from 17 --seeds 1 --scenario chaos --trace trace.txt
   troupe sim --seeds 20 --plant forget`,
@@ -54,30 +57,50 @@ Scenarios:
 	f := c.Flags()
 	f.Uint64Var(&o.seeds, "seeds", 20, "number of seeds")
 	f.Uint64Var(&o.from, "from", 0, "first seed")
-	f.StringVar(&o.scenario, "scenario", "", "scenario of faults (default: chosen by each seed)")
+	f.StringVar(&o.scenario, "scenario", "", "scenario, one of those above (default: each seed chooses one)")
 	f.IntVar(&o.nodes, "nodes", 0, "number of validators (default: the scenario's)")
 	f.IntVar(&o.shards, "shards", 0, "number of shards (default: the scenario's)")
 	f.Uint64Var(&o.blocks, "blocks", 0, "final blocks after which the load ends (default: the scenario's)")
 	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "seeds to run in parallel")
 	f.StringVar(&o.trace, "trace", "", "write all events to this file; only with --seeds 1")
-	f.StringVar(&o.bug, "plant", "", "plant a bug in the nodes, to check that sim finds it: "+bugList())
+	f.StringVar(&o.bug, "plant", "", "run with this deliberate bug in the nodes, to check that sim finds it")
 	return c
 }
 
+// helpColumns is the width of help texts.
+const helpColumns = 99
+
+// scenarioList describes each scenario.
 func scenarioList() string {
 	var b strings.Builder
 	for _, s := range sim.Scenarios {
-		fmt.Fprintf(&b, "  %-9s %s\n", s.Name, s.Doc)
+		b.WriteString(helpEntry(s.Name, s.Doc))
 	}
 	return b.String()
 }
 
+// bugList describes each bug that can be planted.
 func bugList() string {
-	var list []string
-	for _, b := range sim.Bugs {
-		list = append(list, b.Name)
+	var b strings.Builder
+	for _, x := range sim.Bugs {
+		b.WriteString(helpEntry(x.Name, x.Doc))
 	}
-	return strings.Join(list, ", ")
+	return b.String()
+}
+
+// helpEntry returns a name with its description, wrapped at helpColumns.
+func helpEntry(name, text string) string {
+	const indent = 13
+	var b strings.Builder
+	line := fmt.Sprintf("  %-*s", indent-3, name)
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > helpColumns {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", indent-1)
+		}
+		line += " " + word
+	}
+	return b.String() + line + "\n"
 }
 
 // options returns the options of one seed.

@@ -23,31 +23,31 @@ type Bug struct {
 
 // Bugs are all there are.
 var Bugs = []Bug{
-	{"threshold", "blocks are made with too few approvals", consensus.PlantedThreshold, "calm", nil, nil, nil, nil},
-	{"forget", "what was signed is forgotten by a restart", consensus.PlantedForget, "crashes", nil, nil, nil, nil},
-	{"endorse", "witnesses are endorsed unseen, and chunk producers lie", consensus.PlantedEndorse, "calm", nil, nil, nil, nil},
-	{"unendorsed", "chunks go into blocks without endorsements", consensus.PlantedUnendorsed, "lossy", nil, nil, nil, nil},
-	{"early", "votes for blocks that are not on disk", consensus.PlantedEarly, "outages", nil, nil, nil, nil},
-	{"stale", "what has not come is not asked for again", consensus.PlantedStaleHead, "lossy", nil, nil, nil, nil},
-	{"ready", "chunks are forgotten when their block comes late", consensus.PlantedDropReady, "calm", nil, nil, nil, nil},
-	{"skip", "endorses heights that it has skipped", consensus.PlantedSkip, "cuts", nil, nil, nil, nil},
-	{"orphans", "orphans are dropped, and their parents not asked for", consensus.PlantedOrphans, "cuts", nil, nil, nil, nil},
-	{"forward", "parts are neither passed on nor given to who asks", consensus.PlantedNoForward, "calm", nil, nil, nil, nil},
-	{"receipts", "receipts are applied twice, by all nodes", 0, "calm", func(_ *node, in *apply.Input) {
+	{"threshold", "a producer makes blocks with too few approvals", consensus.PlantedThreshold, "calm", nil, nil, nil, nil},
+	{"forget", "a restart forgets what the validator has signed", consensus.PlantedForget, "crashes", nil, nil, nil, nil},
+	{"endorse", "validators endorse chunks without checking the witness, and chunk producers state wrong results", consensus.PlantedEndorse, "calm", nil, nil, nil, nil},
+	{"unendorsed", "blocks include chunks without enough endorsements", consensus.PlantedUnendorsed, "lossy", nil, nil, nil, nil},
+	{"early", "validators vote for blocks that are not on disk", consensus.PlantedEarly, "outages", nil, nil, nil, nil},
+	{"stale", "a request that was not answered is not repeated", consensus.PlantedStaleHead, "lossy", nil, nil, nil, nil},
+	{"ready", "chunks are dropped if their block arrives late", consensus.PlantedDropReady, "calm", nil, nil, nil, nil},
+	{"skip", "a validator endorses a block at a height that it has skipped", consensus.PlantedSkip, "cuts", nil, nil, nil, nil},
+	{"orphans", "orphans are dropped, and their parents are not requested", consensus.PlantedOrphans, "cuts", nil, nil, nil, nil},
+	{"forward", "chunk parts are neither forwarded nor sent on request", consensus.PlantedNoForward, "calm", nil, nil, nil, nil},
+	{"receipts", "all nodes apply receipts twice", 0, "calm", func(_ *node, in *apply.Input) {
 		in.Incoming = append(in.Incoming, in.Incoming...)
 	}, nil, nil, nil},
-	{"diverge", "one node loses a receipt now and then", 0, "calm", func(n *node, in *apply.Input) {
+	{"diverge", "one node sometimes loses a receipt", 0, "calm", func(n *node, in *apply.Input) {
 		if n.index == 1 && in.Block.Height%7 == 0 && len(in.Incoming) > 0 {
 			in.Incoming = in.Incoming[1:]
 		}
 	}, nil, nil, nil},
-	{"form", "one node wants headers as V6", 0, "forms", nil, func(n *node, b *primitives.Block) error {
+	{"form", "one node accepts only headers of version 6", 0, "forms", nil, func(n *node, b *primitives.Block) error {
 		if n.index == 1 && b.Header.Version != primitives.HeaderV6 {
 			return chain.InvalidHeaderVersion
 		}
 		return nil
 	}, nil, nil},
-	{"created", "one node wants chunks of the height behind the block before", 0, "forms", nil, func(n *node, b *primitives.Block) error {
+	{"created", "one node accepts only chunks created at the height after the parent's", 0, "forms", nil, func(n *node, b *primitives.Block) error {
 		for _, h := range b.Body.Chunks {
 			if n.index == 2 && h.HeightIncluded == b.Header.Height && h.HeightCreated != b.Header.PrevHeight+1 {
 				return chain.InvalidChunk
@@ -55,11 +55,11 @@ var Bugs = []Bug{
 		}
 		return nil
 	}, nil, nil},
-	{"challenges", "one node does not read blocks with challenges", 0, "forms", nil, nil, func(n *node, m consensus.Message) bool {
+	{"challenges", "one node ignores blocks with challenges", 0, "forms", nil, nil, func(n *node, m consensus.Message) bool {
 		b, ok := m.(*primitives.Block)
 		return ok && n.index == 3 && b.Body.Challenges != nil
 	}, nil},
-	{"witness", "one node reads what nobody reads of witnesses", 0, "forms", nil, nil, nil, func(n *node, w *primitives.ChunkStateWitness) error {
+	{"witness", "one node checks a witness field that no other node reads", 0, "forms", nil, nil, nil, func(n *node, w *primitives.ChunkStateWitness) error {
 		if n.index == 1 && w.Header.HeightIncluded != 0 {
 			return fmt.Errorf("%w: included at %d before it was", engine.ErrWitness, w.Header.HeightIncluded)
 		}

@@ -56,61 +56,91 @@ type Scenario struct {
 // Scenarios are what seeds are run with.
 var Scenarios = []Scenario{
 	scenario("calm", "nothing goes wrong", func(*Scenario) {}),
-	scenario("lossy", "messages are lost, doubled, late", func(s *Scenario) {
+	scenario("lossy", "messages are lost, duplicated and delayed", func(s *Scenario) {
 		s.Drop, s.Double, s.Late = 60, 60, 30
 	}),
-	scenario("cuts", "the network is cut in two, and healed", func(s *Scenario) { s.Cuts, s.Late = 4, 10 }),
+	scenario("cuts",
+		"the network is partitioned in two for some seconds, several times",
+		func(s *Scenario) { s.Cuts, s.Late = 4, 10 }),
 	scenario("crashes", "nodes crash, lose what is not on disk, and start again", func(s *Scenario) { s.Crashes, s.SlowDisk = 10, 30 }),
-	scenario("outages", "the disks for blocks stand still, and then all nodes crash at once", func(s *Scenario) {
-		s.Disk, s.SlowDisk, s.Crashes, s.Outages = 10*ms, 20, 4, 4
-	}),
-	scenario("chaos", "all of that", func(s *Scenario) {
-		s.Drop, s.Double, s.Late, s.Cuts, s.Crashes, s.SlowDisk = 40, 40, 20, 3, 6, 20
-	}),
-	scenario("blind", "two validators of six hold no state, and judge by witnesses; messages are lost", func(s *Scenario) {
-		s.Nodes, s.Blind, s.Drop, s.Double = 6, 2, 20, 20
-	}),
-	scenario("judges", "two of six validators make nothing and only judge witnesses; two makers a shard, calls", func(s *Scenario) {
-		s.Nodes, s.Blind, s.Idle, s.Shards, s.Each, s.Calls = 6, 2, true, 2, 2, true
-	}),
-	scenario("leaver", "a validator is away for epochs, is kicked out, stakes again and returns", func(s *Scenario) {
-		s.Leaver, s.Faults, s.Limit, s.Epoch, s.Blocks = true, 60*second, 600*second, 20, 80
-	}),
-	scenario("saves", "nodes crash where they have signed, just before it is on disk or just behind", func(s *Scenario) {
-		s.Saves, s.Late = 40, 10
-	}),
-	scenario("liar", "a validator of four makes two blocks of a height, shows parts to some, endorses lies", func(s *Scenario) {
-		s.Liar, s.Faults, s.Late = true, 30*second, 5
-	}),
-	scenario("hurry", "all vote at once, one of four makes two chunks of a place, nodes crash behind signing", func(s *Scenario) {
-		s.Eager, s.Liar, s.Saves, s.Crashes, s.Late, s.Epoch, s.Blocks = true, true, 5, 6, 5, 60, 300
-		s.Load, s.Latency, s.Disk, s.JobTime = 20, [2]int64{ms / 2, 8 * ms}, 2*ms, 2*ms
-	}),
-	scenario("joiner", "a node becomes a validator by its stake", func(s *Scenario) {
+	scenario("outages",
+		"writes of blocks stall on all nodes, and then all nodes crash at once",
+		func(s *Scenario) {
+			s.Disk, s.SlowDisk, s.Crashes, s.Outages = 10*ms, 20, 4, 4
+		}),
+	scenario("chaos",
+		"lost, duplicated and late messages, partitions, crashes and slow disks together",
+		func(s *Scenario) {
+			s.Drop, s.Double, s.Late, s.Cuts, s.Crashes, s.SlowDisk = 40, 40, 20, 3, 6, 20
+		}),
+	scenario("blind",
+		"two of six validators have no state and check chunks by state witnesses; messages are lost",
+		func(s *Scenario) {
+			s.Nodes, s.Blind, s.Drop, s.Double = 6, 2, 20, 20
+		}),
+	scenario("judges",
+		"two of six validators are only chunk validators; each shard has two chunk producers; half of the transactions call contracts",
+		func(s *Scenario) {
+			s.Nodes, s.Blind, s.Idle, s.Shards, s.Each, s.Calls = 6, 2, true, 2, 2, true
+		}),
+	scenario("leaver",
+		"a validator is offline for epochs, is kicked out, stakes again and returns",
+		func(s *Scenario) {
+			s.Leaver, s.Faults, s.Limit, s.Epoch, s.Blocks = true, 60*second, 600*second, 20, 80
+		}),
+	scenario("saves",
+		"nodes crash just before or just after a signature is recorded in the signing journal",
+		func(s *Scenario) {
+			s.Saves, s.Late = 40, 10
+		}),
+	scenario("liar",
+		"one of four validators signs two blocks for a height, sends chunk parts only to some nodes, and signs false endorsements",
+		func(s *Scenario) {
+			s.Liar, s.Faults, s.Late = true, 30*second, 5
+		}),
+	scenario("hurry",
+		"as liar, with troupe.network.pace eager; the liar also signs two chunks for the same shard and height; nodes crash while they sign",
+		func(s *Scenario) {
+			s.Eager, s.Liar, s.Saves, s.Crashes, s.Late, s.Epoch, s.Blocks = true, true, 5, 6, 5, 60, 300
+			s.Load, s.Latency, s.Disk, s.JobTime = 20, [2]int64{ms / 2, 8 * ms}, 2*ms, 2*ms
+		}),
+	scenario("joiner", "a node becomes a validator by staking", func(s *Scenario) {
 		s.Joiner, s.Double, s.Late, s.Blocks = true, 20, 5, 60
 	}),
-	scenario("keys", "validators change their keys while they run, and crash", func(s *Scenario) {
+	scenario("keys", "validators change their keys while they run; nodes crash", func(s *Scenario) {
 		s.Keys, s.Crashes, s.Late, s.Faults, s.Epoch, s.Blocks = true, 6, 5, 40*second, 12, 90
 	}),
-	scenario("splits", "shards are split again and again; half of the validators judge by witnesses", func(s *Scenario) {
-		s.Splits, s.Shards, s.Epoch, s.Blocks, s.Double, s.Late = true, 2, 8, 70, 30, 5
-	}),
-	scenario("own", "validators hold the shards alone that they make chunks of; one node follows", func(s *Scenario) {
-		s.Own, s.Followers, s.Drop, s.Double = true, 1, 20, 20
-	}),
-	scenario("moves", "as own, and the shards are dealt anew for each epoch: they come in and go", func(s *Scenario) {
-		s.Own, s.Shuffle, s.Each, s.Followers, s.Epoch, s.Fold, s.Blocks = true, true, 2, 1, 40, 4, 130
-	}),
-	scenario("handover", "as moves, one maker a shard, who alone holds it; states are not given for an epoch", func(s *Scenario) {
-		s.Own, s.Shuffle, s.Epoch, s.Fold, s.Keep, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, storage.MinKeptEpochs, 280, 60*second, [2]int64{20 * second, 60 * second}
-	}),
-	scenario("forms", "as liar, with headers of V5 and V7, challenges, odd heights; one follows, nodes crash", func(s *Scenario) {
-		s.Liar, s.Forms, s.Followers, s.Crashes, s.Late, s.Faults, s.Blocks = true, true, 1, 4, 5, 60*second, 70
-	}),
-	scenario("reformed", "as forms, while a shard is split; half judge by witnesses, who follows is away a while", func(s *Scenario) {
-		s.Liar, s.Forms, s.Followers, s.Late, s.Faults = true, true, 1, 5, 60*second
-		s.Splits, s.Shards, s.Epoch, s.Blocks, s.Away = true, 2, 8, 90, [2]int64{15 * second, 45 * second}
-	}),
+	scenario("splits",
+		"shards are split repeatedly; half of the validators check chunks by state witnesses",
+		func(s *Scenario) {
+			s.Splits, s.Shards, s.Epoch, s.Blocks, s.Double, s.Late = true, 2, 8, 70, 30, 5
+		}),
+	scenario("own",
+		"validators track only the shards for which they produce chunks; one more node follows the chain",
+		func(s *Scenario) {
+			s.Own, s.Followers, s.Drop, s.Double = true, 1, 20, 20
+		}),
+	scenario("moves",
+		"as own, and in each epoch other validators produce a shard's chunks, so they download and drop its state",
+		func(s *Scenario) {
+			s.Own, s.Shuffle, s.Each, s.Followers, s.Epoch, s.Fold, s.Blocks = true, true, 2, 1, 40, 4, 130
+		}),
+	scenario("handover",
+		"as moves, with one chunk producer for each shard, the only node that has its state; for about an epoch no node serves states",
+		func(s *Scenario) {
+			s.Own, s.Shuffle, s.Epoch, s.Fold, s.Keep, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, storage.MinKeptEpochs, 280, 60*second, [2]int64{20 * second, 60 * second}
+		}),
+	scenario("forms",
+		"as liar, and its blocks and chunks have forms that nearcore's code never writes (header versions 5 and 7, challenges, unusual heights of chunks); one more node follows the chain; nodes crash",
+		func(s *Scenario) {
+			s.Liar, s.Forms, s.Followers, s.Crashes, s.Late, s.Faults, s.Blocks = true, true, 1, 4, 5, 60*second, 70
+		}),
+	scenario("reformed",
+		"as forms, while a shard is split; half of the validators check chunks by state witnesses; the following node is offline for a while",
+		func(s *Scenario) {
+			s.Liar, s.Forms, s.Followers, s.Late, s.Faults = true, true, 1, 5, 60*second
+			s.Splits, s.Shards, s.Epoch, s.Blocks, s.Away = true, 2, 8, 90, [2]int64{15 * second, 45 * second}
+		}),
 }
 
 // scenario is four validators, four shards and epochs of twenty blocks, but for what is changed.
