@@ -57,7 +57,7 @@ const (
 // ErrHeightAhead is joined to InvalidBlockHeight if the height is too far above the head: the block
 // may be valid once the head is higher. nearcore does not remember such a block as invalid, nor
 // ban its sender (chain/chain/src/chain.rs:741, 2425 at f0c7706f1).
-var ErrHeightAhead = errors.New("too far above the head")
+var ErrHeightAhead = errors.New("the height is too far above the head")
 
 // OfOutcome returns whether an error of ValidateChunk concerns the result of applying the shard's
 // previous chunk. That result follows from its input: so either this node or the signer of the

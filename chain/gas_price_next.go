@@ -17,7 +17,7 @@ func nextEconomics(f *BlockFacts, parent *primitives.BlockHeader, chunks []*prim
 			continue
 		}
 		if used+c.PrevGasUsed < used || limit+c.GasLimit < limit {
-			return price, supply, invalidf(ArithmeticOverflow, "gas of the chunks")
+			return price, supply, invalidf(ArithmeticOverflow, "the sum of the chunks' gas overflows")
 		}
 		used, limit = used+c.PrevGasUsed, limit+c.GasLimit
 		burnt = append(burnt, c.PrevBalanceBurnt)

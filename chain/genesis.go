@@ -36,7 +36,7 @@ func Genesis(in *GenesisInput) (*primitives.Block, []*primitives.Chunk, error) {
 	case in.Version == ProdGenesisVersion:
 		version = primitives.ChunkInnerV1
 	case in.Version < 85:
-		return nil, nil, invalidf(InvalidProtocolVersion, "no genesis of version %d", in.Version)
+		return nil, nil, invalidf(InvalidProtocolVersion, "no genesis header exists for protocol version %d", in.Version)
 	}
 	chunks := make([]*primitives.Chunk, len(in.ShardIDs))
 	headers := make([]*primitives.ChunkHeader, len(in.ShardIDs))

@@ -80,7 +80,7 @@ type LightClientHead struct {
 func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
 	if b.InnerLite.Height <= l.Lite.Height {
-		return nil, fmt.Errorf("chain: light client block of height %d is not above %d", b.InnerLite.Height, l.Lite.Height)
+		return nil, fmt.Errorf("chain: light client block of height %d is not above the last one of height %d", b.InnerLite.Height, l.Lite.Height)
 	}
 	bps := l.BPs
 	switch b.InnerLite.EpochID {
@@ -103,7 +103,7 @@ func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 			continue
 		}
 		if !verify(b.ApprovalsAfterNext[i], message, bp.PublicKey) {
-			return nil, fmt.Errorf("chain: approval of %s does not verify", bp.AccountID)
+			return nil, fmt.Errorf("chain: the approval of %s has an invalid signature", bp.AccountID)
 		}
 		have = have.SaturatingAdd(bp.Stake)
 	}
@@ -113,7 +113,7 @@ func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 	next := &LightClientHead{Lite: b.InnerLite, BPs: bps, NextBPs: l.NextBPs}
 	if b.NextBPs != nil {
 		if primitives.BlockProducersHash(b.NextBPs) != b.InnerLite.NextBPHash {
-			return nil, fmt.Errorf("chain: next_bps do not hash to %s", b.InnerLite.NextBPHash)
+			return nil, fmt.Errorf("chain: next_bps do not have the hash %s", b.InnerLite.NextBPHash)
 		}
 		next.NextBPs = b.NextBPs
 	}

@@ -10,7 +10,7 @@ var ErrForm = errors.New("blockdoc: not a block document")
 
 // ErrLacks: the document lacks something that its hashes cover, and the caller did not provide it:
 // code, or the block that a transaction refers to. Another feed may have it.
-var ErrLacks = errors.New("blockdoc: something that a hash covers is missing")
+var ErrLacks = errors.New("blockdoc: the document lacks data that a hash covers")
 
 // MismatchError is a value in a document that its own hashes, or those of the chain, refute.
 type MismatchError struct {

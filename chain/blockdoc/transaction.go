@@ -111,7 +111,7 @@ func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
 		}
 	}
 	own.Version, own.BlockHash = versions[0], primitives.Hash{}
-	return fmt.Errorf("%w: transaction %v refers to no known block, or differs from what was signed", ErrLacks, t.Named)
+	return fmt.Errorf("%w: transaction %v refers to an unknown block, or is not the transaction that was signed", ErrLacks, t.Named)
 }
 
 // blockHashAt returns the offset of the block hash in a transaction's encoding.

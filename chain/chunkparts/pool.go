@@ -292,7 +292,7 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 			leaves[i], good = x.VerifyLeaf(root, p.rs.TotalParts())
 		}
 		if !good {
-			return nil, fmt.Errorf("%w: %d", ErrPart, x.Ord)
+			return nil, fmt.Errorf("%w: number %d", ErrPart, x.Ord)
 		}
 	}
 	return leaves, nil
@@ -304,7 +304,7 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 // this check (shards_manager_actor.rs:1303, :1633).
 func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height) (by primitives.AccountID, err error) {
 	if p.outsideHorizon(height) {
-		return "", fmt.Errorf("%w: shard %d at %d", ErrHorizon, shard, height)
+		return "", fmt.Errorf("%w: shard %d at height %d", ErrHorizon, shard, height)
 	}
 	var ids []primitives.EpochID
 	if id, known := p.chain.Epoch(p.head.Hash); known {
@@ -318,7 +318,7 @@ func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Sig
 			return v.AccountID, nil
 		}
 	}
-	return "", fmt.Errorf("%w: on a block that is not known", ErrSignature)
+	return "", fmt.Errorf("%w: the previous block is unknown", ErrSignature)
 }
 
 // partial handles parts and receipts of a chunk. known says that the header comes from an entry.
@@ -336,13 +336,13 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 			at, far = p.slotOf(h)
 		}
 		if far {
-			return fmt.Errorf("%w: shard %d at %d", ErrHorizon, h.ShardID, h.HeightCreated)
+			return fmt.Errorf("%w: shard %d at height %d", ErrHorizon, h.ShardID, h.HeightCreated)
 		}
 		if e != nil {
 			at = e.slot
 		}
 		if other, ok := p.bySlot[at]; ok && other != hash {
-			return fmt.Errorf("%w: shard %d at %d", ErrOther, h.ShardID, h.HeightCreated)
+			return fmt.Errorf("%w: shard %d at height %d", ErrOther, h.ShardID, h.HeightCreated)
 		}
 	}
 	id, placed := p.chain.Epoch(h.PrevBlockHash)
@@ -365,7 +365,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 	}
 	for i := range c.Receipts {
 		if r := &c.Receipts[i]; r.From != h.ShardID || !r.Verify(h.PrevOutgoingReceiptsRoot) {
-			return fmt.Errorf("%w: from shard %d to %d", ErrReceipts, r.From, r.To)
+			return fmt.Errorf("%w: from shard %d to shard %d", ErrReceipts, r.From, r.To)
 		}
 	}
 	own := *h
@@ -413,11 +413,11 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
 	id, known := p.chain.Epoch(p.head.Hash)
 	if !known {
-		return id, false, fmt.Errorf("%w: on an unknown block, in an unknown epoch", ErrHeader)
+		return id, false, fmt.Errorf("%w: the previous block and the epoch are unknown", ErrHeader)
 	}
 	layout, err := p.chain.Layout(id)
 	if err != nil {
-		return id, false, fmt.Errorf("%w: on an unknown block: %w", ErrHeader, err)
+		return id, false, fmt.Errorf("%w: the previous block is unknown: %w", ErrHeader, err)
 	}
 	if layout.Has(h.ShardID) {
 		return id, true, nil
@@ -427,10 +427,10 @@ func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, pl
 		layout, err = p.chain.Layout(next)
 	}
 	if err != nil {
-		return id, false, fmt.Errorf("%w: on an unknown block: %w", ErrHeader, err)
+		return id, false, fmt.Errorf("%w: the previous block is unknown: %w", ErrHeader, err)
 	}
 	if !layout.Has(h.ShardID) {
-		return id, false, fmt.Errorf("%w: of shard %d on an unknown block", ErrHeader, h.ShardID)
+		return id, false, fmt.Errorf("%w: shard %d, previous block unknown", ErrHeader, h.ShardID)
 	}
 	return id, false, nil
 }
@@ -456,7 +456,7 @@ func (p *Pool) check(e *entry) error {
 		}
 	}
 	p.remove(e.hash, e)
-	return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
+	return fmt.Errorf("%w: the chunk producer is %s", ErrSignature, producer.AccountID)
 }
 
 // tryComplete does what is possible for a chunk on a known block: it reports that own

@@ -55,7 +55,7 @@ func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, producers []ValidatorID,
 		a.Blocks[info.SampleBlockProducer(h)].count(h == b.Height)
 	}
 	if len(b.ChunkMask) > min(len(a.Chunks), len(producers)) {
-		return fmt.Errorf("%w: %v: %d chunks for %d shards", ErrBlockInfo, b.Hash, len(b.ChunkMask), len(a.Chunks))
+		return fmt.Errorf("%w: block %v has a mask of %d chunks for %d shards", ErrBlockInfo, b.Hash, len(b.ChunkMask), len(a.Chunks))
 	}
 	for i, mask := range b.ChunkMask {
 		shard := a.Chunks[i]

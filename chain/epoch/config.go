@@ -58,20 +58,20 @@ func (c *Config) check() error {
 	case c.EpochLength == 0:
 		return fmt.Errorf("%w: epoch_length is 0", ErrConfig)
 	case c.NumBlockProducerSeats == 0 || c.NumChunkProducerSeats == 0 || c.NumChunkValidatorSeats == 0:
-		return fmt.Errorf("%w: a number of seats is 0", ErrConfig)
+		return fmt.Errorf("%w: a number of validator seats is 0", ErrConfig)
 	case c.MinimumStakeDivisor == 0:
 		return fmt.Errorf("%w: minimum_stake_divisor is 0", ErrConfig)
 	case c.MinimumValidatorsPerShard == 0:
 		return fmt.Errorf("%w: minimum_validators_per_shard is 0", ErrConfig)
 	case !c.MinimumStakeRatio.valid() || c.MinimumStakeRatio.Num >= c.MinimumStakeRatio.Den:
-		return fmt.Errorf("%w: minimum_stake_ratio %v", ErrConfig, c.MinimumStakeRatio)
+		return fmt.Errorf("%w: minimum_stake_ratio %v is out of range", ErrConfig, c.MinimumStakeRatio)
 	case !c.OnlineMinThreshold.valid() || !c.OnlineMaxThreshold.valid() ||
 		int64(c.OnlineMinThreshold.Num)*int64(c.OnlineMaxThreshold.Den) >= int64(c.OnlineMaxThreshold.Num)*int64(c.OnlineMinThreshold.Den):
-		return fmt.Errorf("%w: online thresholds %v to %v", ErrConfig, c.OnlineMinThreshold, c.OnlineMaxThreshold)
+		return fmt.Errorf("%w: online_min_threshold %v and online_max_threshold %v are no valid range", ErrConfig, c.OnlineMinThreshold, c.OnlineMaxThreshold)
 	case !c.ProtocolUpgradeStakeThreshold.valid():
-		return fmt.Errorf("%w: protocol_upgrade_stake_threshold %v", ErrConfig, c.ProtocolUpgradeStakeThreshold)
+		return fmt.Errorf("%w: protocol_upgrade_stake_threshold %v is out of range", ErrConfig, c.ProtocolUpgradeStakeThreshold)
 	case !c.MaxInflationRate.valid():
-		return fmt.Errorf("%w: max_inflation_rate %v", ErrConfig, c.MaxInflationRate)
+		return fmt.Errorf("%w: max_inflation_rate %v is out of range", ErrConfig, c.MaxInflationRate)
 	case c.ShardLayout.IsZero() == (c.Resharding == nil):
 		return fmt.Errorf("%w: want either shard_layout or dynamic_resharding_config", ErrConfig)
 	case c.Resharding != nil && c.Resharding.MinEpochsBetweenResharding == 0:

@@ -55,7 +55,7 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 		c.versions = []versionedConfig{{g.ProtocolVersion, genesisTestConfig(&g.Epoch)}}
 	}
 	if len(c.versions) == 0 || c.versions[0].since > g.ProtocolVersion {
-		return nil, fmt.Errorf("%w: none for the genesis protocol version %d", ErrConfig, g.ProtocolVersion)
+		return nil, fmt.Errorf("%w: there is none for the genesis protocol version %d", ErrConfig, g.ProtocolVersion)
 	}
 	builtin := c.layouts != nil
 	for i := range c.versions {
@@ -73,7 +73,7 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 			ErrConfig, g.TransactionValidityPeriod, c.length)
 	}
 	if !g.ProtocolRewardRate.valid() || g.ProtocolRewardRate.Num > g.ProtocolRewardRate.Den {
-		return nil, fmt.Errorf("%w: protocol_reward_rate %v", ErrConfig, g.ProtocolRewardRate)
+		return nil, fmt.Errorf("%w: protocol_reward_rate %v is out of range", ErrConfig, g.ProtocolRewardRate)
 	}
 	if c.layout = c.ForVersion(g.ProtocolVersion).ShardLayout; c.layout.IsZero() {
 		c.layout = g.Epoch.ShardLayout

@@ -50,7 +50,7 @@ func producerOfRow(anchor *BlockInfo, info *EpochInfo, shard primitives.ShardID,
 	}
 	id := anchor.ChunkProducers[index]
 	if id >= ValidatorID(len(info.Validators)) {
-		return 0, fmt.Errorf("%w: %v: chunk producer %d of %d validators", ErrBlockInfo, anchor.Hash, id,
+		return 0, fmt.Errorf("%w: block %v names chunk producer %d of %d validators", ErrBlockInfo, anchor.Hash, id,
 			len(info.Validators))
 	}
 	return id, nil
@@ -343,7 +343,7 @@ func (b *BlockInfo) SetFirstChunkProducers(info *EpochInfo) (err error) {
 		return nil
 	}
 	if info.ShardLayout.IsZero() {
-		return fmt.Errorf("%w: no layout in the epoch of %v", ErrSharding, b.Hash)
+		return fmt.Errorf("%w: no shard layout in the epoch of block %v", ErrSharding, b.Hash)
 	}
 	b.ChunkProducers, err = info.anchorRows(info.ShardLayout, nil, b.Height)
 	return err

@@ -181,5 +181,5 @@ func (m *Manager) layoutOf(info *EpochInfo) (primitives.ShardLayout, error) {
 	if l := m.configs.ForVersion(info.ProtocolVersion).ShardLayout; !l.IsZero() {
 		return l, nil
 	}
-	return primitives.ShardLayout{}, fmt.Errorf("%w: no layout for protocol version %d", ErrSharding, info.ProtocolVersion)
+	return primitives.ShardLayout{}, fmt.Errorf("%w: no shard layout for protocol version %d", ErrSharding, info.ProtocolVersion)
 }

@@ -43,7 +43,7 @@ func newValidatorMandates(targetPerShard, numShards uint64,
 	for id := range validators {
 		whole, rest := quoRem(validators[id].Stake, price)
 		if whole.Hi != 0 || whole.Lo > math.MaxUint16 {
-			return m, fmt.Errorf("%w: %s would hold %v mandates", ErrConfig, validators[id].AccountID, whole)
+			return m, fmt.Errorf("%w: validator %s would have %v mandates, which is too many", ErrConfig, validators[id].AccountID, whole)
 		}
 		for range whole.Lo {
 			m.Mandates = append(m.Mandates, ValidatorID(id))
@@ -65,7 +65,7 @@ func mandatePrice(targetPerShard, numShards uint64,
 		total = total.SaturatingAdd(validators[i].Stake)
 	}
 	if total.IsZero() {
-		return total, fmt.Errorf("%w: no stake to cut into mandates", ErrNotEnoughValidators)
+		return total, fmt.Errorf("%w: there is no stake to divide into mandates", ErrNotEnoughValidators)
 	}
 	target, ok := primitives.Yocto(targetPerShard).Mul64(numShards)
 	if !ok || target.Hi != 0 {

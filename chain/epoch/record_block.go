@@ -28,14 +28,14 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 // recorded. Errors: ErrBlockInfo, ErrMissingBlock, those of the end of an epoch.
 func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Changes, error) {
 	if block.Hash.IsZero() {
-		return Changes{}, fmt.Errorf("%w: zero hash", ErrBlockInfo)
+		return Changes{}, fmt.Errorf("%w: the block hash is zero", ErrBlockInfo)
 	}
 	if _, known := m.blocks.get(block.Hash); known {
 		return Changes{}, nil
 	}
 	if block.IsGenesis() {
 		if len(block.Proposals) != 0 {
-			return Changes{}, fmt.Errorf("%w: the genesis has proposals", ErrBlockInfo)
+			return Changes{}, fmt.Errorf("%w: the genesis block contains validator proposals", ErrBlockInfo)
 		}
 		var err error
 		if block.ChunkProducers, err = m.anchorRows(block); err != nil {
@@ -83,7 +83,7 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 		return err
 	}
 	if block.Height <= prev.Height {
-		return fmt.Errorf("%w: height %d on a parent of height %d", ErrBlockInfo, block.Height, prev.Height)
+		return fmt.Errorf("%w: height %d is not above the parent's height %d", ErrBlockInfo, block.Height, prev.Height)
 	}
 	last, err := m.isLast(prev)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 		return err
 	}
 	if len(block.ChunkMask) != layout.NumShards() {
-		return fmt.Errorf("%w: a mask of %d for %d shards", ErrBlockInfo, len(block.ChunkMask), layout.NumShards())
+		return fmt.Errorf("%w: the chunk mask has %d entries for %d shards", ErrBlockInfo, len(block.ChunkMask), layout.NumShards())
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 	}
 	if last {
 		if err := m.finalizeEpoch(block, rngSeed, changes); err != nil {
-			return fmt.Errorf("end of epoch %v: %w", block.EpochID, err)
+			return fmt.Errorf("compute the end of epoch %v: %w", block.EpochID, err)
 		}
 	}
 	if block.LastFinalizedHeight > m.finalized {
@@ -131,7 +131,7 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 		m.aggregator, m.finalized = a, block.LastFinalizedHeight
 	}
 	if block.ChunkProducers, err = m.anchorRows(block); err != nil {
-		return fmt.Errorf("chunk producers with anchor %v: %w", block.Hash, err)
+		return fmt.Errorf("chunk producers for anchor block %v: %w", block.Hash, err)
 	}
 	if last {
 		m.epochs.put(block.Hash, changes.NextNextEpoch)

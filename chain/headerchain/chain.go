@@ -21,8 +21,8 @@ const (
 
 // Reasons why a header is not stored. The sender is not at fault.
 var (
-	ErrKnown        = errors.New("header chain: known header")
-	ErrOrphan       = errors.New("header chain: unknown parent")
+	ErrKnown        = errors.New("header chain: the header is already known")
+	ErrOrphan       = errors.New("header chain: the parent is unknown")
 	ErrOld          = errors.New("header chain: not a descendant of the final header")
 	ErrEquivocating = errors.New("header chain: too many headers of that height")
 	ErrFull         = errors.New("header chain: too many headers above the final one")
@@ -291,7 +291,7 @@ func (c *Chain) validationContext(h *primitives.BlockHeader, parent *Row) (*chai
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return nil, nil, fmt.Errorf("header chain: header %d on %v: %w", h.Height, p, err)
+			return nil, nil, fmt.Errorf("header chain: header of height %d on parent %v: %w", h.Height, p, err)
 		}
 	}
 	if c.o.MaxHeightJump > 0 {

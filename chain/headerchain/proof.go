@@ -118,10 +118,10 @@ func (p *EpochProof) DecodeBorsh(r *borsh.Reader) {
 // that the proof is recent. Errors: ErrProof.
 func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.ValidatorStake, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(p.Epochs) < 2 {
-		return fmt.Errorf("%w: %d epochs", ErrProof, len(p.Epochs))
+		return fmt.Errorf("%w: it has %d epochs", ErrProof, len(p.Epochs))
 	}
 	if !slices.Equal(p.Epochs[0].Producers, producers) {
-		return fmt.Errorf("%w: other producers of the second epoch", ErrProof)
+		return fmt.Errorf("%w: its block producers of the second epoch are not those of this chain", ErrProof)
 	}
 	id := primitives.EpochID(genesis)
 	for i := range p.Epochs {
@@ -133,19 +133,19 @@ func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.Vali
 				hash = primitives.BlockProducersHash
 			}
 			if hash(e.Producers) != before.NextBPHash {
-				return fmt.Errorf("%w: other producers of epoch %d", ErrProof, i)
+				return fmt.Errorf("%w: the block producers of epoch %d differ from those that the epoch before announced", ErrProof, i)
 			}
 			id = before.NextEpochID
 		}
 		if e.Final.EpochID != id {
-			return fmt.Errorf("%w: epoch %d is %v, not %v", ErrProof, i, e.Final.EpochID, id)
+			return fmt.Errorf("%w: epoch %d has id %v, expected %v", ErrProof, i, e.Final.EpochID, id)
 		}
 		if err := e.endorsed(verify); err != nil {
 			return fmt.Errorf("%w: epoch %d: %w", ErrProof, i, err)
 		}
 	}
 	if h := p.Current.First.EpochSyncDataHash; h == nil || *h != p.Last.hash() {
-		return fmt.Errorf("%w: other epoch sync data of the epoch before", ErrProof)
+		return fmt.Errorf("%w: the epoch sync data of the previous epoch differ", ErrProof)
 	}
 	return p.Current.verify(p.Epochs[len(p.Epochs)-1].Final)
 }
@@ -154,7 +154,7 @@ func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.Vali
 // the last final block.
 func (e *ProvenEpoch) endorsed(verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(e.Endorsements) != len(e.Producers) || e.Final.Height+1 == 0 {
-		return fmt.Errorf("%d endorsements of %d producers at height %d", len(e.Endorsements), len(e.Producers), e.Final.Height)
+		return fmt.Errorf("%d endorsements for %d block producers at height %d", len(e.Endorsements), len(e.Producers), e.Final.Height)
 	}
 	inner := primitives.ApprovalInner{Endorsement: e.Final.Hash()}
 	signed := inner.SignedBytes(e.Final.Height + 1)
@@ -166,12 +166,12 @@ func (e *ProvenEpoch) endorsed(verify func(primitives.Signature, []byte, primiti
 			continue
 		}
 		if !verify(e.Endorsements[i], signed, v.PublicKey) {
-			return fmt.Errorf("endorsement of %s does not verify", v.AccountID)
+			return fmt.Errorf("the endorsement of %s has an invalid signature", v.AccountID)
 		}
 		have = have.SaturatingAdd(v.Stake)
 	}
 	if !chain.OverTwoThirds(have, total) {
-		return fmt.Errorf("%s of %s stake", have, total)
+		return fmt.Errorf("endorsed by %s of %s stake, which is not more than two thirds", have, total)
 	}
 	return nil
 }
@@ -185,13 +185,13 @@ func (l *LastEpoch) hash() primitives.Hash {
 func (c *CurrentEpoch) verify(final *primitives.BlockHeader) error {
 	switch h := c.First; {
 	case h.EpochID != final.EpochID:
-		return fmt.Errorf("%w: the first block is of another epoch", ErrProof)
+		return fmt.Errorf("%w: the first block belongs to another epoch", ErrProof)
 	case !c.Path.Verify(final.BlockMerkleRoot, h.Hash()):
-		return fmt.Errorf("%w: the first block is not an ancestor of the final one", ErrProof)
+		return fmt.Errorf("%w: the first block is not an ancestor of the final block", ErrProof)
 	case c.Tree.Size()+1 == 0, c.Tree.Size()+1 != h.BlockOrdinal, c.Tree.Root() != h.BlockMerkleRoot:
 		return fmt.Errorf("%w: the block Merkle tree does not match the first block", ErrProof)
 	case h.PrevHash != c.Prev.Hash(), c.Prev.PrevHash != c.PrevPrev.Hash():
-		return fmt.Errorf("%w: the headers before the first block are not its ancestors", ErrProof)
+		return fmt.Errorf("%w: the headers before the first block are not those of its ancestors", ErrProof)
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 // epoch sends a proof of a single epoch, which neard does not accept either.
 func (c *Chain) isOld(p *EpochProof) error {
 	if len(p.Epochs) < 2 || p.Current.First.Height <= c.head.Header.Height {
-		return fmt.Errorf("%w: a proof of %d epochs", ErrOld, len(p.Epochs))
+		return fmt.Errorf("%w: the epoch sync proof has %d epochs", ErrOld, len(p.Epochs))
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func (p *EpochProof) Start() (*Start, error) {
 	}
 	final, ok := known[cur.First.LastFinalBlock]
 	if !ok {
-		return nil, fmt.Errorf("%w: the last final block before the first one is missing", ErrProof)
+		return nil, fmt.Errorf("%w: the last final block before the first block is missing", ErrProof)
 	}
 	s := &Start{Before: last.First}
 	info := epoch.BlockInfoFromHeader(cur.First, final)
@@ -286,7 +286,7 @@ func (p *EpochProof) Start() (*Start, error) {
 	}
 	for _, r := range s.Rows {
 		if r.Info.Hash != r.Header.Hash() || r.Info.Height != r.Header.Height {
-			return nil, fmt.Errorf("%w: BlockInfo of %v beside header %v", ErrProof, r.Info.Hash, r.Header.Hash())
+			return nil, fmt.Errorf("%w: it has the BlockInfo of block %v with the header of block %v", ErrProof, r.Info.Hash, r.Header.Hash())
 		}
 	}
 	return s, nil

@@ -102,13 +102,13 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	case len(a.Contracts) == 0:
 		return out, nil
 	case len(a.Contracts) > MaxRequested:
-		return out, fmt.Errorf("%w: %d of shard %d at %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: %d contracts for shard %d at height %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
 	case t.accessLists.has(a.Key):
-		return out, fmt.Errorf("%w: contracts of shard %d at %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
 	// the contracts were announced before
 	if w, _, err := t.codeWaiter(a.Key); err == nil && w.asked != nil {
-		return out, fmt.Errorf("%w: contracts of shard %d at %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
 	t.accessLists.put(a.Key, a)
 	if l, ok := t.codeWaits.get(a.Key); ok {
@@ -208,11 +208,11 @@ func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	}
 	who := requestKey{q.Key, q.Requester}
 	if t.answered.has(who) {
-		return out, fmt.Errorf("%w: the request of %s", ErrKnown, q.Requester)
+		return out, fmt.Errorf("%w: the code request of %s", ErrKnown, q.Requester)
 	}
 	t.answered.put(who, struct{}{})
 	if len(q.Contracts) > MaxRequested {
-		return out, fmt.Errorf("%w: %d of block %v", ErrContracts, len(q.Contracts), q.Transition.Block)
+		return out, fmt.Errorf("%w: %d contracts requested for block %v", ErrContracts, len(q.Contracts), q.Transition.Block)
 	}
 	return t.respond(out, who, ev)
 }
@@ -250,7 +250,7 @@ func (t *Tracker) respond(out Out, who requestKey, ev *CodeAsked) (Out, error) {
 		for i, hash := range q.Contracts {
 			code, called := all[hash]
 			if !called {
-				return out, fmt.Errorf("%w: %v was not called", ErrContracts, hash)
+				return out, fmt.Errorf("%w: the chunk did not call code %v", ErrContracts, hash)
 			}
 			codes[i] = code
 		}
@@ -274,7 +274,7 @@ func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 		}
 	}
 	if n >= maxEarlyOfOne {
-		return fmt.Errorf("%w: %d requests of %s wait already", ErrEarly, n, who.by)
+		return fmt.Errorf("%w: %d code requests of %s wait already", ErrEarly, n, who.by)
 	}
 	t.earlyRequests.put(who, ev)
 	return nil
@@ -285,10 +285,10 @@ func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 // ignored; so an unsolicited response must not get that far, or it would displace the real one.
 func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err error) {
 	if !t.chain.Relevant(a.Key) {
-		return out, fmt.Errorf("%w: shard %d at %d", ErrIrrelevant, a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, a.Key.ShardID, a.Key.HeightCreated)
 	}
 	if !a.Signed() {
-		return out, fmt.Errorf("%w: no signature", ErrSigner)
+		return out, fmt.Errorf("%w: the code response has no signature", ErrSigner)
 	}
 	producers, err := t.chain.Producers(a.Key.EpochID, a.Key.ShardID)
 	if err != nil {
@@ -306,7 +306,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		return out, err
 	}
 	if !w.waiting || w.decoding || a.Responder != w.askedFrom {
-		return out, fmt.Errorf("%w: code for shard %d at %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: contract code for shard %d at height %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 	}
 	w.decoding = true
 	var list []contract
@@ -321,7 +321,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 			got[i] = list[i].hash
 		}
 		if !slices.Equal(sorted(got), w.asked) {
-			return fmt.Errorf("%w: %d", ErrContracts, len(codes))
+			return fmt.Errorf("%w: received %d contracts", ErrContracts, len(codes))
 		}
 		return nil
 	}, then: func(err error) (Out, error) {
@@ -331,7 +331,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		t.contracts.add(list)
 		still, l, _ := t.codeWaiter(a.Key)
 		if still != w {
-			return Out{}, fmt.Errorf("%w any more: code for shard %d at %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
+			return Out{}, fmt.Errorf("%w any more: contract code for shard %d at height %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 		}
 		for i := range list {
 			w.codes = append(w.codes, list[i].code)
@@ -365,16 +365,16 @@ func (t *Tracker) boundDeploys() {
 // once it is complete.
 func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, err error) {
 	if !t.chain.Relevant(p.Key) {
-		return out, fmt.Errorf("%w: shard %d at %d", ErrIrrelevant, p.Key.ShardID, p.Key.HeightCreated)
+		return out, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, p.Key.ShardID, p.Key.HeightCreated)
 	}
 	if err := t.signedBy(p.Key, p.SignedBytes(), p.Signature); err != nil {
 		return out, err
 	}
 	if p.EncodedLength > MaxEncoded {
-		return out, fmt.Errorf("%w: of %d bytes of code", ErrPart, p.EncodedLength)
+		return out, fmt.Errorf("%w: deployed code of %d bytes", ErrPart, p.EncodedLength)
 	}
 	if t.deploysDone.has(p.Key) {
-		return out, fmt.Errorf("%w: code of shard %d at %d", ErrKnown, p.Key.ShardID, p.Key.HeightCreated)
+		return out, fmt.Errorf("%w: code deployed in shard %d at height %d", ErrKnown, p.Key.ShardID, p.Key.HeightCreated)
 	}
 	producers, err := t.chain.Producers(p.Key.EpochID, p.Key.ShardID)
 	if err != nil {
@@ -398,13 +398,13 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		t.deploys.put(p.Key, g)
 	}
 	if len(p.Part) > g.coder.MaxPart() {
-		return out, fmt.Errorf("%w: of code, %d bytes", ErrPart, len(p.Part))
+		return out, fmt.Errorf("%w: a part of deployed code with %d bytes", ErrPart, len(p.Part))
 	}
 	if err := g.add(p.Ord, p.Part, p.EncodedLength); err != nil {
 		return out, err
 	}
 	if t.boundDeploys(); !t.deploys.has(p.Key) {
-		return out, fmt.Errorf("%w: of code, for which there is no room", ErrPart)
+		return out, fmt.Errorf("%w: no room for parts of deployed code", ErrPart)
 	}
 	if p.Ord == uint64(own) && len(all) > 1 {
 		to := slices.DeleteFunc(slices.Clone(all), func(a primitives.AccountID) bool { return a == t.me.Account })

@@ -72,11 +72,11 @@ func unpacker(limit uint64) *zstd.Decoder {
 func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
 	raw := w.AppendBorsh(nil)
 	if len(raw) > MaxRaw {
-		return nil, fmt.Errorf("%w: a witness of %d bytes", ErrCoding, len(raw))
+		return nil, fmt.Errorf("%w: witness of %d bytes is too long", ErrCoding, len(raw))
 	}
 	payload := packer().fast.EncodeAll(raw, nil)
 	if len(payload)+4 > MaxEncoded {
-		return nil, fmt.Errorf("%w: a witness of %d bytes, compressed", ErrCoding, len(payload))
+		return nil, fmt.Errorf("%w: witness of %d bytes after compression is too long", ErrCoding, len(payload))
 	}
 	return payload, nil
 }
@@ -217,7 +217,7 @@ func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 	var in []byte
 	if c.rs == nil { // like neard, which ignores length for a single part
 		if len(parts) != 1 || parts[0] == nil {
-			return nil, fmt.Errorf("%w: no part", ErrCoding)
+			return nil, fmt.Errorf("%w: no part is present", ErrCoding)
 		}
 		if in = parts[0]; c.bare {
 			return in, nil

@@ -42,7 +42,7 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 		return fmt.Errorf("%w: the endorsement of %s", ErrKnown, m.AccountID)
 	}
 	if !s.chain.Relevant(key) {
-		return fmt.Errorf("%w: shard %d at %d", ErrIrrelevant, key.ShardID, key.HeightCreated)
+		return fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, key.ShardID, key.HeightCreated)
 	}
 	list, err := s.chain.Validators(key)
 	if err != nil {

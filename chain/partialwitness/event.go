@@ -12,11 +12,11 @@ import (
 var (
 	ErrIrrelevant = errors.New("witness: the chunk is too old, too far ahead or of another epoch")
 	ErrPart       = errors.New("witness: invalid part")
-	ErrSigner     = errors.New("witness: wrong signer")
-	ErrAssigned   = errors.New("witness: not assigned to the chunk")
+	ErrSigner     = errors.New("witness: the signature is not by the expected validator")
+	ErrAssigned   = errors.New("witness: the validator is not assigned to the chunk")
 	ErrKnown      = errors.New("witness: already known")
 	ErrUnasked    = errors.New("witness: not requested")
-	ErrContracts  = errors.New("witness: not the requested contracts")
+	ErrContracts  = errors.New("witness: not the contracts that were requested or called")
 	ErrEarly      = errors.New("witness: the chunk's previous block is unknown")
 )
 

@@ -169,9 +169,9 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 func (g *partSet) add(ord uint64, part []byte, length uint64) error {
 	switch {
 	case ord >= uint64(len(g.parts)):
-		return fmt.Errorf("%w: number %d of %d", ErrPart, ord, len(g.parts))
+		return fmt.Errorf("%w: part %d of %d", ErrPart, ord, len(g.parts))
 	case length != g.length:
-		return fmt.Errorf("%w: of a length of %d, not %d", ErrPart, length, g.length)
+		return fmt.Errorf("%w: it states a witness of %d bytes, other parts state %d", ErrPart, length, g.length)
 	case g.parts[ord] != nil:
 		return fmt.Errorf("%w: part %d", ErrKnown, ord)
 	}
@@ -215,7 +215,7 @@ func (t *Tracker) signedBy(key primitives.ChunkKey, data []byte, sig primitives.
 // the chunk can't be included any more.
 func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID) ([]chain.Assigned, error) {
 	if !t.chain.Relevant(key) {
-		return nil, fmt.Errorf("%w: shard %d at %d", ErrIrrelevant, key.ShardID, key.HeightCreated)
+		return nil, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, key.ShardID, key.HeightCreated)
 	}
 	list, err := t.chain.Validators(key)
 	if err != nil {
@@ -233,7 +233,7 @@ func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID
 func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
 	key := p.Key()
 	if p.EncodedLength > MaxEncoded {
-		return out, fmt.Errorf("%w: of a witness of %d bytes", ErrPart, p.EncodedLength)
+		return out, fmt.Errorf("%w: the witness has %d bytes", ErrPart, p.EncodedLength)
 	}
 	list, err := t.assigned(key, t.me.Account)
 	if err != nil {
@@ -244,7 +244,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		return out, err
 	}
 	if p.Ord >= uint64(len(list)) || len(p.Part) > c.MaxPart() {
-		return out, fmt.Errorf("%w: number %d of %d, %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
+		return out, fmt.Errorf("%w: part %d of %d with %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
 	}
 	if forward { // skip the signature of a part that is not needed
 		if err := t.checkPartNeeded(key, p.Ord); err != nil {
@@ -275,7 +275,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		return out, err
 	}
 	if w.parts.enough() {
-		return out, fmt.Errorf("%w: enough parts", ErrKnown)
+		return out, fmt.Errorf("%w: enough parts have arrived", ErrKnown)
 	}
 	if w.parts == nil {
 		w.parts = newPartSet(c, p.EncodedLength)
@@ -294,7 +294,7 @@ func (t *Tracker) checkPartNeeded(key primitives.ChunkKey, ord uint64) error {
 	}
 	w, _ := s.pending.get(key)
 	if s.processed.has(key) || w != nil && w.parts != nil && (w.parts.enough() || w.parts.parts[ord] != nil) {
-		return fmt.Errorf("%w: part %d of shard %d at %d", ErrKnown, ord, key.ShardID, key.HeightCreated)
+		return fmt.Errorf("%w: part %d for shard %d at height %d", ErrKnown, ord, key.ShardID, key.HeightCreated)
 	}
 	return nil
 }
@@ -305,7 +305,7 @@ func (t *Tracker) held(h *Held) (out Out, err error) {
 		return out, err
 	}
 	if t.shard(h.Key).processed.has(h.Key) {
-		return out, fmt.Errorf("%w: shard %d at %d", ErrKnown, h.Key.ShardID, h.Key.HeightCreated)
+		return out, fmt.Errorf("%w: shard %d at height %d", ErrKnown, h.Key.ShardID, h.Key.HeightCreated)
 	}
 	t.done(h.Key)
 	return t.endorse(out, h.Key, h.Chunk)
@@ -316,11 +316,11 @@ func (t *Tracker) held(h *Held) (out Out, err error) {
 func (t *Tracker) pending(key primitives.ChunkKey, begin bool) (*pendingWitness, error) {
 	s := t.shard(key)
 	if s.processed.has(key) {
-		return nil, fmt.Errorf("%w: shard %d at %d", ErrKnown, key.ShardID, key.HeightCreated)
+		return nil, fmt.Errorf("%w: shard %d at height %d", ErrKnown, key.ShardID, key.HeightCreated)
 	}
 	w, ok := s.pending.get(key)
 	if !ok && !begin {
-		return nil, fmt.Errorf("%w: shard %d at %d", ErrUnasked, key.ShardID, key.HeightCreated)
+		return nil, fmt.Errorf("%w: shard %d at height %d", ErrUnasked, key.ShardID, key.HeightCreated)
 	}
 	if !ok {
 		w = new(pendingWitness)
@@ -372,7 +372,7 @@ func (t *Tracker) tryDecode(out Out, key primitives.ChunkKey, w *pendingWitness)
 func (t *Tracker) decoded(j Judgement) (out Out, err error) {
 	key, witness := j.Key, j.Witness
 	if witness.Key() != key {
-		return out, fmt.Errorf("%w: a witness of shard %d at %d", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated)
+		return out, fmt.Errorf("%w: the witness is for shard %d at height %d", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated)
 	}
 	producer, err := t.chain.Producer(key)
 	if err != nil {
@@ -397,7 +397,7 @@ func (t *Tracker) judged(j *Judged) (out Out, err error) {
 	}
 	above := int64(j.Key.HeightCreated) - int64(j.Head)
 	if above < orphanFrom || above > orphanTo || j.Size > maxOrphan {
-		return out, fmt.Errorf("%w: an orphan %d above the head, %d bytes", ErrIrrelevant, above, j.Size)
+		return out, fmt.Errorf("%w: orphan witness %d blocks above the head, %d bytes", ErrIrrelevant, above, j.Size)
 	}
 	t.orphans.put(j.Key, j.Judgement)
 	t.boundWaiting()

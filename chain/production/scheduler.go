@@ -29,7 +29,7 @@ const (
 )
 
 // ErrTooMany says that more than MaxMine blocks were requested.
-var ErrTooMany = errors.New("production: too many blocks asked for")
+var ErrTooMany = errors.New("production: too many blocks requested")
 
 // Rules configure a Scheduler. They change by SetRules only.
 type Rules struct {
@@ -153,7 +153,7 @@ func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 		s.accept(ev, now)
 	case Mine:
 		if ev.Blocks > MaxMine-s.mine {
-			err = fmt.Errorf("%w: %d, %d are not made yet, the limit is %d", ErrTooMany, ev.Blocks, s.mine, MaxMine)
+			err = fmt.Errorf("%w: %d more, while %d are not made yet; the limit is %d", ErrTooMany, ev.Blocks, s.mine, MaxMine)
 			break
 		}
 		s.mine += ev.Blocks
