@@ -51,16 +51,16 @@ const maxProofPath = 10
 // InvalidReceiptsProof.
 func ValidateProofs(c *primitives.Chunk) error {
 	if c.Hash != c.Header.ChunkHash() {
-		return invalidf(InvalidChunk, "hash")
+		return invalidf(InvalidChunk, "the hash does not match the header")
 	}
 	for i := range c.Proofs {
 		p := &c.Proofs[i]
 		if p.From != c.Header.ShardID || len(p.Proof) > maxProofPath || !p.Verify(c.Header.PrevOutgoingReceiptsRoot) {
-			return invalidf(InvalidReceiptsProof, "from shard %d to %d", p.From, p.To)
+			return invalidf(InvalidReceiptsProof, "the proof of receipts from shard %d to shard %d does not verify", p.From, p.To)
 		}
 		for k := range i {
 			if c.Proofs[k].To == p.To {
-				return invalidf(InvalidReceiptsProof, "two to shard %d", p.To)
+				return invalidf(InvalidReceiptsProof, "two proofs to shard %d", p.To)
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards i
 // Older versions have no endorsement bits, and V8 belongs to Spice.
 func validateVersion(h *primitives.BlockHeader) error {
 	if h.Version < primitives.HeaderV5 || h.Version > primitives.HeaderV7 {
-		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
+		return invalidf(InvalidHeaderVersion, "header version %d", h.Version)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards i
 	}
 	hash := h.Hash()
 	if !verify(h.Signature, hash[:], producer) {
-		return invalidf(InvalidSignature, "of the block's producer")
+		return invalidf(InvalidSignature, "it is not by the block's producer")
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	}
 	hash := h.Hash()
 	if !j.Verify(h.Signature, hash[:], j.Producer) {
-		return invalidf(InvalidSignature, "of the block's producer")
+		return invalidf(InvalidSignature, "it is not by the block's producer")
 	}
 	if err := validateFields(h, j); err != nil {
 		return err
@@ -195,7 +195,7 @@ func validateIdentity(b *primitives.Block, j *ValidationContext) error {
 	}
 	hash := h.Hash()
 	if !j.Produced && !j.Verify(h.Signature, hash[:], j.Producer) {
-		return invalidf(InvalidSignature, "of the block's producer")
+		return invalidf(InvalidSignature, "it is not by the block's producer")
 	}
 	return nil
 }
@@ -214,17 +214,17 @@ func validateFields(h *primitives.BlockHeader, j *ValidationContext) error {
 	}
 	switch {
 	case h.Height <= p.Height:
-		return invalidf(InvalidBlockHeight, "%d on %d", h.Height, p.Height)
+		return invalidf(InvalidBlockHeight, "height %d on a parent of height %d", h.Height, p.Height)
 	case j.MaxHeight != 0 && h.Height > j.MaxHeight:
-		return invalidf(InvalidBlockHeight, "%d on %d, %w, at most %d", h.Height, p.Height, ErrHeightAhead, j.MaxHeight)
+		return invalidf(InvalidBlockHeight, "height %d on a parent of height %d: %w, at most %d is allowed", h.Height, p.Height, ErrHeightAhead, j.MaxHeight)
 	case j.Now != 0 && h.Timestamp > j.Now+AcceptableTimeDifference:
 		return InvalidBlockFutureTime
 	case h.EpochID != j.EpochID || h.NextEpochID != j.NextEpochID:
 		return InvalidEpochHash
 	case h.LatestProtocolVersion < j.Version:
-		return invalidf(InvalidProtocolVersion, "%d in an epoch of %d", h.LatestProtocolVersion, j.Version)
+		return invalidf(InvalidProtocolVersion, "version %d in an epoch of version %d", h.LatestProtocolVersion, j.Version)
 	case h.Version == primitives.HeaderV7 && j.Version >= headerV7Rejected:
-		return invalidf(InvalidProtocolVersion, "header V7 in an epoch of %d", j.Version)
+		return invalidf(InvalidProtocolVersion, "header version 7 in an epoch of version %d", j.Version)
 	case h.NextBPHash != j.NextBPHash:
 		return InvalidNextBPHash
 	case h.PrevHeight != p.Height:
@@ -248,7 +248,7 @@ func validateHeaderVotes(h *primitives.BlockHeader, j *ValidationContext) error 
 	message := inner.SignedBytes(h.Height)
 	for i, sig := range h.Approvals {
 		if sig != "" && !j.Verify(sig, message, j.Approvers[i].PublicKey) {
-			return invalidf(InvalidApprovals, "signature of %s", j.Approvers[i].AccountID)
+			return invalidf(InvalidApprovals, "the signature of %s does not verify", j.Approvers[i].AccountID)
 		}
 	}
 	if !ApprovedEnough(j.Approvers, func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }) {
@@ -312,10 +312,10 @@ func validateRandomness(b *primitives.Block, j *ValidationContext) error {
 		verify = primitives.VerifyVRF
 	}
 	if !j.Produced && !verify(j.Producer, j.PrevRandom[:], &b.Body.VRFValue, &b.Body.VRFProof) {
-		return invalidf(InvalidRandomness, "VRF proof")
+		return invalidf(InvalidRandomness, "the VRF proof does not verify")
 	}
 	if b.Header.RandomValue != primitives.HashBytes(b.Body.VRFValue[:]) {
-		return invalidf(InvalidRandomness, "random value")
+		return invalidf(InvalidRandomness, "the random value does not follow from the VRF proof")
 	}
 	return nil
 }
@@ -354,19 +354,19 @@ func validateChunkHeaders(b *primitives.Block, j *ValidationContext) error {
 		if c.HeightIncluded != b.Header.Height {
 			prev := j.PrevChunks[i]
 			if c.HeightIncluded != prev.HeightIncluded || c.ChunkHash() != prev.ChunkHash() || c.Signature != prev.Signature {
-				return invalidf(InvalidChunk, "shard index %d repeats another chunk than the parent's", i)
+				return invalidf(InvalidChunk, "at shard index %d the repeated chunk is not the parent's", i)
 			}
 			continue
 		}
 		switch {
 		case c.ShardID != j.ShardIDs[i]:
-			return invalidf(InvalidShardID, "%d at index %d", c.ShardID, i)
+			return invalidf(InvalidShardID, "shard %d at index %d", c.ShardID, i)
 		case c.PrevBlockHash != b.Header.PrevHash:
-			return invalidf(InvalidChunk, "shard %d builds on another block", c.ShardID)
+			return invalidf(InvalidChunk, "the chunk of shard %d builds on another block", c.ShardID)
 		}
 		hash := c.ChunkHash()
 		if !j.Produced && !j.Verify(c.Signature, hash[:], j.ChunkSigners[i]) {
-			return invalidf(InvalidChunk, "the signature of that of shard %d", c.ShardID)
+			return invalidf(InvalidChunk, "the chunk of shard %d is not signed by its producer", c.ShardID)
 		}
 	}
 	return nil
@@ -406,22 +406,22 @@ func validateEndorsements(b *primitives.Block, j *ValidationContext) error {
 		sigs := b.Body.ChunkEndorsements[i]
 		if c.HeightIncluded != h.Height {
 			if len(sigs) != 0 {
-				return invalidf(InvalidChunkEndorsement, "signatures for the old chunk of shard %d", c.ShardID)
+				return invalidf(InvalidChunkEndorsement, "there are signatures for the repeated chunk of shard %d", c.ShardID)
 			}
 			continue
 		}
 		if len(sigs) != len(j.Assigned[i]) {
-			return invalidf(InvalidChunkEndorsement, "%d signatures of %d validators in shard %d", len(sigs),
+			return invalidf(InvalidChunkEndorsement, "%d signatures for %d validators in shard %d", len(sigs),
 				len(j.Assigned[i]), c.ShardID)
 		}
 		message := primitives.ChunkEndorsementBytes(c.ChunkHash())
 		for k, sig := range sigs {
 			if sig != "" && !j.Verify(sig, message, j.Assigned[i][k].PublicKey) {
-				return invalidf(InvalidChunkEndorsement, "signature of %s in shard %d", j.Assigned[i][k].AccountID, c.ShardID)
+				return invalidf(InvalidChunkEndorsement, "the signature of %s in shard %d does not verify", j.Assigned[i][k].AccountID, c.ShardID)
 			}
 		}
 		if !EndorsedEnough(j.Assigned[i], func(k int) bool { return sigs[k] != "" }) {
-			return invalidf(InvalidChunkEndorsement, "too little stake in shard %d", c.ShardID)
+			return invalidf(InvalidChunkEndorsement, "the endorsements in shard %d have too little stake", c.ShardID)
 		}
 	}
 	return nil
@@ -433,7 +433,7 @@ func validateEndorsements(b *primitives.Block, j *ValidationContext) error {
 func ValidateBody(c *primitives.Chunk) error {
 	switch {
 	case c.Hash != c.Header.ChunkHash():
-		return invalidf(InvalidChunk, "hash")
+		return invalidf(InvalidChunk, "the hash does not match")
 	case c.Header.TxRoot != TxRoot(c.Transactions):
 		return InvalidTxRoot
 	}
@@ -449,7 +449,7 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 	h := &c.Header
 	hash := h.ChunkHash()
 	if c.Hash != hash {
-		return invalidf(InvalidChunk, "hash")
+		return invalidf(InvalidChunk, "the hash does not match")
 	}
 	coded := c.Whole == hash && primitives.SameReceipts(c.PrevOutgoingReceipts, outgoing)
 	return validateChunk(c, extra, outgoing, layout, rs, coded)
@@ -459,7 +459,7 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 // outgoing receipts: of its body only the transactions are compared with the header.
 func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	if c.Hash != c.Header.ChunkHash() {
-		return invalidf(InvalidChunk, "hash")
+		return invalidf(InvalidChunk, "the hash does not match")
 	}
 	return validateChunk(c, extra, nil, primitives.ShardLayout{}, nil, true)
 }

@@ -99,10 +99,10 @@ type Outcome struct {
 
 func (b *Block) check() error {
 	if b.Ref.Height >= 1<<48 {
-		return fmt.Errorf("%w: height %d", ErrOrder, b.Ref.Height)
+		return fmt.Errorf("%w: height %d is too large", ErrOrder, b.Ref.Height)
 	}
 	if !b.Prev.IsZero() && b.Prev.Height >= b.Ref.Height {
-		return fmt.Errorf("%w: height %d after %d", ErrOrder, b.Ref.Height, b.Prev.Height)
+		return fmt.Errorf("%w: height %d is not above the parent's height %d", ErrOrder, b.Ref.Height, b.Prev.Height)
 	}
 	if err := b.checkSplits(); err != nil {
 		return fmt.Errorf("%w: %w", ErrOrder, err)
@@ -111,7 +111,7 @@ func (b *Block) check() error {
 		s := &b.Shards[i]
 		for j := range i {
 			if b.Shards[j].ID == s.ID {
-				return fmt.Errorf("%w: shard %d twice", ErrOrder, s.ID)
+				return fmt.Errorf("%w: the block has shard %d twice", ErrOrder, s.ID)
 			}
 		}
 		if err := checkChanges(s.Changes); err != nil {
@@ -122,7 +122,7 @@ func (b *Block) check() error {
 		}
 		for _, ref := range s.Chunk.ReceiptsOf {
 			if ref.Height >= b.Ref.Height || b.Ref.Height-ref.Height > ReceiptsReach {
-				return fmt.Errorf("%w: receipts of height %d in a chunk of %d", ErrOrder, ref.Height, b.Ref.Height)
+				return fmt.Errorf("%w: receipts of height %d cannot be applied by the chunk at height %d", ErrOrder, ref.Height, b.Ref.Height)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ func (s *Store) PutHeaders(b *Batch) error {
 		return err
 	}
 	if s.view.Load().empty {
-		return fmt.Errorf("%w: no genesis yet", ErrOrder)
+		return fmt.Errorf("%w: the store has no genesis yet", ErrOrder)
 	}
 	return s.fail(s.step(b))
 }
@@ -32,7 +32,7 @@ func (s *Store) HeadersUpTo(height primitives.Height, yield func(BlockRef, Raw) 
 	err := HeaderHeight.Scan(s.db, nil, appendHeight(nil, height+1), func(key []byte, v Raw) bool {
 		ref, ok := parseRef(key)
 		if !ok {
-			bad = damaged("%s: key %x", HeaderHeight.name, key)
+			bad = damaged("%s: malformed key %x", HeaderHeight.name, key)
 			return false
 		}
 		return yield(ref, v)

@@ -382,7 +382,7 @@ func (f *foundChange) read() (*Change, error) {
 	f.s.pendingReads.Add(1)
 	c, err := (&Record{s: f.s, e: f.p.entry}).change(f.shard, f.item)
 	if err == nil && flatKey(f.shard, c.Key) != f.flat {
-		err = damaged("block %v: change %d of shard %d is of key %x, not %x", f.p.ref, f.item, f.shard, c.Key, f.flat)
+		err = damaged("block %v: change %d of shard %d has key %x, expected %x", f.p.ref, f.item, f.shard, c.Key, f.flat)
 	}
 	return &c, err
 }

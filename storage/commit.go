@@ -107,7 +107,7 @@ func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendin
 	}
 	switch {
 	case v.empty:
-		return nil, fmt.Errorf("%w: no genesis yet", ErrOrder)
+		return nil, fmt.Errorf("%w: the store has no genesis yet", ErrOrder)
 	case b.Ref == v.flatHead || named(b.Ref) != nil:
 		return nil, fmt.Errorf("%w: block %v is stored already", ErrOrder, b.Ref)
 	case b.Prev == v.flatHead:
@@ -116,13 +116,13 @@ func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendin
 		parent = named(b.Prev)
 	}
 	if parent == nil {
-		return nil, fmt.Errorf("%w: parent %v of block %v is not stored, or is older than %v", ErrOrder, b.Prev,
+		return nil, fmt.Errorf("%w: parent %v of block %v is not stored, or is below the flat head %v", ErrOrder, b.Prev,
 			b.Ref, v.flatHead)
 	}
 	if b.Final.IsZero() || b.Final == b.Ref || b.Final.Height <= v.flatHead.Height || v.ancestor(b.Final, parent) {
 		return parent, nil
 	}
-	return nil, fmt.Errorf("%w: final block %v is no ancestor of %v", ErrOrder, b.Final, b.Ref)
+	return nil, fmt.Errorf("%w: final block %v is not an ancestor of block %v", ErrOrder, b.Final, b.Ref)
 }
 
 // append writes the record without a sync. After an error nothing has changed, unless the log is
@@ -173,7 +173,7 @@ func (s *Store) Write(b *Batch) error {
 		return nil
 	}
 	if s.view.Load().empty {
-		return fmt.Errorf("%w: no genesis yet", ErrOrder)
+		return fmt.Errorf("%w: the store has no genesis yet", ErrOrder)
 	}
 	rows := &Batch{b: append([]byte(nil), b.b...), n: b.n}
 	at, err := s.appendRecord(append([]byte{recordRows}, rows.b...))

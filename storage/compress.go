@@ -66,7 +66,7 @@ func compress(dst, raw []byte) ([]byte, byte) {
 func decompress(stored []byte, method byte, size int) ([]byte, error) {
 	switch {
 	case size < 0 || size > maxFrame:
-		return nil, damaged("frame of %d bytes", size)
+		return nil, damaged("a frame states a length of %d bytes", size)
 	case method == plain && len(stored) == size:
 		return stored, nil
 	case method == zstdFrame:
@@ -78,11 +78,11 @@ func decompress(stored []byte, method byte, size int) ([]byte, error) {
 			return nil, damaged("%w", err)
 		}
 		if len(raw) != size {
-			return nil, damaged("frame unpacked to %d bytes, expected %d", len(raw), size)
+			return nil, damaged("a frame decompresses to %d bytes, expected %d", len(raw), size)
 		}
 		return raw, nil
 	}
-	return nil, damaged("frame of method %d, %d bytes for %d", method, len(stored), size)
+	return nil, damaged("a frame has the unknown compression method %d (%d bytes for %d)", method, len(stored), size)
 }
 
 // packed is a value of Flat: a method tag, then the bytes or their snappy form. Accounts are half
@@ -133,9 +133,9 @@ func unpack(dst, in []byte) ([]byte, error) {
 		n, err := snappy.DecodedLen(in)
 		// Snappy's copies yield at most 64 bytes for 2 to 3, so a longer claim is wrong.
 		if err != nil || n == 0 || n > 64*len(in) {
-			return nil, fmt.Errorf("snappy length of %d in %d bytes", n, len(in))
+			return nil, fmt.Errorf("packed value states %d bytes in %d bytes of snappy", n, len(in))
 		}
 		return snappy.Decode(dst[:cap(dst)], in)
 	}
-	return nil, fmt.Errorf("packed value with tag %d", tag)
+	return nil, fmt.Errorf("packed value has the unknown tag %d", tag)
 }

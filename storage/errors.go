@@ -17,14 +17,14 @@ var (
 	ErrGone = errors.New("garbage collected")
 	// ErrLocked, ErrForeign and ErrFormat are returned before anything was touched.
 	ErrLocked  = errors.New("data folder is in use by another process")
-	ErrForeign = errors.New("data folder belongs to something else")
+	ErrForeign = errors.New("data folder belongs to another chain or program")
 	ErrFormat  = errors.New("data folder has another format version")
 	// ErrDamaged says that data contradicts its checksum or is missing. Nothing was repaired or
 	// removed.
 	ErrDamaged = errors.New("data folder is damaged")
 	// ErrFull says that the disk has no room. errors.Is with syscall.ENOSPC or EDQUOT holds too.
 	ErrFull   = errors.New("no space left on the device")
-	ErrFailed = errors.New("storage failed earlier and takes no writes")
+	ErrFailed = errors.New("storage failed earlier and accepts no writes")
 	ErrClosed = errors.New("storage is closed")
 	// ErrOrder says that a call does not fit the store's state: unknown parent, wrong height, or a
 	// block that is not on the head's branch.

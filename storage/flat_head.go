@@ -72,7 +72,7 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 		return err
 	}
 	if s.parent != nil {
-		return fmt.Errorf("%w: the flat head of an overlay does not advance", ErrOrder)
+		return fmt.Errorf("%w: an overlay store has a fixed flat head", ErrOrder)
 	}
 	v := s.view.Load()
 	chain, err := finalChain(v, upto)
@@ -81,7 +81,7 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	}
 	for _, p := range chain[1:] {
 		if len(p.entry.head.Splits) > 0 {
-			return fmt.Errorf("%w: block %v splits shards and is not the first of the step: advance to its parent first",
+			return fmt.Errorf("%w: block %v splits shards and is not the first block of this advance: advance to its parent first",
 				ErrOrder, p.ref)
 		}
 	}
@@ -224,7 +224,7 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 	}
 	last := v.canonicalAt(upto.Height)
 	if last == nil || last.ref != upto || upto.Height > v.final.Height {
-		return nil, fmt.Errorf("%w: advance to %v, which is not between the flat head %v and the final block %v", ErrOrder,
+		return nil, fmt.Errorf("%w: cannot advance the flat head to %v, which is not between the flat head %v and the final block %v", ErrOrder,
 			upto, v.flatHead, v.final)
 	}
 	return slices.Clone(v.canon[:1+slices.Index(v.canon, last)]), nil

@@ -65,7 +65,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	}
 	v := s.view.Load()
 	if !v.empty {
-		return fmt.Errorf("%w: there is a genesis already", ErrOrder)
+		return fmt.Errorf("%w: the store already has a genesis", ErrOrder)
 	}
 	if err := checkFirst(blocks); err != nil {
 		return err
@@ -157,18 +157,18 @@ func (s *Store) settle() error {
 // checkFirst returns an error if a store cannot begin with these blocks.
 func checkFirst(blocks []*Block) error {
 	if len(blocks) == 0 || !blocks[0].Prev.IsZero() || !blocks[len(blocks)-1].Head {
-		return fmt.Errorf("%w: a genesis block has no parent, and the last block is the head", ErrOrder)
+		return fmt.Errorf("%w: the first block must have no parent, and the last block must be the head", ErrOrder)
 	}
 	for i, b := range blocks {
 		if err := b.check(); err != nil {
 			return err
 		}
 		if i > 0 && (b.Ref.Height <= blocks[i-1].Ref.Height || b.Prev.IsZero()) {
-			return fmt.Errorf("%w: block %v after %v", ErrOrder, b.Ref, blocks[i-1].Ref)
+			return fmt.Errorf("%w: block %v does not follow block %v", ErrOrder, b.Ref, blocks[i-1].Ref)
 		}
 		for j := range b.Shards {
 			if len(b.Shards[j].Changes) > 0 {
-				return fmt.Errorf("%w: the state of the first block comes as pairs, not as changes", ErrOrder)
+				return fmt.Errorf("%w: the state of the first block must be given as pairs, not as changes", ErrOrder)
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[F
 		return true
 	})
 	if err == nil && len(shards) == 0 {
-		wrong = fmt.Errorf("%w: no shard was staged", ErrOrder)
+		wrong = fmt.Errorf("%w: no shard is staged", ErrOrder)
 	}
 	if err := errors.Join(err, wrong); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (s *Store) importPairs(stubs iter.Seq[FrontierChange], pairs func(put func(
 	}
 	err := pairs(func(p Pair) error {
 		if len(p.Key) == 0 || p.Value == nil {
-			return fmt.Errorf("%w: pair without a key or value", ErrOrder)
+			return fmt.Errorf("%w: a pair has no key or no value", ErrOrder)
 		}
 		putFlat(&batch, flatKey(p.Shard, p.Key), p.Value)
 		if batch.Size() >= importBatch {

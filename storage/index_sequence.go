@@ -44,7 +44,7 @@ func (s *Store) readSteps() error {
 	err := steps.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
 		n := binary.BigEndian.Uint64(append(key[:len(key):len(key)], 0, 0, 0, 0, 0, 0, 0, 0))
 		if len(key) != 8 || last > 0 && n != last+1 {
-			hole = damaged("the index lost write %d, though later ones are there", last+1)
+			hole = damaged("the index lost write %d, although later writes are there", last+1)
 			return false
 		}
 		first, last = min(first, n), n
@@ -54,7 +54,7 @@ func (s *Store) readSteps() error {
 		return true
 	})
 	if err == nil && hole == nil && first > 1 && last-first+1 < keptSteps {
-		hole = damaged("the index lost write %d, though later ones are there", first-1)
+		hole = damaged("the index lost write %d, although later writes are there", first-1)
 	}
 	s.steps = last
 	return errors.Join(err, hole)

@@ -223,7 +223,7 @@ func scanFrontier(scan scanFunc, shard primitives.ShardID, level uint8, below []
 	lo := frontier.dbKey(frontierKey{shard, level, string(below)})
 	_, err := scan(lo, PrefixEnd(lo), func(key, value []byte) (bool, error) {
 		if len(value) != frontierValueSize {
-			return false, fmt.Errorf("%s %x: %w", frontier.name, key, damaged("%d bytes", len(value)))
+			return false, fmt.Errorf("%s %x: %w", frontier.name, key, damaged("a frontier row has %d bytes", len(value)))
 		}
 		return yield(FrontierNode{level, key[10:], primitives.Hash(value[:32]), binary.LittleEndian.Uint64(value[32:])}), nil
 	})

@@ -120,7 +120,7 @@ func (l *blockLog) append(payload []byte) (position, error) {
 		return position{}, l.broken
 	}
 	if len(payload) > maxRecord {
-		return position{}, fmt.Errorf("log: record of %d bytes", len(payload))
+		return position{}, fmt.Errorf("log: a record of %d bytes is too long", len(payload))
 	}
 	// The first segment holds genesis alone, which stays when all others are collected.
 	first := l.end.Segment == 0 && l.end.Offset > 0

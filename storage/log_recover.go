@@ -20,7 +20,7 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 	for _, name := range names {
 		var n uint32
 		if _, err := fmt.Sscanf(name, "%010d"+segmentSufix, &n); err != nil || segmentName(n) != name {
-			return damaged("log/%s: not a segment", name)
+			return damaged("log/%s: the file is not a log segment", name)
 		}
 		last = max(last, n)
 	}
@@ -87,7 +87,7 @@ func (l *blockLog) checkShort(fl file, seg uint32, got int64, end position) erro
 	case err != nil:
 		return wrapIndex("size", err)
 	case seg == end.Segment || size > got:
-		return damaged("broken at byte %d, though records after it were committed", got)
+		return damaged("broken at byte %d, although records after it were committed", got)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (
 		return 0, wrapIndex("size", err)
 	}
 	if from > size {
-		return 0, damaged("%d bytes long, expected at least %d", size, from)
+		return 0, damaged("the segment has %d bytes, expected at least %d", size, from)
 	}
 	for off := from; ; {
 		payload, err := readRecord(fl, off, size)
@@ -158,7 +158,7 @@ func probe(fl file, off, size int64) error {
 			return err
 		}
 		if !afterUnsynced(payload) {
-			return damaged("record at byte %d is broken, with a whole one after it", off)
+			return damaged("the record at byte %d is broken, and a whole record follows it", off)
 		}
 		next += recordHeader + int64(len(payload))
 	}

@@ -32,10 +32,10 @@ func (p LogPlace) String() string { return fmt.Sprintf("%d.%d", p.Segment, p.Off
 // ParseLogPlace parses the result of String.
 func ParseLogPlace(s string) (p LogPlace, err error) {
 	if _, err = fmt.Sscanf(s, "%d.%d", &p.Segment, &p.Offset); err == nil && p.String() != s {
-		err = errors.New("not in its form")
+		err = errors.New("it is not SEGMENT.OFFSET")
 	}
 	if err != nil {
-		return LogPlace{}, fmt.Errorf("place %q in a log: %w", s, err)
+		return LogPlace{}, fmt.Errorf("log position %q: %w", s, err)
 	}
 	return p, nil
 }
@@ -76,7 +76,7 @@ func (s *Store) logEnd() (position, error) {
 // begins. ErrDamaged: no record begins at from. ErrOrder: an overlay has no log.
 func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace, err error) {
 	if s.parent != nil {
-		return from, fmt.Errorf("%w: an overlay has no log", ErrOrder)
+		return from, fmt.Errorf("%w: an overlay store has no log", ErrOrder)
 	}
 	end, err := s.logEnd()
 	if err != nil {
@@ -197,11 +197,11 @@ func Unpack(payload []byte) (*Block, error) {
 		return nil, err
 	}
 	if payload[0] != recordBlock {
-		return nil, damaged("record of type %d", payload[0])
+		return nil, damaged("the record has the unknown type %d", payload[0])
 	}
 	e := &entry{headLen: len(raw), head: h}
 	if e.size() != int64(len(payload)) {
-		return nil, damaged("record of %d bytes, whose parts have %d", len(payload), e.size())
+		return nil, damaged("the record has %d bytes, but its parts have %d", len(payload), e.size())
 	}
 	r := &Record{s: new(Store), e: e, data: data}
 	b := &Block{Ref: h.Ref, Prev: h.Prev, Timestamp: h.Timestamp, Ordinal: h.Ordinal, Epoch: h.Epoch,
@@ -281,7 +281,7 @@ func Pack(b *Block) []byte {
 // RewindTarget decodes the record of a rewind that was received from elsewhere.
 func RewindTarget(payload []byte) (BlockRef, error) {
 	if len(payload) == 0 || payload[0] != recordRewind {
-		return BlockRef{}, damaged("not a record of a rewind")
+		return BlockRef{}, damaged("the record is not a rewind")
 	}
 	return rewindOf(payload)
 }

@@ -50,7 +50,7 @@ func (s *Store) checkSegment(name string, size int64, f func(size int64) error) 
 			return err
 		}
 		if payload == nil {
-			return damaged("broken at byte %d of %d", at, size)
+			return damaged("the segment is broken at byte %d of %d", at, size)
 		}
 		at += recordHeader + int64(len(payload))
 		if err := f(recordHeader + int64(len(payload))); err != nil {

@@ -57,7 +57,7 @@ func (s *Store) BlockByHash(hash primitives.Hash) (*Record, error) {
 	var ferr error
 	err := hashHeights.Scan(s.db, prefix, PrefixEnd(prefix), func(key []byte, _ Nothing) bool {
 		if len(key) != shortLen+8 {
-			ferr = damaged("HashHeight: key %x", key)
+			ferr = damaged("HashHeight: malformed key %x", key)
 			return false
 		}
 		rec, err := s.Block(BlockRef{heightOf(key[shortLen:]), hash})
@@ -522,7 +522,7 @@ func (s *Store) inBuckets(c *Column[placeKey, Nothing]) pointerRows {
 			for ok := cur.seek(prefix); ok && bytes.HasPrefix(cur.key(), prefix); ok = cur.next() {
 				p, sound := parsePointer(cur.key()[1+8:])
 				if !sound {
-					return damaged("%s: key %x", c.name, cur.key())
+					return damaged("%s: malformed key %x", c.name, cur.key())
 				}
 				if more, err := yield(p); err != nil || !more {
 					return err
@@ -538,7 +538,7 @@ func (s *Store) chunkPointers(id primitives.Hash, yield func(pointer) (bool, err
 	err := chunkPlaces.Scan(s.db, id[:shortLen], PrefixEnd(id[:shortLen]), func(key []byte, _ Nothing) (more bool) {
 		p, ok := parsePointer(key)
 		if !ok {
-			failed = damaged("%s: key %x", chunkPlaces.name, key)
+			failed = damaged("%s: malformed key %x", chunkPlaces.name, key)
 			return false
 		}
 		more, failed = yield(p)

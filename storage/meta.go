@@ -105,7 +105,7 @@ func parseMark(b []byte) (id Identity, format int, err error) {
 	}
 	id.Numbering = primitives.Numbering(numbering)
 	if string(id.mark()) != string(b) {
-		return id, format, fmt.Errorf("%s: not in its form", markName)
+		return id, format, fmt.Errorf("%s: malformed content", markName)
 	}
 	return id, format, nil
 }

@@ -34,7 +34,7 @@ func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	}
 	v := s.view.Load()
 	if v.empty || len(v.shards) > 0 { // shards that are not in sync are not supported here
-		return nil, fmt.Errorf("%w: overlay on %v: a shard is catching up or was untracked, which is not supported",
+		return nil, fmt.Errorf("%w: no overlay on block %v: a shard is catching up or was untracked, which is not supported",
 			ErrOrder, at)
 	}
 	rec, err := s.ancestor(at)
@@ -144,7 +144,7 @@ func (noIndex) iterate(_, _ []byte) cursor  { return noRows{} }
 func (noIndex) frozen(int) []cursor         { return nil }
 func (noIndex) snapshot() (snapshot, error) { return noIndex{}, nil }
 func (noIndex) release()                    {}
-func (noIndex) write(*Batch, bool) error    { return fmt.Errorf("%w: an overlay has no index", ErrOrder) }
+func (noIndex) write(*Batch, bool) error    { return fmt.Errorf("%w: an overlay store has no index", ErrOrder) }
 func (noIndex) rotate() error               { return nil }
 func (noIndex) flushes() (int, int64)       { return 0, 0 }
 func (noIndex) settle() error               { return nil }

@@ -48,7 +48,7 @@ const (
 )
 
 // errNotRead is the error of readers that waited for a read that panicked.
-var errNotRead = errors.New("storage: what was read for several has failed for one; ask again")
+var errNotRead = errors.New("storage: a read that several callers share has failed; try again")
 
 // ring is a map that evicts the oldest key.
 type ring[K comparable, V any] struct {

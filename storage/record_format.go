@@ -338,7 +338,7 @@ func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
 	r := borsh.NewReader(payload)
 	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBlock+recordAfterUnsynced &&
 		tag != recordCatchup && tag != recordCatchup+recordAfterUnsynced {
-		return h, nil, nil, damaged("record of type %d", tag)
+		return h, nil, nil, damaged("the record has the unknown type %d", tag)
 	}
 	raw = r.Take(int(r.Uint32()))
 	data = r.Rest()
@@ -356,14 +356,14 @@ func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
 // unpackFrame checks and unpacks a frame, and returns its items.
 func unpackFrame(f frame, stored []byte) ([][]byte, error) {
 	if len(stored) != f.Stored || checksum(stored) != f.CRC {
-		return nil, damaged("frame checksum")
+		return nil, damaged("a frame does not match its checksum")
 	}
 	raw, err := decompress(stored, f.Method, f.Raw)
 	if err != nil {
 		return nil, err
 	}
 	if f.Method != plain && checksum(raw) != f.RawCRC {
-		return nil, damaged("frame of %d bytes unpacks to another one than was packed", f.Stored)
+		return nil, damaged("a frame of %d bytes decompresses to other contents than were compressed", f.Stored)
 	}
 	r := borsh.NewReader(raw)
 	items := make([][]byte, 0, min(f.Items, len(raw)))

@@ -203,7 +203,7 @@ func (r *Record) Origins(shard primitives.ShardID) ([]Origin, error) {
 	case errors.Is(err, ErrNotFound):
 		return nil, nil
 	case err == nil && len(raw)%originLen != 0:
-		err = damaged("origins of %d bytes", len(raw))
+		err = damaged("the list of receipt origins has %d bytes, not a multiple of its entries", len(raw))
 	}
 	if err != nil {
 		return nil, err
@@ -244,7 +244,7 @@ func (r *Record) rawIDs(shard primitives.ShardID) ([]byte, error) {
 	case errors.Is(err, ErrNotFound):
 		return nil, nil
 	case err == nil && len(raw)%32 != 0:
-		err = damaged("outcome ids of %d bytes", len(raw))
+		err = damaged("the list of outcome ids has %d bytes, not a multiple of 32", len(raw))
 	}
 	return raw, err
 }
@@ -258,7 +258,7 @@ func (r *Record) Outcomes(shard primitives.ShardID) ([]Outcome, error) {
 	out := make([]Outcome, 0, len(ids))
 	err = r.each(kindOutcomes, shard, func(i int, item []byte) error {
 		if i >= len(ids) {
-			return damaged("outcome %d of %d", i, len(ids))
+			return damaged("there is no outcome %d of %d", i, len(ids))
 		}
 		out = append(out, Outcome{ids[i], item})
 		return nil
@@ -304,7 +304,7 @@ func (r *Record) Outcome(shard primitives.ShardID, i int) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if 32*i+32 > len(ids) {
-		return Outcome{}, damaged("outcome %d of %d", i, len(ids)/32)
+		return Outcome{}, damaged("there is no outcome %d of %d", i, len(ids)/32)
 	}
 	return Outcome{primitives.Hash(ids[32*i : 32*i+32]), item}, nil
 }

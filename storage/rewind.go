@@ -44,7 +44,7 @@ func (s *Store) Rewind(to BlockRef) error {
 		return err
 	}
 	if len(next.shards) > 0 { // shards that are not in sync are not supported here
-		return fmt.Errorf("%w: rewind to %v: a shard is catching up or was untracked, which is not supported",
+		return fmt.Errorf("%w: cannot rewind to %v: a shard is catching up or was untracked, which is not supported",
 			ErrOrder, to)
 	}
 	at, err := s.appendRecord(appendRef([]byte{recordRewind}, to))
@@ -69,7 +69,7 @@ func (s *Store) recoverRewind(v *view, at position, payload []byte) error {
 	}
 	p, err := v.canonicalBlock(to)
 	if err != nil {
-		return damaged("the log rewinds to a block that it does not have: %w", err)
+		return damaged("the log rewinds to a block that is not in it: %w", err)
 	}
 	s.segments[at.Segment] = max(s.segments[at.Segment], v.head.Height)
 	v.rewind(p)
@@ -84,7 +84,7 @@ func (v *view) canonicalBlock(ref BlockRef) (*pendingBlock, error) {
 		p = v.base
 	}
 	if v.empty || p == nil || p.ref != ref {
-		return nil, fmt.Errorf("%w: rewind to %v, which is not between the flat head %v and the head %v",
+		return nil, fmt.Errorf("%w: cannot rewind to %v, which is not between the flat head %v and the head %v",
 			ErrOrder, ref, v.flatHead, v.head)
 	}
 	return p, nil

@@ -64,12 +64,12 @@ func (b *Block) checkSplits() error {
 	for i := range b.Splits {
 		s := &b.Splits[i]
 		if has(s.Parent) || !has(s.Left) || !has(s.Right) || s.Left == s.Right {
-			return errors.New("split of a shard that stays, or into shards that are not there")
+			return errors.New("a split names a parent that the block still has, or a child that it lacks")
 		}
 		for j := range i {
 			if o := &b.Splits[j]; o.Parent == s.Parent || splitOf(b.Splits[j:j+1], s.Left) != nil ||
 				splitOf(b.Splits[j:j+1], s.Right) != nil {
-				return errors.New("two splits of one shard, or into one")
+				return errors.New("two splits name the same shard as parent or child")
 			}
 		}
 	}

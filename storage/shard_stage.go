@@ -102,7 +102,7 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	v := s.view.Load()
 	c, ok := v.shards[shard]
 	if !v.empty && !(ok && c.Untracked) && v.base.entry.hasShard(shard) {
-		return nil, fmt.Errorf("%w: shard %d is here", ErrOrder, shard)
+		return nil, fmt.Errorf("%w: shard %d is tracked already", ErrOrder, shard)
 	}
 	for id, c := range v.shards { // deleting that shard later would delete rows of this one
 		if c.Deleting && (id == shard || c.Accounts.overlaps(accounts)) {
@@ -165,7 +165,7 @@ func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64,
 	var batch Batch
 	err = pairs(func(key, value []byte) error {
 		if len(key) == 0 || value == nil || !cell.Accounts.has(key) {
-			return fmt.Errorf("%w: key %x is not of shard %d", ErrOrder, key, shard)
+			return fmt.Errorf("%w: key %x does not belong to shard %d", ErrOrder, key, shard)
 		}
 		putFlat(&batch, flatKey(shard, key), value)
 		if batch.Size() < historyBatch {
@@ -238,7 +238,7 @@ func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierN
 		return err
 	}
 	if !ok || cell.At.Height > v.flatHead.Height || cell.At.Height < v.tail {
-		return fmt.Errorf("%w: install shard %d at block %v, which is no canonical block from the tail to the flat head",
+		return fmt.Errorf("%w: cannot install shard %d at block %v, which is no canonical block between the tail and the flat head",
 			ErrOrder, shard, cell.At)
 	}
 	if err := s.writeFrontier(insertFrontier(shard, frontierStubs)); err != nil {
@@ -371,11 +371,11 @@ func (v *view) readable(at BlockRef, shard primitives.ShardID) error {
 	case !ok:
 		return nil
 	case c.Untracked:
-		return fmt.Errorf("shard %d at block %v: %w, it was untracked", shard, at, ErrGone)
+		return fmt.Errorf("state of shard %d at block %v: %w, the shard was untracked", shard, at, ErrGone)
 	case at.Height < c.Since:
-		return fmt.Errorf("shard %d at block %v: %w, it was imported at height %d", shard, at, ErrGone, c.Since)
+		return fmt.Errorf("state of shard %d at block %v: %w, the shard was imported at height %d", shard, at, ErrGone, c.Since)
 	case !c.InSync && at.Height > c.At.Height:
-		return fmt.Errorf("shard %d at block %v: %w, it is at height %d", shard, at, ErrNotFound, c.At.Height)
+		return fmt.Errorf("state of shard %d at block %v: %w, the catchup has reached height %d", shard, at, ErrNotFound, c.At.Height)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 	}
 	v := s.view.Load()
 	if v.empty {
-		return fmt.Errorf("%w: no genesis yet", ErrOrder)
+		return fmt.Errorf("%w: the store has no genesis yet", ErrOrder)
 	}
 	if err := s.untrackParents(shard); err != nil {
 		return s.fail(err)

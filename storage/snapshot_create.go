@@ -23,7 +23,7 @@ type BackupOptions struct {
 }
 
 // ErrOccupied says that the target folder of a backup is not empty.
-var ErrOccupied = errors.New("the folder is not empty")
+var ErrOccupied = errors.New("the folder for the snapshot is not empty")
 
 // unfinished is a file that keeps Open from accepting a folder as a new store while a backup is
 // written into it.
@@ -82,7 +82,7 @@ type frozenStore struct {
 // freeze takes the moment. Segments stay until it is released.
 func (s *Store) freeze() (*frozenStore, error) {
 	if s.parent != nil {
-		return nil, fmt.Errorf("%w: an overlay has no folder to back up", ErrOrder)
+		return nil, fmt.Errorf("%w: an overlay store has no folder to back up", ErrOrder)
 	}
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -92,7 +92,7 @@ func (s *Store) freeze() (*frozenStore, error) {
 		return nil, err
 	}
 	if s.view.Load().empty {
-		return nil, fmt.Errorf("%w: no genesis yet", ErrOrder)
+		return nil, fmt.Errorf("%w: the store has no genesis yet", ErrOrder)
 	}
 	names, err := s.disk.listFiles()
 	if err != nil {

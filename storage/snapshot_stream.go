@@ -45,7 +45,7 @@ const maxStreamFiles = 4096
 // head wait while its files are opened. Errors: ErrOrder for an overlay or an empty store.
 func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 	if s.parent != nil {
-		return nil, fmt.Errorf("%w: an overlay has no folder", ErrOrder)
+		return nil, fmt.Errorf("%w: an overlay store has no folder", ErrOrder)
 	}
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -55,7 +55,7 @@ func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 		return nil, err
 	}
 	if s.view.Load().empty {
-		return nil, fmt.Errorf("%w: no genesis yet", ErrOrder)
+		return nil, fmt.Errorf("%w: the store has no genesis yet", ErrOrder)
 	}
 	if err := s.flushLog(); err != nil {
 		return nil, err
@@ -71,12 +71,12 @@ func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 		return nil, wrapIndex("list log", err)
 	}
 	if len(names) > maxStreamFiles {
-		return nil, fmt.Errorf("the log has %d segments, a snapshot stream has at most %d", len(names), maxStreamFiles)
+		return nil, fmt.Errorf("the log has %d segments, more than the %d that a snapshot stream can have", len(names), maxStreamFiles)
 	}
 	for _, name := range names {
 		x := streamFile{}
 		if _, err := fmt.Sscanf(name, "%010d"+segmentSufix, &x.number); err != nil || segmentName(x.number) != name {
-			return nil, damaged("log/%s: not a segment", name)
+			return nil, damaged("log/%s: the file is not a log segment", name)
 		}
 		if x.f, err = s.disk.openFile(name); err != nil {
 			return nil, wrapIndex("open log", err)
@@ -173,12 +173,12 @@ const maxStreamPart = 1 << 30
 // of a write.
 func Receive(dir string, id Identity, from io.Reader) error {
 	if Exists(dir) {
-		return fmt.Errorf("%w: %s has a store already", ErrForeign, dir)
+		return fmt.Errorf("%w: %s already contains a store", ErrForeign, dir)
 	}
 	d := osDisk{dir}
 	r := &hashReader{r: bufio.NewReaderSize(from, 256<<10), h: sha256.New()}
 	if string(r.take(len(streamMagic))) != streamMagic {
-		return errors.Join(damaged("not a snapshot stream"), r.err)
+		return errors.Join(damaged("the data is not a snapshot stream"), r.err)
 	}
 	got, format, err := parseMark(r.part())
 	switch {
@@ -187,7 +187,7 @@ func Receive(dir string, id Identity, from io.Reader) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrForeign, err)
 	case format != formatVersion:
-		return fmt.Errorf("%w: the snapshot stream has %d, this program reads and writes %d", ErrFormat, format,
+		return fmt.Errorf("%w: the snapshot stream has format %d, this program uses format %d", ErrFormat, format,
 			formatVersion)
 	case got != id:
 		return fmt.Errorf("%w: the snapshot stream is of chain %q, genesis %v, numbering %q; this node is for %q, %v, %q",
@@ -256,7 +256,7 @@ func receiveLog(d osDisk, r *hashReader) error {
 		}
 		f, err := d.createFile(segmentName(number))
 		if errors.Is(err, fs.ErrExist) {
-			err = damaged("segment %d twice", number)
+			err = damaged("the snapshot stream has log segment %d twice", number)
 		}
 		if err != nil {
 			return wrapWrite("log segment", err)
@@ -317,7 +317,7 @@ func (r *hashReader) part() []byte {
 	}
 	n, _ := binary.Uvarint(raw)
 	if r.err == nil && n > maxStreamPart {
-		r.err = damaged("a part of %d bytes", n)
+		r.err = damaged("the snapshot stream has a part of %d bytes", n)
 	}
 	if r.err != nil {
 		return nil

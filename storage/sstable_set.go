@@ -54,7 +54,7 @@ const (
 	tableIndexRatio = 40      // about how many bytes of a table correspond to one byte of boundaries in memory
 )
 
-var errTable = errors.New("a table of the index does not have the form of one")
+var errTable = errors.New("a table file of the index is malformed")
 
 // parseTables parses goleveldb's list of tables by level.
 func parseTables(list string) (runs [][]*tableFile, size int64, count int) {

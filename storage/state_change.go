@@ -107,11 +107,11 @@ func checkChanges(cs []Change) error {
 	for i := range cs {
 		switch {
 		case len(cs[i].Key) == 0:
-			return fmt.Errorf("change %d: empty key", i)
+			return fmt.Errorf("change %d: the key is empty", i)
 		case len(cs[i].Changes) == 0:
-			return fmt.Errorf("change %d of key %x: no write", i, cs[i].Key)
+			return fmt.Errorf("change %d of key %x: it writes nothing", i, cs[i].Key)
 		case i > 0 && bytes.Compare(cs[i-1].Key, cs[i].Key) >= 0:
-			return fmt.Errorf("change %d: key %x is not above %x", i, cs[i].Key, cs[i-1].Key)
+			return fmt.Errorf("change %d: key %x is not above the key before, %x", i, cs[i].Key, cs[i-1].Key)
 		}
 	}
 	return nil

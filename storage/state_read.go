@@ -172,7 +172,7 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 	// Use the current tail, not that of v: it rises before anything is removed, so it bounds what
 	// the snapshot r lacks.
 	if tail := s.view.Load().tail; at.Height < tail {
-		return 0, fmt.Errorf("state of block %v: %w, the earliest is of height %d", at, ErrGone, tail)
+		return 0, fmt.Errorf("state of block %v: %w, the earliest state is that of height %d", at, ErrGone, tail)
 	}
 	hash, err := blockHeight.Get(r, at.Height)
 	if err == nil && hash != at.Hash || errors.Is(err, ErrNotFound) {
@@ -243,7 +243,7 @@ func parseUndo(cur cursor) (undoKey, undoValue, error) {
 	var v undoValue
 	k, ok := parseUndoKey(cur.key()[1:])
 	if !ok {
-		return k, v, damaged("Undo: key %x", cur.key())
+		return k, v, damaged("Undo: malformed key %x", cur.key())
 	}
 	if err := undo.unmarshal(cur.value(), &v); err != nil {
 		return k, v, fmt.Errorf("%s %v: %w", undo.name, k, err)

@@ -99,14 +99,14 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 	}
 	v := s.view.Load()
 	if p.At.Height < v.tail {
-		return fmt.Errorf("state of block %v: %w, the earliest is of height %d", p.At, ErrGone, v.tail)
+		return fmt.Errorf("state of block %v: %w, the earliest state is that of height %d", p.At, ErrGone, v.tail)
 	}
 	ok, err := s.IsCanonical(p.At)
 	if err != nil {
 		return err
 	}
 	if !ok || p.At.Height > v.flatHead.Height {
-		return fmt.Errorf("%w: snapshot of block %v, which is not canonical or above the flat head", ErrOrder, p.At)
+		return fmt.Errorf("%w: no snapshot of block %v, which is not canonical or is above the flat head", ErrOrder, p.At)
 	}
 	if err := v.readable(p.At, p.Shard); err != nil {
 		return err

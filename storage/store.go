@@ -162,7 +162,7 @@ func checkMark(d disk, id Identity) (fresh bool, err error) {
 			return false, wrapIndex("list", err)
 		}
 		if len(names) > 0 {
-			return false, fmt.Errorf("%w: it has no %s file, but %q", ErrForeign, markName, names[0])
+			return false, fmt.Errorf("%w: it has no %s file, but contains %q", ErrForeign, markName, names[0])
 		}
 		return true, nil
 	}
@@ -174,9 +174,9 @@ func checkMark(d disk, id Identity) (fresh bool, err error) {
 	case err != nil:
 		return false, fmt.Errorf("%w: %w", ErrForeign, err)
 	case format != formatVersion:
-		return false, fmt.Errorf("%w: it has %d, this program reads and writes %d", ErrFormat, format, formatVersion)
+		return false, fmt.Errorf("%w: it has format %d, this program uses format %d", ErrFormat, format, formatVersion)
 	case got != id:
-		return false, fmt.Errorf("%w: chain %q, genesis %v, numbering %q; this node is for %q, %v, %q", ErrForeign,
+		return false, fmt.Errorf("%w: chain %q, genesis %v, numbering %q; this node runs chain %q, genesis %v, numbering %q", ErrForeign,
 			got.ChainID, got.Genesis, got.Numbering, id.ChainID, id.Genesis, id.Numbering)
 	}
 	return false, nil
@@ -204,7 +204,7 @@ func (s *Store) open(fresh bool) (err error) {
 			defer s.readOnly(&err, err, journalBytes(stor))
 			err = nil
 		} else {
-			err = fmt.Errorf("%w, and for reads alone: %w", err, rerr)
+			err = fmt.Errorf("%w; opening it only for reads failed too: %w", err, rerr)
 		}
 	}
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *Store) open(fresh bool) (err error) {
 			return err
 		}
 		if any {
-			return fmt.Errorf("%w: it has an index with data but no %s file", ErrForeign, markName)
+			return fmt.Errorf("%w: it contains an index with data but no %s file", ErrForeign, markName)
 		}
 	}
 	if err := s.recover(); err != nil {
@@ -258,7 +258,7 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 	}
 	for _, fd := range fds {
 		if fresh && fd.Type == lstorage.TypeTable {
-			return fmt.Errorf("%w: it has an index but no %s file", ErrForeign, markName)
+			return fmt.Errorf("%w: it contains an index but no %s file", ErrForeign, markName)
 		}
 	}
 	names, err := s.disk.listFiles()
@@ -266,7 +266,7 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 		return wrapIndex("list log", err)
 	}
 	if fresh && len(names) > 0 {
-		return fmt.Errorf("%w: it has a log but no %s file", ErrForeign, markName)
+		return fmt.Errorf("%w: it contains a log but no %s file", ErrForeign, markName)
 	}
 	if fresh {
 		return s.removePartialIndex(stor)

@@ -101,7 +101,7 @@ func (s *Store) recoverCatchup(at position, payload []byte) error {
 		return err
 	}
 	if len(h.Shards) != 1 {
-		return damaged("late record of %d shards", len(h.Shards))
+		return damaged("a catchup record has %d shards, not one", len(h.Shards))
 	}
 	e := &entry{at: position{at.Segment, at.Offset + recordHeader}, headLen: len(raw), head: h}
 	s.noteSegment(e)

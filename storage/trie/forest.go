@@ -28,9 +28,9 @@ const (
 
 // Errors. ErrCorrupt means that stored data contradicts a hash: the node cannot continue with it.
 var (
-	ErrCorrupt = errors.New("trie: data contradicts its hash")
-	ErrOrder   = errors.New("trie: keys not ascending")
-	ErrKeyLen  = fmt.Errorf("trie: key longer than %d bytes", MaxKeyLen)
+	ErrCorrupt = errors.New("trie: data does not match its hash")
+	ErrOrder   = errors.New("trie: the keys are not ascending")
+	ErrKeyLen  = fmt.Errorf("trie: a key is longer than %d bytes", MaxKeyLen)
 )
 
 // Loader yields this trie's pairs with from <= key < to (nil to: no end) in ascending order, until

@@ -322,7 +322,7 @@ func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, e
 			got = f.arena.mem().at(ref).hashValue()
 		}
 		if got != want {
-			err = fmt.Errorf("%w: %d frontier entries hash to %v, want %v", ErrCorrupt, len(entries), got, want)
+			err = fmt.Errorf("%w: %d frontier entries give the root %v, expected %v", ErrCorrupt, len(entries), got, want)
 		}
 	}
 	if err != nil {
@@ -336,17 +336,17 @@ func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, e
 func checkEntries(entries []FrontierEntry, below []byte) error {
 	for i, e := range entries {
 		if i > 0 && bytes.Compare(entries[i-1].Path, e.Path) >= 0 {
-			return fmt.Errorf("%w: path %x after %x", ErrOrder, e.Path, entries[i-1].Path)
+			return fmt.Errorf("%w: frontier path %x after path %x", ErrOrder, e.Path, entries[i-1].Path)
 		}
 		if len(e.Path) > 2*MaxKeyLen {
 			return ErrKeyLen
 		}
 		if !bytes.HasPrefix(e.Path, below) {
-			return fmt.Errorf("%w: path %x below %x", ErrCorrupt, e.Path, below)
+			return fmt.Errorf("%w: frontier path %x lies within the entry of path %x", ErrCorrupt, e.Path, below)
 		}
 		for _, v := range e.Path {
 			if v > 15 {
-				return fmt.Errorf("%w: path %x", ErrCorrupt, e.Path)
+				return fmt.Errorf("%w: malformed frontier path %x", ErrCorrupt, e.Path)
 			}
 		}
 	}
@@ -368,7 +368,7 @@ func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
 		if data[i] = e.Data; e.Data == nil && e.Size > 0 {
 			load := src.Load
 			if load == nil || len(e.Path)%2 != 0 {
-				return nil, fmt.Errorf("%w: no value at path %x", ErrCorrupt, e.Path)
+				return nil, fmt.Errorf("%w: there is no value at frontier path %x", ErrCorrupt, e.Path)
 			}
 			key := packNibbles(e.Path)
 			err := load(key, append(bytes.Clone(key), 0), func(_, value []byte) bool {
@@ -380,7 +380,7 @@ func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
 			}
 		}
 		if primitives.HashBytes(data[i]) != e.Hash || uint64(len(data[i])) != e.Size {
-			return nil, fmt.Errorf("%w: value at path %x", ErrCorrupt, e.Path)
+			return nil, fmt.Errorf("%w: the value at frontier path %x does not match its entry", ErrCorrupt, e.Path)
 		}
 	}
 	return data, nil
@@ -420,7 +420,7 @@ func (im *importer) fork(lo, hi, depth int) (uint32, error) {
 	var val *value
 	if e := &im.entries[lo]; len(e.Path) == depth {
 		if !e.IsValue {
-			return 0, fmt.Errorf("%w: frontier entries below path %x", ErrCorrupt, e.Path)
+			return 0, fmt.Errorf("%w: there are frontier entries below the entry of path %x", ErrCorrupt, e.Path)
 		}
 		val = &value{ValueID: ValueID{uint32(e.Size), e.Hash}, data: im.data[lo]}
 		lo++
@@ -442,7 +442,7 @@ func (im *importer) fork(lo, hi, depth int) (uint32, error) {
 // hashNode makes the hash node of an entry.
 func (im *importer) hashNode(e *FrontierEntry) (uint32, error) {
 	if e.IsValue {
-		return 0, fmt.Errorf("%w: frontier value without children at path %x", ErrCorrupt, e.Path)
+		return 0, fmt.Errorf("%w: the frontier value at path %x has no children", ErrCorrupt, e.Path)
 	}
 	ref, n, err := im.newHashNode(e.Path, im.src)
 	if err != nil {

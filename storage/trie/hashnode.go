@@ -399,7 +399,7 @@ func (mk *nodeWriter) subtreeOf(n node, s *hashNode, pairs flatPairs) (uint32, e
 	path := pathNibs(s.path)
 	for k := range pairs.each {
 		if commonPrefix(path, keyNibs(k, 0)) < path.n {
-			return 0, fmt.Errorf("%w: key %x loaded for path %x", ErrCorrupt, k, s.path)
+			return 0, fmt.Errorf("%w: key %x was loaded for the subtree at path %x, which does not contain it", ErrCorrupt, k, s.path)
 		}
 	}
 	b := builder{mk: mk, base: len(s.path)}
@@ -408,7 +408,7 @@ func (mk *nodeWriter) subtreeOf(n node, s *hashNode, pairs flatPairs) (uint32, e
 		return 0, err
 	}
 	if ref == 0 {
-		return 0, fmt.Errorf("%w: nothing stored under path %x", ErrCorrupt, s.path)
+		return 0, fmt.Errorf("%w: there are no stored keys under path %x", ErrCorrupt, s.path)
 	}
 	return ref, mk.verify(n, s, ref)
 }
@@ -417,9 +417,9 @@ func (mk *nodeWriter) subtreeOf(n node, s *hashNode, pairs flatPairs) (uint32, e
 func (mk *nodeWriter) verify(n node, s *hashNode, ref uint32) error {
 	switch top := mk.mem.at(ref); {
 	case !bytes.Equal(top.hash(), n.hash()):
-		return fmt.Errorf("%w: subtree at path %x hashes to %v, want %v", ErrCorrupt, s.path, top.hashValue(), n.hashValue())
+		return fmt.Errorf("%w: the subtree at path %x has hash %v, expected %v", ErrCorrupt, s.path, top.hashValue(), n.hashValue())
 	case top.usage() != n.usage():
-		return fmt.Errorf("%w: subtree at path %x uses %d, want %d", ErrCorrupt, s.path, top.usage(), n.usage())
+		return fmt.Errorf("%w: the subtree at path %x has memory usage %d, expected %d", ErrCorrupt, s.path, top.usage(), n.usage())
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (r *Root) Lookup(key []byte, rec *Recording) (v ValueRef, found bool, err e
 }
 
 // errNotLoaded ends a walk that must not load.
-var errNotLoaded = errors.New("trie: not in memory")
+var errNotLoaded = errors.New("trie: the node is not in memory")
 
 // Peek returns the value of key, nil if there is none, as far as it is in memory. known is false if
 // a subtree would have to be loaded: then a reader of single values reads the flat state more

@@ -77,7 +77,7 @@ func newPartial(strings [][]byte, root primitives.Hash, limit int) (*Partial, er
 	size := 0
 	for _, s := range strings {
 		if size += len(s); size > limit {
-			return nil, fmt.Errorf("%w: a proof of more than %d bytes", ErrCorrupt, limit)
+			return nil, fmt.Errorf("%w: the proof has more than %d bytes", ErrCorrupt, limit)
 		}
 	}
 	known := &proofStrings{list: make([][]byte, 0, len(strings)), index: make(map[primitives.Hash]uint32, len(strings))}
@@ -255,7 +255,7 @@ func (p *Partial) node(h *primitives.Hash, rec *Recording) (proofNode, error) {
 	}
 	n, ok := parseNode(p.at(ref))
 	if !ok {
-		return proofNode{}, fmt.Errorf("%w: string %v is no node", ErrCorrupt, *h)
+		return proofNode{}, fmt.Errorf("%w: the string with hash %v is not a trie node", ErrCorrupt, *h)
 	}
 	if rec != nil {
 		rec.bindProof(p)
@@ -272,7 +272,7 @@ func (p *Partial) Value(v ValueID, rec *Recording) ([]byte, error) {
 	}
 	s := p.at(ref)
 	if uint64(len(s)) != uint64(v.Len) {
-		return nil, fmt.Errorf("%w: value %v has %d bytes, not %d", ErrCorrupt, v.Hash, len(s), v.Len)
+		return nil, fmt.Errorf("%w: the value with hash %v has %d bytes, expected %d", ErrCorrupt, v.Hash, len(s), v.Len)
 	}
 	if rec != nil {
 		rec.bindProof(p)

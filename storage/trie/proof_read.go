@@ -75,7 +75,7 @@ func (p *Partial) walk(key []byte, rec *Recording, path []Visit,
 const MaxScan = 1 << 20
 
 // errStop ends a scan that yield stopped.
-var errStop = errors.New("trie: scan stopped")
+var errStop = errors.New("trie: the scan was stopped by its caller")
 
 // Scan yields the pairs that Root.Scan yields, ascending, until yield returns false, and records
 // the same nodes in the same order. With a non-nil after it yields greater keys only, and does not
@@ -110,7 +110,7 @@ type partialScan struct {
 
 func (s *partialScan) node(h *primitives.Hash, rec *Recording) (proofNode, error) {
 	if s.nodes++; s.nodes > MaxScan || len(s.path) > 2*MaxKeyLen {
-		return proofNode{}, fmt.Errorf("%w: a scan of a proof passes more than %d nodes or goes deeper than %d bytes", ErrCorrupt, MaxScan, MaxKeyLen)
+		return proofNode{}, fmt.Errorf("%w: a scan of the proof visits more than %d nodes or goes deeper than %d bytes", ErrCorrupt, MaxScan, MaxKeyLen)
 	}
 	return s.p.node(h, rec)
 }

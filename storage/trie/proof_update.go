@@ -53,7 +53,7 @@ func (n *proofUpdateNode) usage() uint64 { return n.own() + n.rest }
 func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 	u := child.usage()
 	if u > n.rest {
-		return fmt.Errorf("%w: a child uses %d of its parent's %d", ErrCorrupt, u, n.rest)
+		return fmt.Errorf("%w: a child has memory usage %d, more than its parent's %d", ErrCorrupt, u, n.rest)
 	}
 	n.rest -= u
 	return nil
@@ -116,9 +116,9 @@ func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
 		case len(c.Key) > MaxKeyLen:
 			return nil, ErrKeyLen
 		case i > 0 && bytes.Compare(changes[i-1].Key, c.Key) >= 0:
-			return nil, fmt.Errorf("%w: %x after %x", ErrOrder, c.Key, changes[i-1].Key)
+			return nil, fmt.Errorf("%w: key %x after key %x", ErrOrder, c.Key, changes[i-1].Key)
 		case uint64(len(c.Value)) > 1<<32-1:
-			return nil, fmt.Errorf("trie: value of %x has %d bytes", c.Key, len(c.Value))
+			return nil, fmt.Errorf("trie: the value of key %x has %d bytes, which is too long", c.Key, len(c.Value))
 		}
 	}
 	for i := range changes {
@@ -362,7 +362,7 @@ func (g *proofUpdater) flatten(n *proofUpdateNode) (h *primitives.Hash, err erro
 		}
 	}
 	if err == nil && n.usage() > maxUsage {
-		err = fmt.Errorf("%w: a memory usage of %d", ErrCorrupt, n.usage())
+		err = fmt.Errorf("%w: a node has the memory usage %d, which is too large", ErrCorrupt, n.usage())
 	}
 	if err != nil {
 		return nil, err
@@ -437,7 +437,7 @@ func (p *Partial) RetainIntervals(keep []Interval, rec *Recording) (*Partial, er
 // retain keeps what belongs below path, in place.
 func (g *proofUpdater) retain(n *proofUpdateNode, path []byte, re *retainer) error {
 	if len(path) > 2*MaxKeyLen {
-		return fmt.Errorf("%w: keys of more than %d bytes", ErrCorrupt, MaxKeyLen)
+		return fmt.Errorf("%w: the proof contains keys of more than %d bytes", ErrCorrupt, MaxKeyLen)
 	}
 	all, none := re.decide(path)
 	if all {

@@ -260,7 +260,7 @@ func (f *Forest) copyBorrowed(n node, s *hashNode, src *Source) (ref uint32, err
 		mk := f.nodeWriter(n.birth())
 		made, err := mk.copy(r.forest, at, s.path, copyLevels)
 		if err == nil && !bytes.Equal(mk.mem.at(made).hash(), n.hash()) {
-			err = fmt.Errorf("%w: subtree at path %x of the forest before", ErrCorrupt, s.path)
+			err = fmt.Errorf("%w: the subtree at path %x, copied from the split shard's trie, has another hash", ErrCorrupt, s.path)
 		}
 		if err != nil {
 			mk.undo()
@@ -286,7 +286,7 @@ func (r *Root) at(path []byte) (uint32, error) {
 		case kindExtension:
 			ext := extNibs(n.ext()).appendNibbles(nil)
 			if !bytes.HasPrefix(path, ext) {
-				return 0, fmt.Errorf("%w: no node at the end of path %x", ErrCorrupt, path)
+				return 0, fmt.Errorf("%w: there is no node at the end of path %x", ErrCorrupt, path)
 			}
 			ref, path = n.child(), path[len(ext):]
 		case kindBranch, kindBranchValue:
@@ -296,7 +296,7 @@ func (r *Root) at(path []byte) (uint32, error) {
 		}
 	}
 	if ref == 0 {
-		return 0, fmt.Errorf("%w: no node at the end of path %x", ErrCorrupt, path)
+		return 0, fmt.Errorf("%w: there is no node at the end of path %x", ErrCorrupt, path)
 	}
 	return ref, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // ErrNoSplit says that a trie has no account at which it could be split. nearcore then proposes
 // nothing.
-var ErrNoSplit = errors.New("trie: no split found")
+var ErrNoSplit = errors.New("trie: there is no account at which to split the shard")
 
 // imbalance returns the difference of the two halves.
 func imbalance(s *primitives.TrieSplit) uint64 {
@@ -112,7 +112,7 @@ type splitter[P comparable] struct {
 func findSplit[P comparable](root P, get func(P) (splitNode[P], error)) (primitives.TrieSplit, error) {
 	var zero P
 	if root == zero {
-		return primitives.TrieSplit{}, fmt.Errorf("%w: empty trie", ErrNoSplit)
+		return primitives.TrieSplit{}, fmt.Errorf("%w: the trie is empty", ErrNoSplit)
 	}
 	s := splitter[P]{get: get}
 	for i, column := range splitColumns {
@@ -173,7 +173,7 @@ func (s *splitter[P]) own(st *stage[P]) (uint64, error) {
 // less returns a-b. Only a node that claims a wrong usage makes it negative: ErrCorrupt.
 func less(a, b uint64, err error) (uint64, error) {
 	if err == nil && b > a {
-		err = fmt.Errorf("%w: memory usage %d of a node below its children's %d", ErrCorrupt, a, b)
+		err = fmt.Errorf("%w: a node has memory usage %d, less than its children's %d", ErrCorrupt, a, b)
 	}
 	return a - b, err
 }
@@ -276,7 +276,7 @@ func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 			break
 		}
 		if len(s.path) > 2*MaxKeyLen {
-			return best, fmt.Errorf("%w: accounts of more than %d bytes", ErrCorrupt, MaxKeyLen)
+			return best, fmt.Errorf("%w: the trie contains account keys of more than %d bytes", ErrCorrupt, MaxKeyLen)
 		}
 		if err := s.step(nibble); err != nil {
 			return best, err
@@ -292,7 +292,7 @@ func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 		}
 		first, ok := s.firstAccount()
 		if !ok {
-			return best, fmt.Errorf("%w: account key of %d nibbles", ErrNoSplit, len(s.path))
+			return best, fmt.Errorf("%w: an account key has %d nibbles, which is not a whole number of bytes", ErrNoSplit, len(s.path))
 		}
 		if err := s.stepBy(first, sums); err != nil {
 			return best, err

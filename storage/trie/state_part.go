@@ -26,7 +26,7 @@ func NumParts(usage uint64) uint64 { return usage/PartUsage + min(usage%PartUsag
 // check returns an error if there is no such part.
 func (id PartID) check() error {
 	if id.Index >= id.Total {
-		return fmt.Errorf("trie: no part %d of %d", id.Index, id.Total)
+		return fmt.Errorf("trie: there is no part %d of %d", id.Index, id.Total)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 	}
 	if root.IsZero() {
 		if len(strings) > 0 {
-			return nil, fmt.Errorf("%w: %d strings in a part of an empty trie", ErrCorrupt, len(strings))
+			return nil, fmt.Errorf("%w: a part of an empty trie contains %d strings", ErrCorrupt, len(strings))
 		}
 		return new(Part), nil
 	}
@@ -79,7 +79,7 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 		return nil, err
 	}
 	if n := len(p.strings.list); n != len(strings) {
-		return nil, fmt.Errorf("%w: %d strings in a part, %d distinct", ErrCorrupt, len(strings), n)
+		return nil, fmt.Errorf("%w: a part contains %d strings, only %d of them distinct", ErrCorrupt, len(strings), n)
 	}
 	src := &proofNodes{p: p, seen: make([]bool, len(strings))}
 	w := partWalk[primitives.Hash]{src: src, levels: levelsFrom(frontier), part: new(Part)}
@@ -87,7 +87,7 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 		return nil, err
 	}
 	if i := slices.Index(src.seen, false); i >= 0 {
-		return nil, fmt.Errorf("%w: string %v has no place in part %d of %d", ErrCorrupt,
+		return nil, fmt.Errorf("%w: the string with hash %v does not belong to part %d of %d", ErrCorrupt,
 			primitives.HashBytes(p.strings.list[i]), id.Index, id.Total)
 	}
 	return w.part, nil
@@ -281,7 +281,7 @@ search:
 			}
 			skipped += child.usage
 		}
-		return nil, false, fmt.Errorf("%w: children at path %x use less than their parent says", ErrCorrupt, path)
+		return nil, false, fmt.Errorf("%w: the children at path %x have less memory usage than their parent states", ErrCorrupt, path)
 	}
 	return nil, false, checkWholeKey(path)
 }
@@ -289,7 +289,7 @@ search:
 // checkWholeKey returns an error if a path is not a key.
 func checkWholeKey(path []byte) error {
 	if len(path)%2 != 0 || len(path) > 2*MaxKeyLen {
-		return fmt.Errorf("%w: a key of %d nibbles", ErrCorrupt, len(path))
+		return fmt.Errorf("%w: a key has %d nibbles, which is odd or too many", ErrCorrupt, len(path))
 	}
 	return nil
 }
@@ -310,7 +310,7 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 		above = w.entries(&n, above)
 	}
 	if depth+n.key.n > 2*MaxKeyLen {
-		return fmt.Errorf("%w: a path of %d nibbles", ErrCorrupt, depth+n.key.n)
+		return fmt.Errorf("%w: a path has %d nibbles, which is too long", ErrCorrupt, depth+n.key.n)
 	}
 	switch n.kind {
 	case Leaf:
