@@ -144,12 +144,14 @@ func (noIndex) iterate(_, _ []byte) cursor  { return noRows{} }
 func (noIndex) frozen(int) []cursor         { return nil }
 func (noIndex) snapshot() (snapshot, error) { return noIndex{}, nil }
 func (noIndex) release()                    {}
-func (noIndex) write(*Batch, bool) error    { return fmt.Errorf("%w: an overlay store has no index", ErrOrder) }
-func (noIndex) rotate() error               { return nil }
-func (noIndex) flushes() (int, int64)       { return 0, 0 }
-func (noIndex) settle() error               { return nil }
-func (noIndex) stats(*Stats)                {}
-func (noIndex) close() error                { return nil }
+func (noIndex) write(*Batch, bool) error {
+	return fmt.Errorf("%w: an overlay store has no index", ErrOrder)
+}
+func (noIndex) rotate() error         { return nil }
+func (noIndex) flushes() (int, int64) { return 0, 0 }
+func (noIndex) settle() error         { return nil }
+func (noIndex) stats(*Stats)          {}
+func (noIndex) close() error          { return nil }
 
 // noRows is a cursor without rows.
 type noRows struct{}
