@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 
@@ -262,32 +263,48 @@ func (s *snapshot) AccessKey(id primitives.AccountID, h primitives.PublicKeyHand
 	return s.read(k)
 }
 
+// manyNonces is the number of nonces of a gas key above which AccessKeys seeks behind them instead
+// of reading them. A key has up to 1024.
+const manyNonces = 8
+
 // AccessKeys returns at most limit access keys of an account after a key, in trie order, and
-// whether there are more.
+// whether there are more. A limit of 0 means no limit.
 func (s *snapshot) AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (out []view.KeyInfo, more bool, err error) {
 	prefix := primitives.AppendAccessKeyPrefix(nil, id)
+	// The records of a gas key's nonces are its own key with two more bytes.
+	behind := func(key []byte) []byte { return append(key, 0xff, 0xff, 0xff) }
 	var from []byte
 	if after != "" {
-		from = primitives.AppendAccessKeyKey(nil, id, after)
+		from = behind(primitives.AppendAccessKeyKey(nil, id, after))
 	}
-	var bad error
-	err = s.r.scan(prefix, from, func(key, value []byte) bool {
-		var k view.KeyInfo
-		r := borsh.NewReader(key[len(prefix):])
-		k.Handle.DecodeBorsh(r)
-		if r.Err() == nil && r.Remaining() > 0 { // the record is a nonce of a gas key
-			return true
+	for again := true; again; {
+		again = false
+		var bad error
+		err = s.r.scan(prefix, from, func(key, value []byte) bool {
+			var k view.KeyInfo
+			r := borsh.NewReader(key[len(prefix):])
+			k.Handle.DecodeBorsh(r)
+			if r.Err() == nil && r.Remaining() > 0 { // the record is a nonce of a gas key
+				return true
+			}
+			if more = limit > 0 && len(out) == limit; more {
+				return false
+			}
+			if bad = r.Close(); bad == nil {
+				bad = borsh.Unmarshal(value, &k.AccessKey)
+			}
+			out = append(out, k)
+			if bad == nil && k.AccessKey.GasKey != nil && k.AccessKey.GasKey.NumNonces > manyNonces {
+				from, again = behind(bytes.Clone(key)), true
+				return false
+			}
+			return bad == nil
+		})
+		if err = errors.Join(err, bad); err != nil {
+			return nil, false, err
 		}
-		if more = limit > 0 && len(out) == limit; more {
-			return false
-		}
-		if bad = r.Close(); bad == nil {
-			bad = borsh.Unmarshal(value, &k.AccessKey)
-		}
-		out = append(out, k)
-		return bad == nil
-	})
-	return out, more, errors.Join(err, bad)
+	}
+	return out, more, nil
 }
 
 // GasKeyNonce reads one nonce of a gas key. It returns false if there is none.

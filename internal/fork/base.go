@@ -287,6 +287,9 @@ func (b *Base) reply(p place) (*stored, error) {
 			in, err = b.Call("query", p.params(p.at, false))
 		}
 	}
+	if p.kind == askKeys && isCause(err, "TOO_MANY_ACCESS_KEYS") {
+		in, err = b.keyPages(p)
+	}
 	switch {
 	case isCause(err, absences...):
 		return &stored{Absent: true}, nil
@@ -311,6 +314,47 @@ func (b *Base) reply(p place) (*stored, error) {
 		return &stored{Absent: true}, nil
 	}
 	return &stored{Result: in}, nil
+}
+
+// keyPage is how many keys are requested at a time; the other node may return fewer.
+const keyPage = 1000
+
+// keyPages requests an account's keys page by page, from a node that does not return so many at
+// once (nearcore from 2.14 on), and returns them as one reply. All pages together are bounded as
+// one reply is.
+func (b *Base) keyPages(p place) (json.RawMessage, error) {
+	var all struct {
+		Hash   json.RawMessage   `json:"block_hash"`
+		Height json.RawMessage   `json:"block_height"`
+		Keys   []json.RawMessage `json:"keys"`
+	}
+	params := p.params(p.at, false)
+	params["limit"] = keyPage
+	for size := int64(0); ; {
+		in, err := b.Call("query", params)
+		if err != nil {
+			return nil, err
+		}
+		if size += int64(len(in)); size > b.o.MaxReply {
+			return nil, fmt.Errorf("%w: it has more than %d bytes of keys", errReply, b.o.MaxReply)
+		}
+		before := all.Keys
+		var more struct {
+			LastKey primitives.PublicKeyHandle `json:"last_key"`
+		}
+		all.Keys = nil
+		if err := errors.Join(json.Unmarshal(in, &all), json.Unmarshal(in, &more)); err != nil {
+			return nil, fmt.Errorf("%w: %w", errReply, err)
+		}
+		all.Keys = append(before, all.Keys...)
+		if more.LastKey == "" {
+			return json.Marshal(&all)
+		}
+		if more.LastKey == params["after_key"] {
+			return nil, fmt.Errorf("%w: a page of keys that ends where it begins", errReply)
+		}
+		params["after_key"] = more.LastKey
+	}
 }
 
 // Height returns the height of a block of the other chain. The bool is false if the block is

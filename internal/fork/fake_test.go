@@ -36,6 +36,8 @@ type fake struct {
 	large    bool
 	noProofs bool
 	chain    string
+	keys     []view.KeyInfo // of app, returned page by page; nil: it has one key
+	stuck    bool           // every page of keys is the first one
 }
 
 func newFake(t *testing.T) *fake {
@@ -152,6 +154,8 @@ func (f *fake) answer(method *string, params json.RawMessage) string {
 		Prefix  string               `json:"prefix_base64"`
 		Proof   bool                 `json:"include_proof"`
 		Key     string               `json:"public_key"`
+		After   string               `json:"after_key"`
+		Limit   int                  `json:"limit"`
 	}
 	_ = json.Unmarshal(params, &p)
 	f.methods[*method+p.Type]++
@@ -196,6 +200,20 @@ func (f *fake) answer(method *string, params json.RawMessage) string {
 		}
 		return `"result":` + string(view.AppendQueryAccessKey(nil, &primitives.AccessKey{Nonce: 77}, ref))
 	case "view_access_key_list":
+		if f.keys != nil { // a node that returns two keys at a time
+			if p.After == "" && p.Limit == 0 {
+				return fault("TOO_MANY_ACCESS_KEYS")
+			}
+			page := f.keys
+			for i := range page {
+				if page[i].Handle.String() == p.After && !f.stuck {
+					page = page[i+1:]
+					break
+				}
+			}
+			n := min(len(page), min(p.Limit, 2))
+			return `"result":` + string(view.AppendQueryAccessKeyList(nil, page[:n], n < len(page), ref))
+		}
 		return `"result":` + string(view.AppendQueryAccessKeyList(nil, []view.KeyInfo{{Handle: primitives.ZeroED25519Key.Handle(), AccessKey: primitives.AccessKey{Nonce: 77}}}, false, ref))
 	case "view_state":
 		prefix, _ := base64.StdEncoding.DecodeString(p.Prefix)

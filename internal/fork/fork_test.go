@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/state"
 
 	"github.com/troupe-chain/troupe/internal/testutil"
@@ -166,6 +168,39 @@ func TestAskedOnce(t *testing.T) {
 		if v, err := again.Get(b.Pinned(), dataKey("key 4")); err != nil || string(v) != "value 2" || f.requests < 2 {
 			t.Errorf("from an altered cache: %q, %v after %d requests", v, err, f.requests)
 		}
+	}
+}
+
+// TestKeyPages: a node that does not list all keys of an account at once (nearcore from 2.14 on) is
+// asked for pages, one after the other. One whose pages do not advance is refused.
+func TestKeyPages(t *testing.T) {
+	f := newFake(t)
+	for i := range 5 {
+		h := primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprint(i)).PublicKey().Handle()
+		f.keys = append(f.keys, view.KeyInfo{Handle: h, AccessKey: primitives.AccessKey{Nonce: primitives.Nonce(i + 1)}})
+	}
+	slices.SortFunc(f.keys, func(x, y view.KeyInfo) int { return strings.Compare(string(x.Handle), string(y.Handle)) })
+	o := f.options()
+	o.Cache = t.TempDir()
+	for range 2 { // the second time from disk
+		b := f.base(o)
+		pairs, err := b.Scan(b.Pinned(), primitives.AppendAccessKeyPrefix(nil, app))
+		if err != nil || len(pairs) != len(f.keys) {
+			t.Fatalf("%d keys, %v", len(pairs), err)
+		}
+		for i, k := range f.keys {
+			if want := primitives.AppendAccessKeyKey(nil, app, k.Handle); !bytes.Equal(pairs[i].Key, want) || !bytes.Equal(pairs[i].Value, k.AccessKey.AppendBorsh(nil)) {
+				t.Errorf("key %d: %x = %x", i, pairs[i].Key, pairs[i].Value)
+			}
+		}
+	}
+	if n := f.methods["queryview_access_key_list"]; n != 4 {
+		t.Errorf("%d requests, want the refused one and three pages", n)
+	}
+	f.stuck = true
+	b := f.base(f.options())
+	if _, err := b.Scan(b.Pinned(), primitives.AppendAccessKeyPrefix(nil, app)); !errors.Is(err, state.ErrAway) || !errors.Is(err, errReply) {
+		t.Errorf("pages that do not advance: %v", err)
 	}
 }
 
