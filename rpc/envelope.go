@@ -304,6 +304,9 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 
 // disabled returns whether a method is switched off. It then behaves as if it did not exist.
 func (s *Server) disabled(r *route) bool {
+	if r.name == indexerBlock.Name {
+		return s.opts.IndexerRequests == 0
+	}
 	return r.sandbox && s.opts.NoSandbox || r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
 }
 

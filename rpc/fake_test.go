@@ -29,6 +29,7 @@ type fakeNode struct {
 	call       func(*view.Call) (*view.CallResult, error)
 	sendTx     func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	tx         func(context.Context, *view.GetTx) (*view.FinalOutcome, error)
+	indexed    func(most int) ([]byte, error)
 	took       time.Duration // of simulations
 	async      int
 	asyncErr   error
@@ -86,6 +87,12 @@ func (n *fakeNode) Effects(view.BlockRef) (primitives.Hash, []view.Effect, error
 	return testHash, nil, n.err
 }
 func (n *fakeNode) StreamerMessage(view.BlockRef) ([]byte, error) { return []byte("{}"), n.err }
+func (n *fakeNode) IndexerBlock(hash primitives.Hash, most int) ([]byte, error) {
+	if n.indexed != nil {
+		return n.indexed(most)
+	}
+	return []byte(`{"block":"` + hash.String() + `"}`), n.err
+}
 func (n *fakeNode) AwaitHeight(_ context.Context, _ bool, h primitives.Height) (primitives.Height, error) {
 	return h, n.err
 }

@@ -28,6 +28,7 @@ var (
 	NoContractCode       = &Fault{Name: "NO_CONTRACT_CODE", Fields: true}
 	TooLargeState        = &Fault{Name: "TOO_LARGE_CONTRACT_STATE", Fields: true}
 	UnknownAccessKey     = &Fault{Name: "UNKNOWN_ACCESS_KEY", Fields: true}
+	TooManyAccessKeys    = &Fault{Name: "TOO_MANY_ACCESS_KEYS", Fields: true}
 	UnknownGasKey        = &Fault{Name: "UNKNOWN_GAS_KEY", Fields: true}
 	ContractExecution    = &Fault{Name: "CONTRACT_EXECUTION_ERROR", Fields: true}
 	NoGlobalContractCode = &Fault{Name: "NO_GLOBAL_CONTRACT_CODE", Fields: true}
@@ -36,6 +37,7 @@ var (
 	RequestRouted        = &Fault{Name: "REQUEST_ROUTED", Fields: true}
 	UnknownTransaction   = &Fault{Name: "UNKNOWN_TRANSACTION", Fields: true}
 	Timeout              = &Fault{Name: "TIMEOUT_ERROR", Status: http.StatusRequestTimeout}
+	TxTimeout            = &Fault{Name: "TIMEOUT_ERROR", Fields: true, Status: http.StatusRequestTimeout} // of the tx family
 	NodeIsSyncing        = &Fault{Name: "NODE_IS_SYNCING"}
 	NoNewBlocks          = &Fault{Name: "NO_NEW_BLOCKS", Fields: true}
 	EpochOutOfBounds     = &Fault{Name: "EPOCH_OUT_OF_BOUNDS", Fields: true}
@@ -63,10 +65,11 @@ var (
 // message.
 type failure struct {
 	fault *Fault
-	info  []byte // JSON object without braces; empty: {}
-	data  []byte // JSON of the data member
-	text  string // for logs
-	cause error  // of INTERNAL_ERROR; nil: unknown
+	info  []byte              // JSON object without braces; empty: {}
+	more  func([]byte) []byte // appends the rest of info; nil: there is none
+	data  []byte              // JSON of the data member
+	text  string              // for logs
+	cause error               // of INTERNAL_ERROR; nil: unknown
 	// refusal is the HTTP status of a refusal by a limit; 0: it is not one.
 	refusal int
 }
@@ -129,7 +132,11 @@ func (f *failure) appendCause(b []byte) []byte {
 		b = view.AppendString(append(b, `{"info":{"error_message":`...), f.text)
 		return append(b, `},"name":"INTERNAL_ERROR"}`...)
 	case f.fault.Fields:
-		b = append(append(append(b, `{"info":{`...), f.info...), `},`...)
+		b = append(append(b, `{"info":{`...), f.info...)
+		if f.more != nil {
+			b = f.more(b)
+		}
+		b = append(b, `},`...)
 	default:
 		b = append(b, '{')
 	}

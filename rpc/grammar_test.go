@@ -272,7 +272,7 @@ func newGrammar(tb testing.TB) (*Server, *schemas, []string) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	s, err := New(&grammarNode{}, Options{PollingTimeout: time.Second})
+	s, err := New(&grammarNode{}, Options{PollingTimeout: time.Second, IndexerRequests: 1})
 	if err != nil {
 		tb.Fatal(err)
 	}

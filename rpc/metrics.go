@@ -13,9 +13,18 @@ import (
 // Metrics of the RPC, by nearcore's names (chain/jsonrpc/src/metrics.rs). A series is absent until
 // its first event, as there.
 const (
-	timeBuckets              = 16 // 1 ms doubled
-	waitTxStatus, waitSendTx = 0, 1
+	timeBuckets = 16 // 1 ms doubled
 )
+
+// The methods of near_rpc_wait_until_count, by index.
+const (
+	waitTx = iota
+	waitTxStatus
+	waitExperimentalTxStatus
+	waitSendTx
+)
+
+var waitNames = [...]string{waitTx: "tx", waitTxStatus: "tx_status", waitExperimentalTxStatus: "EXPERIMENTAL_tx_status", waitSendTx: "send_tx"}
 
 // errorCodes are the JSON-RPC codes that are counted.
 var errorCodes = [...]int{-32000, -32601, -32700}
@@ -32,7 +41,7 @@ type metrics struct {
 	methods  map[string]*series // by label; immutable once made
 	unknown  series             // methods that do not exist
 	timeouts atomic.Uint64
-	waits    [2][len(view.LevelNames)]atomic.Uint64
+	waits    [len(waitNames)][len(view.LevelNames)]atomic.Uint64
 	status   atomic.Uint64 // GET /status
 	scrapes  atomic.Uint64 // GET /metrics
 	waiting  atomic.Int64  // requests that wait now
@@ -40,6 +49,7 @@ type metrics struct {
 	gone     atomic.Uint64 // waits that ended because the client hung up
 	// simulating counts simulations and traces that run or wait now.
 	simulating atomic.Int64
+	indexing   atomic.Int64 // calls of EXPERIMENTAL_indexer_block that run now
 	panics     atomic.Uint64
 }
 
@@ -168,7 +178,7 @@ func (s *series) appendHistogram(b []byte, label string) []byte {
 
 func (m *metrics) appendWaits(b []byte) []byte {
 	head := false
-	for which, method := range [...]string{waitSendTx: "send_tx", waitTxStatus: "tx_status"} {
+	for which, method := range waitNames {
 		for level := range m.waits[which] {
 			if n := m.waits[which][level].Load(); n > 0 {
 				if !head {

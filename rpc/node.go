@@ -48,6 +48,10 @@ type Node interface {
 
 	// StreamerMessage returns the JSON of a block's message of nearcore's indexer framework.
 	StreamerMessage(view.BlockRef) ([]byte, error)
+	// IndexerBlock returns the JSON of a block's message of nearcore's indexer framework with the
+	// shards that the node has executed, members ascending. Errors: ErrUnknownBlock,
+	// ErrIncompleteData, ErrMessageLarge: it would have more than most bytes.
+	IndexerBlock(hash primitives.Hash, most int) ([]byte, error)
 	// AwaitHeight waits until the optimistic or the final chain has reached a height, and returns
 	// the height it is at. If the context ends first, the error is its cause.
 	AwaitHeight(ctx context.Context, final bool, height primitives.Height) (primitives.Height, error)

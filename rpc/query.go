@@ -10,7 +10,7 @@ import (
 
 var queryFaults = []*Fault{
 	NoSyncedBlocks, UnavailableShard, GarbageCollected, UnknownBlock, UnknownAccount, NoContractCode, TooLargeState, UnknownGasKey,
-	NoGlobalContractCode, ProofUnavailable,
+	NoGlobalContractCode, ProofUnavailable, TooManyAccessKeys,
 }
 
 var query = Method[queryParams]{
@@ -69,8 +69,9 @@ var (
 	viewState   = viewMethod(qState, "EXPERIMENTAL_view_state", "RpcViewStateRequest", "Reads a contract's state.", TooLargeState, ProofUnavailable)
 
 	viewAccessKey     = viewMethod(qAccessKey, "EXPERIMENTAL_view_access_key", "RpcViewAccessKeyRequest", "Reads a key.", UnknownAccessKey)
-	viewAccessKeyList = viewMethod(qAccessKeyList, "EXPERIMENTAL_view_access_key_list", "RpcViewAccessKeyListRequest", "Reads all keys.")
-	viewGasKeyNonces  = viewMethod(qGasKeyNonces, "EXPERIMENTAL_view_gas_key_nonces", "RpcViewGasKeyNoncesRequest",
+	viewAccessKeyList = viewMethod(qAccessKeyList, "EXPERIMENTAL_view_access_key_list", "RpcViewAccessKeyListRequest",
+		"Reads an account's keys: all of them, or a page.", TooManyAccessKeys)
+	viewGasKeyNonces = viewMethod(qGasKeyNonces, "EXPERIMENTAL_view_gas_key_nonces", "RpcViewGasKeyNoncesRequest",
 		"Reads the nonces of a gas key.", UnknownGasKey)
 	callFunction = viewMethod(qCall, "EXPERIMENTAL_call_function", "RpcCallFunctionRequest",
 		"Calls a contract's method without changing anything.", ContractExecution)
@@ -173,20 +174,7 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 		}
 		return b, nil
 	case qAccessKeyList:
-		var account primitives.Account // an account may have very many keys: listing them takes a turn
-		if ok, err := s.Account(q.account, &account); err == nil && ok && account.StorageUsage > smallReply && (q.limit == 0 || q.limit > 100) {
-			if err := c.turn(); err != nil {
-				return b, err
-			}
-		}
-		keys, more, err := s.AccessKeys(q.account, q.afterKey, int(q.limit))
-		if err != nil {
-			return b, err
-		}
-		if b, err = c.reserve(b, view.KeysSize(keys)); err != nil {
-			return b, err
-		}
-		return view.AppendQueryAccessKeyList(b, keys, more, &at), nil
+		return answerAccessKeys(c, b, s, q, &at)
 	case qGasKeyNonces:
 		return answerGasKey(b, s, q, &at)
 	case qCall:
@@ -350,6 +338,42 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 	}
 	return view.AppendQueryState(b, &page, at), nil
 }
+
+// answerAccessKeys appends an account's keys. A page, which a request asks for with after_key or
+// limit, has at most Options.ViewKeysLimit keys; a request for all of them fails if there are more
+// (nearcore 2.14.0-rc.1 runtime/runtime/src/state_viewer/mod.rs:185). An account that does not
+// exist has no keys.
+func answerAccessKeys(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
+	most := c.opts.ViewKeysLimit
+	if q.limit > 0 {
+		most = min(most, q.limit)
+	}
+	if most > fewKeys { // reading many keys takes a turn
+		var account primitives.Account
+		if ok, err := s.Account(q.account, &account); err == nil && ok && account.StorageUsage > smallReply {
+			if err := c.turn(); err != nil {
+				return b, err
+			}
+		}
+	}
+	keys, more, err := s.AccessKeys(q.account, q.afterKey, int(most))
+	if err != nil {
+		return b, err
+	}
+	if more && !q.pagedKeys() {
+		limit := strconv.AppendUint(nil, uint64(most), 10)
+		info := member(atInfo(nil, at), "limit", limit)
+		return b, TooManyAccessKeys.because("Account "+string(q.account)+" has more than "+string(limit)+
+			" access keys; use a paginated view_access_key_list request", member(info, "requested_account_id", quoted(string(q.account))))
+	}
+	if b, err = c.reserve(b, view.KeysSize(keys)); err != nil {
+		return b, err
+	}
+	return view.AppendQueryAccessKeyList(b, keys, more, at), nil
+}
+
+// fewKeys is how many keys are read without a turn of the heavy limit.
+const fewKeys = 100
 
 func answerGasKey(b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
 	var key primitives.AccessKey

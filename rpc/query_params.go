@@ -48,6 +48,9 @@ type queryParams struct {
 // paged returns whether a page of state was asked for.
 func (q *queryParams) paged() bool { return q.limit > 0 || q.after != nil }
 
+// pagedKeys returns whether a page of keys was asked for.
+func (q *queryParams) pagedKeys() bool { return q.limit > 0 || q.afterKey != "" }
+
 // fields reads what the kind needs, in the order of nearcore's QueryRequest
 // (core/primitives/src/views.rs:387).
 func (q *queryParams) fields() []field {

@@ -36,17 +36,22 @@ type Options struct {
 	MaxBody        int           // rpc.limits_config.json_payload_max_size, bytes; 10 MiB
 	PollingTimeout time.Duration // rpc.polling_config.polling_timeout: how long a request may wait; 10 s
 	ViewStateLimit uint64        // trie_viewer_state_size_limit, bytes; 0: none
+	ViewKeysLimit  uint32        // view_access_keys_limit; 100
 	Limits         limits.Limits // troupe.rpc.*; limits.Default()
 	TrustedProxies []string      // troupe.rpc.trusted_proxies: whose X-Forwarded-For is used
-	NoSimulate     bool          // troupe.rpc.simulate is false
-	NoTrace        bool          // troupe.rpc.trace is false
-	NoSandbox      bool          // troupe.rpc.sandbox is false
-	Debug          bool          // rpc.enable_debug_rpc
-	Console        bool          // serve the page at /console
-	APIKeys        []string      // troupe.rpc.api_keys
-	RequireAPIKey  bool          // troupe.rpc.require_api_key
-	TLSCert        string        // troupe.rpc.tls_cert, a file; empty: no TLS
-	TLSKey         string        // troupe.rpc.tls_key, a file
+	// IndexerRequests is how many calls of EXPERIMENTAL_indexer_block may run at a time:
+	// rpc.indexer_max_concurrent_requests, 0 unless rpc.enable_indexer_rpc is true. 0: the method is
+	// switched off.
+	IndexerRequests int
+	NoSimulate      bool     // troupe.rpc.simulate is false
+	NoTrace         bool     // troupe.rpc.trace is false
+	NoSandbox       bool     // troupe.rpc.sandbox is false
+	Debug           bool     // rpc.enable_debug_rpc
+	Console         bool     // serve the page at /console
+	APIKeys         []string // troupe.rpc.api_keys
+	RequireAPIKey   bool     // troupe.rpc.require_api_key
+	TLSCert         string   // troupe.rpc.tls_cert, a file; empty: no TLS
+	TLSKey          string   // troupe.rpc.tls_key, a file
 	// Metrics appends the node's other metrics in Prometheus text to those of the RPC. nil: none.
 	Metrics func([]byte) []byte
 	// Actors appends what the console shows of the actors as JSON, at most that many of them. nil:
@@ -62,6 +67,7 @@ func (o *Options) setDefaults() error {
 	setDefault(&o.HTTPStatus, HTTPStatusSpec)
 	setDefault(&o.MaxBody, 10<<20)
 	setDefault(&o.PollingTimeout, 10*time.Second)
+	setDefault(&o.ViewKeysLimit, 100)
 	setDefault(&o.Limits, limits.Default())
 	if o.Log == nil {
 		quiet := logrus.New()

@@ -36,8 +36,10 @@ var goodParams = map[string]string{
 	"EXPERIMENTAL_changes_in_block":         `{"finality":"final"}`,
 	"troupe_streamer_message":               `{"finality":"final"}`,
 	"troupe_block_document":                 `{"height":7}`,
+	"EXPERIMENTAL_indexer_block":            `{"block_hash":"` + zeroHash + `"}`,
 	"tx":                                    `["` + zeroHash + `","a.near"]`,
 	"EXPERIMENTAL_tx_status":                `["` + zeroHash + `","a.near"]`,
+	"tx_status":                             `["` + zeroHash + `","a.near"]`,
 	"EXPERIMENTAL_receipt":                  `["` + zeroHash + `"]`,
 	"light_client_proof":                    `{"type":"receipt","receipt_id":"` + zeroHash + `","receiver_id":"a.near","light_client_head":"` + zeroHash + `"}`,
 	"EXPERIMENTAL_light_client_block_proof": `["` + zeroHash + `","` + zeroHash + `"]`,
@@ -84,7 +86,7 @@ var goodParams = map[string]string{
 // declares, or with INTERNAL_ERROR and 500, or 503 if a limit refuses.
 func TestEveryKindOfError(t *testing.T) {
 	n := &fakeNode{}
-	s := newServer(t, n, Options{})
+	s := newServer(t, n, Options{IndexerRequests: 1})
 	for i := range methods {
 		r := &methods[i]
 		params, ok := goodParams[r.name]
@@ -97,7 +99,7 @@ func TestEveryKindOfError(t *testing.T) {
 		if r.name == subscribe.Name || r.name == unsubscribe.Name { // only by WebSocket: TestSubscribeRefused
 			continue
 		}
-		for kind := range view.ErrContractsUnsupported + 1 {
+		for kind := range view.ErrMessageLarge + 1 {
 			n.err = &view.LookupError{Kind: kind, Height: 7, Hash: testHash, ShardID: 3}
 			status, reply := callMethod(s, r.name, params)
 			switch {
@@ -108,7 +110,7 @@ func TestEveryKindOfError(t *testing.T) {
 				}
 			case strings.Contains(reply, "is no fault of"):
 				t.Errorf("%s of %v: undeclared: %s", r.name, kind, reply)
-			case strings.Contains(reply, `"INTERNAL_ERROR"`) != (status == 500 || status == 503 && kind == view.ErrBehind || status == 200 && r.specStatus && strings.Contains(reply, `"name":"INTERNAL_ERROR"`)):
+			case strings.Contains(reply, `"INTERNAL_ERROR"`) != (status == 500 || status == 503 && (kind == view.ErrBehind || kind == view.ErrNoRoom) || status == 200 && r.specStatus && strings.Contains(reply, `"name":"INTERNAL_ERROR"`)):
 				t.Errorf("%s of %v: %d %s", r.name, kind, status, reply)
 			}
 			if !strings.HasSuffix(reply, `,"id":1}`) {
@@ -169,6 +171,7 @@ func TestPathStyle(t *testing.T) {
 		{"/gas_price", `{"jsonrpc":"1.0","params":[null]}`, 400, notRequest},
 		{"/gas_price", `{"params":[]}`, 400, "invalid length 0"},
 		{"/gas_price", `[`, 400, "EOF while parsing a list"},
+		{"/tx_status", `{"tx_hash":"bad"}`, 400, "untagged enum TransactionInfo"},
 		{"/EXPERIMENTAL_tx_status", `{"tx_hash":"bad"}`, 200, "untagged enum TransactionInfo"},
 		{"/nope", `{}`, 404, ""},
 		{"/", `{"method":"health"} junk`, 200, `{"jsonrpc":"2.0","result":null,"id":"dontcare"}`},
@@ -224,7 +227,8 @@ func TestWaitsAreLimitedAndEnd(t *testing.T) {
 		t.Errorf("over the limit: %d %s", status, reply)
 	}
 	close(looked)
-	want := `408{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"name":"TIMEOUT_ERROR"},"code":-32000,"message":"Server error","data":"Timeout"},"id":1}`
+	want := `408{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{"cause":"ERROR","debug_info":"the node timed out before returning a ` +
+		`transaction status"},"name":"TIMEOUT_ERROR"},"code":-32000,"message":"Server error","data":"Timeout"},"id":1}`
 	if got := <-first; got != want {
 		t.Errorf("waited: %s\nwant %s", got, want)
 	}
@@ -233,11 +237,42 @@ func TestWaitsAreLimitedAndEnd(t *testing.T) {
 	}
 }
 
+// TestTimeoutSaysHowFar: the info of TIMEOUT_ERROR is nearcore's TimeoutErrorCause. A status for
+// which there is no memory is replaced by its level.
 func TestTimeoutSaysHowFar(t *testing.T) {
-	n := &fakeNode{err: &view.LookupError{Kind: view.ErrTimeout, Level: view.LevelIncluded}}
-	_, reply := callMethod(newServer(t, n, Options{}), "tx", goodParams["tx"])
-	if !strings.Contains(reply, `"cause":{"name":"TIMEOUT_ERROR"},"code":-32000,"message":"Server error","data":"Timeout: the transaction is INCLUDED"}`) {
-		t.Error(reply)
+	tx := signedTx()
+	status := &view.FinalOutcome{Level: view.LevelExecutedOptimistic, Transaction: tx, Status: view.FinalStatus{Kind: view.FinalStarted}}
+	status.Outcome.Outcome.Metadata.Version = 1
+	large := *status
+	large.Status = view.FinalStatus{Kind: view.FinalSuccessValue, Value: make([]byte, 1<<20)}
+	for _, c := range []struct {
+		name       string
+		e          view.LookupError
+		info, data string
+	}{
+		{"no status", view.LookupError{}, `{"cause":"ERROR","debug_info":"the node timed out before returning a transaction status"}`, "Timeout"},
+		{"not observed", view.LookupError{Cause: view.TimeoutNotObserved}, `{"cause":"NOT_OBSERVED"}`, "Timeout"},
+		{"not tracked", view.LookupError{Cause: view.TimeoutUntracked, ShardID: 3}, `{"cause":"DOES_NOT_TRACK_SHARD","shard_id":3}`, "Timeout"},
+		{"included", view.LookupError{Level: view.LevelIncluded}, `{"cause":"PENDING","status":{"final_execution_status":"INCLUDED"}}`, "Timeout: the transaction is INCLUDED"},
+		{"executed", view.LookupError{Level: view.LevelExecutedOptimistic, Status: status},
+			`{"cause":"PENDING","status":` + string(view.AppendFinalOutcome(nil, status, false)) + `}`, "Timeout: the transaction is EXECUTED_OPTIMISTIC"},
+		{"too large", view.LookupError{Level: view.LevelExecutedOptimistic, Status: &large},
+			`{"cause":"PENDING","status":{"final_execution_status":"EXECUTED_OPTIMISTIC"}}`, "Timeout: the transaction is EXECUTED_OPTIMISTIC"},
+	} {
+		c.e.Kind = view.ErrTimeout
+		s := newServer(t, &fakeNode{err: &c.e}, Options{Limits: limited(func(l *limits.Limits) { l.Reply = 1 << 20 })})
+		for _, method := range []string{"tx", "send_tx", "broadcast_tx_commit"} {
+			params := goodParams["tx"]
+			if method != "tx" {
+				params = `["` + signedText() + `"]`
+			}
+			status, got := callMethod(s, method, params)
+			want := `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":` + c.info + `,"name":"TIMEOUT_ERROR"},"code":-32000,` +
+				`"message":"Server error","data":"` + c.data + `"},"id":1}`
+			if status != 408 || got != want {
+				t.Errorf("%s, %s: %d %.600s\nwant %.600s", c.name, method, status, got, want)
+			}
+		}
 	}
 }
 
@@ -385,7 +420,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		`near_rpc_total_count{method="query_view_account"} 1`, `near_rpc_total_count{method="UNSUPPORTED_METHOD"} 1`,
 		`near_rpc_total_count{method="EXPERIMENTAL_changes"} 1`, `near_rpc_error_count{err_code="-32700",method="block"} 1`,
-		`near_rpc_error_count{err_code="-32601",method="UNSUPPORTED_METHOD"} 1`, `near_rpc_wait_until_count{method="tx_status",wait_until="EXECUTED_OPTIMISTIC"} 1`,
+		`near_rpc_error_count{err_code="-32601",method="UNSUPPORTED_METHOD"} 1`, `near_rpc_wait_until_count{method="tx",wait_until="EXECUTED_OPTIMISTIC"} 1`,
 		`near_rpc_processing_time_bucket{method="query_view_account",le="0.001"} 1`, `near_rpc_processing_time_bucket{method="query_view_account",le="32.768"} 1`,
 		`near_rpc_processing_time_count{method="tx"} 1`, "# TYPE near_rpc_processing_time histogram", "near_http_prometheus_requests_total 1", "mine 1",
 	} {
@@ -514,19 +549,19 @@ func TestCacheForgets(t *testing.T) {
 	}
 }
 
-// neardNames are the methods of neard (nearcore chain/jsonrpc/src/lib.rs).
-const neardNames = `block chunk gas_price query changes EXPERIMENTAL_changes block_effects EXPERIMENTAL_changes_in_block tx EXPERIMENTAL_tx_status
+// neardNames are the methods of neard (nearcore 2.14 chain/jsonrpc/src/lib.rs) but those of Spice.
+const neardNames = `block chunk gas_price query changes EXPERIMENTAL_changes block_effects EXPERIMENTAL_changes_in_block tx tx_status EXPERIMENTAL_tx_status
 	send_tx broadcast_tx_commit broadcast_tx_async status health network_info client_config genesis_config EXPERIMENTAL_genesis_config
 	EXPERIMENTAL_protocol_config validators EXPERIMENTAL_validators_ordered light_client_proof EXPERIMENTAL_light_client_proof
 	EXPERIMENTAL_light_client_block_proof next_light_client_block maintenance_windows EXPERIMENTAL_maintenance_windows EXPERIMENTAL_receipt
 	EXPERIMENTAL_receipt_to_tx EXPERIMENTAL_congestion_level EXPERIMENTAL_split_storage_info EXPERIMENTAL_view_account EXPERIMENTAL_view_code
 	EXPERIMENTAL_view_state EXPERIMENTAL_view_access_key EXPERIMENTAL_view_access_key_list EXPERIMENTAL_view_gas_key_nonces
-	EXPERIMENTAL_call_function sandbox_patch_state sandbox_fast_forward`
+	EXPERIMENTAL_call_function EXPERIMENTAL_indexer_block sandbox_patch_state sandbox_fast_forward`
 
 // TestTable: every method of neard exists and has a description.
 func TestTable(t *testing.T) {
 	names := strings.Fields(neardNames)
-	if len(names) != 41 {
+	if len(names) != 43 {
 		t.Errorf("%d names of neard", len(names))
 	}
 	for _, name := range names {

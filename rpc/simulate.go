@@ -13,7 +13,7 @@ import (
 // simulateTx is our own. Parameters are [signed], or an object with signed_tx_base64, a reference
 // to a block (the head by default) and skip_signature_check.
 var simulateTx = Method[view.Simulate]{
-	Name: "EXPERIMENTAL_simulate_tx", Doc: "Runs a transaction with all its receipts on the state after a block, keeps nothing, and returns what EXPERIMENTAL_tx_status would.",
+	Name: "EXPERIMENTAL_simulate_tx", Doc: "Runs a transaction with all its receipts on the state after a block, keeps nothing, and returns what tx_status would.",
 	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Own: true, Parse: parseSimulate,
 	Handle: func(c *call, b []byte, p *view.Simulate) ([]byte, error) {

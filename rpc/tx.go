@@ -13,22 +13,33 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-var txFaults = []*Fault{InvalidTransaction, DoesNotTrackShard, RequestRouted, UnknownTransaction, Timeout}
+var txFaults = []*Fault{InvalidTransaction, DoesNotTrackShard, RequestRouted, UnknownTransaction, TxTimeout}
 
 var tx = Method[view.GetTx]{
 	Name: "tx", Doc: "Returns the status and outcomes of a transaction once it has reached wait_until.",
 	Faults: txFaults, Waits: true,
 	Parse:  parseGetTx,
-	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) { return getTx(c, b, p) },
+	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) { return getTx(c, b, p, waitTx) },
 }
 
 var txStatus = Method[view.GetTx]{
-	Name: "EXPERIMENTAL_tx_status", Doc: "Returns what tx returns, and the receipts.",
+	Name: "tx_status", Doc: "Returns what tx returns, and the receipts.",
+	Faults: txFaults, Waits: true,
+	Parse: parseGetTx,
+	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) {
+		p.Receipts = true
+		return getTx(c, b, p, waitTxStatus)
+	},
+}
+
+// experimentalTxStatus is the older name of tx_status, whose replies may all be HTTP 200.
+var experimentalTxStatus = Method[view.GetTx]{
+	Name: "EXPERIMENTAL_tx_status", Doc: "Returns what tx_status does, by its older name.",
 	Faults: txFaults, Waits: true, SpecStatus: true,
 	Parse: parseGetTx,
 	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) {
 		p.Receipts = true
-		return getTx(c, b, p)
+		return getTx(c, b, p, waitExperimentalTxStatus)
 	},
 }
 
@@ -67,8 +78,9 @@ var broadcastTxAsync = Method[view.SendTx]{
 	},
 }
 
-func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
-	c.metrics.wait(waitTxStatus, p.WaitUntil)
+// getTx answers tx and tx_status. which is the method in near_rpc_wait_until_count.
+func getTx(c *call, b []byte, p *view.GetTx, which int) ([]byte, error) {
+	c.metrics.wait(which, p.WaitUntil)
 	key := p.Hash
 	if p.Tx != nil {
 		key = p.Tx.Hash()
@@ -82,8 +94,23 @@ func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
 // appendOutcome appends what a node has answered, once there is memory for it.
 func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leave func(), err error) ([]byte, error) {
 	if err != nil {
-		return b, c.txFault(err)
+		fault := c.txFault(err)
+		if f, e := new(failure), new(view.LookupError); errors.As(fault, &f) && f.fault == TxTimeout && errors.As(err, &e) && e.Status != nil {
+			if b, err = c.reserveOutcome(b, e.Status, receipts, leave); err == nil {
+				// the status with its outcomes, in place of the level alone
+				f.info, f.more = []byte(`"cause":"PENDING","status":`), func(b []byte) []byte { return view.AppendFinalOutcome(b, e.Status, receipts) }
+			}
+		}
+		return b, fault
 	}
+	if b, err = c.reserveOutcome(b, o, receipts, leave); err != nil {
+		return b, err
+	}
+	return view.AppendFinalOutcome(b, o, receipts), nil
+}
+
+// reserveOutcome makes room for what view.AppendFinalOutcome appends.
+func (c *call) reserveOutcome(b []byte, o *view.FinalOutcome, receipts bool, leave func()) ([]byte, error) {
 	n, shown := o.Size(receipts), o.Shown
 	if n > smallReply {
 		leave()
@@ -91,10 +118,7 @@ func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leav
 			shown = new(view.Shown) // not shared with another reply
 		}
 	}
-	if b, err = c.reserveShared(b, n, shown); err != nil {
-		return b, err
-	}
-	return view.AppendFinalOutcome(b, o, receipts), nil
+	return c.reserveShared(b, n, shown)
 }
 
 func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
@@ -149,7 +173,7 @@ func (s *Server) txFault(err error) error {
 			if e.Level != view.LevelNone {
 				text += ": the transaction is " + e.Level.String()
 			}
-			return Timeout.because(text, nil)
+			return TxTimeout.because(text, timeoutInfo(e))
 		}
 	}
 	switch {
@@ -159,6 +183,21 @@ func (s *Server) txFault(err error) error {
 		err = errStopping
 	}
 	return internal(reachedLimits, err)
+}
+
+// timeoutInfo returns the members of TIMEOUT_ERROR's info: nearcore's TimeoutErrorCause. Of a
+// pending transaction it shows the level alone.
+func timeoutInfo(e *view.LookupError) []byte {
+	cause := func(name string) []byte { return member(nil, "cause", quoted(name)) }
+	switch {
+	case e.Level != view.LevelNone:
+		return member(cause("PENDING"), "status", view.AppendFinalOutcome(nil, &view.FinalOutcome{Level: e.Level}, false))
+	case e.Cause == view.TimeoutNotObserved:
+		return cause("NOT_OBSERVED")
+	case e.Cause == view.TimeoutUntracked:
+		return member(cause("DOES_NOT_TRACK_SHARD"), "shard_id", shardNumber(e.ShardID))
+	}
+	return member(cause("ERROR"), "debug_info", quoted("the node timed out before returning a transaction status"))
 }
 
 // noRoom is the refusal of a transaction that does not fit a limit of the node. The client may send

@@ -307,7 +307,7 @@ func newTalk(tb testing.TB) *talkServer {
 		<-ctx.Done()
 		return nil, &view.LookupError{Kind: view.ErrTimeout}
 	}
-	s, err := New(n, Options{Addr: "127.0.0.1:0", PollingTimeout: 10 * time.Millisecond, Limits: limited(func(l *limits.Limits) { l.SocketSubs, l.SocketWaits = 4, 3 })})
+	s, err := New(n, Options{Addr: "127.0.0.1:0", PollingTimeout: 10 * time.Millisecond, IndexerRequests: 1, Limits: limited(func(l *limits.Limits) { l.SocketSubs, l.SocketWaits = 4, 3 })})
 	if err != nil {
 		tb.Fatal(err)
 	}

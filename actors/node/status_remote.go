@@ -26,12 +26,12 @@ func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.
 	defer patience.Stop()
 	again := time.NewTicker(remoteRetry)
 	defer again.Stop()
-	level := view.LevelNone
+	var last *view.FinalOutcome
 	for {
 		out, news := n.statuses.Ask(messages.ClientOf(ctx), r.Hash, sender)
 		if out != nil {
-			if level = out.Level; txstatus.Meets(level, r.WaitUntil) {
-				return withTransaction(out, r), nil
+			if last = withTransaction(out, r); txstatus.Meets(out.Level, r.WaitUntil) {
+				return last, nil
 			}
 		} else if r.WaitUntil == view.LevelNone {
 			return &view.FinalOutcome{Level: view.LevelNone}, nil
@@ -43,15 +43,28 @@ func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.
 		case <-news:
 		case <-again.C:
 		case <-ctx.Done():
-			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: level}
+			return nil, n.remoteTimeout(last, sender)
 		case <-patience.C:
-			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: level}
+			return nil, n.remoteTimeout(last, sender)
 		case <-n.haltedForGood:
 			return nil, n.refuseRequests()
 		case <-n.ended:
 			return nil, ErrStopped
 		}
 	}
+}
+
+// remoteTimeout is the error of a wait that has timed out. last is the last answer of another node;
+// nil: there was none.
+func (n *Node) remoteTimeout(last *view.FinalOutcome, sender primitives.AccountID) error {
+	e := &view.LookupError{Kind: view.ErrTimeout, Status: last}
+	if last != nil {
+		e.Level = last.Level
+	}
+	if e.Level == view.LevelNone {
+		e.Status, e.Cause, e.ShardID = nil, view.TimeoutUntracked, n.engine.Head().Layout.ShardOf(sender)
+	}
+	return e
 }
 
 // withTransaction returns a remote status with the client's own transaction if it has sent it:

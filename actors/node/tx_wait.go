@@ -41,7 +41,7 @@ import (
 //   - the waiter's answer: the level is reached, or the wait was refused, dropped, rolled back
 //     or timed out;
 //   - ctx ends: the client is gone, or its deadline has passed (ErrTimeout with the last known
-//     level);
+//     status, see timedOut);
 //   - the session's actor has failed: ErrFailed, or the request goes to its successor;
 //   - lostAfter beyond the timeout: the waiter does not answer, which is a bug of this node;
 //   - the node halts or the disk is full: *HaltedError;
@@ -129,7 +129,7 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipt
 		messages.LeaveTurn(ctx) // a wait holds no memory and no turn of its reply
 		a, err := n.wait(ctx, m)
 		if err != nil {
-			return nil, err
+			return n.timedOut(ctx, m, receipts, err)
 		}
 		if a.Level == view.LevelIncluded {
 			messages.TakeTurn(ctx)
@@ -144,10 +144,38 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipt
 		case err == nil && (txstatus.Meets(out.Level, m.Until) || m.Again == maxForked):
 			return out, nil
 		case m.Again == maxForked:
-			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: view.LevelNone}
+			return nil, &view.LookupError{Kind: view.ErrTimeout, Cause: view.TimeoutNotObserved}
 		}
 		// A reorganisation has just taken it away, or to another block: as in neard the wait goes on.
 	}
+}
+
+// timedOut adds the transaction's status to the error of a wait that has timed out. If it meets the
+// wait by now, it is the answer. For a transaction that no block has, or whose client is gone,
+// nothing is read: where many requests wait in vain, that would be most of the node's work.
+func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, receipts bool, err error) (*view.FinalOutcome, error) {
+	var e *view.LookupError
+	if !errors.As(err, &e) || e.Kind != view.ErrTimeout {
+		return nil, err
+	}
+	over := *e
+	if !m.Submit { // Tx has looked for it before the wait
+		over.Cause = view.TimeoutNotObserved
+	}
+	if over.Level == view.LevelNone || errors.Is(ctx.Err(), context.Canceled) {
+		return nil, &over
+	}
+	out, err := n.statusInTurn(ctx, statusKey{m.Hash, n.visiblePosition(), receipts})
+	switch {
+	case errors.Is(err, engine.ErrUnknown): // a reorganisation has taken it away
+		over.Level, over.Cause = view.LevelNone, view.TimeoutNotObserved
+	case err != nil: // no memory for it: the level has to do
+	case txstatus.Meets(out.Level, m.Until):
+		return out, nil
+	default:
+		over.Level, over.Status = out.Level, out
+	}
+	return nil, &over
 }
 
 // statusInTurn is status after a wait. Requests that queue for their turn share the read of
@@ -264,10 +292,14 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 	}
 }
 
-// timeout returns the timeout error with the level that the waiter knew last. The store is not
-// read: where many requests wait in vain, that would be most of the node's work.
+// timeout returns the timeout error with the level that the waiter knew last.
 func timeout(r session.Request) error {
-	return &view.LookupError{Kind: view.ErrTimeout, Level: r.Level()}
+	level, looked := r.Level()
+	e := &view.LookupError{Kind: view.ErrTimeout, Level: level}
+	if looked {
+		e.Cause = view.TimeoutNotObserved
+	}
+	return e
 }
 
 // session returns the properties of a client's actor.

@@ -21,8 +21,8 @@ type pending struct {
 	answer  chan messages.Awaited
 	takenBy atomic.Pointer[chan struct{}]
 	stage   atomic.Int32
-	timed   atomic.Bool // BeginTime was returned
-	level   atomic.Int32
+	timed   atomic.Bool  // BeginTime was returned
+	level   atomic.Int32 // one more than the level that Reached recorded last; 0: none
 	begun   time.Time
 	until   time.Time // end of the wait
 	spare   time.Duration
@@ -99,10 +99,13 @@ func (w *pending) expired() bool {
 }
 
 // Reached records how far the transaction has come, for a caller that gives up.
-func (w *pending) Reached(l view.ExecutionLevel) { w.level.Store(int32(l)) }
+func (w *pending) Reached(l view.ExecutionLevel) { w.level.Store(int32(l) + 1) }
 
-// Level returns the level that Reached recorded last.
-func (w *pending) Level() view.ExecutionLevel { return view.ExecutionLevel(w.level.Load()) }
+// Level returns the level that Reached recorded last. looked is false if it has recorded none.
+func (w *pending) Level() (l view.ExecutionLevel, looked bool) {
+	n := w.level.Load()
+	return view.ExecutionLevel(max(n-1, 0)), n > 0
+}
 
 // BeginTime returns once how long the request has taken to begin, or to end before that. first
 // is false on later calls.

@@ -392,7 +392,7 @@ func (a *Actor) expire() {
 		a.answer(nil)
 		return
 	}
-	a.answer(&view.LookupError{Kind: view.ErrTimeout, Level: a.core.Level()})
+	a.answer(&view.LookupError{Kind: view.ErrTimeout, Level: a.core.Level(), Cause: view.TimeoutNotObserved})
 }
 
 // answer replies once and stops the actor.

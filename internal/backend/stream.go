@@ -34,6 +34,53 @@ func (b *Backend) StreamerMessage(r view.BlockRef) ([]byte, error) {
 	return stream.AppendMessage(nil, m, details)
 }
 
+// IndexerBlock returns the JSON of EXPERIMENTAL_indexer_block: a block's message of nearcore's
+// indexer framework, and the shards that this node has executed (nearcore 2.14
+// chain/jsonrpc/src/indexer.rs). It returns view.ErrUnknownBlock, view.ErrIncompleteData if a
+// receipt is missing, and view.ErrMessageLarge if the reply would have more than most bytes.
+func (b *Backend) IndexerBlock(hash primitives.Hash, most int) ([]byte, error) {
+	out, err := b.indexerBlock(hash, most)
+	if gone(err) { // collected meanwhile
+		err = view.UnknownBlock(hash)
+	}
+	return out, err
+}
+
+func (b *Backend) indexerBlock(hash primitives.Hash, most int) ([]byte, error) {
+	k, err := b.byHash(hash)
+	if err != nil {
+		return nil, err
+	}
+	m, err := b.streamed(k)
+	if err != nil {
+		return nil, err
+	}
+	details, err := b.details(k, m)
+	if err != nil {
+		return nil, err
+	}
+	var tracked []primitives.ShardID
+	for i, id := range m.Layout.ShardIDs() {
+		held := k.entry != nil && k.entry.Shards[i].Held()
+		if k.entry == nil {
+			if held, err = b.holds(k, id); err != nil {
+				return nil, err
+			}
+		}
+		if held {
+			tracked = append(tracked, id)
+		}
+	}
+	out, err := stream.AppendIndexerBlock(nil, m, details, tracked, most)
+	switch {
+	case errors.Is(err, stream.ErrReceipt):
+		return nil, &view.LookupError{Kind: view.ErrIncompleteData, Reason: err.Error()}
+	case errors.Is(err, stream.ErrLarge):
+		return nil, &view.LookupError{Kind: view.ErrMessageLarge}
+	}
+	return out, err
+}
+
 // streamed collects a block's chunks and outcomes: from memory where they are there, else from the
 // store.
 func (b *Backend) streamed(k *block) (*stream.Block, error) {

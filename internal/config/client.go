@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Client returns the JSON of client_config (nearcore core/chain-configs/src/client_config.rs): the
-// values that result from config.json, and some of the genesis. Keys are sorted at every depth.
+// Client returns the JSON of client_config (near-chain-configs 0.38.0 src/client_config.rs, and
+// members of nearcore f0c7706f1 that it has no more): the values that result from config.json, and
+// some of the genesis. Keys are sorted at every depth.
 // Keys without effect here have the value that neard would use.
 func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 	d := c.Document
@@ -81,9 +82,14 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 		"enable_statistics_export":                 get("store.enable_statistics_export", true),
 		"chunk_validation_threads":                 get("chunk_validation_threads", 4),
 		"client_background_migration_threads":      8,
-		"chunks_cache_height_horizon":              get("chunks_cache_height_horizon", 128),
+		"chunks_cache_height_horizon":              get("chunks_cache_height_horizon", 2),
 		"enable_early_prepare_transactions":        get("enable_early_prepare_transactions", false),
 		"protocol_version_check":                   get("protocol_version_check_config_override", "NextNext"),
+	}
+	// Up to nearcore 2.13 it was state_sync_external_timeout, which is shown too and still read.
+	out["block_request_timeout"] = short("consensus.state_sync_external_timeout", [2]uint64{60, 0})
+	if _, ok := d.Get("consensus.block_request_timeout"); ok {
+		out["block_request_timeout"] = short("consensus.block_request_timeout", [2]uint64{60, 0})
 	}
 	for _, k := range clientDurations {
 		out[lastOf(k)] = short(k, [2]uint64{})
@@ -109,7 +115,7 @@ var (
 		"cloud_archival_writer", "disable_tx_routing", "log_summary_style", "max_gas_burnt_view", "orphan_state_witness_max_size",
 		"orphan_state_witness_pool_size", "save_invalid_witnesses", "save_latest_witnesses", "state_request_server_threads",
 		"state_requests_per_throttle_period", "transaction_pool_size_limit", "transaction_request_handler_threads",
-		"trie_viewer_state_size_limit", "tx_routing_height_horizon", "view_client_threads",
+		"trie_viewer_state_size_limit", "tx_routing_height_horizon", "view_access_keys_limit", "view_client_threads",
 	}
 )
 

@@ -57,6 +57,7 @@ type Config struct {
 	Queued, QueuedBytes              uint64 // of each shard: submissions that are not checked yet
 	Held, HeldBytes                  uint64 // and those that wait until their code is compiled
 	ViewStateSizeLimit               uint64 // bytes
+	ViewAccessKeysLimit              uint32 // of one reply
 	MaxGasBurntView                  primitives.Gas
 	ReceiptOrigins                   ReceiptOrigins
 	Network                          Network
@@ -189,6 +190,8 @@ type RPC struct {
 	RequireAPIKey        bool
 	TLSCert, TLSKey      string // files; empty: no TLS
 	Debug                bool   // whether there is the data of debug pages
+	Indexer              bool   // whether there is EXPERIMENTAL_indexer_block
+	IndexerRequests      uint64 // calls of it at a time
 	Simulate, Trace      bool   // whether there are these methods
 	// Sandbox enables the sandbox_ methods. nil: they are enabled on a fork, and where any client
 	// can sign for an account that init made.
@@ -250,8 +253,9 @@ func embedded(name string, in []byte) *Document {
 	return d
 }
 
-// own are the defaults of Troupe's own keys. The RPC limits have a table instead. Init does not
-// write these keys, so that the file stays neard's.
+// own are the defaults of Troupe's own keys, and of keys of neard that neard's init does not write.
+// The RPC limits have a table instead. Init does not write these keys, so that the file stays
+// neard's.
 const own = `{"troupe":{"block_production":"instant","numbering":null,"gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
@@ -267,7 +271,8 @@ const own = `{"troupe":{"block_production":"instant","numbering":null,"gc_min_ag
  "tracing":{"endpoint":null,"one_in":1000},
  "worlds":{"max":1024,"memory_bytes":1073741824,"idle_timeout":{"secs":600,"nanos":0}},
  "stream":{"sync_mode":"LatestSynced","block_height":0,"streaming_mode":"StreamWhileSyncing","finality":"Final"}},
-"network":{"transport":"near","libp2p":{"addr":"","quic":true,"mdns":false,"nat_port_map":false}},"archive":false,"max_gas_burnt_view":null}`
+"network":{"transport":"near","libp2p":{"addr":"","quic":true,"mdns":false,"nat_port_map":false}},"archive":false,"max_gas_burnt_view":null,
+"view_access_keys_limit":100,"rpc":{"enable_indexer_rpc":false,"indexer_max_concurrent_requests":1}}`
 
 // Read parses config.json and checks the values of known keys. It adds no key. file is the name in
 // errors.
@@ -417,7 +422,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		MempoolKeys: num("troupe.mempool.max_per_key"),
 		Queued:      num("troupe.mempool.max_queued"), QueuedBytes: num("troupe.mempool.max_queued_bytes"),
 		Held: num("troupe.mempool.max_held"), HeldBytes: num("troupe.mempool.max_held_bytes"), ViewStateSizeLimit: num("trie_viewer_state_size_limit"),
-		MaxGasBurntView: primitives.Gas(num("max_gas_burnt_view")), LogSummaryPeriod: dur("log_summary_period"),
+		ViewAccessKeysLimit: uint32(num("view_access_keys_limit")),
+		MaxGasBurntView:     primitives.Gas(num("max_gas_burnt_view")), LogSummaryPeriod: dur("log_summary_period"),
 		Production: Production(str("troupe.block_production")), Numbering: primitives.Numbering(str("troupe.numbering")),
 		Document: d,
 	}
@@ -448,7 +454,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			MaxBody:        num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
 			CORS: list("rpc.cors_allowed_origins"), TrustedProxies: list("troupe.rpc.trusted_proxies"),
 			APIKeys: list("troupe.rpc.api_keys"), RequireAPIKey: yes("troupe.rpc.require_api_key"), TLSCert: str("troupe.rpc.tls_cert"), TLSKey: str("troupe.rpc.tls_key"),
-			Debug: yes("rpc.enable_debug_rpc"), Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Console: maybe("troupe.rpc.console"),
+			Debug: yes("rpc.enable_debug_rpc"), Indexer: yes("rpc.enable_indexer_rpc"), IndexerRequests: num("rpc.indexer_max_concurrent_requests"),
+			Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Console: maybe("troupe.rpc.console"),
 		}
 		c.RPC.Limits, c.RPC.Named = readLimits(d)
 	}

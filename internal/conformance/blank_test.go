@@ -59,6 +59,10 @@ func (n *blank) Chunk(ref view.ChunkRef) (primitives.AccountID, *primitives.Chun
 
 func (n *blank) StreamerMessage(ref view.BlockRef) ([]byte, error) { return nil, n.lacks(ref) }
 
+func (n *blank) IndexerBlock(hash primitives.Hash, _ int) ([]byte, error) {
+	return nil, n.lacks(view.BlockRef{Kind: view.RefHash, Hash: hash})
+}
+
 func (n *blank) AwaitHeight(context.Context, bool, primitives.Height) (primitives.Height, error) {
 	return 0, errNeedsChain
 }
@@ -191,7 +195,7 @@ func (n *blank) Tx(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, erro
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: q.Hash}
 	}
 	<-ctx.Done()
-	return nil, ctx.Err()
+	return nil, &view.LookupError{Kind: view.ErrTimeout, Cause: view.TimeoutNotObserved}
 }
 
 // blankState is a state without an account.

@@ -27,6 +27,11 @@ var differences = []struct {
 	{"wire", []int{40}, contains(200, `"result":null,"id":"dontcare"}`)},
 	{"wire", []int{64, 65, 68, 538}, contains(200, `"result":null,"id":`)},
 	{"wire", []int{69}, contains(413, "length limit exceeded")},
+	{"wire", []int{79, 80, 81}, laterConfig},
+	{"wire", []int{103, 104, 105}, contains(400, `"name":"PARSE_ERROR"`)},
+	{"wire", []int{402}, saysWhy(408)},
+	{"wire", []int{419}, saysWhy(200)},
+	{"wire2", []int{55, 56, 123}, saysWhy(408)},
 	{"wire", []int{148, 154}, trueHeight},
 	{"wire", []int{248, 249, 522}, contains(400, "only one of block_id, finality and sync_checkpoint may be given")},
 	{"wire", []int{304}, keepsLogs},
@@ -35,11 +40,11 @@ var differences = []struct {
 	{"wire2", []int{23, 35}, contains(200, `"data":{"TxExecutionError":{"InvalidTxError":{"NonceTooLarge":{"tx_nonce":9223372036854775808,`)},
 	{"wire2", []int{66, 88, 117}, queryFault},
 	{"wire2", []int{98, 99, 100}, contains(200, `"block_height":108`)},
-	{"wire", []int{410, 411, 415, 417, 419, 420, 422, 423, 424, 425}, sameBodyStatus200},
+	{"wire", []int{410, 411, 415, 417, 420, 422, 423, 424, 425}, sameBodyStatus200},
 }
 
 // needsChain are the differences that only occur on a node with a chain.
-var needsChain = map[string]map[int]bool{"wire": {148: true, 154: true, 304: true}, "wire2": {23: true, 35: true, 102: true, 113: true, 120: true, 66: true, 88: true, 98: true, 99: true, 100: true, 117: true}}
+var needsChain = map[string]map[int]bool{"wire": {79: true, 80: true, 81: true, 148: true, 154: true, 304: true}, "wire2": {23: true, 35: true, 55: true, 56: true, 123: true, 102: true, 113: true, 120: true, 66: true, 88: true, 98: true, 99: true, 100: true, 117: true}}
 
 // plusMember expects the recorded reply once a member of our own is removed.
 func plusMember(member string) func(*testing.T, *Line, Reply) {
@@ -51,6 +56,35 @@ func plusMember(member string) func(*testing.T, *Line, Reply) {
 		if diff := Compare(l, got, false); diff != "" {
 			t.Errorf("%v: %s", l, diff)
 		}
+	}
+}
+
+// saysWhy expects the recorded timeout with a cause: no block has the transaction.
+func saysWhy(status int) func(*testing.T, *Line, Reply) {
+	return func(t *testing.T, l *Line, got Reply) {
+		const neards, ours = `"cause":{"name":"TIMEOUT_ERROR"}`, `"cause":{"info":{"cause":"NOT_OBSERVED"},"name":"TIMEOUT_ERROR"}`
+		if got.Status != status || !strings.Contains(got.Body, ours) {
+			t.Errorf("%v: %d %.400s, want %d with %s", l, got.Status, got.Body, status, ours)
+		}
+		got.Status, got.Body = l.Status, strings.Replace(got.Body, ours, neards, 1)
+		if diff := Compare(l, got, true); diff != "" {
+			t.Errorf("%v: %s", l, diff)
+		}
+	}
+}
+
+// laterConfig expects the recorded configuration with the members that nearcore 2.14 has added, and
+// its default of chunks_cache_height_horizon.
+func laterConfig(t *testing.T, l *Line, got Reply) {
+	for _, r := range [][2]string{{`"block_request_timeout":[60,0],`, ""}, {`"view_access_keys_limit":100,`, ""},
+		{`"chunks_cache_height_horizon":2,`, `"chunks_cache_height_horizon":128,`}} {
+		if !strings.Contains(got.Body, r[0]) {
+			t.Errorf("%v: no %s in %.4000s", l, r[0], got.Body)
+		}
+		got.Body = strings.Replace(got.Body, r[0], r[1], 1)
+	}
+	if diff := Compare(l, got, true); diff != "" {
+		t.Errorf("%v: %s", l, diff)
 	}
 }
 
@@ -176,7 +210,14 @@ func TestWireNearcoreStatus(t *testing.T) {
 	nearcore, always := server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusNearcore}), server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusAlways200})
 	for _, n := range []int{402, 410, 411, 415, 417, 419, 420, 422, 423, 424, 425} {
 		l := &lines["wire"][n-1]
-		if diff := Run(nearcore, l); diff != "" {
+		if n == 402 || n == 419 {
+			got, err := nearcore(l.Request())
+			if err != nil {
+				t.Errorf("%v: %v", l, err)
+				continue
+			}
+			saysWhy(408)(t, l, got)
+		} else if diff := Run(nearcore, l); diff != "" {
 			t.Errorf("%v: %s", l, diff)
 		}
 		if got, err := always(l.Request()); err != nil || got.Status != 200 {

@@ -108,7 +108,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 		Config: conf.Client(g, view.Version{Version: "1", Build: "1"}), Control: sandboxControl{node: w.node},
 	})
 	serve := func(timeout time.Duration) Client {
-		server, err := rpc.New(back, rpc.Options{PollingTimeout: timeout, ViewStateLimit: 50_000})
+		server, err := rpc.New(back, rpc.Options{PollingTimeout: timeout, ViewStateLimit: 50_000, IndexerRequests: 1})
 		w.must(err)
 		client, stop := InProcess(server.Serve)
 		t.Cleanup(stop)

@@ -378,7 +378,8 @@ func (h *Daemon) serveRPC(ports *ports) (err error) {
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: rpcLimits(c.RPC), TrustedProxies: c.RPC.TrustedProxies,
 		APIKeys: c.RPC.APIKeys, RequireAPIKey: c.RPC.RequireAPIKey, TLSCert: inHome(hm, c.RPC.TLSCert), TLSKey: inHome(hm, c.RPC.TLSKey),
-		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.sandboxEnabled(back), Debug: c.RPC.Debug, Console: h.consoleEnabled(back), Actors: h.Node.AppendActors, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
+		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.sandboxEnabled(back), Debug: c.RPC.Debug, Console: h.consoleEnabled(back), Actors: h.Node.AppendActors, ViewStateLimit: c.ViewStateSizeLimit, ViewKeysLimit: c.ViewAccessKeysLimit,
+		IndexerRequests: indexerRequests(c.RPC), Metrics: h.appendMetrics, Log: h.log,
 	})
 	if err != nil {
 		return err
@@ -396,6 +397,15 @@ func (h *Daemon) serveRPC(ports *ports) (err error) {
 		h.metrics = serveMetrics(ports.metrics, h.server.AppendMetrics)
 	}
 	return nil
+}
+
+// indexerRequests returns how many calls of EXPERIMENTAL_indexer_block may run at a time. 0: the
+// method is switched off.
+func indexerRequests(c *config.RPC) int {
+	if !c.Indexer {
+		return 0
+	}
+	return int(c.IndexerRequests)
 }
 
 // vmOptions returns where compiled contracts are stored and how contracts are compiled.

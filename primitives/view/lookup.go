@@ -29,7 +29,7 @@ const (
 	ErrOutcomeShard                        // Hash, ShardID: the outcome's shard is not tracked
 	ErrUnknownTx                           // Hash; Reason, if it is known why no block has it
 	ErrShardNotTracked                     // the transaction can't be checked here
-	ErrTimeout                             // the wait is over; Level is how far the transaction has come
+	ErrTimeout                             // the wait is over; Level, Status, Cause, ShardID
 	ErrSyncing                             // health: the chain is not caught up
 	ErrNoNewBlocks                         // health; Elapsed
 	ErrTooManyRequests                     // the limit of requests that wait is reached
@@ -39,6 +39,8 @@ const (
 	ErrRouted               // Hash: the transaction can't be checked here, and was forwarded
 	ErrContractsUnsupported // the call would execute wasm
 	ErrNoRoom               // Reason: the limit of the node that the transaction does not fit
+	ErrIncompleteData       // Reason: what the node lacks of a block
+	ErrMessageLarge         // a block's message exceeds its limit
 )
 
 var lookupTexts = [...]string{
@@ -48,6 +50,7 @@ var lookupTexts = [...]string{
 	"unknown transaction", "shard not tracked", "timeout", "syncing", "no new blocks", "too many waiting requests",
 	"no proof at the height", "requests that wait take too long to begin", "the transaction was passed on",
 	"contract execution is not part of this version", "there is no room for the transaction",
+	"the data of the block is incomplete", "the block's message is too large",
 }
 
 // Error returns a short text.
@@ -70,6 +73,17 @@ func (e *StoppedError) Error() string { return e.Err.Error() + " " + e.Where }
 // Unwrap returns why it was stopped.
 func (e *StoppedError) Unwrap() error { return e.Err }
 
+// TimeoutCause is why a wait for a transaction ended that has not come to any level (near-jsonrpc-
+// primitives 0.38.0 src/types/transactions.rs, TimeoutErrorCause).
+type TimeoutCause byte
+
+// The causes.
+const (
+	TimeoutUnknown     TimeoutCause = iota // the chain has not been looked at
+	TimeoutNotObserved                     // no block has the transaction
+	TimeoutUntracked                       // ShardID is not tracked here, and no other node has answered
+)
+
 // LookupError describes what a node does not have. The RPC makes each method's reply from its
 // fields.
 type LookupError struct {
@@ -78,9 +92,11 @@ type LookupError struct {
 	Hash    primitives.Hash
 	ShardID primitives.ShardID
 	Shards  uint64         // how many there are
-	Level   ExecutionLevel // of ErrTimeout
+	Level   ExecutionLevel // of ErrTimeout: how far the transaction has come
+	Status  *FinalOutcome  // of ErrTimeout: its status at that level; nil: not known
+	Cause   TimeoutCause   // of ErrTimeout with LevelNone
 	Elapsed uint64         // ns, of ErrNoNewBlocks
-	Reason  string         // of ErrNoRoom, ErrUnknownTx
+	Reason  string         // of ErrNoRoom, ErrUnknownTx, ErrIncompleteData
 }
 
 // Error returns the kind's text and what was looked for.
@@ -90,7 +106,7 @@ func (e *LookupError) Error() string {
 		return fmt.Sprintf("%v: %d", e.Kind, e.Height)
 	case ErrUnavailableShard, ErrInvalidShard:
 		return fmt.Sprintf("%v: %d", e.Kind, e.ShardID)
-	case ErrNoRoom:
+	case ErrNoRoom, ErrIncompleteData:
 		return e.Kind.Error() + ": " + e.Reason
 	case ErrUnknownBlock, ErrUnknownChunk, ErrEpochOutOfBounds, ErrUnknownReceipt, ErrNotConfirmed, ErrUnknownOutcome, ErrUnknownTx:
 		return fmt.Sprintf("%v: %v", e.Kind, e.Hash)
