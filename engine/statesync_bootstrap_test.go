@@ -5,17 +5,41 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/chain/earlykickout"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // TestBootstrapByProof: a node starts with the genesis, an epoch sync proof, the headers after it
 // and the state at a sync block, from a peer that has collected all older blocks. It follows the
-// chain to equal roots over epochs and a restart, and makes an equal proof itself.
+// chain to equal roots over epochs and a restart, and makes an equal proof itself. At 87 heights are
+// skipped, and a producer is left out after it missed a chunk: all nodes have the same rows.
 func TestBootstrapByProof(t *testing.T) {
+	t.Run("86", func(t *testing.T) { testBootstrapByProof(t, 86) })
+	t.Run("87", func(t *testing.T) {
+		parameters.SupportForTest(t, 87)
+		testBootstrapByProof(t, 87)
+	})
+}
+
+func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 	g := testGenesis(t, "aa", "bb", "cc")
-	maker, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 4}, func(o *Options) { o.Snapshots = true })
+	if version > 86 {
+		g = testGenesis(t, "aa", "bb", "cc", "dd", "ee", "ff")
+		g.Config.ChainID = "test-chain-engine" // with the thresholds of the genesis: all stay
+		g.Config.BlockProducerKickoutThreshold, g.Config.ChunkProducerKickoutThreshold = 0, 0
+		g.Config.ChunkValidatorOnlyKickoutThreshold = 0
+	}
+	g.Config.ProtocolVersion = version
+	options := func(o *Options) {
+		o.Snapshots = true
+		o.Chain.Params.EarlyKickout = &earlykickout.Thresholds{GraceBlocks: 3, MinMissed: 1, MinProducedPercent: 80}
+	}
+	missing := func(h primitives.Height) bool { return h%10 == 7 || h == 92 || version > 86 && h%10 == 5 }
+	maker, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 4}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +49,10 @@ func TestBootstrapByProof(t *testing.T) {
 		t.Helper()
 		for len(list) < to {
 			h := maker.Head().Height() + 1
-			b, chunks := maker.make(maker.Head().Hash, h, h%10 == 7 || h == 92)
+			if version > 86 && h%9 == 3 {
+				h++
+			}
+			b, chunks := maker.make(maker.Head().Hash, h, missing(h))
 			maker.accept(b, chunks)
 			list = append(list, b)
 			blocks[b.Hash()], bodies[b.Hash()] = b, chunks
@@ -39,7 +66,11 @@ func TestBootstrapByProof(t *testing.T) {
 			}
 		}
 	}
-	more(99)
+	extra := 0
+	if version > 86 {
+		extra = 3
+	}
+	more(99 + extra)
 	if _, err := maker.WholeBlock(list[5].Hash()); err == nil {
 		t.Fatal("nothing was collected")
 	}
@@ -47,7 +78,10 @@ func TestBootstrapByProof(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lead := openNode(t, g)
+	lead, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := lead.JumpHeaders(proof); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +191,7 @@ func TestBootstrapByProof(t *testing.T) {
 		t.Fatal(err)
 	}
 	opened := func() *node {
-		n, err := openChanged(t, g, disk, storage.Options{}, func(o *Options) { o.Snapshots = true })
+		n, err := openChanged(t, g, disk, storage.Options{}, options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,10 +243,10 @@ func TestBootstrapByProof(t *testing.T) {
 			t.Errorf("at %d it offers %+v, and the others %+v: %v", n.Head().Height(), mine, theirs, err)
 		}
 	}
-	more(104)
+	more(104 + extra)
 	goOn()
 	samePoint()
-	more(135)
+	more(135 + extra)
 	goOn()
 	samePoint()
 	for i := range n.Head().Shards {
@@ -230,5 +264,94 @@ func TestBootstrapByProof(t *testing.T) {
 	}
 	if string(got.AppendBorsh(nil)) != string(want.AppendBorsh(nil)) {
 		t.Error("it makes another proof")
+	}
+	sameProducers(t, maker, n, list, proof.Current.First.Height, version)
+	headers, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := headers.JumpHeaders(proof); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := headers.AddHeaders(heads); err != nil {
+		t.Fatal(err)
+	}
+	headers.headerChain.mu.Lock()
+	defer headers.headerChain.mu.Unlock()
+	for _, h := range append([]*primitives.BlockHeader{proof.Current.First}, heads...) {
+		info, err := headers.headerChain.chain.Epochs().BlockInfo(h.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := maker.blockInfo(h.Hash()); want != nil && !reflect.DeepEqual(info.ChunkProducers, want.ChunkProducers) {
+			t.Errorf("header %d: chunk producers %v, not %v", h.Height, info.ChunkProducers, want.ChunkProducers)
+		}
+	}
+}
+
+// blockInfo returns what an engine has stored of a block; nil: the block was collected.
+func (n *node) blockInfo(hash primitives.Hash) (b *epoch.BlockInfo) {
+	n.t.Helper()
+	b, err := (epochStore{n.Engine}).BlockInfo(hash)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return b
+}
+
+// sameProducers checks that two nodes have the same rows and producers for the blocks from a height
+// on, that rows begin with version 87, and that they have left a producer out.
+func sameProducers(t *testing.T, a, b *node, list []*primitives.Block, from primitives.Height, version primitives.ProtocolVersion) {
+	t.Helper()
+	lists, moved, compared := 0, 0, 0
+	for i, x := range list {
+		if x.Header.Height < from || a.blockInfo(list[i-2].Hash()) == nil {
+			continue
+		}
+		compared++
+		hash := x.Hash()
+		one, two := a.blockInfo(hash), b.blockInfo(hash)
+		if !reflect.DeepEqual(one.ChunkProducers, two.ChunkProducers) || (one.ChunkProducers != nil) != (version >= 87) {
+			t.Errorf("height %d: chunk producers %v and %v", x.Header.Height, one.ChunkProducers, two.ChunkProducers)
+		}
+		for _, id := range a.Head().Layout.ShardIDs() {
+			p, err := a.ChunkProducer(hash, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q, err := b.ChunkProducer(hash, id); err != nil || q != p {
+				t.Errorf("shard %d on height %d: %s and %s, %v", id, x.Header.Height, p.AccountID, q.AccountID, err)
+			}
+			err = a.Epochs(func(m *epoch.Manager) error {
+				e, err := m.EpochIDFromPrev(hash)
+				if err != nil {
+					return err
+				}
+				c, err := m.CanonicalChunkProducer(e, id, x.Header.Height+1)
+				if err == nil && *c != p {
+					moved++
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := a.Epochs(func(m *epoch.Manager) error {
+			l, err := m.ChunkProducerBlacklist(hash)
+			if l != nil {
+				lists++
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if compared < 30 {
+		t.Errorf("%d blocks compared", compared)
+	}
+	if (lists > 0) != (version >= 87) || (moved > 0) != (version >= 87) {
+		t.Errorf("version %d: %d lists, %d chunks of other producers than the canonical ones", version, lists, moved)
 	}
 }

@@ -23,8 +23,12 @@ var kickouts = regexp.MustCompile(`kickout_threshold":\d+`)
 // for a chain of this name.
 func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	switch {
-	case s.Splits && s.Liar:
-		files, err := once.EpochConfigs(c)
+	case s.Splits && (s.Liar || s.Dead > 0):
+		splitting := splitting
+		if s.Liar {
+			splitting = once
+		}
+		files, err := splitting.EpochConfigs(c)
 		for name, file := range files { // it would be kicked out, and say nothing more
 			files[name] = kickouts.ReplaceAll(file, []byte(`kickout_threshold":0`))
 		}

@@ -64,7 +64,7 @@ func (x *network) pass(from *node, s *consensus.Send) {
 // carry delivers a message once, never, or twice.
 func (x *network) carry(from, to *node, m consensus.Message) {
 	w := x.w
-	if x.drop != nil && x.drop(from, to, m) {
+	if x.drop != nil && x.drop(from, to, m) || from.withholds(m) {
 		return
 	}
 	w.result.Messages++

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -51,6 +52,9 @@ type Scenario struct {
 	Keys   bool     // validators stake with another key, and sign with it once it counts
 	Leaver bool     // the fourth validator is away for epochs, is kicked out, stakes again and returns
 	Eager  bool     // blocks come as fast as they can; each validator's own parts of a chunk make it
+
+	Version    primitives.ProtocolVersion // of the genesis; 0: 86, with Splits 85
+	Dead, Slow int                        // validators, the first ones and those after them, of which no chunk, or every second one, gets out
 }
 
 // Scenarios are what seeds are run with.
@@ -143,6 +147,13 @@ var Scenarios = []Scenario{
 		}),
 }
 
+// Kickout is the scenario of EarlyKickout. It is not one of Scenarios while version 87 is not
+// supported.
+var Kickout = scenario("kickout", "from version 87 on, dead and slow chunk producers are skipped; nodes crash", func(s *Scenario) {
+	s.Version, s.Dead, s.Slow, s.Nodes, s.Shards, s.Each = 87, 1, 1, 6, 2, 3
+	s.Epoch, s.Blocks, s.Crashes, s.Late, s.Faults, s.Limit = 60, 140, 4, 5, 60*second, 900*second
+})
+
 // scenario is four validators, four shards and epochs of twenty blocks, but for what is changed.
 func scenario(name, doc string, change func(*Scenario)) Scenario {
 	s := Scenario{Name: name, Doc: doc, Nodes: 4, Shards: 4, Epoch: 20, Fold: 8, Blocks: 40, Load: 10, Limit: 300 * second, Patience: 60 * second,
@@ -156,7 +167,7 @@ func ScenarioOf(name string, seed uint64) (Scenario, error) {
 	if name == "" {
 		return Scenarios[seed%uint64(len(Scenarios))], nil
 	}
-	for _, s := range Scenarios {
+	for _, s := range append(slices.Clone(Scenarios), Kickout) {
 		if s.Name == name {
 			return s, nil
 		}

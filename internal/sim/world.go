@@ -51,6 +51,7 @@ type Result struct {
 	Missed    int               // heights without a block, below the final one
 	Gaps      int               // chunks that final blocks have not
 	LastGap   primitives.Height // of the last block that lacks one; 0: none does
+	Lists     int               // non-empty blacklists of an anchor and a shard
 	Endorsed  map[primitives.AccountID]Share
 	Forms     map[string]Tally // of what the liar has said in other forms
 	Tail      []string         // of the trace
@@ -155,7 +156,7 @@ func (w *World) build() error {
 		accounts = append(accounts, user(i))
 	}
 	o := genesis.LocalnetOptions{ChainID: "sim", Time: genesis.Time(begin), Accounts: accounts, Validators: s.Nodes, Shards: s.Shards}
-	if s.Splits {
+	if o.Protocol = s.Version; s.Splits {
 		o.Protocol = 85
 	}
 	g, err := genesis.Localnet(o)
@@ -189,6 +190,9 @@ func (w *World) build() error {
 	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingRelease, configs, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
 	if err != nil {
 		return err
+	}
+	if s.Dead+s.Slow > 0 {
+		w.chain.Params.EarlyKickout = &shortKickout
 	}
 	w.net.init(w)
 	w.check.init(w)
