@@ -1,0 +1,114 @@
+package anchor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+var (
+	// ErrForm: the message has the form of another protocol version than that of its chunk's epoch.
+	ErrForm = errors.New("anchor: form of another protocol version")
+	// ErrWrong: the height, the epoch or the anchor is not that of a chunk on the named parent.
+	ErrWrong = errors.New("anchor: not the place of the chunk")
+	// ErrEarly: the place cannot be checked before the chunk's parent is known.
+	ErrEarly = errors.New("anchor: the chunk's parent is unknown")
+)
+
+// heightOffset is the number of heights between an anchor and a chunk if no height is skipped, and
+// the least number if some are.
+const heightOffset = 2
+
+// Check checks the place that a message claims for a chunk: its key, its parent and its anchor. The
+// producer that the anchor gives must not be trusted before: it depends on anchor and shard alone,
+// so it could sign for any height and epoch.
+//
+//	parent known      the anchor is its parent, the height is the next one, the epoch is its child's
+//	parent unknown
+//	  zero anchor     height ≤ genesis + 1, the only chunks without an anchor
+//	  height < A + 2  wrong
+//	  A is last or possibly second to last of its epoch, or the epoch has at most 3 blocks
+//	                  early: the chunk may be of the next epoch
+//	  height > A + 2  early: heights may have been skipped between A and the parent
+//	  other epoch     wrong
+//
+// The last line is not in nearcore, which leaves a chunk of another epoch to the checks behind. No
+// honest node sends one: the child of such an anchor ends no epoch.
+//
+// A parent that the epoch manager knows may still turn out to be invalid. So the result only decides
+// about early work. Errors: ErrWrong, ErrEarly, those of the epoch manager's store.
+func Check(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor, genesis primitives.Height) error {
+	if at.PrevBlock.IsZero() { // the epoch manager takes it for the parent of the genesis
+		return fmt.Errorf("%w: no parent", ErrWrong)
+	}
+	parent, err := m.BlockInfo(at.PrevBlock)
+	if errors.Is(err, epoch.ErrMissingBlock) {
+		return checkWithoutParent(m, key, at, genesis)
+	}
+	if err != nil {
+		return err
+	}
+	id, err := m.EpochIDFromPrev(at.PrevBlock)
+	if err != nil {
+		return early(err)
+	}
+	if parent.PrevHash != at.PrevPrevBlock || parent.Height+1 != key.HeightCreated || id != key.EpochID {
+		return fmt.Errorf("%w: says height %d, epoch %v, anchor %v; parent %v gives %d, %v, %v", ErrWrong,
+			key.HeightCreated, key.EpochID, at.PrevPrevBlock, at.PrevBlock, parent.Height+1, id, parent.PrevHash)
+	}
+	return nil
+}
+
+func checkWithoutParent(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor,
+	genesis primitives.Height) error {
+	if at.PrevPrevBlock.IsZero() {
+		if key.HeightCreated > genesis+1 {
+			return fmt.Errorf("%w: height %d without an anchor", ErrWrong, key.HeightCreated)
+		}
+		return nil
+	}
+	a, err := m.BlockInfo(at.PrevPrevBlock)
+	if err != nil {
+		return early(err)
+	}
+	next := a.Height + heightOffset
+	if key.HeightCreated < next {
+		return fmt.Errorf("%w: height %d on anchor %d", ErrWrong, key.HeightCreated, a.Height)
+	}
+	if tail, err := isTail(m, a); err != nil {
+		return early(err)
+	} else if tail {
+		return fmt.Errorf("%w: anchor %d may be at the end of its epoch", ErrEarly, a.Height)
+	}
+	if key.HeightCreated > next {
+		return fmt.Errorf("%w: height %d on anchor %d", ErrEarly, key.HeightCreated, a.Height)
+	}
+	if key.EpochID != a.EpochID {
+		return fmt.Errorf("%w: epoch %v, of the anchor %v", ErrWrong, key.EpochID, a.EpochID)
+	}
+	return nil
+}
+
+// isTail returns whether the grandchild of a block may be of the next epoch. Epochs of at most 3
+// blocks end by height instead of by finality, so that all their blocks count.
+func isTail(m *epoch.Manager, b *epoch.BlockInfo) (bool, error) {
+	if last, err := m.IsNextBlockEpochStart(b.Hash); err != nil || last {
+		return last, err
+	}
+	config, err := m.EpochConfig(b.EpochID)
+	if err != nil || config.EpochLength <= 3 {
+		return err == nil, err
+	}
+	return m.IsNextBlockPossiblyLastInEpoch(b.Height, b.PrevHash)
+}
+
+// early makes ErrEarly of the error that a block is missing: the anchor itself, or an ancestor after
+// garbage collection or state sync.
+func early(err error) error {
+	if errors.Is(err, epoch.ErrMissingBlock) {
+		return fmt.Errorf("%w: %w", ErrEarly, err)
+	}
+	return err
+}
