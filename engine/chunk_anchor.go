@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/anchor"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Anchored reports whether the messages about chunks of an epoch name the chunk's anchor, and whether
+// the epoch is known.
+func (v Validation) Anchored(id primitives.EpochID) (anchored, known bool) {
+	err := v.e.Epochs(func(m *epoch.Manager) error {
+		version, err := m.ProtocolVersion(id)
+		anchored = version >= epoch.EarlyKickoutVersion
+		return err
+	})
+	return anchored && err == nil, err == nil
+}
+
+// ProducerAt returns the producer of a chunk by the anchor in a message, after anchor.Check. Errors:
+// anchor.ErrWrong; anchor.ErrEarly, with the producer if the anchor is known; those of an epoch that
+// is unknown or does not have the shard.
+func (v Validation) ProducerAt(
+	k primitives.ChunkKey,
+	at primitives.ChunkAnchor,
+) (out primitives.ValidatorStake, err error) {
+	err = v.e.Epochs(func(m *epoch.Manager) error {
+		p, err := m.AnchoredChunkProducer(at.PrevPrevBlock, k.EpochID, k.ShardID, k.HeightCreated)
+		if err == nil {
+			out = *p
+		}
+		// A parent that contradicts the anchor decides, whether the anchor is known or not.
+		check := anchor.Check(m, k, at, v.e.chain.Height)
+		switch {
+		case err == nil || errors.Is(check, anchor.ErrWrong):
+			return check
+		case errors.Is(err, epoch.ErrMissingBlock), errors.Is(err, epoch.ErrChunkProducerNotInDB):
+			return fmt.Errorf("%w: %w", anchor.ErrEarly, err)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, anchor.ErrEarly) {
+		out = primitives.ValidatorStake{}
+	}
+	return out, err
+}
+
+// Parent returns the parent of a block that the epoch manager knows, zero for the genesis.
+func (v Validation) Parent(hash primitives.Hash) (parent primitives.Hash, err error) {
+	err = v.e.Epochs(func(m *epoch.Manager) error {
+		b, err := m.BlockInfo(hash)
+		if err == nil {
+			parent = b.PrevHash
+		}
+		return err
+	})
+	return parent, err
+}
+
+// Following returns the producer of a shard's chunk of a height on an unknown child of prev, in the
+// given epoch: the row of prev, or the canonical producer if prev has none.
+func (d ChunkPartsView) Following(
+	id primitives.EpochID,
+	prev primitives.Hash,
+	shard primitives.ShardID,
+	h primitives.Height,
+) (out primitives.ValidatorStake, err error) {
+	err = d.e.Epochs(func(m *epoch.Manager) error {
+		p, err := m.AnchoredChunkProducer(prev, id, shard, h)
+		if errors.Is(err, epoch.ErrMissingBlock) || errors.Is(err, epoch.ErrChunkProducerNotInDB) {
+			p, err = m.CanonicalChunkProducer(id, shard, h)
+		}
+		if err == nil {
+			out = *p
+		}
+		return err
+	})
+	return out, err
+}
