@@ -24,7 +24,11 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 	if err != nil {
 		return out, err
 	}
-	parts, err := Parts(key, payload, len(list), t.me.Key)
+	at, err := t.placeOf(key, m.Witness.Header.PrevBlockHash)
+	if err != nil {
+		return out, err
+	}
+	parts, err := Parts(key, at, payload, len(list), t.me.Key)
 	if err != nil {
 		return out, err
 	}
@@ -44,7 +48,7 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 				to = append(to, a.AccountID)
 			}
 		}
-		a := &primitives.ContractAccesses{Key: key, Contracts: m.Accesses, Transition: m.Transition}
+		a := &primitives.ContractAccesses{Key: key, Contracts: m.Accesses, Transition: m.Transition, Anchor: at}
 		a.Signature = t.me.Key.Sign(a.SignedBytes())
 		if len(to) > 0 {
 			out.Send = append(out.Send, Send{To: to, Body: a})
@@ -60,7 +64,7 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 	if err != nil || len(all) == 0 {
 		return out, err
 	}
-	spread, err := DeployParts(key, m.Deploys, owners, t.me.Key)
+	spread, err := DeployParts(key, at, m.Deploys, owners, t.me.Key)
 	if err != nil {
 		return out, err
 	}
@@ -92,10 +96,15 @@ func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitive
 // requests nothing, but keeps the list in case the witness turns out to lack code.
 func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	a := ev.Accesses
+	id := idOf(a.Key, a.Anchor)
+	if err := t.checkForm(a.Key, a.Anchor); err != nil {
+		return out, err
+	}
 	if _, err := t.assigned(a.Key, t.me.Account); err != nil {
 		return out, err
 	}
-	if err := t.signedBy(a.Key, a.SignedBytes(), a.Signature); err != nil {
+	producer, err := t.signedBy(a.Key, a.Anchor, a.SignedBytes(), a.Signature)
+	if err != nil {
 		return out, err
 	}
 	switch {
@@ -103,43 +112,46 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 		return out, nil
 	case len(a.Contracts) > MaxRequested:
 		return out, fmt.Errorf("%w: %d contracts for shard %d at height %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
-	case t.accessLists.has(a.Key):
+	case t.accessLists.has(id):
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
 	// the contracts were announced before
-	if w, _, err := t.codeWaiter(a.Key); err == nil && w.asked != nil {
+	if w, _, err := t.codeWaiter(id); err == nil && w.asked != nil {
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	t.accessLists.put(a.Key, a)
-	if l, ok := t.codeWaits.get(a.Key); ok {
-		return t.requestMissing(out, a, l)
+	list := &accessList{a, producer}
+	t.accessLists.put(id, list)
+	if l, ok := t.codeWaits.get(id); ok {
+		return t.requestMissing(out, list, l), nil
 	}
-	if ev.Held || t.shard(a.Key).processed.has(a.Key) {
+	if ev.Held || t.shard(id).processed.has(id) {
 		return out, nil
 	}
-	w, err := t.pending(a.Key, true)
+	w, err := t.begin(id, producer, a.Anchor)
 	if err != nil {
 		return out, err
 	}
-	return t.requestCode(out, a, w)
+	return t.requestCode(out, list, w), nil
+}
+
+// accessList is an announcement of contracts, and the chunk's producer, which has signed it.
+type accessList struct {
+	*primitives.ContractAccesses
+	producer primitives.AccountID
 }
 
 // requestCode requests the missing contracts of a witness and adds the cached ones to w.
-func (t *Tracker) requestCode(out Out, a *primitives.ContractAccesses, w *pendingWitness) (Out, error) {
+func (t *Tracker) requestCode(out Out, a *accessList, w *pendingWitness) Out {
 	t.needsCode = true
 	w.codes, w.asked = t.contracts.split(a.Contracts)
 	if len(w.asked) == 0 {
-		return out, nil
+		return out
 	}
-	p, err := t.chain.Producer(a.Key)
-	if err != nil {
-		return out, err
-	}
-	w.waiting, w.askedFrom = true, p.AccountID
+	w.waiting, w.askedFrom = true, a.producer
 	q := &primitives.ContractCodeRequest{Requester: t.me.Account, Key: a.Key, Contracts: w.asked, Transition: a.Transition}
 	q.Signature = t.me.Key.Sign(q.SignedBytes())
 	out.Send = append(out.Send, Send{To: []primitives.AccountID{w.askedFrom}, Body: q})
-	return out, nil
+	return out
 }
 
 // codeWait is a witness that was validated without all of its code and waits for the rest.
@@ -156,27 +168,27 @@ func (t *Tracker) waitForCode(out Out, j Judgement) (Out, error) {
 	}
 	j.again = true
 	l := &codeWait{Judgement: j}
-	t.codeWaits.put(j.Key, l)
+	t.codeWaits.put(j.id(), l)
 	t.boundWaiting()
-	if a, ok := t.accessLists.get(j.Key); ok {
-		return t.requestMissing(out, a, l)
+	if a, ok := t.accessLists.get(j.id()); ok {
+		out = t.requestMissing(out, a, l)
 	}
 	return out, nil
 }
 
 // requestMissing requests the code that a witness lacks. If all of it is cached, the witness is
 // judged again.
-func (t *Tracker) requestMissing(out Out, a *primitives.ContractAccesses, l *codeWait) (Out, error) {
-	out, err := t.requestCode(out, a, &l.pendingWitness)
-	if err == nil && !l.waiting {
+func (t *Tracker) requestMissing(out Out, a *accessList, l *codeWait) Out {
+	out = t.requestCode(out, a, &l.pendingWitness)
+	if !l.waiting {
 		out = t.judgeAgain(out, l)
 	}
-	return out, err
+	return out
 }
 
 // judgeAgain emits the witness again, with its code.
 func (t *Tracker) judgeAgain(out Out, l *codeWait) Out {
-	t.codeWaits.drop(l.Key)
+	t.codeWaits.drop(l.id())
 	l.Codes = l.codes
 	out.Judge = append(out.Judge, l.Judgement)
 	return out
@@ -184,12 +196,34 @@ func (t *Tracker) judgeAgain(out Out, l *codeWait) Out {
 
 // codeWaiter returns what waits for the code of a witness; the second result is nil if the witness
 // itself is still being collected.
-func (t *Tracker) codeWaiter(key primitives.ChunkKey) (*pendingWitness, *codeWait, error) {
+func (t *Tracker) codeWaiter(key chunkID) (*pendingWitness, *codeWait, error) {
 	if l, ok := t.codeWaits.get(key); ok {
 		return &l.pendingWitness, l, nil
 	}
 	w, err := t.pending(key, false)
 	return w, nil, err
+}
+
+// askedFor returns the id of the witness for whose code a producer was asked. Responses name no
+// anchor, so there may be several witnesses with their key. Errors: ErrUnasked, ErrKnown.
+func (t *Tracker) askedFor(key primitives.ChunkKey, producer primitives.AccountID) (chunkID, error) {
+	plain := chunkID{ChunkKey: key}
+	candidates := t.codeWaits.order
+	if s := t.shards[key.ShardID]; s != nil {
+		candidates = slices.Concat(candidates, s.pending.order)
+	}
+	for _, id := range candidates {
+		if id.ChunkKey != key {
+			continue
+		}
+		if w, _, err := t.codeWaiter(id); err == nil && w.waiting && w.askedFrom == producer {
+			return id, nil
+		}
+	}
+	if _, _, err := t.codeWaiter(plain); err != nil {
+		return plain, err
+	}
+	return plain, fmt.Errorf("%w: contract code for shard %d at height %d", ErrUnasked, key.ShardID, key.HeightCreated)
 }
 
 // receiveCodeRequest answers a validator of a chunk once, if it requests contracts that the
@@ -301,11 +335,15 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 	if !slices.Contains(producers, a.Responder) || !t.verify(a.Signature, a.SignedBytes(), key) {
 		return out, fmt.Errorf("%w: %s", ErrSigner, a.Responder)
 	}
-	w, _, err := t.codeWaiter(a.Key)
+	id, err := t.askedFor(a.Key, a.Responder)
 	if err != nil {
 		return out, err
 	}
-	if !w.waiting || w.decoding || a.Responder != w.askedFrom {
+	w, _, err := t.codeWaiter(id)
+	if err != nil {
+		return out, err
+	}
+	if w.decoding {
 		return out, fmt.Errorf("%w: contract code for shard %d at height %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 	}
 	w.decoding = true
@@ -329,7 +367,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 			return Out{}, err
 		}
 		t.contracts.add(list)
-		still, l, _ := t.codeWaiter(a.Key)
+		still, l, _ := t.codeWaiter(id)
 		if still != w {
 			return Out{}, fmt.Errorf("%w any more: contract code for shard %d at height %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 		}
@@ -339,7 +377,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		if w.waiting = false; l != nil {
 			return t.judgeAgain(Out{}, l), nil
 		}
-		return t.tryDecode(Out{}, a.Key, w), nil
+		return t.tryDecode(Out{}, id, w), nil
 	}})
 	return out, nil
 }
@@ -347,7 +385,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 // boundDeploys drops the largest sets of deploy parts until the rest is at most maxDeployBytes.
 func (t *Tracker) boundDeploys() {
 	for {
-		all, most, longest := 0, -1, primitives.ChunkKey{}
+		all, most, longest := 0, -1, chunkID{}
 		for _, k := range t.deploys.order {
 			n := t.deploys.by[k].size()
 			if all += n; n > most {
@@ -364,16 +402,20 @@ func (t *Tracker) boundDeploys() {
 // deploysPart stores a part of deployed code, forwards the own part, and emits the code to compile
 // once it is complete.
 func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, err error) {
+	id := idOf(p.Key, p.Anchor)
+	if err := t.checkForm(p.Key, p.Anchor); err != nil {
+		return out, err
+	}
 	if !t.chain.Relevant(p.Key) {
 		return out, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, p.Key.ShardID, p.Key.HeightCreated)
 	}
-	if err := t.signedBy(p.Key, p.SignedBytes(), p.Signature); err != nil {
+	if _, err := t.signedBy(p.Key, p.Anchor, p.SignedBytes(), p.Signature); err != nil {
 		return out, err
 	}
 	if p.EncodedLength > MaxEncoded {
 		return out, fmt.Errorf("%w: deployed code of %d bytes", ErrPart, p.EncodedLength)
 	}
-	if t.deploysDone.has(p.Key) {
+	if t.deploysDone.has(id) {
 		return out, fmt.Errorf("%w: code deployed in shard %d at height %d", ErrKnown, p.Key.ShardID, p.Key.HeightCreated)
 	}
 	producers, err := t.chain.Producers(p.Key.EpochID, p.Key.ShardID)
@@ -388,14 +430,14 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 	if own < 0 {
 		return out, fmt.Errorf("%w: %s", ErrAssigned, t.me.Account)
 	}
-	g, ok := t.deploys.get(p.Key)
+	g, ok := t.deploys.get(id)
 	if !ok {
 		c, err := DeploysCoder(owners)
 		if err != nil {
 			return out, err
 		}
 		g = newPartSet(c, p.EncodedLength)
-		t.deploys.put(p.Key, g)
+		t.deploys.put(id, g)
 	}
 	if len(p.Part) > g.coder.MaxPart() {
 		return out, fmt.Errorf("%w: a part of deployed code with %d bytes", ErrPart, len(p.Part))
@@ -403,7 +445,7 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 	if err := g.add(p.Ord, p.Part, p.EncodedLength); err != nil {
 		return out, err
 	}
-	if t.boundDeploys(); !t.deploys.has(p.Key) {
+	if t.boundDeploys(); !t.deploys.has(id) {
 		return out, fmt.Errorf("%w: no room for parts of deployed code", ErrPart)
 	}
 	if p.Ord == uint64(own) && len(all) > 1 {
@@ -413,8 +455,8 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 	if !g.enough() {
 		return out, nil
 	}
-	t.deploys.drop(p.Key)
-	t.deploysDone.put(p.Key, struct{}{})
+	t.deploys.drop(id)
+	t.deploysDone.put(id, struct{}{})
 	asks := t.needsCode
 	var codes [][]byte
 	var list []contract

@@ -85,7 +85,7 @@ func (x *called) parts() []Judgement {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	list, err := Parts(x.witness.Key(), payload, x.n, secret(x.maker))
+	list, err := Parts(x.witness.Key(), nil, payload, x.n, secret(x.maker))
 	if err != nil {
 		x.t.Fatal(err)
 	}

@@ -237,8 +237,8 @@ func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 }
 
 // Parts splits a compressed witness for its validators, in order of assignment, and signs the
-// parts.
-func Parts(key primitives.ChunkKey, payload []byte, validators int, signer primitives.SecretKey) ([]*primitives.PartialWitness, error) {
+// parts. at is the chunk's anchor, nil before EarlyKickout.
+func Parts(key primitives.ChunkKey, at *primitives.ChunkAnchor, payload []byte, validators int, signer primitives.SecretKey) ([]*primitives.PartialWitness, error) {
 	c, err := WitnessCoder(validators)
 	if err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func Parts(key primitives.ChunkKey, payload []byte, validators int, signer primi
 	}
 	out := make([]*primitives.PartialWitness, len(parts))
 	for i, part := range parts {
-		p := &primitives.PartialWitness{EpochID: key.EpochID, ShardID: key.ShardID, HeightCreated: key.HeightCreated, Ord: uint64(i), Part: part, EncodedLength: length}
+		p := &primitives.PartialWitness{EpochID: key.EpochID, ShardID: key.ShardID, HeightCreated: key.HeightCreated, Anchor: at, Ord: uint64(i), Part: part, EncodedLength: length}
 		p.Signed(func(b []byte) { p.Signature = signer.Sign(b) })
 		out[i] = p
 	}
@@ -257,8 +257,8 @@ func Parts(key primitives.ChunkKey, payload []byte, validators int, signer primi
 }
 
 // DeployParts splits the code that a chunk deploys for the owners of its parts, and signs the
-// parts.
-func DeployParts(key primitives.ChunkKey, codes [][]byte, owners int, signer primitives.SecretKey) ([]*primitives.PartialContractDeploys, error) {
+// parts. at is the chunk's anchor, nil before EarlyKickout.
+func DeployParts(key primitives.ChunkKey, at *primitives.ChunkAnchor, codes [][]byte, owners int, signer primitives.SecretKey) ([]*primitives.PartialContractDeploys, error) {
 	c, err := DeploysCoder(owners)
 	if err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func DeployParts(key primitives.ChunkKey, codes [][]byte, owners int, signer pri
 	}
 	out := make([]*primitives.PartialContractDeploys, len(parts))
 	for i, part := range parts {
-		p := &primitives.PartialContractDeploys{Key: key, Ord: uint64(i), Part: part, EncodedLength: length}
+		p := &primitives.PartialContractDeploys{Key: key, Anchor: at, Ord: uint64(i), Part: part, EncodedLength: length}
 		p.Signature = signer.Sign(p.SignedBytes())
 		out[i] = p
 	}

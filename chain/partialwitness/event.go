@@ -20,6 +20,8 @@ var (
 	ErrEarly      = errors.New("witness: the chunk's previous block is unknown")
 )
 
+// Messages that name their anchor also fail with the errors of package anchor.
+
 // Chain is what a Tracker needs to know of the chain. Each answer is the present one and may
 // change.
 type Chain interface {
@@ -27,7 +29,16 @@ type Chain interface {
 	// and has the shard, and the height is above the final block and at most MaxAhead above the
 	// head.
 	Relevant(primitives.ChunkKey) bool
+	// Anchored returns whether the messages about chunks of an epoch name the chunk's anchor
+	// (protocol feature EarlyKickout), and whether the epoch is known.
+	Anchored(primitives.EpochID) (anchored, known bool)
+	// Producer returns the producer of a chunk whose messages name no anchor.
 	Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
+	// ProducerAt returns the producer of a chunk whose messages name an anchor, after anchor.Check.
+	// Errors: anchor.ErrWrong; anchor.ErrEarly, with the producer if the anchor is known.
+	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
+	// Parent returns the parent of a known block, zero for the genesis.
+	Parent(primitives.Hash) (primitives.Hash, error)
 	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // of a chunk, in order of assignment
 	Producers(primitives.EpochID, primitives.ShardID) ([]primitives.AccountID, error)
 	AllValidators(primitives.EpochID) ([]primitives.AccountID, error)
@@ -57,11 +68,12 @@ type Part struct {
 	Forward bool
 }
 
-// Held reports that this validator, which tracks the shard, found a chunk of another producer valid
-// without its witness.
+// Held reports that this validator, which tracks the shard, found a chunk valid without its witness.
+// Prev is the chunk's previous block, which is known.
 type Held struct {
 	Key   primitives.ChunkKey
 	Chunk primitives.Hash
+	Prev  primitives.Hash
 }
 
 // Accesses is the list of contracts that a witness calls. Held: this validator tracks the shard,
@@ -99,6 +111,9 @@ type Judged struct {
 	Head               primitives.Height
 }
 
+// BlockRecorded reports that the epoch manager knows a block. It comes before BlockCame, if at all.
+type BlockRecorded struct{ Hash primitives.Hash }
+
 // BlockCame reports that a block is known now, and the last final height.
 type BlockCame struct {
 	Hash  primitives.Hash
@@ -114,6 +129,8 @@ func (Code) event()      {}
 func (Deploys) event()   {}
 func (Judged) event()    {}
 func (BlockCame) event() {}
+
+func (BlockRecorded) event() {}
 
 // Send is a message to validators. A message to this validator is delivered by the caller without
 // the network.
@@ -131,8 +148,11 @@ type Judgement struct {
 	Size    int // decompressed bytes
 	Memory  int // approximate bytes in memory; 0: unknown
 	Codes   [][]byte
-	again   bool // it was validated before and lacked code
+	again   bool                    // it was validated before and lacked code
+	at      *primitives.ChunkAnchor // where its parts place the chunk; nil: they name no anchor
 }
+
+func (j *Judgement) id() chunkID { return idOf(j.Key, j.at) }
 
 // Out is what the caller has to do after a Step: send in this order, run the work, validate,
 // precompile.

@@ -19,7 +19,7 @@ func TestFloodOfParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := Parts(w.Key(), payload, validators, secret(account(0)))
+	parts, err := Parts(w.Key(), nil, payload, validators, secret(account(0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestFloodOfDeploys(t *testing.T) {
 	for _, g := range node.deploys.by {
 		held += g.size()
 	}
-	if held > maxDeployBytes || node.deploys.by[primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 9}] == nil {
-		t.Errorf("%d MiB of code wait, and another maker's %v", held>>20, node.deploys.by[primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 9}])
+	if held > maxDeployBytes || node.deploys.by[chunkID{ChunkKey: primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 9}}] == nil {
+		t.Errorf("%d MiB of code wait, and another maker's %v", held>>20, node.deploys.by[chunkID{ChunkKey: primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 9}}])
 	}
 }

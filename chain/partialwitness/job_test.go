@@ -36,7 +36,7 @@ func TestWork(t *testing.T) {
 			if c.spoil != nil {
 				payload = c.spoil(payload)
 			}
-			parts, err := Parts(key, payload, validators, secret(account(0)))
+			parts, err := Parts(key, nil, payload, validators, secret(account(0)))
 			if err != nil {
 				t.Fatal(err)
 			}

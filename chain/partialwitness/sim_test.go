@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/anchor"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -18,6 +20,18 @@ import (
 type world struct {
 	n, makers int
 	head      primitives.Height
+
+	anchored bool // EarlyKickout is in force in epoch {1}
+	// blocks that are known, by hash; of a world with anchors
+	blocks map[primitives.Hash]block
+	// replaced producers, by anchor
+	replaced map[primitives.Hash]primitives.AccountID
+}
+
+// block is a block of a world with anchors.
+type block struct {
+	height primitives.Height
+	prev   primitives.Hash
 }
 
 func account(i int) primitives.AccountID { return primitives.AccountID(fmt.Sprintf("node%02d", i)) }
@@ -33,6 +47,45 @@ func (w *world) Relevant(k primitives.ChunkKey) bool {
 func (w *world) Producer(k primitives.ChunkKey) (primitives.ValidatorStake, error) {
 	a := account(int(k.HeightCreated) % w.makers)
 	return primitives.ValidatorStake{AccountID: a, PublicKey: secret(a).PublicKey()}, nil
+}
+
+func (w *world) Anchored(id primitives.EpochID) (anchored, known bool) {
+	return w.anchored && id == (primitives.Hash{1}), id == primitives.Hash{1}
+}
+
+func (w *world) Parent(hash primitives.Hash) (primitives.Hash, error) {
+	b, ok := w.blocks[hash]
+	if !ok {
+		return primitives.Hash{}, epoch.ErrMissingBlock
+	}
+	return b.prev, nil
+}
+
+// ProducerAt is anchor.Check in a world without ends of epochs.
+func (w *world) ProducerAt(k primitives.ChunkKey, at primitives.ChunkAnchor) (v primitives.ValidatorStake, err error) {
+	a, known := w.blocks[at.PrevPrevBlock]
+	if at.PrevPrevBlock.IsZero() {
+		if _, parent := w.blocks[at.PrevBlock]; !parent && k.HeightCreated > 1 || parent && at.PrevBlock != hashAt(0) {
+			return v, anchor.ErrWrong
+		}
+		return w.Producer(k)
+	}
+	if known {
+		if v, err = w.Producer(primitives.ChunkKey{HeightCreated: a.height + 2}); err != nil {
+			return v, err
+		}
+		if by, ok := w.replaced[at.PrevPrevBlock]; ok {
+			v = primitives.ValidatorStake{AccountID: by, PublicKey: secret(by).PublicKey()}
+		}
+	}
+	p, parent := w.blocks[at.PrevBlock]
+	switch {
+	case parent && (p.prev != at.PrevPrevBlock || p.height+1 != k.HeightCreated), known && k.HeightCreated < a.height+2:
+		return primitives.ValidatorStake{}, anchor.ErrWrong
+	case !known || !parent && k.HeightCreated > a.height+2:
+		return v, anchor.ErrEarly
+	}
+	return v, nil
 }
 
 func (w *world) Validators(primitives.ChunkKey) (out []chain.Assigned, err error) {
@@ -74,6 +127,12 @@ type flying struct {
 	to   primitives.AccountID
 	from primitives.AccountID
 	send Send
+}
+
+// versioned returns the bytes of a witness part with its version.
+func (f *flying) versioned() []byte {
+	v := primitives.VersionedPartialWitness{PartialWitness: *f.send.Body.(*primitives.PartialWitness)}
+	return v.AppendBorsh(nil)
 }
 
 // network is a simulated network with a seed.
@@ -195,7 +254,14 @@ func (x *network) deliver(f flying) {
 	switch f.send.Body.(type) {
 	case *primitives.PartialWitness:
 		p := new(primitives.PartialWitness)
-		read(p)
+		if x.anchored {
+			raw = f.versioned()
+			v := new(primitives.VersionedPartialWitness)
+			read(v)
+			p = &v.PartialWitness
+		} else {
+			read(p)
+		}
 		ev = Part{p, f.send.Forward}
 	case *primitives.ContractAccesses:
 		a := new(primitives.ContractAccesses)
@@ -253,6 +319,9 @@ func (x *network) run() {
 func (x *network) make(h primitives.Height, calls bool) (primitives.ChunkKey, primitives.Hash) {
 	w := sample()
 	w.Header.HeightCreated = h
+	if x.anchored {
+		w.Header.PrevBlockHash = x.grow(h - 1)
+	}
 	w.Main.Base = append(w.Main.Base, bytes.Repeat([]byte{byte(h)}, 1+int(h)*17%900))
 	x.raw[w.Key()] = w.AppendBorsh(nil)
 	m := Made{Witness: w, Transition: x.transition}
@@ -261,17 +330,42 @@ func (x *network) make(h primitives.Height, calls bool) (primitives.ChunkKey, pr
 		m.Accesses, m.Deploys = []primitives.Hash{primitives.HashBytes(x.codes[1]), primitives.HashBytes(x.codes[0])}, x.codes
 	}
 	p, _ := x.Producer(w.Key())
+	if x.anchored {
+		p, _ = x.ProducerAt(w.Key(), primitives.ChunkAnchor{PrevBlock: w.Header.PrevBlockHash, PrevPrevBlock: x.blocks[w.Header.PrevBlockHash].prev})
+	}
 	out, err := x.nodes[p.AccountID].Step(m)
 	x.do(p.AccountID, out, err)
 	return w.Key(), w.Header.ChunkHash()
+}
+
+// hashAt returns the hash of the block of a height in a world without forks.
+func hashAt(h primitives.Height) primitives.Hash {
+	return primitives.HashBytes([]byte{byte(h), byte(h >> 8)})
+}
+
+// grow adds the blocks up to a height to a world with anchors.
+func (w *world) grow(h primitives.Height) primitives.Hash {
+	if w.blocks == nil {
+		w.blocks = map[primitives.Hash]block{hashAt(0): {}}
+	}
+	for i := range h {
+		w.blocks[hashAt(i+1)] = block{i + 1, hashAt(i)}
+	}
+	return hashAt(h)
 }
 
 // TestSpread: without loss, in any order, every validator judges every witness of others once, with
 // its code, which it requests at most once. The producers of the next five blocks have all
 // endorsements, and all validators but the shard's producers compile deployed code.
 func TestSpread(t *testing.T) {
+	t.Run("before EarlyKickout", func(t *testing.T) { testSpread(t, false) })
+	t.Run("with anchors", func(t *testing.T) { testSpread(t, true) })
+}
+
+func testSpread(t *testing.T, anchored bool) {
 	for n := 1; n <= 7; n++ {
 		x := newNetwork(t, uint64(n), n, (n+1)/2, 0)
+		x.anchored = anchored
 		for h := primitives.Height(1); h <= 12; h++ {
 			x.head = h - 1
 			key, chunk := x.make(h, h%3 == 0)
@@ -343,7 +437,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := Parts(w.Key(), payload, 4, secret(account(0)))
+	parts, err := Parts(w.Key(), nil, payload, 4, secret(account(0)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,12 @@
 package partialwitness
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/anchor"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -69,6 +71,11 @@ type Validator struct {
 //     asked.
 //   - A witness leaves pending exactly once. After that its key is in processed, and further parts
 //     are refused before their signature is verified.
+//   - All messages of one chunkID have one signer. If the messages name an anchor, the producer of a
+//     key depends on the fork, so the anchor is part of the id.
+//   - A message that names an anchor is stored under its id only if the anchor fits the known blocks.
+//     What cannot be decided before the parent is known waits in early, if it is signed by the likely
+//     producer. Before the chunk is endorsed the place is checked again, with the parent.
 //
 // Outline. part stores parts in a partSet; accesses requests code (requestCode). When enough parts
 // and all code are present, tryDecode emits a Work: decoding may take long and runs outside the
@@ -84,17 +91,32 @@ type Tracker struct {
 	chain         Chain
 	verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
 	shards        map[primitives.ShardID]*shard
-	forwarded     recent[primitives.ChunkKey, struct{}] // chunks of which the own part was forwarded
-	orphans       recent[primitives.ChunkKey, Judgement]
-	deploys       recent[primitives.ChunkKey, *partSet]
-	deploysDone   recent[primitives.ChunkKey, struct{}] // chunks with complete deploys
+	forwarded     recent[chunkID, struct{}] // chunks of which the own part was forwarded
+	orphans       recent[chunkID, Judgement]
+	deploys       recent[chunkID, *partSet]
+	deploysDone   recent[chunkID, struct{}] // chunks with complete deploys
 	answered      recent[requestKey, struct{}]
-	earlyRequests recent[requestKey, *CodeAsked]                            // requests that wait for a block
-	responses     recent[requestContent, []byte]                            // compressed responses since the last block
-	accessLists   recent[primitives.ChunkKey, *primitives.ContractAccesses] // announced contracts
-	codeWaits     recent[primitives.ChunkKey, *codeWait]
+	earlyRequests recent[requestKey, *CodeAsked] // requests that wait for a block
+	responses     recent[requestContent, []byte] // compressed responses since the last block
+	accessLists   recent[chunkID, *accessList]   // announced contracts
+	codeWaits     recent[chunkID, *codeWait]
+	early         *anchor.Queue[Event] // messages that wait for the parent of their chunk
 	contracts     contractCache
 	needsCode     bool // this validator has requested code: it does not track all shards
+	counters      *anchor.Counters
+}
+
+// chunkID identifies a chunk among the messages about it. anchor is zero if they name none.
+type chunkID struct {
+	primitives.ChunkKey
+	anchor primitives.Hash
+}
+
+func idOf(key primitives.ChunkKey, at *primitives.ChunkAnchor) chunkID {
+	if at == nil {
+		return chunkID{ChunkKey: key}
+	}
+	return chunkID{key, at.PrevPrevBlock}
 }
 
 type requestKey struct {
@@ -103,12 +125,14 @@ type requestKey struct {
 }
 
 type shard struct {
-	pending   recent[primitives.ChunkKey, *pendingWitness]
-	processed recent[primitives.ChunkKey, struct{}]
+	pending   recent[chunkID, *pendingWitness]
+	processed recent[chunkID, struct{}]
 }
 
 // pendingWitness is a witness of which some messages have arrived.
 type pendingWitness struct {
+	signer    primitives.AccountID    // the chunk's producer
+	at        *primitives.ChunkAnchor // where the messages place the chunk; nil: they name no anchor
 	parts     *partSet
 	asked     []primitives.Hash
 	askedFrom primitives.AccountID // the producer that was asked for code
@@ -127,12 +151,20 @@ type partSet struct {
 
 // NewTracker returns an empty tracker. verify checks signatures.
 func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Tracker {
-	return &Tracker{me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{}, forwarded: newRecent[primitives.ChunkKey, struct{}](maxForwarded),
-		orphans: newRecent[primitives.ChunkKey, Judgement](maxOrphans), deploys: newRecent[primitives.ChunkKey, *partSet](maxDeploys),
-		deploysDone: newRecent[primitives.ChunkKey, struct{}](maxProcessed), answered: newRecent[requestKey, struct{}](maxAnswered),
-		earlyRequests: newRecent[requestKey, *CodeAsked](maxEarly), responses: newRecent[requestContent, []byte](maxResponses), accessLists: newRecent[primitives.ChunkKey, *primitives.ContractAccesses](maxAccessLists),
-		codeWaits: newRecent[primitives.ChunkKey, *codeWait](maxCodeWaits), contracts: newContractCache(maxCodeBytes)}
+	t := &Tracker{
+		me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{}, forwarded: newRecent[chunkID, struct{}](maxForwarded),
+		orphans: newRecent[chunkID, Judgement](maxOrphans), deploys: newRecent[chunkID, *partSet](maxDeploys),
+		deploysDone: newRecent[chunkID, struct{}](maxProcessed), answered: newRecent[requestKey, struct{}](maxAnswered),
+		earlyRequests: newRecent[requestKey, *CodeAsked](maxEarly), responses: newRecent[requestContent, []byte](maxResponses),
+		accessLists: newRecent[chunkID, *accessList](maxAccessLists), codeWaits: newRecent[chunkID, *codeWait](maxCodeWaits),
+		contracts: newContractCache(maxCodeBytes), early: anchor.NewQueue[Event](),
+	}
+	t.Count(new(anchor.Counters))
+	return t
 }
+
+// Count makes the tracker count in c what becomes of messages that name an anchor.
+func (t *Tracker) Count(c *anchor.Counters) { t.counters, t.early.Counters = c, c }
 
 // Step handles an event. Without a key (Validator.Key is zero) it does nothing. On an error the
 // message must be dropped; Out is valid in any case. It panics on an event of another package.
@@ -140,6 +172,15 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 	if t.me.Key.IsZero() {
 		return Out{}, nil
 	}
+	out, err := t.step(ev)
+	if errors.Is(err, anchor.ErrEarly) {
+		err = t.postpone(ev, err)
+	}
+	t.counters.Error(err)
+	return out, err
+}
+
+func (t *Tracker) step(ev Event) (Out, error) {
 	switch ev := ev.(type) {
 	case Made:
 		return t.distribute(&ev)
@@ -159,8 +200,10 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 		return ev.then(ev.err)
 	case Judged:
 		return t.judged(&ev)
+	case BlockRecorded:
+		return t.replay(Out{}, ev.Hash)
 	case BlockCame:
-		return t.blockCame(&ev), nil
+		return t.replay(t.blockCame(&ev), ev.Hash)
 	}
 	panic(fmt.Sprintf("witness: no case for %T", ev))
 }
@@ -199,16 +242,18 @@ func newPartSet(c *Coder, length uint64) *partSet {
 	return &partSet{coder: c, parts: make([][]byte, c.TotalParts()), length: length}
 }
 
-// signedBy returns ErrSigner unless the chunk's producer has signed data.
-func (t *Tracker) signedBy(key primitives.ChunkKey, data []byte, sig primitives.Signature) error {
-	p, err := t.chain.Producer(key)
+// signedBy returns the chunk's producer. Errors: ErrSigner unless it has signed data; of a message
+// that names an anchor those of Chain.ProducerAt.
+func (t *Tracker) signedBy(key primitives.ChunkKey, at *primitives.ChunkAnchor, data []byte,
+	sig primitives.Signature) (primitives.AccountID, error) {
+	p, err := t.producer(key, at)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !t.verify(sig, data, p.PublicKey) {
-		return fmt.Errorf("%w: %s", ErrSigner, p.AccountID)
+		return "", fmt.Errorf("%w: %s", ErrSigner, p.AccountID)
 	}
-	return nil
+	return p.AccountID, nil
 }
 
 // assigned returns the chunk's validators. ErrAssigned: account is not one of them. ErrIrrelevant:
@@ -231,7 +276,10 @@ func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID
 // forwarded to all validators of the chunk except the producer. It is forwarded once, even if the
 // producer signs several; neard forwards each.
 func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
-	key := p.Key()
+	key, id := p.Key(), idOf(p.Key(), p.Anchor)
+	if err := t.checkForm(key, p.Anchor); err != nil {
+		return out, err
+	}
 	if p.EncodedLength > MaxEncoded {
 		return out, fmt.Errorf("%w: the witness has %d bytes", ErrPart, p.EncodedLength)
 	}
@@ -247,22 +295,19 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		return out, fmt.Errorf("%w: part %d of %d with %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
 	}
 	if forward { // skip the signature of a part that is not needed
-		if err := t.checkPartNeeded(key, p.Ord); err != nil {
+		if err := t.checkPartNeeded(id, p.Ord); err != nil {
 			return out, err
 		}
 	}
-	if p.Signed(func(b []byte) { err = t.signedBy(key, b, p.Signature) }); err != nil {
+	var producer primitives.AccountID
+	if p.Signed(func(b []byte) { producer, err = t.signedBy(key, p.Anchor, b, p.Signature) }); err != nil {
 		return out, err
 	}
-	if own := list[p.Ord].AccountID == t.me.Account; !forward && own && !t.forwarded.has(key) {
-		t.forwarded.put(key, struct{}{})
-		producer, err := t.chain.Producer(key)
-		if err != nil {
-			return out, err
-		}
+	if own := list[p.Ord].AccountID == t.me.Account; !forward && own && !t.forwarded.has(id) {
+		t.forwarded.put(id, struct{}{})
 		var to []primitives.AccountID
 		for _, a := range list {
-			if a.AccountID != producer.AccountID && a.AccountID != t.me.Account {
+			if a.AccountID != producer && a.AccountID != t.me.Account {
 				to = append(to, a.AccountID)
 			}
 		}
@@ -270,7 +315,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 			out.Send = append(out.Send, Send{To: to, Body: p, Forward: true})
 		}
 	}
-	w, err := t.pending(key, true)
+	w, err := t.begin(id, producer, p.Anchor)
 	if err != nil {
 		return out, err
 	}
@@ -283,11 +328,11 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if err := w.parts.add(p.Ord, p.Part, p.EncodedLength); err != nil {
 		return out, err
 	}
-	return t.tryDecode(out, key, w), nil
+	return t.tryDecode(out, id, w), nil
 }
 
 // checkPartNeeded returns ErrKnown if a part is of no use any more, regardless of its signer.
-func (t *Tracker) checkPartNeeded(key primitives.ChunkKey, ord uint64) error {
+func (t *Tracker) checkPartNeeded(key chunkID, ord uint64) error {
 	s := t.shards[key.ShardID]
 	if s == nil {
 		return nil
@@ -304,16 +349,41 @@ func (t *Tracker) held(h *Held) (out Out, err error) {
 	if _, err := t.assigned(h.Key, t.me.Account); err != nil {
 		return out, err
 	}
-	if t.shard(h.Key).processed.has(h.Key) {
+	at, err := t.placeOf(h.Key, h.Prev)
+	if err != nil {
+		return out, err
+	}
+	id := idOf(h.Key, at)
+	if t.shard(id).processed.has(id) {
 		return out, fmt.Errorf("%w: shard %d at height %d", ErrKnown, h.Key.ShardID, h.Key.HeightCreated)
 	}
-	t.done(h.Key)
+	if err := t.checkPlace(h.Key, at); err != nil {
+		return out, err
+	}
+	t.done(id)
 	return t.endorse(out, h.Key, h.Chunk)
+}
+
+// begin returns what has arrived of a witness, and creates an entry if nothing has. producer has
+// signed the message that places the chunk at. ErrPart: an earlier message of this producer placed
+// it on another block.
+func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitives.ChunkAnchor) (*pendingWitness, error) {
+	w, err := t.pending(id, true)
+	if err != nil {
+		return nil, err
+	}
+	if w.signer == "" {
+		w.signer, w.at = producer, at
+	}
+	if at != nil && (w.at == nil || *w.at != *at) {
+		return nil, fmt.Errorf("%w: the chunk is on block %v, unlike in earlier messages", ErrPart, at.PrevBlock)
+	}
+	return w, nil
 }
 
 // pending returns what has arrived of a witness. If nothing has, it creates an entry if begin is
 // set, otherwise it returns ErrUnasked. ErrKnown: the witness was complete before.
-func (t *Tracker) pending(key primitives.ChunkKey, begin bool) (*pendingWitness, error) {
+func (t *Tracker) pending(key chunkID, begin bool) (*pendingWitness, error) {
 	s := t.shard(key)
 	if s.processed.has(key) {
 		return nil, fmt.Errorf("%w: shard %d at height %d", ErrKnown, key.ShardID, key.HeightCreated)
@@ -330,23 +400,23 @@ func (t *Tracker) pending(key primitives.ChunkKey, begin bool) (*pendingWitness,
 }
 
 // shard returns the state of a chunk's shard.
-func (t *Tracker) shard(key primitives.ChunkKey) *shard {
+func (t *Tracker) shard(key chunkID) *shard {
 	s := t.shards[key.ShardID]
 	if s == nil {
-		s = &shard{newRecent[primitives.ChunkKey, *pendingWitness](MaxWitnesses), newRecent[primitives.ChunkKey, struct{}](maxProcessed)}
+		s = &shard{newRecent[chunkID, *pendingWitness](MaxWitnesses), newRecent[chunkID, struct{}](maxProcessed)}
 		t.shards[key.ShardID] = s
 	}
 	return s
 }
 
-func (t *Tracker) done(key primitives.ChunkKey) {
+func (t *Tracker) done(key chunkID) {
 	s := t.shards[key.ShardID]
 	s.pending.drop(key)
 	s.processed.put(key, struct{}{})
 }
 
 // tryDecode emits the work of decoding once all parts and code are present.
-func (t *Tracker) tryDecode(out Out, key primitives.ChunkKey, w *pendingWitness) Out {
+func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 	if !w.parts.enough() || w.waiting {
 		return out
 	}
@@ -363,23 +433,22 @@ func (t *Tracker) tryDecode(out Out, key primitives.ChunkKey, w *pendingWitness)
 		if err != nil { // the signer of the parts is at fault
 			return Out{}, err
 		}
-		return t.decoded(Judgement{Key: key, Witness: witness, Size: size, Memory: memory, Codes: w.codes})
+		return t.decoded(Judgement{Key: key.ChunkKey, Witness: witness, Size: size, Memory: memory, Codes: w.codes, at: w.at}, w.signer)
 	}})
 	return out
 }
 
-// decoded acknowledges a decoded witness and emits it for validation.
-func (t *Tracker) decoded(j Judgement) (out Out, err error) {
-	key, witness := j.Key, j.Witness
-	if witness.Key() != key {
-		return out, fmt.Errorf("%w: the witness is for shard %d at height %d", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated)
+// decoded acknowledges a decoded witness to the chunk's producer and emits it for validation. A
+// witness on another block than its parts name is refused: their signer is not checked to be the
+// producer on that block.
+func (t *Tracker) decoded(j Judgement, producer primitives.AccountID) (out Out, err error) {
+	witness := j.Witness
+	if witness.Key() != j.Key || j.at != nil && witness.Header.PrevBlockHash != j.at.PrevBlock {
+		return out, fmt.Errorf("%w: the witness is for shard %d at height %d on block %v", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated,
+			witness.Header.PrevBlockHash)
 	}
-	producer, err := t.chain.Producer(key)
-	if err != nil {
-		return out, err
-	}
-	if producer.AccountID != t.me.Account {
-		out.Send = append(out.Send, Send{To: []primitives.AccountID{producer.AccountID}, Body: &primitives.WitnessAck{ChunkHash: witness.Header.ChunkHash()}})
+	if producer != t.me.Account {
+		out.Send = append(out.Send, Send{To: []primitives.AccountID{producer}, Body: &primitives.WitnessAck{ChunkHash: witness.Header.ChunkHash()}})
 	}
 	out.Judge = append(out.Judge, j)
 	return out, nil
@@ -389,6 +458,9 @@ func (t *Tracker) decoded(j Judgement) (out Out, err error) {
 func (t *Tracker) judged(j *Judged) (out Out, err error) {
 	switch {
 	case j.Good:
+		if err := t.checkPlace(j.Key, j.at); err != nil {
+			return out, err
+		}
 		return t.endorse(out, j.Key, j.Witness.Header.ChunkHash())
 	case j.Lacks:
 		return t.waitForCode(out, j.Judgement)
@@ -399,7 +471,7 @@ func (t *Tracker) judged(j *Judged) (out Out, err error) {
 	if above < orphanFrom || above > orphanTo || j.Size > maxOrphan {
 		return out, fmt.Errorf("%w: orphan witness %d blocks above the head, %d bytes", ErrIrrelevant, above, j.Size)
 	}
-	t.orphans.put(j.Key, j.Judgement)
+	t.orphans.put(j.id(), j.Judgement)
 	t.boundWaiting()
 	return out, nil
 }
@@ -445,6 +517,7 @@ func (t *Tracker) blockCame(b *BlockCame) (out Out) {
 			t.codeWaits.drop(key)
 		}
 	}
+	t.early.DropTo(b.Final)
 	t.responses = newRecent[requestContent, []byte](maxResponses)
 	for _, who := range slices.Clone(t.earlyRequests.order) {
 		ev := t.earlyRequests.by[who]

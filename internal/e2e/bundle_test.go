@@ -210,7 +210,7 @@ func (c *court) send(b *bundle, x *chunkTale) error {
 		return err
 	}
 	key := primitives.ChunkKey{ShardID: b.witness[0].ShardID, EpochID: b.witness[0].EpochID, HeightCreated: x.shown.Header.HeightCreated}
-	shares, err := partialwitness.Parts(key, payload, jurors+1, c.by)
+	shares, err := partialwitness.Parts(key, nil, payload, jurors+1, c.by)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (n *network) sameParts(t testing.TB, key primitives.ChunkKey, payload []byt
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := partialwitness.Parts(key, payload, validators, n.keys[producer.AccountID])
+	made, err := partialwitness.Parts(key, nil, payload, validators, n.keys[producer.AccountID])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,138 @@
+package partialwitness
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/anchor"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// checkForm returns anchor.ErrForm if a message has not the form of its chunk's epoch: it names an
+// anchor if and only if EarlyKickout is in force there. A message of an unknown epoch is left to
+// later checks (nearcore 2.14.0-rc.1 partial_witness_actor.rs:72).
+func (t *Tracker) checkForm(key primitives.ChunkKey, at *primitives.ChunkAnchor) error {
+	if anchored, known := t.chain.Anchored(key.EpochID); known && anchored != (at != nil) {
+		return fmt.Errorf("%w: shard %d at %d, with anchor %t", anchor.ErrForm, key.ShardID, key.HeightCreated, at != nil)
+	}
+	return nil
+}
+
+// placeOf returns the anchor of a chunk on a known block, nil if its messages name none.
+func (t *Tracker) placeOf(key primitives.ChunkKey, prev primitives.Hash) (*primitives.ChunkAnchor, error) {
+	if anchored, _ := t.chain.Anchored(key.EpochID); !anchored {
+		return nil, nil
+	}
+	parent, err := t.chain.Parent(prev)
+	if err != nil {
+		return nil, err
+	}
+	return &primitives.ChunkAnchor{PrevBlock: prev, PrevPrevBlock: parent}, nil
+}
+
+// producer returns the producer of a chunk. With anchor.ErrEarly it returns the producer that the
+// anchor gives, if that is known.
+func (t *Tracker) producer(key primitives.ChunkKey, at *primitives.ChunkAnchor) (primitives.ValidatorStake, error) {
+	if at == nil {
+		return t.chain.Producer(key)
+	}
+	p, err := t.chain.ProducerAt(key, *at)
+	t.counters.Lookup(err)
+	return p, err
+}
+
+// checkPlace checks that a chunk whose parent is known stands where its messages place it. Before
+// the parent was known the check may have been weaker: then the producer on an abandoned block could
+// obtain an endorsement for a chunk on another one, which would keep this validator from endorsing
+// the chunk of the producer there.
+func (t *Tracker) checkPlace(key primitives.ChunkKey, at *primitives.ChunkAnchor) error {
+	if at == nil {
+		return nil
+	}
+	_, err := t.chain.ProducerAt(key, *at)
+	if errors.Is(err, anchor.ErrEarly) {
+		return fmt.Errorf("%w: %w", anchor.ErrWrong, err)
+	}
+	return err
+}
+
+// waiting tells apart the messages of a producer about one chunk in the queue of early messages.
+type waiting struct {
+	kind    byte // 'p': part, 'f': forwarded part, 'a': accesses, 'd': deploys
+	shard   primitives.ShardID
+	epoch   primitives.EpochID
+	anchor  primitives.Hash
+	ordinal uint64
+}
+
+// postpone queues a message that cannot be checked before its chunk's parent is known. It must be
+// signed by the producer that the anchor gives or, if the anchor is unknown, by the canonical
+// producer of the height: the right one unless heights were skipped or a producer was replaced.
+func (t *Tracker) postpone(ev Event, why error) error {
+	var at *primitives.ChunkAnchor
+	var key primitives.ChunkKey
+	var signed func(func([]byte))
+	var sig primitives.Signature
+	var keep func() Event // a copy without the frame, which may be longer
+	w, size := waiting{}, 0
+	switch m := ev.(type) {
+	case Part:
+		p := *m.Part
+		at, key, signed, sig, size = p.Anchor, p.Key(), p.Signed, p.Signature, len(p.Part)
+		if w.kind, w.ordinal = 'p', p.Ord; m.Forward {
+			w.kind = 'f'
+		}
+		keep = func() Event { p.Part = bytes.Clone(p.Part); return Part{&p, m.Forward} }
+	case Accesses:
+		a := *m.Accesses
+		if len(a.Contracts) > MaxRequested {
+			return fmt.Errorf("%w: %d contracts for shard %d at height %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
+		}
+		at, key, sig, size = a.Anchor, a.Key, a.Signature, len(a.Contracts)*len(primitives.Hash{})
+		signed = func(use func([]byte)) { use(a.SignedBytes()) }
+		w.kind, keep = 'a', func() Event { return Accesses{&a, m.Held} }
+	case Deploys:
+		p := *m.Part
+		at, key, sig, size = p.Anchor, p.Key, p.Signature, len(p.Part)
+		signed = func(use func([]byte)) { use(p.SignedBytes()) }
+		w.kind, w.ordinal = 'd', p.Ord
+		keep = func() Event { p.Part = bytes.Clone(p.Part); return Deploys{&p} }
+	}
+	if at == nil {
+		return why
+	}
+	if _, err := t.chain.Parent(at.PrevBlock); err == nil {
+		return why // no block will decide it
+	}
+	p, err := t.chain.ProducerAt(key, *at)
+	if p.AccountID == "" {
+		if p, err = t.chain.Producer(key); err != nil {
+			return why
+		}
+	}
+	good := false
+	if signed(func(b []byte) { good = t.verify(sig, b, p.PublicKey) }); !good {
+		t.counters.Unsigned.Add(1)
+		return fmt.Errorf("%w: %w: not %s", why, ErrSigner, p.AccountID)
+	}
+	w.shard, w.epoch, w.anchor = key.ShardID, key.EpochID, at.PrevPrevBlock
+	return t.early.Put(anchor.Entry{Parent: at.PrevBlock, Height: key.HeightCreated, Signer: p.AccountID, Kind: w, Size: size}, keep())
+}
+
+// replay handles the messages that waited for a block. Those that are still early are dropped.
+func (t *Tracker) replay(out Out, block primitives.Hash) (Out, error) {
+	var errs []error
+	for _, ev := range t.early.Take(block) {
+		o, err := t.step(ev)
+		out.Send = append(out.Send, o.Send...)
+		out.Work = append(out.Work, o.Work...)
+		out.Judge = append(out.Judge, o.Judge...)
+		out.Compile = append(out.Compile, o.Compile...)
+		if err != nil && !errors.Is(err, ErrKnown) {
+			t.counters.Error(err)
+			errs = append(errs, err)
+		}
+	}
+	return out, errors.Join(errs...)
+}
