@@ -9,6 +9,7 @@ type epochData struct {
 	own       []uint64                     // part numbers of this validator
 	parts     map[primitives.AccountID]int // number of parts of each owner
 	producers []primitives.AccountID       // block producers
+	anchored  bool                         // partial chunks name their anchor
 }
 
 // maxEpochs is how many epochs are cached: chunks are of the last, the present and the next one,
@@ -28,6 +29,7 @@ func (p *Pool) epochDataOf(id primitives.EpochID) (*epochData, error) {
 	if f.producers, err = p.chain.BlockProducers(id); err != nil {
 		return nil, err
 	}
+	f.anchored, _ = p.chain.Anchored(id)
 	for ord := range uint64(p.rs.TotalParts()) {
 		owner, err := p.chain.Owner(id, ord)
 		if err != nil {
@@ -44,6 +46,13 @@ func (p *Pool) epochDataOf(id primitives.EpochID) (*epochData, error) {
 	}
 	p.epochs[id] = f
 	return f, nil
+}
+
+// isAnchored returns whether partial chunks of an epoch name their anchor. false if the epoch is
+// unknown.
+func (p *Pool) isAnchored(id primitives.EpochID) bool {
+	f, err := p.epochDataOf(id)
+	return err == nil && f.anchored
 }
 
 // want starts to request a chunk.

@@ -34,7 +34,11 @@ const (
 	peerHorizon primitives.Height = 5
 )
 
-// Reasons why a message is dropped.
+// earlyHorizon is how many heights a partial chunk may be below the head and still wait for its
+// previous block.
+const earlyHorizon primitives.Height = 8
+
+// Reasons why a message is dropped, besides the errors of package anchor.
 var (
 	ErrHorizon   = errors.New("chunk parts: the chunk is too old or too far ahead")
 	ErrOther     = errors.New("chunk parts: there is another chunk of that shard and height")
@@ -52,8 +56,20 @@ type Chain interface {
 	Height(prev primitives.Hash) (h primitives.Height, known bool)  // of prev itself
 	Layout(primitives.EpochID) (primitives.ShardLayout, error)
 	Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error)
-	// of a chunk
+	// Anchored returns whether a partial chunk of an epoch names the chunk's anchor (protocol feature
+	// EarlyKickout), and whether the epoch is known.
+	Anchored(primitives.EpochID) (anchored, known bool)
+	// Producer returns the canonical producer of a chunk: the right one before EarlyKickout, and from
+	// it on unless heights were skipped or a producer was replaced.
 	Producer(primitives.EpochID, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error)
+	// ProducerAt returns the producer of a chunk by its anchor, after anchor.Check. Errors:
+	// anchor.ErrWrong; anchor.ErrEarly, with the producer if the anchor is known.
+	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
+	// Following returns the producer of a shard's chunk of a height on an unknown child of a block, in
+	// the given epoch.
+	Following(primitives.EpochID, primitives.Hash, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error)
+	// Parent returns the parent of a known block, zero for the genesis.
+	Parent(primitives.Hash) (primitives.Hash, error)
 	// Maker returns the producer of a shard's chunk on a known block, regardless of the height that
 	// the chunk names (nearcore verify_chunk_header_signature_by_hash).
 	Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)

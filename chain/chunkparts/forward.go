@@ -35,7 +35,7 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 		if seen := e != nil && e.signed && e.header.Signature == f.Signature; !seen && !p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
 			return fmt.Errorf("%w: the chunk producer is %s", ErrSignature, producer.AccountID)
 		}
-	} else if maker, err = p.verifyLikelySigner(f.ChunkHash, f.Signature, f.ShardID, f.HeightCreated); err != nil {
+	} else if maker, err = p.verifyLikelySigner(f.ChunkHash, f.Signature, f.ShardID, f.HeightCreated, true); err != nil {
 		return err
 	}
 	if e != nil {

@@ -27,7 +27,7 @@ func TestHorizonAny(t *testing.T) {
 				}
 				x.PrevBlockHash = primitives.Hash{byte(rng.IntN(4))}
 				hash := x.ChunkHash()
-				if p.entryFor(hash, x); rng.IntN(4) == 0 {
+				if p.entryFor(hash, x, nil); rng.IntN(4) == 0 {
 					p.want(p.entries[hash], x.PrevBlockHash, int64(step))
 				}
 				want[hash] = x.HeightCreated

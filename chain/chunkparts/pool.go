@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/anchor"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -27,9 +28,12 @@ import (
 //   - A header on a known block is checked against the key of the chunk's producer.
 //     The chunk hash does not cover the signature; until the check an entry keeps up to two headers
 //     with different signatures (header, altHeader).
-//   - For an unknown previous block, the signature must be of the producer of that height in the
-//     head's epoch or the next (verifyLikelySigner). Otherwise anyone could occupy a slot.
-//   - Each slot (shard and height) has one chunk. Only a chunk that a block names may share it.
+//   - For an unknown previous block, the signature must be of the producer that the anchor gives, or
+//     in epochs before EarlyKickout of the producer of that height in the head's epoch or the next
+//     (verifyLikelySigner). Otherwise anyone could occupy a slot. A partial chunk whose producer its
+//     anchor does not give yet waits in early.
+//   - Each slot (shard and height, and the anchor if there is one) has one chunk, and so one signer.
+//     Only a chunk that a block names may share it.
 //   - Own parts are forwarded once for each epoch that the chunk is assigned to (forwardedFor).
 //
 // Outline. Partial, Forward and Response lead to partial: it checks, stores, forwards own parts,
@@ -38,7 +42,7 @@ import (
 // into the body. Wanted starts requests: at once if no peer forwards parts to this node, otherwise
 // after the first Tick. Tick repeats them, from the producer, then (ToOthers) from other validators
 // of the shard, then (FullFetch) all parts. BlockCame completes entries that waited for their
-// previous block. Head moves the horizon.
+// previous block, and handles partial chunks that waited for it. Head moves the horizon.
 //
 // Differences from nearcore (shards_manager_actor.rs): Sparing, and the two signature rules for
 // unknown blocks; nearcore accepts headers there unsigned and no forwards. Rejected: a pool for
@@ -69,6 +73,8 @@ type Pool struct {
 	forwardBytes int                                // bytes of forwards
 	// producers that have signed the chunks of forwards
 	forwardSigners map[primitives.Hash]primitives.AccountID
+	early          *anchor.Queue[*primitives.PartialChunk] // they wait for their previous block
+	counters       *anchor.Counters
 	// ms, time of the first request before the next Tick; 0: none
 	due     int64
 	encoded []*encodedChunk // re-encoded stored chunks that peers requested, most recent first
@@ -92,6 +98,7 @@ type entry struct {
 	have      int
 	receipts  map[primitives.ShardID]primitives.ReceiptProof
 	signed    bool // the signature of header was checked
+	plain     bool // all that is known of it came without an anchor, and no block names it
 	ready     bool
 	complete  bool
 	// a complete chunk consists of proofs to these shards; nil: of the body
@@ -116,9 +123,18 @@ type want struct {
 // New returns an empty pool. me is the own account, empty for a node that does not validate. rs
 // codes the chunks of this chain, verify checks signatures, random returns a number below n.
 func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify func(primitives.Signature, []byte, primitives.PublicKey) bool, random func(n int) int) *Pool {
-	return &Pool{me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, bySlot: map[slot]primitives.Hash{},
-		byPrev: map[primitives.Hash][]*entry{}, byHeight: map[primitives.Height][]*entry{}, wants: map[primitives.Hash]*entry{}, epochs: map[primitives.EpochID]*epochData{}, forwards: map[primitives.Hash][]verifiedPart{}, forwardSigners: map[primitives.Hash]primitives.AccountID{}}
+	p := &Pool{
+		me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, bySlot: map[slot]primitives.Hash{},
+		byPrev: map[primitives.Hash][]*entry{}, byHeight: map[primitives.Height][]*entry{}, wants: map[primitives.Hash]*entry{},
+		epochs: map[primitives.EpochID]*epochData{}, forwards: map[primitives.Hash][]verifiedPart{},
+		forwardSigners: map[primitives.Hash]primitives.AccountID{}, early: anchor.NewQueue[*primitives.PartialChunk](),
+	}
+	p.Count(new(anchor.Counters))
+	return p
 }
+
+// Count makes the pool count in c what becomes of partial chunks that name an anchor.
+func (p *Pool) Count(c *anchor.Counters) { p.counters, p.early.Counters = c, c }
 
 // Step handles an event at now, in ms. On an error the message must be dropped; Out is valid in any
 // case. It panics on an event of another package.
@@ -127,7 +143,7 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 	case Made:
 		err = p.distribute(&out, &ev)
 	case Partial:
-		err = p.partial(&out, now, ev.PartialChunk, nil, false)
+		err = p.receive(&out, now, ev.PartialChunk)
 	case Forward:
 		err = p.forward(&out, now, ev.ChunkForward)
 	case Response:
@@ -145,7 +161,11 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 		for _, e := range p.incomplete(ev.Hash) {
 			errs = append(errs, p.tryComplete(&out, e))
 		}
+		for _, c := range p.early.Take(ev.Hash) {
+			errs = append(errs, p.partial(&out, now, c, nil, false))
+		}
 		err = errors.Join(errs...)
+		p.counters.Error(err)
 	case Head:
 		p.setHead(ev)
 	case Tick:
@@ -175,6 +195,7 @@ func (p *Pool) setHead(h Head) {
 	if p.head = h; h.Height <= p.highest {
 		return
 	}
+	p.early.DropTo(h.Height - min(h.Height, earlyHorizon))
 	if p.highest = h.Height; p.highest <= HeightHorizon {
 		return
 	}
@@ -229,12 +250,12 @@ func removeFrom[K comparable](of map[K][]*entry, k K, e *entry) {
 }
 
 // entryFor returns the entry of a header. It creates it if needed, with the forwards that arrived
-// earlier.
-func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
+// earlier. claimed is the anchor in the message, nil if it has none.
+func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed *primitives.PartialChunkAnchor) *entry {
 	if e := p.entries[hash]; e != nil {
 		return e
 	}
-	at, _ := p.slotOf(h)
+	at, _ := p.slotOf(h, claimed)
 	e := &entry{hash: hash, slot: at, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
 	p.entries[hash] = e
 	p.byPrev[h.PrevBlockHash] = append(p.byPrev[h.PrevBlockHash], e)
@@ -298,11 +319,14 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 	return leaves, nil
 }
 
-// verifyLikelySigner checks a chunk on an unknown block: its height must be within the horizon, and
-// its signature of the producer of that height in the head's epoch or the next. Such a chunk
-// occupies a slot before more can be checked. nearcore takes no forwards there, and headers without
-// this check (shards_manager_actor.rs:1303, :1633).
-func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height) (by primitives.AccountID, err error) {
+// verifyLikelySigner checks a chunk on an unknown block, of which no anchor is named: its height must
+// be within the horizon, and its signature of the producer of that height in the head's epoch or the
+// next. Such a chunk occupies a slot before more can be checked. nearcore takes no forwards there, and
+// headers without this check (shards_manager_actor.rs:1303, :1633).
+//
+// anchored says that epochs from EarlyKickout on count too. There the producer depends on the chunk's
+// anchor, which is most likely the head or its parent.
+func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height, anchored bool) (by primitives.AccountID, err error) {
 	if p.outsideHorizon(height) {
 		return "", fmt.Errorf("%w: shard %d at height %d", ErrHorizon, shard, height)
 	}
@@ -313,9 +337,27 @@ func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Sig
 	if id, err := p.chain.NextEpoch(p.head.Hash); err == nil {
 		ids = append(ids, id)
 	}
+	var tried []primitives.PublicKey
+	is := func(v primitives.ValidatorStake, err error) bool {
+		if err != nil || slices.Contains(tried, v.PublicKey) {
+			return false
+		}
+		by, tried = v.AccountID, append(tried, v.PublicKey)
+		return p.verify(signature, hash[:], v.PublicKey)
+	}
 	for _, id := range ids {
-		if v, err := p.chain.Producer(id, shard, height); err == nil && p.verify(signature, hash[:], v.PublicKey) {
-			return v.AccountID, nil
+		if p.isAnchored(id) {
+			if !anchored {
+				continue
+			}
+			for _, parent := range []primitives.Hash{p.head.Hash, p.head.Prev} {
+				if _, known := p.chain.Epoch(parent); known && is(p.chain.Following(id, parent, shard, height)) {
+					return by, nil
+				}
+			}
+		}
+		if is(p.chain.Producer(id, shard, height)) {
+			return by, nil
 		}
 	}
 	return "", fmt.Errorf("%w: the previous block is unknown", ErrSignature)
@@ -333,7 +375,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		far := p.outsideHorizon(h.HeightCreated) // before the store is asked for the block
 		var at slot
 		if !far {
-			at, far = p.slotOf(h)
+			at, far = p.slotOf(h, c.Anchor)
 		}
 		if far {
 			return fmt.Errorf("%w: shard %d at height %d", ErrHorizon, h.ShardID, h.HeightCreated)
@@ -346,15 +388,15 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		}
 	}
 	id, placed := p.chain.Epoch(h.PrevBlockHash)
-	if !placed && !known {
+	if !known {
 		var err error
-		if id, placed, err = p.likelyEpoch(h); err != nil {
-			return err
+		if c.Anchor != nil {
+			id, placed, err = c.Anchor.EpochID, true, p.checkAnchor(e, hash, c)
+		} else {
+			id, placed, err = p.checkPlain(e, hash, h, id, placed)
 		}
-		if e == nil {
-			if _, err := p.verifyLikelySigner(hash, h.Signature, h.ShardID, h.HeightCreated); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	if leaves == nil {
@@ -363,16 +405,16 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 			return err
 		}
 	}
-	for i := range c.Receipts {
-		if r := &c.Receipts[i]; r.From != h.ShardID || !r.Verify(h.PrevOutgoingReceiptsRoot) {
-			return fmt.Errorf("%w: from shard %d to shard %d", ErrReceipts, r.From, r.To)
-		}
+	if err := verifyReceipts(c); err != nil {
+		return err
 	}
 	own := *h
 	own.HeightIncluded = 0 // HeightIncluded is not covered by the signature
 	if e == nil {
-		e = p.entryFor(hash, &own)
+		e = p.entryFor(hash, &own, c.Anchor)
+		e.plain = c.Anchor == nil
 	} else if !known {
+		e.plain = e.plain && c.Anchor == nil
 		e.offerHeader(&own, false)
 	}
 	var fresh []primitives.ChunkPart
@@ -441,8 +483,13 @@ func (p *Pool) check(e *entry) error {
 	if e.signed {
 		return nil
 	}
-	if _, known := p.chain.Epoch(e.header.PrevBlockHash); !known {
+	id, known := p.chain.Epoch(e.header.PrevBlockHash)
+	if !known {
 		return nil
+	}
+	if e.plain && p.isAnchored(id) { // it was taken for a chunk of an earlier epoch
+		p.remove(e.hash, e)
+		return fmt.Errorf("%w: shard %d at %d, without an anchor", anchor.ErrForm, e.header.ShardID, e.header.HeightCreated)
 	}
 	producer, err := p.chain.Maker(e.header.PrevBlockHash, e.header.ShardID)
 	if err != nil {
@@ -588,17 +635,29 @@ func (p *Pool) heldShards(layout primitives.ShardLayout, prev primitives.Hash) (
 // slot is a place for one chunk: a shard and height. A chunk with a height that is not that of its
 // previous block plus one has a slot by that block instead. Its producer need not be the producer
 // of the height, and would otherwise keep out the right chunk (nearcore allows that,
-// shards_manager_actor.rs:1628).
+// shards_manager_actor.rs:1628). From EarlyKickout on the producer of a height depends on the anchor,
+// so the slot has the anchor too.
 type slot struct {
 	height primitives.Height
 	shard  primitives.ShardID
-	on     primitives.Hash // previous block, height is 0 then; zero: the slot is of the height
+	// previous block if height is 0; otherwise the anchor, zero before EarlyKickout
+	on primitives.Hash
 }
 
-// slotOf returns the slot of a header, and whether its previous block is outside the horizon.
-func (p *Pool) slotOf(h *primitives.ChunkHeader) (at slot, outside bool) {
-	if on, known := p.chain.Height(h.PrevBlockHash); known && h.HeightCreated != on+1 {
+// slotOf returns the slot of a header, and whether its previous block is outside the horizon. claimed
+// is the anchor in the message, nil if it has none.
+func (p *Pool) slotOf(h *primitives.ChunkHeader, claimed *primitives.PartialChunkAnchor) (at slot, outside bool) {
+	at = slot{height: h.HeightCreated, shard: h.ShardID}
+	on, known := p.chain.Height(h.PrevBlockHash)
+	switch {
+	case known && h.HeightCreated != on+1:
 		return slot{shard: h.ShardID, on: h.PrevBlockHash}, p.outsideHorizon(on + 1)
+	case known:
+		if id, ok := p.chain.Epoch(h.PrevBlockHash); ok && p.isAnchored(id) {
+			at.on, _ = p.chain.Parent(h.PrevBlockHash) // the block is known
+		}
+	case claimed != nil:
+		at.on = claimed.PrevPrevBlock
 	}
-	return slot{height: h.HeightCreated, shard: h.ShardID}, false
+	return at, false
 }

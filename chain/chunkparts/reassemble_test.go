@@ -82,7 +82,7 @@ func TestHorizon(t *testing.T) {
 		for _, h := range heights {
 			x := &primitives.ChunkHeader{}
 			x.HeightCreated, x.PrevBlockHash = h, primitives.Hash{byte(h)}
-			p.entryFor(x.ChunkHash(), x)
+			p.entryFor(x.ChunkHash(), x, nil)
 		}
 	}
 	head := func(h primitives.Height, want int) {

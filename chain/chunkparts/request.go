@@ -26,7 +26,8 @@ func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h *primitives.ChunkHeader) error {
 	own, ancestor := *h, w.Ancestor
 	own.HeightIncluded = 0
-	e := p.entryFor(h.ChunkHash(), &own)
+	e := p.entryFor(h.ChunkHash(), &own, nil)
+	e.plain = false
 	e.offerHeader(&own, true)
 	e.complete = e.complete && p.suffices(e)
 	err := p.tryComplete(out, e)
@@ -65,7 +66,7 @@ func (p *Pool) expectsForwards(id primitives.EpochID, ancestor primitives.Hash, 
 	if p.me == "" {
 		return false, nil
 	}
-	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
+	next, err := p.nextProducer(id, h)
 	if err == nil && next.AccountID == p.me {
 		return true, nil
 	}
@@ -159,6 +160,9 @@ func (p *Pool) requestFromOne(out *Out, e *entry, id primitives.EpochID) (bool, 
 		return false, err
 	}
 	maker, err := p.chain.Producer(id, h.ShardID, h.HeightCreated)
+	if _, known := p.chain.Epoch(h.PrevBlockHash); known && facts.anchored {
+		maker, err = p.chain.Maker(h.PrevBlockHash, h.ShardID)
+	}
 	if err != nil {
 		return false, err
 	}

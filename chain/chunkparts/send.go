@@ -49,7 +49,7 @@ func (p *Pool) distribute(out *Out, m *Made) error {
 	}
 	of := map[primitives.AccountID][]primitives.ChunkPart{}
 	own := *h
-	e := p.entryFor(m.Chunk.Hash, &own)
+	e := p.entryFor(m.Chunk.Hash, &own, nil)
 	for i, path := range m.Body.Tree.Paths() {
 		x := &primitives.ChunkPart{Ord: uint64(i), Part: m.Body.Parts[i], Proof: path}
 		of[facts.owners[i]] = append(of[facts.owners[i]], *x)
@@ -62,11 +62,19 @@ func (p *Pool) distribute(out *Out, m *Made) error {
 	for _, r := range proofs {
 		e.receipts[r.To] = r
 	}
+	var at *primitives.PartialChunkAnchor
+	if facts.anchored {
+		parent, err := p.chain.Parent(h.PrevBlockHash)
+		if err != nil {
+			return err
+		}
+		at = &primitives.PartialChunkAnchor{PrevPrevBlock: parent, EpochID: id}
+	}
 	for _, to := range all {
 		if to == p.me {
 			continue
 		}
-		c := &primitives.PartialChunk{Header: *h, Parts: of[to]}
+		c := &primitives.PartialChunk{Header: *h, Parts: of[to], Anchor: at}
 		for _, r := range proofs {
 			if p.chain.Cares(to, h.PrevBlockHash, r.To) {
 				c.Receipts = append(c.Receipts, r)
@@ -98,7 +106,7 @@ func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID
 	if err != nil {
 		return false, err
 	}
-	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
+	next, err := p.nextProducer(id, h)
 	if err != nil {
 		return false, err
 	}
@@ -142,7 +150,7 @@ func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []pri
 	to := slices.DeleteFunc(all, func(a primitives.AccountID) bool {
 		return a == p.me || p.hasDataParts(facts, a) || !p.chain.Cares(a, prev, h.ShardID)
 	})
-	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
+	next, err := p.nextProducer(id, h)
 	if err != nil {
 		return err
 	}
@@ -157,4 +165,14 @@ func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []pri
 		out.Send = append(out.Send, Send{a, f})
 	}
 	return nil
+}
+
+// nextProducer returns the producer of the shard's chunk on the block that includes this one, which
+// also gets its parts: by the chunk's previous block, which is its anchor, if that is known (nearcore
+// 2.14.0-rc.1 shards_manager_actor.rs, send_partial_encoded_chunk_to_chunk_trackers).
+func (p *Pool) nextProducer(id primitives.EpochID, h *primitives.ChunkHeader) (primitives.ValidatorStake, error) {
+	if _, known := p.chain.Epoch(h.PrevBlockHash); known {
+		return p.chain.Following(id, h.PrevBlockHash, h.ShardID, h.HeightCreated+1)
+	}
+	return p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/anchor"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -20,6 +22,12 @@ type world struct {
 	layout  primitives.ShardLayout
 	rs      *primitives.ReedSolomon
 	heights map[primitives.Hash]primitives.Height // of the chunks on a block; absent: 1
+
+	anchored map[primitives.EpochID]bool // epochs with EarlyKickout
+	parents  map[primitives.Hash]primitives.Hash
+	// replaced are producers of shards that are not the canonical ones, by anchor
+	replaced map[primitives.Hash]map[primitives.ShardID]primitives.AccountID
+	tails    map[primitives.Hash]bool // anchors that may be at the end of their epoch
 }
 
 func account(i int) primitives.AccountID { return primitives.AccountID(fmt.Sprintf("node%d", i)) }
@@ -76,7 +84,66 @@ func (e *eye) Producer(_ primitives.EpochID, s primitives.ShardID, h primitives.
 	return primitives.ValidatorStake{AccountID: a, PublicKey: secret(a).PublicKey()}, nil
 }
 func (e *eye) Maker(prev primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
+	if id, _ := e.Epoch(prev); e.anchored[id] && !e.parents[prev].IsZero() {
+		return e.row(e.parents[prev], s)
+	}
 	return e.Producer(primitives.EpochID{}, s, max(e.heights[prev], 1))
+}
+
+// row returns the producer of the chunks with an anchor.
+func (e *eye) row(anchor primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
+	if a, ok := e.replaced[anchor][s]; ok {
+		return primitives.ValidatorStake{AccountID: a, PublicKey: secret(a).PublicKey()}, nil
+	}
+	return e.Producer(primitives.EpochID{}, s, e.heights[anchor]+1)
+}
+
+func (e *eye) Anchored(id primitives.EpochID) (anchored, known bool) {
+	return e.anchored[id], id[0] <= 2
+}
+
+func (e *eye) Parent(hash primitives.Hash) (primitives.Hash, error) {
+	if !e.known[hash] {
+		return primitives.Hash{}, epoch.ErrMissingBlock
+	}
+	return e.parents[hash], nil
+}
+
+func (e *eye) Following(id primitives.EpochID, prev primitives.Hash, s primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
+	if e.anchored[id] {
+		return e.row(prev, s)
+	}
+	return e.Producer(id, s, h)
+}
+
+// ProducerAt is anchor.Check in a world of one epoch.
+func (e *eye) ProducerAt(k primitives.ChunkKey, at primitives.ChunkAnchor) (v primitives.ValidatorStake, err error) {
+	if _, known := e.Anchored(k.EpochID); !known {
+		return v, epoch.ErrEpochOutOfBounds
+	}
+	id, parent := e.Epoch(at.PrevBlock)
+	if parent && (id != k.EpochID || e.parents[at.PrevBlock] != at.PrevPrevBlock || e.heights[at.PrevBlock] != k.HeightCreated) {
+		return v, anchor.ErrWrong
+	}
+	if at.PrevPrevBlock.IsZero() {
+		if !parent && k.HeightCreated > 1 {
+			return v, anchor.ErrWrong
+		}
+		return e.Producer(k.EpochID, k.ShardID, k.HeightCreated)
+	}
+	if !e.known[at.PrevPrevBlock] {
+		return v, anchor.ErrEarly
+	}
+	if v, err = e.row(at.PrevPrevBlock, k.ShardID); err != nil || parent {
+		return v, err
+	}
+	switch next := e.heights[at.PrevPrevBlock] + 1; {
+	case k.HeightCreated < next:
+		return primitives.ValidatorStake{}, anchor.ErrWrong
+	case k.HeightCreated > next, e.tails[at.PrevPrevBlock]:
+		return v, anchor.ErrEarly
+	}
+	return v, nil
 }
 func (e *eye) BlockProducers(primitives.EpochID) ([]primitives.AccountID, error) {
 	return slices.Clone(producers), nil
@@ -125,7 +192,11 @@ func newNetwork(t testing.TB, seed uint64, seats int, loss float64) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{world: &world{layout, rs, map[primitives.Hash]primitives.Height{}}, t: t, random: rand.New(rand.NewPCG(seed, 2)), loss: loss, nodes: map[primitives.AccountID]*Pool{},
+	w := &world{
+		layout: layout, rs: rs, heights: map[primitives.Hash]primitives.Height{}, parents: map[primitives.Hash]primitives.Hash{},
+		replaced: map[primitives.Hash]map[primitives.ShardID]primitives.AccountID{}, tails: map[primitives.Hash]bool{},
+	}
+	n := &network{world: w, t: t, random: rand.New(rand.NewPCG(seed, 2)), loss: loss, nodes: map[primitives.AccountID]*Pool{},
 		eyes: map[primitives.AccountID]*eye{}, complete: map[primitives.AccountID]map[primitives.Hash]Complete{}, ready: map[primitives.AccountID]map[primitives.Hash]bool{}}
 	for _, a := range append(slices.Clone(producers), "") {
 		n.eyes[a] = &eye{world: n.world, me: a, known: map[primitives.Hash]bool{}, stored: map[primitives.Hash]*primitives.Chunk{}}
@@ -245,8 +316,11 @@ func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*pri
 			receipts = append(receipts, &primitives.Receipt{PredecessorID: "system", ReceiverID: []primitives.AccountID{"aa", "ee", "kk", "zz"}[n.random.IntN(4)],
 				ID: primitives.Hash{byte(h), byte(s), byte(i)}, Body: &primitives.DataReceipt{DataID: primitives.Hash{byte(i)}, Data: bytes.Repeat([]byte{byte(i)}, n.random.IntN(400))}})
 		}
-		p, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, s, h)
 		n.heights[prev] = h
+		p, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, s, h)
+		if parent := n.parents[prev]; n.anchored[primitives.EpochID{1}] && !parent.IsZero() {
+			p, _ = n.eyes[producers[0]].row(parent, s)
+		}
 		c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: h, ShardID: s, Extra: new(chain.ChunkExtra), Outgoing: receipts, Layout: n.layout, Coding: n.rs}, secret(p.AccountID))
 		if err != nil {
 			n.t.Fatal(err)
@@ -261,6 +335,13 @@ func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*pri
 // more node get what each needs of every chunk: the body of tracked shards, the receipts to these
 // from others, and own parts.
 func TestSpread(t *testing.T) {
+	t.Run("before EarlyKickout", func(t *testing.T) { testSpread(t, false) })
+	t.Run("with anchors", func(t *testing.T) { testSpread(t, true) })
+}
+
+// testSpread uses chunks with anchors if kickout is set. At some heights another validator than the
+// canonical one produces a chunk then.
+func testSpread(t *testing.T, kickout bool) {
 	for _, c := range []struct {
 		seats int
 		loss  float64
@@ -268,10 +349,15 @@ func TestSpread(t *testing.T) {
 	}{{4, 0, false}, {4, 0.2, false}, {10, 0, true}, {10, 0.25, false}, {10, 0.25, true}} {
 		for seed := range uint64(4) {
 			n := newNetwork(t, seed, c.seats, c.loss)
+			n.anchored = map[primitives.EpochID]bool{{1}: kickout, {2}: kickout}
 			var prev primitives.Hash
 			made := 0
 			for h := primitives.Height(1); h <= 8; h++ {
 				hash := primitives.HashBytes(append(prev[:], byte(h)))
+				n.parents[hash] = prev
+				if h%3 == 0 {
+					n.replaced[prev] = map[primitives.ShardID]primitives.AccountID{1: producers[2], 2: producers[3]}
+				}
 				know := func(a primitives.AccountID) {
 					n.eyes[a].known[hash] = true
 					n.step(a, Head{Hash: hash, Prev: prev, Height: h - 1})

@@ -1,0 +1,132 @@
+package chunkparts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/anchor"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// receive handles a partial chunk from the network. One whose producer its anchor does not give yet
+// waits for its previous block.
+func (p *Pool) receive(out *Out, now int64, c *primitives.PartialChunk) error {
+	err := p.partial(out, now, c, nil, false)
+	if errors.Is(err, anchor.ErrEarly) {
+		err = p.postpone(c, err)
+	}
+	p.counters.Error(err)
+	return err
+}
+
+// checkAnchor checks a partial chunk that names its anchor: its form, its place, and the header's
+// signature, even if the previous block is unknown. What it says beside the header is not signed, so
+// an error says nothing about the chunk.
+func (p *Pool) checkAnchor(e *entry, hash primitives.Hash, c *primitives.PartialChunk) error {
+	h := &c.Header
+	if anchored, known := p.chain.Anchored(c.Anchor.EpochID); known && !anchored {
+		return fmt.Errorf("%w: shard %d at height %d, with an anchor", anchor.ErrForm, h.ShardID, h.HeightCreated)
+	}
+	v, err := p.chain.ProducerAt(placeOf(c))
+	p.counters.Lookup(err)
+	if err != nil {
+		return err
+	}
+	if seen := e != nil && e.signed && e.header.Signature == h.Signature; !seen && !p.verify(h.Signature, hash[:], v.PublicKey) {
+		return fmt.Errorf("%w: the chunk producer on the anchor is %s", ErrSignature, v.AccountID)
+	}
+	return nil
+}
+
+// placeOf returns what a partial chunk says of the chunk's place.
+func placeOf(c *primitives.PartialChunk) (primitives.ChunkKey, primitives.ChunkAnchor) {
+	h := &c.Header
+	return primitives.ChunkKey{ShardID: h.ShardID, EpochID: c.Anchor.EpochID, HeightCreated: h.HeightCreated},
+		primitives.ChunkAnchor{PrevBlock: h.PrevBlockHash, PrevPrevBlock: c.Anchor.PrevPrevBlock}
+}
+
+// checkPlain checks a partial chunk without an anchor, which is invalid in epochs from EarlyKickout
+// on. id is the epoch of the previous block's children if that is known. It returns the epoch that
+// the chunk is of, or likely of, and whether parts may be forwarded to that epoch's validators.
+func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHeader, id primitives.EpochID, known bool) (primitives.EpochID, bool, error) {
+	placed := known
+	if !known {
+		var err error
+		if id, placed, err = p.likelyEpoch(h); err != nil {
+			return id, false, err
+		}
+	}
+	if p.isAnchored(id) {
+		return id, false, fmt.Errorf("%w: shard %d at height %d, without an anchor", anchor.ErrForm, h.ShardID, h.HeightCreated)
+	}
+	if !known && e == nil {
+		if _, err := p.verifyLikelySigner(hash, h.Signature, h.ShardID, h.HeightCreated, false); err != nil {
+			return id, false, err
+		}
+	}
+	return id, placed, nil
+}
+
+// waiting tells apart what waits of one chunk: a part, the receipts to a shard, or the header alone.
+type waiting struct {
+	chunk  primitives.Hash
+	what   byte // 'p', 'r' or 'h'
+	number uint64
+}
+
+// postpone queues what a partial chunk brings until its previous block is known, if the header has
+// the signature of the producer that the anchor gives or, if the anchor is unknown, of the canonical
+// producer of the height. Parts and receipts are proven before, and each is queued once: only the
+// header is signed, so any node can send it with anything.
+func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
+	h, hash := &c.Header, c.Header.ChunkHash()
+	if _, known := p.chain.Epoch(h.PrevBlockHash); known {
+		return why // no block will decide it
+	}
+	v, err := p.chain.ProducerAt(placeOf(c))
+	if v.AccountID == "" {
+		if v, err = p.chain.Producer(c.Anchor.EpochID, h.ShardID, h.HeightCreated); err != nil {
+			return why
+		}
+	}
+	if !p.verify(h.Signature, hash[:], v.PublicKey) {
+		p.counters.Unsigned.Add(1)
+		return fmt.Errorf("%w: %w: the chunk producer on the anchor is %s", why, ErrSignature, v.AccountID)
+	}
+	if _, err := p.verifyParts(c.Parts, h.EncodedMerkleRoot); err != nil {
+		return err
+	}
+	if err := verifyReceipts(c); err != nil {
+		return err
+	}
+	put := func(kind waiting, size int, x *primitives.PartialChunk) error {
+		x.Header, x.Anchor = c.Header, c.Anchor
+		return p.early.Put(anchor.Entry{Parent: h.PrevBlockHash, Height: h.HeightCreated, Signer: v.AccountID, Kind: kind, Size: size}, x)
+	}
+	var errs []error
+	for i := range c.Parts {
+		x := c.Parts[i]
+		x.Part = bytes.Clone(x.Part) // the frame may be longer
+		errs = append(errs, put(waiting{hash, 'p', x.Ord}, sizeOf(&x), &primitives.PartialChunk{Parts: []primitives.ChunkPart{x}}))
+	}
+	for i := range c.Receipts {
+		r, size := c.Receipts[i], 0
+		primitives.Encoded(&r, func(b []byte) { size = len(b) })
+		errs = append(errs, put(waiting{hash, 'r', uint64(r.To)}, size, &primitives.PartialChunk{Receipts: []primitives.ReceiptProof{r}}))
+	}
+	if len(errs) == 0 {
+		errs = append(errs, put(waiting{hash, 'h', 0}, 0, new(primitives.PartialChunk)))
+	}
+	return errors.Join(errs...)
+}
+
+// verifyReceipts checks that receipts are those of the chunk.
+func verifyReceipts(c *primitives.PartialChunk) error {
+	for i := range c.Receipts {
+		if r := &c.Receipts[i]; r.From != c.Header.ShardID || !r.Verify(c.Header.PrevOutgoingReceiptsRoot) {
+			return fmt.Errorf("%w: from shard %d to shard %d", ErrReceipts, r.From, r.To)
+		}
+	}
+	return nil
+}

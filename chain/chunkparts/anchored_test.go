@@ -1,0 +1,432 @@
+package chunkparts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/anchor"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// anchoredNetwork is a network of ten parts with the blocks of heights 0 to 20, which all know, with
+// EarlyKickout in epoch {1} if it is set.
+func anchoredNetwork(t testing.TB, kickout bool) *network {
+	n := newNetwork(t, 1, 10, 0)
+	n.anchored = map[primitives.EpochID]bool{{1}: kickout, {2}: kickout}
+	for h := range primitives.Height(21) {
+		n.block(hashAt(h), h, hashAt(h-min(h, 1)), true)
+	}
+	n.parents[hashAt(0)] = primitives.Hash{}
+	for _, p := range n.nodes {
+		if _, err := p.Step(0, Head{Hash: hashAt(20), Prev: hashAt(19), Height: 20}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+func hashAt(h primitives.Height) primitives.Hash { return primitives.Hash{0xb0, byte(h)} }
+
+// block adds a block. known: all nodes know it.
+func (n *network) block(hash primitives.Hash, h primitives.Height, prev primitives.Hash, known bool) {
+	n.heights[hash], n.parents[hash] = h+1, prev
+	for _, e := range n.eyes {
+		e.known[hash] = known
+	}
+}
+
+// on returns the parts of a chunk of shard 0 on a block, signed by a producer, with its receipts and
+// the anchor that belongs to the block.
+func (n *network) on(by primitives.AccountID, prev primitives.Hash, h primitives.Height, at primitives.Hash) *primitives.PartialChunk {
+	n.t.Helper()
+	c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: h, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs,
+		Outgoing: []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "zz", Body: &primitives.DataReceipt{Data: make([]byte, 900)}}}}, secret(by))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	x := &primitives.PartialChunk{Header: c.Header, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout),
+		Anchor: &primitives.PartialChunkAnchor{PrevPrevBlock: at, EpochID: primitives.Hash{1}}}
+	for i, path := range coded.Tree.Paths() {
+		x.Parts = append(x.Parts, primitives.ChunkPart{Ord: uint64(i), Part: coded.Parts[i], Proof: path})
+	}
+	return x
+}
+
+// with returns a copy of a partial chunk with some of its parts and another anchor.
+func with(c *primitives.PartialChunk, at *primitives.PartialChunkAnchor, ords ...int) Partial {
+	x := *c
+	x.Anchor, x.Parts = at, nil
+	for _, ord := range ords {
+		x.Parts = append(x.Parts, c.Parts[ord])
+	}
+	return Partial{&x}
+}
+
+// empty returns whether a pool holds nothing.
+func empty(p *Pool) bool {
+	n, bytes := p.early.Len()
+	return len(p.entries)+len(p.bySlot)+len(p.forwards)+n+bytes == 0
+}
+
+// maker returns the producer of the chunk of shard 0 on a block of the network.
+func (n *network) maker(prev primitives.Hash) primitives.AccountID {
+	v, err := n.eyes[producers[0]].Maker(prev, 0)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return v.AccountID
+}
+
+// TestFormFollowsTheEpoch: a partial chunk names its anchor if and only if EarlyKickout is in force
+// in the chunk's epoch, whether its previous block is known or not. The form is not wrong in an
+// unknown epoch. What is sent has the right form.
+func TestFormFollowsTheEpoch(t *testing.T) {
+	for _, kickout := range []bool{false, true} {
+		for _, parent := range []primitives.Hash{hashAt(20), {99}} {
+			n := anchoredNetwork(t, kickout)
+			at, h := hashAt(19), primitives.Height(21)
+			if parent != hashAt(20) {
+				at, h = hashAt(20), 22
+				n.block(parent, 21, at, false)
+			}
+			c := n.on(n.maker(parent), parent, h, at)
+			for _, anchored := range []bool{false, true} {
+				p, form := map[bool]*Pool{false: n.nodes[producers[1]], true: n.nodes[producers[2]]}[anchored], c.Anchor
+				if !anchored {
+					form = nil
+				}
+				_, err := p.Step(0, with(c, form, 2))
+				if right := anchored == kickout; right && (err != nil || empty(p)) {
+					t.Errorf("EarlyKickout %t, anchor %t, on %v: %v", kickout, anchored, parent, err)
+				} else if !right && (!errors.Is(err, anchor.ErrForm) || !empty(p) || p.counters.WrongForm.Load() != 1) {
+					t.Errorf("EarlyKickout %t, anchor %t, on %v: %v", kickout, anchored, parent, err)
+				}
+				unknown := &primitives.PartialChunkAnchor{PrevPrevBlock: at, EpochID: primitives.Hash{9}}
+				p = n.nodes[producers[3]]
+				if _, err := p.Step(0, with(c, unknown, 3)); err == nil || errors.Is(err, anchor.ErrForm) || !empty(p) {
+					t.Errorf("EarlyKickout %t, of an unknown epoch: %v", kickout, err)
+				}
+			}
+		}
+		for _, h := range []primitives.Height{1, 2, 21} {
+			n := anchoredNetwork(t, kickout)
+			by := n.maker(hashAt(h - 1))
+			c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: hashAt(h - 1), Height: h, Extra: new(chain.ChunkExtra), Layout: n.layout,
+				Coding: n.rs}, secret(by))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := n.nodes[by].Step(0, Made{c, coded})
+			if err != nil || len(out.Send) == 0 {
+				t.Fatalf("%v, %d messages", err, len(out.Send))
+			}
+			want := primitives.PartialChunkAnchor{EpochID: primitives.Hash{1}}
+			if h > 1 {
+				want.PrevPrevBlock = hashAt(h - 2)
+			}
+			for _, s := range out.Send {
+				if got := s.Body.(*primitives.PartialChunk).Anchor; (got != nil) != kickout || kickout && *got != want {
+					t.Errorf("EarlyKickout %t, height %d: sends anchor %+v", kickout, h, got)
+				}
+			}
+		}
+	}
+}
+
+// TestWrongAnchorIsRefused: nothing is kept of a partial chunk whose place contradicts the known
+// blocks, or whose header is not signed by the producer that the anchor gives. What is wrong is not
+// signed, so the right message counts afterwards.
+func TestWrongAnchorIsRefused(t *testing.T) {
+	n := anchoredNetwork(t, true)
+	other := primitives.Hash{99}
+	n.block(other, 21, hashAt(20), false)
+	n.replaced[hashAt(19)] = map[primitives.ShardID]primitives.AccountID{0: producers[1]}
+	for name, x := range map[string]struct {
+		prev primitives.Hash
+		h    primitives.Height
+		by   primitives.AccountID
+		at   primitives.PartialChunkAnchor
+		want error
+	}{
+		"another anchor":              {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(18), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"an unknown anchor":           {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: other, EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"another epoch":               {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{2}}, anchor.ErrWrong},
+		"another height":              {hashAt(20), 22, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"no anchor":                   {other, 22, producers[1], primitives.PartialChunkAnchor{EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"too low":                     {other, 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(20), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"of a blacklisted producer":   {hashAt(20), 21, producers[0], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{1}}, ErrSignature},
+		"by nobody, parent not known": {other, 22, producers[3], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(20), EpochID: primitives.Hash{1}}, ErrSignature},
+		"by nobody, nothing known":    {other, 22, producers[3], primitives.PartialChunkAnchor{PrevPrevBlock: primitives.Hash{98}, EpochID: primitives.Hash{1}}, ErrSignature},
+		"by nobody, heights skipped":  {other, 24, producers[3], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(20), EpochID: primitives.Hash{1}}, ErrSignature},
+		"too far, nothing known":      {other, 26, producers[0], primitives.PartialChunkAnchor{PrevPrevBlock: primitives.Hash{98}, EpochID: primitives.Hash{1}}, ErrHorizon},
+	} {
+		p := n.nodes[producers[2]]
+		c := n.on(x.by, x.prev, x.h, primitives.Hash{})
+		if out, err := p.Step(0, with(c, &x.at, 2)); !errors.Is(err, x.want) || !empty(p) || len(out.Send)+len(out.Ready) > 0 {
+			t.Errorf("%s: %v, want %v", name, err, x.want)
+		}
+	}
+	p := n.nodes[producers[2]]
+	c := n.on(producers[1], hashAt(20), 21, hashAt(19))
+	if out, err := p.Step(0, with(c, c.Anchor, 2)); err != nil || len(out.Ready)+len(out.Complete) == 0 && len(p.entries) == 0 {
+		t.Errorf("the right one: %v", err)
+	}
+}
+
+// TestEarlyChunkWaitsForItsBlock: parts and receipts whose producer the anchor does not give wait,
+// occupy no slot, and count when the previous block comes. Then own parts are forwarded.
+func TestEarlyChunkWaitsForItsBlock(t *testing.T) {
+	parent := primitives.Hash{99}
+	for name, x := range map[string]struct {
+		h    primitives.Height
+		at   primitives.Hash
+		tail bool
+	}{
+		"heights were skipped":    {23, hashAt(20), false},
+		"at the end of an epoch":  {22, hashAt(20), true},
+		"the anchor is not known": {23, primitives.Hash{98}, false},
+	} {
+		n := anchoredNetwork(t, true)
+		n.tails[hashAt(20)] = x.tail
+		n.block(primitives.Hash{98}, 21, hashAt(20), false)
+		n.block(parent, x.h-1, x.at, false)
+		c := n.on(n.maker(parent), parent, x.h, x.at)
+		p := n.nodes[producers[2]]
+		for _, ev := range []Event{with(c, c.Anchor, 2), with(c, c.Anchor, 5, 6), with(c, c.Anchor, 2)} {
+			if out, err := p.Step(0, ev); err != nil && !errors.Is(err, anchor.ErrEarly) || len(out.Send)+len(out.Ready)+len(p.entries)+len(p.bySlot) > 0 {
+				t.Fatalf("%s: %v, %d entries", name, err, len(p.entries))
+			}
+		}
+		if waits, _ := p.early.Len(); waits != 3+len(c.Receipts) || p.counters.Queued.Load() != uint64(waits) {
+			t.Errorf("%s: %d messages wait", name, waits)
+		}
+		if _, err := p.Step(0, BlockCame{primitives.Hash{97}}); err != nil || len(p.entries) > 0 {
+			t.Errorf("%s: %v with another block", name, err)
+		}
+		n.block(primitives.Hash{98}, 21, hashAt(20), true)
+		n.block(parent, x.h-1, x.at, true)
+		out, err := p.Step(0, BlockCame{parent})
+		if err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 || out.Complete[0].Chunk.Hash != c.Header.ChunkHash() {
+			t.Errorf("%s: %v, %d ready, %d complete", name, err, len(out.Ready), len(out.Complete))
+		}
+		if !slices.ContainsFunc(out.Send, func(s Send) bool { _, ok := s.Body.(*primitives.ChunkForward); return ok }) {
+			t.Errorf("%s: own parts are not forwarded", name)
+		}
+		if waits, bytes := p.early.Len(); waits+bytes > 0 || p.counters.Taken.Load() == 0 {
+			t.Errorf("%s: %d messages wait", name, waits)
+		}
+	}
+}
+
+// TestEarlyChunkIsDropped: what waited is refused if the block shows another producer or place, and
+// dropped when the head is far above it.
+func TestEarlyChunkIsDropped(t *testing.T) {
+	parent := primitives.Hash{99}
+	for name, x := range map[string]struct {
+		prev     primitives.Hash // of the parent, in truth
+		h        primitives.Height
+		replaced bool
+		want     error
+	}{
+		"another anchor":   {hashAt(19), 22, false, anchor.ErrWrong},
+		"another height":   {hashAt(20), 21, false, anchor.ErrWrong},
+		"another producer": {hashAt(20), 22, true, ErrSignature},
+	} {
+		n := anchoredNetwork(t, true)
+		n.block(parent, 22, hashAt(20), false)
+		c := n.on(n.maker(parent), parent, 23, hashAt(20))
+		p := n.nodes[producers[2]]
+		if _, err := p.Step(0, with(c, c.Anchor, 2)); err != nil {
+			t.Fatal(err)
+		}
+		if x.replaced {
+			n.replaced[hashAt(20)] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
+		}
+		n.block(parent, x.h, x.prev, true)
+		if out, err := p.Step(0, BlockCame{parent}); !errors.Is(err, x.want) || !empty(p) || len(out.Ready) > 0 {
+			t.Errorf("%s: %v, want %v", name, err, x.want)
+		}
+	}
+	n := anchoredNetwork(t, true)
+	n.block(parent, 22, hashAt(20), false)
+	c := n.on(n.maker(parent), parent, 23, hashAt(20))
+	p := n.nodes[producers[2]]
+	if _, err := p.Step(0, with(c, c.Anchor, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Step(0, Head{Hash: primitives.Hash{96}, Height: 23 + earlyHorizon}); err != nil || !empty(p) {
+		t.Errorf("%v: it waits below the head", err)
+	}
+}
+
+// TestProducerOfAnotherAnchorTakesNoSlot: the producer on an abandoned anchor can sign chunks of the
+// height of another producer, on blocks that do not exist. The chunk of that producer counts.
+func TestProducerOfAnotherAnchorTakesNoSlot(t *testing.T) {
+	n := anchoredNetwork(t, true)
+	fork, parent := primitives.Hash{70}, primitives.Hash{99}
+	n.block(fork, 20, hashAt(18), true) // besides block 20
+	n.replaced[fork] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
+	n.block(parent, 21, hashAt(20), false)
+	p := n.nodes[producers[2]]
+	for i := range 20 { // one slot, whatever it signs
+		x := n.on(producers[3], primitives.Hash{1, byte(i)}, 22, fork)
+		if _, err := p.Step(0, with(x, x.Anchor, 2)); i == 0 && err != nil || i > 0 && !errors.Is(err, ErrOther) {
+			t.Fatalf("chunk %d: %v", i, err)
+		}
+	}
+	c := n.on(n.maker(parent), parent, 22, hashAt(20))
+	if _, err := p.Step(0, with(c, c.Anchor, 2, 3, 4)); err != nil || len(p.entries) != 2 || len(p.bySlot) != 2 {
+		t.Errorf("the chunk on the chain: %v, %d chunks", err, len(p.entries))
+	}
+	n.block(parent, 21, hashAt(20), true)
+	if out, err := p.Step(0, BlockCame{parent}); err != nil || len(out.Ready) != 1 {
+		t.Errorf("%v, %d ready", err, len(out.Ready))
+	}
+	// a chunk that names an anchor other than its block's is refused when the block comes
+	n = anchoredNetwork(t, true)
+	n.block(fork, 20, hashAt(18), true)
+	n.replaced[fork] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
+	n.block(parent, 21, hashAt(20), false)
+	p = n.nodes[producers[2]]
+	x := n.on(producers[3], parent, 22, fork)
+	if _, err := p.Step(0, with(x, x.Anchor, 2)); err != nil {
+		t.Fatal(err)
+	}
+	n.block(parent, 21, hashAt(20), true)
+	if out, err := p.Step(0, BlockCame{parent}); !errors.Is(err, ErrSignature) || len(out.Ready)+len(p.entries)+len(p.bySlot) > 0 {
+		t.Errorf("a chunk with the anchor of another block: %v, %d chunks", err, len(p.entries))
+	}
+}
+
+// TestStrippedAnchor: any node can take the anchor from a partial chunk, or add one. That does not
+// spoil the chunk, whatever comes first.
+func TestStrippedAnchor(t *testing.T) {
+	n := anchoredNetwork(t, true)
+	c := n.on(n.maker(hashAt(20)), hashAt(20), 21, hashAt(19))
+	forged := &primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(3), EpochID: primitives.Hash{1}}
+	for _, first := range []bool{false, true} {
+		p := anchoredNetwork(t, true).nodes[producers[2]]
+		evs := []Event{with(c, nil, 3), with(c, forged, 4), with(c, c.Anchor, 5)}
+		if first {
+			slices.Reverse(evs)
+		}
+		for _, ev := range evs {
+			at := ev.(Partial).Anchor
+			_, err := p.Step(0, ev)
+			want := map[*primitives.PartialChunkAnchor]error{nil: anchor.ErrForm, forged: anchor.ErrWrong}[at]
+			if want == nil && err != nil || want != nil && !errors.Is(err, want) {
+				t.Errorf("anchor %+v: %v, want %v", at, err, want)
+			}
+		}
+		if e := p.entries[c.Header.ChunkHash()]; e == nil || e.have != 1 {
+			t.Error("the chunk is gone")
+		}
+	}
+
+	// At the change of version the epoch of a chunk on an unknown block is not certain: one without an
+	// anchor is kept, and dropped when its block shows that it needs one. With its anchor it stays.
+	for _, again := range []bool{false, true} {
+		n := anchoredNetwork(t, false)
+		n.anchored = map[primitives.EpochID]bool{{2}: true}
+		parent := primitives.Hash{99}
+		n.block(parent, 21, hashAt(20), false)
+		for _, e := range n.eyes {
+			e.epochs, e.later = map[primitives.Hash]primitives.EpochID{parent: {2}}, n.layout
+		}
+		by, _ := n.eyes[producers[0]].Producer(primitives.EpochID{2}, 0, 22)
+		c := n.on(by.AccountID, parent, 22, hashAt(20))
+		c.Anchor.EpochID = primitives.Hash{2}
+		p := n.nodes[producers[2]]
+		if _, err := p.Step(0, with(c, nil, 2)); err != nil || len(p.entries) != 1 {
+			t.Fatalf("%v, %d chunks", err, len(p.entries))
+		}
+		if again {
+			if _, err := p.Step(0, with(c, c.Anchor, 3)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.block(parent, 21, hashAt(20), true)
+		_, err := p.Step(0, BlockCame{parent})
+		if again && (err != nil || len(p.entries) != 1) || !again && (!errors.Is(err, anchor.ErrForm) || !empty(p)) {
+			t.Errorf("with an anchor %t: %v, %d chunks", again, err, len(p.entries))
+		}
+	}
+}
+
+// TestFloodOfEarlyChunks: whatever anyone makes of an early header, what waits is bounded and proven,
+// and of each part once.
+func TestFloodOfEarlyChunks(t *testing.T) {
+	n := anchoredNetwork(t, true)
+	parent, p := primitives.Hash{99}, n.nodes[producers[2]]
+	n.block(parent, 22, hashAt(20), false)
+	c := n.on(n.maker(parent), parent, 23, hashAt(20))
+	for i := range 50 {
+		ords := []int{i % 10, (i * 3) % 10}
+		if _, err := p.Step(0, with(c, c.Anchor, ords...)); err != nil && !errors.Is(err, anchor.ErrEarly) {
+			t.Fatal(err)
+		}
+		bad := with(c, c.Anchor, i%10)
+		bad.Parts[0].Part = append([]byte{1}, bad.Parts[0].Part...)
+		if _, err := p.Step(0, bad); !errors.Is(err, ErrPart) {
+			t.Fatalf("a part that is not proven: %v", err)
+		}
+		bad = with(c, c.Anchor, i%10)
+		bad.Receipts = slices.Clone(bad.Receipts)
+		bad.Receipts[0].To++
+		if _, err := p.Step(0, bad); !errors.Is(err, ErrReceipts) {
+			t.Fatalf("receipts that are not proven: %v", err)
+		}
+	}
+	if waits, _ := p.early.Len(); waits > 10+len(c.Receipts) {
+		t.Errorf("%d messages of one chunk wait", waits)
+	}
+	for i := range 2 * anchor.MaxQueued { // other chunks, all signed by the producer, on blocks that do not exist
+		x := *c
+		x.Header.PrevBlockHash = primitives.HashBytes(fmt.Append(nil, i))
+		hash := x.Header.ChunkHash()
+		x.Header.Signature = secret(n.maker(parent)).Sign(hash[:])
+		x.Receipts = nil
+		if _, err := p.Step(0, with(&x, c.Anchor)); err != nil && !errors.Is(err, anchor.ErrEarly) {
+			t.Fatal(err)
+		}
+	}
+	if waits, _ := p.early.Len(); waits > anchor.MaxQueued/4 || len(p.entries) > 0 {
+		t.Errorf("%d messages wait, %d chunks are kept", waits, len(p.entries))
+	}
+	n.block(parent, 22, hashAt(20), true)
+	if out, err := p.Step(0, BlockCame{parent}); err != nil || len(out.Complete) != 1 {
+		t.Errorf("the first chunk is gone: %v", err)
+	}
+}
+
+// TestForwardsOfReplacedProducers: forwards on an unknown child of the head count if they are signed
+// by the producer of the head's row, and own parts go to the producer of the next chunk's row.
+func TestForwardsOfReplacedProducers(t *testing.T) {
+	n := anchoredNetwork(t, true)
+	parent := primitives.Hash{99}
+	n.replaced[hashAt(20)] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
+	n.block(parent, 21, hashAt(20), false)
+	p := n.nodes[producers[2]]
+	for by, want := range map[primitives.AccountID]error{producers[3]: nil, producers[2]: ErrSignature} {
+		c := n.on(by, parent, 22, hashAt(20))
+		if _, err := p.Step(0, Forward{primitives.NewChunkForward(&c.Header, c.Parts[3:5])}); want == nil && err != nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("a forward of a chunk of %s: %v", by, err)
+		}
+	}
+	// the chunk at 21 is on block 20, so the next one has block 20 as anchor
+	c := n.on(n.maker(hashAt(20)), hashAt(20), 21, hashAt(19))
+	out, err := p.Step(0, with(c, c.Anchor, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var to []primitives.AccountID
+	for _, s := range out.Send {
+		to = append(to, s.To)
+	}
+	if !slices.Contains(to, producers[3]) {
+		t.Errorf("own parts go to %v, not to the next producer", to)
+	}
+}
