@@ -115,6 +115,9 @@ func (n *Node) Metrics(b []byte) []byte {
 	shard("troupe_transactions_compiling", "Of them those with code that is being compiled",
 		func(t *trackedShard) int64 { return int64(t.pool.Compiling()) })
 
+	if n.validator != nil {
+		b = n.validator.Metrics(b)
+	}
 	halted := 0
 	if _, ok := n.Halted(); ok {
 		halted = 1

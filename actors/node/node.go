@@ -62,7 +62,8 @@ type Node struct {
 	moves      moves
 	patches    patches
 	shardMoves validatoractor.Moves
-	statuses   *network.TxStatuses // nil: other nodes are not asked
+	validator  *validatoractor.Life // nil: this node is no validator among others
+	statuses   *network.TxStatuses  // nil: other nodes are not asked
 	// streamed counts subscriptions that have not ended or still have an actor.
 	streamed      atomic.Int64
 	ids           atomic.Uint64 // last id of a session, waiter or subscription
@@ -214,6 +215,7 @@ func (n *Node) spawn() (err error) {
 		spawn("producer", onlyOnce(n.newProducer(target)))
 	default:
 		life := new(validatoractor.Life)
+		n.validator = life
 		spawn(validatoractor.Name, func(bool) actor.Actor { return n.newValidator(life, target) })
 	}
 	if n.network != nil {

@@ -92,6 +92,8 @@ type Life struct {
 	lastImported primitives.Hash       // the block reported last
 	// Steps counts events, Panics failed actors.
 	Steps, Panics atomic.Uint64
+	// Counters count messages about chunks.
+	Counters consensus.Counters
 }
 
 // Rekeyed makes the account sign with another key, or with none if it is zero. The journal
@@ -216,6 +218,7 @@ func (a *Actor) open() (err error) {
 		Engine: guardedEngine{a.o.Engine,
 			a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
 		Verify: a.o.Verify, OnSigned: a.o.Vouched, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
+		Counters: &a.o.Life.Counters,
 	}, a.now)
 	if err != nil {
 		return err

@@ -244,6 +244,9 @@ func (n *Node) finishImport(w *work) {
 	}
 	again := n.blocks.Imported(b, n.tip, acc.Final.Height, changed)
 	n.stepParts(chunkparts.BlockCame{Hash: hash})
+	if n.witnesses != nil {
+		n.applyWitnessOut(n.witnesses.Step(partialwitness.BlockRecorded{Hash: hash}))
+	}
 	if acc.IsHead {
 		n.stepParts(n.partsHead(hash, b.Header))
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/anchor"
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/doomslug"
@@ -125,8 +126,17 @@ type Options struct {
 	// Wall returns the timestamp of new blocks, ns since 1970. nil: the time of the step, which
 	// never goes back whatever the system clock does.
 	Wall func() uint64
+	// Counters count what becomes of messages that name an anchor. nil: they are not published.
+	Counters *Counters
 	// Planted are bugs for tests of the simulator. 0: none.
 	Planted Planted
+}
+
+// Counters count what becomes of messages about chunks that name an anchor. Safe for concurrent use.
+// The zero value is ready.
+type Counters struct {
+	Chunks    anchor.Counters // partial chunks
+	Witnesses anchor.Counters // witness parts, contract accesses, deployed code
 }
 
 // Planted is a set of bugs that the simulator's tests put into a node.
@@ -226,6 +236,12 @@ func New(o Options, now int64) (*Node, error) {
 			n.assigned,
 			o.Verify,
 		)
+	}
+	if o.Counters != nil {
+		n.parts.Count(&o.Counters.Chunks)
+		if n.witnesses != nil {
+			n.witnesses.Count(&o.Counters.Witnesses)
+		}
 	}
 	return n, nil
 }

@@ -49,7 +49,7 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 		return err
 	}
 	if spared {
-		out, err := n.witnesses.Step(partialwitness.Held{Key: key, Chunk: c.Hash})
+		out, err := n.witnesses.Step(partialwitness.Held{Key: key, Chunk: c.Hash, Prev: c.Header.PrevBlockHash})
 		n.applyWitnessOut(out, err)
 		return nil
 	}
@@ -232,7 +232,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 			n.fail(err)
 		case err != nil || !held:
 		default:
-			out, err := n.witnesses.Step(partialwitness.Held{Key: key, Chunk: c.Hash})
+			out, err := n.witnesses.Step(partialwitness.Held{Key: key, Chunk: c.Hash, Prev: h.PrevBlockHash})
 			n.applyWitnessOut(out, err)
 		}
 	}

@@ -1,0 +1,52 @@
+package validator
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/anchor"
+)
+
+// Metrics appends the counters of messages about chunks that name an anchor, in Prometheus' text
+// format.
+func (l *Life) Metrics(b []byte) []byte {
+	const (
+		lookups = "near_anchored_chunk_producer_lookup_total"
+		results = "troupe_anchored_messages_total"
+		waiting = "troupe_anchored_messages_waiting"
+		bytes   = "troupe_anchored_messages_waiting_bytes"
+	)
+	type value struct {
+		result string
+		n      uint64
+	}
+	kinds := []struct {
+		name string
+		c    *anchor.Counters
+	}{{"chunk", &l.Counters.Chunks}, {"witness", &l.Counters.Witnesses}}
+	counters := func(name, help string, of func(c *anchor.Counters) []value) {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s counter\n", name, help, name)
+		for _, k := range kinds {
+			for _, v := range of(k.c) {
+				b = fmt.Appendf(b, "%s{message_type=%q,result=%q} %d\n", name, k.name, v.result, v.n)
+			}
+		}
+	}
+	counters(lookups, "Lookups of a chunk's producer by the anchor in a message", func(c *anchor.Counters) []value {
+		return []value{{"hit", c.Found.Load()}, {"miss_anchor_block", c.NoAnchor.Load()}, {"miss_db_entry", c.NoRow.Load()},
+			{"error", c.Failed.Load()}}
+	})
+	counters(results, "Messages about chunks that could not be handled when they came", func(c *anchor.Counters) []value {
+		return []value{{"wrong_form", c.WrongForm.Load()}, {"wrong_place", c.WrongPlace.Load()}, {"unsigned", c.Unsigned.Load()},
+			{"queued", c.Queued.Load()}, {"taken", c.Taken.Load()}, {"expired", c.Expired.Load()}, {"evicted", c.Evicted.Load()},
+			{"refused", c.Refused.Load()}}
+	})
+	gauges := func(name, help string, of func(c *anchor.Counters) int64) {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+		for _, k := range kinds {
+			b = fmt.Appendf(b, "%s{message_type=%q} %d\n", name, k.name, of(k.c))
+		}
+	}
+	gauges(waiting, "Messages that wait for the parent of their chunk", func(c *anchor.Counters) int64 { return c.Waiting.Load() })
+	gauges(bytes, "The sum of their sizes", func(c *anchor.Counters) int64 { return c.WaitingBytes.Load() })
+	return b
+}
