@@ -41,7 +41,7 @@ const heightOffset = 2
 // about early work. Errors: ErrWrong, ErrEarly, those of the epoch manager's store.
 func Check(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor, genesis primitives.Height) error {
 	if at.PrevBlock.IsZero() { // the epoch manager takes it for the parent of the genesis
-		return fmt.Errorf("%w: no parent", ErrWrong)
+		return fmt.Errorf("%w: the message names no previous block", ErrWrong)
 	}
 	parent, err := m.BlockInfo(at.PrevBlock)
 	if errors.Is(err, epoch.ErrMissingBlock) {
@@ -55,7 +55,7 @@ func Check(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor,
 		return early(err)
 	}
 	if parent.PrevHash != at.PrevPrevBlock || parent.Height+1 != key.HeightCreated || id != key.EpochID {
-		return fmt.Errorf("%w: says height %d, epoch %v, anchor %v; parent %v gives %d, %v, %v", ErrWrong,
+		return fmt.Errorf("%w: the message has height %d, epoch %v, anchor %v; the previous block %v gives %d, %v, %v", ErrWrong,
 			key.HeightCreated, key.EpochID, at.PrevPrevBlock, at.PrevBlock, parent.Height+1, id, parent.PrevHash)
 	}
 	return nil
@@ -65,7 +65,7 @@ func checkWithoutParent(m *epoch.Manager, key primitives.ChunkKey, at primitives
 	genesis primitives.Height) error {
 	if at.PrevPrevBlock.IsZero() {
 		if key.HeightCreated > genesis+1 {
-			return fmt.Errorf("%w: height %d without an anchor", ErrWrong, key.HeightCreated)
+			return fmt.Errorf("%w: a chunk at height %d names no anchor", ErrWrong, key.HeightCreated)
 		}
 		return nil
 	}
@@ -75,18 +75,18 @@ func checkWithoutParent(m *epoch.Manager, key primitives.ChunkKey, at primitives
 	}
 	next := a.Height + heightOffset
 	if key.HeightCreated < next {
-		return fmt.Errorf("%w: height %d on anchor %d", ErrWrong, key.HeightCreated, a.Height)
+		return fmt.Errorf("%w: a chunk at height %d names an anchor at height %d", ErrWrong, key.HeightCreated, a.Height)
 	}
 	if tail, err := isTail(m, a); err != nil {
 		return early(err)
 	} else if tail {
-		return fmt.Errorf("%w: anchor %d may be at the end of its epoch", ErrEarly, a.Height)
+		return fmt.Errorf("%w: the anchor at height %d may be at the end of its epoch", ErrEarly, a.Height)
 	}
 	if key.HeightCreated > next {
-		return fmt.Errorf("%w: height %d on anchor %d", ErrEarly, key.HeightCreated, a.Height)
+		return fmt.Errorf("%w: a chunk at height %d names an anchor at height %d", ErrEarly, key.HeightCreated, a.Height)
 	}
 	if key.EpochID != a.EpochID {
-		return fmt.Errorf("%w: epoch %v, of the anchor %v", ErrWrong, key.EpochID, a.EpochID)
+		return fmt.Errorf("%w: the message has epoch %v, its anchor %v", ErrWrong, key.EpochID, a.EpochID)
 	}
 	return nil
 }
