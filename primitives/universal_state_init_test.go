@@ -264,3 +264,41 @@ func TestUniversalIDShape(t *testing.T) {
 		check(valid[:53]+crockford[i:i+1], want)
 	}
 }
+
+// FuzzRawStateInit: what is counted without decoding is what decoding finds, and only the encoding
+// of its value is canonical.
+func FuzzRawStateInit(f *testing.F) {
+	for _, raw := range []RawStateInit{contractInit().Encode(), keyOnlyInit().Encode(), stateInitBytes(entries("b", "", "a", "", "a", "x")),
+		stateInitBytes(nil, edHandle(2), mlDSAHandle(1), edHandle(2))} {
+		f.Add([]byte(raw))
+		f.Add([]byte(raw[:len(raw)-1]))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		raw := RawStateInit(in)
+		s, err := raw.DecodeLenient()
+		want := StateInitCounts{Bytes: uint64(len(in))}
+		canonical, quantum := false, false
+		if err == nil {
+			want.Entries, want.Keys = uint64(len(s.Data)), uint64(len(s.AccessKeys))
+			canonical = bytes.Equal(s.Encode(), in)
+			for _, h := range s.AccessKeys {
+				quantum = quantum || h.Type().IsPostQuantum()
+			}
+		}
+		if got := raw.Counts(); got != want {
+			t.Errorf("%x: counts %+v, want %+v", in, got, want)
+		}
+		if got := raw.HasPostQuantumKey(); got != quantum {
+			t.Errorf("%x: post-quantum is %v, want %v", in, got, quantum)
+		}
+		if _, strict := raw.Decode(); (strict == nil) != canonical {
+			t.Errorf("%x: %v, but canonical is %v", in, strict, canonical)
+		}
+		if !canonical {
+			want = upperCounts(uint64(len(in)))
+		}
+		if got := raw.SendCounts(true); got != want {
+			t.Errorf("%x: counts of sending %+v, want %+v", in, got, want)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
@@ -30,12 +31,9 @@ func Proven(root primitives.Hash, key []byte, strings [][]byte) ([]byte, error) 
 
 // proofForm is a node's reply: the proof, and the other fields of the account.
 type proofForm struct {
-	Amount    primitives.Balance `json:"amount"`
-	Locked    primitives.Balance `json:"locked"`
-	CodeHash  primitives.Hash    `json:"code_hash"`
-	Usage     uint64             `json:"storage_usage"`
-	BlockHash primitives.Hash    `json:"block_hash"`
-	Proof     *[][]byte          `json:"proof"`
+	view.AccountMembers
+	BlockHash primitives.Hash `json:"block_hash"`
+	Proof     *[][]byte       `json:"proof"`
 }
 
 // Account requests an account after a block. root is the shard's state root after that block, from
@@ -57,12 +55,12 @@ func (j *jsonRPC) Account(ctx context.Context, block, root primitives.Hash, id p
 	if told.BlockHash != block {
 		return nil, lie("of block %v, and %v was asked for", told.BlockHash, block)
 	}
+	shown, err := told.Account()
+	if err != nil {
+		return nil, fmt.Errorf("%w: account %s: %w", blockdoc.ErrForm, id, err)
+	}
 	if told.Proof == nil {
-		out := &Account{Account: primitives.Account{Amount: told.Amount, Locked: told.Locked, StorageUsage: told.Usage}}
-		if told.CodeHash != (primitives.Hash{}) {
-			out.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: told.CodeHash}
-		}
-		return out, nil
+		return &Account{Account: shown}, nil
 	}
 	value, err := Proven(root, primitives.AppendAccountKey(nil, id), *told.Proof)
 	if err != nil {
@@ -75,7 +73,7 @@ func (j *jsonRPC) Account(ctx context.Context, block, root primitives.Hash, id p
 	if err := borsh.Unmarshal(value, &out.Account); err != nil {
 		return nil, lie("its proof: %w", err)
 	}
-	if out.Amount != told.Amount || out.Locked != told.Locked || out.StorageUsage != told.Usage || out.LocalCodeHash() != told.CodeHash {
+	if shown.Version = out.Version; shown != out.Account { // the version is not shown
 		return nil, lie("it says otherwise than its proof")
 	}
 	return out, nil

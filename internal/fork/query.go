@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -112,12 +113,7 @@ type result struct {
 	Height *primitives.Height `json:"block_height"`
 	Error  *string            `json:"error"` // what method query says of a missing key
 
-	Amount        *primitives.Balance  `json:"amount"`
-	Locked        *primitives.Balance  `json:"locked"`
-	CodeHash      primitives.Hash      `json:"code_hash"`
-	StorageUsage  uint64               `json:"storage_usage"`
-	GlobalHash    *primitives.Hash     `json:"global_contract_hash"`
-	GlobalAccount primitives.AccountID `json:"global_contract_account_id"`
+	view.AccountMembers
 
 	Nonce      *json.RawMessage `json:"nonce"`
 	Permission *json.RawMessage `json:"permission"`
@@ -156,18 +152,11 @@ func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root 
 		if r.Amount == nil || r.Locked == nil {
 			return nil, lacks
 		}
-		a.account = primitives.Account{Version: primitives.AccountV1, Amount: *r.Amount, Locked: *r.Locked, StorageUsage: r.StorageUsage}
-		local := primitives.AccountContract{Kind: primitives.ContractLocal, Hash: r.CodeHash}
-		switch {
-		case !r.CodeHash.IsZero() && (r.GlobalHash != nil || r.GlobalAccount != ""), r.GlobalHash != nil && r.GlobalAccount != "":
-			return nil, fmt.Errorf("%w: an account with two contracts", errReply)
-		case r.GlobalAccount != "":
-			a.account.SetContract(primitives.AccountContract{Kind: primitives.ContractGlobalAccount, Account: r.GlobalAccount})
-		case r.GlobalHash != nil:
-			a.account.SetContract(primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: *r.GlobalHash})
-		case !r.CodeHash.IsZero():
-			a.account.SetContract(local)
+		account, err := r.Account()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errReply, err)
 		}
+		a.account = account
 		a.value = a.account.AppendBorsh(nil)
 	case askKey:
 		if r.Nonce == nil || r.Permission == nil {
