@@ -63,7 +63,7 @@ var inputs = map[string]input{
 
 // reads are commands that read no file but those of another command.
 var reads = map[string]string{
-	"bench node": "", "bench shard": "", "bench start": "", "bench state": "", "localnet": "", "net capture": "", "keys new": "", "keys implicit": "", "sim": "", "version": "", compilerName: "",
+	"bench node": "", "bench shard": "", "bench start": "", "bench state": "", "localnet": "", "net capture": "", "keys new": "", "keys implicit": "", "keys universal": "", "sim": "", "version": "", compilerName: "",
 	"stream": "log_config.json; the cursor is read by indexer, whose own fuzzing it has",
 	"bench":  "", "keys": "", "net": "", "snapshot": "", "view-state": "", "completion": "", "help": "",
 }

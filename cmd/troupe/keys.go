@@ -2,7 +2,9 @@ package main
 
 import (
 	"crypto/rand"
+	"encoding/base64"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -16,11 +18,11 @@ func newKeys(*app) *cobra.Command {
 		Short: "Create and show key files",
 		Long: `Keys creates and shows key files: JSON files with account_id, public_key and secret_key that
 nodes and wallets read. These commands contact no chain: to use a key, add it to an account by a
-transaction, or send NEAR to its implicit account.`,
+transaction, or send NEAR to its implicit account or to a universal account with it.`,
 		Example: `  troupe keys new --account-id alice.near --out alice.json
   troupe keys show alice.json
   troupe keys implicit ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c`,
-	}, newKeysNew(), newKeysShow(), newKeysImplicit())
+	}, newKeysNew(), newKeysShow(), newKeysImplicit(), newKeysUniversal())
 }
 
 func newKeysNew() *cobra.Command {
@@ -124,6 +126,63 @@ NEAR: the key in hex for ed25519, 0x and the Ethereum address for secp256k1.`,
 			return nil
 		},
 	}
+}
+
+func newKeysUniversal() *cobra.Command {
+	var code string
+	cmd := &cobra.Command{
+		Use:   "universal PUBLIC_KEY..",
+		Short: "Print the universal account of keys",
+		Long: `Universal prints the account that begins with these full access keys, and its initial state in
+base64: the id (0u...) is the hash of that state. NEAR sent to the id creates the account without
+keys; an action UniversalStateInit with the state, which one of the keys may sign, installs them.
+Universal accounts exist from protocol 88 on. A key may be given as the hash that access key lists
+show for ML-DSA-65 (ml-dsa-65-hash:...).`,
+		Example: `  troupe keys universal ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c
+  troupe keys universal ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c --code wallet.near`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("0 arguments, want at least 1: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s := primitives.UniversalStateInitV1{}
+			for _, text := range args {
+				h, err := primitives.ParsePublicKeyHandle(text)
+				if k, full := primitives.ParsePublicKey(text); full == nil {
+					h, err = k.Handle(), nil
+				}
+				if err != nil {
+					return usagef("PUBLIC_KEY %.80q: %w", text, err)
+				}
+				s.AccessKeys = append(s.AccessKeys, h)
+			}
+			slices.Sort(s.AccessKeys)
+			s.AccessKeys = slices.Compact(s.AccessKeys)
+			if code != "" {
+				id, err := globalContract(code)
+				if err != nil {
+					return usagef("--code %.80q: neither a hash nor an account: %w", code, err)
+				}
+				s.Code = &id
+			}
+			say(cmd, "universal_account_id: %s", s.DerivedAccount())
+			say(cmd, "state_init: %s", base64.StdEncoding.EncodeToString(s.Encode()))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&code, "code", "", "global contract of the account: the hash of its code, or the account that deployed it")
+	return cmd
+}
+
+// globalContract parses a hash or, failing that, an account id. A text that can be both is a hash.
+func globalContract(text string) (primitives.GlobalContractID, error) {
+	if h, err := primitives.ParseHash(text); err == nil {
+		return primitives.GlobalContractID{Hash: h}, nil
+	}
+	id, err := primitives.ParseAccountID(text)
+	return primitives.GlobalContractID{Account: id}, err
 }
 
 // showKey prints a key without its secret.

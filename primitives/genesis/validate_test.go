@@ -51,6 +51,38 @@ func TestValidate(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
+	// An uninitialized account holds nothing (near-chain-configs 0.38.0 src/genesis_validate.rs).
+	const bare = "uninitialized"
+	for _, c := range []struct {
+		more Record
+		want string
+	}{
+		{nil, ""},
+		{&ContractRecord{AccountID: bare, Code: []byte{1, 2, 3}}, "uninitialized account uninitialized must not have code"},
+		{&AccessKeyRecord{AccountID: bare, PublicKey: primitives.ZeroED25519Key.Handle()}, "uninitialized account uninitialized must not have an access key"},
+		{&DataRecord{AccountID: bare, Key: []byte{1}, Value: []byte{2}}, "uninitialized account uninitialized must not have data"},
+		{&GasKeyNonceRecord{AccountID: bare, PublicKey: primitives.ZeroED25519Key.Handle()}, "uninitialized account uninitialized must not have data"},
+	} {
+		for _, first := range []bool{false, true} { // the order of the records does not matter
+			g := base()
+			g.Config.TotalSupply = primitives.Yocto(160)
+			account := &AccountRecord{bare, primitives.NewUninitializedAccount(primitives.Yocto(50), 0, 1_000_000)}
+			switch {
+			case c.more == nil:
+				g.Records = append(g.Records, account)
+			case first:
+				g.Records = append(g.Records, c.more, account)
+			default:
+				g.Records = append(g.Records, account, c.more)
+			}
+			switch err := g.Validate(); {
+			case c.want == "" && err != nil:
+				t.Errorf("got %v, want no error", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		}
+	}
 	g := base()
 	for range 150 {
 		g.Records = append(g.Records, g.Records[0])

@@ -26,7 +26,9 @@ var ErrAccountMembers = errors.New("members of an account do not fit each other"
 // it. Errors: ErrAccountMembers.
 func (m *AccountMembers) Account() (primitives.Account, error) {
 	none := primitives.Account{}
-	refuse := func(why string) (primitives.Account, error) { return none, fmt.Errorf("%w: %s", ErrAccountMembers, why) }
+	refuse := func(why string) (primitives.Account, error) {
+		return none, fmt.Errorf("%w: %s", ErrAccountMembers, why)
+	}
 	contracts := 0
 	for _, has := range [...]bool{!m.CodeHash.IsZero(), m.GlobalHash != nil, m.GlobalAccount != ""} {
 		if has {

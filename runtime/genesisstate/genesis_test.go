@@ -149,6 +149,21 @@ func accountRecord(id primitives.AccountID, code []byte) *genesis.AccountRecord 
 	return &genesis.AccountRecord{AccountID: id, Account: a}
 }
 
+func bareRecord(id primitives.AccountID) *genesis.AccountRecord {
+	return &genesis.AccountRecord{AccountID: id, Account: primitives.NewUninitializedAccount(primitives.NEAR(1), 12345, 7_000_000)}
+}
+
+// TestUninitializedAccount: its usage is that of an account, and its nonce is kept.
+func TestUninitializedAccount(t *testing.T) {
+	g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout()}, Records: []genesis.Record{bareRecord("aa")}}
+	shards, _ := roots(t, g)
+	var a primitives.Account
+	err := borsh.Unmarshal([]byte(pairs(shards[0])[string(primitives.AppendAccountKey(nil, "aa"))]), &a)
+	if want := primitives.NewUninitializedAccount(primitives.NEAR(1), 100, 7_000_000); err != nil || a != want {
+		t.Errorf("got %+v, %v, want %+v", a, err, want)
+	}
+}
+
 // Storage usage: 100 for the account, the code, and for each other record 40 plus its key and its
 // value.
 func TestUsage(t *testing.T) {
@@ -287,6 +302,10 @@ func TestRefusals(t *testing.T) {
 		{"validator without account", nil, []genesis.Validator{{AccountID: "aa"}}},
 		{"postponed data", []genesis.Record{&genesis.PostponedReceiptRecord{Receipt: receipt(1, &primitives.DataReceipt{})}}, nil},
 		{"nothing to wait for", []genesis.Record{&genesis.PostponedReceiptRecord{Receipt: receipt(1, waiting(false))}}, nil},
+		{"validator that is uninitialized", []genesis.Record{bareRecord("aa")}, []genesis.Validator{{AccountID: "aa"}}},
+		{"key of an uninitialized account", []genesis.Record{bareRecord("aa"), &genesis.AccessKeyRecord{AccountID: "aa", PublicKey: ownKey("aa").Handle()}}, nil},
+		{"data of an uninitialized account", []genesis.Record{bareRecord("aa"), &genesis.DataRecord{AccountID: "aa"}}, nil},
+		{"code of an uninitialized account", []genesis.Record{bareRecord("aa"), &genesis.ContractRecord{AccountID: "aa", Code: code}}, nil},
 		{"yield without input", []genesis.Record{&genesis.PostponedReceiptRecord{Receipt: receipt(1, waiting(true))}}, nil},
 	} {
 		g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout(), Validators: c.validators}, Records: c.records}

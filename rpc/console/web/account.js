@@ -23,6 +23,8 @@ export async function accountPage(main, [id], life) {
   fill(main, el('h1', null, 'Account ', id), list([
     ['Has', near(a.amount)],
     a.locked !== '0' && ['Staked', near(a.locked)],
+    a.state === 'uninitialized' && ['State', 'uninitialized: it was funded, and waits for its state init'],
+    a.bootstrap_nonce != null && ['Nonce of the state init', `${count(a.bootstrap_nonce + 1)} (if one of its own keys signs it)`],
     ['Storage', bytes(a.storage_usage)],
     hasCode && ['Code', el('code', null, a.code_hash)],
     global && ['Global contract', el('code', null, global)],

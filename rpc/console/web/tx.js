@@ -21,8 +21,42 @@ function action(a) {
       body.args ? el('pre', null, readable(fromBase64(body.args))) : null);
   }
   if (kind === 'Transfer') return el('li', null, 'transfer ', near(body.deposit));
+  if (kind === 'UniversalStateInit') {
+    const s = stateInit(fromBase64(body.state_init));
+    return el('li', null, 'initial state of a universal account: ', s ? `${count(s.keys)} keys, ${count(s.entries)} entries of storage, ${s.code ? 'with' : 'no'} code` : 'malformed',
+      body.deposit !== '0' ? [' with ', near(body.deposit)] : null);
+  }
   const short = JSON.stringify(body, (k, v) => (typeof v === 'string' && v.length > 400 ? v.slice(0, 400) + `… (${count(v.length)} characters)` : v), 1);
   return el('li', null, kind, Object.keys(body ?? {}).length ? el('pre', null, short) : null);
+}
+
+/** stateInit reads what a universal state init (V1) holds; null: the bytes are none. */
+export function stateInit(b) {
+  let at = 0;
+  const take = (n) => {
+    if (at + n > b.length) throw new RangeError('short');
+    at += n;
+    return b[at - n];
+  };
+  const u32 = () => (take(4), new DataView(b.buffer, b.byteOffset + at - 4, 4).getUint32(0, true));
+  const tag = (...known) => {
+    const t = take(1);
+    if (!known.includes(t)) throw new RangeError('tag');
+    return t;
+  };
+  try {
+    tag(0);
+    const code = tag(0, 1) === 1;
+    if (code) take(tag(0, 1) === 0 ? 32 : u32());
+    const entries = u32();
+    for (let i = 0; i < 2 * entries; i++) take(u32());
+    const keys = u32();
+    for (let i = 0; i < keys; i++) take(tag(0, 1, 3) === 1 ? 64 : 32);
+    return at === b.length ? { code, entries, keys } : null;
+  } catch (e) {
+    if (e instanceof RangeError) return null;
+    throw e;
+  }
 }
 
 /** status shows how something ended. */
