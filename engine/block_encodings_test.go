@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -55,6 +58,32 @@ func TestOtherHeaderFormsAreAccepted(t *testing.T) {
 			if at, err := maker.Header(made.Hash()); err != nil || at.Hash() != made.Hash() || at.Version != made.Header.Version {
 				t.Errorf("behind a restart: %v, %v", at, err)
 			}
+		})
+	}
+}
+
+// TestHeaderV7IsRefusedFrom87: RejectBlockHeaderV7BeforeSpice.
+func TestHeaderV7IsRefusedFrom87(t *testing.T) {
+	for version, want := range map[primitives.ProtocolVersion]error{86: nil, 87: chain.InvalidProtocolVersion} {
+		t.Run(strconv.Itoa(int(version)), func(t *testing.T) {
+			parameters.SupportForTest(t, 87)
+			g := testGenesis(t, "aa", "bb", "cc")
+			g.Config.ProtocolVersion = version
+			maker := openOn(t, g, storage.NewMemDisk(), storage.Options{})
+			b, chunks := maker.make(maker.Head().Hash, 1, false)
+			h := *b.Header
+			made := &primitives.Block{Header: &h, Body: b.Body}
+			h.Version = primitives.HeaderV7
+			h.Init()
+			chain.SignBlock(made, maker.producer(h.PrevHash, 1))
+			if want == nil {
+				maker.accept(made, chunks)
+				return
+			}
+			if err := maker.ValidateForGossip(made); !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+			maker.accept(b, chunks)
 		})
 	}
 }

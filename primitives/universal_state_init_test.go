@@ -2,6 +2,7 @@ package primitives
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"reflect"
 	"strings"
@@ -73,6 +74,29 @@ func TestUniversalStateInit(t *testing.T) {
 		}
 		if !c.Encode().HasPostQuantumKey() || k.Encode().HasPostQuantumKey() {
 			t.Error("only the first has a post-quantum key")
+		}
+	})
+	t.Run("JSON round trip", func(t *testing.T) {
+		var got UniversalStateInitV1
+		if err := json.Unmarshal(contractInit().AppendJSON(nil), &got); err != nil || !reflect.DeepEqual(&got, contractInit()) {
+			t.Errorf("%s came back as %+v, %v", contractInit().AppendJSON(nil), got, err)
+		}
+	})
+	t.Run("JSON shape", func(t *testing.T) {
+		empty, got := new(UniversalStateInitV1), keyOnlyInit()
+		if text := string(empty.AppendJSON(nil)); text != `{"v1":{}}` {
+			t.Errorf("empty is %s", text)
+		}
+		if err := json.Unmarshal([]byte(`{"v1":{}}`), got); err != nil || !reflect.DeepEqual(got, empty) {
+			t.Errorf("empty came back as %+v, %v", got, err)
+		}
+		if text := string(keyOnlyInit().AppendJSON(nil)); !strings.HasPrefix(text, `{"v1":{"access_keys":`) {
+			t.Errorf("of a key alone it is %s", text)
+		}
+		for _, in := range []string{``, `null`, `{}`, `{"v2":{}}`, `{"v1":null}`, `{"v1":{},"v2":{}}`, `{"v1":{"data":{"?":""}}}`, `{"v1":{"access_keys":["?"]}}`} {
+			if err := json.Unmarshal([]byte(in), got); err == nil {
+				t.Errorf("%s is read as %+v", in, got)
+			}
 		}
 	})
 	t.Run("strict rejects trailing bytes", func(t *testing.T) { refused(t, trailing, ErrStateInitMalformed) })

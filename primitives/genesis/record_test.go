@@ -265,3 +265,42 @@ func FuzzGenesis(f *testing.F) {
 		AppendView(nil, &g.Config)
 	})
 }
+
+// The JSON of near-primitives-core 0.38.0 src/account.rs uninitialized_account_serde_serialization,
+// and what its tests refuse.
+func TestUninitializedAccountRecord(t *testing.T) {
+	const text = `{"amount":"100","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":300,"version":"V1",` +
+		`"state":"uninitialized","bootstrap_nonce":7000000}`
+	record := func(account string) string { return `{"Account":{"account_id":"aa","account":` + account + `}}` }
+	a := primitives.NewUninitializedAccount(primitives.Yocto(100), 300, 7_000_000)
+	if got := string(AppendRecord(nil, &AccountRecord{"aa", a})); got != record(text) {
+		t.Errorf("got %s, want %s", got, record(text))
+	}
+	if r, err := ParseRecord([]byte(record(text))); err != nil || r.(*AccountRecord).Account != a {
+		t.Errorf("came back as %+v, %v", r, err)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"no nonce":           {`,"bootstrap_nonce":7000000`, ``, "an uninitialized account must carry a bootstrap nonce"},
+		"null for a nonce":   {`7000000`, `null`, "an uninitialized account must carry a bootstrap nonce"},
+		"a nonce of 0":       {`7000000`, `0`, ""},
+		"initialized, nonce": {`uninitialized`, `initialized`, "an initialized account can't have a bootstrap nonce"},
+		"initialized":        {`"uninitialized","bootstrap_nonce":7000000`, `"initialized"`, ""},
+		"version":            {`"V1"`, `"V2"`, "an uninitialized account must be version V1"},
+		"locked":             {`"locked":"0"`, `"locked":"1"`, "an uninitialized account can't have locked balance"},
+		"code":               {`11111111111111111111111111111111`, `11111111111111111111111111111112`, "an uninitialized account can't have a contract"},
+		"global code": {`"state"`, `"global_contract_hash":"11111111111111111111111111111112","state"`,
+			"an uninitialized account can't have a contract"},
+		"global code by account": {`"state"`, `"global_contract_account_id":"test.near","state"`, "an uninitialized account can't have a contract"},
+		"another state":          {`uninitialized`, `frozen`, "unknown variant `frozen`, expected `initialized` or `uninitialized`"},
+	} {
+		_, err := ParseRecord([]byte(record(strings.Replace(text, c.old, c.new, 1))))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+	// An initialized account shows neither member.
+	a.Initialize()
+	if got := string(AppendRecord(nil, &AccountRecord{"aa", a})); strings.Contains(got, "state") || strings.Contains(got, "nonce") {
+		t.Errorf("initialized: %s", got)
+	}
+}

@@ -94,7 +94,7 @@ var features = [numFeatures]struct {
 	EarlyKickout:                            {"EarlyKickout", 152, 87, false},
 	GlobalContractSameChunkCallFix:          {"GlobalContractSameChunkCallFix", 0, 87, true},
 	RejectUniversalAccountTransfers:         {"RejectUniversalAccountTransfers", 0, 87, true},
-	RejectBlockHeaderV7BeforeSpice:          {"RejectBlockHeaderV7BeforeSpice", 0, 87, false},
+	RejectBlockHeaderV7BeforeSpice:          {"RejectBlockHeaderV7BeforeSpice", 0, 87, true},
 	UniversalAccounts:                       {"UniversalAccounts", 0, 88, true},
 	CanonicalUniversalStateInit:             {"CanonicalUniversalStateInit", 0, 88, true},
 	RefundRepeatedUniversalStateInitDeposit: {"RefundRepeatedUniversalStateInitDeposit", 0, 88, true},

@@ -1,6 +1,7 @@
 package parameters
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -32,6 +33,12 @@ var unconditional = map[Feature]struct{ file, word string }{
 // version, since this node reads what a chunk wrote before.
 var earlier = map[Feature]bool{GlobalContractSameChunkCallFix: true}
 
+// byNumber: features whose rule is in a package of chain, which compares the number of the epoch's
+// version: the other numbering ends before it. The file, and the constant that must be the number.
+var byNumber = map[Feature]struct{ file, constant string }{
+	RejectBlockHeaderV7BeforeSpice: {"chain/validate.go", "headerV7Rejected primitives.ProtocolVersion"},
+}
+
 // ofTheNet: features of messages between nodes; no rule of a chunk or block depends on them.
 var ofTheNet = map[Feature]bool{SignedContractCodeResponse: true}
 
@@ -53,7 +60,17 @@ func TestEachBuiltFeatureRules(t *testing.T) {
 				t.Errorf("%v: %s has no %s (%v)", f, place.file, place.word, err)
 			}
 		}
-		if rules := asked[f] || flips(f) || unasked || ofTheNet[f]; row.built && !rules {
+		numbered, byItsNumber := byNumber[f]
+		if byItsNumber {
+			text, err := os.ReadFile(filepath.Join("../..", numbered.file))
+			if want := fmt.Sprintf("%s = %d\n", numbered.constant, row.release); err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("%v: %s has no %s (%v)", f, numbered.file, want, err)
+			}
+			if row.june != 0 || row.release <= lastJune {
+				t.Errorf("%v: its number has another meaning in the numbering of June", f)
+			}
+		}
+		if rules := byItsNumber || asked[f] || flips(f) || unasked || ofTheNet[f]; row.built && !rules {
 			t.Errorf("%v counts as built, but flips no parameter and no rule asks for it", f)
 		}
 		if !row.built && asked[f] {
