@@ -80,7 +80,11 @@ func (k PublicKey) AppendBorsh(b []byte) []byte { return append(b, k...) }
 
 // DecodeBorsh reads tag ‖ raw; tag 3 is refused.
 func (k *PublicKey) DecodeBorsh(r *borsh.Reader) {
-	*k = PublicKey(readTagged(r, "unknown PublicKey tag %d", &publicKeyLen))
+	if tag, ok := r.Peek(0); ok && KeyType(tag) == mlDSA65Hash {
+		r.Failf("borsh tag 3 is reserved for PublicKeyHandle (ML-DSA-65 hash); not a valid PublicKey")
+		return
+	}
+	*k = PublicKey(readTagged(r, "unknown KeyTag: %d", &publicKeyLen))
 }
 
 // ReadPublicKey reads tag ‖ raw.
@@ -132,7 +136,11 @@ func takeHandle(r *borsh.Reader) []byte {
 	case SECP256K1:
 		return r.Take(65)
 	}
-	r.Failf("unknown PublicKeyHandle tag %d", tag)
+	if KeyType(tag) == MLDSA65 {
+		r.Failf("borsh tag 2 is reserved for PublicKey (full ML-DSA-65 key); not a valid PublicKeyHandle")
+		return nil
+	}
+	r.Failf("unknown KeyTag: %d", tag)
 	return nil
 }
 

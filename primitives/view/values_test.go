@@ -41,6 +41,14 @@ func TestValueViewsAreThoseOfNearPrimitives(t *testing.T) {
 			if got := append(appendAccountRest(amount, &a), '}'); !bytes.Equal(got, v.View) {
 				t.Errorf("%s, want %s", got, v.View)
 			}
+			var members AccountMembers
+			if err := json.Unmarshal(v.View, &members); err != nil {
+				t.Fatal(err)
+			}
+			back, err := members.Account()
+			if back.Version = a.Version; err != nil || back != a {
+				t.Errorf("%s came back as %+v, %v", v.View, back, err)
+			}
 		case "header":
 			var h primitives.BlockHeader
 			decode(v.Borsh, &h)
