@@ -97,6 +97,7 @@ func TestPendingCompilation(t *testing.T) {
 	global := primitives.GlobalContractID{Account: owner}
 	call, use := &primitives.FunctionCall{Method: "run"}, &primitives.UseGlobalContract{ID: global}
 	init := &primitives.DeterministicStateInit{Init: primitives.StateInit{Code: global}}
+	universal := &primitives.UniversalStateInit{Init: (&primitives.UniversalStateInitV1{Code: &global}).Encode()}
 	for _, c := range []struct {
 		name    string
 		to      primitives.AccountID
@@ -116,6 +117,10 @@ func TestPendingCompilation(t *testing.T) {
 		{"use of global code, and a call", owner, []primitives.Action{use, call}, []string{"theirs"}},
 		{"use of what is not there", owner, []primitives.Action{&primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: bare}}, call}, nil},
 		{"an account that is born with global code", "nobody", []primitives.Action{init, call}, []string{"theirs"}},
+		{"a universal account with global code", "nobody", []primitives.Action{universal, call}, []string{"theirs"}},
+		{"a universal account without code", "nobody", []primitives.Action{
+			&primitives.UniversalStateInit{Init: new(primitives.UniversalStateInitV1).Encode()}, &primitives.UniversalStateInit{Init: []byte{9}}, call,
+		}, nil},
 		{"carried for another", "nobody", []primitives.Action{&primitives.Delegate{Action: primitives.DelegateAction{ReceiverID: owner, Actions: []primitives.Action{call, deploys("new")}}}}, []string{"own", "new"}},
 		{"the same in the second form", "nobody", []primitives.Action{&primitives.DelegateV2{Action: primitives.DelegateActionV2{ReceiverID: owner, Actions: []primitives.Action{deploys("new"), call}}}}, []string{"new"}},
 	} {

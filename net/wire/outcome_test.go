@@ -149,9 +149,9 @@ func TestOutcomeRefused(t *testing.T) {
 	failed := func(b ...byte) []byte { return outcomeOf(append([]byte{2}, b...), nil, []byte{0}) }
 	nan := borsh.AppendUint64([]byte{1, 16, 0, 0, 0, 0}, math.Float64bits(math.NaN()))
 	for name, in := range map[string][]byte{
-		"nothing": nil, "a status": {4}, "a failure": failed(2), "an action's error": failed(0, 0, 27), "a transaction's": failed(1, 21), "NaN": failed(nan...),
-		"a trap": failed(0, 0, 12, 3, 9), "a preparation": failed(0, 0, 12, 0, 1, 19), "a host error": failed(0, 0, 12, 5, 34), "an option": failed(0, 2),
-		"an action":          outcomeOf([]byte{0}, [][]byte{{17}}, []byte{0}),
+		"nothing": nil, "a status": {4}, "a failure": failed(2), "an action's error": failed(0, 0, 31), "a transaction's": failed(1, 21), "NaN": failed(nan...),
+		"a trap": failed(0, 0, 12, 3, 9), "a preparation": failed(0, 0, 12, 0, 1, 20), "a host error": failed(0, 0, 12, 5, 35), "an option": failed(0, 2),
+		"an action":          outcomeOf([]byte{0}, [][]byte{{18}}, []byte{0}),
 		"a beneficiary":      outcomeOf([]byte{0}, [][]byte{borsh.AppendString([]byte{7}, "NOT AN ACCOUNT")}, []byte{0}),
 		"a method":           outcomeOf([]byte{0}, [][]byte{append(borsh.AppendBytes([]byte{2}, []byte{0xff}), make([]byte, 28)...)}, []byte{0}),
 		"a receipt's status": outcomeOf([]byte{0}, nil, []byte{4}),

@@ -133,18 +133,20 @@ var (
 	accessError = one("InvalidAccessKeyError", withKey, fields(account, text), text, empty, fields(account, key, balance, balance), empty, empty, empty)
 	storeError  = one("StorageError", empty, fields(units("MissingTrieValueContext", 4), hash), empty, text, text, text)
 	checkError  = one("ActionsValidationError", empty, twice, twice, twice, twice, empty, text, twice, twice, twice, key, empty, empty,
-		fields(text, u32), fields(account, account), twice, twice, fields(u16, u16), balance, empty, twice)
+		fields(text, u32), fields(account, account), twice, twice, fields(u16, u16), balance, empty, twice,
+		empty, fields(account, account), twice, twice, empty, fields(text, u32), empty, twice, twice, account)
 	receiptError = one("ReceiptValidationError", text, text, text, text, twice, twice, checkError, twice, text)
 
 	hostError = one("HostError", empty, empty, empty, empty, empty, empty, text, empty, u64, empty, empty, u64, u64, u64, empty, u64, u64,
-		empty, empty, empty, text, u64, twice, twice, twice, twice, twice, twice, twice, text, text, text, text, text)
-	compileError = one("CompilationError", account, units("PrepareError", 19), text)
+		empty, empty, empty, text, u64, twice, twice, twice, twice, twice, twice, twice, text, text, text, text, text, text)
+	compileError = one("CompilationError", account, units("PrepareError", 20), text)
 	callError    = one("FunctionCallError", compileError, text, units("MethodResolveError", 3), units("WasmTrap", 9), empty, hostError, empty, text)
 
 	actionError = fields(maybe(u64), one("ActionErrorKind", account, account, fields(account, account, account), fields(account, account),
 		fields(account, account), withKey, withKey, account, fields(account, balance), account, fields(account, balance, balance, balance),
 		fields(account, balance, balance), callError, receiptError, account, account, empty, fields(account, account), empty, accessError,
-		twice, twice, globalID, withKey, fields(account, key, balance, balance), fields(account, maybe(key), balance), fields(u16, u16)))
+		twice, twice, globalID, withKey, fields(account, key, balance, balance), fields(account, maybe(key), balance), fields(u16, u16),
+		twice, u64, empty, account))
 	txError = one("InvalidTxError", accessError, text, account, twice, twice, text, empty, fields(account, balance, balance),
 		fields(account, balance), empty, empty, empty, checkError, twice, empty, storeError, fields(u32, notNaN), fields(u32, u64),
 		fields(maybe(u16), u16), fields(account, balance, balance), fields(account, balance, balance, units("DepositCostFailureReason", 2)))
@@ -156,7 +158,7 @@ var (
 	actionView = one("ActionView", empty, blob, fields(text, blob, u64, balance), balance, fields(balance, key), fields(key, accessKey), key,
 		account, fields(typed[primitives.DelegateAction], signedBy), blob, blob, hash, account, fields(globalID, entries, balance),
 		fields(key, balance), fields(key, balance),
-		fields(one("VersionedDelegateActionPayload", typed[primitives.DelegateActionV2]), signedBy))
+		fields(one("VersionedDelegateActionPayload", typed[primitives.DelegateActionV2]), signedBy), fields(blob, balance))
 	transaction = fields(account, key, u64, account, many(1, actionView), u64, signedBy, hash, maybe(u16), maybe(units("NonceMode", 2)))
 
 	contract = one("AccountContractView", hash, hash, account)
