@@ -41,6 +41,7 @@ func dumped(t *testing.T, dir string, r *dump.Request) (file []byte, g *genesis.
 
 const dumpPatch = `{"records":[
 	{"Account":{"account_id":"new.near","account":{"amount":"7000000000000000000000000","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":500}}},
+	{"Account":{"account_id":"0ux8te7g99f9kqzdtp9h4qnwt9aczpgayymmtbdc50w199rcw3at1g","account":{"amount":"5","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":100,"version":"V1","state":"uninitialized","bootstrap_nonce":7000000}}},
 	{"Contract":{"account_id":"new.near","code":"bm8gd2FzbQ=="}},
 	{"Data":{"account_id":"new.near","data_key":"a2V5","value":"dmFsdWU="}},
 	{"AccessKey":{"account_id":"new.near","public_key":"ed25519:5BGSaf6YjVm7565VzWQHNxoyEjwr3jUpRJSGjREvU9dB","access_key":{"nonce":3,"permission":"FullAccess"}}},
@@ -75,6 +76,8 @@ func TestDump(t *testing.T) {
 	all := records(t, running)
 	for _, want := range []string{
 		`{"Account":{"account_id":"new.near","account":{"amount":"7000000000000000000000000","locked":"0","code_hash":"` + primitives.HashBytes([]byte("no wasm")).String() + `","storage_usage":500,"version":"V1"}}}`,
+		`{"Account":{"account_id":"0ux8te7g99f9kqzdtp9h4qnwt9aczpgayymmtbdc50w199rcw3at1g","account":{"amount":"5","locked":"0",` +
+			`"code_hash":"11111111111111111111111111111111","storage_usage":100,"version":"V1","state":"uninitialized","bootstrap_nonce":7000000}}}`,
 		`{"Contract":{"account_id":"new.near","code":"bm8gd2FzbQ=="}}`,
 		`{"Data":{"account_id":"new.near","data_key":"a2V5","value":"dmFsdWU="}}`,
 		`{"AccessKey":{"account_id":"new.near","public_key":"ed25519:5BGSaf6YjVm7565VzWQHNxoyEjwr3jUpRJSGjREvU9dB","access_key":{"nonce":3,"permission":"FullAccess"}}}`,
