@@ -86,11 +86,11 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 		"enable_early_prepare_transactions":        get("enable_early_prepare_transactions", false),
 		"protocol_version_check":                   get("protocol_version_check_config_override", "NextNext"),
 	}
-	// Up to nearcore 2.13 it was state_sync_external_timeout, which is shown too and still read.
-	out["block_request_timeout"] = short("consensus.state_sync_external_timeout", [2]uint64{60, 0})
-	if _, ok := d.Get("consensus.block_request_timeout"); ok {
-		out["block_request_timeout"] = short("consensus.block_request_timeout", [2]uint64{60, 0})
+	timeout := blockTimeout
+	if _, ok := d.Get(olderBlockTimeout); ok {
+		timeout = olderBlockTimeout
 	}
+	out["block_request_timeout"] = short(timeout, [2]uint64{60, 0})
 	for _, k := range clientDurations {
 		out[lastOf(k)] = short(k, [2]uint64{})
 	}
@@ -105,9 +105,9 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 var (
 	clientDurations = []string{
 		"consensus.catchup_step_period", "consensus.chunk_request_retry_period", "consensus.header_sync_initial_timeout",
-		"consensus.header_sync_progress_timeout", "consensus.header_sync_stall_ban_timeout", "consensus.state_sync_external_timeout",
-		"consensus.state_sync_p2p_timeout", "consensus.state_sync_retry_backoff", "consensus.state_sync_external_backoff",
-		"consensus.sync_check_period", "consensus.sync_step_period", "log_summary_period", "state_request_throttle_period",
+		"consensus.header_sync_progress_timeout", "consensus.header_sync_stall_ban_timeout",
+		"consensus.state_sync_p2p_timeout", "consensus.state_sync_retry_backoff", "consensus.sync_check_period",
+		"consensus.sync_step_period", "log_summary_period", "state_request_throttle_period",
 	}
 	clientValues = []string{
 		"consensus.block_header_fetch_horizon", "consensus.header_sync_expected_height_per_second", "consensus.min_num_peers",

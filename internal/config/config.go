@@ -234,6 +234,9 @@ func Default(fast bool) *Document {
 	if fast {
 		d.Set("consensus.min_block_production_delay", durationDocument(120*time.Millisecond))
 		d.Set("consensus.max_block_production_delay", durationDocument(500*time.Millisecond))
+		// Twice the blocks that a gc_step_period can have, so that garbage collection keeps up
+		// (nearcore 2.14.0-rc.1 nearcore/src/config.rs:1096).
+		d.Set("gc_blocks_limit", jsonNumber(9))
 	}
 	return d
 }
@@ -346,17 +349,28 @@ func readLimits(d *Document) (out limits.Limits, named limits.Named) {
 }
 
 // Yield removes from d, a file of defaults, the keys that top replaces by others:
-// tracked_shards_config if top has one of the older keys, and the RPC settings if top has none.
+// tracked_shards_config and consensus.block_request_timeout if top has older keys for them, and the
+// RPC settings if top has none.
 func (d *Document) Yield(top *Document) {
 	for _, k := range trackedKeys {
 		if _, ok := top.Get(k); ok {
 			d.remove("tracked_shards_config")
 		}
 	}
+	if _, ok := top.Get(olderBlockTimeout); ok {
+		consensus, _ := d.Get("consensus")
+		if c, ok := consensus.(*Document); ok {
+			c.remove("block_request_timeout")
+		}
+	}
 	if v, ok := top.Get("rpc"); ok && v == nil {
 		d.remove("rpc")
 	}
 }
+
+// blockTimeout is a key, and olderBlockTimeout its name in neard 2.13 and older. A file has one of
+// them: neard 2.14 refuses both.
+const blockTimeout, olderBlockTimeout = "consensus.block_request_timeout", "consensus.state_sync_external_timeout"
 
 func (d *Document) remove(key string) {
 	delete(d.values, key)

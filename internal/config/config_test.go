@@ -1,27 +1,25 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-func TestDefaultIsNeards(t *testing.T) {
+// TestDefaultIsInit: TestInitIsNeards of internal/home compares the same files with recorded ones.
+func TestDefaultIsInit(t *testing.T) {
 	if got, want := string(Default(false).Format()), strings.TrimSuffix(string(initJSON), "\n"); got != want {
 		t.Errorf("Default(false) does not print as init.json")
 	}
-	for dir, fast := range map[string]bool{"init-plain": false, "init-fast": true} {
-		want, err := os.ReadFile(testutil.Data("neard/files/") + dir + "/config.json")
-		if err != nil {
-			t.Logf("no recorded %s beside this checkout", dir)
-			continue
-		}
-		if got := string(Default(fast).Format()); got != string(want) {
-			t.Errorf("Default(%v) differs from neard's %s/config.json", fast, dir)
+	fast := Default(true)
+	for key, want := range map[string]string{"gc_blocks_limit": "9", "gc_fork_clean_step": "100"} {
+		if v, _ := fast.Get(key); v != json.Number(want) {
+			t.Errorf("fast: %s = %v, want %s", key, v, want)
 		}
 	}
 }
@@ -238,5 +236,52 @@ func TestReplicaRules(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v, want an error that names %s", text, err, key)
 		}
+	}
+}
+
+// TestFilesOfOlderNeards: a config.json of neard 2.13 is read, keeps its keys, and asks for nothing
+// that has no effect. Its timeout, which 2.14 renamed, is not added under the new name: neard 2.14
+// refuses a file with both.
+func TestFilesOfOlderNeards(t *testing.T) {
+	const older = `{"consensus":{"state_sync_external_timeout":{"secs":60,"nanos":0},"state_sync_external_backoff":{"secs":60,"nanos":0}},
+"store":{"state_snapshot_config":{"state_snapshot_type":"Enabled"}},"state_sync":{"sync":{"ExternalStorage":{"location":{"GCS":{"bucket":"b"}}}}}}`
+	c, warnings, err := Parse("config.json", []byte(older))
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	if got := c.Inert(); len(got) != 1 || !strings.HasPrefix(got[0], "state_sync: no effect") {
+		t.Errorf("without effect: %q", got)
+	}
+	for key, want := range map[string]bool{"consensus.block_request_timeout": false, "consensus.state_sync_external_timeout": true, "consensus.sync_step_period": true} {
+		if _, ok := c.Document.Get(key); ok != want {
+			t.Errorf("%s is there: %v, want %v", key, ok, want)
+		}
+	}
+	timeout := func(text string) string {
+		t.Helper()
+		c, _, err := Parse("config.json", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out struct {
+			Timeout json.RawMessage `json:"block_request_timeout"`
+		}
+		if err := json.Unmarshal(c.Client(&genesis.Config{}, view.Version{}), &out); err != nil {
+			t.Fatal(err)
+		}
+		return string(out.Timeout)
+	}
+	for text, want := range map[string]string{
+		`{}`: "[60,0]",
+		`{"consensus":{"state_sync_external_timeout":{"secs":7,"nanos":5}}}`: "[7,5]",
+		`{"consensus":{"block_request_timeout":{"secs":8,"nanos":0}}}`:       "[8,0]",
+	} {
+		if got := timeout(text); got != want {
+			t.Errorf("%s: block_request_timeout %s, want %s", text, got, want)
+		}
+	}
+	const both = `{"consensus":{"state_sync_external_timeout":{"secs":7,"nanos":5},"block_request_timeout":{"secs":8,"nanos":0}}}`
+	if _, _, err := Parse("config.json", []byte(both)); err == nil || !strings.Contains(err.Error(), "block_request_timeout, which replaces it") {
+		t.Errorf("both names: %v", err)
 	}
 }

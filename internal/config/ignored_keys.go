@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // inert maps neard's keys that have no effect here to the reason. A key stands for every key below
@@ -122,11 +123,20 @@ func (c *Config) Inert() []string {
 	return reasons
 }
 
-// ordinary returns the value of a key that asks for nothing: the value that init writes, else the
-// zero value of its kind.
+// olderInit has what init of neard 2.13 and older wrote and 2.14 does not write any more: it renamed
+// consensus.state_sync_external_timeout to block_request_timeout and removed the others.
+var olderInit = sync.OnceValue(func() *Document {
+	return embedded("keys of older files", []byte(`{"consensus":{"state_sync_external_timeout":{"secs":60,"nanos":0},
+"state_sync_external_backoff":{"secs":60,"nanos":0}},"store":{"state_snapshot_config":{"state_snapshot_type":"Enabled"}}}`))
+})
+
+// ordinary returns the value of a key that asks for nothing: the value that init writes or wrote,
+// else the zero value of its kind.
 func ordinary(initial *Document, path string) any {
-	if v, ok := initial.Get(path); ok && v != nil {
-		return v
+	for _, d := range []*Document{initial, olderInit()} {
+		if v, ok := d.Get(path); ok && v != nil {
+			return v
+		}
 	}
 	switch r := schema()[path]; r.kind {
 	case kBool:

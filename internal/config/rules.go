@@ -37,6 +37,10 @@ func (c *Config) rules(file string, hadTracked []string) error {
 	if v, _ := c.Document.Get("save_trie_changes"); v == false && !c.Archive {
 		bad("save_trie_changes", "false", "true or absent where archive is false: garbage collection needs the changes")
 	}
+	_, has := c.Document.Get(blockTimeout)
+	if _, older := c.Document.Get(olderBlockTimeout); has && older {
+		bad(olderBlockTimeout, "set", "absent beside block_request_timeout, which replaces it")
+	}
 	if len(hadTracked) > 1 && hadTracked[0] == trackedKeys[0] {
 		bad(hadTracked[1], "set", "absent beside tracked_shards_config, which replaces it")
 	}

@@ -89,14 +89,19 @@ var extras = map[string]rule{
 	"view_client_throttle_period":                        {kind: kDuration},
 	"view_client_num_state_requests_per_throttle_period": {kind: kU64},
 	"state_sync_external_backoff":                        {kind: kDuration},
-	"consensus.block_request_timeout":                    {kind: kDuration},
-	"view_access_keys_limit": {kind: kU64, min: 1, max: maxU32,
+	"view_access_keys_limit": {kind: kU64, nullable: true, min: 1, max: maxU32,
 		doc: "how many access keys one reply of `view_access_key_list` may have. An account with more is listed page by page, " +
 			"with `after_key` and `limit`"},
-	"chunks_cache_height_horizon": {kind: kU64, nullable: true},
-	"network.experimental":        {kind: kObject},
+	"chunks_cache_height_horizon":                   {kind: kU64, nullable: true},
+	"network.experimental":                          {kind: kObject},
+	"network.outgoing_queue_limiter_capacity_bytes": {kind: kU64, nullable: true},
+	"network.max_write_buffer_capacity_bytes":       {kind: kU64, nullable: true},
 
-	"network.blacklist": {kind: kStrings},
+	// Keys that neard 2.13 and older wrote; see olderInit.
+	"consensus.state_sync_external_timeout": {kind: kDuration},
+	"consensus.state_sync_external_backoff": {kind: kDuration},
+	"store.state_snapshot_config":           {kind: kAny, nullable: true},
+	"network.blacklist":                     {kind: kStrings},
 }
 
 // optional are the keys that init writes with a value and that neard also accepts as null.
