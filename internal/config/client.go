@@ -86,11 +86,14 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 		"enable_early_prepare_transactions":        get("enable_early_prepare_transactions", false),
 		"protocol_version_check":                   get("protocol_version_check_config_override", "NextNext"),
 	}
+	// Up to nearcore 2.13 it was state_sync_external_timeout, which is shown too and still read.
 	timeout := blockTimeout
 	if _, ok := d.Get(olderBlockTimeout); ok {
 		timeout = olderBlockTimeout
 	}
 	out["block_request_timeout"] = short(timeout, [2]uint64{60, 0})
+	out["state_sync_external_timeout"] = out["block_request_timeout"]
+	out["state_sync_external_backoff"] = short("consensus.state_sync_external_backoff", [2]uint64{60, 0})
 	for _, k := range clientDurations {
 		out[lastOf(k)] = short(k, [2]uint64{})
 	}

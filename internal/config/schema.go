@@ -101,7 +101,8 @@ var extras = map[string]rule{
 	"consensus.state_sync_external_timeout": {kind: kDuration},
 	"consensus.state_sync_external_backoff": {kind: kDuration},
 	"store.state_snapshot_config":           {kind: kAny, nullable: true},
-	"network.blacklist":                     {kind: kStrings},
+
+	"network.blacklist": {kind: kStrings},
 }
 
 // optional are the keys that init writes with a value and that neard also accepts as null.

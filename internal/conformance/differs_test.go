@@ -73,11 +73,12 @@ func saysWhy(status int) func(*testing.T, *Line, Reply) {
 	}
 }
 
-// laterConfig expects the recorded configuration with the members that nearcore 2.14 has added, and
-// its default of chunks_cache_height_horizon.
+// laterConfig expects the recorded configuration with the members that nearcore 2.14 has added, its
+// default of chunks_cache_height_horizon, and its gc_blocks_limit for fast blocks.
 func laterConfig(t *testing.T, l *Line, got Reply) {
 	for _, r := range [][2]string{{`"block_request_timeout":[60,0],`, ""}, {`"view_access_keys_limit":100,`, ""},
-		{`"chunks_cache_height_horizon":2,`, `"chunks_cache_height_horizon":128,`}} {
+		{`"chunks_cache_height_horizon":2,`, `"chunks_cache_height_horizon":128,`},
+		{`"gc_blocks_limit":9,`, `"gc_blocks_limit":2,`}} {
 		if !strings.Contains(got.Body, r[0]) {
 			t.Errorf("%v: no %s in %.4000s", l, r[0], got.Body)
 		}
