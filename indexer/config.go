@@ -91,7 +91,7 @@ func ParseSyncMode(text string, after *Cursor) (SyncMode, error) {
 	case name == nameHeight && isHeight && err == nil:
 		return BlockHeight(primitives.Height(n)), nil
 	}
-	return SyncMode{}, fmt.Errorf("%.40q is no sync mode: %s, %s, %[3]s=17 or %s=17", text, nameLatest, nameInterruption, nameHeight)
+	return SyncMode{}, fmt.Errorf("sync mode %.40q is unknown: use %s, %s, %[3]s=17 or %s=17", text, nameLatest, nameInterruption, nameHeight)
 }
 
 // StreamingMode says when to begin.
@@ -142,7 +142,7 @@ func named(what, text string, names []string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("%.40q is no %s: %s", text, what, strings.Join(names, ", "))
+	return 0, fmt.Errorf("%.40q is not a valid %s: use %s", text, what, strings.Join(names, ", "))
 }
 
 func (c *Config) query() *stream.Query {

@@ -40,7 +40,7 @@ const (
 func (r *remote) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 	base, err := url.Parse(r.address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" && base.Scheme != "ws" && base.Scheme != "wss" {
-		return nil, fmt.Errorf("%w: %.200q is no URL of a node, like http://127.0.0.1:3030", ErrRefused, r.address)
+		return nil, fmt.Errorf("%w: %.200q is not the URL of a node, such as http://127.0.0.1:3030", ErrRefused, r.address)
 	}
 	secure := base.Scheme == "https" || base.Scheme == "wss"
 	for {
@@ -92,7 +92,7 @@ func isSyncing(ctx context.Context, base *url.URL, secure bool) (bool, error) {
 		Sync *struct{ Syncing bool } `json:"sync_info"`
 	}
 	if err := json.NewDecoder(reply.Body).Decode(&status); err != nil || status.Sync == nil {
-		return false, fmt.Errorf("%s does not answer like a node: %s", u.Redacted(), reply.Status)
+		return false, fmt.Errorf("%s does not answer like a NEAR node: %s", u.Redacted(), reply.Status)
 	}
 	return status.Sync.Syncing, nil
 }
@@ -250,7 +250,7 @@ func (f *remoteFeed) answer() (*said, error) {
 	case e == nil && r.Result != nil:
 		return r, nil
 	case e == nil:
-		return nil, errors.New("the node answers in no way that is known")
+		return nil, errors.New("the node's answer has an unknown form")
 	case e.Cause.Name == "CURSOR_LOST":
 		return nil, fmt.Errorf("%w: %w", ErrGone, e)
 	case e.Cause.Name == "UNKNOWN_BLOCK":
@@ -325,19 +325,19 @@ func (f *remoteFeed) take(b []byte) error {
 	}
 	r := new(said)
 	if err := json.Unmarshal(b, r); err != nil {
-		return fmt.Errorf("the node sends what is no JSON: %w", err)
+		return fmt.Errorf("the node sent a message that is not JSON: %w", err)
 	}
 	p := &r.Params
 	m := stream.NewMessage(p.Cursor, func() ([]byte, error) { return p.Message, nil })
 	switch {
 	case p.Closed != nil && p.Closed.Reason == view.EndGone:
-		return fmt.Errorf("%w: behind %v", ErrGone, p.Cursor)
+		return fmt.Errorf("%w: after cursor %v", ErrGone, p.Cursor)
 	case p.Closed != nil:
-		return fmt.Errorf("the node ends the feed: %s", p.Closed.Reason)
+		return fmt.Errorf("the node closed the subscription: %s", p.Closed.Reason)
 	case p.Reverted != nil:
 		m.Skipped = p.Reverted
 	case p.Message == nil:
-		return fmt.Errorf("the node sends what was not asked for: %.80q", b)
+		return fmt.Errorf("the node sent an unexpected message: %.80q", b)
 	}
 	f.keep(m, len(b))
 	return nil

@@ -49,7 +49,7 @@ func (w *World) Balance(id primitives.AccountID) (b primitives.Balance, err erro
 	var a primitives.Account
 	there, err := s.Account(id, &a)
 	if err == nil && !there {
-		err = fmt.Errorf("sandbox: there is no account %s", id)
+		err = fmt.Errorf("sandbox: account %s does not exist", id)
 	}
 	return a.Amount, err
 }
@@ -68,7 +68,7 @@ func (w *World) nonce(a *Account) (primitives.Nonce, error) {
 		return 0, err
 	}
 	if !there {
-		return 0, fmt.Errorf("sandbox: %s has no such key as %v", a.ID, key)
+		return 0, fmt.Errorf("sandbox: account %s has no key %v", a.ID, key)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -53,10 +53,10 @@ func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, 
 	tx := primitives.NewSignedTransaction(t, by.Key.Sign(hash[:]))
 	out, err := back.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic})
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: a transaction of %s to %s: %w", by.ID, to, err)
+		return nil, fmt.Errorf("sandbox: transaction from %s to %s: %w", by.ID, to, err)
 	}
 	if out, err = w.runRefunds(ctx, tx, hash, out); err != nil {
-		return nil, fmt.Errorf("sandbox: refunds of transaction %v of %s to %s: %w", hash, by.ID, to, err)
+		return nil, fmt.Errorf("sandbox: refunds of transaction %v from %s to %s: %w", hash, by.ID, to, err)
 	}
 	o := &Outcome{Hash: hash, Value: out.Status.Value, Whole: out}
 	for i := -1; i < len(out.Outcomes); i++ {
@@ -90,7 +90,7 @@ func (w *World) runRefunds(ctx context.Context, tx *primitives.SignedTransaction
 		}
 	}
 	if hasPendingReceipts(out) {
-		return nil, fmt.Errorf("they have not run in %d blocks", maxRefundBlocks)
+		return nil, fmt.Errorf("they have not been executed within %d blocks", maxRefundBlocks)
 	}
 	return out, nil
 }
@@ -155,9 +155,9 @@ func (w *World) View(contract primitives.AccountID, method string, args, into an
 	out, err := back.CallFunction(back.Head().Hash, &view.Call{Account: contract, Method: method, Args: raw})
 	switch {
 	case err != nil:
-		return fmt.Errorf("sandbox: view %s of %s: %w", method, contract, err)
+		return fmt.Errorf("sandbox: call view method %s of %s: %w", method, contract, err)
 	case out == nil:
-		return fmt.Errorf("sandbox: view %s: there is no account %s", method, contract)
+		return fmt.Errorf("sandbox: call view method %s: account %s does not exist", method, contract)
 	case out.Err != nil:
 		return &CallError{fmt.Sprintf("view %s of %s", method, contract), string(out.Err.AppendJSON(nil)), out.Logs}
 	case into == nil:

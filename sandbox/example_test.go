@@ -98,5 +98,5 @@ func ExampleWorld_New() {
 	fmt.Println(err)
 	// Output:
 	// -1 0
-	// sandbox: there is no account alice.near
+	// sandbox: account alice.near does not exist
 }

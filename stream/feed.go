@@ -35,7 +35,7 @@ func ParseCursor(text string) (c Cursor, err error) {
 			return c, nil
 		}
 	}
-	return Cursor{}, fmt.Errorf("%.80q is no cursor: HEIGHT:BLOCK_HASH", text)
+	return Cursor{}, fmt.Errorf("%.80q is not a cursor of the form HEIGHT:BLOCK_HASH", text)
 }
 
 // MarshalJSON writes {"block_hash", "height"}.
@@ -53,7 +53,7 @@ func (c *Cursor) UnmarshalJSON(in []byte) error {
 		return err
 	}
 	if x.Height == nil {
-		return errors.New("a cursor without a height")
+		return errors.New("the cursor has no height")
 	}
 	got, err := ParseCursor(strconv.FormatUint(*x.Height, 10) + ":" + x.Hash)
 	*c = got
@@ -116,7 +116,7 @@ func FromNotice(n *view.Notice) (*Message, error) {
 	}
 	m.Skipped, m.text = x.Reverted, func() ([]byte, error) { return x.Message, nil }
 	if x.Message == nil && x.Reverted == nil {
-		return nil, fmt.Errorf("a notice that is neither a message nor says what was reverted: %.80q", n.Body)
+		return nil, fmt.Errorf("the notice contains neither a message nor reverted blocks: %.80q", n.Body)
 	}
 	return m, nil
 }
@@ -151,9 +151,9 @@ type Feed interface {
 
 // Errors that a retry does not fix.
 var (
-	ErrGone    = errors.New("the node does not store what comes behind that place any more")
-	ErrAhead   = errors.New("the chain has not come to that height")
-	ErrRefused = errors.New("the node does not give what was asked for")
+	ErrGone    = errors.New("the node does not store the blocks after that cursor any more")
+	ErrAhead   = errors.New("the chain has not reached that height")
+	ErrRefused = errors.New("the node refuses the request")
 )
 
 // Permanent returns whether a retry is of no use.

@@ -186,7 +186,7 @@ func (e *encoder) executed(p *plan) error {
 		outcome := &p.outcomes[k]
 		receipt := p.Receipts[outcome.ID]
 		if receipt == nil {
-			return fmt.Errorf("%w: %v, executed in block %s", ErrReceipt, outcome.ID, p.block[1:len(p.block)-1])
+			return fmt.Errorf("%w: receipt %v, executed in block %s", ErrReceipt, outcome.ID, p.block[1:len(p.block)-1])
 		}
 		e.b = append(append(e.b, comma(i)...), `{"execution_outcome":`...)
 		e.outcome(outcome, p.block)

@@ -153,7 +153,7 @@ func (t *text) half(i int) {
 // gets the error.
 func caught(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("stream: the text of a block: %v\n%s", p, debug.Stack())
+		*err = fmt.Errorf("stream: encode a block: %v\n%s", p, debug.Stack())
 	}
 }
 

@@ -179,7 +179,7 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 	case errors.Is(err, engine.ErrOrphan): // final blocks have overtaken it
 		a.o.Log.WithField("shard", m.ShardID).Debug("chunk on a block that is gone")
 	case err != nil:
-		a.fail(fmt.Errorf("chain: make the chunk of shard %d: %w", m.ShardID, err))
+		a.fail(fmt.Errorf("chain: produce the chunk of shard %d: %w", m.ShardID, err))
 	default:
 		a.o.Out.ChunkMade(messages.ChunkMade{Shard: m.Shard, Chunk: c, Era: a.era})
 	}
@@ -234,7 +234,7 @@ func (a *Actor) ownBlockFailed(height primitives.Height, err error) {
 	case errors.Is(err, engine.ErrChunk):
 		log.Error("own block has a bad chunk of another producer")
 	default:
-		a.fail(fmt.Errorf("chain: own block %d: %w", height, err))
+		a.fail(fmt.Errorf("chain: block %d of this node: %w", height, err))
 	}
 }
 
@@ -300,7 +300,7 @@ func (a *Actor) finishImport() {
 		a.o.Out.Halted(messages.ChainHalted{Height: w.pending.Block().Header.Height, Block: w.hash, Err: err,
 			Drop: w.pending.Drop})
 	case engine.VerdictOf(err) == engine.VerdictLocalFault:
-		panic(fmt.Errorf("chain: adopt block %d: %w", w.pending.Block().Header.Height, err))
+		panic(fmt.Errorf("chain: import block %d: %w", w.pending.Block().Header.Height, err))
 	case w.produced:
 		w.pending.Drop()
 		a.ownBlockFailed(w.pending.Block().Header.Height, err)

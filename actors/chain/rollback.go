@@ -12,7 +12,7 @@ import (
 )
 
 // ErrClosed rejects a request that would need further blocks.
-var ErrClosed = errors.New("chain: the node has halted or is stopping and starts no block")
+var ErrClosed = errors.New("chain: the node has halted or is stopping and begins no further block")
 
 // runWhenIdle runs do once no block is in work or on its way to disk. Until then no block is
 // started.

@@ -204,7 +204,7 @@ func check(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.
 		switch {
 		case p == nil:
 		case len(txs) == 1:
-			out = []Verdict{{Err: fmt.Errorf("mempool: check of transaction %v failed: %v\n%s", txs[0].Hash(), p,
+			out = []Verdict{{Err: fmt.Errorf("mempool: checking transaction %v failed: %v\n%s", txs[0].Hash(), p,
 				debug.Stack())}}
 		default:
 			out = nil

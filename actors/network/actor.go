@@ -371,7 +371,7 @@ func (a *Actor) Handle(msg any) {
 		if errors.As(m.err, &p) {
 			panic(fmt.Sprintf("%v\n%s", p.Reason, p.Stack))
 		}
-		panic(fmt.Errorf("network: the host has ended: %w", m.err))
+		panic(fmt.Errorf("network: the peer manager has ended: %w", m.err))
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("network actor: no case for %T", m))

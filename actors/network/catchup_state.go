@@ -202,7 +202,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	s.mu.Lock()
 	if p.waits[item] != nil {
 		s.mu.Unlock()
-		return fmt.Errorf("network: %+v is requested already", item)
+		return fmt.Errorf("network: state item %+v is requested already", item)
 	}
 	p.waits[item] = wait
 	s.step(p, statesync.Want{Item: item})
@@ -250,7 +250,7 @@ func (s *Shards) verify(judge func(*primitives.StateResponse) error, x stateAnsw
 		<-s.verifying
 		if p := recover(); p != nil {
 			s.o.Status.note("a part of a state", p)
-			err = fmt.Errorf("network: a part of a state: %v", p)
+			err = fmt.Errorf("network: verify a state part: %v", p)
 		}
 	}()
 	return judge(x.StateResponse)

@@ -58,7 +58,7 @@ type proofResult struct {
 }
 
 // errProofAge means that a proof ends too near to its sender's head, or too far from it.
-var errProofAge = errors.New("network: the epoch sync proof does not fit its sender's height")
+var errProofAge = errors.New("network: the epoch sync proof does not reach the height that its sender claims")
 
 // epochProof verifies a requested proof outside the mailbox.
 func (a *Actor) epochProof(from wire.PeerID, packed []byte) {

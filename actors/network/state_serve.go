@@ -118,7 +118,7 @@ func (p *stateServer) admit(now time.Time) bool {
 
 // errNoSnapshot means that no states of a sync block are served: it is of another epoch or
 // another chain.
-var errNoSnapshot = errors.New("network: no states of that sync block")
+var errNoSnapshot = errors.New("network: this node has no state snapshot of that sync block")
 
 // header returns the state header of a shard.
 func (p *stateServer) header(sync primitives.Hash, shard primitives.ShardID) (*primitives.StateHeader, error) {

@@ -281,7 +281,7 @@ func (n *Node) blockImported(m messages.BlockImported) {
 			err = n.shards.setLayout(layout, m.BlockAccepted)
 		}
 		if err != nil {
-			panic(fmt.Errorf("node: shards after block %d: %w", m.Height(), err))
+			panic(fmt.Errorf("node: set up the shards after block %d: %w", m.Height(), err))
 		}
 	}
 	if n.producer != n.chain {

@@ -66,7 +66,7 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 		err = n.shards.setLayout(layout, &accepted)
 	}
 	if err != nil {
-		panic(errors.Join(errors.New("node: shards of a snapshot"), err))
+		panic(errors.Join(errors.New("node: set up the shards of a snapshot"), err))
 	}
 	n.rollbacks.restores = nil
 	for _, t := range n.shards.set.Load().list {

@@ -201,7 +201,7 @@ func (s *shards) awaitEnded(name string) error {
 			return nil
 		}
 		if time.Now().After(limit) {
-			return fmt.Errorf("node: %s has not ended in %v", name, endLimit)
+			return fmt.Errorf("node: actor %s has not ended within %v", name, endLimit)
 		}
 	}
 }

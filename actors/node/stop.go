@@ -60,7 +60,7 @@ func (n *Node) stop(ctx context.Context) error {
 			err = ctx.Err()
 		}
 		if err != nil {
-			errEnd = errors.Join(errEnd, fmt.Errorf("node: end %s: %w", pid.GetId(), err))
+			errEnd = errors.Join(errEnd, fmt.Errorf("node: stop actor %s: %w", pid.GetId(), err))
 		}
 	}
 	n.signatures.Close()

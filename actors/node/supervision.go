@@ -209,7 +209,7 @@ func (k *spawner) spawn(kind, name string, make func(again bool) actor.Actor) (*
 		return a
 	}), name)
 	if err != nil {
-		return nil, fmt.Errorf("node: spawn %s: %w", name, err)
+		return nil, fmt.Errorf("node: start actor %s: %w", name, err)
 	}
 	return pid, nil
 }

@@ -322,7 +322,7 @@ func encodeHeight(h primitives.Height) storage.Raw {
 
 func decodeHeight(raw storage.Raw) (primitives.Height, error) {
 	if len(raw) != 8 {
-		return 0, fmt.Errorf("node: %s has %d bytes, not 8", targetKey, len(raw))
+		return 0, fmt.Errorf("node: stored value %s has %d bytes, expected 8", targetKey, len(raw))
 	}
 	return primitives.Height(binary.LittleEndian.Uint64(raw)), nil
 }

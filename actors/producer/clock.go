@@ -11,7 +11,7 @@ import (
 )
 
 // ErrClock rejects a time that blocks cannot have.
-var ErrClock = errors.New("producer: the clock can't be set so")
+var ErrClock = errors.New("producer: the clock cannot be set like this")
 
 // clock gives blocks their timestamps: the system's time, unless a sandbox changes it.
 type clock struct {
@@ -85,7 +85,7 @@ func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 	}
 	if err == nil && q.Advance > 0 {
 		if q.Advance > maxForwardTime {
-			err = fmt.Errorf("%w: %d ns on: there is no such time", ErrClock, q.Advance)
+			err = fmt.Errorf("%w: %d ns later than now is beyond the largest possible time", ErrClock, q.Advance)
 		} else if err = a.checkTime(c.now() + q.Advance); err == nil {
 			c.advance(q.Advance)
 		}
@@ -98,7 +98,7 @@ func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 	}
 	if err == nil && q.Step != nil {
 		if c.step = *q.Step; c.step > maxStep {
-			err = fmt.Errorf("%w: %d ns between blocks, the limit is %d", ErrClock, c.step, uint64(maxStep))
+			err = fmt.Errorf("%w: %d ns between blocks are more than the limit of %d", ErrClock, c.step, uint64(maxStep))
 		}
 	}
 	if err != nil {
@@ -117,11 +117,11 @@ func (a *Actor) checkTime(t uint64) error {
 	switch head := a.o.Chain.Imported(a.head.hash).Header().Timestamp; {
 	case t <= head:
 		if unit, n := unitOf(t, head); unit != "" {
-			return fmt.Errorf("%w: %d looks like %s; nanoseconds are expected: %d", ErrClock, t, unit, n)
+			return fmt.Errorf("%w: %d looks like %s; the time must be in nanoseconds: %d", ErrClock, t, unit, n)
 		}
-		return fmt.Errorf("%w: %d, and the head is of %d; only a snapshot leads back", ErrClock, t, head)
+		return fmt.Errorf("%w: time %d is not after the head's time %d; time goes back only by a revert to a snapshot", ErrClock, t, head)
 	case t > maxForwardTime:
-		return fmt.Errorf("%w: %d: there is no such time", ErrClock, t)
+		return fmt.Errorf("%w: %d is beyond the largest possible time", ErrClock, t)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrProduction rejects a mode or an interval that is not possible.
-var ErrProduction = errors.New("producer: blocks can't be made so")
+var ErrProduction = errors.New("producer: block production cannot be set like this")
 
 // Bounds of the interval between idle blocks, ns.
 const (
@@ -36,7 +36,7 @@ func (a *Actor) setProduction(m system.Request[messages.SetProduction, messages.
 	}
 	if rules.Mode > production.Manual || q.Interval != nil && (rules.Interval < minInterval ||
 		rules.Interval > maxInterval) {
-		m.Reply(messages.Production{}, fmt.Errorf("%w: %d ns between blocks, from %d to %d is possible", ErrProduction,
+		m.Reply(messages.Production{}, fmt.Errorf("%w: %d ns between blocks are not between %d and %d", ErrProduction,
 			rules.Interval, int64(minInterval), int64(maxInterval)))
 		return
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrRolledBack answers requests for blocks that will not be made.
-var ErrRolledBack = errors.New("producer: the chain went back to a snapshot")
+var ErrRolledBack = errors.New("producer: the chain was reverted to a snapshot")
 
 // pause stops reading the chain until it has been rolled back: blocks that messages name may be
 // gone.

@@ -17,9 +17,9 @@ var (
 	// ErrShared: other validators take part in the next block.
 	ErrShared = errors.New("producer: the chain has other validators")
 	// ErrForward: the requested height cannot be reached.
-	ErrForward = errors.New("producer: can't go on so far")
+	ErrForward = errors.New("producer: the chain cannot be fast-forwarded like this")
 	// ErrMany: too much is requested at once.
-	ErrMany = errors.New("producer: too much is asked for at once")
+	ErrMany = errors.New("producer: too many requests at once")
 )
 
 // MaxForward bounds the heights of one FastForward, and maxForwardBlocks the blocks that it
@@ -64,7 +64,7 @@ func (a *Actor) patchState(m system.Request[messages.PatchState, messages.StateP
 		sum += a.patches[i].bytes
 	}
 	if len(a.patches) > 0 && sum > maxPatchBytes {
-		m.Reply(messages.StatePatched{}, fmt.Errorf("%w: %d patches of %d bytes are not written yet", ErrMany,
+		m.Reply(messages.StatePatched{}, fmt.Errorf("%w: %d patches with %d bytes are not on disk yet; wait for their replies", ErrMany,
 			len(a.patches), sum-p.bytes))
 		return
 	}
@@ -167,7 +167,7 @@ func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forw
 	var target primitives.Height
 	err := a.requireSole()
 	if err == nil && a.reorg != nil {
-		err = fmt.Errorf("%w: a reorganisation is under way", ErrForward)
+		err = fmt.Errorf("%w: a reorganisation is in progress", ErrForward)
 	}
 	if err == nil {
 		target, err = a.forwardTarget(m.Question.Heights)
@@ -181,7 +181,7 @@ func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forw
 		return
 	}
 	if len(a.forward.replies) >= maxForwardWaits {
-		m.Reply(messages.Forwarded{}, fmt.Errorf("%w: %d wait for a fast-forward", ErrMany, maxForwardWaits))
+		m.Reply(messages.Forwarded{}, fmt.Errorf("%w: %d requests already wait for a fast-forward", ErrMany, maxForwardWaits))
 		return
 	}
 	if a.forward.target == 0 {
@@ -198,13 +198,13 @@ func (a *Actor) forwardTarget(n uint64) (primitives.Height, error) {
 	average := uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2
 	switch {
 	case e.Length < production.MinForward:
-		return 0, fmt.Errorf("%w: epochs of %d blocks are too short, %d is the least", ErrForward, e.Length,
+		return 0, fmt.Errorf("%w: epochs of %d blocks are too short; they need at least %d", ErrForward, e.Length,
 			production.MinForward)
 	case n > MaxForward, n/uint64(e.Length)*4 > maxForwardBlocks:
-		return 0, fmt.Errorf("%w: by %d heights, in epochs of %d; the limit is %d heights and %d blocks", ErrForward, n,
+		return 0, fmt.Errorf("%w: %d heights in epochs of %d blocks exceed the limit of %d heights and %d blocks", ErrForward, n,
 			e.Length, MaxForward, maxForwardBlocks)
 	case average > 0 && n > (maxForwardTime-min(a.clock.now(), maxForwardTime))/average:
-		return 0, fmt.Errorf("%w: by %d heights: there is no such time", ErrForward, n)
+		return 0, fmt.Errorf("%w: after %d heights the time is beyond the largest possible time", ErrForward, n)
 	}
 	return a.head.height + primitives.Height(n), nil
 }

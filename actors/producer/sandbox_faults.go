@@ -18,9 +18,9 @@ import (
 // Errors of injected faults.
 var (
 	// ErrMiss: the chunks cannot be left out.
-	ErrMiss = errors.New("producer: chunks can't be missed so")
+	ErrMiss = errors.New("producer: chunks cannot be left out like this")
 	// ErrFork: the blocks cannot be replaced.
-	ErrFork = errors.New("producer: the chain can't be reorganised so")
+	ErrFork = errors.New("producer: the chain cannot be reorganised like this")
 )
 
 // reorg is a pending Reorganise.
@@ -50,7 +50,7 @@ func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.Chunks
 		}
 	}
 	if err == nil && q.Blocks > production.MaxMine {
-		err = fmt.Errorf("%w: for %d blocks, the limit is %d", ErrMiss, q.Blocks, uint64(production.MaxMine))
+		err = fmt.Errorf("%w: %d blocks are more than the limit of %d", ErrMiss, q.Blocks, uint64(production.MaxMine))
 	}
 	if err != nil {
 		m.Reply(messages.ChunksMissed{}, err)
@@ -93,11 +93,11 @@ func (a *Actor) reorganise(m system.Request[messages.Reorganise, messages.Reorga
 	switch {
 	case err != nil:
 	case a.reorg != nil:
-		err = fmt.Errorf("%w: another is under way", ErrFork)
+		err = fmt.Errorf("%w: another reorganisation is in progress", ErrFork)
 	case m.Question.Blocks == 0:
-		err = fmt.Errorf("%w: by no block", ErrFork)
+		err = fmt.Errorf("%w: the number of blocks to revert is 0", ErrFork)
 	case a.forward.target > 0:
-		err = fmt.Errorf("%w: a fast-forward is under way", ErrFork)
+		err = fmt.Errorf("%w: a fast-forward is in progress", ErrFork)
 	}
 	if err != nil {
 		m.Reply(messages.Reorganised{}, err)
@@ -154,12 +154,12 @@ func (a *Actor) ancestor(head *engine.BlockNode, n uint64) (*engine.BlockNode, [
 	at, gone := head, []messages.BlockAt(nil)
 	for err == nil && uint64(len(gone)) < n {
 		if at.Height() <= final {
-			return nil, nil, fmt.Errorf("%w: by %d blocks, and only the %d after block %d are not final", ErrFork, n,
+			return nil, nil, fmt.Errorf("%w: %d blocks cannot be reverted, only the %d after block %d are not final", ErrFork, n,
 				len(gone), final)
 		}
 		gone = append(gone, messages.BlockAt{Height: at.Height(), Hash: at.Hash})
 		if at = a.o.Chain.Imported(at.Header().PrevHash); at == nil {
-			return nil, nil, fmt.Errorf("%w: by %d blocks: block %d has no parent here", ErrFork, n, gone[len(gone)-1].Height)
+			return nil, nil, fmt.Errorf("%w: %d blocks cannot be reverted, block %d has no stored parent", ErrFork, n, gone[len(gone)-1].Height)
 		}
 	}
 	if err != nil {
@@ -167,7 +167,7 @@ func (a *Actor) ancestor(head *engine.BlockNode, n uint64) (*engine.BlockNode, [
 	}
 	_, then, err := a.o.Chain.ChildEpoch(at.Hash)
 	if err == nil && !then.Equal(layout) {
-		err = fmt.Errorf("%w: by %d blocks, in which the shards have changed", ErrFork, n)
+		err = fmt.Errorf("%w: %d blocks cannot be reverted, the shard layout changed in them", ErrFork, n)
 	}
 	return at, gone, err
 }

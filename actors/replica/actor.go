@@ -32,8 +32,8 @@ import (
 // ErrClosed rejects blocks after a halt or a stop. ErrReplica rejects what only the writer can
 // do.
 var (
-	ErrClosed  = errors.New("replica: the node has halted or is stopping and takes no block")
-	ErrReplica = errors.New("this node is a replica, which makes no blocks: ask the writer")
+	ErrClosed  = errors.New("replica: the node has halted or is stopping and imports no block")
+	ErrReplica = errors.New("this node is a replica, which makes no blocks: send the request to the writer")
 )
 
 // Engine is what the actor drives: *engine.Engine.
@@ -180,7 +180,7 @@ func (a *Actor) importBlock(g Block) {
 func (a *Actor) fail(g Block, err error) {
 	a.halt()
 	a.o.Out.Halted(messages.ChainHalted{Height: g.Ref.Height, Block: g.Ref.Hash,
-		Err: fmt.Errorf("record of block %v rejected: %w", g.Ref, err), Drop: func() {}})
+		Err: fmt.Errorf("the record of block %v is rejected: %w", g.Ref, err), Drop: func() {}})
 	g.Done(err)
 }
 

@@ -29,11 +29,11 @@ import (
 
 // Errors of waits.
 var (
-	ErrNoSession = errors.New("session: not open")
-	ErrFailed    = errors.New("session: the waiter failed")
+	ErrNoSession = errors.New("session: the session is not open")
+	ErrFailed    = errors.New("session: the actor that waits for the transaction failed")
 	// ErrUnhandled is the ErrFailed of a request that reached a session after it had failed on
 	// another one. Sending it again is safe.
-	ErrUnhandled = fmt.Errorf("%w: not on this request", ErrFailed)
+	ErrUnhandled = fmt.Errorf("%w, but not because of this request", ErrFailed)
 )
 
 // Name is the name of the parent of all sessions.
@@ -141,7 +141,7 @@ func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID 
 	}
 	pid, err := c.SpawnNamed(a.o.Session(id), string(appendSession(nil, id)))
 	if err != nil {
-		panic(fmt.Errorf("rpc actor: open session %d: %w", id, err))
+		panic(fmt.Errorf("rpc actor: start session %d: %w", id, err))
 	}
 	a.open[id], a.byPID[pid.GetId()] = pid, id
 	return pid

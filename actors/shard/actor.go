@@ -65,11 +65,11 @@ func (a *Actor) Receive(c actor.Context) {
 func (a *Actor) spawn(c actor.Context) {
 	root := c.ActorSystem().Root
 	if _, err := c.SpawnNamed(a.producer, ChunkProducerName); err != nil {
-		panic(fmt.Errorf("shard actor: spawn %s: %w", ChunkProducerName, err))
+		panic(fmt.Errorf("shard actor: start actor %s: %w", ChunkProducerName, err))
 	}
 	pool, err := c.SpawnNamed(a.mempool, MempoolName)
 	if err != nil {
-		panic(fmt.Errorf("shard actor: spawn %s: %w", MempoolName, err))
+		panic(fmt.Errorf("shard actor: start actor %s: %w", MempoolName, err))
 	}
 	a.pool = pool
 	a.toMempool = func(m any) { root.Send(pool, m) }

@@ -68,7 +68,7 @@ func (a *ChunkProducer) produce(m *messages.Candidates) {
 				a.log.WithField("shard", m.For.ShardID).Debug("chunk on a block that is gone")
 				return
 			}
-			panic(fmt.Errorf("chunk-producer: shard %d: %w", m.For.ShardID, err))
+			panic(fmt.Errorf("chunk-producer: produce the chunk of shard %d: %w", m.For.ShardID, err))
 		}
 	}
 	a.out.Make(messages.MakeChunk{

@@ -28,12 +28,12 @@ import (
 
 var (
 	// ErrTimeout means that an actor did not reply within the limit.
-	ErrTimeout = errors.New("actor: no reply in time")
+	ErrTimeout = errors.New("actor: it did not reply in time")
 	// ErrFailed means that an actor failed before it replied, or has ended.
-	ErrFailed = errors.New("actor: failed before it replied")
+	ErrFailed = errors.New("actor: it failed before it replied")
 	// ErrUnhandled is the ErrFailed of a message that no actor has received. Sending it again is
 	// safe.
-	ErrUnhandled = fmt.Errorf("%w: the actor had ended", ErrFailed)
+	ErrUnhandled = fmt.Errorf("%w: the actor has ended", ErrFailed)
 )
 
 // Dispatcher runs mailboxes on goroutines that are kept for the next wake-up. Safe for
@@ -141,7 +141,7 @@ func Ask[Q, R any](root *actor.RootContext, pid *actor.PID, limit time.Duration)
 		case r := <-request.Answer():
 			return r.Value, r.Err
 		case <-timer.C:
-			return none, fmt.Errorf("%w: %T after %v", ErrTimeout, q, limit)
+			return none, fmt.Errorf("%w: request %T after %v", ErrTimeout, q, limit)
 		case <-ctx.Done():
 			return none, ctx.Err()
 		}

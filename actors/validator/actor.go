@@ -179,7 +179,7 @@ func (a *Actor) start() {
 	if again {
 		l.Panics.Add(1)
 		if l.mutating.Load() || e.Tip().Hash != l.lastImported {
-			a.halt(errors.New("validator: panic while the chain was being changed"))
+			a.halt(errors.New("validator: panic inside a call that changes the chain"))
 			return
 		}
 	}

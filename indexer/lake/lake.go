@@ -35,7 +35,7 @@ import (
 )
 
 // ErrBucket says that the bucket does not take what it is given, and will not.
-var ErrBucket = errors.New("the bucket refuses")
+var ErrBucket = errors.New("the bucket cannot be used")
 
 // Options say which bucket. Endpoint and Bucket have no default.
 type Options struct {
@@ -67,7 +67,7 @@ const (
 func Open(ctx context.Context, o Options) (*Writer, error) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("%w: %.200q is no endpoint, one is like http://127.0.0.1:9000", ErrBucket, o.Endpoint)
+		return nil, fmt.Errorf("%w: %.200q is not an endpoint URL such as http://127.0.0.1:9000", ErrBucket, o.Endpoint)
 	}
 	keys := credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}})
 	if o.AccessKey != "" {
@@ -86,7 +86,7 @@ func Open(ctx context.Context, o Options) (*Writer, error) {
 		return nil, err
 	}
 	if !there {
-		return nil, fmt.Errorf("%w: there is no bucket %s at %s", ErrBucket, o.Bucket, o.Endpoint)
+		return nil, fmt.Errorf("%w: bucket %s does not exist at %s", ErrBucket, o.Bucket, o.Endpoint)
 	}
 	return w, nil
 }
@@ -128,7 +128,7 @@ func folder(h primitives.Height) string { return fmt.Sprintf("%012d/", uint64(h)
 // Handle writes a block. It is an indexer.Handler.
 func (w *Writer) Handle(ctx context.Context, m *indexer.Message) error {
 	if m.Skipped != nil {
-		return fmt.Errorf("%w: a lake holds final blocks, and block %v turned out to be none", ErrBucket, m.Skipped[0])
+		return fmt.Errorf("%w: a lake contains only final blocks, and block %v was reverted", ErrBucket, m.Skipped[0])
 	}
 	text, err := m.JSON()
 	if err != nil {
@@ -201,7 +201,7 @@ func (w *Writer) Last(ctx context.Context) (*indexer.Cursor, error) {
 		}
 		below = h
 	}
-	return nil, fmt.Errorf("%w: more than %d blocks without a block.json stand at its end, the first of them at %d", ErrBucket, halves-1, below)
+	return nil, fmt.Errorf("%w: at its end more than %d heights have no block.json, the first at height %d", ErrBucket, halves-1, below)
 }
 
 // cursor reads that of a block; nil: it has no block.json.
@@ -224,7 +224,7 @@ func (w *Writer) cursor(ctx context.Context, h primitives.Height) (*indexer.Curs
 	}
 	var b struct{ Header indexer.BlockHeader }
 	if err := json.Unmarshal(text, &b); err != nil || b.Header.Height != h {
-		return nil, fmt.Errorf("%w: %sblock.json is no block at that height: %.100q", ErrBucket, folder(h), text)
+		return nil, fmt.Errorf("%w: %sblock.json is not a block of that height: %.100q", ErrBucket, folder(h), text)
 	}
 	return &indexer.Cursor{Height: h, Hash: b.Header.Hash}, nil
 }

@@ -312,8 +312,8 @@ func TestRefused(t *testing.T) {
 		return err
 	}
 	for what, o := range map[string]Options{
-		"no bucket nowhere": {Endpoint: s.URL, Bucket: "nowhere"}, "no endpoint": {Endpoint: "blocks.example", Bucket: "blocks"},
-		"no endpoint, one": {Endpoint: s.URL + "/blocks", Bucket: "blocks"},
+		"bucket nowhere does not exist": {Endpoint: s.URL, Bucket: "nowhere"}, "is not an endpoint URL": {Endpoint: "blocks.example", Bucket: "blocks"},
+		"is not an endpoint URL, with a path": {Endpoint: s.URL + "/blocks", Bucket: "blocks"},
 	} {
 		if err := open(o); !errors.Is(err, ErrBucket) || !strings.Contains(err.Error(), strings.Split(what, ",")[0]) {
 			t.Errorf("%s: %v", what, err)

@@ -190,7 +190,7 @@ func (n *Node) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 			go func() { // a wait in a node that is gone would never end
 				select {
 				case <-changed:
-					cancel(errors.New("the node begins again"))
+					cancel(errors.New("the node restarts"))
 				case <-with.Done():
 				}
 			}()

@@ -189,7 +189,7 @@ func (e *blockEnd) read(h nats.Header) error {
 	}
 	var part, of int
 	if _, err := fmt.Sscanf(h.Get(headPart), "%d/%d", &part, &of); err != nil || part < 1 || of < part {
-		return fmt.Errorf("part %q", h.Get(headPart))
+		return fmt.Errorf("malformed header Troupe-Part %q", h.Get(headPart))
 	}
 	if part == of {
 		e.after = &at
@@ -207,7 +207,7 @@ func (e *blockEnd) read(h nats.Header) error {
 }
 
 // errParts: a block that is in the stream in part has changed.
-var errParts = fmt.Errorf("%w: the block of which the stream has the first parts", ErrSource)
+var errParts = fmt.Errorf("%w: the block whose first parts are in the stream is not available any more", ErrSource)
 
 // publish publishes the remaining parts of a block, and waits until the stream has stored them.
 func (p *BlockPublisher) publish(ctx context.Context, j js.JetStream, at *blockEnd, m *BlockMessage) error {
@@ -243,10 +243,10 @@ func (p *BlockPublisher) publish(ctx context.Context, j js.JetStream, at *blockE
 		select {
 		case got := <-ack.Ok():
 			if want := first + uint64(i) + 1; got.Sequence != want {
-				return fmt.Errorf("jetstream: block %d was stored as message %d, not %d", m.Height, got.Sequence, want)
+				return fmt.Errorf("jetstream: block %d was stored as message %d, expected %d", m.Height, got.Sequence, want)
 			}
 		case err := <-ack.Err():
-			return fmt.Errorf("publish: %w", err)
+			return fmt.Errorf("publish a block: %w", err)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -55,7 +55,7 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 			return err
 		}
 		if seq > 0 && after == "" && meta.Sequence.Stream != seq+1 {
-			return fmt.Errorf("%w: message %d after %d", ErrGap, meta.Sequence.Stream, seq)
+			return fmt.Errorf("%w: message %d follows message %d", ErrGap, meta.Sequence.Stream, seq)
 		}
 		var e blockEnd
 		if err := e.read(h); err != nil {
@@ -64,7 +64,7 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 		var n, of int
 		_, _ = fmt.Sscanf(h.Get(headPart), "%d/%d", &n, &of) // read has validated it
 		if of > maxParts || len(m.Data()) > PartSize {
-			return fmt.Errorf("%w: message %d has %d bytes, of a block of %d parts", ErrChanged, meta.Sequence.Stream, len(m.Data()), of)
+			return fmt.Errorf("%w: message %d has %d bytes, which do not fit a block of %d parts", ErrChanged, meta.Sequence.Stream, len(m.Data()), of)
 		}
 		if seq > 0 && after == "" && n == 1 && h.Get(headAfter) == "" {
 			return fmt.Errorf("%w: the stream starts again with message %d", ErrGap, meta.Sequence.Stream)

@@ -146,7 +146,7 @@ func (f *Follower) run(ctx context.Context) {
 // session follows the stream after a message until the connection is lost.
 func (f *Follower) session(ctx context.Context, after *uint64) error {
 	if !f.conn.IsConnected() {
-		return errors.New("jetstream: no server")
+		return errors.New("jetstream: no NATS server is reachable")
 	}
 	j, err := js.New(f.conn)
 	if err != nil {
@@ -162,9 +162,9 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 	log := info.Config.Metadata[metadataLog]
 	switch {
 	case f.o.Log != "" && log != f.o.Log:
-		return fmt.Errorf("%w: %q, not %q", ErrLog, log, f.o.Log)
+		return fmt.Errorf("%w: log %q, expected %q", ErrLog, log, f.o.Log)
 	case *after > info.State.LastSeq:
-		return fmt.Errorf("%w: it ends with message %d, but message %d was received", ErrLog, info.State.LastSeq, *after)
+		return fmt.Errorf("%w: the stream ends with message %d, but message %d was received before", ErrLog, info.State.LastSeq, *after)
 	case *after > 0 && info.State.FirstSeq > *after+1:
 		*after = 0
 	}
@@ -216,7 +216,7 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 			seq, *after = 0, 0
 		}
 		if seq > 0 && meta.Sequence.Stream != seq+1 {
-			return fmt.Errorf("%w: message %d after %d", ErrGap, meta.Sequence.Stream, seq)
+			return fmt.Errorf("%w: message %d follows message %d", ErrGap, meta.Sequence.Stream, seq)
 		}
 		seq = meta.Sequence.Stream
 		f.last.Store(max(f.last.Load(), seq+meta.NumPending))
@@ -225,10 +225,10 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 			return fmt.Errorf("message %d: %w", seq, err)
 		}
 		if p.of > maxParts || len(p.Payload) > PartSize {
-			return fmt.Errorf("%w: message %d has %d bytes, of a record of %d parts", ErrChanged, seq, len(p.Payload), p.of)
+			return fmt.Errorf("%w: message %d has %d bytes, which do not fit a record of %d parts", ErrChanged, seq, len(p.Payload), p.of)
 		}
 		if p.Log != log {
-			return fmt.Errorf("%w: message %d is of %q, not of %q", ErrLog, seq, p.Log, log)
+			return fmt.Errorf("%w: message %d belongs to log %q, not to %q", ErrLog, seq, p.Log, log)
 		}
 		switch {
 		case p.n == 1:
@@ -236,7 +236,7 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 		case len(parts) == 0 && *after == 0: // the stream starts in the middle of a record
 			continue
 		case len(parts) != p.n-1 || parts[0].At != p.At || parts[0].of != p.of:
-			return fmt.Errorf("%w: message %d is part %d of %s", ErrChanged, seq, p.n, p.At)
+			return fmt.Errorf("%w: message %d is part %d of the record at %s, which is not the next part", ErrChanged, seq, p.n, p.At)
 		}
 		if parts, size = append(parts, p), size+len(p.Payload); p.n < p.of {
 			continue

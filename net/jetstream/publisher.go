@@ -27,7 +27,7 @@ type Source interface {
 }
 
 // ErrSource: the log does not have the position, or not any more.
-var ErrSource = errors.New("jetstream: the log does not have that position")
+var ErrSource = errors.New("jetstream: the block log does not have that position")
 
 // PublisherOptions configures a Publisher.
 type PublisherOptions struct {
@@ -271,7 +271,7 @@ func (p *Publisher) publish(ctx context.Context, j js.JetStream, at *position) e
 			select {
 			case ack := <-x.ack.Ok():
 				if ack.Sequence != x.seq {
-					failed = fmt.Errorf("jetstream: block %d was stored as message %d, not %d", x.r.Height, ack.Sequence, x.seq)
+					failed = fmt.Errorf("jetstream: block %d was stored as message %d, expected %d", x.r.Height, ack.Sequence, x.seq)
 				}
 			case failed = <-x.ack.Err():
 			case <-ctx.Done():
@@ -306,7 +306,7 @@ func (p *Publisher) publish(ctx context.Context, j js.JetStream, at *position) e
 	settle(0)
 	switch {
 	case failed != nil:
-		return fmt.Errorf("publish: %w", failed)
+		return fmt.Errorf("publish a record: %w", failed)
 	case errors.Is(err, ErrSource): // garbage collection has removed the records
 		return err
 	case err != nil:

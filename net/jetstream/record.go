@@ -18,7 +18,7 @@ var (
 	// ErrGap: the messages that come next were dropped by age or size, or never existed.
 	ErrGap = errors.New("jetstream: the next records are not in the stream any more")
 	// ErrLog: the stream has the records of another log than before.
-	ErrLog = errors.New("jetstream: the stream is of another log")
+	ErrLog = errors.New("jetstream: the stream belongs to another block log")
 	// ErrChanged: a record differs from what was published, or has the wrong signer.
 	ErrChanged = errors.New("jetstream: a record differs from what was published")
 )
@@ -138,7 +138,7 @@ func parsePart(h nats.Header, data []byte) (p part, err error) {
 	case kindBack:
 		p.Back = true
 	default:
-		note(fmt.Errorf("kind %q", get(headKind)))
+		note(fmt.Errorf("unknown kind %q", get(headKind)))
 	}
 	n, of, _ := strings.Cut(get(headPart), "/")
 	p.n, err = strconv.Atoi(n)
@@ -146,7 +146,7 @@ func parsePart(h nats.Header, data []byte) (p part, err error) {
 	p.of, err = strconv.Atoi(of)
 	note(err)
 	if p.n < 1 || p.of < p.n || p.Log == "" || p.From == "" || p.At == "" || p.Next == "" {
-		note(fmt.Errorf("part %q of record %q to %q of log %q", get(headPart), p.At, p.Next, p.Log))
+		note(fmt.Errorf("malformed part %q of the record from %q to %q of log %q", get(headPart), p.At, p.Next, p.Log))
 	}
 	if len(bad) > 0 {
 		return p, fmt.Errorf("%w: %w", ErrChanged, errors.Join(bad...))
@@ -158,17 +158,17 @@ func parsePart(h nats.Header, data []byte) (p part, err error) {
 func (p *part) check(by *primitives.PublicKey) error {
 	digest := p.Record.digest()
 	if hex.EncodeToString(digest[:]) != p.digest {
-		return fmt.Errorf("%w: block %d (%v) from %s to %s", ErrChanged, p.Height, p.Hash, p.At, p.Next)
+		return fmt.Errorf("%w: the record of block %d (%v) from %s to %s", ErrChanged, p.Height, p.Hash, p.At, p.Next)
 	}
 	if by == nil {
 		return nil
 	}
 	s, err := primitives.ParseSignature(p.signature)
 	if err != nil {
-		return fmt.Errorf("%w: block %d (%v) is not signed: %w", ErrChanged, p.Height, p.Hash, err)
+		return fmt.Errorf("%w: the record of block %d (%v) is not signed: %w", ErrChanged, p.Height, p.Hash, err)
 	}
 	if !s.Verify(digest[:], *by) {
-		return fmt.Errorf("%w: block %d (%v) is not signed by %v", ErrChanged, p.Height, p.Hash, by)
+		return fmt.Errorf("%w: the record of block %d (%v) is not signed by %v", ErrChanged, p.Height, p.Hash, by)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ const (
 var ErrRefused = errors.New("jetstream: the writer rejects the transaction")
 
 // errBusy is returned to a client when a bound is reached.
-var errBusy = errors.New("busy: ask again later")
+var errBusy = errors.New("the writer is busy: request it again later")
 
 // Opened is a snapshot of the writer's data folder.
 type Opened struct {
@@ -193,7 +193,7 @@ func (a *Responder) snapshot(m *nats.Msg) {
 		return
 	}
 	if len(q.Nonce) > 64 {
-		respond(m, failure(errors.New("malformed request: a nonce of more than 64 characters")))
+		respond(m, failure(errors.New("malformed request: the nonce has more than 64 characters")))
 		return
 	}
 	if q.ID == "" {
@@ -285,7 +285,7 @@ func (g *snapshotTransfer) next(n uint64) (piece []byte, signed string, err erro
 	case n == g.n && n > 0:
 		return g.piece, g.signed, nil
 	case n != g.n+1 || g.ended:
-		return nil, "", fmt.Errorf("piece %d requested after %d", n, g.n)
+		return nil, "", fmt.Errorf("piece %d was requested after piece %d", n, g.n)
 	}
 	piece = make([]byte, pieceSize)
 	k, err := io.ReadFull(g.pipe, piece)
@@ -332,7 +332,7 @@ func (a *Asker) Submit(ctx context.Context, tx *primitives.SignedTransaction) er
 	}
 	var r reply
 	if err := json.Unmarshal(m.Data, &r); err != nil {
-		return fmt.Errorf("jetstream: the writer's answer: %w", err)
+		return fmt.Errorf("jetstream: read the writer's answer: %w", err)
 	}
 	return r.err()
 }
@@ -363,7 +363,7 @@ func (a *Asker) Fetch(ctx context.Context) (*Fetched, error) {
 	defer cancel()
 	m, err := a.conn.RequestWithContext(opening, a.names.Snapshots, q)
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: a snapshot: %w", err)
+		return nil, fmt.Errorf("jetstream: fetch a snapshot: %w", err)
 	}
 	var r reply
 	if err = json.Unmarshal(m.Data, &r); err == nil {
@@ -373,7 +373,7 @@ func (a *Asker) Fetch(ctx context.Context) (*Fetched, error) {
 		err = v.checkOpened(&r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: a snapshot: %w", err)
+		return nil, fmt.Errorf("jetstream: fetch a snapshot: %w", err)
 	}
 	return &Fetched{End: r.End, Log: r.Log, Seq: r.Seq, Reader: &snapshotReader{ctx: ctx, a: a, sig: v}}, nil
 }
@@ -412,7 +412,7 @@ func (f *snapshotReader) piece() error {
 		cancel()
 		switch {
 		case err != nil && (try >= maxPieceTries || f.ctx.Err() != nil):
-			return fmt.Errorf("jetstream: piece %d of a snapshot: %w", f.n+1, err)
+			return fmt.Errorf("jetstream: fetch piece %d of a snapshot: %w", f.n+1, err)
 		case err != nil:
 			select {
 			case <-time.After(firstPause << try):
@@ -423,13 +423,13 @@ func (f *snapshotReader) piece() error {
 		if m.Header.Get(headPart) != fmt.Sprint(f.n+1) {
 			var r reply
 			if err := json.Unmarshal(m.Data, &r); err != nil {
-				return fmt.Errorf("jetstream: piece %d of a snapshot: %w", f.n+1, err)
+				return fmt.Errorf("jetstream: fetch piece %d of a snapshot: %w", f.n+1, err)
 			}
-			return fmt.Errorf("jetstream: piece %d of a snapshot: %s", f.n+1, r.Error)
+			return fmt.Errorf("jetstream: fetch piece %d of a snapshot: %s", f.n+1, r.Error)
 		}
 		last := m.Header.Get(headKind) == "last"
 		if err := f.sig.checkPiece(f.n+1, last, m.Data, m.Header.Get(headSignature)); err != nil {
-			return fmt.Errorf("jetstream: piece %d of a snapshot: %w", f.n+1, err)
+			return fmt.Errorf("jetstream: fetch piece %d of a snapshot: %w", f.n+1, err)
 		}
 		f.n++
 		f.last = last

@@ -116,7 +116,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if !s.JetStreamEnabled() {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, fmt.Errorf("jetstream: the server can't store streams in %s", o.Dir)
+		return nil, fmt.Errorf("jetstream: the server cannot store streams in %s", o.Dir)
 	}
 	if err := s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {
 		MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: maxConsumers, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,

@@ -52,7 +52,7 @@ func (v *snapshotSig) check(words []byte, signature string) error {
 	}
 	s, err := primitives.ParseSignature(signature)
 	if err != nil || !s.Verify(words, *v.by) {
-		return fmt.Errorf("%w: a snapshot that is not signed by %v (troupe.replica.writer_key)", ErrChanged, v.by)
+		return fmt.Errorf("%w: the snapshot is not signed by %v (troupe.replica.writer_key)", ErrChanged, v.by)
 	}
 	return nil
 }

@@ -223,7 +223,7 @@ func (w *Transport) bind(sw *swarm.Swarm, quic bool) error {
 		return err
 	}
 	if err := sw.Listen(first); err != nil {
-		return fmt.Errorf("libp2p: %s: %w", first, err)
+		return fmt.Errorf("libp2p: listen on %s: %w", first, err)
 	}
 	for _, a := range sw.ListenAddresses() {
 		if _, err := a.ValueForProtocol(ma.P_TCP); err == nil {
@@ -262,7 +262,7 @@ func listenQuic(sw *swarm.Swarm, at netip.AddrPort) error {
 		case err == nil:
 			return nil
 		case tries == bindTries:
-			return fmt.Errorf("libp2p: %s: %w", m, err)
+			return fmt.Errorf("libp2p: listen on %s: %w", m, err)
 		}
 		time.Sleep(bindWait)
 	}

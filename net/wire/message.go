@@ -194,11 +194,11 @@ func Decode(frame []byte) (Message, error) {
 		}
 	}
 	if last.num == 0 {
-		return nil, invalid("empty message")
+		return nil, invalid("the message has no kind")
 	}
 	m, err := convert(Kind(last.num), last.b)
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", Kind(last.num), err)
+		return nil, fmt.Errorf("message %v: %w", Kind(last.num), err)
 	}
 	return m, nil
 }

@@ -67,7 +67,7 @@ type item struct {
 func varint(in []byte) (uint64, []byte, error) {
 	v, n := binary.Uvarint(in)
 	if n <= 0 {
-		return 0, nil, invalid("varint of %d bytes", min(len(in), binary.MaxVarintLen64))
+		return 0, nil, invalid("a varint of %d bytes does not end or is too large", min(len(in), binary.MaxVarintLen64))
 	}
 	return v, in[n:], nil
 }
@@ -77,14 +77,14 @@ func varint(in []byte) (uint64, []byte, error) {
 func varint32(in []byte) (uint32, []byte, error) {
 	v, n := binary.Uvarint(in)
 	if n <= 0 || n > 5 || v > math.MaxUint32 {
-		return 0, nil, invalid("varint of 32 bits")
+		return 0, nil, invalid("a varint does not fit into 32 bits")
 	}
 	return uint32(v), in[n:], nil
 }
 
 func take(in []byte, n uint64) ([]byte, []byte, error) {
 	if n > uint64(len(in)) {
-		return nil, nil, invalid("%d bytes where %d are left", n, len(in))
+		return nil, nil, invalid("a field states %d bytes, but %d are left", n, len(in))
 	}
 	return in[:n:n], in[n:], nil
 }
@@ -135,7 +135,7 @@ func read(f *field, in []byte) (it item, rest []byte, err error) {
 		it.v = uint64(v)
 	case int32Kind:
 		if it.v, rest, err = varint(in); err == nil && int64(it.v) != int64(int32(it.v)) {
-			err = invalid("field %d does not fit 32 bits", f.num)
+			err = invalid("field %d does not fit into 32 bits", f.num)
 		}
 	default:
 		it.v, rest, err = varint(in)
@@ -156,7 +156,7 @@ func lengthDelimited64(in []byte) ([]byte, []byte, error) {
 // field numbers of its ends.
 func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 	if num == 0 {
-		return nil, invalid("field 0")
+		return nil, invalid("the field number 0 is not allowed")
 	}
 	for depth := 0; ; {
 		switch wt {
@@ -175,10 +175,10 @@ func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 			depth++
 		case endGroup:
 			if depth--; depth < 0 {
-				err = invalid("end of group without a start")
+				err = invalid("a group ends without a start")
 			}
 		default:
-			err = invalid("wire type %d", wt)
+			err = invalid("unknown wire type %d", wt)
 		}
 		if err != nil || depth == 0 {
 			return in, err
@@ -188,7 +188,7 @@ func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 			return nil, err
 		}
 		if wt = tag & 7; tag>>3 == 0 {
-			return nil, invalid("field 0")
+			return nil, invalid("the field number 0 is not allowed")
 		}
 	}
 }
