@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/troupe-chain/troupe/chain/earlykickout"
@@ -23,18 +24,20 @@ type shardBlacklist struct {
 // producers are the canonical ones at parent.Height+1. It is the only place that decides this.
 // Errors: ErrMissingBlock.
 func (m *Manager) anchorOf(parent *BlockInfo, id primitives.EpochID, info *EpochInfo) (*BlockInfo, error) {
-	return m.anchor(parent.PrevHash, id, info)
+	return findAnchor(parent.PrevHash, id, info, m.BlockInfo)
 }
 
-// anchor is anchorOf by the anchor's hash, which is zero for the genesis's children.
-func (m *Manager) anchor(hash primitives.Hash, id primitives.EpochID, info *EpochInfo) (*BlockInfo, error) {
+// findAnchor is anchorOf by the anchor's hash, which is zero for the genesis's children. find returns
+// the BlockInfo of the anchor.
+func findAnchor(hash primitives.Hash, id primitives.EpochID, info *EpochInfo,
+	find func(primitives.Hash) (*BlockInfo, error)) (*BlockInfo, error) {
 	c := earlykickout.Chunk{
 		Enabled: info.ProtocolVersion >= EarlyKickoutVersion, HasAnchor: !hash.IsZero(), Epoch: id,
 	}
 	if !c.NeedsAnchor() {
 		return nil, nil
 	}
-	a, err := m.BlockInfo(hash)
+	a, err := find(hash)
 	if err != nil || !c.IsAnchored(a.EpochID) {
 		return nil, err
 	}
@@ -97,10 +100,12 @@ func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
 	return m.AnchoredChunkProducer(p.PrevHash, id, shard, p.Height+1)
 }
 
-// ChunkProducerInEpoch is ChunkProducerFromPrev for a parent whose child's epoch and whose height are
-// known to the caller. So before protocol version 87 the parent itself may be unknown.
+// ChunkProducerInEpoch is ChunkProducerFromPrev for old blocks, of which the parent may be collected.
+// The caller knows the epoch of the block and the height of the parent. find returns the BlockInfo
+// of the parent or the anchor, if this Manager does not have it. It is called from protocol version
+// 87 on only.
 func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.Hash, at primitives.Height,
-	shard primitives.ShardID) (*primitives.ValidatorStake, error) {
+	shard primitives.ShardID, find func(primitives.Hash) (*BlockInfo, error)) (*primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
 		return nil, err
@@ -108,11 +113,18 @@ func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.
 	if info.ProtocolVersion < EarlyKickoutVersion {
 		return m.CanonicalChunkProducer(id, shard, at+1)
 	}
-	p, err := m.BlockInfo(parent)
+	old := func(hash primitives.Hash) (*BlockInfo, error) {
+		b, err := m.BlockInfo(hash)
+		if errors.Is(err, ErrMissingBlock) {
+			return find(hash)
+		}
+		return b, err
+	}
+	p, err := old(parent)
 	if err != nil {
 		return nil, err
 	}
-	return m.AnchoredChunkProducer(p.PrevHash, id, shard, at+1)
+	return m.anchoredChunkProducer(p.PrevHash, id, shard, at+1, old)
 }
 
 // AnchoredChunkProducer returns the producer of a shard's chunk in an epoch, given its anchor and
@@ -123,11 +135,16 @@ func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.
 // if its row is, both from protocol version 87 on only.
 func (m *Manager) AnchoredChunkProducer(anchor primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
+	return m.anchoredChunkProducer(anchor, id, shard, h, m.BlockInfo)
+}
+
+func (m *Manager) anchoredChunkProducer(anchor primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
+	h primitives.Height, find func(primitives.Hash) (*BlockInfo, error)) (*primitives.ValidatorStake, error) {
 	info, layout, index, err := m.shard(id, shard)
 	if err != nil {
 		return nil, err
 	}
-	a, err := m.anchor(anchor, id, info)
+	a, err := findAnchor(anchor, id, info, find)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +210,7 @@ func (m *Manager) ForecastChunks(head primitives.Hash, id primitives.EpochID) (*
 	if f.layout, err = m.layoutOf(f.info); err != nil {
 		return nil, err
 	}
-	a, err := m.anchor(head, id, f.info)
+	a, err := findAnchor(head, id, f.info, m.BlockInfo)
 	if err == nil && a != nil {
 		f.lists, err = m.blacklist(a, f.info, f.layout)
 	}

@@ -2,13 +2,16 @@ package backend
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // Block returns a block and its producer.
@@ -139,26 +142,25 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 
 // author returns a chunk with its producer. It sets the chunk's HeightIncluded to the height of the
 // block, which the chunk as produced does not contain. Before protocol version 87 the producer
-// follows from the block's epoch and the height of its parent, so the parent may have been
-// collected.
+// follows from the block's epoch and the height of its parent. From 87 on it also depends on the two
+// blocks before. These may be collected, but their records are kept a while longer.
 func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountID, *primitives.Chunk, error) {
 	chunk := *made // made is shared
 	chunk.Header.HeightIncluded = in.ref.Height
 	c := &chunk
 	var of primitives.EpochID
-	var prev primitives.Hash
-	var at primitives.Height // of the parent
+	var prev storage.BlockRef
 	switch {
 	case c.Header.PrevBlockHash.IsZero():
 	case in.entry != nil:
 		h := in.entry.Header()
-		of, prev, at = h.EpochID, h.PrevHash, h.PrevHeight
+		of, prev = h.EpochID, storage.BlockRef{Hash: h.PrevHash, Height: h.PrevHeight}
 	default: // not the height in the chunk (nearcore view_client_actor.rs:871)
 		rec, err := b.record(in)
 		if err != nil {
 			return "", nil, err
 		}
-		of, prev, at = rec.Epoch(), rec.Prev().Hash, rec.Prev().Height
+		of, prev = rec.Epoch(), rec.Prev()
 	}
 	var id primitives.AccountID
 	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
@@ -166,7 +168,7 @@ func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountI
 		if prev.IsZero() {
 			p, err = m.CanonicalChunkProducer(of, c.Header.ShardID, c.Header.HeightCreated)
 		} else {
-			p, err = m.ChunkProducerInEpoch(of, prev, at, c.Header.ShardID)
+			p, err = m.ChunkProducerInEpoch(of, prev.Hash, prev.Height, c.Header.ShardID, b.collectedInfo(prev))
 		}
 		if err == nil {
 			id = p.AccountID
@@ -174,6 +176,34 @@ func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountI
 		return err
 	})
 	return id, c, err
+}
+
+// collectedInfo returns a function that finds the BlockInfo of a block below the tail and, after it,
+// of its parent.
+func (b *Backend) collectedInfo(at storage.BlockRef) func(primitives.Hash) (*epoch.BlockInfo, error) {
+	return func(hash primitives.Hash) (*epoch.BlockInfo, error) {
+		ref := at
+		if hash != at.Hash {
+			rec, err := b.Engine.Store().Block(at)
+			if err != nil {
+				return nil, err
+			}
+			if ref = rec.Prev(); ref.Hash != hash {
+				return nil, fmt.Errorf("%w %v", epoch.ErrMissingBlock, hash)
+			}
+		}
+		rec, err := b.Engine.Store().Block(ref)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := rec.Info()
+		if err != nil {
+			return nil, err
+		}
+		var info epoch.StoredBlockInfo
+		err = borsh.Unmarshal(raw, &info)
+		return info.BlockInfo, err
+	}
 }
 
 // GasPrice returns the gas price in a block's header. A nil r is the head.

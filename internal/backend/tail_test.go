@@ -11,17 +11,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
 // TestTailStaysReadable: garbage collection keeps the last block of the epoch before the oldest
 // kept one, as nearcore's does. Status names it as the earliest block, and its block, chunks,
 // changes, state and messages can be read. States can be read by height as long as by hash, also
-// before anything is collected.
+// before anything is collected. At 87 the producers of the tail's chunks depend on collected blocks.
 func TestTailStaysReadable(t *testing.T) {
+	t.Run("86", func(t *testing.T) { testTailStaysReadable(t, 0) })
+	t.Run("87", func(t *testing.T) {
+		parameters.SupportForTest(t, 87)
+		testTailStaysReadable(t, 87)
+	})
+}
+
+func testTailStaysReadable(t *testing.T, release primitives.ProtocolVersion) {
 	const keep = 3
 	for _, seed := range []uint64{4, 6} {
 		o, course := workload.RandomSplits(seed, 70)
+		o.Release = release
 		o.Store.FlatHeadBlocks = 2
 		course.PerStep, course.Fork, course.Skip, course.Miss, course.Resume = 12, 0.1, 0.2, 0.1, 0.4
 		c, err := workload.OpenChain(o)
@@ -70,6 +80,14 @@ func TestTailStaysReadable(t *testing.T) {
 				tail = n - 1
 			}
 		}
+		authors := map[primitives.ShardID]primitives.AccountID{}
+		for _, s := range chain[tail].Shards {
+			if s.Chunk != nil {
+				if authors[s.ID], _, err = b.Chunk(view.ChunkRef{ByHash: true, Hash: s.Chunk.Hash}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		for more := true; more; {
 			done, err := c.Store.CollectGarbage(storage.GCOptions{KeepEpochs: keep, Before: 1 << 62, MaxHeights: 5})
 			if err != nil {
@@ -81,7 +99,7 @@ func TestTailStaysReadable(t *testing.T) {
 			if b = back(); tail < 1 || !split {
 				t.Fatalf("seed %d: nothing to collect, or no split: tail %d, split %v, head %d, folded %d, %d blocks, epoch %d", seed, tail, split, head.Height(), c.Store.Tip().FlatHead.Height, len(chain), o.EpochLength)
 			}
-			checkTail(t, b, chain[:tail+1])
+			checkTail(t, b, chain[:tail+1], authors)
 			readable(tail)
 			if err := c.Restart(); err != nil {
 				t.Fatal(err)
@@ -107,8 +125,9 @@ func balanceAt(t *testing.T, b *Backend, ref view.BlockRef) primitives.Balance {
 	return a.Amount
 }
 
-// checkTail compares a node's replies with a chain whose last block must be the tail.
-func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode) {
+// checkTail compares a node's replies with a chain whose last block must be the tail, with the
+// producers of its chunks as they were before anything was collected.
+func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode, authors map[primitives.ShardID]primitives.AccountID) {
 	t.Helper()
 	tail, below := chain[len(chain)-1], chain[len(chain)-2]
 	s, err := b.Status()
@@ -129,7 +148,7 @@ func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode) {
 			if tail.Shards[i].Chunk == nil {
 				continue
 			}
-			if _, _, err := b.Chunk(view.ChunkRef{Block: ref, ShardID: tail.Shards[i].ID}); err != nil {
+			if author, _, err := b.Chunk(view.ChunkRef{Block: ref, ShardID: tail.Shards[i].ID}); err != nil || author != authors[tail.Shards[i].ID] {
 				t.Errorf("chunk of shard %d in %v: %v", tail.Shards[i].ID, ref, err)
 			}
 		}

@@ -163,7 +163,7 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	prop := &engine.Proposal{
 		Parent: p.Parent, Height: p.Height, Timestamp: parent.Header().Timestamp + p.Delay,
 		Chunks: make([]*primitives.Chunk, len(byShard)), Endorsements: make([][]primitives.Signature, len(byShard)),
-		Vote: max(c.chain.Version.Protocol, splittingSince), Patch: p.Patch,
+		Vote: max(c.chain.Version.Protocol, splittingSince, c.o.Release), Patch: p.Patch,
 	}
 	for i := range byShard {
 		if p.Missing != nil && p.Missing(primitives.ShardIndex(i)) {
