@@ -8,12 +8,12 @@ import (
 // packages are the names of this module's packages. Errors begin with them for readers of logs.
 // Texts for clients do not, see reason.
 var packages = map[string]bool{
-	"action": true, "apply": true, "backend": true, "badchunk": true, "bandwidth": true,
+	"action": true, "anchor": true, "apply": true, "backend": true, "badchunk": true, "bandwidth": true,
 	"bench": true, "blockdoc": true, "blockfeed": true, "blockpool": true, "blocksync": true,
 	"borsh": true, "cache": true, "capture": true, "chain": true, "check": true,
 	"chunkparts": true, "compilebombs": true, "compiler": true, "config": true,
 	"conformance": true, "congestion": true, "consensus": true, "console": true, "contracts": true,
-	"curve": true, "daemon": true, "doomslug": true, "dump": true, "e2e": true, "engine": true,
+	"curve": true, "daemon": true, "doomslug": true, "dump": true, "e2e": true, "earlykickout": true, "engine": true,
 	"epoch": true, "fair": true, "fees": true, "flame": true, "fork": true,
 	"genesis": true, "genesisstate": true, "headerchain": true, "home": true, "host": true,
 	"indexer": true, "jetstream": true, "lake": true, "libp2p": true, "lightclient": true,
