@@ -2,12 +2,15 @@ package epoch
 
 import (
 	"bytes"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain/earlykickout"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -147,6 +150,71 @@ func TestSampleExcluding(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDrawsAreThoseOfNearPrimitives: 8,000 draws by EpochInfo::sample_chunk_producer_excluding of
+// near-primitives 0.38.0 (internal/oracle/answers).
+func TestDrawsAreThoseOfNearPrimitives(t *testing.T) {
+	type vector struct {
+		Info  string
+		Draws [][4]json.RawMessage
+	}
+	draws, none, moved := 0, 0, 0
+	for v := range testutil.Vectors[vector](t, "testdata/draws.jsonl.gz") {
+		raw, err := hex.DecodeString(v.Info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := new(EpochInfo)
+		if err := decode(raw, e); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range v.Draws {
+			var shard primitives.ShardID
+			var height primitives.Height
+			var excluded []ValidatorID
+			var want *ValidatorID
+			for i, into := range []any{&shard, &height, &excluded, &want} {
+				if err := json.Unmarshal(d[i], into); err != nil {
+					t.Fatal(err)
+				}
+			}
+			index, err := e.ShardLayout.Index(shard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			draws++
+			canonical, err := e.SampleChunkProducer(e.ShardLayout, index, height)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lists := make([]shardBlacklist, e.ShardLayout.NumShards())
+			if len(excluded) > 0 {
+				stake := func(id ValidatorID) primitives.Balance { return e.Validators[id].Stake }
+				lists[index].listed = excluded
+				lists[index].sampler, err = earlykickout.NewSampler(e.ChunkProducers[index], stake, excluded)
+			}
+			if want == nil {
+				if none++; !errors.Is(err, earlykickout.ErrAllListed) {
+					t.Errorf("all %v excluded: %v", e.ChunkProducers[index], err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := e.sampleWithout(lists, e.ShardLayout, index, height)
+			if err != nil || got != *want {
+				t.Errorf("shard %d, height %d, without %v of %v: %d, %v, want %d", shard, height, excluded, e.ChunkProducers[index], got, err, *want)
+			}
+			if got != canonical {
+				moved++
+			}
+		}
+	}
+	if draws < 8000 || none < 500 || moved < 1000 {
+		t.Errorf("%d draws, %d of none, %d other than the canonical one", draws, none, moved)
+	}
 }
 
 // TestKickoutFromTheGraceOn: a dead producer is listed from the anchor on whose last final block is

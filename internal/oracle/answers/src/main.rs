@@ -1,5 +1,6 @@
 //! What nearcore's own types say of what a client sent: the vectors of rpc and primitives/genesis. See ../README.md.
 
+mod draws;
 mod messages;
 mod params;
 mod rng;
@@ -13,6 +14,7 @@ use std::io::Write;
 
 const USAGE: &str = "usage: troupe-answers COMMAND DIR [N]
   base64   base64.jsonl.gz: random texts, read strictly and without regard to padding
+  draws    draws.jsonl.gz: draws of chunk producers of which some are left out
   messages messages.jsonl.gz: messages about chunks before EarlyKickout and from it on
   params   params.jsonl.gz: random parameters of the methods
   tx       tx.jsonl.gz: signed transactions, spoiled
@@ -28,6 +30,7 @@ fn main() {
     let mut rng = Rng(n);
     let lines = match command.as_str() {
         "base64" => base64(&mut rng),
+        "draws" => draws::all(&mut rng),
         "messages" => messages::all(),
         "params" => params::all(&mut rng),
         "tx" => tx::all(&mut rng),
