@@ -55,13 +55,15 @@ func TestKickout(t *testing.T) {
 // TestScenariosAt87 runs each kind of fault under version 87.
 func TestScenariosAt87(t *testing.T) {
 	parameters.SupportForTest(t, 87)
-	for _, name := range []string{"chaos", "blind", "liar", "forms"} {
+	for _, name := range []string{"chaos", "blind", "judges", "liar", "forms", "reformed"} {
 		t.Run(name, func(t *testing.T) {
 			s, err := ScenarioOf(name, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Version = 87
+			if !s.Splits { // else it is upgraded
+				s.Version = 87
+			}
 			for seed := range primitives.Height(2) {
 				r, err := Run(Options{Seed: uint64(seed), Scenario: s})
 				if err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -102,6 +103,16 @@ func seventh(w *World, b *primitives.Block, stats int) bool {
 	return true
 }
 
+// refusesV7 returns whether a header is V7 in an epoch from version 87 on.
+func (n *node) refusesV7(h *primitives.BlockHeader) bool {
+	var pv primitives.ProtocolVersion
+	err := n.engine.Epochs(func(m *epoch.Manager) (err error) {
+		pv, err = m.ProtocolVersion(h.EpochID)
+		return err
+	})
+	return err == nil && pv >= 87 && h.Version == primitives.HeaderV7
+}
+
 // challenged puts challenges into a body, each of two headers that are none, the first of so many
 // bytes.
 func challenged(b *primitives.Block, count, size int) bool {
@@ -152,7 +163,7 @@ func (x *network) reform(from *node, m *primitives.Block) bool {
 		if f := &forms[w.rng.IntN(len(forms))]; what != unendorsed {
 			if b := w.write(from, base, f); b != nil {
 				w.result.Lies++
-				w.check.verdicts.say(b, f.name, f.right && !(b.Header.Version == primitives.HeaderV7 && w.s.Version >= 87), what)
+				w.check.verdicts.say(b, f.name, f.right && !from.refusesV7(b.Header), what)
 				w.say(from.name, "makes block %d as %q: %s", m.Header.Height, f.name, b.Hash().String()[:8])
 				said = append(said, b)
 			}
