@@ -11,8 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -60,8 +63,40 @@ func (o object) at(keys ...string) object {
 	return o
 }
 
+// neardVersion is the newest protocol version of the neard of TROUPE_NEARD; 0: there is none.
+var neardVersion = sync.OnceValues(func() (int, error) {
+	path := os.Getenv("TROUPE_NEARD")
+	if path == "" || path == "none" {
+		return 0, nil
+	}
+	out, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return 0, fmt.Errorf("%s --version: %w", path, err)
+	}
+	m := regexp.MustCompile(`\(protocol (\d+)\)`).FindSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("%s --version: %q has no protocol version", path, out)
+	}
+	return strconv.Atoi(string(m[1]))
+})
+
+// asOldAs makes the chain of a home that was not run yet as old as the neard of TROUPE_NEARD. One
+// of 86 is taken for nearcore f0c7706f1, whose numbering is june.
+func asOldAs(t testing.TB, dir string) {
+	t.Helper()
+	version, err := neardVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version != 86 {
+		return
+	}
+	change(t, filepath.Join(dir, "genesis.json"), func(g object) { g["protocol_version"] = version })
+	change(t, filepath.Join(dir, "config.json"), func(c object) { c.at("troupe")["numbering"] = "june" })
+}
+
 // change edits a JSON file. Numbers stay as they are written.
-func change(t *testing.T, path string, edit func(object)) {
+func change(t testing.TB, path string, edit func(object)) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -108,6 +143,11 @@ func seatedAt(t *testing.T, s seat, boot []string) seat {
 		n.at("experimental")["tier3_public_addr"] = s.network
 		c.at("rpc")["addr"] = s.rpc
 		c.at("store")["max_open_files"] = 1000
+		if version, err := neardVersion(); err != nil {
+			t.Fatal(err)
+		} else if version == 86 {
+			c.at("troupe")["numbering"] = "june"
+		}
 		c.at("telemetry")["endpoints"] = []string{}
 	})
 	return s

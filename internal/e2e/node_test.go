@@ -53,13 +53,15 @@ func troupe(t testing.TB, args ...string) (string, error) {
 	return string(out), err
 }
 
-// newHome makes a folder by init with these flags.
+// newHome makes a folder by init with these flags. The chain is one that the neard of TROUPE_NEARD
+// can follow.
 func newHome(t testing.TB, flags ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "home")
 	if out, err := troupe(t, append([]string{"--home", dir, "init"}, flags...)...); err != nil {
 		t.Fatalf("init: %v\n%s", err, out)
 	}
+	asOldAs(t, dir)
 	return dir
 }
 
