@@ -53,7 +53,7 @@ type Scenario struct {
 	Leaver bool     // the fourth validator is away for epochs, is kicked out, stakes again and returns
 	Eager  bool     // blocks come as fast as they can; each validator's own parts of a chunk make it
 
-	Version    primitives.ProtocolVersion // of the genesis; 0: 86, with Splits 85
+	Version    primitives.ProtocolVersion // of the genesis; 0: the newest, with Splits 85
 	Dead, Slow int                        // validators, the first ones and those after them, of which no chunk, or every second one, gets out
 }
 

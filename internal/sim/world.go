@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Units of virtual time, ns.
@@ -156,8 +157,11 @@ func (w *World) build() error {
 		accounts = append(accounts, user(i))
 	}
 	o := genesis.LocalnetOptions{ChainID: "sim", Time: genesis.Time(begin), Accounts: accounts, Validators: s.Nodes, Shards: s.Shards}
-	if o.Protocol = s.Version; s.Splits {
+	switch o.Protocol = s.Version; {
+	case s.Splits:
 		o.Protocol = 85
+	case o.Protocol == 0:
+		o.Protocol = parameters.Newest(primitives.NumberingRelease)
 	}
 	g, err := genesis.Localnet(o)
 	if err != nil {
