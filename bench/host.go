@@ -77,7 +77,7 @@ func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory ui
 	if c.RPC.Addr = rpc; rpc == "" {
 		c.RPC = nil
 	}
-	h := &home.Home{Config: c, Genesis: g, Paths: home.PathsOf(dir, c),
+	h := &home.Home{Config: c, Genesis: g, Paths: home.PathsOf(dir, c), Numbering: primitives.NumberingRelease,
 		ValidatorKey: &primitives.KeyFile{AccountID: workload.Validator, SecretKey: workload.StakeKey(workload.Validator)}}
 	h.Paths.Records = filepath.Join(dir, "records.json")
 	h.Paths.Genesis = h.Paths.Records

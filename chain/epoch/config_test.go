@@ -145,7 +145,7 @@ func TestParseConfig(t *testing.T) {
 		{"num_chunk_producer_seats", 0, "seats"},
 		{"block_producer_kickout_threshold", 256, "block_producer_kickout_threshold"},
 		{"fishermen_threshold", 5, "fishermen_threshold"},
-		{"online_min_threshold", []int{99, 100}, "online thresholds"},
+		{"online_min_threshold", []int{99, 100}, "no valid range"},
 		{"minimum_stake_ratio", []int{1, 1}, "minimum_stake_ratio"},
 		{"minimum_stake_ratio", []int{1, 0}, "denominator"},
 		{"minimum_stake_ratio", []int{1}, "denominator"},

@@ -71,7 +71,7 @@ func OpenChain(o ChainOptions) (*Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.id = storage.Identity{ChainID: c.chain.ID, Genesis: hash, Numbering: o.numbering()}
+	c.id = storage.Identity{ChainID: c.chain.ID, Genesis: hash, Numbering: primitives.NumberingRelease}
 	return c, c.open()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Rules are a chain's genesis figures. The zero value of each is neard localnet's.
@@ -18,16 +19,8 @@ type Rules struct {
 	Validity    uint64         // of transactions, in blocks
 	Balance     primitives.Balance
 	Splitting   *Splitting // nil: the layout stays
-	// Release is the protocol version in the numbering of the releases; 0: June's 86.
+	// Release is the protocol version, in the numbering of the releases; 0: the newest.
 	Release primitives.ProtocolVersion
-}
-
-// numbering is that of the chain's protocol versions.
-func (r *Rules) numbering() primitives.Numbering {
-	if r.Release != 0 {
-		return primitives.NumberingRelease
-	}
-	return primitives.NumberingJune
 }
 
 // DefaultBalance is what each account begins with.
@@ -37,6 +30,7 @@ var DefaultBalance = primitives.NEAR(1_000_000)
 func Genesis(o Options, r Rules) (*genesis.Config, error) {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
 		ChainID: "workload", Time: 1_700_000_000_000_000_000, Accounts: []primitives.AccountID{Validator}, Validators: 1, Shards: 1,
+		Protocol: parameters.Newest(primitives.NumberingRelease),
 	})
 	if err != nil {
 		return nil, err
@@ -120,7 +114,7 @@ func NewChain(o Options, r Rules) (*engine.ChainSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return engine.NewChain(c, r.numbering(), configs, func() (io.ReadCloser, error) {
+	return engine.NewChain(c, primitives.NumberingRelease, configs, func() (io.ReadCloser, error) {
 		in, out := io.Pipe()
 		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // the reader's end closes it if it stops early
 		return in, nil
