@@ -266,6 +266,25 @@ func TestWarmReportsUnlinkedCode(t *testing.T) {
 	}
 }
 
+// TestLoadingErrorOfReleases: a module that does not load burns the loading fee from 87 on, with the
+// figure of near-vm-runner 0.38.0 src/tests/runtime_errors.rs:27.
+func TestLoadingErrorOfReleases(t *testing.T) {
+	v := newVM(t)
+	code := manyGlobals(100_000)
+	for version, burnt := range map[parameters.Version]primitives.Gas{
+		parameters.Release(85): 0, parameters.Release(86): 0, parameters.Release(87): 544_727_607_058, parameters.Release(88): 544_727_607_058,
+		parameters.June(85): 0, parameters.June(86): 544_727_607_058,
+	} {
+		out, err := v.run(callAt(version, code, "main"), &world{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.GasBurnt != burnt || out.Err == nil || !strings.HasPrefix(out.Err.Message, "Loading Error: ") {
+			t.Errorf("%v: burnt %d, %v, want %d", version, out.GasBurnt, out.Err, burnt)
+		}
+	}
+}
+
 // TestOldCodeIsJudgedAgain: code that was compiled at 86 has too many locals for its size at 87,
 // and runs again where 86 is in force. What other contracts compiled to at 87 is used at 88.
 func TestOldCodeIsJudgedAgain(t *testing.T) {
