@@ -85,14 +85,14 @@ pub fn write(dir: &str) -> Result<(), String> {
         }
     }
     for module in modules {
-        vm.prepared(&module).map_err(|e| format!("a base does not pass: {e}"))?;
+        vm.prepared(&module, 0).map_err(|e| format!("a base does not pass: {e}"))?;
         out.line(&Line::Module { wasm: B64.encode(&module) })?;
         for at in 0..module.len() {
             let mut changed = module.clone();
             let mut verdicts: Vec<(String, usize)> = vec![];
             for value in 0..=255 {
                 changed[at] = value;
-                let verdict = vm.prepared(&changed).map_or_else(|e| e, |n| n.to_string());
+                let verdict = vm.prepared(&changed, 0).map_or_else(|e| e, |n| n.to_string());
                 match verdicts.last_mut() {
                     Some(last) if last.0 == verdict => last.1 += 1,
                     _ => verdicts.push((verdict, 1)),

@@ -3,9 +3,10 @@
 use near_primitives::action::{
     Action, AddKeyAction, CreateAccountAction, DeleteAccountAction, DeleteKeyAction, DeployContractAction,
     DeployGlobalContractAction, DeterministicStateInitAction, FunctionCallAction, StakeAction, TransferAction,
-    TransferToGasKeyAction, UseGlobalContractAction,
+    TransferToGasKeyAction, UniversalStateInitAction, UseGlobalContractAction,
 };
 use near_primitives::deterministic_account_id::{DeterministicAccountStateInit, DeterministicAccountStateInitV1};
+use near_primitives::universal_state_init::{UniversalStateInit, state_init_send_counts};
 use near_primitives_core::account::{AccessKey, AccessKeyPermission, FunctionCallPermission, GasKeyInfo};
 use near_primitives_core::hash::{CryptoHash, YieldId};
 use near_primitives_core::types::{AccountId, Balance, Gas, GasWeight, Nonce, NonceIndex};
@@ -42,6 +43,7 @@ pub struct World {
 pub struct Ext {
     pub world: World,
     pub stakes: BTreeMap<AccountId, u128>,
+    pub post_quantum_keys: bool,
     chain_id: String,
     action_hash: [u8; 32],
     height: u64,
@@ -126,18 +128,17 @@ impl External for Ext {
     fn storage_proof_size_before_receipt(&self) -> usize {
         0
     }
-    // Universal accounts and post-quantum keys came after the protocol that we want.
     fn post_quantum_keys_enabled(&self) -> bool {
-        false
+        self.post_quantum_keys
     }
-    fn check_state_init(&self, _: &RawStateInit) -> std::result::Result<(), StateInitError> {
-        unreachable!("universal accounts are off")
+    fn check_state_init(&self, raw: &RawStateInit) -> std::result::Result<(), StateInitError> {
+        UniversalStateInit::from_raw_strict(raw).map(|_| ())
     }
-    fn state_init_send_counts(&self, _: &RawStateInit, _: DecodeMode) -> UniversalStateInitCounts {
-        unreachable!("universal accounts are off")
+    fn state_init_send_counts(&self, raw: &RawStateInit, mode: DecodeMode) -> UniversalStateInitCounts {
+        state_init_send_counts(raw, mode)
     }
-    fn append_action_universal_state_init(&mut self, _: ReceiptIndex, _: RawStateInit, _: Balance) {
-        unreachable!("universal accounts are off")
+    fn append_action_universal_state_init(&mut self, i: ReceiptIndex, state_init: RawStateInit, deposit: Balance) {
+        self.add(i, Action::UniversalStateInit(Box::new(UniversalStateInitAction { state_init, deposit })));
     }
     fn validator_stake(&self, id: &AccountId) -> Result<Option<Balance>> {
         Ok(self.stakes.get(id).map(|s| Balance::from_yoctonear(*s)))

@@ -1,7 +1,7 @@
 //! Random sequences of host calls: every host function that is not math, with the arguments that they are made for and with
 //! every border, the results collected and returned.
 
-use crate::inputs::{bytes, chance, Rng};
+use crate::inputs::{Rng, bytes, chance, universal};
 use crate::out::Out;
 use crate::random::{Maker, Vector, command};
 use crate::vm::{Job, signer_key};
@@ -13,13 +13,16 @@ use wasm_encoder::{
     Module, TypeSection, ValType,
 };
 
-/// A host function: its name, its arguments by their meaning, its result.
+/// A host function: its name, its arguments by their meaning, its result, how often it is called.
+type HostFn = (&'static str, &'static str, Option<ValType>, u32);
+
+/// The functions of protocol 85.
 ///
 /// Meanings that take two numbers, length and pointer (init: a promise and one of its actions): account, method, args, key, value, pk (public key), gpk (a gas key's,
 /// always good), names, hash (32 bytes), payload, text, wide (UTF-16), code, list (length counts numbers of 8 bytes, and the pointer comes first).
 /// One number: amount (pointer to 16 bytes), out16 (pointer for 16), reg (written), seen (read), ptr, gas, weight, nonce, nonces, promise,
 /// i (index of a result), ops (i32), msg (i32 pointer to a string with its length before it), i32.
-const FUNCTIONS: &[(&str, &str, Option<ValType>, u32)] = &[
+const FUNCTIONS: &[HostFn] = &[
     ("read_register", "seen ptr", None, 4),
     ("register_len", "seen", Some(ValType::I64), 3),
     ("write_register", "reg value", None, 6),
@@ -96,11 +99,27 @@ const FUNCTIONS: &[(&str, &str, Option<ValType>, u32)] = &[
     ("ripemd160", "value reg", None, 1),
 ];
 
+/// Those that later protocols have besides, the older first. Two numbers: usi (a universal state init), mlsig, mlkey (a
+/// signature and a key of ML-DSA-65).
+const LATER: &[(u64, HostFn)] = &[
+    (87, ("sha3_256", "value reg", None, 4)),
+    (87, ("sha3_384", "value reg", None, 4)),
+    (87, ("sha3_512", "value reg", None, 4)),
+    (87, ("ml_dsa_verify", "mlsig value mlkey", Some(ValType::I64), 2)),
+    (88, ("universal_state_init_to_account_id", "usi reg", Some(ValType::I64), 10)),
+    (88, ("promise_batch_action_universal_state_init", "promise usi amount", None, 8)),
+];
+
+/// All functions of a protocol. A function has the same index in each that has it.
+fn functions(protocol: u64) -> Vec<HostFn> {
+    FUNCTIONS.iter().copied().chain(LATER.iter().filter(|f| f.0 <= protocol).map(|f| f.1)).collect()
+}
+
 fn types(meaning: &str) -> Vec<ValType> {
     match meaning {
         "ops" | "msg" | "i32" => vec![ValType::I32],
         "account" | "method" | "args" | "key" | "value" | "pk" | "gpk" | "names" | "hash" | "payload" | "text" | "wide" | "code"
-        | "list" | "seen32" | "init" => vec![ValType::I64; 2],
+        | "list" | "seen32" | "init" | "usi" | "mlsig" | "mlkey" => vec![ValType::I64; 2],
         _ => vec![ValType::I64],
     }
 }
@@ -113,6 +132,8 @@ const ANY_REGISTER: u64 = u64::MAX;
 
 struct Script<'a> {
     rng: &'a mut Rng,
+    protocol: u64,
+    functions: Vec<HostFn>,
     data: Vec<u8>,
     code: Vec<u8>,
     /// Promises that there should be, and the indices of their actions.
@@ -188,8 +209,33 @@ impl Script<'_> {
             let bad = BAD[self.rng.gen_range(0..BAD.len())];
             return self.put(bad.as_bytes());
         }
+        if self.protocol > 0 && chance(self.rng, 15) {
+            // Universal: the id of ten zero bytes, another, and two that only look like it.
+            const UNIVERSAL: &[&str] = &[
+                "0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g", "0ux8te7g99f9kqzdtp9h4qnwt9aczpgayymmtbdc50w199rcw3at1g",
+                "0ux8te7g99f9kqzdtp9h4qnwt9aczpgayymmtbdc50w199rcw3at1h", "0uu8te7g99f9kqzdtp9h4qnwt9aczpgayymmtbdc50w199rcw3at1g",
+            ];
+            let id = UNIVERSAL[self.rng.gen_range(0..UNIVERSAL.len())];
+            return self.put(id.as_bytes());
+        }
         let good = GOOD[self.rng.gen_range(0..GOOD.len())];
         self.put(good.as_bytes())
+    }
+
+    /// Bytes as an argument: in memory, or now and then in a register, which a call before writes.
+    fn give(&mut self, b: &[u8]) -> Vec<u64> {
+        let (n, at) = self.put(b);
+        if !chance(self.rng, 20) {
+            return vec![n, at];
+        }
+        let r = self.rng.gen_range(0..3);
+        for v in [r, n, at] {
+            self.code.push(0x42);
+            sleb(&mut self.code, v as i64);
+        }
+        self.code.push(0x10);
+        leb(&mut self.code, position("write_register"));
+        vec![ANY_REGISTER, r]
     }
 
     fn key_bytes(&mut self, good: bool) -> Vec<u8> {
@@ -207,6 +253,10 @@ impl Script<'_> {
                 b
             }
         };
+        if self.protocol > 0 && chance(self.rng, 15) {
+            b = vec![0; 1953];
+            b[0] = 2;
+        }
         if !good && chance(self.rng, self.odd) {
             match self.rng.gen_range(0..4) {
                 0 => b[0] = self.rng.gen_range(2..5),
@@ -228,16 +278,26 @@ impl Script<'_> {
             s.put(&b)
         };
         match meaning {
+            "gpk" if self.protocol > 0 => {
+                let b = self.key_bytes(false);
+                self.give(&b)
+            }
             "gpk" => {
                 let b = self.key_bytes(true);
                 two(self.put(&b))
             }
-            "account" | "method" | "args" | "key" | "value" | "pk" | "names" | "hash" | "payload" | "text" | "wide" | "code" | "seen32"
+            "account" | "method" | "args" | "key" | "value" | "pk" | "names" | "hash" | "payload" | "text" | "wide" | "code" | "seen32" | "usi"
                 if odd && chance(self.rng, 40) =>
             {
                 two(self.border())
             }
             "account" => two(self.account()),
+            "usi" => {
+                let b = universal(self.rng).1;
+                self.give(&b)
+            }
+            "mlsig" => vec![if odd { [0, 3308, 3310][self.rng.gen_range(0..3)] } else { 3309 }, SCRATCH],
+            "mlkey" => vec![if odd { [0, 1951, 1953][self.rng.gen_range(0..3)] } else { 1952 }, SCRATCH],
             "method" => {
                 let names: [&[u8]; 6] = [b"m", b"method", b"a_longer_name", b"", b"\xff\xff", &[b'x'; 300]];
                 let n = if odd { names.len() } else { 3 };
@@ -424,7 +484,7 @@ impl Script<'_> {
     }
 
     fn call(&mut self, f: usize) {
-        let (name, meanings, result, _) = FUNCTIONS[f];
+        let (name, meanings, result, _) = self.functions[f];
         let needs = |what: &str| meanings.split_whitespace().any(|m| m == what);
         if !chance(self.rng, self.odd) {
             // What the call stands on comes first.
@@ -480,7 +540,7 @@ impl Script<'_> {
         }
         if name.starts_with("promise_batch_action") {
             if let Some(n) = self.actions.get_mut(self.promise as usize) {
-                if name.contains("state_init") {
+                if name.contains("state_init") && !name.contains("universal") {
                     self.inits.push((self.promise, *n));
                 }
                 *n = n.saturating_add(1);
@@ -514,7 +574,7 @@ impl Script<'_> {
 }
 
 fn position(name: &str) -> u64 {
-    FUNCTIONS.iter().position(|f| f.0 == name).unwrap() as u64
+    functions(u64::MAX).iter().position(|f| f.0 == name).unwrap() as u64
 }
 
 fn leb(b: &mut Vec<u8>, mut n: u64) {
@@ -545,9 +605,17 @@ const THEMES: &[&[&str]] = &[
     &[""],
 ];
 
-fn module(rng: &mut Rng, view: bool, inputs: u64) -> Vec<u8> {
+/// Themes of later protocols.
+const LATER_THEMES: &[&[&str]] = &[
+    &["universal", "promise_batch", "used_gas", "account_balance"],
+    &["sha3", "ml_dsa", "universal", "register", "value_return"],
+    &["gas_key", "promise_batch_create", "add_key", "register"],
+];
+
+fn module(rng: &mut Rng, protocol: u64, view: bool, inputs: u64) -> Vec<u8> {
+    let all = functions(protocol);
     let odd = [0, 0, 1, 2, 8][rng.gen_range(0..5)];
-    let mut s = Script { rng, data: vec![0; 64], code: vec![], promises: 0, odd, results: 0, keys: vec![], hashes: vec![], inits: vec![], actions: vec![], yields: vec![], inputs, promise: 0, register: 0 };
+    let mut s = Script { rng, protocol, functions: all.clone(), data: vec![0; 64], code: vec![], promises: 0, odd, results: 0, keys: vec![], hashes: vec![], inits: vec![], actions: vec![], yields: vec![], inputs, promise: 0, register: 0 };
     if chance(s.rng, 90) {
         // Three registers that hold something.
         for r in 0..3u64 {
@@ -562,24 +630,28 @@ fn module(rng: &mut Rng, view: bool, inputs: u64) -> Vec<u8> {
             leb(&mut s.code, position("write_register"));
         }
     }
-    let theme = THEMES[s.rng.gen_range(0..THEMES.len())];
+    let theme = if protocol > 0 && chance(s.rng, 70) {
+        LATER_THEMES[s.rng.gen_range(0..LATER_THEMES.len())]
+    } else {
+        THEMES[s.rng.gen_range(0..THEMES.len())]
+    };
     let fits: Vec<usize> =
-        (0..FUNCTIONS.len()).filter(|f| theme.iter().any(|t| FUNCTIONS[*f].0.contains(t)) && !(view && prohibited(FUNCTIONS[*f].0))).collect();
-    let sum: u32 = fits.iter().map(|f| FUNCTIONS[*f].3).sum();
+        (0..all.len()).filter(|f| theme.iter().any(|t| all[*f].0.contains(t)) && !(view && prohibited(all[*f].0))).collect();
+    let sum: u32 = fits.iter().map(|f| all[*f].3).sum();
     let n = s.rng.gen_range(1..30);
     for _ in 0..n {
         if sum == 0 || chance(s.rng, 1) {
-            let f = s.rng.gen_range(0..FUNCTIONS.len()); // anything, also what only fails
+            let f = s.rng.gen_range(0..all.len()); // anything, also what only fails
             s.call(f);
             continue;
         }
         let mut at = s.rng.gen_range(0..sum);
         for f in &fits {
-            if at < FUNCTIONS[*f].3 {
+            if at < all[*f].3 {
                 s.call(*f);
                 break;
             }
-            at -= FUNCTIONS[*f].3;
+            at -= all[*f].3;
         }
     }
     s.registers();
@@ -595,7 +667,7 @@ fn module(rng: &mut Rng, view: bool, inputs: u64) -> Vec<u8> {
     assert!(data.len() < OUT as usize);
 
     let (mut types_, mut imports) = (TypeSection::new(), ImportSection::new());
-    for (i, (name, meanings, result, _)) in FUNCTIONS.iter().enumerate() {
+    for (i, (name, meanings, result, _)) in all.iter().enumerate() {
         types_.ty().function(meanings.split_whitespace().flat_map(types).collect::<Vec<_>>(), *result);
         imports.import("env", name, EntityType::Function(i as u32));
     }
@@ -603,9 +675,9 @@ fn module(rng: &mut Rng, view: bool, inputs: u64) -> Vec<u8> {
     let mut memories = MemorySection::new();
     memories.memory(MemoryType { minimum: 1, maximum: None, memory64: false, shared: false, page_size_log2: None });
     let mut functions = FunctionSection::new();
-    functions.function(FUNCTIONS.len() as u32);
+    functions.function(all.len() as u32);
     let mut exports = ExportSection::new();
-    exports.export("main", ExportKind::Func, FUNCTIONS.len() as u32);
+    exports.export("main", ExportKind::Func, all.len() as u32);
     let mut f = Function::new([]);
     f.raw(code);
     let mut bodies = CodeSection::new();
@@ -618,26 +690,30 @@ fn module(rng: &mut Rng, view: bool, inputs: u64) -> Vec<u8> {
 }
 
 pub fn write(dir: &str, round: u64) -> Result<(), String> {
-    let mut m = Maker::new(Out::create(dir, "host.jsonl.gz", &command("host", round))?, Rng::seed_from_u64(4 + 1000 * round));
-    for i in 0..1500 {
-        let view = i % 8 == 7;
-        let inputs = if i % 3 == 0 { m.rng.gen_range(1..4) } else { 0 };
-        let code = module(&mut m.rng, view, inputs);
-        let mut job = Job { name: format!("host {i}"), wasm: B64.encode(&code), view, gas: vec![300_000_000_000_000], ..Job::default() };
-        let rng = &mut m.rng;
-        job.args = B64.encode(bytes(rng, i % 40));
-        job.results = (0..inputs).map(|_| chance(rng, 70).then(|| B64.encode(bytes(rng, 20)))).collect();
-        if i % 5 == 0 {
-            job.outputs = ["bob.near", "alice.near", "zed.near"][..rng.gen_range(1..4)].iter().map(|s| s.to_string()).collect();
+    let command = command("host", round);
+    for (file, protocol, seed, n) in [("host.jsonl.gz", 0, 4, 1500), ("host87.jsonl.gz", 87, 87, 250), ("host88.jsonl.gz", 88, 88, 350)] {
+        let mut m = Maker::new(Out::at(dir, file, &command, protocol)?, Rng::seed_from_u64(seed + 1000 * round));
+        for i in 0..n {
+            let view = i % 8 == 7;
+            let inputs = if i % 3 == 0 { m.rng.gen_range(1..4) } else { 0 };
+            let code = module(&mut m.rng, protocol, view, inputs);
+            let mut job = Job { name: format!("host {i}"), wasm: B64.encode(&code), view, protocol, gas: vec![300_000_000_000_000], ..Job::default() };
+            let rng = &mut m.rng;
+            job.args = B64.encode(bytes(rng, i % 40));
+            job.results = (0..inputs).map(|_| chance(rng, 70).then(|| B64.encode(bytes(rng, 20)))).collect();
+            if i % 5 == 0 {
+                job.outputs = ["bob.near", "alice.near", "zed.near"][..rng.gen_range(1..4)].iter().map(|s| s.to_string()).collect();
+            }
+            if i % 11 == 0 {
+                // The one-yocto rule: nothing to spend.
+                (job.balance, job.deposit) = ("0".into(), if i % 2 == 0 { "0".into() } else { "2".into() });
+            }
+            if i % 40 == 39 {
+                job.max_gas_burnt = 30_000_000_000_000;
+            }
+            m.vector(Vector::of(job), 2)?;
         }
-        if i % 11 == 0 {
-            // The one-yocto rule: nothing to spend.
-            (job.balance, job.deposit) = ("0".into(), if i % 2 == 0 { "0".into() } else { "2".into() });
-        }
-        if i % 40 == 39 {
-            job.max_gas_burnt = 30_000_000_000_000;
-        }
-        m.vector(Vector::of(job), 2)?;
+        m.close()?;
     }
-    m.close()
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Modules at both sides of every limit of preparation, compilation and loading.
 
+use crate::inputs::Rng;
+use rand::Rng as _;
 use wasm_encoder::{
     CodeSection, ConstExpr, DataCountSection, DataSection, ElementSection, Elements, EntityType, ExportKind, ExportSection, Function,
     FunctionSection, GlobalSection, GlobalType, ImportSection, MemorySection, MemoryType, Module, RefType, StartSection, TableSection,
@@ -268,6 +270,55 @@ pub fn all() -> Vec<(String, Vec<u8>)> {
     for n in [6, 14, 24] {
         let body = times(32_000, &[0x41, 0, 0x28, 0, 0, 0x1a]);
         add(format!("{n} functions of 32,000 loads"), Spec { functions: vec![(0, vec![], body); n], memory: Some((1, None)), ..spec() });
+    }
+    out
+}
+
+/// The code with a custom section that makes it n bytes long, at the beginning or at the end.
+fn padded(code: &[u8], n: usize, first: bool) -> Option<Vec<u8>> {
+    let rest = n.checked_sub(code.len() + 7)?; // id, a length of 5 bytes, and that of the empty name
+    let mut size = vec![0x80; 5];
+    for (i, b) in size.iter_mut().enumerate() {
+        *b |= ((rest + 1) >> (7 * i) & 0x7f) as u8;
+    }
+    size[4] &= 0x7f;
+    let section = [&[0][..], &size, &[0], &vec![0x55; rest]].concat();
+    Some(if first { [&code[..8], &section, &code[8..]].concat() } else { [code, &section].concat() })
+}
+
+/// Modules whose size and locals are about two to one, which is the limit from 87 on; large: also those at the absolute limit.
+pub fn locals(rng: &mut Rng, n: usize, large: bool) -> Vec<(String, Vec<u8>)> {
+    let mut out = vec![];
+    let mut shapes: Vec<Vec<(u32, ValType)>> = vec![vec![(50, ValType::I32)], vec![(1000, ValType::I64)], vec![(49_998, ValType::F64)], vec![(40_000, ValType::I32); 5]];
+    if large {
+        shapes.extend([vec![(40_000, ValType::I64); 25], [&[(40_000, ValType::I64); 25][..], &[(1, ValType::I64)]].concat()]);
+    }
+    for shape in shapes {
+        let locals: u32 = shape.iter().map(|l| l.0).sum();
+        let functions = shape.iter().map(|l| (0, vec![*l], vec![])).collect();
+        let code = Spec { functions, ..spec() }.build();
+        for more in [-1, 0, 1] {
+            let bytes = (2 * locals as i64 + more) as usize;
+            out.extend(padded(&code, bytes, more == 0).map(|c| (format!("{locals} locals in {bytes} bytes"), c)));
+        }
+        if locals < 300_000 {
+            out.push((format!("{locals} locals, no padding"), code));
+        }
+    }
+    while out.len() < n {
+        const TYPES: [ValType; 5] = [ValType::I32, ValType::I64, ValType::F32, ValType::F64, ValType::Ref(RefType::FUNCREF)];
+        let mut functions = vec![];
+        let mut locals = 0u32;
+        for _ in 0..rng.gen_range(1..8) {
+            let groups: Vec<_> =
+                (0..rng.gen_range(0..4)).map(|_| (rng.gen_range(0..60), TYPES[rng.gen_range(0..5)])).inspect(|g: &(u32, _)| locals += g.0).collect();
+            functions.push((rng.gen_range(0..2), groups, vec![]));
+        }
+        let code = Spec { params: vec![3], functions, ..spec() }.build();
+        let bytes = (2 * locals as i64 + rng.gen_range(-3i64..4)).max(0) as usize;
+        let first = rng.gen();
+        let code = padded(&code, bytes, first).unwrap_or(code);
+        out.push((format!("{locals} locals in {} bytes", code.len()), code));
     }
     out
 }

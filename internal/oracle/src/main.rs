@@ -63,7 +63,7 @@ fn run() -> Result<(), String> {
         let line = line.map_err(|e| e.to_string())?;
         let job: vm::Job = serde_json::from_str(&line).map_err(|e| e.to_string())?;
         let answer = match vm.run(&job) {
-            Ok(runs) => serde_json::json!({"name": job.name, "prepared": vm.prepared(&job.code()?).ok(), "runs": runs}),
+            Ok(runs) => serde_json::json!({"name": job.name, "prepared": vm.prepared(&job.code()?, job.protocol).ok(), "runs": runs}),
             Err(e) => serde_json::json!({"name": job.name, "fault": e}),
         };
         println!("{answer}");
@@ -75,7 +75,7 @@ fn prepare(files: &[String]) -> Result<(), String> {
     let vm = vm::Vm::new();
     for f in files {
         let code = std::fs::read(f).map_err(|e| format!("{f}: {e}"))?;
-        match vm.prepared(&code) {
+        match vm.prepared(&code, 0) {
             Ok(n) => println!("{f}\t{n}"),
             Err(e) => println!("{f}\t{e}"),
         }
@@ -84,7 +84,7 @@ fn prepare(files: &[String]) -> Result<(), String> {
 }
 
 fn config() -> Result<(), String> {
-    let view = near_parameters::RuntimeConfigView::from(vm::Vm::new().config().clone());
+    let view = near_parameters::RuntimeConfigView::from(vm::Vm::new().config(0)?.clone());
     println!("{}", serde_json::to_string_pretty(&view).map_err(|e| e.to_string())?);
     Ok(())
 }

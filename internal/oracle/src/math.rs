@@ -45,6 +45,15 @@ const FUNCTIONS: &[(&str, Shape)] = &[
     ("ecrecover", Shape::Recover),
 ];
 
+/// Those that protocols 87 and 88 bring.
+const LATER: &[(&str, Shape)] = &[
+    ("sha3_256", Shape::Hash),
+    ("sha3_384", Shape::Hash),
+    ("sha3_512", Shape::Hash),
+    ("ml_dsa_verify", Shape::Verify),
+    ("universal_state_init_to_account_id", Shape::Register),
+];
+
 /// A case: the slices in the order in which the function reads its arguments, and ecrecover's numbers.
 #[derive(Default, Serialize)]
 pub struct Case {
@@ -74,7 +83,7 @@ fn zero(n: &u64) -> bool {
 
 /// The module has a method for each function. Its input is v, m (u64), three lengths (u32), and the slices; its result is
 /// the function's number (8 bytes) and the register that it wrote, if it did.
-fn module() -> String {
+fn module(functions: &[(&str, Shape)]) -> String {
     let mut s = String::from(
         r#"(module
   (import "env" "input" (func $input (param i64)))
@@ -83,7 +92,7 @@ fn module() -> String {
   (import "env" "value_return" (func $return (param i64 i64)))
 "#,
     );
-    for (name, shape) in FUNCTIONS {
+    for (name, shape) in functions {
         let (params, result) = match shape {
             Shape::Hash => (3, ""),
             Shape::Register => (3, "(result i64)"),
@@ -106,7 +115,7 @@ fn module() -> String {
     let first = "(call $n (i32.const 16)) (i64.const 28)";
     let second = "(call $n (i32.const 20)) (i64.add (i64.const 28) (call $n (i32.const 16)))";
     let third = "(call $n (i32.const 24)) (i64.add (i64.add (i64.const 28) (call $n (i32.const 16))) (call $n (i32.const 20)))";
-    for (name, shape) in FUNCTIONS {
+    for (name, shape) in functions {
         let call = match shape {
             Shape::Hash => format!("(call ${name} {first} (i64.const 1)) (i64.const 0)"),
             Shape::Register => format!("(call ${name} {first} (i64.const 1))"),
@@ -125,6 +134,7 @@ fn module() -> String {
 
 struct Maker {
     vm: Vm,
+    protocol: u64,
     wasm: String,
     out: Out,
     /// Some of the calls as calls, for what they burn.
@@ -142,7 +152,7 @@ impl Maker {
         for b in input {
             args.extend(*b);
         }
-        let job = Job { wasm: self.wasm.clone(), method: function.into(), args: B64.encode(args), gas: vec![1_000_000_000_000_000], ..Job::default() };
+        let job = Job { protocol: self.protocol, wasm: self.wasm.clone(), method: function.into(), args: B64.encode(args), gas: vec![1_000_000_000_000_000], ..Job::default() };
         let run = self.vm.run(&job)?.remove(0);
         if self.count % 17 == 0 {
             let first = self.count == 0; // the module stands in the first
@@ -182,10 +192,10 @@ impl Maker {
 }
 
 pub fn write(dir: &str) -> Result<(), String> {
-    let wasm = B64.encode(wat::parse_str(module()).map_err(|e| e.to_string())?);
+    let wasm = B64.encode(wat::parse_str(module(FUNCTIONS)).map_err(|e| e.to_string())?);
     let out = Out::create(dir, "math.jsonl.gz", "math DIR")?;
     let calls = random::Maker::new(Out::create(dir, "mathcalls.jsonl.gz", "math DIR")?, Rng::seed_from_u64(9));
-    let mut m = Maker { vm: Vm::new(), wasm, out, calls, count: 0 };
+    let mut m = Maker { vm: Vm::new(), protocol: 0, wasm, out, calls, count: 0 };
     let rng = &mut Rng::seed_from_u64(20_26);
     for f in ["sha256", "keccak256", "keccak512", "ripemd160"] {
         for n in (0..150).chain([191, 192, 193, 199, 200, 201, 247, 248, 255, 256, 257, 271, 272, 273, 1000, 1023, 4096]) {
@@ -216,6 +226,32 @@ pub fn write(dir: &str) -> Result<(), String> {
         m.add("p256_verify", &kind, &[&s[0], &s[1], &s[2]], 0, 0)?;
         let (kind, s, v, flag) = inputs::sig::recover(rng, i);
         m.add("ecrecover", &kind, &[&s[0], &s[1]], v, flag)?;
+    }
+    m.calls.close()?;
+    m.out.close()?;
+    later(dir)
+}
+
+/// The functions of 87 and 88, at 88.
+fn later(dir: &str) -> Result<(), String> {
+    const PROTOCOL: u64 = 88;
+    let wasm = B64.encode(wat::parse_str(module(LATER)).map_err(|e| e.to_string())?);
+    let out = Out::at(dir, "math88.jsonl.gz", "math DIR", PROTOCOL)?;
+    let calls = random::Maker::new(Out::at(dir, "mathcalls88.jsonl.gz", "math DIR", PROTOCOL)?, Rng::seed_from_u64(88));
+    let mut m = Maker { vm: Vm::new(), protocol: PROTOCOL, wasm, out, calls, count: 0 };
+    let rng = &mut Rng::seed_from_u64(88);
+    for f in ["sha3_256", "sha3_384", "sha3_512"] {
+        // Both sides of each rate, 136, 104 and 72 bytes.
+        for n in (0..150).chain([199, 200, 207, 208, 209, 215, 216, 217, 271, 272, 273, 287, 288, 289, 407, 408, 409, 1000, 4096]) {
+            let b: Vec<u8> = (0..n).map(|_| rng.gen()).collect();
+            m.one(f, (format!("{n} bytes"), b))?;
+        }
+    }
+    for (kind, s) in inputs::sig::ml_dsa(rng) {
+        m.add("ml_dsa_verify", &kind, &[&s[0], &s[1], &s[2]], 0, 0)?;
+    }
+    for _ in 0..300 {
+        m.one("universal_state_init_to_account_id", inputs::universal(rng))?;
     }
     m.calls.close()?;
     m.out.close()

@@ -48,7 +48,7 @@ impl Maker {
             self.vm.forget();
         }
         let code = v.job.code()?;
-        match self.vm.prepared(&code) {
+        match self.vm.prepared(&code, v.job.protocol) {
             Ok(n) => v.prepared = Some(n),
             Err(e) => v.unfit = Some(e),
         }
@@ -221,6 +221,32 @@ fn sections(code: &[u8]) -> Vec<std::ops::Range<usize>> {
     all
 }
 
+/// Imports of functions that 87 and 88 bring: with their types, with the type that one of them had in a release candidate, or
+/// with others.
+fn odd_later(rng: &mut Rng) -> String {
+    const LATER: [(&str, usize, &str); 6] = [
+        ("sha3_256", 3, ""),
+        ("sha3_384", 3, ""),
+        ("sha3_512", 3, ""),
+        ("ml_dsa_verify", 6, "(result i64)"),
+        ("universal_state_init_to_account_id", 3, "(result i64)"),
+        ("promise_batch_action_universal_state_init", 4, ""),
+    ];
+    let mut s = String::from("(module ");
+    for _ in 0..rng.gen_range(1..5) {
+        let (name, mut params, mut result) = LATER[rng.gen_range(0..6)];
+        if chance(rng, 15) {
+            result = ["", "(result i64)", "(result i32)"][rng.gen_range(0..3)];
+        }
+        if chance(rng, 5) {
+            params = rng.gen_range(0..8);
+        }
+        let name = if chance(rng, 4) { "sha3_224" } else { name };
+        s += &format!("(import \"env\" {name:?} (func (param{}) {result}))", " i64".repeat(params));
+    }
+    s + "(func (export \"main\")))"
+}
+
 /// Imports as no contract should have them.
 fn odd(rng: &mut Rng) -> String {
     const TYPES: [&str; 4] = ["i32", "i64", "f32", "f64"];
@@ -309,7 +335,7 @@ pub fn write(dir: &str, round: u64) -> Result<(), String> {
                     if i % 2 == 0 {
                         // Most changes spoil a module; of these, more should not.
                         for _ in 0..40 {
-                            if m.vm.prepared(&changed).is_ok() {
+                            if m.vm.prepared(&changed, 0).is_ok() {
                                 break;
                             }
                             changed = mutant(rng, code.clone());
@@ -328,5 +354,39 @@ pub fn write(dir: &str, round: u64) -> Result<(), String> {
         }
         m.close()?;
     }
+    for protocol in [87, 88] {
+        later(dir, protocol, round)?;
+    }
     Ok(())
+}
+
+/// Modules by the rules of a later protocol: at its limits, random ones, and ones that import what it has.
+fn later(dir: &str, protocol: u64, round: u64) -> Result<(), String> {
+    let command = command("random", round);
+    let maker = |name: &str, seed: u64| -> Result<Maker, String> {
+        let out = Out::at(dir, &format!("{name}{protocol}.jsonl.gz"), &command, protocol)?;
+        Ok(Maker::new(out, Rng::seed_from_u64(seed + protocol + 1000 * round)))
+    };
+    let job = |name: String, code: Vec<u8>, gas: u64| Job { name, protocol, wasm: B64.encode(code), gas: vec![gas], ..Job::default() };
+    let mut m = maker("limits", 300)?;
+    let mut modules = if protocol == 87 && round == 0 { crate::limits::all() } else { vec![] };
+    modules.extend(crate::limits::locals(&mut m.rng, 150, round == 0));
+    for (name, code) in modules {
+        m.vector(Vector::of(job(name, code, 300_000_000_000_000)), 0)?;
+    }
+    m.close()?;
+    let mut m = maker("random", 400)?;
+    for i in 0..240 {
+        let code = match i % 4 {
+            0 => arith::module(&mut m.rng, Flavour::Plain),
+            1 => smith(&mut m.rng, true)?,
+            2 => {
+                let code = smith(&mut m.rng, false)?;
+                mutant(&mut m.rng, code)
+            }
+            _ => wat::parse_str(odd_later(&mut m.rng)).map_err(|e| e.to_string())?,
+        };
+        m.vector(Vector::of(job(format!("random {i}"), code, GAS)), 1)?;
+    }
+    m.close()
 }

@@ -13,6 +13,7 @@ use near_vm_runner::logic::{ReturnData, VMContext, VMOutcome};
 use near_vm_runner::{Contract, ContractCode, MockContractRuntimeCache};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use strum::IntoEnumIterator;
@@ -54,6 +55,9 @@ pub struct Job {
     /// max_gas_burnt in place of the config's.
     #[serde(skip_serializing_if = "is_zero")]
     pub max_gas_burnt: u64,
+    /// The release's protocol version whose parameters apply; 0: 85 with fix_contract_loading_error.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub protocol: u64,
     /// As protocol 85: a module that does not load burns nothing.
     #[serde(skip_serializing_if = "is_false")]
     pub old_load_rule: bool,
@@ -88,6 +92,7 @@ impl Default for Job {
             outputs: vec![],
             test_fees: false,
             max_gas_burnt: 0,
+            protocol: 0,
             old_load_rule: false,
             predecessor: String::new(),
             keep: false,
@@ -148,9 +153,10 @@ impl Contract for Code {
     }
 }
 
-/// Vm runs jobs with the parameters of protocol 85, and the load rule of nearcore f0c7706f1's 86.
+/// Vm runs jobs with the parameters of their protocol: those of protocol 85 with the load rule of nearcore f0c7706f1's 86, or
+/// those of a later release.
 pub struct Vm {
-    config: RuntimeConfig,
+    configs: BTreeMap<u64, RuntimeConfig>,
     cache: MockContractRuntimeCache,
     /// Before the last job, and after it.
     before: World,
@@ -168,18 +174,24 @@ pub fn signer_key() -> Vec<u8> {
 
 impl Vm {
     pub fn new() -> Vm {
-        let mut config = RuntimeConfig::clone(RuntimeConfigStore::new(None).get_config(85));
-        Arc::make_mut(&mut config.wasm_config).fix_contract_loading_error = true;
-        Vm { config, cache: MockContractRuntimeCache::default(), before: World::default(), after: World::default() }
+        let store = RuntimeConfigStore::new(None);
+        let mut june = RuntimeConfig::clone(store.get_config(85));
+        Arc::make_mut(&mut june.wasm_config).fix_contract_loading_error = true;
+        let mut configs = BTreeMap::from([(0, june)]);
+        for protocol in [86, 87, 88] {
+            configs.insert(protocol, RuntimeConfig::clone(store.get_config(protocol as u32)));
+        }
+        Vm { configs, cache: MockContractRuntimeCache::default(), before: World::default(), after: World::default() }
     }
 
-    pub fn config(&self) -> &RuntimeConfig {
-        &self.config
+    /// The parameters of a Job's protocol.
+    pub fn config(&self, protocol: u64) -> Result<&RuntimeConfig, String> {
+        self.configs.get(&protocol).ok_or_else(|| format!("no parameters of protocol {protocol}"))
     }
 
     /// The size of the module that nearcore compiles, or why it does not.
-    pub fn prepared(&self, code: &[u8]) -> Result<usize, String> {
-        let w = &self.config.wasm_config;
+    pub fn prepared(&self, code: &[u8], protocol: u64) -> Result<usize, String> {
+        let w = &self.config(protocol)?.wasm_config;
         near_vm_runner::prepare::prepare_contract(code, w, w.vm_kind).map(|c| c.len()).map_err(|e| format!("{e:?}"))
     }
 
@@ -211,14 +223,15 @@ impl Vm {
     }
 
     fn once(&self, job: &Job, code: &Code, gas: u64) -> Result<(Run, World), String> {
-        let mut wasm = self.config.wasm_config.clone();
+        let config = self.config(job.protocol)?;
+        let mut wasm = config.wasm_config.clone();
         if job.max_gas_burnt > 0 {
             Arc::make_mut(&mut wasm).limit_config.max_gas_burnt = Gas::from_gas(job.max_gas_burnt);
         }
         if job.old_load_rule {
             Arc::make_mut(&mut wasm).fix_contract_loading_error = false;
         }
-        let fees = if job.test_fees { Arc::new(RuntimeFeesConfig::test()) } else { Arc::clone(&self.config.fees) };
+        let fees = if job.test_fees { Arc::new(RuntimeFeesConfig::test()) } else { Arc::clone(&config.fees) };
         let yocto = |s: &str, or: u128| if s.is_empty() { Ok(or) } else { s.parse::<u128>().map_err(|e| e.to_string()) };
         let account = |s: &str| s.parse::<AccountId>().map_err(|e| e.to_string());
         let bytes = |s: &str| B64.decode(s).map_err(|e| e.to_string());
@@ -251,6 +264,7 @@ impl Vm {
             output_data_receivers: job.outputs.iter().map(|s| account(s)).collect::<Result<_, _>>()?,
         };
         let mut ext = Ext::new(self.before.clone(), ACTION_HASH, HEIGHT);
+        ext.post_quantum_keys = job.protocol > 0; // the vectors of before have no such keys
         ext.stakes.insert(account("val.near")?, 7 * 10u128.pow(28));
         ext.stakes.insert(account("bob.near")?, 11);
         let counter = context.make_gas_counter(&wasm);

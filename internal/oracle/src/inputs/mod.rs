@@ -43,6 +43,72 @@ pub fn spoil(rng: &mut Rng, (mut kind, mut b): Case) -> Case {
     (kind, b)
 }
 
+/// A universal state init: canonical, decodable in another form, or garbage.
+pub fn universal(rng: &mut Rng) -> Case {
+    match rng.gen_range(0..12) {
+        0 => return ("empty".into(), vec![0; 10]),
+        1 => {
+            let n = rng.gen_range(0..120);
+            return ("garbage".into(), bytes(rng, n));
+        }
+        2 => {
+            let (n, b) = (rng.gen_range(0..6000), rng.gen_range(0..3));
+            return (format!("{n} times {b}"), vec![b; n]);
+        }
+        _ => {}
+    }
+    let code: Vec<u8> = match rng.gen_range(0..4) {
+        0 => [&[1, 0][..], &bytes(rng, 32)].concat(),
+        1 => {
+            let id = ["bob.near", "a", "Bob", "0s0123456789abcdef0123456789abcdef01234567", ""][rng.gen_range(0..5)];
+            [&[1, 1][..], &(id.len() as u32).to_le_bytes(), id.as_bytes()].concat()
+        }
+        _ => vec![0],
+    };
+    let mut entries: Vec<(Vec<u8>, Vec<u8>)> = (0..rng.gen_range(0..6))
+        .map(|_| {
+            let (n, m) = (rng.gen_range(0..4), rng.gen_range(0..30));
+            (bytes(rng, n), bytes(rng, m))
+        })
+        .collect();
+    let mut keys: Vec<Vec<u8>> = (0..rng.gen_range(0..4))
+        .map(|_| {
+            let (tag, n) = [(0, 32), (1, 64), (3, 32)][rng.gen_range(0..3)];
+            [&[tag][..], &bytes(rng, n)].concat()
+        })
+        .collect();
+    entries.sort();
+    entries.dedup_by(|a, b| a.0 == b.0);
+    keys.sort();
+    let strange = if chance(rng, 40) { rng.gen_range(0..9) } else { 9 };
+    let kind = ["entries reversed", "keys reversed", "entry twice", "key twice", "key of a bad tag", "longer", "shorter", "version 2", "flipped", "canonical"][strange];
+    match strange {
+        0 => entries.reverse(),
+        1 => keys.reverse(),
+        2 => entries.extend(entries.last().cloned()),
+        3 => keys.extend(keys.last().cloned()),
+        4 => keys.push([&[2][..], &bytes(rng, 32)].concat()),
+        _ => {}
+    }
+    let mut b = [&[0][..], &code, &(entries.len() as u32).to_le_bytes()].concat();
+    for (k, v) in &entries {
+        for x in [k, v] {
+            b.extend((x.len() as u32).to_le_bytes());
+            b.extend(x);
+        }
+    }
+    b.extend((keys.len() as u32).to_le_bytes());
+    b.extend(keys.concat());
+    match strange {
+        5 => b.push(0),
+        6 => b.truncate(rng.gen_range(0..b.len())),
+        7 => b[0] = 1,
+        8 => flip(rng, &mut b),
+        _ => {}
+    }
+    (kind.into(), b)
+}
+
 /// One flipped bit.
 pub fn flip(rng: &mut Rng, b: &mut [u8]) {
     let i = rng.gen_range(0..b.len());

@@ -330,3 +330,84 @@ pub fn recover(rng: &mut Rng, i: usize) -> (String, [Vec<u8>; 2], u64, u64) {
     };
     (kind.into(), [h, s], v, flag)
 }
+
+/// ML-DSA-65: signature, message, key. A signature is 48 bytes of a hash, 3200 of z, 55 of hints and 6 of their numbers. What
+/// belongs together stands together, so that it compresses. Signing is random; what is signed is not.
+pub fn ml_dsa(rng: &mut Rng) -> Vec<(String, Slices)> {
+    let mut out = vec![];
+    for (k, n) in [32, 0, 1, 200].into_iter().enumerate() {
+        let secret = near_crypto::SecretKey::from_seed(near_crypto::KeyType::MLDSA65, &format!("oracle {k}"));
+        let message = bytes(rng, n);
+        let signature = borsh::to_vec(&secret.sign(&message)).unwrap()[1..].to_vec();
+        let key = secret.public_key().key_data().to_vec();
+        let mut add = |kind: &str, s: &[u8], m: &[u8], k: &[u8]| out.push((kind.to_string(), [s.to_vec(), m.to_vec(), k.to_vec()]));
+        add("good", &signature, &message, &key);
+        add("longer message", &signature, &[&message[..], &[0]].concat(), &key);
+        for i in 0..24 {
+            let (mut s, mut m, mut k) = (signature.clone(), message.clone(), key.clone());
+            let kind = match i {
+                0..4 => {
+                    flip(rng, &mut s[..48]);
+                    "hash"
+                }
+                4..8 => {
+                    flip(rng, &mut s[48..3248]);
+                    "z"
+                }
+                8 => {
+                    s[48..3248].fill(0xff);
+                    "z too large"
+                }
+                9 => {
+                    s[48..3248].fill(0);
+                    "z at its end"
+                }
+                10..14 => {
+                    flip(rng, &mut s[3248..3303]);
+                    "hints"
+                }
+                14 => {
+                    // behind the last hint there is zero
+                    s[3302] = 1;
+                    "hint behind the last"
+                }
+                15..18 => {
+                    flip(rng, &mut s[3303..]);
+                    "number of hints"
+                }
+                18 => {
+                    s[3303..].fill(56);
+                    "too many hints"
+                }
+                19 => {
+                    let n = s[3303] as usize;
+                    if n > 1 {
+                        s.swap(3248, 3249);
+                    }
+                    "hints out of order"
+                }
+                20 => {
+                    s[3249] = s[3248];
+                    "hint twice"
+                }
+                21..23 if !m.is_empty() => {
+                    flip(rng, &mut m);
+                    "message"
+                }
+                _ => {
+                    flip(rng, &mut k);
+                    "key"
+                }
+            };
+            add(kind, &s, &m, &k);
+        }
+        add("signature too short", &signature[..3308], &message, &key);
+        add("signature too long", &[&signature[..], &[0]].concat(), &message, &key);
+        add("key too short", &signature, &message, &key[..1951]);
+        add("key too long", &signature, &message, &[&key[..], &[0]].concat());
+        add("nothing", &[], &message, &key);
+    }
+    out.push(("zeros".into(), [vec![0; 3309], vec![], vec![0; 1952]]));
+    out.push(("ones".into(), [vec![0xff; 3309], vec![], vec![0xff; 1952]]));
+    out
+}
