@@ -84,8 +84,9 @@ func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known {
 		return why // no block will decide it
 	}
-	v, err := p.chain.ProducerAt(placeOf(c))
+	v, _ := p.chain.ProducerAt(placeOf(c)) // empty if the anchor is unknown
 	if v.AccountID == "" {
+		var err error
 		if v, err = p.chain.Producer(c.Anchor.EpochID, h.ShardID, h.HeightCreated); err != nil {
 			return why
 		}

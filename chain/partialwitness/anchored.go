@@ -105,8 +105,9 @@ func (t *Tracker) postpone(ev Event, why error) error {
 	if _, err := t.chain.Parent(at.PrevBlock); err == nil {
 		return why // no block will decide it
 	}
-	p, err := t.chain.ProducerAt(key, *at)
+	p, _ := t.chain.ProducerAt(key, *at) // empty if the anchor is unknown
 	if p.AccountID == "" {
+		var err error
 		if p, err = t.chain.Producer(key); err != nil {
 			return why
 		}
