@@ -43,7 +43,7 @@ func MeasureLimits(dir string) (l Limits, err error) {
 		}
 	})
 	if !good {
-		return l, errors.New("bench: a good signature was refused")
+		return l, errors.New("bench: a valid signature was rejected")
 	}
 	l.MemoryReadSeconds = memoryRead()
 	if l.FsyncSeconds, err = fsync(dir); err != nil {

@@ -85,7 +85,7 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 		o.Dir = os.TempDir()
 	}
 	if o.Runs < 1 || o.Runs > 100 {
-		return nil, fmt.Errorf("bench: %d runs, must be 1 to 100", o.Runs)
+		return nil, fmt.Errorf("bench: the number of runs is %d, must be 1 to 100", o.Runs)
 	}
 	m := ThisMachine()
 	r := load.NewReport()
@@ -151,7 +151,7 @@ func (o *LoadOptions) open(ctx context.Context, w load.Workload) (*loaded, error
 	case "cluster":
 		return openCluster(ctx, o, w)
 	}
-	return nil, fmt.Errorf("bench: no target %q, there are %v", o.Target, LoadTargets)
+	return nil, fmt.Errorf("bench: the target %q is unknown, must be one of %v", o.Target, LoadTargets)
 }
 
 // measure runs what is asked for.

@@ -91,7 +91,7 @@ func TestLoadStops(t *testing.T) {
 		}
 	}()
 	r, err := RunLoad(t.Context(), o)
-	if !errors.Is(err, load.ErrStopped) || r == nil || len(r.Phases) != 1 || r.Phases[0].Done == 0 || !strings.Contains(r.Broken, "it has stopped answering") {
+	if !errors.Is(err, load.ErrStopped) || r == nil || len(r.Phases) != 1 || r.Phases[0].Done == 0 || !strings.Contains(r.Broken, "the target has stopped answering") {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
@@ -135,10 +135,10 @@ func TestLoadKnee(t *testing.T) {
 // end at once is not waited for.
 func TestLoadRefused(t *testing.T) {
 	for want, change := range map[string]func(o *LoadOptions){
-		"no target": func(o *LoadOptions) { o.Target = "moon" }, "no workload": func(o *LoadOptions) { o.Workload = "all" }, "needs --url": func(o *LoadOptions) { o.Target = "rpc" },
-		"no milestone": func(o *LoadOptions) { o.Until = "SOON" }, "accounts": func(o *LoadOptions) { o.Accounts = 1 }, "must be 1 to 100": func(o *LoadOptions) { o.Runs = 0 },
-		"--shards 2": func(o *LoadOptions) { o.Target, o.Workload, o.Shards = "shard", "cross-shard", 1 }, "accounts in them": func(o *LoadOptions) { o.Workload, o.Shards = "cross-shard", 1 },
-		"has ended before it was ready": func(o *LoadOptions) { o.Target, o.Program = "cluster", "/bin/false" },
+		"the target \"moon\"": func(o *LoadOptions) { o.Target = "moon" }, "the workload \"all\"": func(o *LoadOptions) { o.Workload = "all" }, "needs --url": func(o *LoadOptions) { o.Target = "rpc" },
+		"the execution level \"SOON\"": func(o *LoadOptions) { o.Until = "SOON" }, "accounts": func(o *LoadOptions) { o.Accounts = 1 }, "must be 1 to 100": func(o *LoadOptions) { o.Runs = 0 },
+		"--shards 2": func(o *LoadOptions) { o.Target, o.Workload, o.Shards = "shard", "cross-shard", 1 }, "accounts in both": func(o *LoadOptions) { o.Workload, o.Shards = "cross-shard", 1 },
+		"ended before it was ready": func(o *LoadOptions) { o.Target, o.Program = "cluster", "/bin/false" },
 	} {
 		o := loadOptions("node", "native")
 		o.Dir = t.TempDir()

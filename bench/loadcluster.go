@@ -132,9 +132,9 @@ func awaitBlocks(ctx context.Context, url string, ended chan error) error {
 		select {
 		case err := <-ended:
 			ended <- nil
-			return fmt.Errorf("bench: the cluster has ended before it was ready: %w", err)
+			return fmt.Errorf("bench: the cluster ended before it was ready: %w", err)
 		case <-ctx.Done():
-			return fmt.Errorf("bench: the cluster makes no blocks after %v: %w", clusterStart, errors.Join(err, context.Cause(ctx)))
+			return fmt.Errorf("bench: the cluster has produced no blocks after %v: %w", clusterStart, errors.Join(err, context.Cause(ctx)))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

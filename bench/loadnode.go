@@ -38,9 +38,9 @@ func openNode(o *LoadOptions) (_ *loaded, err error) {
 	}
 	switch {
 	case mix.Reads():
-		return nil, errors.New("bench: reads are asked over HTTP: use --target rpc")
+		return nil, errors.New("bench: the workload reads needs HTTP: use --target rpc")
 	case o.Accounts < 2 || o.Accounts > 10_000_000 || o.Connections < 1 || o.Connections > 1<<16:
-		return nil, fmt.Errorf("bench: %d accounts and %d at a time, must be 2 to 10,000,000 and 1 to 65,536", o.Accounts, o.Connections)
+		return nil, fmt.Errorf("bench: there are %d accounts and %d connections, must be 2 to 10,000,000 and 1 to 65,536", o.Accounts, o.Connections)
 	}
 	dir, err := os.MkdirTemp(o.Dir, "troupe-bench-*")
 	if err != nil {
@@ -75,7 +75,7 @@ func levelOf(name string) (view.ExecutionLevel, error) {
 			return view.ExecutionLevel(i), nil
 		}
 	}
-	return 0, fmt.Errorf("bench: no milestone %q, there are %v", name, view.LevelNames)
+	return 0, fmt.Errorf("bench: the execution level %q is unknown, must be one of %v", name, view.LevelNames)
 }
 
 // settle notes in which shard accounts are.
@@ -100,7 +100,7 @@ func (t *nodeTarget) settle(shards int) error {
 				}
 			}
 			if len(t.far[s]) == 0 {
-				return errors.New("bench: cross-shard needs --shards 2 at least, and accounts in them")
+				return errors.New("bench: the workload cross-shard needs at least --shards 2, with accounts in both")
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (t *nodeTarget) Do(ctx context.Context, _ int, number uint64) error {
 	defer cancel()
 	out, err := n.Backend().SendTx(ctx, &view.SendTx{Tx: primitives.NewSignedTransaction(tx, n.keys[i].Sign(hash[:])), WaitUntil: t.until})
 	if err == nil && out.Status.Kind == view.FinalFailure {
-		return fmt.Errorf("failed: %s", out.Status.Failure)
+		return fmt.Errorf("the transaction failed: %s", out.Status.Failure)
 	}
 	return err
 }

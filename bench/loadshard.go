@@ -43,10 +43,10 @@ func openShard(o *LoadOptions) (*loaded, error) {
 		so.Tokens = true
 	case "cross-shard":
 		if so.Cross = 1; o.Shards < 2 {
-			return nil, errors.New("bench: cross-shard needs --shards 2 at least")
+			return nil, errors.New("bench: the workload cross-shard needs at least --shards 2")
 		}
 	default:
-		return nil, fmt.Errorf("bench: the executor alone takes native, ft and cross-shard, not %s", o.Workload)
+		return nil, fmt.Errorf("bench: target shard supports the workloads native, ft and cross-shard, not %s", o.Workload)
 	}
 	if err := so.check(); err != nil {
 		return nil, err

@@ -54,19 +54,19 @@ func (o *NodeOptions) check() error {
 	}
 	switch {
 	case o.Accounts < 2 || o.Accounts > 10_000_000 && o.State == "":
-		return fmt.Errorf("bench: %d accounts, must be 2 to 10,000,000", o.Accounts)
+		return fmt.Errorf("bench: the number of accounts is %d, must be 2 to 10,000,000", o.Accounts)
 	case o.Senders < 1 || o.Senders > 1024:
-		return fmt.Errorf("bench: %d senders, must be 1 to 1024", o.Senders)
+		return fmt.Errorf("bench: the number of senders is %d, must be 1 to 1024", o.Senders)
 	case o.Signers < o.Senders || o.Signers > o.Accounts:
-		return fmt.Errorf("bench: %d signers for %d senders and %d accounts", o.Signers, o.Senders, o.Accounts)
+		return fmt.Errorf("bench: %d signers are too few for %d senders or too many for %d accounts", o.Signers, o.Senders, o.Accounts)
 	case o.Skew < 0 || o.Skew > 5:
-		return fmt.Errorf("bench: a skew of %v, must be 0 to 5", o.Skew)
+		return fmt.Errorf("bench: the skew is %v, must be 0 to 5", o.Skew)
 	case o.Batch < 1 || o.Window < o.Batch*o.Senders:
-		return fmt.Errorf("bench: %d senders with %d transfers each need a window of %d, not %d", o.Senders, o.Batch, o.Batch*o.Senders, o.Window)
+		return fmt.Errorf("bench: %d senders with batches of %d transfers need a window of at least %d, not %d", o.Senders, o.Batch, o.Batch*o.Senders, o.Window)
 	case o.Duration <= 0 || o.Warm < 0 || o.Rate < 0:
-		return errors.New("bench: the duration must be positive, warming up and rate not negative")
+		return errors.New("bench: the duration must be positive; warm-up and rate must not be negative")
 	case o.Rate == 0 && o.Signed <= 0:
-		return errors.New("bench: no transfers are to be signed")
+		return errors.New("bench: the number of transfers to sign is 0")
 	}
 	if o.Rate > 0 {
 		o.Signed = o.Rate

@@ -118,17 +118,17 @@ func TestRefusesBenchOptions(t *testing.T) {
 		run  func() error
 		want string
 	}{
-		{"one account", func() error { _, err := RunNode(t.Context(), NodeOptions{Accounts: 1}); return err }, "1 accounts"},
+		{"one account", func() error { _, err := RunNode(t.Context(), NodeOptions{Accounts: 1}); return err }, "accounts is 1,"},
 		{"small window", func() error {
 			_, err := RunNode(t.Context(), NodeOptions{Accounts: 10, Senders: 2, Batch: 8, Window: 8, Duration: 1, Signed: 1})
 			return err
-		}, "window of 16"},
+		}, "window of at least 16"},
 		{"no such scenario", func() error {
 			_, err := RunRPC(t.Context(), RPCOptions{Scenarios: []string{"walk"}})
 			return err
-		}, `no scenario "walk"`},
-		{"no connection", func() error { _, err := RunRPC(t.Context(), RPCOptions{}); return err }, "0 connections"},
-		{"never", func() error { _, err := RunStart(t.Context(), StartOptions{}); return err }, "0 times"},
+		}, `the scenario "walk" is unknown`},
+		{"no connection", func() error { _, err := RunRPC(t.Context(), RPCOptions{}); return err }, "connections is 0,"},
+		{"never", func() error { _, err := RunStart(t.Context(), StartOptions{}); return err }, "0 starts"},
 	} {
 		if err := c.run(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)

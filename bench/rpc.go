@@ -79,7 +79,7 @@ func RPCScenarios() (names []string) {
 func (o *RPCOptions) check() error {
 	for _, s := range o.Scenarios {
 		if !slices.Contains(RPCScenarios(), s) {
-			return fmt.Errorf("bench: no scenario %q, there are %s", s, strings.Join(RPCScenarios(), ", "))
+			return fmt.Errorf("bench: the scenario %q is unknown, must be one of %s", s, strings.Join(RPCScenarios(), ", "))
 		}
 	}
 	if o.State != "" {
@@ -91,11 +91,11 @@ func (o *RPCOptions) check() error {
 	}
 	switch {
 	case o.Connections < 1 || o.Connections > 16_384:
-		return fmt.Errorf("bench: %d connections, must be 1 to 16,384", o.Connections)
+		return fmt.Errorf("bench: the number of connections is %d, must be 1 to 16,384", o.Connections)
 	case o.URL == "" && (o.Accounts < o.Connections || o.Accounts > 10_000_000 && o.State == ""):
-		return fmt.Errorf("bench: %d accounts, must be as many as connections, at most 10,000,000", o.Accounts)
+		return fmt.Errorf("bench: the number of accounts is %d, must be at least the number of connections and at most 10,000,000", o.Accounts)
 	case o.Duration <= 0 || o.Background < 0 || o.Rate < 0 || o.Rate == 0 && o.Signed <= 0:
-		return errors.New("bench: duration and signed transfers must be positive, rate and background not negative")
+		return errors.New("bench: duration and signed transfers must be positive; rate and background must not be negative")
 	}
 	if o.Rate > 0 {
 		o.Signed = o.Rate
@@ -164,7 +164,7 @@ func RunRPC(ctx context.Context, o RPCOptions) (_ *RPCReport, err error) {
 		}
 		x := RPCResult{Scenario: s.name, Target: s.target, TargetP50: s.p50, TargetP99: s.p99}
 		if err := l.scenario(ctx, s, &x); err != nil {
-			return nil, fmt.Errorf("bench: %s: %w", s.name, err)
+			return nil, fmt.Errorf("bench: scenario %s: %w", s.name, err)
 		}
 		x.finish(&r.Limits)
 		r.Results = append(r.Results, x)
@@ -241,7 +241,7 @@ func (l *rpcLoad) background(stop <-chan struct{}) error {
 		case <-tick.C:
 		}
 		if err := c.call(submitBody(nil, "broadcast_tx_async", l.take(0), "")); err != nil {
-			return fmt.Errorf("transfers in the background: %w", err)
+			return fmt.Errorf("submit background transfers: %w", err)
 		}
 	}
 }
@@ -339,7 +339,7 @@ func (l *rpcLoad) balanceOf(ctx context.Context, r *RPCResult) error {
 			return true, err
 		}
 		if !bytes.Contains(c.response.Body(), heldResult) {
-			return true, fmt.Errorf("ft_balance_of: %.300s", c.response.Body())
+			return true, fmt.Errorf("ft_balance_of returned an unexpected reply: %.300s", c.response.Body())
 		}
 		return true, nil
 	})

@@ -90,7 +90,7 @@ func (l *rpcLoad) included() (int, error) {
 			return strconv.Atoi(strings.TrimSpace(v))
 		}
 	}
-	return 0, errors.New("/metrics has no troupe_transactions_included_total")
+	return 0, errors.New("/metrics lacks troupe_transactions_included_total: is this a Troupe node?")
 }
 
 // remote finds out what is needed to load a node that runs already.
@@ -100,7 +100,7 @@ func (l *rpcLoad) remote(context.Context) error {
 		return err
 	}
 	if u.Scheme != "http" || u.Host == "" {
-		return fmt.Errorf("bench: URL %q, must be http://host:port", l.o.URL)
+		return fmt.Errorf("bench: the URL is %q, must be http://host:port", l.o.URL)
 	}
 	if l.addr = u.Host; u.Port() == "" {
 		l.addr += ":80"

@@ -49,21 +49,21 @@ func (o *ShardOptions) check() error {
 	}
 	switch {
 	case o.State != "" && (o.Shards != 1 || o.Tokens):
-		return errors.New("bench: a stored state has one shard and no token")
+		return errors.New("bench: a stored state (--state) has one shard and no token contract")
 	case o.Accounts < 2 || o.Accounts > 1<<31-1:
-		return fmt.Errorf("bench: %d accounts", o.Accounts)
+		return fmt.Errorf("bench: the number of accounts is %d, must be 2 to 2,147,483,647", o.Accounts)
 	case o.Skew < 0 || o.Skew > 5:
-		return fmt.Errorf("bench: a skew of %v, must be 0 to 5", o.Skew)
+		return fmt.Errorf("bench: the skew is %v, must be 0 to 5", o.Skew)
 	case o.Cross < 0 || o.Cross > 1:
-		return fmt.Errorf("bench: a cross-shard part of %v, must be 0 to 1", o.Cross)
+		return fmt.Errorf("bench: the cross-shard fraction is %v, must be 0 to 1", o.Cross)
 	case o.Batch < 0 || o.Batch >= primitives.NonceRangeMultiplier:
-		return fmt.Errorf("bench: %d transfers a chunk", o.Batch)
+		return fmt.Errorf("bench: the number of transfers in a chunk is %d, which is out of range", o.Batch)
 	case o.Blocks < 0 || o.Blocks == 0 && o.Duration <= 0:
-		return errors.New("bench: neither blocks nor a duration to measure")
+		return errors.New("bench: give the number of blocks or the duration to measure")
 	case o.Contracts < 0 || o.Contracts > maxContracts:
-		return fmt.Errorf("bench: %d tokens, must be 1 to %d", o.Contracts, maxContracts)
+		return fmt.Errorf("bench: the number of tokens is %d, must be 1 to %d", o.Contracts, maxContracts)
 	case o.Cores < 1 || o.Cores > runtime.NumCPU():
-		return fmt.Errorf("bench: %d cores of %d", o.Cores, runtime.NumCPU())
+		return fmt.Errorf("bench: the number of cores is %d, must be 1 to %d", o.Cores, runtime.NumCPU())
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 	for i := range n.shards {
 		s := &n.shards[i]
 		if len(s.names) < 2 {
-			return nil, fmt.Errorf("bench: shard %d has %d of %d accounts, needs 2", i, len(s.names), o.Accounts)
+			return nil, fmt.Errorf("bench: shard %d has %d of %d accounts, but needs at least 2", i, len(s.names), o.Accounts)
 		}
 		s.zipf = workload.NewZipf(rng, len(s.names), o.Skew)
 		s.incoming = make([][]*primitives.Receipt, o.Shards)
@@ -127,7 +127,7 @@ func (n *shardNet) load(txs []apply.Transaction, par apply.Par) error {
 			for _, key := range [...][]byte{primitives.AppendAccountKey(nil, tx.SignerID), primitives.AppendAccountKey(nil, tx.ReceiverID),
 				primitives.AppendAccessKeyKey(nil, tx.SignerID, tx.PublicKey.Handle())} {
 				if _, found, err := n.shards[0].root.Lookup(key, nil); err != nil || !found {
-					errs[i] = cmp.Or(err, fmt.Errorf("bench: the state has no key %x", key))
+					errs[i] = cmp.Or(err, fmt.Errorf("bench: the stored state lacks key %x", key))
 				}
 			}
 		}
@@ -228,7 +228,7 @@ func (n *shardNet) step(txs [][]apply.Transaction, par apply.Par) ([]*apply.Resu
 	}
 	for i, err := range errs {
 		if err != nil {
-			return nil, fmt.Errorf("bench: block %d shard %d: %w", n.height, i, err)
+			return nil, fmt.Errorf("bench: apply block %d in shard %d: %w", n.height, i, err)
 		}
 	}
 	for i := range n.shards {

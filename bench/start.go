@@ -63,7 +63,7 @@ const (
 // node that has nothing to do keeps in memory.
 func RunStart(ctx context.Context, o StartOptions) (*StartReport, error) {
 	if o.Times < 1 || o.Times > 10_000 || o.Idle < 0 {
-		return nil, fmt.Errorf("bench: %d times with %v idle, must be 1 to 10,000 times", o.Times, o.Idle)
+		return nil, fmt.Errorf("bench: %d starts with %v idle time: the number of starts must be 1 to 10,000", o.Times, o.Idle)
 	}
 	if o.Dir == "" {
 		o.Dir = os.TempDir()
@@ -202,7 +202,7 @@ func firstStatus(ctx context.Context, addr string) error {
 			return nil
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			return errors.Join(ctx.Err(), err, errors.New("no 200 on /status"))
+			return errors.Join(ctx.Err(), err, errors.New("/status did not answer with 200"))
 		}
 		time.Sleep(200 * time.Microsecond)
 	}

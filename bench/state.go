@@ -94,7 +94,7 @@ func keyOf(i int) primitives.SecretKey {
 // the entries of the trie's frontier, some 30 bytes an account.
 func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	if o.Accounts < 2 || o.Accounts > 1<<31-1 {
-		return nil, fmt.Errorf("bench: %d accounts", o.Accounts)
+		return nil, fmt.Errorf("bench: the number of accounts is %d, must be 2 to 2,147,483,647", o.Accounts)
 	}
 	if o.Progress == nil {
 		o.Progress = func(float64, string) {}

@@ -175,7 +175,7 @@ func failed(results []*apply.Result) error {
 	for _, r := range results {
 		for i := range r.Outcomes {
 			if o := &r.Outcomes[i].Outcome; o.Status.Kind == primitives.StatusFailure {
-				return fmt.Errorf("bench: ft_transfer of %s fails: %s", o.ExecutorID, o.Status.Failure)
+				return fmt.Errorf("bench: ft_transfer of %s failed: %s", o.ExecutorID, o.Status.Failure)
 			}
 		}
 	}

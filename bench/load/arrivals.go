@@ -23,9 +23,9 @@ const maxArrivals = 8 << 20
 func arrivals(kind Arrival, rate float64, end time.Duration, seed uint64) ([]time.Duration, error) {
 	switch {
 	case kind != Fixed && kind != Poisson:
-		return nil, fmt.Errorf("load: arrivals are %q, must be %s or %s", kind, Poisson, Fixed)
+		return nil, fmt.Errorf("load: the arrival process is %q, must be %s or %s", kind, Poisson, Fixed)
 	case !(rate > 0) || math.IsInf(rate, 0) || end <= 0:
-		return nil, fmt.Errorf("load: rate %v for %v, both must be more than 0", rate, end)
+		return nil, fmt.Errorf("load: the rate is %v and the duration %v, both must be more than 0", rate, end)
 	case rate*end.Seconds() > maxArrivals:
 		return nil, fmt.Errorf("load: %v transactions a second for %v exceed the limit of %d transactions", rate, end, maxArrivals)
 	}

@@ -55,7 +55,7 @@ func OpenChain(ctx context.Context, o ChainOptions) (_ *Chain, err error) {
 		o.Progress = func(float64, string) {}
 	}
 	if o.Connections < 1 || o.Connections > 1<<16 || !o.Workload.Reads() && (o.Accounts < 2 || o.Accounts > 1<<20) {
-		return nil, fmt.Errorf("load: %d connections and %d accounts, must be 1 to 65,536 and 2 to 1,048,576", o.Connections, o.Accounts)
+		return nil, fmt.Errorf("load: there are %d connections and %d accounts, must be 1 to 65,536 and 2 to 1,048,576", o.Connections, o.Accounts)
 	}
 	if !o.Workload.Reads() && o.Funder == nil {
 		return nil, errors.New("load: without a key (--key-file) only reads can be measured")
@@ -137,7 +137,7 @@ func (t *Chain) boundaries(ctx context.Context) ([]string, error) {
 	for _, l := range p.Layout {
 		return l.Boundaries, nil
 	}
-	return nil, errors.New("load: the protocol's configuration has no shard layout")
+	return nil, errors.New("load: the node's protocol configuration has no shard layout")
 }
 
 // Do does the thing of a number.
@@ -158,7 +158,7 @@ func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 			return err
 		}
 		if !m.known {
-			return fmt.Errorf("%s has lost its key", m.id)
+			return fmt.Errorf("account %s has lost its access key", m.id)
 		}
 	}
 	to, actions := t.sends.make(&t.o.Workload, i, number)
@@ -188,7 +188,7 @@ func (t *Chain) await(ctx context.Context, body []byte) error {
 			}
 		}
 		if err := json.Unmarshal(reply, &r); err == nil && r.Result.Status.Failure != nil {
-			return fmt.Errorf("failed: %s", r.Result.Status.Failure)
+			return fmt.Errorf("the transaction failed: %s", r.Result.Status.Failure)
 		}
 		return nil
 	})
@@ -232,7 +232,7 @@ func (t *Chain) questions(ctx context.Context) error {
 	}
 	for _, q := range t.reads {
 		if err := t.c.ask(ctx, q, func([]byte) error { return nil }); err != nil {
-			return fmt.Errorf("load: %s: %w", q, err)
+			return fmt.Errorf("load: send request %s once before the load: %w", q, err)
 		}
 	}
 	return nil

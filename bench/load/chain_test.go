@@ -175,7 +175,7 @@ func TestChainRefused(t *testing.T) {
 			t.Errorf("%q: %v", url, err)
 		}
 	}
-	for want, n := range map[string]*fakeNode{"has no key": {keys: map[string]primitives.Nonce{}}, "has 500 yoctoNEAR, and 40 transactions to make 40 accounts take 41000000000000000000000000": {keys: map[string]primitives.Nonce{"funder": 5}, amount: "500"}} {
+	for want, n := range map[string]*fakeNode{"does not have the key": {keys: map[string]primitives.Nonce{}}, "has 500 yoctoNEAR, and 40 transactions that create 40 accounts need 41000000000000000000000000": {keys: map[string]primitives.Nonce{"funder": 5}, amount: "500"}} {
 		s := httptest.NewServer(n)
 		_, err := OpenChain(t.Context(), chainOptions(t, s.URL, "native"))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(want, "yocto") != errors.Is(err, ErrPoor) || n.sent != 0 {

@@ -43,7 +43,7 @@ func (e *RPCError) Error() string {
 }
 
 // errNoAnswer says that a request took longer than Client's time for one.
-var errNoAnswer = errors.New("no answer in time")
+var errNoAnswer = errors.New("there was no answer in time")
 
 // maxReply bounds a reply.
 const maxReply = 64 << 20
@@ -160,7 +160,7 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	var s Status
 	err := c.Call(ctx, "status", []any{}, &s)
 	if err == nil && (s.ChainID == "" || s.Sync.Hash == "") {
-		err = errors.New("its status has no chain_id or no block")
+		err = errors.New("its status reply has no chain_id or no block")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", c.url, ErrNotNode, err)

@@ -40,18 +40,18 @@ const (
 )
 
 // ErrUnlike says that two reports are not of the same thing.
-var ErrUnlike = errors.New("the reports are not of the same load")
+var ErrUnlike = errors.New("the reports measure different loads")
 
 // Compare compares phase by phase, and the knees.
 func Compare(a, b *Report) (*Comparison, error) {
 	if a.Workload != b.Workload || a.Until != b.Until {
-		return nil, fmt.Errorf("%w: %s until %q, and %s until %q", ErrUnlike, a.Workload, a.Until, b.Workload, b.Until)
+		return nil, fmt.Errorf("%w: workload %s until %q, and workload %s until %q", ErrUnlike, a.Workload, a.Until, b.Workload, b.Until)
 	}
 	c := &Comparison{A: a, B: b}
 	for i := range min(len(a.Phases), len(b.Phases)) {
 		pa, pb := &a.Phases[i], &b.Phases[i]
 		if a.Knees == nil && pa.Rate != pb.Rate {
-			return nil, fmt.Errorf("%w: phase %d has %v/s in one and %v/s in the other", ErrUnlike, i+1, pa.Rate, pb.Rate)
+			return nil, fmt.Errorf("%w: phase %d has the rate %v/s in one and %v/s in the other", ErrUnlike, i+1, pa.Rate, pb.Rate)
 		}
 		name := pa.Name
 		if name == "" {
@@ -65,15 +65,15 @@ func Compare(a, b *Report) (*Comparison, error) {
 	}
 	if a.Knees != nil && b.Knees != nil {
 		if len(a.Knees.Runs) == 0 || len(b.Knees.Runs) == 0 {
-			return nil, fmt.Errorf("%w: one has no knee", ErrUnlike)
+			return nil, fmt.Errorf("%w: one report has no knee", ErrUnlike)
 		}
 		if ka, kb := a.Knees.Runs[0], b.Knees.Runs[0]; ka.P99 != kb.P99 || ka.Kept != kb.Kept {
-			return nil, fmt.Errorf("%w: the knee has other bounds, p99 %s and %s", ErrUnlike, ms(ka.P99), ms(kb.P99))
+			return nil, fmt.Errorf("%w: the knees have different p99 bounds, %s and %s", ErrUnlike, ms(ka.P99), ms(kb.P99))
 		}
 		c.Rows = append(c.Rows, kneeRow(a.Knees, b.Knees))
 	}
 	if len(c.Rows) == 0 {
-		return nil, fmt.Errorf("%w: there is nothing in both", ErrUnlike)
+		return nil, fmt.Errorf("%w: no phase or knee is in both", ErrUnlike)
 	}
 	return c, nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrPoor says that a key's account can't pay for what is to be made.
-var ErrPoor = errors.New("the funded account has too little")
+var ErrPoor = errors.New("the account that pays has too few tokens")
 
 // member is an account that sends. Its nonce belongs to its lane.
 type member struct {
@@ -65,7 +65,7 @@ func newCrowd(c *Client, funder *primitives.KeyFile, n int, fund primitives.Bala
 		m.key = primitives.SecretKeyFromSeed(primitives.ED25519, hex.EncodeToString(seed[:16]))
 		id, err := primitives.ParseAccountID(fmt.Sprintf("%c%s-%d.%s", firstLetters[i*11%len(firstLetters)], r.tag, i, funder.AccountID))
 		if err != nil {
-			return nil, fmt.Errorf("load: an account below %s: %w", funder.AccountID, err)
+			return nil, fmt.Errorf("load: name a sub-account of %s: %w", funder.AccountID, err)
 		}
 		m.id = id
 	}
@@ -90,7 +90,7 @@ func (r *crowd) make(ctx context.Context) error {
 		case there:
 			return r.minted(ctx, end)
 		case time.Now().After(end):
-			return fmt.Errorf("load: of %d accounts some have not come to be in %v, or a contract has not", len(r.all), makeLimit)
+			return fmt.Errorf("load: some of %d accounts, or a contract, were not created within %v", len(r.all), makeLimit)
 		}
 	}
 }
@@ -102,9 +102,9 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	case err != nil:
 		return false, err
 	case !ok:
-		return false, fmt.Errorf("load: %s has no key %v on this chain", r.funder.AccountID, r.funder.PublicKey())
+		return false, fmt.Errorf("load: account %s does not have the key %v on this chain", r.funder.AccountID, r.funder.PublicKey())
 	case !full:
-		return false, fmt.Errorf("load: the key %v of %s may not make accounts: it is one for calls", r.funder.PublicKey(), r.funder.AccountID)
+		return false, fmt.Errorf("load: the key %v of %s cannot create accounts: it is a function-call key", r.funder.PublicKey(), r.funder.AccountID)
 	}
 	r.nonce = max(r.nonce, nonce)
 	missing, err := r.look(ctx)
@@ -131,7 +131,7 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 		return false, err
 	}
 	if has.Cmp(need) < 0 {
-		return false, fmt.Errorf("load: %w: %s has %s yoctoNEAR, and %d transactions to make %d accounts take %s; --accounts and --fund say how many, and what each gets",
+		return false, fmt.Errorf("load: %w: %s has %s yoctoNEAR, and %d transactions that create %d accounts need %s; reduce --accounts (their number) or --fund (what each gets)",
 			ErrPoor, r.funder.AccountID, has, len(txs), len(missing), need)
 	}
 	if err := r.submit(ctx, txs); err != nil {
@@ -222,7 +222,7 @@ func (r *crowd) submit(ctx context.Context, txs []func() (primitives.AccountID, 
 		raw := sign(r.funder.AccountID, r.funder.SecretKey, to, r.nonce, base, actions).AppendBorsh(nil)
 		var hash string
 		if err := r.c.Call(ctx, "broadcast_tx_async", []any{raw}, &hash); err != nil {
-			return fmt.Errorf("load: transaction %d of %d that make accounts: %w", i+1, len(txs), err)
+			return fmt.Errorf("load: transaction %d of the %d that create accounts: %w", i+1, len(txs), err)
 		}
 		r.say(float64(i+1)/float64(len(txs)), "accounts")
 		if i%256 == 255 { // behind what a node takes of one key
@@ -245,7 +245,7 @@ func (r *crowd) keep(ctx context.Context, to primitives.Nonce) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("load: the transactions that make accounts are not in blocks after %v: the key of %s is at nonce %d, not %d", makeLimit, r.funder.AccountID, nonce, to)
+			return fmt.Errorf("load: the transactions that create accounts are not in blocks after %v: the key of %s has nonce %d, expected %d", makeLimit, r.funder.AccountID, nonce, to)
 		}
 		if !sleep(ctx, 100*time.Millisecond) {
 			return ctx.Err()
@@ -294,7 +294,7 @@ func (r *crowd) minted(ctx context.Context, end time.Time) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("load: %s has no tokens of %s after %v: %s, %w", r.all[len(r.all)-1].id, r.ft, makeLimit, out.Result, err)
+			return fmt.Errorf("load: account %s has no tokens of contract %s after %v: %s, %w", r.all[len(r.all)-1].id, r.ft, makeLimit, out.Result, err)
 		}
 		if !sleep(ctx, 200*time.Millisecond) {
 			return ctx.Err()

@@ -39,7 +39,7 @@ func (t *Chain) Heights(ctx context.Context, from, to primitives.Height) (*Heigh
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("load: block %d: %w", at, err)
+			return nil, fmt.Errorf("load: read block %d: %w", at, err)
 		}
 		known[b.Header.Hash] = at
 		if final, ok := known[b.Header.Final]; ok {

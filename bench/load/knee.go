@@ -90,7 +90,7 @@ type search struct {
 // tell most, as all verdicts together have it, until they say where the knee is.
 func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate float64, n int) (*Phase, error)) (*Knee, error) {
 	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) || s.Trials < 1 || !(s.Quiet >= 0 && s.Quiet <= 1) {
-		return nil, fmt.Errorf("load: a search that makes no sense: %+v", s)
+		return nil, fmt.Errorf("load: the options of the search are invalid: %+v", s)
 	}
 	x := &search{Search: s, k: &Knee{P99: s.P99.Seconds(), Kept: s.Kept}, try: try}
 	low, high, err := x.ramp(ctx)

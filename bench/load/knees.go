@@ -32,13 +32,13 @@ func Together(runs []Knee) Knees {
 }
 
 // ErrNoKnee says that a search found none.
-var ErrNoKnee = errors.New("load: not even the lowest rate was kept up with")
+var ErrNoKnee = errors.New("load: the target did not sustain even the lowest rate")
 
 // Trial is made by a search, counted from 0; n counts the trials of that search.
 type Trial func(ctx context.Context, search int, rate float64, n int) (*Phase, error)
 
 // errTurnsOver ends the searches whose turn does not come any more.
-var errTurnsOver = errors.New("load: another search has ended them all")
+var errTurnsOver = errors.New("load: the search was stopped because another search failed")
 
 // FindKnees makes several searches. In turns, each makes one trial and then the next search does,
 // until all have ended; each goes by its own trials alone. A machine is faster in one minute than
@@ -48,7 +48,7 @@ var errTurnsOver = errors.New("load: another search has ended them all")
 // what was measured.
 func FindKnees(ctx context.Context, s Search, runs int, turns bool, try Trial) (*Knees, error) {
 	if turns && !s.Fresh {
-		return nil, errors.New("load: searches in turns need a target of its own for each trial")
+		return nil, errors.New("load: alternating searches need a new target for each trial")
 	}
 	var err error
 	found, ends := make([]*Knee, runs), make([]error, runs)

@@ -109,7 +109,7 @@ func latencyOf(h *hdrhistogram.Histogram) (l Latency) {
 func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the library's, of what is none
-			err = fmt.Errorf("load: histogram: %v", p)
+			err = fmt.Errorf("load: decode a histogram: %v", p)
 		}
 	}()
 	if l.h != nil {
@@ -120,7 +120,7 @@ func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
 	}
 	h, err := hdrhistogram.Decode([]byte(l.HDR))
 	if err != nil {
-		return nil, fmt.Errorf("load: histogram: %w", err)
+		return nil, fmt.Errorf("load: decode a histogram: %w", err)
 	}
 	l.h = h
 	return h, nil

@@ -78,7 +78,7 @@ func ReadReport(path string) (*Report, error) {
 		return nil, err
 	}
 	if info.Size() > maxReport {
-		return nil, fmt.Errorf("%s: %d bytes are no report", path, info.Size())
+		return nil, fmt.Errorf("%s: a file of %d bytes is too long for a report", path, info.Size())
 	}
 	b, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
@@ -89,7 +89,7 @@ func ReadReport(path string) (*Report, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if r.Command != "bench load" || r.Format != reportFormat {
-		return nil, fmt.Errorf("%s is no report of bench load in format %d", path, reportFormat)
+		return nil, fmt.Errorf("%s is not a report of bench load in format %d", path, reportFormat)
 	}
 	for i := range r.Phases {
 		for k := range r.Phases[i].Series {

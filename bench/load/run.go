@@ -45,7 +45,7 @@ const (
 )
 
 // ErrStopped says that a target answers no more.
-var ErrStopped = errors.New("it has stopped answering")
+var ErrStopped = errors.New("the target has stopped answering")
 
 // Unreachable is an error of a thing that never came to the target, or whose reply never came back.
 type Unreachable struct{ Err error }
@@ -67,7 +67,7 @@ type run struct {
 }
 
 // errBehind ends a run that has fallen behind; it is not an error of the run.
-var errBehind = errors.New("what is due waits too long")
+var errBehind = errors.New("requests wait too long before they can be sent")
 
 // Run offers a load and measures. With ErrStopped the phase has what was measured until then.
 func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
@@ -75,10 +75,10 @@ func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 		p.Progress = func(float64, string) {}
 	}
 	if t.Lanes() < 1 {
-		return nil, errors.New("load: the target has no lane")
+		return nil, errors.New("load: the target has no connection")
 	}
 	if p.For <= 0 || p.Warm < 0 || p.Rate < 0 || p.Ease < 0 {
-		return nil, fmt.Errorf("load: rate %v, %v behind %v of warming up: times and rates can't be negative", p.Rate, p.For, p.Warm)
+		return nil, fmt.Errorf("load: rate %v, duration %v and warm-up %v must not be negative", p.Rate, p.For, p.Warm)
 	}
 	r := &run{Plan: p, target: t}
 	if x, ok := t.(Repeater); ok {
@@ -174,7 +174,7 @@ func (r *run) work(ctx context.Context, lane int, to *record) {
 	}
 }
 
-var errUnfinished = errors.New("was not done when the run ended")
+var errUnfinished = errors.New("the request was not done when the run ended")
 
 // sleep waits; false: the context has ended.
 func sleep(ctx context.Context, d time.Duration) bool {

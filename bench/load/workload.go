@@ -52,7 +52,7 @@ func Workloads() (names []string) {
 func WorkloadOf(name string) (Workload, error) {
 	i := slices.IndexFunc(workloads, func(w Workload) bool { return w.Name == name })
 	if i < 0 {
-		return Workload{}, fmt.Errorf("load: no workload %q, there are %s", name, strings.Join(Workloads(), ", "))
+		return Workload{}, fmt.Errorf("load: the workload %q is unknown, must be one of %s", name, strings.Join(Workloads(), ", "))
 	}
 	return workloads[i], nil
 }
@@ -146,7 +146,7 @@ func (s *sends) settle(boundaries []string) error {
 			}
 		}
 		if counts[shard] > 0 && len(s.elsewise[shard]) == 0 {
-			return fmt.Errorf("load: all %d accounts are in one shard of %d: there is nothing to send across", len(s.all), len(counts))
+			return fmt.Errorf("load: all %d accounts are in one of %d shards, so no transfer can cross shards", len(s.all), len(counts))
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ crashes only this process.`,
 		RunE: func(*cobra.Command, []string) error {
 			signal.Reset() // has no work to finish when it is signalled
 			if code := vm.ServeCompiler(nil); code != 0 {
-				return fmt.Errorf("exit code %d", code)
+				return fmt.Errorf("contract compiler: exit code %d", code)
 			}
 			return nil
 		},

@@ -252,7 +252,7 @@ func (o *streamFlags) open(ctx context.Context, log *logrus.Logger) (after *inde
 }
 
 // errCounted ends a stream after --count messages.
-var errCounted = errors.New("--count blocks were printed")
+var errCounted = errors.New("the number of blocks given by --count was printed")
 
 // run streams until the command is stopped, --count is reached or the stream fails.
 func (o *streamFlags) run(cmd *cobra.Command, c indexer.Config) error {

@@ -20,7 +20,7 @@ import (
 )
 
 // errDifferent is returned when a result differs from the recording.
-var errDifferent = errors.New("the results differ from the recorded chain; the first differences are above")
+var errDifferent = errors.New("the results differ from the recorded chain; the first differences are printed above")
 
 func newVerify(*app) *cobra.Command {
 	var o struct {
