@@ -82,7 +82,7 @@ func TestStreamRefuses(t *testing.T) {
 		"--accounts A":                                    "--accounts",
 		"--boot-nodes x":                                  "node_key@host:port",
 		"--rpc-addr x":                                    "must be host:port",
-		"--from ftp://node --count 1":                     "no URL of a node",
+		"--from ftp://node --count 1":                     "is not the URL of a node",
 		"--cursor " + os.DevNull + "/x --from http://h:1": "not a directory",
 	} {
 		got := runLine(append([]string{"--home", "/nowhere", "stream"}, strings.Fields(args)...))
