@@ -23,11 +23,7 @@ func (b *Backend) StreamerMessage(r view.BlockRef) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := b.streamed(k)
-	if err != nil {
-		return nil, err
-	}
-	details, err := b.details(k, m)
+	m, details, err := b.messageOf(k)
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +47,7 @@ func (b *Backend) indexerBlock(hash primitives.Hash, most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := b.streamed(k)
-	if err != nil {
-		return nil, err
-	}
-	details, err := b.details(k, m)
+	m, details, err := b.messageOf(k)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +71,16 @@ func (b *Backend) indexerBlock(hash primitives.Hash, most int) ([]byte, error) {
 		return nil, &view.LookupError{Kind: view.ErrMessageLarge}
 	}
 	return out, err
+}
+
+// messageOf collects what nearcore's indexer framework streams of a block.
+func (b *Backend) messageOf(k *block) (*stream.Block, []stream.Details, error) {
+	m, err := b.streamed(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	details, err := b.details(k, m)
+	return m, details, err
 }
 
 // streamed collects a block's chunks and outcomes: from memory where they are there, else from the

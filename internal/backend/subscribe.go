@@ -306,11 +306,7 @@ func (b *Backend) upcoming(hash primitives.Hash) *stream.Digest {
 	}
 	k := held(x)
 	k.ahead = true
-	m, err := b.streamed(k)
-	if err != nil {
-		return nil
-	}
-	details, err := b.details(k, m)
+	m, details, err := b.messageOf(k)
 	if err != nil {
 		return nil
 	}
