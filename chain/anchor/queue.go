@@ -81,7 +81,7 @@ func (q *Queue[M]) Put(e Entry, m M) error {
 	}
 	if count >= MaxQueued/share || bytes > MaxQueuedBytes/share {
 		q.Counters.Refused.Add(1)
-		return fmt.Errorf("%w: %d messages of %s wait already", ErrEarly, count, e.Signer)
+		return fmt.Errorf("%w: %d messages of %s, with %d bytes in all, would be too many to wait", ErrEarly, count+1, e.Signer, bytes)
 	}
 	q.waiting = append(q.waiting, queued[M]{e, m})
 	q.bytes += e.Size
