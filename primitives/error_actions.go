@@ -4,7 +4,8 @@ package primitives
 // errors.Is.
 type ActionsValidationTag byte
 
-// The variants, by their borsh discriminants (near-primitives 0.38.0 src/errors.rs ActionsValidationError).
+// The variants, by their borsh discriminants (near-primitives 0.38.0 src/errors.rs
+// ActionsValidationError).
 const (
 	ActionsDeleteMustBeFinal                     ActionsValidationTag = iota //
 	ActionsTotalPrepaidGasExceeded                                           // PrepaidGas, GasLimit

@@ -243,8 +243,9 @@ func TestUniversalIDIsOverRawBytes(t *testing.T) {
 	}
 }
 
-// near-primitives-core 0.38.0 src/universal_account_id.rs:131 only_canonical_encodings_classify_as_universal,
-// and near-account-id 3.0.0 test_is_account_id_universal.
+// near-primitives-core 0.38.0 src/universal_account_id.rs:131
+// only_canonical_encodings_classify_as_universal, and near-account-id 3.0.0
+// test_is_account_id_universal.
 func TestUniversalIDShape(t *testing.T) {
 	valid := string(UniversalID([32]byte(bytes.Repeat([]byte{0x11}, 32))))
 	check := func(id string, want AccountKind) {

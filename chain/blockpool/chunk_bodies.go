@@ -84,8 +84,8 @@ func (p *Pool) Wants(chunk primitives.Hash) bool {
 // need says what this node needs of the chunk. An unsigned chunk is stored only if a pooled block
 // waits for it, and need is taken from that block.
 //
-// Errors: ErrUnwanted, ErrStale, ErrEquivocating and ErrFull if the body is dropped; an error of package
-// chain if the body does not match its header. A body that is already stored is no error.
+// Errors: ErrUnwanted, ErrStale, ErrEquivocating and ErrFull if the body is dropped; an error of
+// package chain if the body does not match its header. A body that is already stored is no error.
 func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 	b := &p.bodies
 	if b.all[c.Hash] != nil {

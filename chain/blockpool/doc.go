@@ -12,8 +12,8 @@
 //	bound   MaxBlocks and MaxBlockBytes, of these MaxEquivocating for one height and producer;
 //	        MaxUnknownEpoch of unknown epochs, of these MaxEach from one sender; MaxBodies and
 //	        MaxBodyBytes; MaxRefused
-//	errors  ErrRefused: the block is invalid, and the sender may be penalised; ErrFar, ErrEquivocating,
-//	        ErrFull, ErrStale, ErrUnwanted: the block or body is dropped, without blame
+//	errors  ErrRefused: the block is invalid, and the sender may be penalised; ErrFar, ErrFull,
+//	        ErrEquivocating, ErrStale, ErrUnwanted: the block or body is dropped, without blame
 //	source  our own; nearcore keeps orphans in chain/chain/src/orphan.rs, missing chunks in
 //	        chain/chain/src/missing_chunks.rs
 //

@@ -31,11 +31,11 @@ const (
 	// MaxUnknownEpoch bounds the blocks of unknown epochs, MaxEach those from one sender.
 	MaxUnknownEpoch = 32
 	MaxEach         = 4
-	// MaxBodies and MaxBodyBytes bound the chunk bodies, MaxBodySize one body, MaxEquivocatingBodies the
-	// bodies of one shard and height that no block needs. An honest chunk has at most some 4 MiB of
-	// transactions, but chunk validators only bound the witness. So the bodies that a validated
-	// block needs are exempt: the block can't be imported without them, and validators with more
-	// than two thirds of the stake have endorsed them.
+	// MaxBodies and MaxBodyBytes bound the chunk bodies, MaxBodySize one body,
+	// MaxEquivocatingBodies the bodies of one shard and height that no block needs. An honest chunk
+	// has at most some 4 MiB of transactions, but chunk validators only bound the witness. So the
+	// bodies that a validated block needs are exempt: the block can't be imported without them, and
+	// validators with more than two thirds of the stake have endorsed them.
 	MaxBodies             = 1024
 	MaxBodyBytes          = 256 << 20
 	MaxBodySize           = 32 << 20
@@ -120,7 +120,8 @@ type item struct {
 // Invariants.
 //
 //   - An item (block of a known epoch) carries a verified signature of the producer of its height.
-//     Only validators can fill the pool, and each gets MaxEquivocating blocks of the heights that it owns.
+//     Only validators can fill the pool, and each gets MaxEquivocating blocks of each height at
+//     which it is the producer.
 //   - Blocks and bodies are evicted farthest from the tip first. So the next blocks stay, no matter
 //     what else arrives.
 //   - Dropping is harmless: a block that builds on a dropped one has it requested again.

@@ -73,7 +73,8 @@ func (w *world) noise(list []*primitives.Block) (out []*primitives.Block) {
 // TestAnyOrder: blocks and chunks arrive in any order, repeatedly, with bad signatures, wrong
 // producers, forks, equivocations, distant heights and unknown epochs in between. The final head is
 // that of the chain in order. Each block is executed at most once, an invalid one is validated
-// once, and at most MaxEquivocating blocks of a height and producer are kept unless others build on them.
+// once, and at most MaxEquivocating blocks of a height and producer are kept unless others build on
+// them.
 func TestAnyOrder(t *testing.T) {
 	asked, beyond := 0, 0
 	for seed := range uint64(150) {
@@ -176,9 +177,9 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEquivocatingBlocksThatLeadNowhere: blocks of a producer that are refused, or lack a body or a parent that
-// does not exist, do not keep out another block of their height on the tip: other nodes may have
-// imported it and vote on it.
+// TestEquivocatingBlocksThatLeadNowhere: blocks of a producer that are refused, lack a body, or name
+// a parent that does not exist, do not keep out another block of their height on the tip: other nodes
+// may have imported it and vote on it.
 func TestEquivocatingBlocksThatLeadNowhere(t *testing.T) {
 	for name, twin := range map[string]func(w *world, at *primitives.BlockHeader) *primitives.Block{
 		"refused": func(w *world, at *primitives.BlockHeader) *primitives.Block {

@@ -35,8 +35,8 @@ type Production struct{ Produced, Expected uint64 }
 // Missed returns the number of missed chunks. 0 if more were produced than expected.
 func (p Production) Missed() uint64 { return p.Expected - min(p.Produced, p.Expected) }
 
-// Thresholds decide which producers are listed. Chains use Protocol; other values are for tests, which cannot
-// make a thousand blocks.
+// Thresholds decide which producers are listed. Chains use Protocol. Other values are for tests,
+// which cannot make a thousand blocks.
 type Thresholds struct {
 	// GraceBlocks is the height that the last final block must have above the first block of its
 	// epoch before any producer is listed.

@@ -102,8 +102,8 @@ func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 }
 
 // SampleChunkProducer returns the canonical producer of the chunk of a shard, given by its index in
-// layout, for a height: no producer is left out. From protocol version 87 on the producer may be another
-// (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
+// layout, for a height: no producer is left out. From protocol version 87 on the producer may be
+// another one (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
 func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex,
 	h primitives.Height) (ValidatorID, error) {
 	ids := layout.ShardIDs()

@@ -20,9 +20,9 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 }
 
 // RecordBlockInfo adds a block with a recorded parent (nearcore lib.rs:880). It sets the block's
-// epoch fields and ChunkProducers, keeps the block, and returns what to persist. The result is empty if the block is
-// among the latest recorded ones; for older blocks the caller must avoid repeats. rngSeed is the
-// header's random_value.
+// epoch fields and ChunkProducers, keeps the block, and returns what to persist. The result is empty
+// if the block is among the latest recorded ones; for older blocks the caller must avoid repeats.
+// rngSeed is the header's random_value.
 //
 // A caller that fails to persist the Changes must pass them to Forget. After an error nothing was
 // recorded. Errors: ErrBlockInfo, ErrMissingBlock, those of the end of an epoch.

@@ -8,10 +8,10 @@
 //	        the epoch changes
 //	state   Chain: head, final header, the epoch manager's caches; all rows are in the Store
 //	units   heights in blocks; times in ns since 1970
-//	bound   MaxEquivocating headers of one height (MaxNamed if a child is at hand); MaxUnfinal above the
-//	        final one
-//	errors  chain.Invalid: the header is invalid; ErrOrphan, ErrOld, ErrKnown, ErrEquivocating, ErrFull:
-//	        it is not stored, without blame; others: those of the Store
+//	bound   MaxEquivocating headers of one height (MaxNamed if a child is at hand); MaxUnfinal
+//	        above the final one
+//	errors  chain.Invalid: the header is invalid; ErrOrphan, ErrOld, ErrKnown, ErrEquivocating,
+//	        ErrFull: it is not stored, without blame; others: those of the Store
 //	source  nearcore chain/chain/src/chain.rs sync_block_headers, validate_header
 //
 // Not checked, since it needs the body: chunk headers and all roots over them, the random value,
