@@ -117,7 +117,7 @@ func TestDumpAndLoad(t *testing.T) {
 	if then, _ := dump(fmt.Sprintf(`{"account_ids":["new.near"],"height":%d}`, height)); then != before {
 		t.Errorf("at height %d\n%s\nwant\n%s", height, then, before)
 	}
-	if all, _ := dump(`null`); strings.Count(all, `{"Account":`) != 3 {
+	if all, _ := dump(`null`); strings.Count(all, `{"Account":`) != 4 {
 		t.Errorf("all of it is\n%s", all)
 	}
 	var none struct{}
