@@ -15,6 +15,11 @@ func (n *node) lies() bool { return n.w.s.Liar && n.index == 0 && n.w.faulty() }
 // could. What honest nodes say is checked as ever.
 func (x *network) lie(from *node, s *consensus.Send) {
 	w, key := x.w, secretOf(from.name)
+	if w.s.Anchors {
+		x.anchors.lie(from, s.Message)
+		x.pass(from, s)
+		return
+	}
 	other := *s
 	switch m := s.Message.(type) {
 	case *primitives.Block:

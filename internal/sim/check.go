@@ -171,9 +171,12 @@ func (c *checks) final(n *node, at *engine.BlockNode) {
 	if c.ending != 0 {
 		c.behind++
 	}
-	for _, h := range at.Block.Body.Chunks {
+	for i, h := range at.Block.Body.Chunks {
 		if h.HeightIncluded == at.Height() {
 			continue
+		}
+		if c.w.s.Anchors {
+			c.gap(n, at, at.Layout.ShardIDs()[i])
 		}
 		c.gaps++
 		c.lastGap = at.Height()
@@ -353,7 +356,11 @@ func (c *checks) measure(r *Result) {
 	r.Receipts, r.Epochs, r.Missed, r.Gaps, r.LastGap = len(c.applied), len(c.epochs), c.missed, c.gaps, c.lastGap
 	r.Endorsed, r.Forms = c.endorsed, c.verdicts.tally
 	r.Lists = c.producers.lists
+	r.Anchored = c.countAnchored()
 }
 
-// said checks what a node signs against all that it has signed.
-func (c *checks) said(n *node, m consensus.Message) { c.signs.said(n, m) }
+// said checks what a node signs against all that it has signed, and its messages about chunks.
+func (c *checks) said(n *node, m consensus.Message) {
+	c.signs.said(n, m)
+	c.anchored(n, m)
+}

@@ -22,10 +22,12 @@ type network struct {
 	createdFor primitives.Hash // the liar's last chunk beside which it may have made one of another height
 	stranges   []*strange      // all of those
 	chosen     chosen
+	anchors    anchors
 }
 
 func (x *network) init(w *World) {
 	x.w, x.side, x.chosen = w, make([]bool, w.s.Nodes+w.s.Followers+1), chosen{}
+	x.anchors = anchors{x: x, usurped: map[primitives.Hash]bool{}}
 }
 
 // send puts a message on its way.
@@ -101,8 +103,12 @@ func (x *network) deliver(from, to *node, m consensus.Message) {
 	}
 	if to.lies() {
 		x.heard(m)
+		if w.s.Anchors {
+			x.anchors.heard(m)
+		}
 	}
 	to.step(to.life, consensus.Received{From: consensus.Peer(from.name), Message: m})
+	w.check.bounded(to)
 }
 
 // kind numbers messages, for the hash of what happened.

@@ -68,6 +68,7 @@ type node struct {
 	engine        *engine.Engine
 	store         *storage.Store
 	core          *consensus.Node         // nil: it is down
+	counters      []*consensus.Counters   // of each life
 	schedule      *engine.Schedule        // nil: its shards stay the same
 	offers        *engine.ServedSnapshots // what it gives of states
 	questions     []*question             // of the schedule, not answered yet
@@ -166,16 +167,17 @@ func (n *node) start() error {
 	n.folded, n.adopts, n.stash, n.failed, n.wake = n.engine.Final().Height, 0, nil, nil, 0
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
 	planted := w.o.Bug.Bit
-	if n.lies() && w.chance(500) {
+	if n.lies() && !w.s.Anchors && w.chance(500) {
 		planted |= consensus.PlantedEndorse // its chunks are wrong, and it endorses anything
 	}
 	signed := n.signed
 	if w.o.Bug.Bit&consensus.PlantedForget != 0 {
 		signed = nil
 	}
+	n.counters = append(n.counters, new(consensus.Counters))
 	n.core, err = consensus.New(consensus.Options{
 		Engine: prompt{n.engine, n}, Account: n.account, Key: n.key, Delays: delays, Signed: signed, Verify: verify,
-		Random: draws.IntN, Planted: planted, Eager: w.s.Eager, Holds: w.holds(),
+		Random: draws.IntN, Planted: planted, Eager: w.s.Eager, Holds: w.holds(), Counters: n.counters[len(n.counters)-1],
 	}, w.now)
 	if err != nil {
 		return err

@@ -44,14 +44,15 @@ type Scenario struct {
 	Splits    bool // shards are split again and again, once the validators have voted for the version that does so
 	// of writes of what was signed that end in a crash, thousandths: before or behind the write,
 	// and before anything is sent
-	Saves  int
-	Liar   bool     // the first validator lies while there are faults
-	Forms  bool     // and writes blocks and chunks otherwise than nearcore's own code does
-	Away   [2]int64 // how long the last node is away, from some time in the first ten seconds on, ns
-	Joiner bool     // one more node becomes a validator by its stake
-	Keys   bool     // validators stake with another key, and sign with it once it counts
-	Leaver bool     // the fourth validator is away for epochs, is kicked out, stakes again and returns
-	Eager  bool     // blocks come as fast as they can; each validator's own parts of a chunk make it
+	Saves   int
+	Liar    bool     // the first validator lies while there are faults
+	Forms   bool     // and writes blocks and chunks otherwise than nearcore's own code does
+	Anchors bool     // its lies are messages about chunks with wrong ancestors, or in the form of another version
+	Away    [2]int64 // how long the last node is away, from some time in the first ten seconds on, ns
+	Joiner  bool     // one more node becomes a validator by its stake
+	Keys    bool     // validators stake with another key, and sign with it once it counts
+	Leaver  bool     // the fourth validator is away for epochs, is kicked out, stakes again and returns
+	Eager   bool     // blocks come as fast as they can; each validator's own parts of a chunk make it
 
 	Version    primitives.ProtocolVersion // of the genesis; 0: the newest, with Splits 85
 	Dead, Slow int                        // validators, the first ones and those after them, of which no chunk, or every second one, gets out

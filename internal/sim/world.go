@@ -53,6 +53,7 @@ type Result struct {
 	Gaps      int               // chunks that final blocks have not
 	LastGap   primitives.Height // of the last block that lacks one; 0: none does
 	Lists     int               // non-empty blacklists of an anchor and a shard
+	Anchored  Anchored
 	Endorsed  map[primitives.AccountID]Share
 	Forms     map[string]Tally // of what the liar has said in other forms
 	Tail      []string         // of the trace

@@ -1,0 +1,318 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/anchor"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Anchored counts messages about chunks that name an anchor, on all nodes.
+type Anchored struct {
+	Queued, Taken, Expired, Refused, Unsigned int // early ones
+	WrongForm, WrongPlace                     int // dropped ones
+}
+
+// anchors makes the false messages of the liar of scenario anchors: in the form of another protocol
+// version, with wrong ancestors, early ones in floods, and of chunks that are another producer's by
+// now. It also passes on altered messages of others.
+type anchors struct {
+	x       *network
+	taken   primitives.Hash          // head whose chunks the liar has considered
+	usurped map[primitives.Hash]bool // its chunks in others' places
+}
+
+// slip delivers a message for certain, even of a node that withholds its own.
+func (x *network) slip(from, to *node, m consensus.Message) {
+	x.w.after(x.w.between(x.w.s.Latency[0], x.w.s.Latency[1]), func() { x.deliver(from, to, m) })
+}
+
+// others sends a message to all other nodes.
+func (a *anchors) others(from *node, m consensus.Message) {
+	for _, n := range a.x.w.nodes {
+		if n != from {
+			a.x.slip(from, n, m)
+		}
+	}
+}
+
+// lie sends false messages before a message of the liar, which itself is left alone.
+func (a *anchors) lie(from *node, m consensus.Message) {
+	if v, ok := m.(*primitives.Approval); ok && !v.Inner.Skip {
+		a.usurp(from)
+	}
+	a.alter(from, m, true)
+}
+
+// heard passes on altered messages of others, now and then. Only anchors of partial chunks can be
+// altered, since they are not signed; the liar signs the rest itself.
+func (a *anchors) heard(m consensus.Message) {
+	if a.x.w.chance(300) {
+		a.alter(a.x.w.nodes[0], m, false)
+	}
+}
+
+// alter sends three altered copies of a message about a chunk. first: the message is the liar's own.
+func (a *anchors) alter(from *node, m consensus.Message, first bool) {
+	key := secretOf(from.name)
+	for range 3 {
+		switch m := m.(type) {
+		case *primitives.PartialChunk:
+			c := *m
+			at := a.place(from, &primitives.ChunkAnchor{PrevBlock: c.Header.PrevBlockHash})
+			c.Anchor = nil
+			if at != nil {
+				c.Anchor = &primitives.PartialChunkAnchor{PrevPrevBlock: at.PrevPrevBlock, EpochID: from.engine.Head().Header().EpochID}
+				if first && at.PrevBlock != c.Header.PrevBlockHash {
+					c.Header.PrevBlockHash = at.PrevBlock
+					hash := c.Header.ChunkHash()
+					c.Header.Signature = key.Sign(hash[:])
+				}
+			}
+			a.others(from, &c)
+		case *primitives.PartialWitness:
+			p := *m
+			p.Anchor = a.place(from, m.Anchor)
+			p.Signature = key.Sign(p.SignedBytes())
+			a.others(from, &p)
+		case consensus.Forwarded:
+			p := *m.PartialWitness
+			p.Anchor = a.place(from, m.Anchor)
+			p.Signature = key.Sign(p.SignedBytes())
+			a.others(from, consensus.Forwarded{PartialWitness: &p})
+		case *primitives.ContractAccesses:
+			c := *m
+			c.Anchor = a.place(from, m.Anchor)
+			c.Signature = key.Sign(c.SignedBytes())
+			a.others(from, &c)
+		case *primitives.PartialContractDeploys:
+			p := *m
+			p.Anchor = a.place(from, m.Anchor)
+			p.Signature = key.Sign(p.SignedBytes())
+			a.others(from, &p)
+		default:
+			return
+		}
+		a.x.w.result.Lies++
+	}
+}
+
+// place draws another place of a chunk than the right one, or none.
+func (a *anchors) place(from *node, right *primitives.ChunkAnchor) *primitives.ChunkAnchor {
+	w := a.x.w
+	random := func() (h primitives.Hash) {
+		for i := range h {
+			h[i] = byte(w.rng.Uint32())
+		}
+		return h
+	}
+	head := from.engine.Head()
+	switch at := (primitives.ChunkAnchor{PrevBlock: head.Hash, PrevPrevBlock: head.Header().PrevHash}); w.rng.IntN(6) {
+	case 0: // the form of before version 87; before it, a form of after it
+		if right != nil && !right.PrevPrevBlock.IsZero() {
+			return nil
+		}
+		return &at
+	case 1: // early, for ever: on a block that does not exist
+		return &primitives.ChunkAnchor{PrevBlock: random(), PrevPrevBlock: head.Hash}
+	case 2: // an anchor that does not exist
+		return &primitives.ChunkAnchor{PrevBlock: at.PrevBlock, PrevPrevBlock: random()}
+	case 3: // no anchor
+		return &primitives.ChunkAnchor{PrevBlock: random()}
+	case 4: // an older anchor
+		at.PrevPrevBlock = from.engine.Final().Hash
+		return &at
+	default: // the wrong way around
+		return &primitives.ChunkAnchor{PrevBlock: at.PrevPrevBlock, PrevPrevBlock: at.PrevBlock}
+	}
+}
+
+// usurp makes chunks on the head that were the liar's turn, if it were not skipped.
+func (a *anchors) usurp(from *node) {
+	head, w := from.engine.Head(), a.x.w
+	if a.taken == head.Hash {
+		return
+	}
+	a.taken = head.Hash
+	h := head.Height() + 1
+	var mine []primitives.ShardIndex
+	err := from.engine.Epochs(func(m *epoch.Manager) error {
+		id, err := m.EpochIDFromPrev(head.Hash)
+		if err != nil {
+			return err
+		}
+		layout, err := m.ShardLayoutFromPrev(head.Hash)
+		if err != nil {
+			return err
+		}
+		for i, shard := range layout.ShardIDs() {
+			turn, err := m.CanonicalChunkProducer(id, shard, h)
+			if err != nil {
+				return err
+			}
+			is, err := m.ChunkProducerFromPrev(head.Hash, shard)
+			if err != nil {
+				return err
+			}
+			if turn.AccountID == from.name && is.AccountID != from.name {
+				mine = append(mine, primitives.ShardIndex(i))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	for _, i := range mine {
+		c, coded, err := from.engine.NewCodedChunk(head.Hash, i, nil, secretOf(from.name))
+		if err != nil {
+			continue
+		}
+		p := chunkparts.New(from.name, from.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
+		out, err := p.Step(0, chunkparts.Made{Chunk: c, Body: coded})
+		if err != nil {
+			continue
+		}
+		a.usurped[c.Hash] = true
+		w.result.Lies++
+		w.say(from.name, "makes a chunk of shard %d at %d, which is another's turn: %s", c.Header.ShardID, h, c.Hash.String()[:8])
+		for _, s := range out.Send {
+			if n := w.byName[s.To]; n != nil && n != from {
+				a.x.slip(from, n, s.Body)
+			}
+		}
+		wit, err := from.engine.Witness(c)
+		if err != nil {
+			continue
+		}
+		t := partialwitness.NewTracker(partialwitness.Validator{Account: from.name, Key: secretOf(from.name)}, from.engine.Validation(), verify)
+		shown, err := t.Step(partialwitness.Made{Witness: wit.ChunkStateWitness, Transition: wit.Transition, Accesses: wit.Accesses, Deploys: wit.Deploys})
+		if err != nil {
+			continue
+		}
+		for _, s := range shown.Send {
+			for _, to := range s.To {
+				if n := w.byName[to]; n != nil && n != from {
+					a.x.slip(from, n, s.Body)
+				}
+			}
+		}
+	}
+}
+
+// anchored checks the forms and places of messages about chunks that an honest node sends.
+func (c *checks) anchored(n *node, m consensus.Message) {
+	var key primitives.ChunkKey
+	var at *primitives.ChunkAnchor
+	switch m := m.(type) {
+	case *primitives.PartialChunk:
+		h := &m.Header
+		id, known := n.engine.ChunkPartsView(nil).Epoch(h.PrevBlockHash)
+		if !known {
+			c.fail("%s sends a chunk on unknown block %v", n.name, h.PrevBlockHash)
+			return
+		}
+		key = primitives.ChunkKey{ShardID: h.ShardID, EpochID: id, HeightCreated: h.HeightCreated}
+		if m.Anchor != nil {
+			at = &primitives.ChunkAnchor{PrevBlock: h.PrevBlockHash, PrevPrevBlock: m.Anchor.PrevPrevBlock}
+			if m.Anchor.EpochID != id {
+				c.fail("%s sends a partial chunk of %v that says %v", n.name, id, m.Anchor.EpochID)
+			}
+		}
+	case *primitives.PartialWitness:
+		key, at = m.Key(), m.Anchor
+	case *primitives.ContractAccesses:
+		key, at = m.Key, m.Anchor
+	case *primitives.PartialContractDeploys:
+		key, at = m.Key, m.Anchor
+	case *primitives.ChunkEndorsement:
+		if c.w.net.anchors.usurped[m.ChunkHash] {
+			c.fail("%s endorses a chunk that is not of its place's producer", n.name)
+		}
+		return
+	default:
+		return
+	}
+	what := fmt.Sprintf("%T of shard %d at %d", m, key.ShardID, key.HeightCreated)
+	anchored, known := n.engine.Validation().Anchored(key.EpochID)
+	if !known || anchored != (at != nil) {
+		c.fail("%s sends %s with anchor %v; known %t, anchored %t", n.name, what, at, known, anchored)
+		return
+	}
+	if at == nil {
+		return
+	}
+	parent, err := n.engine.Validation().Parent(at.PrevBlock)
+	if _, forwarded := m.(*primitives.PartialContractDeploys); forwarded && errors.Is(err, epoch.ErrMissingBlock) {
+		return // the part of another producer, before its block
+	}
+	if err != nil || parent != at.PrevPrevBlock {
+		c.fail("%s sends %s with another anchor than %v: %v", n.name, what, parent, err)
+	}
+}
+
+// countAnchored adds up what became of anchored messages on all nodes, in all their lives.
+func (c *checks) countAnchored() (out Anchored) {
+	failed := 0
+	for _, n := range c.w.nodes {
+		for _, list := range n.counters {
+			for _, x := range []*anchor.Counters{&list.Chunks, &list.Witnesses} {
+				out.Queued += int(x.Queued.Load())
+				out.Taken += int(x.Taken.Load())
+				out.Expired += int(x.Expired.Load())
+				out.Refused += int(x.Refused.Load())
+				out.Unsigned += int(x.Unsigned.Load())
+				out.WrongForm += int(x.WrongForm.Load())
+				out.WrongPlace += int(x.WrongPlace.Load())
+				failed += int(x.Failed.Load())
+			}
+		}
+	}
+	if failed > 0 {
+		c.fail("the producers of %d chunks could not be looked up by their anchors", failed)
+	}
+	unsigned := out.Unsigned
+	if c.w.s.Dead+c.w.s.Slow > 0 { // those of the producers in their places do not wait for an anchor
+		unsigned = 0
+	}
+	if !c.w.s.Liar && out.WrongForm+out.WrongPlace+unsigned > 0 {
+		c.fail("honest messages about chunks were dropped: %+v", out)
+	}
+	return out
+}
+
+// bounded checks the queues of a node.
+func (c *checks) bounded(n *node) {
+	x := n.counters[len(n.counters)-1]
+	for _, x := range []*anchor.Counters{&x.Chunks, &x.Witnesses} {
+		if count, bytes := x.Waiting.Load(), x.WaitingBytes.Load(); count > anchor.MaxQueued || bytes > anchor.MaxQueuedBytes {
+			c.fail("%s keeps %d early messages of %d bytes", n.name, count, bytes)
+		}
+	}
+}
+
+// gap checks a chunk that is missing in a final block of scenario anchors: only those of the liar
+// are, whose first chunk of a place may be a false one, and those in its blocks, before which it may
+// have been down.
+func (c *checks) gap(n *node, at *engine.BlockNode, shard primitives.ShardID) {
+	err := n.engine.Epochs(func(m *epoch.Manager) error {
+		b, err := m.BlockProducer(at.Header().EpochID, at.Height())
+		if err != nil {
+			return err
+		}
+		p, err := m.ChunkProducerFromPrev(at.Header().PrevHash, shard)
+		if liar := c.w.nodes[0].name; err == nil && p.AccountID != liar && b.AccountID != liar {
+			c.fail("block %d lacks the chunk of shard %d of %s", at.Height(), shard, p.AccountID)
+		}
+		return err
+	})
+	if err != nil {
+		c.fail("%s: %v", n.name, err)
+	}
+}

@@ -1,0 +1,50 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/runtime/parameters"
+)
+
+// TestAnchors: no message about a chunk in the form of another protocol version, with a wrong anchor,
+// early for ever, or of a chunk producer that is skipped, costs an honest producer a chunk: before
+// version 87, in it, over the upgrade to it, and while validators catch up shards.
+func TestAnchors(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Scenario)
+	}{
+		{"86", func(s *Scenario) { s.Version = 86 }},
+		{"87", func(s *Scenario) { s.Version = 87 }},
+		{"upgrade", func(s *Scenario) { s.Version, s.Blocks, s.Epoch = 86, 120, 20 }},
+		{"skipped", func(s *Scenario) { s.Version, s.Dead, s.Epoch = 87, 1, 60 }},
+		{"moves", func(s *Scenario) { s.Version, s.Own, s.Shuffle, s.Fold = 87, true, true, 4 }},
+		{"calls", func(s *Scenario) { s.Version, s.Blind, s.Idle, s.Calls, s.Each = 87, 2, true, true, 2 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.name != "86" {
+				parameters.SupportForTest(t, 87)
+			}
+			for seed := range uint64(2) {
+				s := scenario("anchors", "", func(s *Scenario) {
+					s.Nodes, s.Shards, s.Each, s.Blocks, s.Liar, s.Anchors, s.Faults = 6, 2, 3, 90, true, true, 40*second
+				})
+				c.change(&s)
+				r, err := Run(Options{Seed: seed, Scenario: s})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("seed %d: height %d, %d epochs, %d lies, %d heights missed, %d chunks missed, %d lists, %+v",
+					seed, r.Height, r.Epochs, r.Lies, r.Missed, r.Gaps, r.Lists, r.Anchored)
+				if r.Violation != nil {
+					t.Fatalf("seed %d: %v\n%s", seed, r.Violation, strings.Join(r.Tail, "\n"))
+				}
+				early := r.Anchored.Queued > 0 && r.Anchored.WrongPlace > 0
+				if r.Anchored.WrongForm == 0 || early == (c.name == "86") || c.name == "skipped" && r.Lists == 0 {
+					t.Errorf("seed %d: %d lists, %+v", seed, r.Lists, r.Anchored)
+				}
+			}
+		})
+	}
+}
