@@ -2,16 +2,16 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// BlockImported: chain -> producer, every mempool, subscriptions; no reply. The block is part
-// of the chain in memory and the next block may build on it. It is not on disk yet, so nothing
-// that leaves the node may depend on it. A BlockAccepted with the same content follows unless
-// the process ends. Order, losses and duplicates as for BlockAccepted.
+// BlockImported: chain -> producer, every mempool, subscriptions; no reply. The block is part of
+// the chain in memory, and the next block may build on it. It is not on disk yet, so nothing that
+// depends on it may be sent to peers or clients. A BlockAccepted with the same content follows
+// unless the process ends. Order, losses and duplicates as for BlockAccepted.
 type BlockImported struct{ *BlockAccepted }
 
 // BlockAccepted: chain -> producer, txtracker; no reply. The block is on disk and visible to
-// readers. Blocks come in the order of their import, parents first. A loss would leave the
-// receiver behind for good, so senders and receivers live and die together. A duplicate changes
-// only counters.
+// readers. Blocks are sent in the order of their import, parents first. A receiver cannot recover
+// from a loss; therefore the failure of either actor ends the process. A duplicate changes only
+// counters.
 type BlockAccepted struct {
 	Block *primitives.Block
 	Hash  primitives.Hash
@@ -21,19 +21,19 @@ type BlockAccepted struct {
 	Final               primitives.Height // height of the last final block as of the head
 	FinalHash           primitives.Hash
 	Shards              []ShardAccepted // by shard index
-	// Returned are the transactions of blocks that are no longer canonical, without those that the
+	// Returned holds the transactions of blocks that are no longer canonical, except those that the
 	// new branch includes.
 	Returned []*primitives.SignedTransaction
 }
 
-// ShardAccepted is what a block did in one shard.
+// ShardAccepted is what a block did on one shard.
 type ShardAccepted struct {
 	ID       primitives.ShardID
 	Chunk    *primitives.Chunk // nil: missing chunk
 	Outcomes []primitives.OutcomeWithID
-	Outgoing []*primitives.Receipt // sent in this block
-	Delayed  uint64                // receipts in the shard's delayed queue
-	// Changes are the block's writes to the shard's state.
+	Outgoing []*primitives.Receipt // receipts that the shard's chunk created
+	Delayed  uint64                // length of the shard's delayed receipt queue after the block
+	// Changes are the block's writes to the shard's state, by key.
 	Changes []primitives.KeyChanges
 }
 
@@ -50,7 +50,7 @@ func (b *BlockAccepted) Fresh() bool {
 	return false
 }
 
-// Pressing returns whether the block left receipts for the next one that are no refunds.
+// Pressing returns whether the next block has receipts to execute that are not refunds.
 func (b *BlockAccepted) Pressing() bool {
 	for i := range b.Shards {
 		s := &b.Shards[i]
@@ -66,7 +66,8 @@ func (b *BlockAccepted) Pressing() bool {
 	return false
 }
 
-// Busy returns whether the block did any work or left some for the next one.
+// Busy returns whether the block included or executed anything, or left receipts for the next
+// block.
 func (b *BlockAccepted) Busy() bool {
 	for i := range b.Shards {
 		s := &b.Shards[i]

@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// MakeChunk: chunk-producer -> chain, answered to the producer with ChunkMade. There is no
-// answer if the parent is gone: the producer has moved on. A duplicate makes the same chunk
-// again.
+// MakeChunk: chunk-producer -> chain, answered to the producer with ChunkMade. There is no answer
+// if the parent is on a branch that lost; the producer then no longer expects one. A duplicate
+// makes the same chunk again.
 type MakeChunk struct {
 	Parent       primitives.Hash
 	Shard        primitives.ShardIndex // in the layout of the parent's children
@@ -17,7 +17,7 @@ type MakeChunk struct {
 	Era          Era
 }
 
-// MakeBlock: producer -> chain, answered to all with BlockImported and BlockAccepted. A
+// MakeBlock: producer -> chain, answered with BlockImported and BlockAccepted to their receivers. A
 // duplicate is rejected as known.
 type MakeBlock struct {
 	Parent       primitives.Hash
@@ -27,34 +27,35 @@ type MakeBlock struct {
 	Chunks       []*primitives.Chunk  // by shard index; nil: missing
 	Endorsements [][]primitives.Signature
 	Approvals    []primitives.Signature
-	Patch        []genesis.Record  // written into the state with the block; not with a missing chunk
-	Mocks        *primitives.Mocks // mocked signature verification of its contracts; nil: none
+	Patch        []genesis.Record  // records written into the state with the block; only with new chunks in all shards
+	Mocks        *primitives.Mocks // replaces signature verification in contracts; nil: not replaced
 	Era          Era
 }
 
-// BlockReceived: net -> chain, answered to all with BlockAccepted if the block is valid, else
-// with BlockRefused. A block that lacks its parent or chunk bodies waits for them within
-// limits; they are requested with BlockWanted and ChunksWanted. A duplicate changes nothing.
-// After a loss sync fetches the block.
+// BlockReceived: net -> chain, answered to all receivers with BlockAccepted if the block is valid,
+// else with BlockRefused. A block that lacks its parent or chunk bodies waits for them within the
+// limits of chain/blockpool; they are requested with BlockWanted and ChunksWanted. A duplicate
+// changes nothing. After a loss, sync fetches the block.
 type BlockReceived struct {
 	Block  *primitives.Block
-	Chunks []*primitives.Chunk // its new chunks that came with it, by shard index
-	From   string              // the sender, for scores, quotas and logs
-	// called when the block has left the mailbox, so that the sender may send another; may be nil
+	Chunks []*primitives.Chunk // bodies of its new chunks that came with it, by shard index; nil: did not come
+	From   string              // the peer that sent it, for scores, quotas and logs
+	// Taken is called when the chain has read the message, so that the peer may send the next
+	// block. May be nil.
 	Taken func()
 }
 
 // ChunkReceivedAlone: net -> chain, answered with ChunkRefused if the body does not match its
-// header. It is a chunk with its transactions that came without its block. It is kept for a
-// waiting block, or for a future one if the right producer has signed it. A duplicate changes
-// nothing. A loss leaves its block waiting.
+// header. It carries a chunk body that arrived without its block. The chain keeps the body for a
+// pooled block, or for a future one if the shard's chunk producer has signed it. A duplicate
+// changes nothing. After a loss the block keeps waiting for the body.
 type ChunkReceivedAlone struct {
 	Chunk *primitives.Chunk
 	From  string
 }
 
-// BlockRefused: chain -> net, no reply. The block is invalid in a way that its sender could
-// detect.
+// BlockRefused: chain -> net, no reply. The block is invalid, and the peer that sent it could have
+// detected that.
 type BlockRefused struct {
 	Hash   primitives.Hash
 	Height primitives.Height
@@ -64,41 +65,41 @@ type BlockRefused struct {
 
 // ChunkRefused: chain -> net, no reply. A chunk body does not match its header.
 type ChunkRefused struct {
-	Hash primitives.Hash // as the sender claims; zero: it came with a block
+	Hash primitives.Hash // claimed by the peer; zero: the body came with a block
 	From string
 	Err  error
 }
 
-// BlockWanted: chain -> net, no reply. The unknown parent of a block that From sent. After a
-// loss the next sender of the child triggers it again.
+// BlockWanted: chain -> net, no reply. The peer From sent a block whose parent is unknown; Hash is
+// the parent's. After a loss, the next peer that sends the child triggers the request again.
 type BlockWanted struct {
 	Hash primitives.Hash
 	From string
 }
 
-// ChunksWanted: chain -> net, no reply. Chunk bodies that a block from From lacks. Losses as
-// for BlockWanted.
+// ChunksWanted: chain -> net, no reply. The peer From sent a block that lacks these chunk bodies. A
+// loss has the same effect as for BlockWanted.
 type ChunksWanted struct {
 	Block  *primitives.Block
 	Chunks []primitives.Hash
 	From   string
 }
 
-// ChunkApplied: shard -> chain, no reply. Exactly one for each ApplyChunk.
+// ChunkApplied: shard -> chain, no reply. Sent exactly once for each ApplyChunk.
 type ChunkApplied struct{ Block primitives.Hash }
 
-// ChainHalted: chain -> node -> chain, producer; no reply. No further block is started: a block
-// that may be valid could not be applied, or an actor that blocks need has failed. The chain
+// ChainHalted: chain -> node -> chain, producer; no reply. The chain imports no further block: a
+// block that may be valid could not be applied, or an actor that blocks need has failed. The chain
 // still reports blocks that are on their way to disk. A duplicate changes nothing.
 type ChainHalted struct {
-	Height primitives.Height // of the block
+	Height primitives.Height // of the block that failed; 0: no block did
 	Block  primitives.Hash
 	Err    error
-	Drop   func() // releases what the block holds, once it is no longer examined; may be nil
+	Drop   func() // releases the memory of the failed block after it was examined; may be nil
 }
 
-// DrainChain: node -> chain, asked; answered with Drained once no block is in work or on its
-// way to disk. Later blocks are dropped.
+// DrainChain: node -> chain, asked; answered with Drained once no block is being imported or
+// written. Blocks that arrive after it are dropped.
 type DrainChain struct{}
 
 // Drained answers DrainChain.

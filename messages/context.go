@@ -8,53 +8,55 @@ type (
 	turnKey    struct{}
 )
 
-// WithSession attaches the session of a request to its context.
+// WithSession returns a context that carries the session of a request.
 func WithSession(ctx context.Context, id SessionID) context.Context {
 	return context.WithValue(ctx, sessionKey{}, id)
 }
 
-// SessionOf returns the session of a context. 0, the default session, is always open.
+// SessionOf returns the session of a request. Without WithSession it returns 0, the default
+// session, which is always open.
 func SessionOf(ctx context.Context) SessionID {
 	id, _ := ctx.Value(sessionKey{}).(SessionID)
 	return id
 }
 
-// WithClient attaches the client of a request, as the RPC server distinguishes them (by
-// address, for example).
+// WithClient returns a context that carries the client of a request. The RPC server decides what a
+// client is, for example an address.
 func WithClient(ctx context.Context, c Client) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }
 
-// ClientOf returns the client of a context, or "".
+// ClientOf returns the client of a request, or "" if it is not set.
 func ClientOf(ctx context.Context) Client {
 	c, _ := ctx.Value(clientKey{}).(Client)
 	return c
 }
 
-// Turn holds the callbacks that bound the work done for a reply.
+// Turn holds callbacks that bound the work done for replies.
 type Turn struct {
-	// Take is called by a wait that has its answer. It returns when it is this request's turn.
+	// Take is called when a waiting request can be answered. It blocks until it is this request's
+	// turn.
 	Take func()
-	// Large is called before a large reply is read. It returns when there is memory and a turn for
-	// it. The request fails with its error. May be nil.
+	// Large is called before a large reply is read. It blocks until there is memory for the reply
+	// and a turn. If it returns an error, the request fails with that error. May be nil.
 	Large func() error
-	// Leave gives both back, because the wait goes on.
+	// Leave returns the turn and the memory, because the request continues to wait.
 	Leave func()
 }
 
-// WithTurn attaches the callbacks for the reply to a request.
+// WithTurn returns a context that carries the callbacks for a request's reply.
 func WithTurn(ctx context.Context, t Turn) context.Context {
 	return context.WithValue(ctx, turnKey{}, t)
 }
 
-// TakeTurn waits for the turn of a request. Without a Turn it returns at once.
+// TakeTurn waits for the turn of a request. Without WithTurn it returns at once.
 func TakeTurn(ctx context.Context) {
 	if t, ok := ctx.Value(turnKey{}).(Turn); ok {
 		t.Take()
 	}
 }
 
-// TakeLarge waits until a large reply may be read.
+// TakeLarge waits until a large reply may be read. Without WithTurn it returns nil at once.
 func TakeLarge(ctx context.Context) error {
 	if t, ok := ctx.Value(turnKey{}).(Turn); ok && t.Large != nil {
 		return t.Large()
@@ -62,7 +64,7 @@ func TakeLarge(ctx context.Context) error {
 	return nil
 }
 
-// LeaveTurn gives back what TakeTurn and TakeLarge have taken.
+// LeaveTurn returns what TakeTurn and TakeLarge took.
 func LeaveTurn(ctx context.Context) {
 	if t, ok := ctx.Value(turnKey{}).(Turn); ok {
 		t.Leave()

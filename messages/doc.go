@@ -8,13 +8,15 @@
 //	errors  none
 //	source  our own
 //
-// Each message's comment names sender and receiver, the reply, and what a loss or a duplicate
-// does. "net" is the network actor or the host of a test; "node" is package actors/node.
+// The comment of each message names sender and receiver, the reply, and what a loss or a duplicate
+// does. "asked" means that the sender waits for the reply (Asker). "net" is the network actor, or
+// the test that plays its part; "node" is package actors/node.
 package messages
 
 import "context"
 
-// Sender delivers a message to one receiver. It never blocks and does not report delivery.
+// Sender sends a message to one receiver. It never blocks and does not report whether the message
+// arrived.
 type Sender[M any] func(M)
 
 // Asker sends a question and waits for the answer until the context ends.

@@ -2,34 +2,34 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// SubmitTransactions: waiter, session or node -> mempool of the signers' shard. The mempool
-// checks the transactions, fairly between clients, and adds the valid ones to its pool. It
-// answers a waiter with Submitted for each transaction, and a session with SubmissionsDone. A
-// loss loses the transactions.
+// SubmitTransactions: waiter, session or node -> mempool of the signers' shard. The mempool checks
+// the transactions, fairly between clients, and adds the valid ones to its pool. It sends a waiter
+// Submitted for each transaction, and a session SubmissionsDone. After a loss the transactions are
+// in no pool.
 type SubmitTransactions struct {
 	From         Address
 	Client       Client
 	Transactions []*primitives.SignedTransaction
 }
 
-// SubmissionsDone: mempool -> session, no reply. Count submissions of the session have been
-// checked, whatever the result.
+// SubmissionsDone: mempool -> session, no reply. Count further submissions of the session have been
+// checked, whatever the results.
 type SubmissionsDone struct {
 	Session SessionID
 	Count   int
 }
 
-// SubmitAgain: mempool -> rpc -> sessions -> waiters, and -> producer; no reply. The mempool of
-// a shard has restarted with an empty pool. Waiters send their transactions again, and the
-// producer asks again for a missing chunk. A duplicate changes nothing.
+// SubmitAgain: mempool -> rpc -> sessions -> waiters, and -> producer; no reply. The mempool of a
+// shard has restarted with an empty pool. Waiters send their transactions again, and the producer
+// asks again for a missing chunk. A duplicate changes nothing.
 type SubmitAgain struct{ Shard primitives.ShardID }
 
-// Candidates: mempool -> chunk-producer, answers ProduceChunk: the first page of the
-// transactions that the chunk may take, in the order in which it takes them. They stay in the
-// pool until a block includes them.
+// Candidates: mempool -> chunk-producer, answers ProduceChunk with the first page of the
+// transactions that the chunk may take, in order. They stay in the pool until a block includes
+// them.
 type Candidates struct {
 	For  ProduceChunk
-	Walk uint64 // identifies this choice
+	Walk uint64 // identifies the walk: the choice of transactions for this chunk
 	Page []Candidate
 	More bool // further pages can be requested
 }
@@ -37,34 +37,34 @@ type Candidates struct {
 // Candidate is a transaction that a chunk may take.
 type Candidate struct {
 	Tx *primitives.SignedTransaction
-	// Group is the same for transactions of one signer, key and nonce index. They are taken in
-	// their order or not at all.
+	// Group is equal for transactions of one signer, key and nonce index. The chunk takes them in
+	// order; after one that it leaves, it takes no later one.
 	Group int32
 }
 
-// ChunkChosen: chunk-producer -> mempool, no reply: what became of the candidates. A loss
-// leaves dropped ones in the pool.
+// ChunkChosen: chunk-producer -> mempool, no reply. It reports which candidates the chunk takes.
+// After a loss, transactions that the chunk dropped stay in the pool.
 type ChunkChosen struct {
 	Walk    uint64
 	Chosen  []*primitives.SignedTransaction
 	Dropped []DroppedTransaction
-	// Left: a limit of the chunk ended the choice, not a lack of candidates.
+	// Left: a limit of the chunk ended the choice, so candidates remain.
 	Left bool
-	// Failed: there is no chunk, so all candidates may be offered again.
+	// Failed: no chunk was made, so all candidates may be offered again.
 	Failed bool
 }
 
-// TransactionRefused: node -> mempool of the signer's shard, no reply. The node that the
-// transaction was forwarded to rejected it. It leaves the pool and is reported with
+// TransactionRefused: node -> mempool of the signer's shard, no reply. Another node, to which the
+// transaction was forwarded, rejected it. The mempool drops it and reports that with
 // TransactionsDropped. A duplicate changes nothing.
 type TransactionRefused struct {
 	Tx  *primitives.SignedTransaction
 	Err error // as in DroppedTransaction
 }
 
-// LayoutChanged: node -> shard -> mempool, after a block that changes the shard layout. The
-// mempool forwards transactions of signers that now belong to other shards, and answers with
-// PoolMoved when they are in the mailboxes of those. A duplicate changes nothing.
+// LayoutChanged: node -> shard -> mempool, asked after a block that changes the shard layout. The
+// mempool forwards transactions whose signers now belong to other shards. It answers with PoolMoved
+// when they are in the mailboxes of those shards' mempools. A duplicate changes nothing.
 type LayoutChanged struct{}
 
 // PoolMoved answers LayoutChanged.

@@ -5,98 +5,100 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// ChunkMade: chain -> producer, no reply. A chunk on another parent than the head is dropped, as
-// is a second one.
+// ChunkMade: chain -> producer, no reply. The producer drops a chunk whose parent is not the head,
+// and a second chunk of a shard.
 type ChunkMade struct {
 	Shard primitives.ShardIndex
 	Chunk *primitives.Chunk
 	Era   Era
 }
 
-// ChunkReceived: net -> producer, no reply: another validator's chunk with a valid header. It
-// is included once enough validators have endorsed it; this node's validators do so with
-// ChunkEndorsed only. Losses and duplicates as for ChunkMade.
+// ChunkReceived: net -> producer, no reply: another validator's chunk with a valid header. The
+// block includes it once enough validators have endorsed it; endorsements of this node's validators
+// also arrive as ChunkEndorsed. Losses and duplicates as for ChunkMade.
 type ChunkReceived struct {
 	Shard primitives.ShardIndex
 	Chunk *primitives.Chunk
 }
 
-// ChunkEndorsed: net -> producer, no reply: a validator's endorsement with an unchecked
-// signature. It waits for its chunk if that has not come. A duplicate changes nothing. A loss
-// may cost the chunk its place in the block.
+// ChunkEndorsed: net -> producer, no reply: a validator's endorsement whose signature is not
+// checked yet. The producer keeps it if its chunk has not arrived. A duplicate changes nothing.
+// After a loss the chunk may lack endorsements and miss its block.
 type ChunkEndorsed struct {
 	Endorsement *primitives.ChunkEndorsement
 }
 
-// ApprovalReceived: net -> producer, no reply: an approval with an unchecked signature. It
-// waits if its block is not the head yet. A duplicate changes nothing. After a loss the next
-// approval counts.
+// ApprovalReceived: net -> producer, no reply: an approval whose signature is not checked yet. The
+// producer keeps it if its block is not the head yet. A duplicate changes nothing. A loss is made
+// good by the next approval.
 type ApprovalReceived struct {
 	Approval *primitives.Approval
 }
 
-// TransactionsWaiting: mempool -> producer, no reply. A pool that had nothing to offer has
-// something. Duplicates change nothing. A loss delays a block until the idle interval is over.
+// TransactionsWaiting: mempool -> producer, no reply. A pool that had no transactions to offer has
+// some now. A duplicate changes nothing. A loss delays the next block until the idle interval is
+// over.
 type TransactionsWaiting struct{}
 
-// FinalityWanted: node -> producer, no reply. The first wait for a final block has begun.
-// Duplicates change nothing. A loss delays the wait.
+// FinalityWanted: node -> producer, no reply. The first request that waits for finality has begun.
+// A duplicate changes nothing. A loss delays that request.
 type FinalityWanted struct{}
 
-// MineBlocks: node -> producer, asked; answered with BlocksMined when that many more blocks are
+// MineBlocks: node -> producer, asked; answered with BlocksMined when Blocks more blocks are
 // accepted, or with an error.
 type MineBlocks struct{ Blocks uint64 }
 
-// BlocksMined answers MineBlocks with the head.
+// BlocksMined answers MineBlocks with the new head.
 type BlocksMined struct {
 	Height primitives.Height
 	Hash   primitives.Hash
 }
 
-// PatchState: node -> producer, asked; answered with StatePatched when a block is on disk that
-// wrote the records into the state, after everything else the block does. A duplicate writes
-// them twice.
+// PatchState: node -> producer, asked; answered with StatePatched when a block that wrote the
+// records is on disk. The records are written after all other changes of that block. A duplicate
+// writes them twice.
 type PatchState struct{ Records []genesis.Record }
 
-// StatePatched answers PatchState with the block.
+// StatePatched answers PatchState with the block that wrote the records.
 type StatePatched struct {
 	Height primitives.Height
 	Hash   primitives.Hash
 }
 
 // FastForward: node -> producer, asked; answered with Forwarded when the head has advanced by
-// that many heights. A request during another one waits for that one.
+// Heights heights. A second request waits until the first is done.
 type FastForward struct{ Heights uint64 }
 
-// Forwarded answers FastForward with the head.
+// Forwarded answers FastForward with the new head.
 type Forwarded struct {
 	Height primitives.Height
 	Hash   primitives.Hash
 }
 
-// MockVerification: node -> producer, asked; answered with VerificationMocked at once. It mocks
+// MockVerification: node -> producer, asked; answered with VerificationMocked at once. It replaces
 // the signature verification of contracts from the next block on, and in view calls.
 type MockVerification struct{ Mocks *primitives.Mocks }
 
 // VerificationMocked answers MockVerification.
 type VerificationMocked struct{}
 
-// MissChunks: node -> producer, asked; answered with ChunksMissed at once. The next blocks lack
-// new chunks of some shards.
+// MissChunks: node -> producer, asked; answered with ChunksMissed at once. The next Blocks blocks
+// have no new chunks in the given shards.
 type MissChunks struct {
 	Shards []primitives.ShardID // nil: all
-	Blocks uint64               // how many; 0: no longer
+	Blocks uint64               // 0: end the effect of an earlier request
 }
 
-// ChunksMissed answers MissChunks: for each shard, the number of coming blocks without its
-// chunk.
+// ChunksMissed answers MissChunks. Left is, for each shard, how many of the next blocks have no new
+// chunk in it.
 type ChunksMissed struct{ Left map[primitives.ShardID]uint64 }
 
-// Reorganise: node -> producer, asked; answered with Reorganised when a block is on disk that
-// replaces the head and blocks below it, Blocks in all. One at a time.
+// Reorganise: node -> producer, asked; answered with Reorganised when a block is on disk that makes
+// Blocks blocks, up to the previous head, non-canonical. Only one request may be open.
 type Reorganise struct{ Blocks uint64 }
 
-// Reorganised answers Reorganise: the new head, and the replaced blocks, newest first.
+// Reorganised answers Reorganise with the new head and the blocks that are no longer canonical,
+// newest first.
 type Reorganised struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -109,14 +111,15 @@ type BlockAt struct {
 	Hash   primitives.Hash
 }
 
-// StopProducing: node -> producer, asked; answered with Stopped. No block is started after it.
+// StopProducing: node -> producer, asked; answered with Stopped. The producer starts no further
+// block.
 type StopProducing struct{}
 
 // Stopped answers StopProducing.
 type Stopped struct{}
 
-// ApprovalMade: producer -> net, no reply: an approval of one of this node's validators,
-// addressed to the validator To.
+// ApprovalMade: producer -> net, no reply: an approval by one of this node's validators, for the
+// block producer To.
 type ApprovalMade struct {
 	Approval *primitives.Approval
 	To       primitives.AccountID

@@ -2,20 +2,20 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Era counts the rollbacks of the chain. Requests of one era are dropped in the next.
+// Era counts the rollbacks of the chain. A request that was made in an earlier era is dropped.
 type Era uint64
 
-// Snapshot is a block to which the chain can roll back: *engine.RevertPoint. It belongs to the
-// chain actor; others only hand it back.
+// Snapshot is a block to which the chain can roll back: an *engine.RevertPoint. Only the chain
+// actor uses its content; other actors pass it on.
 type Snapshot interface{ Ended() bool }
 
-// TakeSnapshot: node -> chain, asked; answered with SnapshotTaken when no block is in work or
-// on its way to disk. At that moment, before any message about another block, the producer is
-// asked with CaptureClock and every mempool with CapturePool. If Of is set, the snapshot is of
-// Of's block instead of the head, and neither is asked.
+// TakeSnapshot: node -> chain, asked; answered with SnapshotTaken when no block is being imported
+// or written. At that moment, before any message about a later block, CaptureClock is sent to the
+// producer and CapturePool to every mempool. If Of is set, the snapshot is of Of's block instead of
+// the head, and nothing is captured.
 type TakeSnapshot struct{ Of Snapshot }
 
-// SnapshotTaken answers TakeSnapshot and Rollback with the block.
+// SnapshotTaken answers TakeSnapshot with the snapshot's block, and Rollback with the new head.
 type SnapshotTaken struct {
 	Snapshot Snapshot
 	Height   primitives.Height
@@ -23,15 +23,15 @@ type SnapshotTaken struct {
 }
 
 // EndSnapshot: node -> chain, no reply. The snapshot is no longer needed. A duplicate changes
-// nothing. A loss keeps its states.
+// nothing. After a loss the snapshot's states stay in memory.
 type EndSnapshot struct{ Snapshot Snapshot }
 
-// Rollback: node -> chain, asked; answered with SnapshotTaken when the snapshot's block is the
-// head again and RolledBack has been sent. Blocks requested before are not made.
+// Rollback: node -> chain, asked; answered with SnapshotTaken when the snapshot's block is the head
+// again and RolledBack has been sent. Blocks that were requested before are not made.
 type Rollback struct{ Snapshot Snapshot }
 
-// RolledBack: chain -> producer, txtracker, node; no reply. The head is an earlier block again,
-// and later blocks are gone. A loss would leave a receiver behind for good.
+// RolledBack: chain -> producer, txtracker, node; no reply. At is the new position: an earlier
+// block is the head again, and later blocks no longer exist. A receiver cannot recover from a loss.
 type RolledBack struct {
 	Era Era
 	At  Position
@@ -40,68 +40,68 @@ type RolledBack struct {
 // CapturePool: node -> shard -> mempool, asked; answered with PoolCaptured.
 type CapturePool struct{}
 
-// PoolCaptured answers CapturePool and is what RestorePool restores.
+// PoolCaptured answers CapturePool with the pooled transactions. RestorePool restores them.
 type PoolCaptured struct {
 	Transactions []*primitives.SignedTransaction
-	Bases        []primitives.Height // heights of their base blocks
+	Bases        []primitives.Height // heights of the transactions' base blocks, one for each
 }
 
-// RestorePool: node -> shard -> mempool, asked, after a RolledBack; answered with PoolRestored
-// when the pool is as captured. Waiters of other transactions have been told by txtracker. It
-// goes through the shard, as the removed blocks did, so that it arrives after them. The caller
-// of Rollback submits nothing before the answer.
+// RestorePool: node -> shard -> mempool, asked after a RolledBack; answered with PoolRestored when
+// the pool is as captured. It is sent through the shard actor, as blocks are, so that it arrives
+// after the removed blocks. txtracker has already answered waiters of removed transactions. The
+// caller of Rollback submits nothing before the answer.
 type RestorePool struct {
 	PoolCaptured
 	Head primitives.Height
 }
 
-// StandStill: node -> producer, asked before Rollback; answered with Stopped, or an error if
-// other validators take part in the next block. Until a RolledBack or a GoOn the producer does
-// not read the chain: its blocks may be gone; requests that come meanwhile wait.
+// StandStill: node -> producer, asked before Rollback; answered with Stopped, or with an error if
+// other validators take part in the next block. Until RolledBack or GoOn, the producer does not
+// read the chain, whose blocks may be removed. Requests that arrive meanwhile wait.
 type StandStill struct{}
 
-// GoOn: node -> producer, no reply. The rollback did not happen.
+// GoOn: node -> producer, no reply. It ends StandStill when the rollback was not done.
 type GoOn struct{}
 
 // PoolRestored answers RestorePool.
 type PoolRestored struct{}
 
-// CaptureClock: node -> producer, asked; answered with Clock, or an error if other validators
+// CaptureClock: node -> producer, asked; answered with Clock, or with an error if other validators
 // take part in the next block.
 type CaptureClock struct{}
 
-// Clock is the state of the clock that gives blocks their timestamps.
+// Clock is the state of the sandbox clock, which gives blocks their timestamps.
 type Clock struct {
-	Time   uint64 // ns since 1970: the current reading
-	Frozen bool   // it advances only when set and for skipped heights
-	Next   uint64 // ns since 1970, timestamp of the next block only, from which the clock goes on; 0: unset
-	Step   uint64 // ns between consecutive blocks, whatever the reading; 0: unset
+	Time   uint64 // ns since 1970: its current time
+	Frozen bool   // time does not pass; it changes when set and for skipped heights
+	Next   uint64 // ns since 1970: timestamp of the next block, from which the clock continues; 0: unset
+	Step   uint64 // ns between blocks, whatever time has passed; 0: unset
 }
 
-// RestoreClock: node -> producer, no reply, after a RolledBack. It restores the clock of the
-// snapshot.
+// RestoreClock: node -> producer, no reply, after a RolledBack. It sets the clock that was captured
+// with the snapshot.
 type RestoreClock struct{ Clock Clock }
 
-// SetProduction: node -> producer, asked; answered with the resulting Production. nil fields
-// stay.
+// SetProduction: node -> producer, asked; answered with the resulting Production. A nil field
+// leaves its value unchanged.
 type SetProduction struct {
 	Mode     *byte  // a production.Mode
-	Quiet    *bool  // no block unless something waits or is requested
+	Quiet    *bool  // make no block unless a transaction waits or a block is requested
 	Interval *int64 // ns between blocks while idle
 }
 
-// Production is when blocks are made.
+// Production is when the producer makes blocks. Its fields are those of SetProduction.
 type Production struct {
 	Mode     byte
 	Quiet    bool
 	Interval int64
 }
 
-// SetClock: node -> producer, asked; answered with the resulting Clock. nil and zero fields
-// stay.
+// SetClock: node -> producer, asked; answered with the resulting Clock. A nil or zero field leaves
+// its value unchanged. See Clock for the units.
 type SetClock struct {
 	Time    *uint64
-	Advance uint64 // ns
+	Advance uint64 // ns to add to the time
 	Frozen  *bool
 	Next    *uint64
 	Step    *uint64

@@ -7,53 +7,54 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// SessionID identifies a client's connection. Ids are unique in a process.
+// SessionID identifies a client's connection. IDs are unique in a process.
 type SessionID uint64
 
-// Client identifies a client for fair sharing of scarce resources. Sessions with the same
-// Client share one turn. If it is empty the session is a client of its own.
+// Client identifies a client for the fair sharing of limited resources. Sessions with the same
+// Client share one turn. A session with an empty Client is a client of its own.
 type Client string
 
-// ofPeer is the prefix of clients that are other nodes.
+// ofPeer is the prefix of clients that are peers.
 const ofPeer = "peer "
 
-// ClientPeer returns the Client of a peer that forwards its clients' requests.
+// ClientPeer returns the Client of the peer id, which forwards requests of its clients.
 func ClientPeer(id string) Client { return Client(ofPeer + id) }
 
-// OfPeer returns whether c is a peer.
+// OfPeer returns whether ClientPeer made c.
 func (c Client) OfPeer() bool { return strings.HasPrefix(string(c), ofPeer) }
 
-// OpenSession: node -> rpc, no reply. The session's actor starts with its first message. A
+// OpenSession: node -> rpc, no reply. The session's actor starts with the first message to it. A
 // duplicate changes nothing.
 type OpenSession struct{ Session SessionID }
 
-// CloseSession: node -> rpc, no reply. The client is gone; its waits end without an answer.
+// CloseSession: node -> rpc, no reply. The client has disconnected. Its waits end without an
+// answer.
 type CloseSession struct{ Session SessionID }
 
-// AwaitTransaction: node -> rpc -> session, answered with one Awaited unless the session is
-// closed or the wait forgotten before. A session that is not open gives ErrNoSession; one that
-// has failed is restarted.
+// AwaitTransaction: node -> rpc -> session, answered with one Awaited unless the session is closed
+// or ForgetTransaction comes first. If the session is not open, the error is ErrNoSession. A
+// session actor that has failed is restarted.
 type AwaitTransaction struct {
 	Waiter Address
 	Client Client
 	Hash   primitives.Hash
-	// Tx is nil if only the hash is known. With it the wait ends when the transaction becomes
-	// invalid.
+	// Tx is nil if only the hash is known. If it is set, the wait also ends when the transaction
+	// becomes invalid.
 	Tx *primitives.SignedTransaction
-	// Submit: the waiter sends Tx to its signer's pool, after txtracker has been asked to watch
-	// it.
+	// Submit: the waiter submits Tx to the mempool after it has sent Watch to txtracker.
 	Submit bool
 	Until  view.ExecutionLevel
-	// Again counts the reorganisations that took the answer away. Results that waits of an earlier
-	// count share are not trusted.
+	// Again counts the reorganisations that made an earlier answer invalid. Results of waits with a
+	// lower count are not reused.
 	Again int
-	// Dropped is why this node has dropped the transaction before, nil if it has not. DroppedAt is
-	// the in-memory head at that time. If no block up to there includes it, the wait ends.
+	// Dropped is the reason for which this node dropped the transaction before; nil: it did not.
+	// DroppedAt is the height of the in-memory head at that time. The wait ends with Dropped if no
+	// block up to DroppedAt includes the transaction.
 	Dropped   error
 	DroppedAt primitives.Height
 }
 
-// Awaited answers AwaitTransaction. Level is what was reached with block At.Head, the first
+// Awaited answers AwaitTransaction. Level is the level reached at block At.Head, the first block
 // that satisfies the wait. Err is nil if the wait succeeded.
 type Awaited struct {
 	Level view.ExecutionLevel
@@ -61,5 +62,5 @@ type Awaited struct {
 	Err   error
 }
 
-// ForgetTransaction: node -> rpc -> session, no reply. The answer is no longer wanted.
+// ForgetTransaction: node -> rpc -> session, no reply. The client no longer waits for the answer.
 type ForgetTransaction struct{ Waiter Address }

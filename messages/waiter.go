@@ -2,48 +2,49 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Progress: txtracker -> waiter, no reply: news about what the waiter watches, up to and
-// including one block. It comes in the order of blocks. Facts may be repeated, since a waiter
-// also reads what was stored before it began to watch.
+// Progress: txtracker -> waiter, no reply: news about the transaction and receipts that the waiter
+// watches, up to and including one block. It comes in the order of blocks. News may repeat what the
+// waiter has read from the store.
 type Progress struct {
-	// At is the position after the block, or txtracker's position if the news is not about a
-	// block.
+	// At is the position after the block, or txtracker's current position if the news is not about
+	// a block.
 	At       Position
 	Branch   Branch
-	Watched  bool       // answers Watch: the waiter is told of what comes after At, and reads what is older
-	Executed []Executed // in block At.Head; shared by all waiters of the transaction, read only
-	// Doubt: what the transaction depends on (Watch.Use) has changed, so it may have become
-	// invalid.
+	Watched  bool       // answers Watch: later news follows; the waiter reads older outcomes from the store
+	Executed []Executed // outcomes in block At.Head; shared by all waiters of the transaction, read only
+	// Doubt: what Watch.Use names has changed, so the transaction may have become invalid.
 	Doubt bool
-	// Reorganised: known outcomes may no longer hold; the waiter reads again.
+	// Reorganised: outcomes that the waiter knows may no longer be canonical, so it reads them
+	// again.
 	Reorganised bool
-	// Dropped is why the transaction left the pool without being included
-	// (DroppedTransaction.Err), or nil.
+	// Dropped is why the transaction left the pool without being included (DroppedTransaction.Err);
+	// nil: it did not.
 	Dropped error
-	Nth     uint64 // of Dropped, as in DroppedTransaction
-	// Lost ends the wait: a rollback removed what it waited for.
+	Nth     uint64 // DroppedTransaction.Nth of Dropped
+	// Lost is the error with which the wait ends, because a rollback removed the transaction; nil:
+	// the wait goes on.
 	Lost error
 }
 
-// Executed is the outcome of a transaction or receipt in an accepted block of the current
-// chain.
+// Executed is the outcome of a transaction or receipt in an accepted block of the current chain.
 type Executed struct {
 	Outcome *primitives.OutcomeWithID
 	Block   primitives.Hash
 	Height  primitives.Height
-	// Refund is the last of the outcome's receipts if its predecessor is the system, else zero.
+	// Refund is the ID of the outcome's last receipt if that is a refund (its predecessor is the
+	// system), else zero.
 	Refund primitives.Hash
 }
 
 // Submitted: mempool -> waiter, no reply: the result of the waiter's submission.
 type Submitted struct {
 	Hash primitives.Hash
-	// Pooled: it is in the pool, which reports if it drops it.
+	// Pooled: the transaction is in the pool. If the pool drops it later, that is reported.
 	Pooled bool
-	// Drops is the number of the last drop before that.
+	// Drops is the number of the node's last drop before this result (DroppedTransaction.Nth).
 	Drops uint64
-	// Err is why it is in no pool: *primitives.InvalidTxError; view.ErrNoRoom as
-	// *view.LookupError, where neard returns nothing and lets the client wait; any other error is
-	// a failure of this node. Exactly one of Pooled and Err is set.
+	// Err is why the transaction is in no pool: an *primitives.InvalidTxError; view.ErrNoRoom in a
+	// *view.LookupError, in which case neard would not answer the client at all; any other error is
+	// a fault of this node. Exactly one of Pooled and Err is set.
 	Err error
 }

@@ -1,20 +1,20 @@
-// Package chain is the actor around the engine. Its goroutine is the only one that changes the
-// engine.
+// Package chain is the actor that makes, imports and rolls back blocks. Its goroutine is the only
+// one that changes the engine.
 //
-//	in      MakeChunk, MakeBlock from the producer's side; TakeSnapshot, EndSnapshot, Rollback
-//	        from the node; BlockReceived, ChunkReceivedAlone from the net; ChunkApplied from
-//	        the shards
-//	out     ChunkMade; ApplyChunk to the shards; BlockImported, then BlockAccepted once it is
-//	        on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted; ChainHalted;
-//	        RolledBack
-//	state   Actor: the block in work (chunks without work are applied here), blocks to be
-//	        made, received ones that wait for their turn, parent or chunks (chain/blockpool),
-//	        blocks on their way to disk
+//	in      MakeChunk, MakeBlock from the producer; TakeSnapshot, EndSnapshot, Rollback from
+//	        the node; BlockReceived, ChunkReceivedAlone from the network; ChunkApplied from the
+//	        shard actors
+//	out     ChunkMade; ApplyChunk to the shard actors; BlockImported, then BlockAccepted once
+//	        the block is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted;
+//	        ChainHalted; RolledBack
+//	state   Actor: the block that is being imported, requests to make blocks, received blocks
+//	        that cannot be imported yet (chain/blockpool), imported blocks that are not on disk
 //	units   as in package engine
-//	bound   chain/blockpool's for what peers send; engine.MaxAhead blocks on their way to
-//	        disk; senders of other messages wait for their answers
-//	errors  by engine.VerdictOf: a bad block is refused, an overtaken one dropped, this node's
-//	        own failure halts the chain; it is a panic if the engine may be half changed
+//	bound   received blocks: the limits of chain/blockpool; imported blocks that are not on
+//	        disk: engine.MaxAhead; senders of other messages wait for the reply
+//	errors  engine.VerdictOf classifies them: an invalid block is refused, a stale one dropped,
+//	        a fault of this node halts the chain. If the engine may be half changed, the actor
+//	        panics
 //	source  our own
 package chain
 
@@ -33,7 +33,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Engine is what the actor drives: *engine.Engine.
+// Engine is the part of *engine.Engine that the actor uses.
 type Engine interface {
 	Precheck(b *primitives.Block) (engine.Prechecked, error)
 	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
@@ -51,16 +51,17 @@ type Engine interface {
 	Final() storage.BlockRef
 }
 
-// Out are the receivers of the actor's messages.
+// Out holds the functions that send the actor's messages.
 type Out struct {
 	ChunkMade  messages.Sender[messages.ChunkMade]
 	Apply      func(primitives.ShardID, messages.ApplyChunk)
 	Adopted    messages.Sender[messages.BlockImported]
 	Accepted   messages.Sender[messages.BlockAccepted]
 	Halted     messages.Sender[messages.ChainHalted]
-	Captured   func() // called when a snapshot was taken, before the answer; nil: snapshots are never requested
+	Captured   func() // called after a revert point is taken, before the reply; nil: none are requested
 	RolledBack messages.Sender[messages.RolledBack]
-	// Refused, ChunkRefused, Wanted and ChunksWanted go to the net. nil: there is none.
+	// Refused, ChunkRefused, Wanted and ChunksWanted go to the network actor. Each may be nil: the
+	// node has no network.
 	Refused      messages.Sender[messages.BlockRefused]
 	ChunkRefused messages.Sender[messages.ChunkRefused]
 	Wanted       messages.Sender[messages.BlockWanted]
@@ -70,45 +71,46 @@ type Out struct {
 // Options configure the actor.
 type Options struct {
 	Engine Engine
-	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators
-	Vote   primitives.ProtocolVersion                    // latest_protocol_version of blocks made here; 0: by the upgrade schedule
-	Tip    primitives.Height                             // of the engine
-	Final  primitives.Height                             // of the engine's last final block
-	Clock  func() uint64                                 // ns, limits how often the net is asked; nil: time stands still
+	Keys   map[primitives.AccountID]primitives.SecretKey // secret keys of this node's validators
+	Vote   primitives.ProtocolVersion                    // protocol version that blocks announce; 0: by the upgrade schedule
+	Tip    primitives.Height                             // height of the engine's tip
+	Final  primitives.Height                             // height of the engine's last final block
+	Clock  func() uint64                                 // ns; limits how often a block or body is requested; nil: 0
 	Log    *logrus.Logger
 	Out    Out
 }
 
-// Actor makes, imports and rolls back blocks.
+// Actor makes, imports and rolls back blocks. Only its own goroutine may use it.
 type Actor struct {
 	o         Options
-	work      *work
-	inFlight  []*messages.BlockAccepted // imported and not known to be on disk
+	work      *work                     // the block that is being imported; nil: none
+	inFlight  []*messages.BlockAccepted // imported, not yet known to be on disk; oldest first
 	proposals []messages.MakeBlock
-	pool      *blockpool.Pool                 // of received blocks
-	tip       primitives.Height               // of the engine
+	pool      *blockpool.Pool                 // received blocks that cannot be imported yet
+	tip       primitives.Height               // height of the engine's tip
 	drains    []func(messages.Drained, error) // pending DrainChain requests
-	whenIdle  []func()                        // to be run between two blocks
+	whenIdle  []func()                        // functions that wait until no block is being imported or written
 	era       messages.Era
 	self      messages.Sender[next]
 	disk      messages.Sender[stored]
-	halted    bool // no block is started any more
+	halted    bool // no further block is started
 }
 
-// work is the block with chunks being applied.
+// work is the block that is being imported while its chunks are applied.
 type work struct {
 	pending  *engine.BlockImport
 	hash     primitives.Hash
-	left     int // jobs
+	left     int // chunks that have not been applied yet
 	produced bool
-	from     string
+	from     string // the peer that sent the block; "": this node made it
 }
 
-// next is a message to self: start the next block after what is in the mailbox.
+// next is a message to self: start the next block. It queues after the messages already in the
+// mailbox.
 type next struct{}
 
-// stored is a message to self, from any goroutine: imported blocks are on disk, or cannot get
-// there.
+// stored is a message to self, sent from any goroutine: imported blocks are on disk, or writing
+// them failed.
 type stored struct{}
 
 // New returns the actor.
@@ -117,7 +119,7 @@ func New(o Options) *Actor {
 	if a.o.Clock == nil {
 		a.o.Clock = func() uint64 { return 0 }
 	}
-	a.self = func(next) { a.next() } // until it has a mailbox
+	a.self = func(next) { a.next() } // used until Receive gets actor.Started; tests without a mailbox keep it
 	a.disk = func(stored) {}
 	return a
 }
@@ -149,7 +151,7 @@ func (a *Actor) Handle(msg any) {
 		a.receivedChunk(&m)
 	case messages.ChunkApplied:
 		a.applied(m.Block)
-	case messages.ChainHalted: // here or elsewhere
+	case messages.ChainHalted: // from this actor or another one
 		a.halt()
 	case next:
 		a.next()
@@ -176,7 +178,7 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 	}
 	c, err := a.o.Engine.NewChunk(m.Parent, m.Shard, m.Transactions, a.o.Keys[m.Producer])
 	switch {
-	case errors.Is(err, engine.ErrOrphan): // final blocks have overtaken it
+	case errors.Is(err, engine.ErrOrphan): // its parent is on a branch that lost
 		a.o.Log.WithField("shard", m.ShardID).Debug("chunk on a block that is gone")
 	case err != nil:
 		a.fail(fmt.Errorf("chain: produce the chunk of shard %d: %w", m.ShardID, err))
@@ -185,11 +187,12 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 	}
 }
 
-// isClosing returns whether no block is started any more.
+// isClosing returns whether the actor starts no further block, because it drains or has halted.
 func (a *Actor) isClosing() bool { return len(a.drains) > 0 || a.halted }
 
-// next starts blocks until one has jobs in work or too many are on their way to disk. Blocks of
-// this node come first, since they would soon be too late.
+// next starts imports until one waits for shard actors, or engine.MaxAhead blocks are not on disk
+// yet. It makes this node's own blocks before it imports received ones, since they would soon be
+// too late.
 func (a *Actor) next() {
 	for a.work == nil && !a.isClosing() && len(a.whenIdle) == 0 && len(a.inFlight) < engine.MaxAhead {
 		if len(a.proposals) > 0 {
@@ -207,7 +210,8 @@ func (a *Actor) next() {
 	}
 }
 
-// makeBlock makes a block of this node. If a received block has overtaken it, it is dropped.
+// makeBlock makes a block of this node and starts its import. A block that a received one has
+// overtaken is dropped.
 func (a *Actor) makeBlock(m *messages.MakeBlock) {
 	b, err := a.o.Engine.NewBlock(&engine.Proposal{
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
@@ -224,8 +228,8 @@ func (a *Actor) makeBlock(m *messages.MakeBlock) {
 	a.ownBlockFailed(m.Height, err)
 }
 
-// ownBlockFailed handles the error of a block of this node. With a bad chunk of another
-// producer it is treated like a received block.
+// ownBlockFailed handles an error of making or importing a block of this node. A stale block and
+// one with an invalid chunk of another producer are dropped. Any other error halts the chain.
 func (a *Actor) ownBlockFailed(height primitives.Height, err error) {
 	log := a.o.Log.WithError(err).WithField("height", height)
 	switch {
@@ -238,7 +242,7 @@ func (a *Actor) ownBlockFailed(height primitives.Height, err error) {
 	}
 }
 
-// fail halts the chain for a failure of this node that has left the engine unchanged.
+// fail halts the chain after a fault of this node that left the engine unchanged.
 func (a *Actor) fail(err error) {
 	a.halt()
 	m := messages.ChainHalted{Err: err, Drop: func() {}}
@@ -248,7 +252,8 @@ func (a *Actor) fail(err error) {
 	a.o.Out.Halted(m)
 }
 
-// applyChunks starts the chunks of a block: light ones here, the others on their shards.
+// applyChunks applies the trivial chunks of a block at once and sends the other ones to their shard
+// actors.
 func (a *Actor) applyChunks(p *engine.BlockImport, produced bool, from string) {
 	hash := p.Block().Hash()
 	jobs := p.Jobs()
@@ -284,7 +289,7 @@ func (a *Actor) applied(block primitives.Hash) {
 	}
 }
 
-// finishImport ends the work on a block after its jobs have all run.
+// finishImport imports the block whose jobs have all run, and reports the result.
 func (a *Actor) finishImport() {
 	w := a.work
 	a.work = nil
@@ -310,19 +315,19 @@ func (a *Actor) finishImport() {
 	}
 	a.drained()
 	if blocks, _ := a.pool.Len(); len(a.proposals) > 0 || blocks > 0 {
-		a.self(next{}) // what is in the mailbox, mostly chunks for the new tip, goes first
+		a.self(next{}) // the mailbox goes first: it holds mostly chunks for the new tip
 	}
 }
 
-// halt ends all work except on blocks on their way to disk. The application of chunks cannot be
-// interrupted: their block stays as it is until the process ends.
+// halt stops all work, except that blocks on their way to disk are still reported. Chunks that are
+// being applied cannot be interrupted; their block is not finished.
 func (a *Actor) halt() {
 	a.halted, a.work, a.proposals = true, nil, nil
 	a.pool.Clear()
 	a.drained()
 }
 
-// stored reports the blocks that have reached the disk.
+// stored reports the blocks that are on disk now, in the order of their import.
 func (a *Actor) stored() {
 	list, err := a.o.Engine.Stored()
 	for i := range list {
@@ -334,9 +339,9 @@ func (a *Actor) stored() {
 		}
 		a.o.Out.Accepted(*m)
 	}
-	// the node is stopping and no longer waits for room
+	// Writers stop waiting for disk space only when the node stops.
 	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) {
-		a.inFlight = nil // the engine keeps them: the producer, which has not stopped, reads them
+		a.inFlight = nil // the engine keeps these blocks: the producer, which is still running, reads them
 		a.fail(err)
 		return
 	}
@@ -347,7 +352,8 @@ func (a *Actor) stored() {
 	a.next()
 }
 
-// drained answers DrainChain once nothing is in work.
+// drained answers pending DrainChain requests, and runs whenIdle, once no block is being imported
+// or written.
 func (a *Actor) drained() {
 	if a.work != nil || len(a.inFlight) > 0 {
 		return
@@ -358,7 +364,7 @@ func (a *Actor) drained() {
 	a.runIdle()
 }
 
-// Accepted returns the message for an imported block.
+// Accepted returns the message that reports an imported block.
 func Accepted(a *engine.Accepted) messages.BlockAccepted {
 	e := a.Entry
 	m := messages.BlockAccepted{

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// fake is an engine that knows no block's parent, or finds every block bad. What needs a real
-// engine is tested with package node.
+// fake is an engine that takes no block: each method returns err, and Precheck returns standing.
+// Tests that need a real engine are in commit_pipeline_test.go and in package node.
 type fake struct {
 	err      error
 	standing blockpool.Status
@@ -82,7 +82,8 @@ func received(height primitives.Height) messages.BlockReceived {
 	return messages.BlockReceived{Block: &primitives.Block{Header: h}, From: "peer"}
 }
 
-// TestOrphansAreBounded: blocks without a parent are kept once each, and no more than the bound.
+// TestOrphansAreBounded: an orphan that arrives twice is kept once, and the pool never exceeds its
+// limit.
 func TestOrphansAreBounded(t *testing.T) {
 	a, h := newActor(&fake{standing: blockpool.Orphan})
 	for i := range primitives.Height(2 * blockpool.MaxBlocks) {
@@ -97,12 +98,13 @@ func TestOrphansAreBounded(t *testing.T) {
 	}
 }
 
-// TestVerdicts: what becomes of a received block, by the reason why its import could not start.
+// TestVerdicts: a block is received twice, and its import fails to start with err both times. The
+// test checks whether the block is refused, dropped, or halts the chain.
 func TestVerdicts(t *testing.T) {
 	m := received(1)
 	for name, tt := range map[string]struct {
 		err            error
-		refused, asked int // after it came twice
+		refused, asked int // number of BlockRefused, and of calls of BeginImport
 		halted         bool
 	}{
 		"bad, and remembered":   {chain.InvalidApprovals, 2, 1, false},
@@ -141,8 +143,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestOwnBlocks: an overtaken block of this node is dropped, as is one with another producer's
-// bad chunk. A failure of this node's own halts it.
+// TestOwnBlocks: a block of this node is dropped if a received block has overtaken it or if it
+// contains another producer's bad chunk. Any other error halts the chain.
 func TestOwnBlocks(t *testing.T) {
 	for name, m := range map[string]any{"block": messages.MakeBlock{Height: 3}, "chunk": messages.MakeChunk{ShardID: 1}} {
 		for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk,

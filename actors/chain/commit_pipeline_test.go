@@ -24,17 +24,17 @@ import (
 
 const validator primitives.AccountID = "test.near"
 
-// stand is an actor on an engine of one validator, with shards that apply at once and a disk
-// that the test controls.
+// stand is an actor with a real engine and one validator. Its shards apply chunks at once, and the
+// test decides when a disk sync ends and with which error.
 type stand struct {
 	*Actor
 	t        *testing.T
 	e        *engine.Engine
 	key      primitives.SecretKey
-	slow     atomic.Bool // each sync announces itself and waits for an answer
+	slow     atomic.Bool // each sync sends to arrived and then waits for its error from gate
 	arrived  chan struct{}
 	gate     chan error
-	stored   chan struct{} // the engine has called
+	stored   chan struct{} // one element for each call of the actor's disk function
 	adopted  []messages.BlockImported
 	accepted []messages.BlockAccepted
 	refused  []messages.BlockRefused
@@ -42,7 +42,8 @@ type stand struct {
 	wanted   []messages.BlockWanted
 }
 
-// faulty is an engine that reports a chunk as invalid after applying it.
+// faulty is an engine whose FinishImport fails with err for the block at height at. A nil err
+// disables that.
 type faulty struct {
 	*engine.Engine
 	at  primitives.Height
@@ -111,13 +112,13 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	return s, f
 }
 
-// make requests a block on the tip with missing chunks.
+// make requests a block on the tip, with no new chunks.
 func (s *stand) make() {
 	s.t.Helper()
 	s.makeOn(s.e.Tip(), s.e.Tip().Height()+1)
 }
 
-// makeOn requests a block of a height on another block.
+// makeOn requests a block at height on parent, with no new chunks.
 func (s *stand) makeOn(parent *engine.BlockNode, height primitives.Height) {
 	s.t.Helper()
 	inner := primitives.NewApprovalInner(parent.Hash, parent.Height(), height)
@@ -126,7 +127,7 @@ func (s *stand) makeOn(parent *engine.BlockNode, height primitives.Height) {
 		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)})
 }
 
-// told passes the disk's messages to the actor until that many blocks are accepted.
+// told passes stored messages to the actor until that many blocks are accepted.
 func (s *stand) told(blocks int) {
 	s.t.Helper()
 	for len(s.accepted) < blocks {
@@ -135,7 +136,7 @@ func (s *stand) told(blocks int) {
 	}
 }
 
-// begin makes a first block, which opens a log segment, and then makes the disk wait.
+// begin makes a first block, which opens a log segment, and then sets slow.
 func (s *stand) begin() {
 	s.t.Helper()
 	s.make()
@@ -143,13 +144,14 @@ func (s *stand) begin() {
 	s.slow.Store(true)
 }
 
-// TestAheadOfTheDisk: blocks follow each other without waiting for the disk, up to a bound.
-// They are accepted in their order once they are on disk, and a drain waits for that.
+// TestAheadOfTheDisk: blocks are imported without waiting for the disk, up to engine.MaxAhead of
+// them. They are accepted in order once they are on disk, and DrainChain is answered only after
+// that.
 func TestAheadOfTheDisk(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
 	s.make()
-	<-s.arrived // its sync; all others wait for the next one
+	<-s.arrived // the sync of the first block; all later blocks share the next sync
 	for len(s.adopted) < 1+engine.MaxAhead {
 		s.make()
 	}
@@ -168,7 +170,7 @@ func TestAheadOfTheDisk(t *testing.T) {
 	select {
 	case <-req.Answer():
 		t.Fatal("the chain is drained while blocks are on their way to the disk")
-	case <-time.After(20 * time.Millisecond): // it never may; this is how long the test checks
+	case <-time.After(20 * time.Millisecond): // absence cannot be waited for: 20 ms is how long the test looks
 	}
 	close(s.gate)
 	s.told(len(s.adopted))
@@ -185,7 +187,8 @@ func TestAheadOfTheDisk(t *testing.T) {
 	}
 }
 
-// TestDiskFails: what has reached the disk is reported, then the process ends.
+// TestDiskFails: blocks that reached the disk before a sync failed are still reported. Then the
+// actor panics, which ends the process.
 func TestDiskFails(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
@@ -211,8 +214,9 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// TestChunkAtFault: a received block with a chunk that cannot be applied is refused, and the
-// next one is accepted. A failure of this node, or in its own block, ends the process.
+// TestChunkAtFault: a received block with an invalid chunk is refused, and another block at its
+// height is then accepted. A fault of this node panics; an invalid chunk in a block of this node
+// does not.
 func TestChunkAtFault(t *testing.T) {
 	maker, _ := newStand(t)
 	maker.make()
@@ -234,7 +238,7 @@ func TestChunkAtFault(t *testing.T) {
 		if len(s.adopted) != 1-blamed || len(s.refused) != 2*blamed {
 			t.Errorf("%v: when it comes again %d adopted, refused %+v", bad, len(s.adopted), s.refused)
 		}
-		s.make() // another of that height
+		s.make() // another block at that height
 		if len(s.adopted) == 0 {
 			t.Errorf("%v: a good block after it is not adopted", bad)
 		}
@@ -264,9 +268,9 @@ func TestChunkAtFault(t *testing.T) {
 	}
 }
 
-// TestLosingFork: an own block on a branch that final blocks of other producers have left, an
-// own block that is already there, and blocks of peers on such a branch are dropped: the chain
-// goes on, and no peer is blamed.
+// TestLosingFork: three kinds of blocks are dropped without halting the chain or blaming a peer: an
+// own block on a branch that the final block excludes, an own block that is already imported, and
+// received blocks on such a branch.
 func TestLosingFork(t *testing.T) {
 	other, _ := newStand(t)
 	other.makeOn(other.e.Genesis(), 2)
@@ -276,7 +280,7 @@ func TestLosingFork(t *testing.T) {
 	s, _ := newStand(t)
 	s.make()
 	lost := s.e.Tip()
-	for _, m := range other.adopted { // 2, 3, 4: with these 2 is final
+	for _, m := range other.adopted { // blocks 2, 3 and 4; with 4, block 2 is final
 		s.Handle(messages.BlockReceived{Block: m.Block, From: "peer"})
 	}
 	if len(s.adopted) != 4 || s.e.TipFinal().Height != 2 {
@@ -287,7 +291,7 @@ func TestLosingFork(t *testing.T) {
 	s.Handle(messages.MakeChunk{Parent: lost.Hash, Producer: validator})
 	late, _ := newStand(t)
 	late.make()
-	for len(late.adopted) < 6 { // 1 is s's own, the rest builds on it
+	for len(late.adopted) < 6 { // late's block 1 equals s's own block 1, so its further blocks extend s's losing branch
 		late.makeOn(late.e.Tip(), late.e.Tip().Height()+3)
 	}
 	for _, m := range late.adopted {
@@ -308,8 +312,8 @@ func TestLosingFork(t *testing.T) {
 	}
 }
 
-// TestForgedOrphans: unsigned blocks at distant heights, or with another height than was
-// signed, find no place and keep no block out that comes before its parent.
+// TestForgedOrphans: blocks whose parent and height were changed after signing do not enter the
+// pool. So they cannot displace a valid block that arrives before its parent.
 func TestForgedOrphans(t *testing.T) {
 	other, _ := newStand(t)
 	for len(other.adopted) < 6 {
@@ -339,7 +343,8 @@ func TestForgedOrphans(t *testing.T) {
 	}
 }
 
-// TestRefusedWayBack: blocks requested before a rollback that is refused are not made after it.
+// TestRefusedWayBack: MakeBlock requests that waited for a rollback are dropped if the rollback
+// fails.
 func TestRefusedWayBack(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
@@ -352,7 +357,7 @@ func TestRefusedWayBack(t *testing.T) {
 	<-s.arrived
 	r := system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: snap})
 	s.Handle(r)
-	s.make() // waits for the way back
+	s.make() // waits until the rollback is done
 	if len(s.proposals) != 1 {
 		t.Fatalf("%d blocks wait to be made, want 1", len(s.proposals))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// received handles a block from the net.
+// received handles a block from a peer.
 func (a *Actor) received(m *messages.BlockReceived) {
 	if m.Taken != nil {
 		m.Taken()
@@ -22,8 +22,8 @@ func (a *Actor) received(m *messages.BlockReceived) {
 	}
 }
 
-// precheck checks a received block as far as possible without its parent, and adds it to the
-// pool.
+// precheck runs the checks that do not need the block's parent, adds the block to the pool, and
+// requests what is missing.
 func (a *Actor) precheck(m *messages.BlockReceived) {
 	hash := m.Block.Hash()
 	if err := a.pool.Refusal(hash); err != nil {
@@ -31,7 +31,7 @@ func (a *Actor) precheck(m *messages.BlockReceived) {
 		return
 	}
 	b := blockpool.Block{Block: m.Block, Chunks: m.Chunks, From: m.From, Standing: blockpool.Orphan}
-	if !a.pool.Has(hash) { // else this copy can only bring chunk bodies
+	if !a.pool.Has(hash) { // if it is pooled, this copy can only add chunk bodies
 		as, err := a.o.Engine.Precheck(m.Block)
 		if err != nil {
 			a.precheckFailed(m.Block, m.From, err)
@@ -52,7 +52,7 @@ func (a *Actor) precheck(m *messages.BlockReceived) {
 	a.requestMissing(m.Block, m.From, &out)
 }
 
-// requestMissing asks the net for what a block lacks.
+// requestMissing asks peers for the block's parent and for chunk bodies, as listed in out.
 func (a *Actor) requestMissing(b *primitives.Block, from string, out *blockpool.Out) {
 	if !out.Parent.IsZero() && a.o.Out.Wanted != nil {
 		a.o.Out.Wanted(messages.BlockWanted{Hash: out.Parent, From: from})
@@ -62,8 +62,8 @@ func (a *Actor) requestMissing(b *primitives.Block, from string, out *blockpool.
 	}
 }
 
-// precheckFailed handles a copy of a block that was not added. Nothing is remembered, since
-// another copy may be right.
+// precheckFailed handles a block that failed precheck. Its hash is not remembered as invalid: an
+// honest copy with the same hash may still arrive.
 func (a *Actor) precheckFailed(b *primitives.Block, from string, err error) {
 	switch engine.VerdictOf(err) {
 	case engine.VerdictLocalFault:
@@ -75,7 +75,7 @@ func (a *Actor) precheckFailed(b *primitives.Block, from string, err error) {
 	}
 }
 
-// receivedChunk handles a chunk that came without its block.
+// receivedChunk handles a chunk body that arrived without its block.
 func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 	if a.isClosing() {
 		return
@@ -95,8 +95,8 @@ func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 	a.next()
 }
 
-// beginImport starts the import of a received block after its parent. A block that lacks
-// chunk bodies waits for them.
+// beginImport starts the import of a received block whose parent is imported. A block that lacks
+// chunk bodies returns to the pool until they arrive.
 func (a *Actor) beginImport(b *blockpool.Block) {
 	p, err := a.o.Engine.BeginImport(b.Block, b.Chunks, false)
 	if err == nil {
@@ -112,7 +112,8 @@ func (a *Actor) beginImport(b *blockpool.Block) {
 	a.importFailed(b.Block, b.From, err)
 }
 
-// importFailed handles the error of a received block.
+// importFailed handles an error of importing a received block: it refuses the block and its pooled
+// descendants, drops it, or halts the chain.
 func (a *Actor) importFailed(b *primitives.Block, from string, err error) {
 	hash := b.Hash()
 	switch engine.VerdictOf(err) {
@@ -133,7 +134,7 @@ func (a *Actor) importFailed(b *primitives.Block, from string, err error) {
 	}
 }
 
-// refuse reports a block that is its sender's fault.
+// refuse logs and reports a block that is invalid through the fault of the peer that sent it.
 func (a *Actor) refuse(b *primitives.Block, from string, err error) {
 	hash := b.Hash()
 	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
@@ -144,15 +145,15 @@ func (a *Actor) refuse(b *primitives.Block, from string, err error) {
 	}
 }
 
-// dropped logs a block that is not kept and is no peer's fault.
+// dropped logs a block that is not kept. No peer is blamed for it.
 func (a *Actor) dropped(hash primitives.Hash, from string, err error) {
 	if a.o.Log.IsLevelEnabled(logrus.DebugLevel) {
 		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Debug("block dropped")
 	}
 }
 
-// blockImported continues with blocks that waited for the imported one, and checks again those
-// that could not be checked before it.
+// blockImported updates the pool after an import. It prechecks again the pooled blocks that could
+// not be checked before, because their epoch was unknown.
 func (a *Actor) blockImported(acc *engine.Accepted) {
 	epoch := false
 	if acc.IsHead {

@@ -11,11 +11,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrClosed rejects a request that would need further blocks.
+// ErrClosed rejects requests that arrive after the chain has halted or while it drains.
 var ErrClosed = errors.New("chain: the node has halted or is stopping and begins no further block")
 
-// runWhenIdle runs do once no block is in work or on its way to disk. Until then no block is
-// started.
+// runWhenIdle runs do once no block is being imported or written. Until then no further import
+// starts.
 func (a *Actor) runWhenIdle(do func()) {
 	a.whenIdle = append(a.whenIdle, do)
 	a.runIdle()
@@ -59,8 +59,8 @@ func snapshotTaken(s *engine.RevertPoint) messages.SnapshotTaken {
 	return messages.SnapshotTaken{Snapshot: s, Height: s.Ref().Height, Hash: s.Ref().Hash}
 }
 
-// rollback makes a snapshot's block the head. Requests on blocks that are gone belong to the
-// previous era.
+// rollback makes the block of a revert point the head and begins a new era. Requests of the
+// previous era, which may name removed blocks, are ignored from then on.
 func (a *Actor) rollback(m system.Request[messages.Rollback, messages.SnapshotTaken]) {
 	s := m.Question.Snapshot.(*engine.RevertPoint)
 	if a.isClosing() {

@@ -1,23 +1,23 @@
-// Package mempool is the actor around package chain/txpool: it owns one shard's pool. It takes
-// submissions, has them checked fairly between clients, keeps the pool in step with the chain
-// and offers transactions to chunks.
+// Package mempool is the actor that owns the transaction pool of one shard. It queues submissions
+// and has them checked, fairly between clients. It removes from the pool what blocks include or
+// invalidate, and offers transactions to the chunk producer.
 //
-//	in      SubmitTransactions, Request: submissions; PoolWanted from a validator;
+//	in      SubmitTransactions, Request: submissions; PoolWanted from a validator process;
 //	        BlockImported, LayoutChanged, CapturePool, RestorePool from the chain;
 //	        ProduceChunk from the producer; Page, ChunkChosen from the chunk-producer;
 //	        transactions that other mempools forward
 //	out     Submitted, SubmissionsDone to senders; TransactionsWaiting to the producer;
-//	        TransactionsDropped to txtracker and the record of drops; Candidates to the
+//	        TransactionsDropped to txtracker and to the drop record; Candidates to the
 //	        chunk-producer; SubmitAgain after a restart
 //	state   Actor: the queue of unchecked submissions, the pool, held transactions, the
-//	        current walk; Status: counters that others read
+//	        current walk (the choice of transactions for one chunk); Status: counters that
+//	        other goroutines read
 //	units   as in chain/txpool
-//	bound   chain/txpool's Limits and QueueLimits; Options.Checkers batches in check and as
-//	        many that wait for an earlier one; Options.Hold transactions wait for compilation,
-//	        Compiling of their codes are with the compiler, and what comes after held ones may
-//	        fill half of the pool
-//	errors  chain/txpool's, as in Submitted
-//	source  our own; nearcore's pool is behind one mutex
+//	bound   the pool: Limits of chain/txpool; the queue: QueueLimits; batches: twice
+//	        Options.Checkers; transactions that wait for compilation: Options.Hold, and with
+//	        those that follow them half of the pool; running compilations: Compiling
+//	errors  those of chain/txpool, as in messages.Submitted
+//	source  our own; nearcore guards its pool with a mutex
 package mempool
 
 import (
@@ -32,85 +32,89 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Out are the receivers of the actor's messages.
+// Out holds the functions that send the actor's messages.
 type Out struct {
 	Candidates messages.Sender[messages.Candidates]          // to the chunk-producer
 	Dropped    messages.Sender[messages.TransactionsDropped] // to txtracker
 	Submitted  func(messages.Address, messages.Submitted)    // to a waiter
 	Done       messages.Sender[messages.SubmissionsDone]     // to a session
 	Forward    func(primitives.ShardID, any) bool            // to another mempool; false: the shard has none
-	// Settled reports the result of a submission, or of a transaction that came back: whether this
-	// copy is in the pool. May be nil.
+	// Settled is called with the result of a submission, and for each transaction that returns to
+	// the pool after a reorganisation or rollback. pooled is whether this copy is in the pool. May
+	// be nil.
 	Settled func(hash primitives.Hash, pooled bool)
-	// to the record of drops only, since waiters send theirs again; may be nil
+	// Lost records the content of a failed actor's pool as dropped. Waiters are not informed,
+	// because they submit their transactions again. May be nil.
 	Lost   messages.Sender[messages.TransactionsDropped]
 	Again  messages.Sender[messages.SubmitAgain]       // to all waiters and the producer
-	Pooled messages.Sender[messages.TransactionPooled] // to the network; nil: there is none
+	Pooled messages.Sender[messages.TransactionPooled] // to the network; nil: the node has no network
 }
 
-// Options configure the actor. The functions are called from any goroutine.
+// Options configure the actor. Its functions are called from any goroutine.
 type Options struct {
 	Shard  primitives.ShardID
 	Pool   *txpool.Pool // empty
 	Queue  txpool.QueueLimits
-	Hold   txpool.QueueLimits // of transactions that wait for compilation
+	Hold   txpool.QueueLimits // limits of transactions that wait for compilation
 	Status *Status
 	Tally  *Tally
-	// Check checks transactions against the state of the head. Checkers is how many calls run at
-	// once.
+	// Check checks transactions against the state of the head and returns one Verdict for each.
+	// Checkers is the number of concurrent calls.
 	Check    func([]*primitives.SignedTransaction) []Verdict
 	Checkers int
-	// Route: a client's transaction of a shard that this node does not hold goes to Out.Pooled
-	// instead of failing.
+	// Route: a client's transaction whose shard this node does not track is sent to Out.Pooled. If
+	// it is false, the submission fails.
 	Route bool
-	// Home is the shard of an account in the next block. Base is the height of a known block.
-	// IsAhead returns whether, in the state of the in-memory head, a transaction's nonce is ahead
-	// of its key's next one. NonceUsed returns the nonce of a transaction's key, and whether the
-	// transaction's nonce is not above it, so that no block includes it any more.
+	// Home returns the shard of an account in the next block. Base returns the height of a block,
+	// and false if the block is unknown. IsAhead returns whether, in the state of the in-memory
+	// head, the transaction's nonce is above the next one of its key, by at most EarlyGap.
+	// NonceUsed returns the current nonce of the transaction's key, and whether that is at or above
+	// the transaction's nonce, so that no block can include the transaction.
 	Home      func(primitives.AccountID) primitives.ShardID
 	Base      func(primitives.Hash) (primitives.Height, bool)
 	IsAhead   func(*primitives.SignedTransaction) bool
 	NonceUsed func(*primitives.SignedTransaction) (primitives.Nonce, bool)
-	// Again: the actor replaces one that has failed. Started is called when it receives messages;
-	// may be nil.
+	// Again: this actor replaces a failed one and sends SubmitAgain when it starts. Started is
+	// called once the actor receives messages; it may be nil.
 	Again   bool
 	Started func()
 	Out     Out
 }
 
-// Actor owns a shard's pool.
+// Actor owns a shard's pool. Only its own goroutine may use it.
 type Actor struct {
 	o             Options
 	pool          *txpool.Pool
-	incoming      []item // of the message in work, and not in the queue yet
+	incoming      []item // submissions of the current message that are not in the queue yet
 	queue         *txpool.Queue[item]
-	checking      []*batch                   // in the order in which they were taken, which is the order of admission
-	checksRunning int                        // batches of checking that are still being checked
+	checking      []*batch                   // in the order of admission, which is that of the queue
+	checksRunning int                        // how many batches of checking have no verdicts yet
 	heads         uint64                     // number of blocks that became the head
 	reorgs        uint64                     // number of reorganisations and rollbacks
-	finished      map[messages.SessionID]int // checked submissions that their sessions have not been told of
+	finished      map[messages.SessionID]int // checked submissions to be reported with SubmissionsDone
 	side          map[primitives.Hash]sideBlock
 
 	holds           map[primitives.Hash]hold
-	codes           map[primitives.Hash]*codeWaiters // by name of the code that holds wait for
-	held, heldBytes int                              // holds that wait for code
-	compileQueue    *txpool.Queue[compileSlot]       // of these, the ones that have not had their turn
-	// codes with the compiler, also of transactions that have left the pool
+	codes           map[primitives.Hash]*codeWaiters // by hash of the code
+	held, heldBytes int                              // transactions that wait for code, and their counted bytes
+	compileQueue    *txpool.Queue[compileSlot]       // holds whose compilation has not started
+	// compiling is the number of running compilations. They continue when their transactions leave
+	// the pool.
 	compiling int
-	ended     chan struct{} // closed when the actor has ended or failed
+	ended     chan struct{} // closed when the actor has stopped or failed; it cancels compilations
 
 	walk    walk
-	minWalk uint64 // first walk after the last rollback; results of earlier ones are ignored
-	// chose are the transactions of the last chunk. They are offered again if the next block does
-	// not include them.
+	minWalk uint64 // first walk after the last rollback; results of earlier walks are ignored
+	// chose holds the transactions of the last chunk. Those that the next block does not include
+	// are offered again.
 	chose []primitives.Hash
 
-	self     func(any)
+	self     func(any)    // sends a message to this actor
 	runAside func(func()) // runs a function outside the mailbox
 }
 
-// sideBlock is a block of a branch that is not canonical. Its transactions stay in the pool
-// until the branch wins.
+// sideBlock is a block of a non-canonical branch. Its transactions stay in the pool until that
+// branch becomes canonical.
 type sideBlock struct {
 	prev   primitives.Hash
 	height primitives.Height
@@ -123,9 +127,9 @@ func New(o Options) *Actor {
 		o: o, pool: o.Pool, queue: txpool.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
 		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*codeWaiters{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
 	}
-	o.Hold.Turn = math.MaxInt // one code a turn, whatever its size
+	o.Hold.Turn = math.MaxInt // Take returns one code for each turn of a signer, whatever its size
 	a.compileQueue = txpool.NewQueue[compileSlot](o.Hold)
-	a.self = a.Handle // until it has a mailbox
+	a.self = a.Handle // used until Receive gets actor.Started; tests without a mailbox keep it
 	a.runAside = func(f func()) { f() }
 	return a
 }
@@ -148,7 +152,7 @@ func (a *Actor) Receive(c actor.Context) {
 	case *actor.Restarting:
 		a.closeEnded()
 		a.abandon()
-	case *actor.Stopping: // with the shard or with the node
+	case *actor.Stopping: // the shard has ended or the node stops
 		a.closeEnded()
 		a.handOver()
 	default:
@@ -202,7 +206,7 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// closeEnded tells compilations that nothing waits for them.
+// closeEnded closes ended, if it is open, so that running compilations stop.
 func (a *Actor) closeEnded() {
 	select {
 	case <-a.ended:
@@ -221,9 +225,9 @@ func (a *Actor) publishCounts() {
 	a.o.Status.compiling.Store(int64(a.compiling))
 }
 
-// applyBlock brings the pool in step with an imported block. It removes what the chain
-// includes, what cannot be included after it, and what has expired. Transactions of a branch
-// that lost come back.
+// applyBlock updates the pool after an imported block. It removes transactions that the block
+// includes, that can no longer be included, and that have expired. Transactions of a branch that is
+// no longer canonical return to the pool.
 func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	var chunk *primitives.Chunk
 	for i := range m.Shards {
@@ -273,11 +277,11 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 		err := error(txpool.ErrExpired) // an unknown base block belongs to a branch that is gone
 		if ok {
 			var added bool
-			added, err = a.pool.Add(tx, base) // full, or the nonce is taken: what the pool holds has precedence
+			added, err = a.pool.Add(tx, base) // error: the pool is full or has this nonce already
 			again = again || added
 		}
 		if err != nil && a.o.Out.Pooled != nil && !errors.Is(err, txpool.ErrExpired) {
-			continue // other nodes have it and may run it
+			continue // other nodes have the transaction too and may still include it
 		}
 		if err != nil {
 			gone = append(gone, newDrop(tx, refusal(tx, err)))
@@ -299,9 +303,9 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	a.drop(gone)
 }
 
-// remove removes what a block includes. It also drops pooled transactions of the same keys with
-// nonces that the block has used up. On a node that does not produce the chunks they would
-// otherwise wait until they expire; so their waiters are told at once.
+// remove removes the transactions of a block from the pool. It also drops pooled transactions of
+// the same access keys with nonces that the block has used up, appended to gone. On a node that
+// does not produce this shard's chunks they would otherwise stay until they expire.
 func (a *Actor) remove(txs []*primitives.SignedTransaction,
 	gone []messages.DroppedTransaction) []messages.DroppedTransaction {
 	for _, tx := range txs {
@@ -319,7 +323,7 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction,
 				break
 			}
 			at, used := a.o.NonceUsed(x)
-			if !used { // the chunk's transaction was not executed
+			if !used { // the block includes tx but did not execute it, so it did not use the nonce
 				break
 			}
 			a.pool.Remove(x.Hash())
@@ -329,7 +333,8 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction,
 	return gone
 }
 
-// forwardMoved forwards transactions that belong to other shards after a layout change.
+// forwardMoved forwards pooled transactions whose signers belong to other shards after a layout
+// change.
 func (a *Actor) forwardMoved() {
 	if a.pool.Len() == 0 {
 		return
@@ -352,7 +357,7 @@ func (a *Actor) forwardMoved() {
 	for _, txs := range away {
 		leaving = append(leaving, txs...)
 	}
-	holds := a.detach(leaving) // a hold moves with its transaction
+	holds := a.detach(leaving) // a transaction that waits for compilation keeps waiting in its new pool
 	var gone []messages.DroppedTransaction
 	for home, txs := range away { // independent of each other, so the order does not matter
 		for i := range txs {
@@ -371,7 +376,8 @@ func (a *Actor) forwardMoved() {
 	}
 }
 
-// rejectNoPool answers for transactions of a shard without a pool here.
+// rejectNoPool answers pending senders of transactions whose shard has no pool on this node, and
+// returns the transactions as drops with ErrShardGone.
 func (a *Actor) rejectNoPool(txs []based) (gone []messages.DroppedTransaction) {
 	for _, x := range txs {
 		if x.hold.pending != nil {
@@ -382,8 +388,8 @@ func (a *Actor) rejectNoPool(txs []based) (gone []messages.DroppedTransaction) {
 	return gone
 }
 
-// receiveMoved takes transactions that another pool held. What finds no room is dropped, as a
-// new submission would be.
+// receiveMoved adds transactions from another shard's pool. A transaction that does not fit is
+// dropped, like a new submission.
 func (a *Actor) receiveMoved(txs []based) {
 	var gone []messages.DroppedTransaction
 	for _, x := range txs {

@@ -23,7 +23,7 @@ func tx(signer primitives.AccountID, nonce primitives.Nonce) *primitives.SignedT
 		ReceiverID: "r.near", Nonce: primitives.TransactionNonce{Nonce: nonce}}, primitives.ZeroED25519Signature)
 }
 
-// world is the actor without a mailbox, and what it sends.
+// world is an actor without a mailbox, and a record of what it sends.
 type world struct {
 	*Actor
 	front     *Status
@@ -32,18 +32,18 @@ type world struct {
 	rings     int
 	dropped   []primitives.Hash
 	why       map[primitives.Hash]error // of dropped
-	lostAll   []primitives.Hash         // as the actor failed
-	homeless  bool                      // other shards have no pools
+	lostAll   []primitives.Hash         // drops reported because the actor failed
+	homeless  bool                      // Forward returns false: other shards have no pools
 	submitted map[messages.WaiterID][]messages.Submitted
 	done      map[messages.SessionID]int
 	forwarded map[primitives.ShardID][]any
 	offered   []messages.Candidates
 	verdicts  map[primitives.Hash]Verdict
 	ahead     func(*primitives.SignedTransaction) bool
-	nonces    map[primitives.AccountID]primitives.Nonce // that keys have come to
-	away      map[primitives.AccountID]primitives.ShardID
-	looked    [][]*primitives.SignedTransaction
-	waiting   []func() // what would run outside the mailbox, if hold is set
+	nonces    map[primitives.AccountID]primitives.Nonce   // current nonce of each signer's key
+	away      map[primitives.AccountID]primitives.ShardID // shards of signers that do not belong to shard 0
+	looked    [][]*primitives.SignedTransaction           // batches that Check was called with
+	waiting   []func()                                    // functions passed to runAside while hold is set
 	hold      bool
 }
 
@@ -110,7 +110,7 @@ func newWorld(change func(*Options)) *world {
 	return w
 }
 
-// add submits a batch and returns the answers, or none if they have not come.
+// add submits a batch and returns its answers, or nil if it is not fully answered yet.
 func (w *world) add(txs ...*primitives.SignedTransaction) []messages.Submitted {
 	r := NewRequest("", txs)
 	w.Handle(r)
@@ -122,7 +122,8 @@ func (w *world) add(txs ...*primitives.SignedTransaction) []messages.Submitted {
 	}
 }
 
-// choose takes at most limit of what the pool offers; drop decides what is dropped.
+// choose simulates a chunk that takes at most limit offered transactions and drops those for which
+// drop returns true.
 func (w *world) choose(limit int, drop func(*primitives.SignedTransaction) bool) (out apply.Prepared) {
 	w.Handle(messages.ProduceChunk{})
 	c := NewChoice(&w.offered[len(w.offered)-1], func(p Page) { w.Handle(p) }, time.Second)
@@ -159,7 +160,8 @@ func (w *world) block(hash, prev byte, height primitives.Height, change func(*me
 
 func (w *world) has(x *primitives.SignedTransaction) bool { return w.pool.Find(x.Hash()) != nil }
 
-// TestIdle: an empty pool is idle, and signals what comes after it was asked.
+// TestIdle: an empty pool is idle. A transaction that arrives after Idle was called raises an offer
+// again.
 func TestIdle(t *testing.T) {
 	w := newWorld(nil)
 	if !w.front.Idle() {
@@ -179,8 +181,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestRings: the producer is signalled once until it asks, and for what a walk has left, also
-// if it asks before the walk has ended.
+// TestRings: the producer gets one TransactionsWaiting until it calls HasOffers again. It also gets
+// one for transactions that a walk left, even if it called HasOffers during that walk.
 func TestRings(t *testing.T) {
 	w := newWorld(nil)
 	a, b, c := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1)
@@ -203,7 +205,8 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// TestMissed: transactions chosen for a chunk that the block lacks are offered again.
+// TestMissed: transactions that were chosen for a chunk are offered again if the block does not
+// include them.
 func TestMissed(t *testing.T) {
 	w := newWorld(nil)
 	a, b := tx("a.near", 1), tx("b.near", 1)
@@ -232,8 +235,9 @@ func TestDroppedAndExpired(t *testing.T) {
 	}
 }
 
-// TestReorganisation: a branch's transactions stay until it wins. Those of the losing one
-// return, if the shard is ours.
+// TestReorganisation: transactions of a side branch stay in the pool until that branch becomes
+// canonical. Then transactions of the replaced branch return, if their signers belong to this
+// shard.
 func TestReorganisation(t *testing.T) {
 	w := newWorld(nil)
 	a, b, c, other := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1), tx("elsewhere.near", 1)
@@ -242,7 +246,7 @@ func TestReorganisation(t *testing.T) {
 	w.block(1, 0, 1, nil, a)
 	side := func(m *messages.BlockAccepted) { m.IsHead = false }
 	w.block(11, 0, 1, side, b)
-	w.block(99, 98, 1, side, c) // of a third branch
+	w.block(99, 98, 1, side, c) // of a third branch, which never becomes canonical
 	if w.front.Len() != 2 {
 		t.Errorf("%d in the pool, want 2: a branch counts only once it wins", w.front.Len())
 	}
@@ -262,8 +266,8 @@ func TestReorganisation(t *testing.T) {
 	}
 }
 
-// TestPages: a chunk takes the same transactions in the same order, whether they come in pages
-// or at once. Changes meanwhile do no harm.
+// TestPages: a chunk gets the same transactions in the same order whether they come in several
+// pages or in one. Blocks that arrive between two pages do not disturb the walk.
 func TestPages(t *testing.T) {
 	w := newWorld(nil)
 	var all []*primitives.SignedTransaction
@@ -294,7 +298,7 @@ func TestPages(t *testing.T) {
 	if w.front.Len() != len(all) {
 		t.Errorf("%d in the pool, want all %d until a block has them", w.front.Len(), len(all))
 	}
-	w.Handle(messages.ProduceChunk{}) // another choice, in the midst of which a block comes
+	w.Handle(messages.ProduceChunk{}) // another walk, during which a block arrives
 	c := NewChoice(&w.offered[len(w.offered)-1], func(p Page) { w.Handle(p) }, time.Second)
 	w.block(1, 0, 1, nil, all...)
 	for g := c.NextGroup(); g != nil; g = c.NextGroup() {
@@ -306,8 +310,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestStaleWalk: A page of a walk that is over is empty, and a page without an answer ends the
-// choice in time.
+// TestStaleWalk: a request for a page of a finished walk gets an empty page. A page request that is
+// never answered ends the choice after its time limit.
 func TestStaleWalk(t *testing.T) {
 	w := newWorld(nil)
 	p := Page{Walk: 9, answer: make(chan messages.Candidates, 1)}
@@ -329,8 +333,8 @@ func TestStaleWalk(t *testing.T) {
 	})
 }
 
-// TestLeftAlone: of a group that was left without a taken transaction (a strict nonce with a
-// gap) no later one is offered.
+// TestLeftAlone: if the chunk leaves the first transaction of a group (for example a strict nonce
+// with a gap), no later transaction of that group is offered to it.
 func TestLeftAlone(t *testing.T) {
 	w := newWorld(nil)
 	w.add(tx("a.near", 1), tx("a.near", 2), tx("b.near", 1), tx("b.near", 2))
@@ -350,7 +354,8 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAnswers: every end of a submission is reported to a waiter, a session and a batch.
+// TestAnswers: every possible result of a submission is reported, whether the sender is a waiter, a
+// session or a batch.
 func TestAnswers(t *testing.T) {
 	w := newWorld(func(o *Options) {
 		o.Pool = txpool.New(txpool.Limits{Transactions: 3}, 10, primitives.Hash{1})
@@ -392,7 +397,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestPanicIsOnes: a transaction that makes the check panic fails only for its own client.
+// TestPanicIsOnes: a transaction whose check panics fails alone; other transactions of its batch
+// are checked.
 func TestPanicIsOnes(t *testing.T) {
 	w := newWorld(nil)
 	got := w.add(tx("a.near", 1), tx("panic.near", 1), tx("b.near", 1))
@@ -401,8 +407,8 @@ func TestPanicIsOnes(t *testing.T) {
 	}
 }
 
-// TestTurns: A client that floods the queue waits for its own submissions and delays no other
-// client; the excess is its own.
+// TestTurns: if one client floods the queue, its own submissions are evicted and delayed. Another
+// client's submission is checked within the first batches.
 func TestTurns(t *testing.T) {
 	w := newWorld(func(o *Options) { o.Queue.Items = 1000 })
 	w.hold = true
@@ -410,12 +416,12 @@ func TestTurns(t *testing.T) {
 		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: session}, Client: client,
 			Transactions: []*primitives.SignedTransaction{x}})
 	}
-	for i := range 3000 { // one address with many connections
+	for i := range 3000 { // one client with 50 connections
 		send(messages.SessionID(10+i%50), "10.0.0.1", tx("flood.near", primitives.Nonce(i+1)))
 	}
 	honest := tx("honest.near", 1)
 	send(1, "10.0.0.2", honest)
-	if got := w.tally.Overrun.Load(); got != 3001-1000-1 { // the first is in check
+	if got := w.tally.Overrun.Load(); got != 3001-1000-1 { // the first submission is being checked
 		t.Errorf("%d lost, want those of the flood beyond 1000", got)
 	}
 	w.hold = false
@@ -447,15 +453,15 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// names numbers codes that no other transaction waits for.
+// names counts the code names that nextName has returned.
 var names atomic.Uint64
 
 func nextName() primitives.Hash {
 	return primitives.HashBytes(strconv.AppendUint(nil, names.Add(1), 10))
 }
 
-// compiles returns the verdict on a transaction with code of its own that is compiled when done
-// is closed; nil: never.
+// compiles returns a Verdict with pending code whose compilation ends when done is closed. A nil
+// done never closes. Each verdict has its own code name.
 func compiles(done chan struct{}) Verdict {
 	return Verdict{CodeName: nextName(), Code: func(end <-chan struct{}) {
 		select {
@@ -465,8 +471,8 @@ func compiles(done chan struct{}) Verdict {
 	}}
 }
 
-// beside runs what runs outside the mailbox; settle, called in a synctest bubble, handles its
-// results.
+// beside makes runAside start goroutines. settle waits until they block and handles the messages
+// that they sent; call it in a synctest bubble.
 func (w *world) beside() (settle func()) {
 	w.runAside = func(f func()) { go f() }
 	mailbox := make(chan any, 1000)
@@ -480,8 +486,8 @@ func (w *world) beside() (settle func()) {
 	}
 }
 
-// TestDeployments: a deploy waits in the pool until its code is compiled, with later
-// transactions of its key and no others.
+// TestDeployments: a deploying transaction is held until its code is compiled. Later transactions
+// of its key wait with it; other transactions do not.
 func TestDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
@@ -513,12 +519,12 @@ func TestDeployments(t *testing.T) {
 		if answered() {
 			t.Error("who has sent a batch is told that a block could have what is held")
 		}
-		w.add(tx("a.near", 6), tx("d.near", 1)) // the first calls what is being deployed
+		w.add(tx("a.near", 6), tx("d.near", 1)) // a.near's transaction calls the contract that is being deployed
 		settle()
 		if got := chosen(); !slices.Equal(got, []string{"c.near1", "d.near1"}) {
 			t.Errorf("chosen %v while code is compiled", got)
 		}
-		w.add(tx("a.near", 4)) // before it
+		w.add(tx("a.near", 4)) // a nonce below the held transaction's
 		settle()
 		if got := chosen(); !slices.Equal(got, []string{"a.near4", "c.near1", "d.near1"}) {
 			t.Errorf("chosen %v, want the nonce before the deployment too", got)
@@ -536,7 +542,7 @@ func TestDeployments(t *testing.T) {
 		if got := chosen(); !slices.Equal(got, []string{"a.near4", "a.near5", "a.near6", "c.near1", "d.near1"}) {
 			t.Errorf("chosen %v once the code is compiled", got)
 		}
-		// As if a chunk found it invalid.
+		// A chunk reports the held transaction as invalid.
 		w.Handle(messages.ChunkChosen{Dropped: []messages.DroppedTransaction{{Hash: never.Hash(), Err: tooOld}}})
 		if w.held != 0 || len(w.holds) != 0 || w.compiling != 1 {
 			t.Errorf("%d are held still, %d counted, %d with the compiler, which has not ended", len(w.holds), w.held,
@@ -549,8 +555,8 @@ func TestDeployments(t *testing.T) {
 		}
 		w.ended = make(chan struct{})
 
-		// One signer has many and large ones, another comes later with one: it has its turn among the
-		// first.
+		// many.near has 100 deployments that wait, one.near adds one later. Turns by signer let
+		// one.near's code be among the first.
 		var begun []string
 		var done2 []chan struct{}
 		deploy := func(signer primitives.AccountID, nonce primitives.Nonce) {
@@ -590,8 +596,8 @@ func TestDeployments(t *testing.T) {
 	})
 }
 
-// TestMoves: after a layout change transactions, also unchecked ones, go to the shards of their
-// signers.
+// TestMoves: after a layout change, pooled and unchecked transactions are forwarded to the shards
+// of their signers.
 func TestMoves(t *testing.T) {
 	from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
 	to.away["b.near"] = 5
@@ -622,7 +628,8 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestFails: a failed actor answers batches and sessions; waiters submit again.
+// TestFails: a failed actor answers batches and sessions. It does not answer waiters, which submit
+// again.
 func TestFails(t *testing.T) {
 	w := newWorld(nil)
 	w.hold = true
@@ -646,7 +653,7 @@ func TestFails(t *testing.T) {
 	}
 	next := newWorld(nil)
 	w.self = next.Handle
-	for _, f := range w.waiting { // the results of its checks come to the next actor
+	for _, f := range w.waiting { // the next actor gets the check results of the failed one
 		f()
 	}
 	if w.front.Len() != 0 || next.front.Len() != 0 || len(next.submitted) != 0 {
@@ -654,8 +661,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestFailsInBetween: one of several submissions that come or are checked together breaks the
-// actor: each is answered once all the same.
+// TestFailsInBetween: the actor panics while it handles one of several submissions of a message or
+// of a checked batch. Each submission is still answered exactly once.
 func TestFailsInBetween(t *testing.T) {
 	broken := func(w *world, f func()) {
 		defer func() {
@@ -697,7 +704,7 @@ func TestFailsInBetween(t *testing.T) {
 	if w.done[4] != 3 {
 		t.Errorf("a session is told that %d submissions are done with, want 3", w.done[4])
 	}
-	// While they are being queued.
+	// The panic comes while the submissions are being queued.
 	w = newWorld(nil)
 	r = NewRequest("", txs[:3])
 	w.hold = true
@@ -713,7 +720,7 @@ func TestFailsInBetween(t *testing.T) {
 	}
 }
 
-// messageOnly is a context that has only a message.
+// messageOnly is an actor.Context of which only Message works.
 type messageOnly struct {
 	actor.Context
 	m any
@@ -721,8 +728,8 @@ type messageOnly struct {
 
 func (c messageOnly) Message() any { return c.m }
 
-// TestChoiceAcrossRestore: what a walk begun before a restore finds invalid stays in the pool;
-// what a later one finds leaves.
+// TestChoiceAcrossRestore: if a walk began before RestorePool, the transactions that it drops stay
+// in the pool. Those that a later walk drops leave it.
 func TestChoiceAcrossRestore(t *testing.T) {
 	w := newWorld(nil)
 	a := tx("a.near", 1)
@@ -743,9 +750,9 @@ func TestChoiceAcrossRestore(t *testing.T) {
 	}
 }
 
-// TestOrderOfJudging: transactions that a client has sent in order enter the pool in order,
-// whichever batch is checked first. The other checkers take more meanwhile, but not without
-// bound.
+// TestOrderOfJudging: transactions of one client enter the pool in the order in which they were
+// sent, whichever batch is checked first. Idle checkers take further batches meanwhile, up to a
+// limit.
 func TestOrderOfJudging(t *testing.T) {
 	var pooled []primitives.Nonce
 	w := newWorld(func(o *Options) {
@@ -760,7 +767,7 @@ func TestOrderOfJudging(t *testing.T) {
 	}
 	for n := range primitives.Nonce(9) {
 		w.add(tx("a.near", n+1))
-		if len(w.waiting) == 3 { // the first is slow, the others are not
+		if len(w.waiting) == 3 { // the first batch stays unchecked, the third one is done
 			next(2)
 		}
 	}
@@ -780,9 +787,9 @@ func TestOrderOfJudging(t *testing.T) {
 	}
 }
 
-// TestUsedNonce: A pooled transaction with a nonce that a block has used for another one leaves
-// the pool with that block, and one checked before the block is refused. If the block has not
-// executed the other one, it stays.
+// TestUsedNonce: a block uses the nonce of a pooled transaction for another one. The pooled
+// transaction is dropped, and one that was checked before the block is refused. Both stay if the
+// block did not execute that other transaction.
 func TestUsedNonce(t *testing.T) {
 	w := newWorld(nil)
 	w.nonces = map[primitives.AccountID]primitives.Nonce{}
@@ -791,7 +798,7 @@ func TestUsedNonce(t *testing.T) {
 	w.hold = true
 	answer := NewRequest("", []*primitives.SignedTransaction{late})
 	w.Handle(answer)
-	w.block(1, 0, 1, nil, tx("b.near", 2)) // is in the chunk, and could not pay
+	w.block(1, 0, 1, nil, tx("b.near", 2)) // in the chunk but not executed: its signer cannot pay
 	w.nonces["a.near"] = 3
 	w.block(2, 1, 2, nil, tx("a.near", 3))
 	if w.has(old) || !w.has(next) || !w.has(other) || !slices.Equal(w.dropped, []primitives.Hash{old.Hash()}) ||

@@ -9,34 +9,36 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// Sizes of pages. Most chunks are small; the next page of a large one is fetched while the
-// previous one is examined.
+// Page sizes, in transactions. Most chunks take few. The chunk producer fetches the next page while
+// it examines the current one.
 const (
 	firstPageSize = 64
 	pageSize      = 512
 )
 
-// walk is one choice of transactions for a chunk: a round over the pool, handed out in pages as
-// if the chunk took all of it. What is not taken is as before once the round has ended.
+// walk is the choice of transactions for one chunk. It visits the pool once (round) and hands it
+// out in pages, assuming that the chunk takes every candidate. When the round ends, the pool is
+// unchanged.
 type walk struct {
 	id    uint64
 	round *txpool.Round
 }
 
-// Page is a request for more candidates. The actor replies on its channel.
+// Page is the chunk producer's request for the next page of a walk.
 type Page struct {
 	Walk   uint64
 	answer chan messages.Candidates
 }
 
-// Answer returns the channel of the reply, which is empty if the walk is over.
+// Answer returns the channel on which the reply arrives. The reply has no candidates if the walk is
+// over.
 func (p Page) Answer() <-chan messages.Candidates { return p.answer }
 
 // startWalk answers ProduceChunk with the first page.
 func (a *Actor) startWalk(m messages.ProduceChunk) {
 	a.walk = walk{id: a.o.Status.walks.Add(1)}
 	out := messages.Candidates{For: m, Walk: a.walk.id}
-	a.o.Status.offers.Store(false) // before the walk, so that later transactions count
+	a.o.Status.offers.Store(false) // cleared first, so that a transaction that arrives during the walk sets it again
 	if a.pool.Len() > 0 {
 		a.walk.round = a.pool.Round()
 		out.Page, out.More = a.page(firstPageSize)
@@ -60,7 +62,7 @@ func (a *Actor) page(n int) (list []messages.Candidate, more bool) {
 	return list, true
 }
 
-// nextPage answers a request for a page.
+// nextPage replies to a Page.
 func (a *Actor) nextPage(p Page) {
 	out := messages.Candidates{Walk: p.Walk}
 	if p.Walk == a.walk.id && a.walk.round != nil {
@@ -69,10 +71,10 @@ func (a *Actor) nextPage(p Page) {
 	p.answer <- out
 }
 
-// finishWalk ends a walk: dropped transactions leave the pool, the rest stays until a block
-// includes it.
+// finishWalk handles the result of a walk. Transactions that the chunk producer dropped leave the
+// pool. All other ones stay until a block includes them.
 func (a *Actor) finishWalk(m *messages.ChunkChosen) {
-	if m.Walk < a.minWalk { // chosen on a state before a rollback
+	if m.Walk < a.minWalk { // the walk used the state before a rollback
 		return
 	}
 	if m.Walk == a.walk.id {
@@ -98,21 +100,22 @@ func (a *Actor) finishWalk(m *messages.ChunkChosen) {
 	}
 }
 
-// Choice is the chunk-producer's side of a walk; it implements apply.Candidates. Its methods
-// wait for the mempool if a chunk takes more than a page, in total at most the limit of
-// NewChoice. The mempool never waits for the chunk-producer.
+// Choice is the chunk producer's view of a walk. It implements apply.Candidates. NextGroup waits
+// for the mempool if the chunk takes more than a page; all waits together last at most the limit
+// given to NewChoice. The mempool never waits for the chunk producer.
 type Choice struct {
 	ask       messages.Sender[Page]
 	walk      uint64
-	page      []messages.Candidate // candidates of the page not visited yet
-	next      Page                 // requested, if there is more
+	page      []messages.Candidate // candidates of the current page that were not returned yet
+	next      Page                 // the request for the next page; its zero value: there is none
 	end       *time.Timer
-	exhausted map[int32]bool // groups that were left without a taken transaction
+	exhausted map[int32]bool // groups in which the chunk did not take a returned transaction
 	now       messages.Candidate
 	taken     bool
 }
 
-// NewChoice starts with the first page. limit bounds all waiting for further pages.
+// NewChoice returns a Choice that begins with the page in m. limit bounds the total time of waiting
+// for further pages.
 func NewChoice(m *messages.Candidates, ask messages.Sender[Page], limit time.Duration) *Choice {
 	c := &Choice{ask: ask, walk: m.Walk, page: m.Page, taken: true}
 	if m.More {
@@ -129,7 +132,7 @@ func (c *Choice) fetch() {
 
 // NextGroup is part of apply.Candidates.
 func (c *Choice) NextGroup() apply.Group {
-	if !c.taken { // left without it: the later ones of the group would run before it
+	if !c.taken { // the chunk did not take now; later transactions of its group would run out of order
 		if c.exhausted == nil {
 			c.exhausted = map[int32]bool{}
 		}
@@ -170,7 +173,8 @@ func (c *Choice) Peek() *primitives.SignedTransaction {
 // Pop is part of apply.Group.
 func (c *Choice) Pop() { c.taken = true }
 
-// Done returns the report to the mempool. out is nil if there is no chunk.
+// Done ends the choice and returns the report to the mempool. A nil out means that no chunk was
+// made.
 func (c *Choice) Done(out *apply.Prepared) messages.ChunkChosen {
 	if c.end != nil {
 		c.end.Stop()

@@ -9,76 +9,80 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A pooled transaction may be held back for a while. Nothing of its key goes into a chunk after
-// it, so the order of nonces is kept; what comes before it goes.
+// This file holds transactions back: they are in the pool but are not offered to chunks for a
+// while. Later transactions of the same access key are not offered either, which keeps the order of
+// nonces. Earlier ones are offered.
 //
 // # Compile wait
 //
-// Problem: a block that calls or deploys code which is not compiled would wait for the
-// compiler, up to seconds for one malicious contract.
+// Problem: a block that deploys or calls contract code that is not compiled yet would have to wait
+// for the compiler. A malicious contract can make that last seconds.
 //
 // Invariants:
-//   - A transaction that deploys or calls code is offered only when the code is compiled or the
-//     compiler has failed on it. A failure must go into a block, so that its result is the
-//     chain's.
-//   - Held transactions and those after them of the same key may fill half of the pool
-//     (hasRoom).
-//   - Signers take turns at the compiler, one code a turn, so that one client cannot starve
-//     the others.
-//   - Each wait ends: by the compiler's own limits, or with the actor (ended).
+//   - A transaction that deploys or calls code is offered once the code is compiled or its
+//     compilation has failed. After a failure it is offered too, because the failure must be
+//     the transaction's result on chain.
+//   - Held transactions, and those that follow them with the same key, may fill half of the
+//     pool (hasRoom).
+//   - Signers take turns at the compiler with one code each, so that one signer cannot starve
+//     the other ones.
+//   - Every wait ends: by the limits of the compiler, or when the actor ends (ended).
 //
 // Outline:
 //
-//	check: Verdict.Code is set if the code is not compiled
-//	holdOrOffer: the transaction enters the pool and holds; its code gets one compileSlot,
-//	        queued by signer
-//	compile: at most Compiling codes are with the compiler, outside the mailbox
-//	holdEnded: all transactions that wait for the code are offered, and their senders answered
-//	full: the signer with most in the queue loses its newest transaction (evictHold)
+//	check: sets Verdict.Code if the transaction's code is not compiled
+//	holdOrOffer: adds a hold for a pooled transaction, and queues a compileSlot for its
+//	        code under its signer
+//	compile: starts compilations outside the mailbox, at most Compiling at a time
+//	holdEnded: offers all transactions that waited for the code and answers their senders
+//	evictHold: when the queue is full, drops the newest transaction of the signer that has
+//	        most in the queue
 //
-// All transactions that wait for the same code share one compilation, at the first turn of any
-// of their signers. The code's bytes count once: one transaction, the payer, counts them. If
-// the payer leaves, another one takes its place (reassignPayer).
+// Transactions that wait for the same code share one compilation. It starts at the first turn of
+// any of their signers. The bytes of the code count once toward the queue limits: for one of the
+// transactions, the payer. If the payer leaves, another one becomes the payer (reassignPayer).
 //
 // Rejected: compiling while the chunk is applied, which delays every validator; refusing such
-// transactions, since deploys are ordinary; charging turns by code size, since the cost of
-// compilation does not follow from it.
+// transactions, since deployments are ordinary; weighing turns by code size, since size does not
+// predict the time of compilation.
 //
 // # Early nonces
 //
-// A client that sends ten transactions of one key over ten connections has them arrive in any
-// order. In neard the next block is far enough away that they meet in the pool, which sorts
-// them. In instant mode a block would take the first to arrive and then reject smaller nonces
-// forever. So a transaction with a nonce that is a little ahead waits a moment for those before it.
-// The next nonce is not delayed.
+// Problem: a client that sends ten transactions of one key over ten connections has them arrive in
+// any order. With neard the next block is usually later than all of them, and the pool sorts them
+// by nonce. In instant mode a block would take the first one to arrive, after which smaller nonces
+// are invalid.
+//
+// So a transaction whose nonce is a little ahead of the key's next one is held for EarlyWait, or
+// until its predecessors are in the pool. The next nonce is not delayed.
 const (
-	// EarlyWait is how long a transaction waits for the one before it: several times the distance
-	// between requests of one client, even on a busy machine, and less than the time of a block in
-	// neard.
+	// EarlyWait is how long a transaction is held for smaller nonces. It is several times the delay
+	// between requests of one client, even on a busy machine, and shorter than neard's block time.
 	EarlyWait = 200 * time.Millisecond
-	// EarlyGap is the widest gap of nonces that counts as a race. Clients that use the time as
-	// nonce leave wider gaps.
+	// EarlyGap is how far a nonce may be ahead to be held as early. Clients that use the time as
+	// nonce leave wider gaps, and their transactions are not held.
 	EarlyGap = 1024
-	// maxEarly bounds the early transactions of a pool. Beyond it they are offered as they come.
+	// maxEarly bounds the early transactions of a pool. Beyond it, early transactions are offered
+	// at once.
 	maxEarly = 10_000
-	// Compiling bounds the codes with the compiler, which is first in, first out. Further ones
-	// wait here, in turns.
+	// Compiling is how many compilations this pool runs at once. The compiler serves them first in,
+	// first out, so further codes wait here, where signers take turns.
 	Compiling = 2
 )
 
-// hold is why a transaction in the pool is held back.
+// hold says why a pooled transaction is held back.
 type hold struct {
-	until   time.Time                 // end of the wait for an earlier nonce; zero: none
-	code    func(end <-chan struct{}) // compiles its code; nil: the code is compiled
-	name    primitives.Hash           // of the code
-	brings  int                       // bytes of code in the transaction
-	size    int                       // of the transaction without that code
-	pays    bool                      // the code's bytes count with this transaction
+	until   time.Time                 // end of the wait for smaller nonces; zero: it does not wait for them
+	code    func(end <-chan struct{}) // compiles the code that the transaction waits for; nil: it waits for none
+	name    primitives.Hash           // hash of the code
+	brings  int                       // bytes of code that the transaction contains
+	size    int                       // bytes of the transaction without that code
+	pays    bool                      // the transaction is the payer: the code's bytes count for it
 	signer  primitives.AccountID
-	pending *item // of a batch, answered when the hold ends; nil: the sender was answered
+	pending *item // submission of a batch that is answered when the hold ends; nil: already answered
 }
 
-// counted is what a hold adds to heldBytes.
+// counted returns the bytes that the hold adds to heldBytes.
 func (h *hold) counted() int {
 	if h.pays {
 		return h.size + h.brings
@@ -86,31 +90,31 @@ func (h *hold) counted() int {
 	return h.size
 }
 
-// codeWaiters are the transactions that wait for the same code.
+// codeWaiters are the transactions that wait for one code.
 type codeWaiters struct {
 	all       map[primitives.Hash]struct{}
-	payer     primitives.Hash // counts the code's bytes; zero: none of them brings the code
-	compiling bool            // the code is with the compiler
+	payer     primitives.Hash // the transaction that pays for the code's bytes; zero: none contains the code
+	compiling bool            // the compilation is running
 }
 
-// compileSlot is an entry of the compile queue. A transaction that becomes the payer gets a new
-// one; the old one is stale.
+// compileSlot is an entry of the compile queue. It is stale if pays differs from the hold's: a
+// transaction that becomes the payer gets a new slot.
 type compileSlot struct {
 	hash primitives.Hash
 	pays bool
 }
 
-// holdTimeout is a message to self: a hold may have ended.
+// holdTimeout is a message to self: a compilation has ended, or the wait of an early transaction.
 type holdTimeout struct {
-	by   *Actor          // messages of a failed actor are ignored
-	hash primitives.Hash // of a transaction that was early, or the name of the code
-	code bool            // the compiler is done with the code
+	by   *Actor          // the actor that sent it; messages of a failed actor are ignored
+	hash primitives.Hash // of the early transaction, or of the code
+	code bool            // a compilation has ended, and hash is the code's
 }
 
-// holdOrOffer holds or offers a transaction that has just entered the pool, and answers its
-// sender. The sender of a batch with pending code is answered when the hold ends: it may
-// request a block next and expects the transaction in it. It returns false if there was no room
-// to hold the transaction; then it has left the pool.
+// holdOrOffer holds or offers a transaction that has just entered the pool, and answers its sender.
+// If the transaction waits for code and its sender is a batch, the answer comes when the hold ends,
+// because the sender may request a block next and expects the transaction in it. It returns false
+// if there was no room for the hold; the transaction has then left the pool.
 func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
 	pooled := messages.Submitted{Pooled: true}
 	early := v.Ahead && len(a.holds) < maxEarly && !a.pool.HasPredecessor(x.tx)
@@ -141,8 +145,8 @@ func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
 	return true
 }
 
-// hold holds a transaction back. It returns false if there was no room; then the transaction
-// has left the pool.
+// hold adds a hold for a transaction. It returns false if there was no room; the transaction has
+// then left the pool.
 func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	hash := tx.Hash()
 	if h.code == nil {
@@ -162,7 +166,7 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	a.holds[hash] = h
 	a.held++
 	a.heldBytes += h.counted()
-	if !s.compiling { // else it ends with the compilation in progress
+	if !s.compiling { // otherwise the hold ends with the running compilation
 		a.enqueue(hash, hash)
 	}
 	a.publishCounts()
@@ -170,8 +174,8 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	return ok
 }
 
-// enqueue adds a hold to the compile queue. newest is the transaction that came last. If newest
-// is evicted, the caller answers its sender.
+// enqueue adds a hold to the compile queue. newest is the transaction that was added last. If
+// newest is evicted, the caller answers its sender.
 func (a *Actor) enqueue(hash, newest primitives.Hash) {
 	h := a.holds[hash]
 	if l := a.o.Hold; l.Items > 0 && a.compileQueue.Len() >= l.Items || l.Bytes > 0 &&
@@ -183,10 +187,9 @@ func (a *Actor) enqueue(hash, newest primitives.Hash) {
 	}
 }
 
-// purgeStaleSlots removes stale entries from the compile queue, so that nothing is evicted for
-// them.
+// purgeStaleSlots removes stale slots from the compile queue, so that they do not cause evictions.
 func (a *Actor) purgeStaleSlots() {
-	waiting := -1 // the hold about to be queued has no entry yet
+	waiting := -1 // the hold that is about to be queued has no slot yet
 	for _, s := range a.codes {
 		if !s.compiling {
 			waiting += len(s.all)
@@ -203,12 +206,12 @@ func (a *Actor) purgeStaleSlots() {
 		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].compiling &&
 			!seen[p.hash] {
 			seen[p.hash] = true
-			a.compileQueue.Put(string(h.signer), h.counted(), p) // there was room for it
+			a.compileQueue.Put(string(h.signer), h.counted(), p) // cannot evict: the queue held it before
 		}
 	}
 }
 
-// evictHold drops a transaction that waits for its code, since too many do.
+// evictHold drops a transaction that waits for code, because the compile queue is full.
 func (a *Actor) evictHold(p compileSlot, newest primitives.Hash) {
 	h, ok := a.holds[p.hash]
 	if !ok || h.code == nil || h.pays != p.pays || a.codes[h.name].compiling { // the entry is stale
@@ -228,8 +231,8 @@ func (a *Actor) evictHold(p compileSlot, newest primitives.Hash) {
 	a.reportDropped([]messages.DroppedTransaction{{Hash: p.hash, Err: why, Source: string(h.signer)}})
 }
 
-// removeHold removes a hold. If it paid for its code and others wait for the same code, one of
-// them pays from now on.
+// removeHold removes a hold. If its transaction was the payer of a code that other transactions
+// wait for, one of those becomes the payer.
 func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash) {
 	delete(a.holds, hash)
 	if h.code == nil {
@@ -248,8 +251,8 @@ func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash)
 	a.publishCounts()
 }
 
-// detach removes the holds of transactions that move to other shards, all at once, so that none
-// of them becomes the payer for another.
+// detach removes the holds of transactions that move to other shards, and returns them by hash. It
+// removes all of them before it assigns new payers, so that none of them becomes a payer.
 func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	out = map[primitives.Hash]hold{}
 	orphans := map[*codeWaiters]bool{}
@@ -269,7 +272,7 @@ func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 		}
 		orphans[s] = orphans[s] || h.pays
 	}
-	for s, orphan := range orphans { // which waiter pays does not matter
+	for s, orphan := range orphans { // the payer may be any waiting transaction
 		if orphan && len(s.all) > 0 {
 			a.reassignPayer(s, primitives.Hash{})
 		}
@@ -278,10 +281,10 @@ func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	return out
 }
 
-// reassignPayer makes another transaction that brings the code pay for it.
+// reassignPayer makes another transaction that contains the code its payer, if there is one.
 func (a *Actor) reassignPayer(s *codeWaiters, newest primitives.Hash) {
 	s.payer = primitives.Hash{}
-	for hash := range s.all { // which of them does not matter
+	for hash := range s.all { // any of them will do
 		h := a.holds[hash]
 		if h.brings == 0 {
 			continue
@@ -296,7 +299,7 @@ func (a *Actor) reassignPayer(s *codeWaiters, newest primitives.Hash) {
 	}
 }
 
-// compile starts compilations while there are places at the compiler.
+// compile starts compilations while fewer than Compiling run.
 func (a *Actor) compile() {
 	for a.compiling < Compiling {
 		x, ok := a.compileQueue.Take()
@@ -318,7 +321,8 @@ func (a *Actor) compile() {
 	a.publishCounts()
 }
 
-// holdEnded ends holds after their time or the compilation of their code.
+// holdEnded ends the hold of an early transaction, or the holds of all transactions that waited for
+// a code.
 func (a *Actor) holdEnded(m holdTimeout) {
 	if m.by != a {
 		return
@@ -338,14 +342,14 @@ func (a *Actor) holdEnded(m holdTimeout) {
 	a.compile()
 }
 
-// compiled ends the wait for code. A wait for an earlier nonce goes on.
+// compiled ends a transaction's wait for code. If it also waits for smaller nonces, it stays held.
 func (a *Actor) compiled(hash primitives.Hash) {
 	h := a.holds[hash]
 	if !time.Now().Before(h.until) {
 		a.release(hash)
 		return
 	}
-	a.removeHold(hash, h, hash) // still early; its timer will end it
+	a.removeHold(hash, h, hash) // still early: its timer ends the hold
 	if a.holds[hash] = (hold{until: h.until}); h.pending != nil {
 		a.answer(*h.pending, messages.Submitted{Pooled: true})
 	}
@@ -358,8 +362,7 @@ func (a *Actor) release(hash primitives.Hash) {
 	}
 }
 
-// unhold ends a hold, answers its sender if that is pending, and returns whether there was a
-// hold.
+// unhold ends a hold, answers the sender with m if it waits, and returns whether there was a hold.
 func (a *Actor) unhold(hash primitives.Hash, m messages.Submitted) bool {
 	h, ok := a.holds[hash]
 	if !ok {
@@ -372,8 +375,8 @@ func (a *Actor) unhold(hash primitives.Hash, m messages.Submitted) bool {
 	return true
 }
 
-// isHeld returns whether a transaction at the front of its group is held back. A predecessor
-// that is in the pool is in the chunk being chosen, so the transaction is not early.
+// isHeld returns whether a transaction at the front of its group is held back. An early transaction
+// is not held if its predecessor is in the pool, since the chunk then takes both.
 func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	if len(a.holds) == 0 {
 		return false
@@ -385,9 +388,9 @@ func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	return h.code != nil || !a.pool.HasPredecessor(tx) && a.o.IsAhead(tx)
 }
 
-// hasRoom returns whether a transaction may enter the pool. One that follows a transaction
-// which waits for its code cannot leave the pool before that, so such ones may fill only half
-// of it.
+// hasRoom returns whether a transaction may enter the pool. A transaction that follows one that
+// waits for code cannot leave the pool before that one. Therefore it gets no room once the pool is
+// half full.
 func (a *Actor) hasRoom(tx *primitives.SignedTransaction) bool {
 	if a.held == 0 || !a.pool.Crowded() {
 		return true

@@ -15,15 +15,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// holding submits, for a waiter, a transaction with code that is compiled when done is closed.
+// holding submits a transaction as a waiter. Its code is compiled when done is closed.
 func (w *world) holding(x *primitives.SignedTransaction, waiter messages.WaiterID, done chan struct{}) {
 	w.verdicts[x.Hash()] = compiles(done)
 	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Client: "c",
 		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestHeldBounds: the hold queue is bounded. The client with most entries loses its newest one,
-// and gets the reason; no other client does.
+// TestHeldBounds: if the compile queue is full, the signer with most entries loses its newest
+// transaction, and only that transaction's sender gets the error.
 func TestHeldBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Items: 5} })
@@ -32,7 +32,7 @@ func TestHeldBounds(t *testing.T) {
 			w.holding(tx("many.near", primitives.Nonce(i+1)), messages.WaiterID(i+1), nil)
 			settle()
 		}
-		// Two are with the compiler, and five wait.
+		// Two are being compiled and five wait in the queue.
 		if w.front.Held() != 7 || w.front.Compiling() != Compiling || w.front.Len() != 7 || len(w.holds) != 7 {
 			t.Errorf("%d are held, %d with the compiler, %d in the pool, %d known; want 7, %d, 7, 7", w.front.Held(),
 				w.front.Compiling(), w.front.Len(), len(w.holds), Compiling)
@@ -59,8 +59,8 @@ func TestHeldBounds(t *testing.T) {
 	})
 }
 
-// TestHeldRoom: transactions after one that waits for compilation may fill half of the pool;
-// others may use the rest.
+// TestHeldRoom: transactions that follow one that waits for compilation may fill half of the pool.
+// Other transactions may use the rest.
 func TestHeldRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Pool = txpool.New(txpool.Limits{Transactions: 20}, 10, primitives.Hash{1}) })
@@ -75,7 +75,7 @@ func TestHeldRoom(t *testing.T) {
 			t.Errorf("%d are in the pool, %d were refused; want 10, 21", w.front.Len(), w.tally.HoldsDropped.Load())
 		}
 		again, before := tx("many.near", 11), tx("many.near", 1)
-		// one that is there, and one that does not wait
+		// One that is pooled already, and one with a nonce before the held transaction's.
 		for _, x := range []*primitives.SignedTransaction{again, before} {
 			if got := w.add(x); got != nil {
 				t.Fatal("answered before it was looked at")
@@ -97,8 +97,8 @@ func TestHeldRoom(t *testing.T) {
 	})
 }
 
-// TestHeldRestart: a failed actor hears nothing of its compilations, and its successor starts
-// with none.
+// TestHeldRestart: results of a failed actor's compilations are ignored by its successor, which
+// starts with no compilations.
 func TestHeldRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
@@ -108,7 +108,7 @@ func TestHeldRestart(t *testing.T) {
 		x := tx("a.near", 1)
 		w.verdicts[x.Hash()] = Verdict{Code: func(end <-chan struct{}) {
 			code(end)
-			time.Sleep(time.Second) // it does not know at once
+			time.Sleep(time.Second) // the compilation notices the cancellation late
 		}}
 		r := NewRequest("", []*primitives.SignedTransaction{x})
 		w.Handle(r)
@@ -127,7 +127,7 @@ func TestHeldRestart(t *testing.T) {
 			t.Error("who has sent a batch is not told that it is lost")
 		}
 		w.o.Pool = txpool.New(txpool.Limits{}, 10, primitives.Hash{1})
-		w.Actor = New(w.o) // the old one's results come to this one, since they share a mailbox
+		w.Actor = New(w.o) // both actors share one mailbox, so results of the old one reach the new one
 		settle2 := w.beside()
 		w.holding(x, 1, make(chan struct{}))
 		settle2()
@@ -143,8 +143,8 @@ func TestHeldRestart(t *testing.T) {
 	})
 }
 
-// TestHeldEarly: a transaction that waits for its code and for earlier nonces waits for both,
-// in any order.
+// TestHeldEarly: a transaction that waits for its code and for smaller nonces is offered only after
+// both, in either order.
 func TestHeldEarly(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestHeldEarly(t *testing.T) {
 	}
 }
 
-// TestHeldMoves: a transaction that waits for its code goes on waiting in the pool that it
-// moves to, and its sender is told when it ends.
+// TestHeldMoves: a transaction that waits for its code keeps waiting in the pool that it moves to.
+// Its sender is answered when the wait ends.
 func TestHeldMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
@@ -228,7 +228,8 @@ func TestHeldMoves(t *testing.T) {
 	})
 }
 
-// deploying submits a transaction that consists of code of that name.
+// deploying submits, as a waiter, a transaction that consists almost entirely of code with this
+// name.
 func (w *world) deploying(x *primitives.SignedTransaction, waiter messages.WaiterID, name primitives.Hash,
 	code func(<-chan struct{})) {
 	w.verdicts[x.Hash()] = Verdict{Code: code, CodeName: name, CodeBytes: x.Size() - 1}
@@ -236,16 +237,16 @@ func (w *world) deploying(x *primitives.SignedTransaction, waiter messages.Waite
 		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestHeldSharesCode: transactions of many signers with the same code count it once, share one
-// turn at the compiler, the first of any of them, and are all offered when it is compiled. When
-// the payer leaves, another one pays.
+// TestHeldSharesCode: transactions of many signers contain the same code. Its bytes count once, it
+// is compiled once, at the first turn of any signer, and then all transactions are offered. If the
+// payer leaves, another transaction pays.
 func TestHeldSharesCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
 		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Bytes: 3 * size} })
 		settle := w.beside()
 		busy := make(chan struct{})
-		for i := range messages.WaiterID(Compiling) { // the compiler has other work
+		for i := range messages.WaiterID(Compiling) { // occupies the compiler
 			w.holding(tx("zzz.near", primitives.Nonce(i+1)), i+1, busy)
 			settle()
 		}
@@ -276,7 +277,7 @@ func TestHeldSharesCode(t *testing.T) {
 			t.Fatalf("%d were told, %d are held with %d bytes; want 32, 32, %d", others, w.front.Held(), w.front.HeldBytes(),
 				want)
 		}
-		w.block(1, 0, 1, nil, shared[0], shared[1]) // made by another node
+		w.block(1, 0, 1, nil, shared[0], shared[1]) // a block of another node includes two of them
 		settle()
 		if want := 2*size + size + 27; w.front.Held() != 30 || int(w.front.HeldBytes()) != want {
 			t.Errorf("%d are held with %d bytes after two have gone; want 30, %d", w.front.Held(), w.front.HeldBytes(), want)
@@ -299,8 +300,8 @@ func TestHeldSharesCode(t *testing.T) {
 	})
 }
 
-// TestHeldSharedIsBounded: the code that many transactions share stays counted whichever of
-// them is evicted, and an evicted one's sender is told.
+// TestHeldSharedIsBounded: the bytes of a shared code stay counted whichever transaction is
+// evicted, and the sender of an evicted one gets the reason.
 func TestHeldSharedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
@@ -311,7 +312,7 @@ func TestHeldSharedIsBounded(t *testing.T) {
 			settle()
 		}
 		n := messages.WaiterID(10)
-		for range 6 { // more code than there is room for, each shared by three
+		for range 6 { // more code than the queue has room for; three transactions share each code
 			name := nextName()
 			for i := range 3 {
 				w.deploying(tx(primitives.AccountID(fmt.Sprintf("a%02d.near", i)), primitives.Nonce(n)), n, name,

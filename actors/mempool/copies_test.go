@@ -11,14 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sends submits a transaction for a waiter.
+// sends submits a transaction as a waiter.
 func (w *world) sends(x *primitives.SignedTransaction, waiter messages.WaiterID) {
 	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter},
 		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestBadCopyOfPooled: a copy of a pooled transaction is not refused as invalid, since the
-// pooled one may still run; a bad signature is, since the pooled one does not have it.
+// TestBadCopyOfPooled: if a copy of a pooled transaction is found invalid, the answer is "pooled",
+// since the pooled copy may still run. A bad signature is refused, since it concerns the copy
+// alone.
 func TestBadCopyOfPooled(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)
 	w.add(x)
@@ -34,8 +35,8 @@ func TestBadCopyOfPooled(t *testing.T) {
 	}
 }
 
-// TestVerdictOfAnotherChain: a verdict on the state of a lost branch, or of blocks removed by a
-// rollback, is made again.
+// TestVerdictOfAnotherChain: a transaction is checked again if a reorganisation or rollback happens
+// after the state was read.
 func TestVerdictOfAnotherChain(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -52,7 +53,7 @@ func TestVerdictOfAnotherChain(t *testing.T) {
 				if w.looked = append(w.looked, nil); len(w.looked) > 1 {
 					return []Verdict{{}}
 				}
-				tc.do(w) // after the state was read
+				tc.do(w) // the reorganisation happens after the state was read
 				return []Verdict{{Invalid: &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}}}
 			}
 			w.sends(x, 1)
@@ -63,8 +64,8 @@ func TestVerdictOfAnotherChain(t *testing.T) {
 	}
 }
 
-// TestDropsAreNumbered: a drop has a higher number than earlier answers of the pool, and no
-// higher one than later answers.
+// TestDropsAreNumbered: the number of a drop is higher than Drops in earlier answers, and not
+// higher than Drops in later ones.
 func TestDropsAreNumbered(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)
 	var nth []uint64
@@ -85,9 +86,9 @@ func TestDropsAreNumbered(t *testing.T) {
 	}
 }
 
-// TestHeldPlacesOfThoseGone: if one of two transactions that wait for the same code leaves,
-// with a block or with its shard, the other one loses nothing by the first one's slot. Two that
-// move to another shard together both get there, held.
+// TestHeldPlacesOfThoseGone: two transactions wait for the same code. If one leaves with a block or
+// moves to another shard, its slot does not cause the other one's eviction. If both move, both are
+// held in the other shard's pool.
 func TestHeldPlacesOfThoseGone(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,8 +141,8 @@ func TestHeldPlacesOfThoseGone(t *testing.T) {
 	}
 }
 
-// TestReturnedWithoutRoomElsewhere: a transaction of a lost branch without room in this pool is
-// not reported as dropped if other nodes have it, since their chunks may include it.
+// TestReturnedWithoutRoomElsewhere: a transaction of a replaced branch finds no room in this pool.
+// It is not reported as dropped if other nodes have it, since their chunks may include it.
 func TestReturnedWithoutRoomElsewhere(t *testing.T) {
 	x := tx("a.near", 5)
 	w := newWorld(func(o *Options) {

@@ -10,16 +10,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// No transaction leaves this actor silently. Its sender is answered (answer). If the sender was
-// told that the transaction is pooled, or waits for no answer, the reason is reported with
-// TransactionsDropped (drop). Inclusion by a block needs no report. If the actor fails, its
-// pool is recorded as lost, and waiters submit again.
+// No transaction leaves this actor silently. The sender of a submission is answered (answer). A
+// transaction that was reported as pooled, or whose sender waits for no answer, is reported with
+// TransactionsDropped (drop). Inclusion in a block is not reported. If the actor fails, its pool is
+// recorded as lost, and waiters submit again.
 
-// ErrRolledBack means that the chain was rolled back to a snapshot without the transaction in its
-// pools.
+// ErrRolledBack is the reason of a drop: the chain was rolled back to a snapshot in which no pool
+// held the transaction.
 var ErrRolledBack = errors.New("mempool: the chain was rolled back to a snapshot without this transaction; send it again")
 
-// ErrShardGone means that the shard of the transaction has no pool on this node any more.
+// ErrShardGone means that the transaction's shard no longer has a pool on this node.
 var ErrShardGone = errors.New("mempool: the transaction's shard has no pool on this node any more")
 
 // Limits that reject a transaction, by their names in config.json.
@@ -32,14 +32,14 @@ const (
 	limitAfterHeld    = "transactions after one that waits for compilation may fill half of transaction_pool_size_limit and troupe.mempool.max_transactions"
 )
 
-// noRoom returns the error for a transaction that a limit rejects.
+// noRoom returns the error for a transaction that a limit keeps out. limit names the limit.
 func noRoom(limit string) error { return &view.LookupError{Kind: view.ErrNoRoom, Reason: limit} }
 
-// refusal returns the error that the sender gets for an error of the pool.
+// refusal converts an error of txpool.Pool.Add to the error that the sender gets.
 func refusal(tx *primitives.SignedTransaction, err error) error {
 	var taken *txpool.NonceTaken
 	switch {
-	case errors.As(err, &taken): // the answer it would get once the other one is in a block
+	case errors.As(err, &taken): // the error that neard returns once the pooled transaction is in a block
 		return usedNonce(tx, taken.Nonce)
 	case errors.Is(err, txpool.ErrExpired):
 		return &primitives.InvalidTxError{Tag: primitives.TxExpired}
@@ -52,13 +52,13 @@ func refusal(tx *primitives.SignedTransaction, err error) error {
 	}
 }
 
-// usedNonce returns the error for a transaction of a key that has reached the nonce at.
+// usedNonce returns the error for a transaction whose access key already has the nonce at.
 func usedNonce(tx *primitives.SignedTransaction, at primitives.Nonce) *primitives.InvalidTxError {
 	return &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: tx.Nonce.Nonce, KeyNonce: at}
 }
 
-// dropped converts a transaction that the chunk producer rejected. A waiter checks it against
-// the state first, so that a congested shard is reported with its details.
+// dropped converts a transaction that the chunk producer dropped. The error for a congested shard
+// has no details, because waiters check the state again and report them.
 func dropped(x *apply.Dropped) messages.DroppedTransaction {
 	out := newDrop(x.SignedTransaction, &primitives.InvalidTxError{Tag: primitives.TxExpired})
 	switch {
@@ -70,7 +70,8 @@ func dropped(x *apply.Dropped) messages.DroppedTransaction {
 	return out
 }
 
-// drop ends the holds of dropped transactions and reports the drops.
+// drop ends the holds of transactions that left the pool, answers their pending senders, and
+// reports the drops.
 func (a *Actor) drop(gone []messages.DroppedTransaction) {
 	for _, x := range gone {
 		a.unhold(x.Hash, messages.Submitted{Err: x.Err})
@@ -78,7 +79,7 @@ func (a *Actor) drop(gone []messages.DroppedTransaction) {
 	a.reportDropped(gone)
 }
 
-// reportDropped numbers drops and reports them.
+// reportDropped numbers the drops and sends TransactionsDropped.
 func (a *Actor) reportDropped(gone []messages.DroppedTransaction) {
 	if len(gone) == 0 {
 		return
@@ -91,25 +92,25 @@ func (a *Actor) reportDropped(gone []messages.DroppedTransaction) {
 	}
 }
 
-// newDrop returns the drop of a transaction that leaves the pool.
+// newDrop returns the report for a transaction that leaves the pool because of why.
 func newDrop(tx *primitives.SignedTransaction, why error) messages.DroppedTransaction {
 	return messages.DroppedTransaction{Hash: tx.Hash(), Err: why, Source: string(tx.SignerID)}
 }
 
-// markPooled reports that a transaction is in the pool. The record of drops then forgets an
-// earlier drop.
+// markPooled reports that a transaction is in the pool, so that the drop record deletes an earlier
+// drop of it.
 func (a *Actor) markPooled(tx *primitives.SignedTransaction) { a.reportSettled(tx, true) }
 
-// reportSettled reports the result of a submission to the record of drops.
+// reportSettled reports the result of a submission to the drop record.
 func (a *Actor) reportSettled(tx *primitives.SignedTransaction, pooled bool) {
 	if a.o.Out.Settled != nil {
 		a.o.Out.Settled(tx.Hash(), pooled)
 	}
 }
 
-// dropUnanswered records the drop of a submission with a sender that gets no answer, unless another
-// copy is in the pool. A bad signature says nothing about the transaction, since its hash does
-// not cover it.
+// dropUnanswered reports a failed submission whose sender gets no answer as dropped. It does
+// nothing if another copy is in the pool, or if the signature is bad: the hash does not cover the
+// signature, so another copy may be valid.
 func (a *Actor) dropUnanswered(x item, err error) {
 	hash := x.tx.Hash()
 	var invalid *primitives.InvalidTxError
@@ -119,21 +120,21 @@ func (a *Actor) dropUnanswered(x item, err error) {
 	a.reportDropped([]messages.DroppedTransaction{{Hash: hash, Err: err, Source: "client " + string(x.client)}})
 }
 
-// poolContents lists what the pool held when the actor failed, as drops. Waiters send theirs
-// again.
+// poolContents returns the content of a failed actor's pool as drops. It returns what it read so
+// far if the pool panics.
 func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
-	defer func() { _ = recover() }() // the pool itself may have failed
+	defer func() { _ = recover() }() // the pool's own data may be inconsistent
 	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {
 		list = append(list, newDrop(tx, ErrRestarted))
 	})
 	return list
 }
 
-// refused drops a transaction that the node it was forwarded to rejected.
+// refused drops a transaction that another node rejected after this node forwarded it.
 func (a *Actor) refused(m *messages.TransactionRefused) {
 	hash := m.Tx.Hash()
 	if home := a.o.Home(m.Tx.SignerID); home != a.o.Shard {
-		a.o.Out.Forward(home, *m) // a shard without a pool does not hold it
+		a.o.Out.Forward(home, *m) // if that shard has no pool here, the transaction is not pooled
 		return
 	}
 	if a.pool.Remove(hash) {

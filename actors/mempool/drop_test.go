@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestEveryDropHasAReason: however a transaction leaves the pool without being included, its
-// hash goes out once, with the reason.
+// TestEveryDropHasAReason: a transaction that leaves the pool without being included is reported
+// once, with the reason.
 func TestEveryDropHasAReason(t *testing.T) {
 	x := tx("a.near", 5)
 	invalid := func(tag primitives.InvalidTxTag) func(error) bool {
@@ -90,8 +90,9 @@ func TestEveryDropHasAReason(t *testing.T) {
 	}
 }
 
-// TestUnansweredSubmissionsAreDroppedAloud: a session's submission that does not enter the pool
-// is reported as dropped, except a bad copy of a good transaction.
+// TestUnansweredSubmissionsAreDroppedAloud: a session gets no answer to a single submission. If it
+// does not enter the pool, it is reported as dropped, unless it is a bad copy of a good
+// transaction.
 func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	async := func(w *world, txs ...*primitives.SignedTransaction) {
 		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 3}, Transactions: txs})
@@ -113,7 +114,7 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 			t.Errorf("dropped for %v, want %s", err, limit)
 		}
 	}
-	w.verdicts[one.Hash()] = Verdict{Invalid: tooOld} // as for a late copy
+	w.verdicts[one.Hash()] = Verdict{Invalid: tooOld} // as for a copy that arrives too late
 	if async(w, one); len(w.dropped) != 3 || !w.has(one) {
 		t.Errorf("a bad copy of one in the pool: dropped %v", w.dropped[3:])
 	}
@@ -130,8 +131,8 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	}
 }
 
-// TestHeldBatchIsToldWhatBecame: the sender of a batch with a held transaction gets the reason
-// when that is dropped, not "pooled".
+// TestHeldBatchIsToldWhatBecame: if a held transaction of a batch is dropped, the batch gets the
+// reason of the drop, not "pooled".
 func TestHeldBatchIsToldWhatBecame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
@@ -156,8 +157,8 @@ func TestHeldBatchIsToldWhatBecame(t *testing.T) {
 	})
 }
 
-// TestFailureRecordsThePool: a failed mempool records its pool as lost; waiters, which submit
-// again, are not told.
+// TestFailureRecordsThePool: a failed mempool records its pool as lost. Waiters get no message,
+// because they submit again.
 func TestFailureRecordsThePool(t *testing.T) {
 	w := newWorld(nil)
 	x := tx("a.near", 1)
@@ -169,7 +170,8 @@ func TestFailureRecordsThePool(t *testing.T) {
 	}
 }
 
-// TestForwardedWithoutAHome: A submission of a signer in a shard without a pool is answered.
+// TestForwardedWithoutAHome: a submission whose signer belongs to a shard without a pool gets
+// ErrShardGone.
 func TestForwardedWithoutAHome(t *testing.T) {
 	w := newWorld(nil)
 	w.homeless, w.away["a.near"] = true, 7

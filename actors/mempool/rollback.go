@@ -5,7 +5,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// capture returns the content of the pool. Unchecked submissions are not part of it.
+// capture returns the pooled transactions. Unchecked submissions are not included.
 func (a *Actor) capture() (out messages.PoolCaptured) {
 	a.pool.Each(func(tx *primitives.SignedTransaction, base primitives.Height) {
 		out.Transactions, out.Bases = append(out.Transactions, tx), append(out.Bases, base)
@@ -13,7 +13,7 @@ func (a *Actor) capture() (out messages.PoolCaptured) {
 	return out
 }
 
-// restore replaces the content of the pool by a captured one. A walk under way gets no more
+// restore replaces the pooled transactions by captured ones. The walk in progress gets no further
 // candidates, and its result is ignored.
 func (a *Actor) restore(m *messages.RestorePool) {
 	var before []*primitives.SignedTransaction

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxBatch is how many transactions are checked in one call. It bounds how long other clients
-// wait for their turn.
+// maxBatch is the largest number of transactions that one call of Check gets. It bounds how long
+// the next client waits for its turn.
 const maxBatch = 64
 
 // ErrRestarted means that the mempool has failed and restarted with an empty pool.
@@ -23,29 +23,30 @@ var ErrRestarted = errors.New("mempool: restarted with an empty pool; send the t
 
 // Verdict is the result of checking a transaction against the state of the head.
 type Verdict struct {
-	Invalid *primitives.InvalidTxError // why it is rejected by the rules
-	Err     error                      // a failure of this node
-	Base    primitives.Height          // of its base block
-	Ahead   bool                       // its nonce is ahead of its key's next one
-	// Code compiles the code that the transaction deploys or calls, and returns when that is done
-	// or end is closed. nil: the code is compiled, or the transaction does not wait for it.
+	Invalid *primitives.InvalidTxError // why the transaction is invalid; nil: it is valid
+	Err     error                      // why it could not be checked; a failure of this node
+	Base    primitives.Height          // height of the transaction's base block
+	Ahead   bool                       // its nonce is above the next one of its key, by at most EarlyGap
+	// Code compiles the code that the transaction deploys or calls. It returns when that is done or
+	// when end is closed. nil: the transaction need not wait for code.
 	Code func(end <-chan struct{})
-	// CodeName is equal for transactions that wait for the same code. CodeBytes is how much of it
-	// the transaction brings.
+	// CodeName is the hash of that code. CodeBytes is how many bytes of the code the transaction
+	// contains.
 	CodeName  primitives.Hash
 	CodeBytes int
 }
 
-// Tally holds counters since the node began.
+// Tally holds counters of all pools of a node since it started.
 type Tally struct {
 	Submitted, Refused atomic.Uint64
-	Overrun            atomic.Uint64 // evicted unchecked because too many came
-	Drops              atomic.Uint64 // reported as dropped
-	// dropped while they waited for code, or after such a transaction, because too many did
+	Overrun            atomic.Uint64 // submissions evicted from the queue before they were checked
+	Drops              atomic.Uint64 // drops reported; also numbers them
+	// transactions dropped or refused by a limit on held transactions and those that follow them
 	HoldsDropped atomic.Uint64
 }
 
-// Request is a batch of submissions from a sender that is not an actor. It carries its answers.
+// Request is a batch of submissions from a sender that is not an actor. It carries the answers
+// back.
 type Request struct {
 	Client       messages.Client
 	Transactions []*primitives.SignedTransaction
@@ -70,16 +71,17 @@ func NewRequest(c messages.Client, txs []*primitives.SignedTransaction) Request 
 	return r
 }
 
-// Done is closed when all transactions are answered.
+// Done returns a channel that is closed when all transactions are answered.
 func (r Request) Done() <-chan struct{} { return r.done }
 
-// Lost is closed when the actor has failed on the request, or ended before it came.
+// Lost returns a channel that is closed if the actor fails while it handles the request, or ends
+// before that.
 func (r Request) Lost() <-chan struct{} { return r.lost }
 
 // Failed implements system.Answerable.
 func (r Request) Failed(error) { r.once.Do(func() { close(r.lost) }) }
 
-// Answers returns one result for each transaction, in their order. Valid once Done.
+// Answers returns one result for each transaction, in order. Call it only after Done is closed.
 func (r Request) Answers() []messages.Submitted { return r.list }
 
 // item is a submission and the receiver of its result.
@@ -87,26 +89,27 @@ type item struct {
 	tx     *primitives.SignedTransaction
 	client messages.Client
 	from   messages.Address
-	batch  *answers // nil: from is an actor
-	index  int      // in batch
+	batch  *answers // answers of the request; nil: the sender is the actor from
+	index  int      // index in batch
 }
 
-// forwarded: mempool -> mempool of another shard: submissions of signers that now belong there.
+// forwarded is sent by a mempool to that of another shard: unchecked submissions whose signers now
+// belong there.
 type forwarded struct{ items []item }
 
-// moved: mempool -> mempool of another shard: pooled transactions of signers that now belong
+// moved is sent by a mempool to that of another shard: pooled transactions whose signers now belong
 // there.
 type moved struct{ txs []based }
 
 type based struct {
 	tx   *primitives.SignedTransaction
 	base primitives.Height
-	hold hold // its wait for code, if any
+	hold hold // its hold; code is nil if it does not wait for code
 }
 
 // checked is a message to self: a batch has been checked.
 type checked struct {
-	by       *Actor // messages of a failed actor are ignored
+	by       *Actor // the actor that took the batch; messages of a failed actor are ignored
 	batch    *batch
 	verdicts []Verdict
 }
@@ -114,9 +117,9 @@ type checked struct {
 // batch is a set of submissions that are checked in one call.
 type batch struct {
 	items    []item
-	heads    uint64    // when it was taken
-	reorgs   uint64    // when it was taken
-	verdicts []Verdict // set when done
+	heads    uint64    // Actor.heads when the batch was taken
+	reorgs   uint64    // Actor.reorgs when the batch was taken
+	verdicts []Verdict // one for each item, set once done
 	done     bool
 }
 
@@ -136,8 +139,8 @@ func (a *Actor) request(r Request) {
 	a.enqueueIncoming()
 }
 
-// enqueueIncoming queues the submissions of a message. A submission stays in incoming until it
-// is queued, so that it is answered for wherever a failure happens.
+// enqueueIncoming moves incoming to the queue. Each submission stays in incoming until it is
+// queued, so that abandon answers it if a panic comes in between.
 func (a *Actor) enqueueIncoming() {
 	for i := range a.incoming {
 		a.put(a.incoming[i])
@@ -147,8 +150,8 @@ func (a *Actor) enqueueIncoming() {
 	a.startChecks()
 }
 
-// clientOf returns the client that is charged. A session without a client is a client of its
-// own.
+// clientOf returns the client under which a submission is queued. A session without a client is a
+// client of its own.
 func clientOf(c messages.Client, session messages.SessionID) messages.Client {
 	if c != "" {
 		return c
@@ -156,14 +159,14 @@ func clientOf(c messages.Client, session messages.SessionID) messages.Client {
 	return messages.Client(strconv.AppendUint([]byte("session "), uint64(session), 10))
 }
 
-// put queues a submission and reports evicted ones.
+// put queues a submission and reports sessions' evicted submissions.
 func (a *Actor) put(x item) {
 	a.o.Tally.Submitted.Add(1)
 	a.putQueue(x)
 	a.reportDone()
 }
 
-// putQueue adds a submission to the queue, and rejects those that it evicts.
+// putQueue adds a submission to the queue, and answers the submissions that it evicts.
 func (a *Actor) putQueue(x item) {
 	for _, lost := range a.queue.Put(string(x.client), x.tx.Size(), x) {
 		a.o.Tally.Overrun.Add(1)
@@ -171,10 +174,11 @@ func (a *Actor) putQueue(x item) {
 	}
 }
 
-// startChecks has submissions checked outside the mailbox, by at most Options.Checkers
-// goroutines. They are admitted in the order in which they were taken, however long each check
-// takes. Otherwise a later transaction of a key could enter a block first, and those before it
-// never could. A batch that is done early waits; at most twice Checkers batches exist.
+// startChecks takes batches from the queue and checks them outside the mailbox, with at most
+// Options.Checkers goroutines. Batches are admitted in the order in which they were taken, however
+// long each check takes. Otherwise a block could include a later nonce of a key first and make the
+// earlier ones invalid. A batch whose check ends early waits, so up to twice Checkers batches
+// exist.
 func (a *Actor) startChecks() {
 	for a.checksRunning < a.o.Checkers && len(a.checking) < 2*a.o.Checkers && a.queue.Len() > 0 {
 		b := &batch{heads: a.heads, reorgs: a.reorgs}
@@ -196,8 +200,8 @@ func (a *Actor) startChecks() {
 	a.o.Status.queued.Store(int64(a.queue.Len()))
 }
 
-// check calls f. If f panics on several transactions, they are checked one by one, so that only
-// the one that causes the panic fails.
+// check calls f. If f panics on several transactions, it checks them one by one, so that only the
+// one that causes the panic fails.
 func check(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.SignedTransaction) (out []Verdict) {
 	defer func() {
 		p := recover()
@@ -216,7 +220,8 @@ func check(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.
 	return f(txs)
 }
 
-// batchChecked admits checked batches in the order in which they were taken.
+// batchChecked stores the verdicts of a batch and admits all checked batches that are next in
+// order.
 func (a *Actor) batchChecked(m *checked) {
 	if m.by != a {
 		return
@@ -229,9 +234,9 @@ func (a *Actor) batchChecked(m *checked) {
 			if b.reorgs == a.reorgs {
 				a.admit(x, &b.verdicts[i], b.heads != a.heads)
 			} else {
-				a.putQueue(x) // checked on a state that is gone
+				a.putQueue(x) // the state that it was checked on is no longer canonical
 			}
-			b.items[i] = item{} // answered, if a later one panics
+			b.items[i] = item{} // so that abandon does not answer it again if a later item panics
 		}
 		a.checking = slices.Delete(a.checking, 0, 1)
 	}
@@ -239,15 +244,15 @@ func (a *Actor) batchChecked(m *checked) {
 	a.startChecks()
 }
 
-// admit adds a valid transaction to the pool and answers its sender. late means that a block
-// has become the head since the check.
+// admit adds a checked transaction to the pool and answers its sender. late means that a block has
+// become the head since the check.
 func (a *Actor) admit(x item, v *Verdict, late bool) {
 	switch {
 	case v.Err != nil:
 		a.answer(x, messages.Submitted{Err: a.routeUntracked(x, v.Err)})
 		return
 	case v.Invalid != nil && v.Invalid.Tag != primitives.TxInvalidSignature && a.pool.Find(x.tx.Hash()) != nil:
-		a.answer(x, messages.Submitted{Pooled: true}) // the pooled copy may still run, and its fate will be reported
+		a.answer(x, messages.Submitted{Pooled: true}) // the pooled copy may still run; its result is reported later
 		return
 	case v.Invalid != nil:
 		a.refuse(x, v.Invalid)
@@ -275,14 +280,14 @@ func (a *Actor) admit(x item, v *Verdict, late bool) {
 		a.answer(x, messages.Submitted{Pooled: true})
 	default:
 		a.markPooled(x.tx)
-		a.publishCounts() // before it is offered
+		a.publishCounts() // before the transaction is offered
 		if a.holdOrOffer(x, v) && a.o.Out.Pooled != nil {
 			a.o.Out.Pooled(messages.TransactionPooled{Tx: x.tx})
 		}
 	}
 }
 
-// forward passes submissions on to the mempool of their shard.
+// forward sends unchecked submissions to the mempool of their shard.
 func (a *Actor) forward(home primitives.ShardID, items []item) {
 	if a.o.Out.Forward(home, forwarded{items}) {
 		return
@@ -292,9 +297,9 @@ func (a *Actor) forward(home primitives.ShardID, items []item) {
 	}
 }
 
-// routeUntracked sends on a client's transaction that cannot be checked here, since this node
-// does not hold the signer's shard, as neard does (rpc_handler.rs process_tx_internal).
-// Transactions of peers go no further. It returns the error for the sender.
+// routeUntracked forwards a client's transaction that this node cannot check, because it does not
+// track the signer's shard. neard does the same (rpc_handler.rs process_tx_internal). Transactions
+// from peers are not forwarded again. It returns the error for the sender.
 func (a *Actor) routeUntracked(x item, err error) error {
 	var e *view.LookupError
 	if !a.o.Route || a.o.Out.Pooled == nil || x.client.OfPeer() || !errors.As(err, &e) ||
@@ -310,8 +315,8 @@ func (a *Actor) refuse(x item, why error) {
 	a.answer(x, messages.Submitted{Err: why})
 }
 
-// answer reports the result of a submission to its sender. Sessions are told only how many are
-// done, by reportDone.
+// answer reports the result of a submission to its sender. A session gets only the number of its
+// checked submissions, by reportDone.
 func (a *Actor) answer(x item, m messages.Submitted) {
 	if m.Err != nil {
 		defer a.reportSettled(x.tx, false)
@@ -335,7 +340,8 @@ func (a *Actor) answer(x item, m messages.Submitted) {
 	}
 }
 
-// reportDone tells sessions how many submissions have been checked.
+// reportDone sends each session the number of its submissions that have been checked since the last
+// report.
 func (a *Actor) reportDone() {
 	for id, n := range a.finished { // independent of each other, so the order does not matter
 		a.o.Out.Done(messages.SubmissionsDone{Session: id, Count: n})
@@ -343,7 +349,8 @@ func (a *Actor) reportDone() {
 	}
 }
 
-// handOver forwards unchecked submissions when the actor's shard ends.
+// handOver forwards unchecked submissions to the mempools of their shards, when this actor's shard
+// ends.
 func (a *Actor) handOver() {
 	away := map[primitives.ShardID][]item{}
 	add := func(x item) {
@@ -365,8 +372,8 @@ func (a *Actor) handOver() {
 	a.reportDone()
 }
 
-// abandon answers for all unchecked submissions and records the pool as lost, after the actor
-// has failed. Waiters and the producer are told by the next actor.
+// abandon answers all unchecked submissions and records the pool as lost, after the actor has
+// failed. Waiters and the producer are informed by the actor that replaces it.
 func (a *Actor) abandon() {
 	if list := a.poolContents(); len(list) > 0 && a.o.Out.Lost != nil {
 		a.o.Out.Lost(messages.TransactionsDropped{List: list})
