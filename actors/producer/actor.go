@@ -1,6 +1,7 @@
-// Package producer is the actor around packages chain/doomslug and chain/production: it votes,
-// collects votes, chunks and endorsements for the head, and requests the next block when it is
-// this node's to make.
+// Package producer is the actor that makes this node's validators take part in block production. It
+// signs approvals (votes), collects approvals, chunks and endorsements for the child of the head,
+// and requests the next block from the chain actor when this node is the block producer. The rules
+// are in packages chain/doomslug and chain/production.
 //
 //	in      BlockImported, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed;
 //	        ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; requests of
@@ -8,20 +9,21 @@
 //	        MockVerification, CaptureClock, SetClock, SetProduction; StandStill, GoOn,
 //	        RolledBack, RestoreClock
 //	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade,
-//	        EndorsementMade to the net
-//	state   Actor: the head with what has come for its child, the doomslug tracker, the
-//	        production scheduler, one timer
+//	        EndorsementMade to the network
+//	state   Actor: the head, with the chunks and endorsements for its child; the doomslug
+//	        tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made; timestamps of blocks in ns since 1970
-//	bound   MaxParked votes and endorsements ahead of the head; the rest as an epoch has
-//	        validators and shards
-//	errors  invalid votes and endorsements are dropped; an epoch that cannot be looked up is a panic
+//	bound   MaxParked approvals and endorsements for unknown blocks; everything else is bounded
+//	        by the validators and shards of an epoch
+//	errors  invalid approvals and endorsements are dropped; if an epoch cannot be looked up,
+//	        the actor panics
 //	source  nearcore chain/client/src/client.rs:964, chain/client/src/client_actor.rs,
 //	        chain_inclusion_tracker.rs
 //
-// A sole validator is the case n = 1 of the same code, with two differences. It makes chunks
-// when the block is due and not when the head came, so that they include what has arrived by
-// then. It builds on a block that is not on disk yet, since its votes leave the node only in
-// its blocks; with other validators it waits for the disk.
+// A node that has all validators of the chain (a sole validator) uses the same code with two
+// differences. It requests chunks when the block is due and not when the head arrives, so that they
+// include later transactions. And it builds on blocks that are not on disk yet, because its
+// approvals leave the node only inside its blocks. With other validators it waits for the disk.
 package producer
 
 import (
@@ -39,10 +41,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxParked bounds the votes and endorsements for blocks that have not come yet.
+// MaxParked bounds the approvals and endorsements that are kept for blocks that have not arrived.
 const MaxParked = 4096
 
-// Chain is what the producer reads of the chain: *engine.Engine. Called on the actor's
+// Chain is the part of *engine.Engine that the producer reads. It is called on the actor's
 // goroutine.
 type Chain interface {
 	Head() *engine.BlockNode
@@ -54,37 +56,38 @@ type Chain interface {
 	ChunkValidators(parent *engine.BlockNode, shard primitives.ShardID) ([]chain.Assigned, error)
 	// ChildEpoch returns the epoch of a block's children, and its shard layout.
 	ChildEpoch(parent primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error)
-	// Epoch returns the position of a block in its epoch.
+	// Epoch returns where in its epoch a block is.
 	Epoch(block primitives.Hash) (production.Epoch, error)
 }
 
-// Out are the receivers of the actor's messages.
+// Out holds the functions that send the actor's messages.
 type Out struct {
 	ProduceChunk messages.Sender[messages.ProduceChunk]
 	MakeBlock    messages.Sender[messages.MakeBlock]
-	Approval     messages.Sender[messages.ApprovalMade]    // nil: there is no net
-	Endorsement  messages.Sender[messages.EndorsementMade] // nil: there is no net
+	Approval     messages.Sender[messages.ApprovalMade]    // nil: the node has no network
+	Endorsement  messages.Sender[messages.EndorsementMade] // nil: the node has no network
 }
 
 // Options configure the actor.
 type Options struct {
 	Chain  Chain
-	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators; empty: it makes nothing
+	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators; empty: it makes no blocks
 	Delays doomslug.Delays
 	Rules  production.Rules
 	Final  func() primitives.Height // height of the last final block
-	// Waiting returns whether a pool has something to offer, and requests TransactionsWaiting for
-	// the next offer.
+	// Waiting returns whether a pool has transactions for a chunk. After the call, the next pool
+	// that gets some sends TransactionsWaiting.
 	Waiting func() bool
-	// Wanted returns whether a client waits for final blocks; the first such wait sends
-	// FinalityWanted. nil: always.
+	// Wanted returns whether a client waits for finality. After it returned false, the first such
+	// client causes FinalityWanted. nil: always true.
 	Wanted func() bool
-	Clock  func() uint64   // ns since 1970, for blocks
-	Begin  *messages.Clock // initial state of the clock; nil: as Clock says
-	// Mocked is called with the mocked signature verification outside of blocks. May be nil.
+	Clock  func() uint64   // ns since 1970, for timestamps of blocks
+	Begin  *messages.Clock // initial state of the sandbox clock; nil: it follows Clock
+	// Mocked is called with the mocked signature verification that view calls shall use. May be
+	// nil.
 	Mocked func(*primitives.Mocks)
-	// LargestTarget is the greatest height ever voted for, as Persist stored it. Persist is called
-	// before a vote leaves the node. nil: votes are not stored.
+	// LargestTarget is the greatest height that this node has approved, as Persist stored it.
+	// Persist is called before an approval is sent. nil: it is not stored.
 	LargestTarget primitives.Height
 	Persist       func(primitives.Height) error
 	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
@@ -92,29 +95,29 @@ type Options struct {
 	Out           Out
 }
 
-// Actor votes and makes blocks.
+// Actor approves and makes blocks. Only its own goroutine may use it.
 type Actor struct {
 	o       Options
 	begun   time.Time
 	tracker *doomslug.Tracker
 	sched   *production.Scheduler
 	head    *head
-	// followed has an entry for each block that was imported as the tip and is not accepted as the
-	// head yet: whether the producer already builds on it.
+	// followed has one entry for each block that was imported as the tip and has not been accepted
+	// yet: whether the producer already builds on it.
 	followed []bool
-	held     bool // the tracker's timers are stopped
+	held     bool // the scheduler makes no blocks, so the tracker's timers are stopped
 	stopped  bool
-	goals    []goal
+	goals    []goal // pending MineBlocks
 	patches  []patch
 	forward  forward
-	missLeft map[primitives.ShardID]uint64 // number of coming blocks without a shard's chunk
-	reorg    *reorg                        // nil: no reorganisation is requested
+	missLeft map[primitives.ShardID]uint64 // by shard: how many of the next blocks get no new chunk
+	reorg    *reorg                        // pending Reorganise; nil: none
 	mocks    *primitives.Mocks             // mocked signature verification of contracts; nil: none
 	clock    clock
-	era      messages.Era // of the chain
-	paused   bool         // a rollback is in progress: the chain is not read
-	deferred []any        // requests that came while paused
-	parked   []any        // ApprovalReceived and ChunkEndorsed ahead of the head
+	era      messages.Era // of the chain; MakeBlock and ProduceChunk carry it
+	paused   bool         // a rollback is in progress, and the chain must not be read
+	deferred []any        // requests that arrived while paused
+	parked   []any        // ApprovalReceived and ChunkEndorsed for blocks after the head
 	timer    *time.Timer
 	self     messages.Sender[tick]
 }
@@ -128,7 +131,7 @@ type goal struct {
 // tick is the timer's message to self.
 type tick struct{}
 
-// New returns the actor. Start moves it to the chain's head.
+// New returns the actor. Call Start, or let Receive do it, to begin at the chain's head.
 func New(o Options) *Actor {
 	a := &Actor{o: o, begun: time.Now(), clock: clock{wall: o.Clock}}
 	if o.Begin != nil {
@@ -160,7 +163,8 @@ func (a *Actor) Receive(c actor.Context) {
 
 // Start starts at the chain's head.
 func (a *Actor) Start() {
-	// the chain was fast-forwarded before the node started
+	// The chain's time is ahead of the clock if it was fast-forwarded before the node was
+	// restarted.
 	if e := a.o.Chain.Head(); e.Header().Timestamp > a.clock.now() {
 		if _, sole := a.approvers(e.Hash); sole {
 			a.clock.set(e.Header().Timestamp)
@@ -184,7 +188,7 @@ func (a *Actor) begin() {
 	a.advance()
 }
 
-// updateWanted tells the scheduler whether a client waits for final blocks.
+// updateWanted informs the scheduler whether a client waits for finality.
 func (a *Actor) updateWanted() { a.step(production.Wanted{Any: a.o.Wanted == nil || a.o.Wanted()}) }
 
 // Handle handles one message.
@@ -242,7 +246,7 @@ func (a *Actor) Handle(msg any) {
 		a.setProduction(m)
 	case system.Request[messages.StandStill, messages.Stopped]:
 		a.pause(m)
-	case messages.GoOn, messages.RolledBack, messages.RestoreClock: // not paused, or stopped
+	case messages.GoOn, messages.RolledBack, messages.RestoreClock: // no rollback is in progress, or stopped
 	case system.Request[messages.StopProducing, messages.Stopped]:
 		a.stop(ErrStopped)
 		m.Reply(messages.Stopped{}, nil)
@@ -254,7 +258,7 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// stop ends all work. Pending requests get the reason.
+// stop ends block production. Pending requests are answered with why.
 func (a *Actor) stop(why error) {
 	a.stopped = true
 	for _, g := range a.goals {
@@ -272,7 +276,7 @@ func (a *Actor) step(ev production.Event) production.Out { return a.stepAt(ev, a
 func (a *Actor) stepAt(ev production.Event, now int64) production.Out {
 	out, err := a.sched.Step(ev, now)
 	if err != nil {
-		panic(err) // only Mine can fail, and has its own path
+		panic(err) // only Mine returns errors, and it does not use step
 	}
 	return out
 }
@@ -293,7 +297,7 @@ func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]
 	}
 	left := a.sched.Left()
 	for _, followed := range a.followed {
-		if followed { // counted as made, and not reported yet
+		if followed { // counted by the scheduler, but not accepted yet
 			left++
 		}
 	}
@@ -301,7 +305,8 @@ func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]
 	a.advance()
 }
 
-// blockImported continues from a block that is not on disk, if this node is the sole validator.
+// blockImported makes an imported block the head before it is on disk, if this node is the sole
+// validator.
 func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
@@ -313,8 +318,8 @@ func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	}
 }
 
-// blockAccepted reports a block that is on disk, and continues from it unless blockImported
-// did.
+// blockAccepted answers requests that waited for a block on disk, and makes it the head unless
+// blockImported did.
 func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
@@ -331,7 +336,7 @@ func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	a.startBranch()
 }
 
-// answerGoals answers requests that waited for a block on disk.
+// answerGoals answers requests that waited for an accepted block.
 func (a *Actor) answerGoals(m *messages.BlockAccepted) {
 	left := a.goals[:0]
 	for _, g := range a.goals {
@@ -345,12 +350,12 @@ func (a *Actor) answerGoals(m *messages.BlockAccepted) {
 	a.answerAccepted(m)
 }
 
-// follow makes a block the head, unless the chain is already at a later block, top, with its
-// own message on the way.
+// follow makes a block the head, unless top, the newest block of the chain, is higher. The message
+// about top then follows.
 func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approvers []chain.Approver, sole bool) {
 	a.step(production.Waiting{Any: a.o.Waiting()})
 	a.updateWanted()
-	forwarded := a.forward.target > 0 // skipped heights leave the final block behind, so the head's must follow
+	forwarded := a.forward.target > 0 // after skipped heights finality lags, so a block must follow the head
 	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy() || a.patchedAt(m.Height()) || forwarded,
 		Fresh: m.Fresh() || forwarded, Pressing: m.Pressing()})
 	e := a.o.Chain.Imported(m.Hash)
@@ -365,8 +370,8 @@ func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approve
 	a.advance()
 }
 
-// advance votes when it is time, makes the block when everything for it is there, and sets the
-// timer.
+// advance sends approvals that are due, makes the block if everything for it has arrived, and sets
+// the timer.
 func (a *Actor) advance() {
 	if a.stopped || a.head == nil {
 		return
@@ -379,13 +384,13 @@ func (a *Actor) advance() {
 		a.arm(now, out.At, wait)
 		return
 	}
-	if a.held { // the time that passed meanwhile is no validator's failure
+	if a.held { // the time on hold must not count as a skipped block producer's
 		a.held = false
 		a.tracker.Tip(a.head.hash, a.head.height, a.head.final, now)
 	}
 	a.delays(out.Interval)
 	if out.Pace == production.Now && a.head.sole {
-		a.askChunks() // they are made while this actor signs its vote
+		a.askChunks() // the chunks are made while this actor signs its approval
 	}
 	if to := a.nextHeight(); to > a.head.height+1 {
 		if a.head.making == 0 && !a.reorg.isPending() && a.head.next != to {
@@ -400,11 +405,11 @@ func (a *Actor) advance() {
 	a.arm(now, out.At, wait, a.tracker.Next())
 }
 
-// never is the skip delay of a sole validator, which waits for no other and skips no height.
+// never is the skip delay of a sole validator, in ns: it has no other producer to skip.
 const never = 1 << 48
 
-// delays sets doomslug's delays: the vote for a tip after interval, if that is not 0, and no
-// skip before blocks may come.
+// delays sets doomslug's delays. An interval above 0 is the delay of the endorsement of a new tip.
+// The skip delay is at least four times the endorsement delay.
 func (a *Actor) delays(interval int64) {
 	d := a.o.Delays
 	if interval > 0 {
@@ -418,7 +423,7 @@ func (a *Actor) delays(interval int64) {
 	a.tracker.SetDelays(d)
 }
 
-// arm sets the timer to the earliest of the times that are not 0.
+// arm sets the timer to the earliest of times, ignoring zeros. Without any it stops the timer.
 func (a *Actor) arm(now int64, times ...int64) {
 	var first int64
 	for _, t := range times {

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cluster is n producers, each with its view of one chain, and a network of plain calls. There
-// are no mailboxes: every message goes through one queue, in virtual time.
+// cluster is n producers that share one chain. There are no mailboxes: all messages go through one
+// queue, in virtual time.
 type cluster struct {
 	t       *testing.T
 	names   []primitives.AccountID
@@ -27,13 +27,13 @@ type cluster struct {
 	down    map[int]bool
 	entries map[primitives.Hash]*engine.BlockNode
 	head    *engine.BlockNode
-	disk    *engine.BlockNode // last block on disk
-	lag     time.Duration     // from a block's import to the disk
+	disk    *engine.BlockNode // newest block on disk
+	lag     time.Duration     // from the import of a block until it is on disk
 	final   primitives.Height
 	queue   chan func()
 	made    []messages.MakeBlock
 	signed  []int    // number of endorsements in each block
-	late    []func() // the last validator's endorsements, which come while the block is made
+	late    []func() // endorsements of the last validator, sent while the block is being made
 	waiting bool
 }
 
@@ -143,7 +143,7 @@ func (c *cluster) broadcast(from int, m any) {
 	}
 }
 
-// run processes the queue for some virtual time.
+// run processes the queue for the virtual time d.
 func (c *cluster) run(d time.Duration) {
 	end := time.After(d)
 	for {
@@ -156,7 +156,7 @@ func (c *cluster) run(d time.Duration) {
 	}
 }
 
-// produceChunk makes a chunk, which the other validators endorse.
+// produceChunk makes a chunk and posts the endorsements of all other validators.
 func (c *cluster) produceChunk(i int, m messages.ProduceChunk) {
 	if c.down[i] {
 		return
@@ -172,7 +172,7 @@ func (c *cluster) produceChunk(i int, m messages.ProduceChunk) {
 		e := &primitives.ChunkEndorsement{ChunkHash: chunk.Hash,
 			Signature: c.keys[k].Sign(primitives.ChunkEndorsementBytes(chunk.Hash))}
 		e.Metadata = primitives.ChunkEndorsementMetadata{AccountID: c.names[k], ShardID: m.ShardID, HeightCreated: h + 1}
-		for to := range c.nodes { // often before the chunk itself
+		for to := range c.nodes { // often before the chunk itself is posted
 			if come := func() { c.tell(to, messages.ChunkEndorsed{Endorsement: e}) }; k == len(c.nodes)-1 && len(c.down) == 0 {
 				c.late = append(c.late, come)
 			} else {
@@ -219,7 +219,7 @@ func (c *cluster) makeBlock(i int, m messages.MakeBlock) {
 	if c.lag == 0 {
 		c.post(accepted)
 	} else {
-		// In order: timers of one moment fire in any.
+		// The microseconds keep the order: timers that fire at the same time run in any order.
 		time.AfterFunc(c.lag+time.Duration(len(c.made))*time.Microsecond, func() { c.post(accepted) })
 	}
 }
@@ -257,7 +257,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// TestSole: a sole validator makes a complete block each interval, without skipping.
+// TestSole: a sole validator makes a complete block in each interval and skips no height.
 func TestSole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Interval)
@@ -274,15 +274,15 @@ func TestSole(t *testing.T) {
 	})
 }
 
-// TestAhead: a sole validator goes on while the disk is slow, and answers when it has caught
-// up; with other validators it waits.
+// TestAhead: a sole validator makes further blocks while the disk is slow, and answers requests
+// once their blocks are on disk. With other validators it waits for the disk.
 func TestAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
 		defer c.stop()
 		c.lag = time.Second
 		answers := 0
-		for range 2 { // the second asks when the blocks of the first are made and not on disk
+		for range 2 { // the second request comes when the blocks of the first are made but not on disk
 			req := system.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: 3})
 			c.post(func() { c.tell(0, req) })
 			go func() {
@@ -319,14 +319,15 @@ func TestAhead(t *testing.T) {
 	})
 }
 
-// TestFour: blocks come in turns from all, with more than two thirds of votes and endorsements.
+// TestFour: four validators make blocks in turn. Each block has approvals and endorsements of more
+// than two thirds.
 func TestFour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4, production.Interval)
 		defer c.stop()
 		c.run(12100 * time.Millisecond)
-		// A vote comes a delay after the previous vote, not after the tip: a validator that has not
-		// voted when the block comes votes at once, so that a few blocks come sooner.
+		// A validator that has not endorsed the tip when the next block arrives endorses that one
+		// at once: its delay runs from its last approval. So a few blocks come early.
 		if len(c.made) < 19 || len(c.made) > 30 || int(c.head.Height()) != len(c.made) {
 			t.Errorf("%d blocks up to height %d in 12.1 s, want about one each 600 ms", len(c.made), c.head.Height())
 		}
@@ -345,8 +346,8 @@ func TestFour(t *testing.T) {
 	})
 }
 
-// TestOneDown: with one of four down its heights are skipped, its chunks are missing, and the
-// chain goes on.
+// TestOneDown: one of four validators is down. Its heights are skipped, its chunks are missing, and
+// the chain continues.
 func TestOneDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4, production.Interval)
@@ -375,8 +376,8 @@ func TestOneDown(t *testing.T) {
 	})
 }
 
-// TestInstantIsNeverSlowerThanInterval: a sole validator makes its n-th block in instant mode
-// no later than in interval mode, for any validity period, idle, under full load and under
+// TestInstantIsNeverSlowerThanInterval: in instant mode a sole validator makes its n-th block no
+// later than in interval mode, whatever the validity period, when idle, under full load and under
 // sparse load.
 func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	for _, validity := range []primitives.Height{10, 100} {
@@ -420,8 +421,8 @@ func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	}
 }
 
-// TestInstantAndManual: in instant mode a block comes at once when something waits, and further
-// ones until it is final. In manual mode none comes by itself, and as many as Mine requests.
+// TestInstantAndManual: in instant mode a block is made as soon as a transaction waits, followed by
+// more until it is final. In manual mode only requested blocks are made.
 func TestInstantAndManual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Instant)
@@ -443,7 +444,7 @@ func TestInstantAndManual(t *testing.T) {
 		if len(c.made) != 2 {
 			t.Errorf("%d blocks after the interval, want 2", len(c.made))
 		}
-		c.waiting = true // without end
+		c.waiting = true // from here on, transactions always wait
 		c.post(func() { c.tell(0, messages.TransactionsWaiting{}) })
 		c.run(time.Millisecond)
 		if len(c.made) < 50 {
@@ -478,8 +479,8 @@ func TestInstantAndManual(t *testing.T) {
 	})
 }
 
-// TestBadVotes: forged votes and endorsements, and those of strangers or another chain, change
-// nothing.
+// TestBadVotes: approvals and endorsements have no effect if they are forged, come from accounts
+// that are not validators, or name a block of another chain.
 func TestBadVotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4, production.Interval)
@@ -502,7 +503,7 @@ func TestBadVotes(t *testing.T) {
 			t.Fatalf("a block with the votes of two of four: %+v", c.made[0].Approvals)
 		}
 		a.Handle(vote(3, 3, 1))
-		c.run(2 * time.Second) // chunks may come; none do
+		c.run(2 * time.Second) // would be enough time for chunks, but none arrive
 		if len(c.made) != 1 {
 			t.Fatalf("%d blocks with the votes of three of four, want 1", len(c.made))
 		}

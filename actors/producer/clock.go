@@ -10,17 +10,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrClock rejects a time that blocks cannot have.
+// ErrClock rejects a time that no later block can have.
 var ErrClock = errors.New("producer: the clock cannot be set like this")
 
-// clock gives blocks their timestamps: the system's time, unless a sandbox changes it.
+// clock gives blocks their timestamps. It follows the system's clock unless a sandbox changes it.
 type clock struct {
 	wall     func() uint64
-	shift    uint64 // ns ahead of the system's clock; behind it by wrapping around
+	shift    uint64 // ns added to the system's time, modulo 2^64
 	frozen   bool
-	frozenAt uint64 // reading while frozen
-	next     uint64 // of the next block; 0: unset
-	step     uint64 // between blocks; 0: unset
+	frozenAt uint64 // ns since 1970: the time while frozen
+	next     uint64 // timestamp of the next block; 0: unset
+	step     uint64 // ns between blocks; 0: unset
 }
 
 func (c *clock) now() uint64 {
@@ -30,14 +30,15 @@ func (c *clock) now() uint64 {
 	return c.wall() + c.shift
 }
 
-// set changes the reading.
+// set makes t the current time.
 func (c *clock) set(t uint64) { c.frozenAt, c.shift = t, t-c.wall() }
 
-// advance moves the reading forward.
+// advance adds ns to the current time.
 func (c *clock) advance(ns uint64) { c.set(c.now() + ns) }
 
-// blockTime returns the timestamp of a block. parent is its parent's timestamp, and passed the
-// time of skipped heights. The engine makes it later than the parent's in any case.
+// blockTime returns the timestamp of the next block, and uses up next. parent is the parent's
+// timestamp, and passed the time of skipped heights, in ns. The engine raises a result that is not
+// above parent.
 func (c *clock) blockTime(parent, passed uint64) uint64 {
 	t := c.now() + passed
 	switch {
@@ -61,7 +62,7 @@ func (c *clock) restore(s messages.Clock) {
 	c.set(s.Time)
 }
 
-// captureClock returns the state of the clock of a sole validator.
+// captureClock answers with the state of the clock. Errors: those of requireSole.
 func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Clock]) {
 	if err := a.requireSole(); err != nil {
 		m.Reply(messages.Clock{}, err)
@@ -70,7 +71,7 @@ func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Cl
 	m.Reply(a.clock.state(), nil)
 }
 
-// setClock applies all of a request, or nothing.
+// setClock applies all changes of a request. If one is not allowed, it applies none.
 func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 	q, c := &m.Question, a.clock
 	err := a.requireSole()
@@ -112,7 +113,8 @@ func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 // maxStep is the longest time between two blocks, ns: a year.
 const maxStep = 365 * 24 * 3_600_000_000_000
 
-// checkTime checks a new reading: the time of blocks only grows.
+// checkTime returns ErrClock if t cannot be the time of the next block: it must be above the head's
+// timestamp.
 func (a *Actor) checkTime(t uint64) error {
 	switch head := a.o.Chain.Imported(a.head.hash).Header().Timestamp; {
 	case t <= head:
@@ -126,14 +128,14 @@ func (a *Actor) checkTime(t uint64) error {
 	return nil
 }
 
-// unitOf guesses the unit of a time that was taken for nanoseconds: the one in which it is near
-// the head's. n is the time in ns. An empty unit means none fits.
+// unitOf guesses the unit of a time that should be in nanoseconds but is too small: the unit in
+// which t is between half and twice head. n is t in ns. An empty unit means that none fits.
 func unitOf(t, head uint64) (unit string, n uint64) {
 	for _, u := range []struct {
 		name string
 		ns   uint64
 	}{{"microseconds", 1_000}, {"milliseconds", 1_000_000}, {"seconds", 1_000_000_000}} {
-		if t > math.MaxUint64/u.ns { // nor do the larger ones fit
+		if t > math.MaxUint64/u.ns { // then larger units overflow too
 			break
 		}
 		if n := t * u.ns; n/2 <= head && head/2 <= n {
@@ -143,7 +145,7 @@ func unitOf(t, head uint64) (unit string, n uint64) {
 	return "", 0
 }
 
-// skippedTime returns the time that n skipped heights take (nearcore sandbox_delta_time).
+// skippedTime returns the time that n skipped heights take, in ns (nearcore sandbox_delta_time).
 func (a *Actor) skippedTime(n primitives.Height) uint64 {
 	return uint64(n) * (uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2)
 }

@@ -11,35 +11,35 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrStopped means that no more blocks are made.
+// ErrStopped rejects requests after block production has stopped.
 var ErrStopped = errors.New("producer: stopped")
 
-// head is the tip with what has come for its child.
+// head is the block to build on, with what has arrived for its child.
 type head struct {
 	hash      primitives.Hash
 	height    primitives.Height
 	final     primitives.Height
-	epoch     primitives.EpochID // of the child
+	epoch     primitives.EpochID // of the child block
 	approvers []chain.Approver
-	sole      bool // all approvers are this node's
+	sole      bool // all approvers are this node's validators
 	shards    []shard
-	making    primitives.Height // height of the block requested from the chain; 0: none
-	next      primitives.Height // target of skipped heights; 0: none
+	making    primitives.Height // height of the child that was requested from the chain actor; 0: none
+	next      primitives.Height // height of the child after skipped heights; 0: it is not chosen by this node
 	empty     bool              // the child's chunks must have no transactions
 }
 
-// shard is what has come for a shard's chunk on the head.
+// shard is what has arrived for the chunk of one shard in the head's child.
 type shard struct {
 	id       primitives.ShardID
-	producer primitives.AccountID // one of this node's, or empty
-	assigned []chain.Assigned
-	asked    bool // the chunk was requested
+	producer primitives.AccountID // of the chunk, if it is one of this node's validators; else empty
+	assigned []chain.Assigned     // the chunk's validators
+	asked    bool                 // the chunk was requested
 	chunk    *primitives.Chunk
-	signed   []primitives.Signature   // by index in assigned
-	early    []messages.ChunkEndorsed // for a chunk that has not come; at most one for each assigned validator
+	signed   []primitives.Signature   // endorsements by index in assigned; "": none
+	early    []messages.ChunkEndorsed // endorsements that came before the chunk, at most one for each validator
 }
 
-// isOwn returns whether the key of a validator is this node's.
+// isOwn returns whether this node has the validator's key.
 func (a *Actor) isOwn(account primitives.AccountID, key primitives.PublicKey) bool {
 	k, ok := a.o.Keys[account]
 	return ok && k.PublicKey() == key
@@ -52,7 +52,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// approvers returns the approvers of a block, and whether all of them are this node's.
+// approvers returns the validators that approve children of a block, and whether all of them are
+// this node's.
 func (a *Actor) approvers(hash primitives.Hash) (list []chain.Approver, sole bool) {
 	list = must(a.o.Chain.Approvers(hash))
 	for _, v := range list {
@@ -63,7 +64,7 @@ func (a *Actor) approvers(hash primitives.Hash) (list []chain.Approver, sole boo
 	return list, true
 }
 
-// setHead starts over on a tip.
+// setHead makes e the block to build on and handles parked messages again.
 func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers []chain.Approver, sole bool) {
 	h := &head{hash: e.Hash, height: e.Height(), final: final, approvers: approvers, sole: sole}
 	epoch, layout, err := a.o.Chain.ChildEpoch(e.Hash)
@@ -88,7 +89,7 @@ func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers 
 	}
 }
 
-// askChunks requests the chunks that this node produces.
+// askChunks requests the head's chunks that this node produces and has not requested yet.
 func (a *Actor) askChunks() {
 	for i := range a.head.shards {
 		s := &a.head.shards[i]
@@ -102,7 +103,8 @@ func (a *Actor) askChunks() {
 	}
 }
 
-// askAgain requests a missing chunk again: its mempool has failed, perhaps with the request.
+// askAgain requests a missing chunk again, because its mempool has failed and may have lost the
+// request.
 func (a *Actor) askAgain(id primitives.ShardID) {
 	if a.head == nil || a.stopped {
 		return
@@ -115,14 +117,15 @@ func (a *Actor) askAgain(id primitives.ShardID) {
 	}
 }
 
-// park keeps a message that is ahead of the head.
+// park keeps a message that concerns a block after the head. It drops the message if MaxParked are
+// kept.
 func (a *Actor) park(m any) {
 	if len(a.parked) < MaxParked {
 		a.parked = append(a.parked, m)
 	}
 }
 
-// chunk handles a chunk on the head. This node's validators endorse chunks that it has made.
+// chunk handles a chunk on the head. If this node made it, this node's validators endorse it.
 func (a *Actor) chunk(i primitives.ShardIndex, c *primitives.Chunk, made bool) {
 	h := a.head
 	if c.Header.PrevBlockHash != h.hash || int(i) >= len(h.shards) || h.shards[i].chunk != nil {
@@ -145,7 +148,7 @@ func (a *Actor) chunk(i primitives.ShardIndex, c *primitives.Chunk, made bool) {
 	a.advance()
 }
 
-// endorse signs a shard's chunk with the key of its k-th assigned validator.
+// endorse signs a shard's chunk with the key of its k-th validator, and sends the endorsement.
 func (a *Actor) endorse(s *shard, k int) {
 	v, hash := &s.assigned[k], s.chunk.Hash
 	key := a.o.Keys[v.AccountID]
@@ -161,11 +164,11 @@ func (a *Actor) endorse(s *shard, k int) {
 	a.o.Out.Endorsement(messages.EndorsementMade{Endorsement: e})
 }
 
-// endorsed handles a validator's endorsement of a chunk on the head.
+// endorsed handles a validator's endorsement. Its signature is checked once the chunk is known.
 func (a *Actor) endorsed(m messages.ChunkEndorsed) {
 	e, h := m.Endorsement, a.head
 	switch created := e.Metadata.HeightCreated; {
-	case created > h.height+1 && created-h.height <= 5: // as nearcore does
+	case created > h.height+1 && created-h.height <= 5: // nearcore keeps endorsements for the same range of heights
 		a.park(m)
 		return
 	case created != h.height+1:
@@ -200,13 +203,13 @@ func (a *Actor) endorsed(m messages.ChunkEndorsed) {
 	}
 }
 
-// complete returns whether a shard's chunk can be included.
+// complete returns whether the shard has a chunk with enough endorsements.
 func (s *shard) complete() bool {
 	return s.chunk != nil && chain.EndorsedEnough(s.assigned, func(i int) bool { return s.signed[i] != "" })
 }
 
-// make requests the next block if it is this node's and everything for it is there. It returns
-// when to try again, or 0 if time alone changes nothing.
+// make requests the next block if this node is its producer and enough approvals and chunks have
+// arrived. It returns the time at which to try again, or 0 if a later time alone changes nothing.
 func (a *Actor) make(now int64) (wait int64) {
 	h := a.head
 	if h.making != 0 || a.reorg.isPending() {
@@ -255,7 +258,7 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 	}
 	for i := range h.shards {
 		if s := &h.shards[i]; s.complete() && !a.missesChunk(s.id) {
-			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // further ones may come
+			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // endorsed may add signatures later
 		}
 	}
 	if h.sole {

@@ -9,16 +9,16 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// ErrProduction rejects a mode or an interval that is not possible.
+// ErrProduction rejects an unknown mode or an interval out of bounds.
 var ErrProduction = errors.New("producer: block production cannot be set like this")
 
-// Bounds of the interval between idle blocks, ns.
+// minInterval and maxInterval bound the time between blocks while idle, in ns.
 const (
 	minInterval = 1_000_000
 	maxInterval = 24 * 3_600_000_000_000
 )
 
-// setProduction applies all of a request, or nothing.
+// setProduction applies all changes of a request. If one is not allowed, it applies none.
 func (a *Actor) setProduction(m system.Request[messages.SetProduction, messages.Production]) {
 	q, rules := &m.Question, a.sched.Rules()
 	if err := a.requireSole(); err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// ErrRolledBack answers requests for blocks that will not be made.
+// ErrRolledBack answers requests whose blocks are not made because of a rollback.
 var ErrRolledBack = errors.New("producer: the chain was reverted to a snapshot")
 
-// pause stops reading the chain until it has been rolled back: blocks that messages name may be
-// gone.
+// pause stops reading the chain until the rollback is done, because blocks that messages name may
+// be removed.
 func (a *Actor) pause(m system.Request[messages.StandStill, messages.Stopped]) {
 	err := a.requireSole()
 	a.paused = err == nil
@@ -27,14 +27,14 @@ func (a *Actor) pause(m system.Request[messages.StandStill, messages.Stopped]) {
 // handlePaused handles a message while paused.
 func (a *Actor) handlePaused(msg any) {
 	switch m := msg.(type) {
-	case messages.BlockAccepted: // it was on its way to disk
+	case messages.BlockAccepted: // imported before the pause, now on disk
 		if m.IsHead {
 			a.answerGoals(&m)
 		}
 	case messages.RolledBack:
 		a.rolledBack(&m)
 	case messages.GoOn:
-		for i := range a.patches { // the chain makes none of the requested blocks
+		for i := range a.patches { // the chain actor dropped the requests for these blocks
 			if p := &a.patches[i]; p.at > a.o.Chain.Head().Height() {
 				p.at = 0
 			}
@@ -47,17 +47,17 @@ func (a *Actor) handlePaused(msg any) {
 		a.resume()
 		a.Handle(m)
 	case messages.BlockImported, messages.ChunkMade, messages.ChunkReceived, messages.ChunkEndorsed, messages.ApprovalReceived,
-		messages.TransactionsWaiting, messages.SubmitAgain, messages.FinalityWanted, tick: // resume starts over
+		messages.TransactionsWaiting, messages.SubmitAgain, messages.FinalityWanted, tick: // resume reads the chain
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default: // requests
 		a.deferred = append(a.deferred, msg)
 	}
 }
 
-// resume starts over at the head, then handles the deferred requests.
+// resume ends the pause: it begins at the head again, then handles the deferred requests.
 func (a *Actor) resume() {
 	a.paused, a.followed, a.parked, a.held = false, nil, nil, false
-	if a.reorg != nil { // the requested block is not made
+	if a.reorg != nil { // the chain actor dropped the request for its block
 		a.reorg.at = 0
 	}
 	if !a.stopped {
@@ -71,8 +71,8 @@ func (a *Actor) resume() {
 	}
 }
 
-// rolledBack starts over at the head. No vote for a removed block has left this node, which is
-// the sole validator.
+// rolledBack begins at the new head with empty state. That is safe for consensus: no approval of a
+// removed block has left this node, because it is the sole validator.
 func (a *Actor) rolledBack(m *messages.RolledBack) {
 	for _, g := range a.goals {
 		g.reply(messages.BlocksMined{}, ErrRolledBack)

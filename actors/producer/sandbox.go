@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Errors of requests that only a sandbox serves.
+// Errors of requests that only a sole validator serves.
 var (
 	// ErrShared: other validators take part in the next block.
 	ErrShared = errors.New("producer: the chain has other validators")
@@ -22,18 +22,18 @@ var (
 	ErrMany = errors.New("producer: too many requests at once")
 )
 
-// MaxForward bounds the heights of one FastForward, and maxForwardBlocks the blocks that it
-// makes.
+// MaxForward bounds the heights of one FastForward. maxForwardBlocks bounds the blocks that it
+// makes, because epoch boundaries need blocks.
 const (
 	MaxForward       = 1_000_000_000
 	maxForwardBlocks = production.MaxMine
-	// maxForwardTime bounds the chain's clock, ns. Views show it as an int64, in which some forty
-	// years are left above it.
+	// maxForwardTime is the largest timestamp of a block, in ns since 1970. Views show timestamps
+	// as int64, whose range ends some forty years later.
 	maxForwardTime = 8_000_000_000_000_000_000
 )
 
-// Bounds of pending requests; their clients may be gone: the bytes of patches that are not on
-// disk, besides one that came when none was pending, and the waits for a fast-forward.
+// Bounds of pending requests, which outlive their clients' connections: bytes of patches that are
+// not on disk (a single patch may be larger), and FastForward requests that wait.
 const (
 	maxPatchBytes   = 64 << 20
 	maxForwardWaits = 10_000
@@ -44,10 +44,10 @@ type patch struct {
 	records []genesis.Record
 	bytes   int
 	reply   func(messages.StatePatched, error)
-	at      primitives.Height // of its block; 0: none yet
+	at      primitives.Height // height of the block that writes it; 0: not requested yet
 }
 
-// forward is the target of pending FastForwards.
+// forward is the target of the pending FastForward requests.
 type forward struct {
 	target  primitives.Height // 0: none
 	replies []func(messages.Forwarded, error)
@@ -73,7 +73,7 @@ func (a *Actor) patchState(m system.Request[messages.PatchState, messages.StateP
 	a.advance()
 }
 
-// patchBytes estimates the memory of a patch.
+// patchBytes estimates the memory of a patch, in bytes.
 func patchBytes(records []genesis.Record) int {
 	sum := 1 << 10
 	for _, r := range records {
@@ -89,15 +89,15 @@ func patchBytes(records []genesis.Record) int {
 			sum += len(r.Receipt.AppendBorsh(nil))
 		case *genesis.DelayedReceiptRecord:
 			sum += len(r.Receipt.AppendBorsh(nil))
-		// counted above
+		// the 512 bytes above cover these
 		case *genesis.AccountRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord, *genesis.Removal, *genesis.ForkRecord:
 		}
 	}
 	return sum
 }
 
-// otherValidators refuses requests that wait for the next block, in which other validators take
-// part from now on.
+// otherValidators rejects pending sandbox requests with ErrShared, because other validators take
+// part from the next block on.
 func (a *Actor) otherValidators() {
 	left := a.patches[:0]
 	for _, p := range a.patches {
@@ -119,15 +119,16 @@ func (a *Actor) otherValidators() {
 	}
 }
 
-// mock sets the mocked signature verification. Other validators would compute other results, so
-// it ends when there are any.
+// mock sets the mocked signature verification; nil ends it. Other validators would compute other
+// results, so otherValidators ends it.
 func (a *Actor) mock(m *primitives.Mocks) {
 	if a.mocks = m; a.o.Mocked != nil {
 		a.o.Mocked(m)
 	}
 }
 
-// requireSole returns why this node cannot decide alone on the next block, or nil.
+// requireSole returns nil if this node alone decides on the next block, else ErrStopped or
+// ErrShared.
 func (a *Actor) requireSole() error {
 	switch {
 	case a.stopped:
@@ -138,7 +139,7 @@ func (a *Actor) requireSole() error {
 	return nil
 }
 
-// updateDue tells the scheduler whether the next block is requested.
+// updateDue informs the scheduler whether a request needs the next block at once.
 func (a *Actor) updateDue() {
 	any := a.head != nil && a.forward.target > a.head.height
 	for i := range a.patches {
@@ -147,7 +148,8 @@ func (a *Actor) updateDue() {
 	a.step(production.Due{Any: any})
 }
 
-// takePatches returns the records to write into the state with the block of a height.
+// takePatches returns the records to write into the state with the block at height, and marks their
+// patches as requested.
 func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 	for i := range a.patches {
 		if p := &a.patches[i]; p.at == 0 {
@@ -161,8 +163,8 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 	return out
 }
 
-// fastForward advances to a height. A request during another one waits for that one (nearcore
-// chain/jsonrpc/src/lib.rs:2543).
+// fastForward advances to a height. A request that arrives during another one gets the result of
+// that one, whatever number of heights it names (nearcore chain/jsonrpc/src/lib.rs:2543).
 func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forwarded]) {
 	var target primitives.Height
 	err := a.requireSole()
@@ -192,7 +194,8 @@ func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forw
 	a.advance()
 }
 
-// forwardTarget returns the height n above the head, or why it cannot be reached.
+// forwardTarget returns the height n above the head. It returns ErrForward if a fast-forward cannot
+// reach it.
 func (a *Actor) forwardTarget(n uint64) (primitives.Height, error) {
 	e := must(a.o.Chain.Epoch(a.head.hash))
 	average := uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2
@@ -209,7 +212,7 @@ func (a *Actor) forwardTarget(n uint64) (primitives.Height, error) {
 	return a.head.height + primitives.Height(n), nil
 }
 
-// nextHeight returns the height of the next block.
+// nextHeight returns the height of the next block that this node makes.
 func (a *Actor) nextHeight() primitives.Height {
 	h := a.head
 	if a.forward.target <= h.height || !h.sole {
@@ -218,12 +221,12 @@ func (a *Actor) nextHeight() primitives.Height {
 	return production.Forward(h.height, a.forward.target, must(a.o.Chain.Epoch(h.hash)))
 }
 
-// patchedAt returns whether the block of a height was to have a patch.
+// patchedAt returns whether a patch was requested with the block at height.
 func (a *Actor) patchedAt(height primitives.Height) bool {
 	return slices.ContainsFunc(a.patches, func(p patch) bool { return p.at == height })
 }
 
-// answerAccepted answers requests after their block is on disk.
+// answerAccepted answers sandbox requests whose block is on disk.
 func (a *Actor) answerAccepted(m *messages.BlockAccepted) {
 	left := a.patches[:0]
 	for _, p := range a.patches {
@@ -247,7 +250,7 @@ func (a *Actor) answerAccepted(m *messages.BlockAccepted) {
 	}
 }
 
-// refuseAll answers requests for a block that will not come.
+// refuseAll answers pending sandbox requests with why, because their blocks are not made.
 func (a *Actor) refuseAll(why error) {
 	for _, p := range a.patches {
 		p.reply(messages.StatePatched{}, why)

@@ -12,29 +12,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Injected faults of a sandbox: missing chunks, and a branch that wins. A sole validator makes what
-// failures of other validators do to a chain.
+// Faults that a sandbox injects: missing chunks and reorganisations. They let a sole validator
+// produce what failures of other validators cause on a real chain.
 
 // Errors of injected faults.
 var (
-	// ErrMiss: the chunks cannot be left out.
+	// ErrMiss rejects a MissChunks with an unknown shard or too many blocks.
 	ErrMiss = errors.New("producer: chunks cannot be left out like this")
-	// ErrFork: the blocks cannot be replaced.
+	// ErrFork rejects a Reorganise that is not possible now or reaches too far back.
 	ErrFork = errors.New("producer: the chain cannot be reorganised like this")
 )
 
 // reorg is a pending Reorganise.
 type reorg struct {
 	blocks   uint64
-	at       primitives.Height // of the block that replaces the others; 0: not requested yet
+	at       primitives.Height // height of the block that makes the others non-canonical; 0: not requested yet
 	replaced []messages.BlockAt
 	reply    func(messages.Reorganised, error)
 }
 
-// isPending returns whether no block may be started until the branch is.
+// isPending returns whether the reorganisation waits to begin. Until then no block is made.
 func (f *reorg) isPending() bool { return f != nil && f.at == 0 }
 
-// missChunks sets which shards miss their chunks in the next blocks.
+// missChunks sets for how many blocks which shards get no new chunk.
 func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.ChunksMissed]) {
 	q := &m.Question
 	err := a.requireSole()
@@ -65,15 +65,15 @@ func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.Chunks
 			delete(left, id)
 		}
 	}
-	a.missLeft = left // shared with the answer, so it is replaced and not changed
+	a.missLeft = left // replaced, not changed: the reply shares it
 	m.Reply(messages.ChunksMissed{Left: left}, nil)
 	a.advance()
 }
 
-// missesChunk returns whether the next block must not have the shard's chunk.
+// missesChunk returns whether the next block must have no new chunk in the shard.
 func (a *Actor) missesChunk(id primitives.ShardID) bool { return a.missLeft[id] > 0 && a.head.sole }
 
-// countMissed counts a requested block.
+// countMissed counts the block that was requested toward missLeft.
 func (a *Actor) countMissed() {
 	if len(a.missLeft) == 0 || !a.head.sole {
 		return
@@ -87,7 +87,7 @@ func (a *Actor) countMissed() {
 	a.missLeft = left
 }
 
-// reorganise replaces the head and blocks before it.
+// reorganise starts a branch that replaces the head and its ancestors, as many as requested.
 func (a *Actor) reorganise(m system.Request[messages.Reorganise, messages.Reorganised]) {
 	err := a.requireSole()
 	switch {
@@ -114,10 +114,10 @@ func (a *Actor) refuseReorg(why error) {
 	}
 }
 
-// startBranch starts a requested branch once no block is in work. It moves to the base of the
-// branch and votes for a block there that is higher than the head. The chunks of that block
-// have no transactions: those of the replaced blocks return to the pools when it is imported,
-// and go first.
+// startBranch begins a requested reorganisation once no block is being made or written. It makes
+// the branch's base the head and approves a child of it that is higher than the previous head. The
+// chunks of that child are empty: the transactions of the replaced blocks return to the pools when
+// it is imported, and later chunks include them first.
 func (a *Actor) startBranch() {
 	f := a.reorg
 	if a.stopped || !f.isPending() || a.head == nil || a.head.making != 0 || len(a.followed) > 0 {
@@ -146,8 +146,8 @@ func (a *Actor) startBranch() {
 	a.advance()
 }
 
-// ancestor returns the block n below the head, which must have the same shard layout for its
-// children, and the blocks above it.
+// ancestor returns the n-th ancestor of head and the blocks above it, newest first. The children of
+// both must have the same shard layout. Error: ErrFork.
 func (a *Actor) ancestor(head *engine.BlockNode, n uint64) (*engine.BlockNode, []messages.BlockAt, error) {
 	final := a.o.Final()
 	_, layout, err := a.o.Chain.ChildEpoch(head.Hash)

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// ask sends the first node a request and records when it is answered.
+// ask sends a request to the first node and calls answered with the reply.
 func ask[Q, A any](c *cluster, q Q, answered func(A, error)) {
 	r := system.NewRequest[Q, A](q)
 	c.post(func() { c.tell(0, r) })
@@ -23,8 +23,8 @@ func ask[Q, A any](c *cluster, q Q, answered func(A, error)) {
 	}()
 }
 
-// TestPatchState: a patch goes with the next block, which comes at once in every mode, together
-// with other patches. It is answered when that block is on disk, and no later block repeats it.
+// TestPatchState: patches are written with the next block, which is made at once in every mode.
+// Each is answered when that block is on disk, and is written once.
 func TestPatchState(t *testing.T) {
 	for _, mode := range []production.Mode{production.Instant, production.Interval, production.Manual} {
 		synctest.Test(t, func(t *testing.T) {
@@ -57,8 +57,9 @@ func TestPatchState(t *testing.T) {
 	}
 }
 
-// TestFastForward: the head advances by exactly that many heights, with the time they would
-// have taken. A request meanwhile waits. Impossible ones are refused. Stopping answers all.
+// TestFastForward: the head advances by exactly the requested heights, and its time by what they
+// would have taken. A request during another one waits. Impossible requests get an error. Stopping
+// answers all requests.
 func TestFastForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -94,7 +95,7 @@ func TestFastForward(t *testing.T) {
 			})
 		}
 		c.run(time.Second)
-		c.down = map[int]bool{} // the disk stands still from here on
+		c.down = map[int]bool{} // no block reaches the disk from here on
 		c.lag = time.Hour
 		ask(c, messages.FastForward{Heights: 10}, func(_ messages.Forwarded, err error) {
 			if answers++; !errors.Is(err, ErrStopped) {
@@ -109,9 +110,9 @@ func TestFastForward(t *testing.T) {
 	})
 }
 
-// TestForwardedHeadBecomesFinal: the target of a fast-forward is final soon, also on a chain
-// that makes no idle blocks: after the linger time, in which a client finds the final block
-// where the jump began.
+// TestForwardedHeadBecomesFinal: after a fast-forward the target becomes final soon, also on a
+// chain that makes no idle blocks. It does so after the linger time; until then clients see the
+// final block from before the jump.
 func TestForwardedHeadBecomesFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusterOf(t, 1, production.Rules{Mode: production.Instant, Interval: 6e8, Validity: 86400, Linger: 2e8,
@@ -136,7 +137,7 @@ func TestForwardedHeadBecomesFinal(t *testing.T) {
 	})
 }
 
-// TestShared: with other validators all sandbox requests are refused.
+// TestShared: with other validators, all sandbox requests get ErrShared.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4, production.Interval)
@@ -175,14 +176,14 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestManyPatches: patches that are not on disk are bounded, even if their clients are gone; a
-// large one is accepted if none is pending.
+// TestManyPatches: patches that are not on disk are bounded, even if their clients have
+// disconnected. A large patch is accepted if no other one is pending.
 func TestManyPatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
 		defer c.stop()
 		c.run(time.Second)
-		c.lag = time.Hour // the disk stands still
+		c.lag = time.Hour // no block reaches the disk
 		large := []genesis.Record{&genesis.DataRecord{AccountID: "a", Value: make([]byte, maxPatchBytes)}}
 		many, stopped := 0, 0
 		refused := func(err error) {
@@ -216,8 +217,8 @@ func TestManyPatches(t *testing.T) {
 	})
 }
 
-// TestSharedLater: when other validators take part, pending requests are refused, their block
-// has no patch, and mocked verification ends.
+// TestSharedLater: if other validators take part from some block on, pending requests get
+// ErrShared, that block writes no patch, and mocked verification ends.
 func TestSharedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -235,7 +236,7 @@ func TestSharedLater(t *testing.T) {
 		if c.run(time.Second); len(c.made) == 0 || c.made[len(c.made)-1].Mocks != mocks {
 			t.Error("a block tells contracts the truth")
 		}
-		a.head.making = a.head.height + 1 // a block is on its way
+		a.head.making = a.head.height + 1 // as if a block had been requested
 		refused := 0
 		ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}},
 			func(_ messages.StatePatched, err error) {
@@ -264,8 +265,7 @@ func TestSharedLater(t *testing.T) {
 	})
 }
 
-// TestForwardTime: the chain's clock never passes the end of time, however often it is
-// advanced.
+// TestForwardTime: fast-forwards cannot bring the clock past maxForwardTime.
 func TestForwardTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -285,7 +285,7 @@ func TestForwardTime(t *testing.T) {
 	})
 }
 
-// TestStepAtTheEnd: a fixed step between blocks does not pass the last possible time.
+// TestStepAtTheEnd: a fixed step between blocks does not bring timestamps past maxForwardTime.
 func TestStepAtTheEnd(t *testing.T) {
 	c := clock{wall: func() uint64 { return 1 }, step: maxStep}
 	for parent, want := range map[uint64]uint64{5: 5 + maxStep, maxForwardTime - 1: maxForwardTime,
@@ -296,8 +296,8 @@ func TestStepAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestPatchBehindRefusal: a patch of a block that was not made yet when a rollback was refused
-// goes with the next one.
+// TestPatchBehindRefusal: a patch whose block was dropped because of a rollback that then failed is
+// written with the next block.
 func TestPatchBehindRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Instant)

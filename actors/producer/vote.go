@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vote signs an approval with the keys of this node's validators, counts it, and sends it to
-// the block producer.
+// vote signs an approval with the keys of this node's validators, counts it in the tracker, and
+// sends it to the block producer of the target height.
 func (a *Actor) vote(p doomslug.Proposal, now int64) {
 	h := a.head
-	a.stepAt(production.Voted{}, now) // at the tracker's time, so that both measure the same interval
+	a.stepAt(production.Voted{}, now) // with the tracker's time, so that both measure the same interval
 	to, persisted := must(a.o.Chain.BlockProducer(h.hash, p.Target)), false
 	for i := range h.approvers {
 		v := &h.approvers[i]
@@ -27,7 +27,7 @@ func (a *Actor) vote(p doomslug.Proposal, now int64) {
 		if a.o.Out.Approval == nil || a.isOwn(to.AccountID, to.PublicKey) {
 			continue
 		}
-		if !persisted && a.o.Persist != nil { // so that no restart votes differently
+		if !persisted && a.o.Persist != nil { // before it is sent, so that a restarted node does not contradict it
 			if err := a.o.Persist(p.LargestTarget); err != nil {
 				panic(err)
 			}
@@ -37,8 +37,8 @@ func (a *Actor) vote(p doomslug.Proposal, now int64) {
 	}
 }
 
-// approval handles another validator's vote. A vote on the head counts; one on an unknown block
-// waits for it.
+// approval handles another validator's approval. It counts one of a known block and parks one of an
+// unknown block.
 func (a *Actor) approval(m messages.ApprovalReceived) {
 	v, h := m.Approval, a.head
 	if v.Inner.Skip && v.Inner.SkipHeight > h.height || !v.Inner.Skip && v.Inner.Endorsement != h.hash &&
@@ -52,7 +52,7 @@ func (a *Actor) approval(m messages.ApprovalReceived) {
 	if !v.Inner.Skip && v.Inner.Endorsement != h.hash {
 		list, err := a.o.Chain.Approvers(v.Inner.Endorsement)
 		if err != nil {
-			return // of a branch that is being removed
+			return // its block is on a branch that is being removed
 		}
 		approvers = list
 	}

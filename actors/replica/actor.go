@@ -1,15 +1,17 @@
-// Package replica is the actor around the engine of a node that executes nothing. Its goroutine
-// is the only one that changes the engine, in place of the chain's and the producer's actors.
+// Package replica is the actor of a node that imports another node's executed blocks and executes
+// nothing itself. It takes the place of the chain and producer actors; its goroutine is the only
+// one that changes the engine.
 //
-//	in      Block from the follower of the writer; ChainHalted, StopProducing, DrainChain from
-//	        the node; blocks that are on disk
+//	in      Block from the follower of the other node (the writer); ChainHalted,
+//	        StopProducing, DrainChain from the node
 //	out     BlockImported, BlockAccepted; ChainHalted
-//	state   Actor: waiting blocks, and those on their way to disk
+//	state   Actor: blocks that wait, and imported blocks that are not on disk
 //	units   as in package engine
-//	bound   engine.MaxAhead blocks on their way to disk; the sender of blocks waits for Done
-//	errors  a known or overtaken block is skipped; one without its parent is handed back; any
-//	        other error halts the node, since the writer's record contradicts itself or this
-//	        chain
+//	bound   engine.MaxAhead imported blocks that are not on disk; the sender of blocks waits
+//	        for Done
+//	errors  a known or stale block is skipped; a block without its parent is returned to its
+//	        sender; any other error halts the node, because the writer's record contradicts
+//	        itself or this chain
 //	source  our own
 package replica
 
@@ -29,14 +31,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrClosed rejects blocks after a halt or a stop. ErrReplica rejects what only the writer can
-// do.
+// ErrClosed rejects blocks that arrive after a halt or a stop. ErrReplica rejects requests that
+// only a node that makes blocks can serve.
 var (
 	ErrClosed  = errors.New("replica: the node has halted or is stopping and imports no block")
 	ErrReplica = errors.New("this node is a replica, which makes no blocks: send the request to the writer")
 )
 
-// Engine is what the actor drives: *engine.Engine.
+// Engine is the part of *engine.Engine that the actor uses.
 type Engine interface {
 	BeginExecuted(*engine.ExecutedBlock) (*engine.BlockImport, error)
 	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
@@ -44,14 +46,14 @@ type Engine interface {
 	Ref(hash primitives.Hash) (storage.BlockRef, error)
 }
 
-// Block is an executed block of the writer. Done is called once, on the actor's goroutine: with
-// nil when the block is on disk, or is skipped because it was or will be.
+// Block is an executed block of the writer. Done is called once, on the actor's goroutine: with nil
+// when the block is on disk or is skipped as known or stale, else with the error.
 type Block struct {
 	*engine.ExecutedBlock
 	Done func(error)
 }
 
-// Out are the receivers of the actor's messages.
+// Out holds the functions that send the actor's messages.
 type Out struct {
 	Adopted  messages.Sender[messages.BlockImported]
 	Accepted messages.Sender[messages.BlockAccepted]
@@ -65,13 +67,13 @@ type Options struct {
 	Out    Out
 }
 
-// Actor imports executed blocks.
+// Actor imports executed blocks. Only its own goroutine may use it.
 type Actor struct {
 	o        Options
 	queue    []Block
-	inFlight []imported // imported and not known to be on disk
+	inFlight []imported // imported, not yet known to be on disk; oldest first
 	drains   []func(messages.Drained, error)
-	closed   bool // no block is taken any more
+	closed   bool // no further block is imported
 	disk     messages.Sender[stored]
 }
 
@@ -80,8 +82,8 @@ type imported struct {
 	done    func(error)
 }
 
-// stored is a message to self, from any goroutine: imported blocks are on disk, or cannot get
-// there.
+// stored is a message to self, sent from any goroutine: imported blocks are on disk, or writing
+// them failed.
 type stored struct{}
 
 // New returns the actor.
@@ -115,11 +117,12 @@ func (a *Actor) Handle(msg any) {
 		a.drained()
 	case system.Answerable: // requests that only a node that makes blocks can serve
 		m.Failed(ErrReplica)
-	default: // lifecycle, and messages to a node that makes blocks
+	default: // lifecycle; messages for the chain or producer actor
 	}
 }
 
-// next imports blocks while there is room on the way to disk.
+// next imports waiting blocks until engine.MaxAhead blocks are not on disk. Once closed, it rejects
+// them with ErrClosed.
 func (a *Actor) next() {
 	for len(a.queue) > 0 && (a.closed || len(a.inFlight) < engine.MaxAhead) {
 		g := a.queue[0]
@@ -140,7 +143,7 @@ func (a *Actor) importBlock(g Block) {
 		g.Done(nil)
 		return
 	case errors.Is(err, engine.ErrOrphan):
-		if _, known := a.o.Engine.Ref(g.Ref.Hash); known == nil { // it is known, and its parent has left memory
+		if _, known := a.o.Engine.Ref(g.Ref.Hash); known == nil { // the block is imported, and its parent is no longer in memory
 			err = nil
 		}
 		g.Done(err)
@@ -176,7 +179,7 @@ func (a *Actor) importBlock(g Block) {
 	a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 }
 
-// fail halts the node. The engine is unchanged.
+// fail halts the node because of a block. The engine is unchanged.
 func (a *Actor) fail(g Block, err error) {
 	a.halt()
 	a.o.Out.Halted(messages.ChainHalted{Height: g.Ref.Height, Block: g.Ref.Hash,
@@ -190,7 +193,7 @@ func (a *Actor) halt() {
 	a.drained()
 }
 
-// stored reports the blocks that have reached the disk.
+// stored reports the blocks that are on disk now, in the order of their import.
 func (a *Actor) stored() {
 	list, err := a.o.Engine.Stored()
 	for i := range list {
@@ -210,7 +213,7 @@ func (a *Actor) stored() {
 	a.drained()
 }
 
-// drained answers DrainChain once nothing is on its way to disk.
+// drained answers pending DrainChain requests once all imported blocks are on disk.
 func (a *Actor) drained() {
 	if len(a.inFlight) > 0 {
 		return

@@ -1,6 +1,6 @@
-// Package session holds the actors of the RPC's clients: the actor rpc, below it one session
-// for each client that submits or waits, and below that its waiters. When a client goes away
-// its session ends, and its waits with it.
+// Package session holds the actors that serve clients of the RPC: the actor "rpc"; below it one
+// session for each client that submits or waits; below each session its waiters. When a client
+// disconnects, its session ends with all its waits.
 //
 //	in      OpenSession, CloseSession, Request, SubmitTransactions, ForgetTransaction from the
 //	        node; SubmissionsDone and SubmitAgain from the mempools; WatchAgain from txtracker
@@ -8,14 +8,15 @@
 //	        the mempools
 //	state   Supervisor: the open sessions; Session: its waits
 //	units   none
-//	bound   node.Limits: sessions, all waits, submissions of one session; permits are taken
-//	        before anything is sent
-//	errors  ErrNoSession; view.ErrTimeout if a wait times out before its turn; ErrFailed for a
-//	        waiter that failed. A session that fails takes its waits with it, and the next
-//	        message starts it anew
+//	bound   node.Limits bounds sessions, waits, and unchecked submissions of a session; the
+//	        node takes permits before it sends anything here
+//	errors  ErrNoSession; view.ErrTimeout if a wait times out before a session handles it;
+//	        ErrFailed if the waiter failed. If a session fails, all its waits fail; the next
+//	        message starts a new session actor
 //	source  our own
 //
-// Sessions hold no state of the chain: reads are answered on the connection's own goroutine.
+// Sessions hold no state of the chain. Reads do not pass through them: they are answered on the
+// connection's own goroutine.
 package session
 
 import (
@@ -31,15 +32,15 @@ import (
 var (
 	ErrNoSession = errors.New("session: the session is not open")
 	ErrFailed    = errors.New("session: the actor that waits for the transaction failed")
-	// ErrUnhandled is the ErrFailed of a request that reached a session after it had failed on
-	// another one. Sending it again is safe.
+	// ErrUnhandled wraps ErrFailed. It answers a request that reached a session after the session
+	// had failed on another request. Sending it again is safe.
 	ErrUnhandled = fmt.Errorf("%w, but not because of this request", ErrFailed)
 )
 
 // Name is the name of the parent of all sessions.
 const Name = "rpc"
 
-// ID returns the id of the actor of an address, a session or a waiter.
+// ID returns the protoactor id of the actor at an address: a session or a waiter.
 func ID(a messages.Address) string {
 	b := append(make([]byte, 0, 64), Name+"/"...)
 	b = appendSession(b, a.Session)
@@ -57,19 +58,19 @@ func appendWaiter(b []byte, id messages.WaiterID) []byte {
 	return strconv.AppendUint(append(b, "waiter-"...), uint64(id), 10)
 }
 
-// Options configure the supervisor.
+// Options configure the Supervisor.
 type Options struct {
 	Session func(messages.SessionID) *actor.Props
-	// Failed reports a session that has ended by itself, with all that was on its way to it. May
-	// be nil.
+	// Failed is called after a session actor has failed; all messages on their way to it are lost.
+	// May be nil.
 	Failed func(messages.SessionID)
-	Open   []messages.SessionID // open sessions of a failed predecessor; their clients have been told
+	Open   []messages.SessionID // open sessions of the Supervisor that this one replaces; their clients were informed
 }
 
-// Supervisor is the parent of all sessions, the actor "rpc".
+// Supervisor is the actor "rpc", the parent of all sessions.
 type Supervisor struct {
 	o     Options
-	open  map[messages.SessionID]*actor.PID // nil: not needed yet
+	open  map[messages.SessionID]*actor.PID // nil: the session is open, and its actor is not started yet
 	byPID map[string]messages.SessionID
 }
 
@@ -92,7 +93,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 	case messages.CloseSession:
 		if pid := a.open[m.Session]; pid != nil {
 			delete(a.byPID, pid.GetId())
-			c.Poison(pid) // after what it was sent: submissions are checked even if the client is gone
+			c.Poison(pid) // after its waiting messages: submissions are checked even if the client has disconnected
 		}
 		delete(a.open, m.Session)
 	case Request:
@@ -116,7 +117,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 				c.Send(pid, m)
 			}
 		}
-	case *actor.Restarting: // all sessions end now; the constructor of the next actor tells their clients
+	case *actor.Restarting: // all sessions end; the constructor of the next Supervisor informs their clients
 		clear(a.byPID)
 	case *actor.Terminated:
 		if id, ok := a.byPID[m.Who.GetId()]; ok { // it was not closed, so it has failed
@@ -132,8 +133,8 @@ func (a *Supervisor) Receive(c actor.Context) {
 	}
 }
 
-// session returns the actor of an open session, which it starts if needed, or nil if it is not
-// open.
+// session returns the actor of a session, and starts it if needed. It returns nil if the session is
+// not open.
 func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID {
 	pid, ok := a.open[id]
 	if !ok || pid != nil {
@@ -151,13 +152,13 @@ func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID 
 type SessionOptions struct {
 	Waiter func(Request) *actor.Props
 	Submit messages.Sender[messages.SubmitTransactions]
-	// Done reports checked submissions.
+	// Done is called with the number of further submissions that have been checked.
 	Done func(int)
-	// Ended is closed once the session is known to have failed.
+	// Ended is closed when the session is known to have failed.
 	Ended chan struct{}
 }
 
-// Session is the actor of one client and the parent of its waiters.
+// Session is the actor of one client, and the parent of its waiters.
 type Session struct {
 	o     SessionOptions
 	waits map[messages.WaiterID]*actor.PID
@@ -199,7 +200,7 @@ func (a *Session) Receive(c actor.Context) {
 		if r, ok := a.byPID[m.Who.GetId()]; ok {
 			delete(a.waits, r.Waiter.Waiter)
 			delete(a.byPID, m.Who.GetId())
-			r.Reply(messages.Awaited{Err: ErrFailed}) // ignored if it has answered
+			r.Reply(messages.Awaited{Err: ErrFailed}) // has no effect if the waiter has answered
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// lazy is a waiter that answers after a time and counts its instances.
+// lazy is a waiter that answers after a while. alive counts its running instances.
 type lazy struct {
 	m     Request
 	after time.Duration
@@ -25,7 +25,7 @@ type lazy struct {
 
 type due struct{}
 
-// slowWaiter is a waiter that takes its session a minute to start.
+// slowWaiter is the ID of a waiter whose start keeps its session busy for a minute.
 const slowWaiter messages.WaiterID = 777
 
 func (l *lazy) Receive(c actor.Context) {
@@ -46,7 +46,8 @@ func (l *lazy) Receive(c actor.Context) {
 	}
 }
 
-// world starts a system with mailboxes that run in the test's bubble.
+// world starts the rpc actor with mailboxes that run in the test's synctest bubble. rpc sends it a
+// message; alive counts waiters.
 func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 	t.Helper()
 	seen = &record{}
@@ -84,12 +85,12 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 		if err := sys.Root.StopFuture(pid).Wait(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(2 * time.Minute) // idle goroutines of the dispatcher end
+		time.Sleep(2 * time.Minute) // until the dispatcher's idle goroutines end
 	})
 	return func(m any) { sys.Root.Send(pid, m) }, alive, seen
 }
 
-// record is what the actors say.
+// record is what the actors report.
 type record struct {
 	mu        sync.Mutex
 	made      int // sessions
@@ -104,7 +105,7 @@ func (r *record) add(f func()) {
 	f()
 }
 
-// stopAlone is a strategy that stops a failed actor.
+// stopAlone is a supervisor strategy that stops the failed actor alone.
 type stopAlone struct{}
 
 func (stopAlone) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID,
@@ -117,7 +118,7 @@ func wait(s messages.SessionID, w messages.WaiterID, until view.ExecutionLevel) 
 		time.Now().Add(time.Minute), 0)
 }
 
-// answered returns a request's answer, if it has one.
+// answered returns the answer of a request; ok is false if there is none yet.
 func answered(r Request) (a messages.Awaited, ok bool) {
 	select {
 	case a = <-r.Answer():
@@ -142,11 +143,11 @@ func TestWaitsEnd(t *testing.T) {
 		if seen.made != 0 {
 			t.Errorf("%d sessions are made before anybody needs them", seen.made)
 		}
-		await(1, 10, 5) // is answered
-		await(1, 11, 1) // fails
-		await(1, 12, 5) // is forgotten
-		await(2, 20, 5) // its client goes away
-		await(3, 30, 5) // no such session
+		await(1, 10, 5) // gets an answer
+		await(1, 11, 1) // its waiter fails
+		await(1, 12, 5) // gets a ForgetTransaction
+		await(2, 20, 5) // its session is closed
+		await(3, 30, 5) // its session was never opened
 		synctest.Wait()
 		if n := alive.Load(); n != 4 {
 			t.Errorf("%d waiters, want 4", n)
@@ -175,8 +176,8 @@ func TestWaitsEnd(t *testing.T) {
 	})
 }
 
-// TestSessionIsReplaced: A session that fails takes its waits with it, which is reported, and
-// the next request starts a new one.
+// TestSessionIsReplaced: when a session fails, its waits fail with it, which is reported. The next
+// request starts a new session actor.
 func TestSessionIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		send, alive, seen := world(t)
@@ -213,8 +214,8 @@ func TestSessionIsReplaced(t *testing.T) {
 	})
 }
 
-// TestNobodyWaits: A request that times out or is given up before its turn ends at once: no
-// session, no waiter.
+// TestNobodyWaits: a request that times out, or whose caller gives up, before the session handles
+// it starts no session and no waiter.
 func TestNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		send, alive, seen := world(t)
@@ -239,7 +240,7 @@ func TestNobodyWaits(t *testing.T) {
 			t.Errorf("the one that nobody waits for: %+v", got)
 		}
 
-		busy := wait(1, slowWaiter, 5) // its session is busy for a minute
+		busy := wait(1, slowWaiter, 5) // keeps its session busy for a minute
 		behind := NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: 3}, Until: 5},
 			time.Now().Add(10*time.Second), 0)
 		left, stays := wait(1, 4, 5), NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1,

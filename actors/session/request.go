@@ -10,44 +10,45 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Request is a wait with the channel of its answer. Its methods are safe for concurrent use.
+// Request is an AwaitTransaction with the channel of its answer. Its methods are safe for
+// concurrent use.
 type Request struct {
 	messages.AwaitTransaction
 	*pending
 }
 
-// pending is the part of a request that the caller and the actors share.
+// pending is the state of a request that its caller and the actors share.
 type pending struct {
 	answer  chan messages.Awaited
 	takenBy atomic.Pointer[chan struct{}]
 	stage   atomic.Int32
-	timed   atomic.Bool  // BeginTime was returned
+	timed   atomic.Bool  // BeginTime has returned its first result
 	level   atomic.Int32 // one more than the level that Reached recorded last; 0: none
 	begun   time.Time
-	until   time.Time // end of the wait
+	until   time.Time // when the wait ends
 	spare   time.Duration
 }
 
 // Stages of a request.
 const (
 	onItsWay int32 = iota
-	waiting        // it has a waiter
-	givenUp        // it has no waiter and gets none
+	waiting        // the session has started a waiter for it
+	givenUp        // the caller left before that: no waiter starts
 )
 
-// NewRequest returns a request that ends at until. spare is how much longer its waiter waits,
-// for callers that end the wait themselves.
+// NewRequest returns a request whose wait ends at until. spare is added to the time that the waiter
+// waits, so that a caller with its own timer times out first.
 func NewRequest(m messages.AwaitTransaction, until time.Time, spare time.Duration) Request {
 	return Request{m, &pending{answer: make(chan messages.Awaited, 1), begun: time.Now(), until: until, spare: spare}}
 }
 
-// Answer returns the channel of the one answer.
+// Answer returns the channel that receives the answer.
 func (w *pending) Answer() <-chan messages.Awaited { return w.answer }
 
-// Patience returns how long a waiter that starts now waits.
+// Patience returns how long a waiter that starts now may wait.
 func (w *pending) Patience() time.Duration { return max(time.Until(w.until), 0) + w.spare }
 
-// Reply answers; only the first call counts.
+// Reply sends the answer. Only the first call has an effect.
 func (w *pending) Reply(a messages.Awaited) {
 	select {
 	case w.answer <- a:
@@ -55,7 +56,7 @@ func (w *pending) Reply(a messages.Awaited) {
 	}
 }
 
-// Failed answers for an actor that will not. It implements system.Answerable.
+// Failed answers in place of an actor that failed or ended. It implements system.Answerable.
 func (w *pending) Failed(why error) {
 	if errors.Is(why, system.ErrUnhandled) {
 		w.Reply(messages.Awaited{Err: ErrUnhandled})
@@ -64,7 +65,7 @@ func (w *pending) Failed(why error) {
 	w.Reply(messages.Awaited{Err: ErrFailed})
 }
 
-// Ended returns whether a session has taken the request and failed since.
+// Ended returns whether the session that took the request has failed since.
 func (w *pending) Ended() bool {
 	by := w.takenBy.Load()
 	if by == nil {
@@ -78,15 +79,15 @@ func (w *pending) Ended() bool {
 	}
 }
 
-// GiveUp says that the caller no longer waits. It returns true if the request was on its way to
-// its session; then no waiter starts. Otherwise the caller sends ForgetTransaction.
+// GiveUp is called by a caller that no longer waits. It returns true if no waiter was started, and
+// then none will be. If it returns false, the caller sends ForgetTransaction.
 func (w *pending) GiveUp() bool { return w.stage.CompareAndSwap(onItsWay, givenUp) }
 
-// begin returns whether the session starts a waiter.
+// begin returns whether the session shall start a waiter: the caller has not given up.
 func (w *pending) begin() bool { return w.stage.CompareAndSwap(onItsWay, waiting) }
 
-// expired returns whether the caller no longer waits, so that no actor need do anything. It
-// answers a caller that has not noticed its timeout.
+// expired returns whether the caller has given up or its time is over, so that no waiter is needed.
+// In the second case it answers with view.ErrTimeout.
 func (w *pending) expired() bool {
 	if w.stage.Load() == givenUp {
 		return true
@@ -98,17 +99,17 @@ func (w *pending) expired() bool {
 	return true
 }
 
-// Reached records how far the transaction has come, for a caller that gives up.
+// Reached records the level that the transaction has reached, for a caller that gives up.
 func (w *pending) Reached(l view.ExecutionLevel) { w.level.Store(int32(l) + 1) }
 
-// Level returns the level that Reached recorded last. looked is false if it has recorded none.
+// Level returns the level that Reached recorded last. looked is false if Reached was not called.
 func (w *pending) Level() (l view.ExecutionLevel, looked bool) {
 	n := w.level.Load()
 	return view.ExecutionLevel(max(n-1, 0)), n > 0
 }
 
-// BeginTime returns once how long the request has taken to begin, or to end before that. first
-// is false on later calls.
+// BeginTime returns the time from NewRequest to its first call, which is made when the wait begins
+// or ends. first is false on later calls.
 func (w *pending) BeginTime() (took time.Duration, first bool) {
 	if !w.timed.CompareAndSwap(false, true) {
 		return 0, false

@@ -1,13 +1,13 @@
-// Package shard holds the actors of one shard: the one that applies its chunks, and its child,
-// the chunk-producer. The other child, the mempool, has its own package.
+// Package shard holds two actors of each shard: the shard actor, which applies chunks, and its
+// child, the chunk-producer. Its other child, the mempool, is in package mempool.
 //
 //	in      ApplyChunk, BlockImported, LayoutChanged, CapturePool and RestorePool from the
 //	        chain, ProduceChunk from the producer; Candidates from the mempool
-//	out     ChunkApplied and MakeChunk to the chain; other messages go on to the mempool
-//	state   none but the mailbox: chunks of a shard are applied in order, different shards in
-//	        parallel
+//	out     ChunkApplied and MakeChunk to the chain; other messages are passed to the mempool
+//	state   none but the mailbox: the chunks of a shard are applied in order, those of
+//	        different shards in parallel
 //	units   none
-//	bound   the chain has one block in work at a time
+//	bound   the chain imports one block at a time
 //	errors  a job keeps its own error for the chain; a panic halts the node
 //	source  our own
 package shard
@@ -26,22 +26,23 @@ const (
 	ChunkProducerName = "chunk-producer"
 )
 
-// Actor applies a shard's chunks. It does so in Receive, since every later message must wait
-// for it.
+// Actor applies a shard's chunks. It applies them in Receive, on the actor's goroutine, because
+// later messages must see the result.
 type Actor struct {
 	applied messages.Sender[messages.ChunkApplied]
-	// producer and mempool are the properties of the children, which address each other by name.
+	// producer and mempool are the Props of the children, which find each other by name.
 	producer, mempool *actor.Props
 
 	toMempool func(any)
 	pool      *actor.PID
 }
 
-// Retire: node -> shard. No branch can have the shard any more. The actor ends after what is in
-// its mailbox and in that of its mempool, which forwards transactions of other shards.
+// Retire: node -> shard, no reply. No branch can contain the shard any more. The actor ends after
+// the messages in its mailbox and in that of its mempool, which forwards its transactions to other
+// shards.
 type Retire struct{}
 
-// New returns a shard's actor, which spawns its children when it starts.
+// New returns a shard's actor. It spawns its children when it starts.
 func New(applied messages.Sender[messages.ChunkApplied], producer, mempool *actor.Props) *Actor {
 	return &Actor{applied: applied, producer: producer, mempool: mempool}
 }
@@ -52,7 +53,7 @@ func (a *Actor) Receive(c actor.Context) {
 	case *actor.Started:
 		a.spawn(c)
 	case Retire:
-		c.Poison(a.pool) // handled in turn; stopping this actor would precede what is in its mailbox
+		c.Poison(a.pool) // queues after the mempool's messages; stopping this actor would skip those in its own mailbox
 	case *actor.Terminated:
 		if m.Who.Equal(a.pool) {
 			c.Stop(c.Self())
@@ -75,7 +76,7 @@ func (a *Actor) spawn(c actor.Context) {
 	a.toMempool = func(m any) { root.Send(pool, m) }
 }
 
-// Handle handles one message that is not about the actor's own life.
+// Handle handles one message other than those about the actor's lifecycle.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
 	case messages.ApplyChunk:

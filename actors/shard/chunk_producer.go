@@ -14,26 +14,26 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// ChooseLimit is how long choosing a chunk's transactions may take
-// (produce_chunk_add_transactions_time_limit).
+// ChooseLimit is how long the choice of a chunk's transactions may take (nearcore
+// produce_chunk_add_transactions_time_limit).
 const ChooseLimit = 200 * time.Millisecond
 
-// Chooser chooses a new chunk's transactions: *engine.Engine. It is called from many
+// Chooser is the part of *engine.Engine that chooses a chunk's transactions. It is called from many
 // goroutines.
 type Chooser interface {
 	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates,
 		stop func() bool) (*apply.Prepared, error)
 }
 
-// ChunkProducer chooses the transactions of the shard's next chunk among the candidates of the
-// mempool. It does so in Receive, since every later message must wait for it.
+// ChunkProducer chooses the transactions of the shard's next chunk from the mempool's candidates.
+// It does so in Receive, on the actor's goroutine: chunks of a shard are made one after the other.
 type ChunkProducer struct {
 	chooser Chooser
 	out     Out
 	log     *logrus.Logger
 }
 
-// Out are the receivers of the chunk-producer's messages.
+// Out holds the functions that send the actor's messages.
 type Out struct {
 	Make   messages.Sender[messages.MakeChunk]   // to the chain
 	More   messages.Sender[mempool.Page]         // to the shard's mempool

@@ -16,7 +16,8 @@ import (
 // Name is the name of the parent of all subscribers.
 const Name = "streams"
 
-// Request is a subscription: what was asked for, and its state as seen from outside its actor.
+// Request is a subscription. The part above next describes it; the rest is its state, which its
+// actor, its client and the supervisor share.
 type Request struct {
 	ID     messages.SubscriberID
 	Query  *view.Subscription
@@ -24,19 +25,19 @@ type Request struct {
 	Chain  Chain
 	Ledger waiter.Ledger
 	Sink   view.Sink
-	Wants  func(bool) // called when final blocks are needed, and when no longer
-	Gone   func()     // called once when no actor works for it or will; may be nil
+	Wants  func(bool) // called with true when the subscription needs final blocks, and false when no longer
+	Gone   func()     // called once when its actor has ended or will not start; may be nil
 
-	next atomic.Bool // it is up to date and wants the text of the next block at once
+	next atomic.Bool // it has sent all blocks, and wants the message text of the next block early
 
 	mu    sync.Mutex
-	at    *view.Cursor // after the last notice; nil: there was none
+	at    *view.Cursor // cursor after the last notice; nil: none was sent
 	wants bool
 	ended bool
 }
 
-// Offer passes a notice to the subscriber unless the subscription has ended, and returns
-// whether it was taken.
+// Offer passes a notice to the sink and returns whether the sink took it. It returns false after
+// End.
 func (r *Request) Offer(n *view.Notice) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +48,7 @@ func (r *Request) Offer(n *view.Notice) bool {
 	return true
 }
 
-// passed records how far the reader has come.
+// passed records the cursor up to which the actor has read, until End.
 func (r *Request) passed(at view.Cursor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +57,7 @@ func (r *Request) passed(at view.Cursor) {
 	}
 }
 
-// want passes on whether final blocks are needed, until the end.
+// want calls Wants if yes is a change, until End.
 func (r *Request) want(yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +73,7 @@ func (r *Request) setWants(yes bool) {
 	}
 }
 
-// End tells the subscriber why no more notices come. Only the first call counts.
+// End informs the client why no more notices come. Only the first call has an effect.
 func (r *Request) End(why view.EndReason) {
 	r.mu.Lock()
 	if r.ended {
@@ -89,7 +90,8 @@ func (r *Request) End(why view.EndReason) {
 	r.Sink.End(why, &at)
 }
 
-// Failed ends the subscription for an actor that will not. It implements system.Answerable.
+// Failed ends the subscription in place of an actor that failed or ended. It implements
+// system.Answerable.
 func (r *Request) Failed(error) {
 	r.End(view.EndFailed)
 	r.Leave()
@@ -102,7 +104,7 @@ func (r *Request) hasEnded() bool {
 	return r.ended
 }
 
-// Leave reports that no actor works for it.
+// Leave calls Gone, once.
 func (r *Request) Leave() {
 	r.mu.Lock()
 	gone := r.Gone
@@ -113,12 +115,12 @@ func (r *Request) Leave() {
 	}
 }
 
-// Options configure the supervisor.
+// Options configure the Supervisor.
 type Options struct {
 	Subscriber func(*Request) *actor.Props
 }
 
-// Supervisor is the parent of all subscribers.
+// Supervisor is the parent of the actors of all subscriptions.
 type Supervisor struct {
 	o     Options
 	open  map[messages.SubscriberID]*actor.PID
@@ -134,7 +136,7 @@ func New(o Options) *Supervisor {
 func (a *Supervisor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *Request:
-		if m.hasEnded() { // cancelled before its turn
+		if m.hasEnded() { // the client ended it before it had an actor
 			m.Leave()
 			return
 		}
@@ -153,13 +155,13 @@ func (a *Supervisor) Receive(c actor.Context) {
 			c.Send(pid, m)
 		}
 	case messages.BlockImported:
-		for _, r := range a.byPID { // all follow the node's chain, so one that wants it suffices
+		for _, r := range a.byPID { // all subscriptions read the same chain, so one hint is enough
 			if m.IsHead && r.next.Load() {
 				r.Chain.Soon(m.Hash)
 				break
 			}
 		}
-	case *actor.Restarting: // all subscribers end now
+	case *actor.Restarting: // all subscribers end with this actor
 		for _, r := range a.byPID {
 			r.Failed(nil)
 		}
@@ -169,7 +171,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 		if r, ok := a.byPID[m.Who.GetId()]; ok {
 			delete(a.byPID, m.Who.GetId())
 			delete(a.open, r.ID)
-			r.Failed(nil) // ignored if it has ended for another reason
+			r.Failed(nil) // has no effect if it has ended for another reason
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
@@ -178,24 +180,24 @@ func (a *Supervisor) Receive(c actor.Context) {
 }
 
 type (
-	goOn struct{} // to self: there is more to do
-	room struct{} // the sink has room
+	goOn struct{} // message to self: there is more to read
+	room struct{} // message to self: the sink may take notices again
 )
 
-// offers is a request's sink as its reader sees it.
+// offers makes a Request the sink of its reader.
 type offers struct{ r *Request }
 
 func (o offers) Offer(n *view.Notice) bool              { return o.r.Offer(n) }
 func (o offers) WhenRoom(f func())                      { o.r.Sink.WhenRoom(f) }
 func (o offers) End(why view.EndReason, _ *view.Cursor) { o.r.End(why) }
 
-// Subscriber is the actor of one subscription.
+// Subscriber is the actor of one subscription. It reads the chain with a chainReader.
 type Subscriber struct {
 	r     *Request
 	w     chainReader
 	log   *logrus.Logger
 	state readState
-	poked bool // a goOn or a room is on its way
+	poked bool // a goOn or room message is in the mailbox, or WhenRoom will send one
 }
 
 // NewSubscriber returns the actor.
@@ -213,10 +215,10 @@ func (a *Subscriber) Receive(c actor.Context) {
 		a.w.wake = func() { root.Send(self, goOn{}) }
 		a.run(c)
 	case messages.ChainMoved:
-		if a.state == rests || a.state == full && a.w.live { // a reader of the past waits for room only
+		if a.state == rests || a.state == full && a.w.live { // full and not live: it still reads old blocks and only waits for the sink
 			a.run(c)
 		}
-	case goOn, room: // what the reader waits for may have changed meanwhile
+	case goOn, room: // the state that the reader waits for may have changed
 		a.poked = false
 		a.run(c)
 	case *actor.Stopping:
@@ -224,7 +226,7 @@ func (a *Subscriber) Receive(c actor.Context) {
 	}
 }
 
-// run reads on, and arranges to be woken when it can read more.
+// run lets the reader read, and arranges for the message that makes it continue.
 func (a *Subscriber) run(c actor.Context) {
 	if a.state == over {
 		return

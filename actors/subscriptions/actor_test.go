@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// guarded is a sink for two goroutines.
+// guarded is a sink with a lock.
 type guarded struct {
 	mu sync.Mutex
 	s  sink
@@ -39,8 +39,8 @@ func (g *guarded) look(f func(*sink) bool) bool {
 	return f(&g.s)
 }
 
-// TestRoomWhileThereIsMore: a subscriber that waited for room, and was woken by a block before
-// the signal for room, goes on to the tip when that comes.
+// TestRoomWhileThereIsMore: a subscriber waits for room, is run by a new block first, and gets the
+// room message later. It still reads up to the tip.
 func TestRoomWhileThereIsMore(t *testing.T) {
 	const blocks = 3 * blocksPerRun
 	tr := newTree()
@@ -75,8 +75,8 @@ func TestRoomWhileThereIsMore(t *testing.T) {
 	eventually("it has fallen silent", func(s *sink) bool { return len(s.got) == blocks })
 }
 
-// TestEndedBeforeItsTurn: a subscription that ends before its turn gets no actor, and reports
-// once that it has none.
+// TestEndedBeforeItsTurn: a subscription that ends before the supervisor handles it gets no actor.
+// Gone is called once.
 func TestEndedBeforeItsTurn(t *testing.T) {
 	tr := newTree()
 	log := logrus.New()

@@ -1,21 +1,22 @@
-// Package subscriptions tells subscribers what happens on the chain: one actor for each, which
-// reads along the chain from its cursor, and a supervisor of all.
+// Package subscriptions sends clients a stream of notices about the chain. Each subscription has an
+// actor that reads the chain from the subscription's cursor on; a supervisor is the parent of all.
 //
-//	in      Request from the node; ChainMoved at a new head, room at a sink, Unsubscribe
+//	in      Request from the node; ChainMoved at a new head, room when a sink has room,
+//	        Unsubscribe
 //	out     notices to each sink, and its end, once
-//	state   chainReader: a cursor, and the transactions that are not final; nothing is queued
-//	        for a slow subscriber: it is read from the chain when there is room
+//	state   chainReader: a cursor, and the transactions that are not final. Nothing is queued
+//	        for a slow client: its reader continues from the cursor when there is room
 //	units   heights in blocks
-//	bound   blocksPerRun blocks for each message; the subscriptions that the RPC server
-//	        admits; maxTracked transactions of one
-//	errors  EndGone if nothing is stored after the cursor any more; EndFailed with the cursor
-//	        for a failure of the node
+//	bound   blocksPerRun blocks for each message; the RPC server limits the subscriptions;
+//	        maxTracked transactions of each
+//	errors  EndGone if blocks after the cursor are no longer stored; EndFailed, with the
+//	        cursor, for a failure of the node
 //	source  our own
 //
-// Each notice comes exactly once, in the order of blocks. If the chain drops blocks that were
-// reported, that is reported, then the blocks that replace them. Notices follow from chain and
-// cursor alone, so a subscriber that resumes at a cursor gets what it would have got without
-// the interruption.
+// Each notice is sent exactly once, in the order of blocks. If reported blocks are no longer
+// canonical, that is reported, followed by the blocks that replace them. Notices depend only on
+// chain and cursor, so a client that resumes at a cursor gets the same notices as without the
+// interruption.
 package subscriptions
 
 import (
@@ -28,56 +29,55 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Chain is what subscribers read. Safe for concurrent use.
+// Chain is what readers need from the chain. Safe for concurrent use.
 type Chain interface {
-	// Tip returns the last block of a finality.
+	// Tip returns the newest block of the given finality.
 	Tip(view.RefKind) (view.At, error)
-	// Step returns how the chain of a finality continues after a block. Error: *view.CursorError.
-	// It knows the last dropped blocks even if nothing is stored of them any more.
+	// Step returns how the chain of a finality continues after a block. Error: *view.CursorError if
+	// the block is unknown. Recently removed blocks are known even if they are no longer stored.
 	Step(after view.At, finality view.RefKind) (Step, error)
-	// Past admits a reader of the chain from a height on, until back is called. ok is false if
-	// there is no room now; then wake is called once when it is worth trying again, and back
-	// cancels that. It never waits.
+	// Past asks for permission to read from a height on. It does not block. If ok is true, the
+	// reader calls back when it is done. If ok is false there are too many readers of old blocks;
+	// wake is called once when another try is worthwhile, unless back is called first.
 	Past(from primitives.Height, wake func()) (back func(), ok bool)
-	// Ahead hints that the text of the head's message will be needed when it is final. It never
-	// waits.
+	// Ahead is a hint: a reader will need the message text of the current head once that is final.
+	// It does not block.
 	Ahead()
-	// Soon hints that the text of a block that is on its way to disk will be needed as the next
-	// head's. It never waits.
+	// Soon is a hint: a reader will need the message text of a block that is not on disk yet, once
+	// it is the head. It does not block.
 	Soon(primitives.Hash)
-	// Digest returns what is reported of a block. Error: *view.LookupError if it is not stored any
-	// more.
+	// Digest returns the content of a block. Error: *view.LookupError if the block is not stored.
 	Digest(view.At) (*stream.Digest, error)
 }
 
 // Step is how a chain continues after a block.
 type Step struct {
 	Next view.At // the next block; zero: none yet
-	// set if the block is no longer part of the chain: it and its ancestors that are not either,
-	// newest first
+	// Lost is set if the block is no longer canonical: it and its ancestors that are not, newest
+	// first.
 	Lost []view.At
-	Fork view.At // with Lost: the block after which the chain continues differently
+	Fork view.At // if Lost is set: the newest canonical ancestor
 }
 
 // Bounds of one subscription.
 const (
-	blocksPerRun = 16     // blocks for each message
-	resumeReach  = 256    // blocks before a cursor that are searched for transactions that were not final there
-	maxTracked   = 20_000 // transactions that are not final
+	blocksPerRun = 16     // read for each message to the actor
+	resumeReach  = 256    // before a cursor, searched for transactions that were not final at the cursor
+	maxTracked   = 20_000 // not final, in one subscription
 )
 
-// errTracked ends a subscription with too many open transactions.
+// errTracked ends a subscription in which more than maxTracked transactions are not final.
 var errTracked = fmt.Errorf("more than %d transactions of the account are not final", maxTracked)
 
-// readState is how a reader goes on.
+// readState is what a reader waits for.
 type readState byte
 
 const (
-	rests readState = iota // until the chain has a new head
-	again                  // there is more to do
-	full                   // until the sink has room
-	later                  // until the past may be read
-	over                   // it has ended
+	rests readState = iota // the next head
+	again                  // nothing: it has more to read
+	full                   // room in the sink
+	later                  // permission to read old blocks
+	over                   // nothing: the subscription has ended
 )
 
 // chainReader reads the chain for one subscription. Not safe for concurrent use.
@@ -86,19 +86,20 @@ type chainReader struct {
 	chain  Chain
 	ledger waiter.Ledger
 	sink   view.Sink
-	wants  func(bool) // called when it begins and ends to need final blocks
-	wake   func()     // runs it again, from any goroutine
-	leave  func()     // cancels its wait for Chain.Past; nil: it does not wait
+	wants  func(bool) // called when it begins and stops needing final blocks
+	wake   func()     // runs the reader again; called from any goroutine
+	leave  func()     // cancels its request to Chain.Past; nil: none is open
 
 	at      view.Cursor
-	ready   bool // the transactions at the cursor are known
-	live    bool // it has been at the tip
+	ready   bool // tracks holds the transactions that are not final at the cursor
+	live    bool // it has reached the tip once
 	pending *stream.Digest
 	tracks  openTxs
-	waits   bool // the last value of wants
+	waits   bool // the argument of the last call of wants
 }
 
-// run reads as far as it may.
+// run reads blocks until it must wait, or blocksPerRun blocks are read. end and err are set only
+// with over.
 func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 	from := w.at.Height
 	if !w.ready && w.q.Topic == view.TopicTransactions {
@@ -119,7 +120,7 @@ func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 	}
 	for range blocksPerRun {
 		s := Step{}
-		if w.at.Index != view.NothingYet { // else the block is this run's
+		if w.at.Index != view.NothingYet { // otherwise this block has not been reported yet
 			var err error
 			if s, err = w.chain.Step(w.at.At, w.q.Finality); err != nil {
 				return w.failed(err)
@@ -152,7 +153,7 @@ func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 				return w.noRoom()
 			}
 			w.at, w.pending = view.Cursor{At: s.Fork, Index: view.WholeBlock}, nil
-			if w.q.Topic == view.TopicTransactions { // it reads the past again, which needs an admission
+			if w.q.Topic == view.TopicTransactions { // it must search old blocks again, for which it needs permission
 				w.ready = false
 				return again, "", nil
 			}
@@ -169,13 +170,14 @@ func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 	return again, "", nil
 }
 
-// wantsTexts returns whether the text of each message is needed.
+// wantsTexts returns whether the subscription needs the text of each block's message.
 func wantsTexts(q *view.Subscription) bool {
 	return q.Topic == view.TopicMessages && (!q.Inside || q.Texts.Load())
 }
 
-// dropped returns whether the chain has dropped the block at the cursor, of which nothing is
-// stored any more. If nothing was reported of it, the reader goes on after the block before.
+// dropped handles a block at the cursor that is not stored: it returns whether the block has been
+// removed from the chain. If nothing of the block was reported, the cursor moves to the block
+// before it.
 func (w *chainReader) dropped() bool {
 	s, err := w.chain.Step(w.at.At, w.q.Finality)
 	if err != nil || len(s.Lost) == 0 {
@@ -192,8 +194,9 @@ func (w *chainReader) dropped() bool {
 	return true
 }
 
-// noRoom waits for room. A reader that was at the tip and is too far behind ends. A reader of
-// the past keeps no block meanwhile, since there may be many.
+// noRoom decides what happens when the sink is full. A reader that has reached the tip and is now
+// more than the allowed lag behind ends. A reader of old blocks releases its block while it waits,
+// since there may be many such readers.
 func (w *chainReader) noRoom() (readState, view.EndReason, error) {
 	if w.live {
 		tip, err := w.chain.Tip(w.q.Finality)
@@ -217,8 +220,8 @@ func (w *chainReader) failed(err error) (readState, view.EndReason, error) {
 	return over, view.EndFailed, err
 }
 
-// tell offers what is left of the block at the cursor, and returns false if there is no room
-// for all of it.
+// tell offers the notices of the block at the cursor that were not sent yet. It returns false if
+// the sink has no room for all of them.
 func (w *chainReader) tell() (done bool, err error) {
 	d := w.pending
 	if d == nil || d.Hash != w.at.Hash {
@@ -253,8 +256,8 @@ func (w *chainReader) tell() (done bool, err error) {
 	return done, nil
 }
 
-// tellTransactions offers the milestones of a block. They are numbered by their place among
-// those of the subscription.
+// tellTransactions offers the levels that transactions have reached with a block. The cursor's
+// index counts them within the block.
 func (w *chainReader) tellTransactions(d *stream.Digest) (bool, error) {
 	t := &w.tracks
 	if t.at != d.At() {
@@ -273,7 +276,7 @@ func (w *chainReader) tellTransactions(d *stream.Digest) (bool, error) {
 	return true, nil
 }
 
-// want updates whether final blocks are needed.
+// want calls wants if the need for final blocks has changed.
 func (w *chainReader) want() {
 	if waits := len(w.tracks.open) > 0; waits != w.waits {
 		w.waits = waits
@@ -283,7 +286,7 @@ func (w *chainReader) want() {
 	}
 }
 
-// end releases everything.
+// end releases what the reader holds, and cancels its request to Chain.Past.
 func (w *chainReader) end() {
 	if w.leave != nil {
 		w.leave()
@@ -292,8 +295,8 @@ func (w *chainReader) end() {
 	w.want()
 }
 
-// resume finds the transactions that were not final at the cursor, or before its block if that
-// was not reported completely.
+// resume finds the transactions that were not final at the cursor. If the cursor's block was not
+// reported completely, it finds those that were not final at the block before.
 func (w *chainReader) resume() error {
 	if w.q.Topic != view.TopicTransactions {
 		return nil
@@ -325,5 +328,5 @@ func absent(err error) bool {
 	return errors.As(err, &e)
 }
 
-// position returns the position of the chain with a block.
+// position returns the heights of a block and of the last final block according to it.
 func position(d *stream.Digest) (head, final primitives.Height) { return d.At().Height, d.Final }

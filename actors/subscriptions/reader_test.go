@@ -19,15 +19,15 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// tree is a chain with branches, in memory.
+// tree is a Chain with branches, in memory.
 type tree struct {
 	blocks map[primitives.Hash]*stream.Digest
 	head   view.At
 	first  primitives.Height // lowest stored height
 	forget map[primitives.Hash]bool
 	made   int
-	busy   bool // no reader of the past is admitted
-	knows  bool // it knows the parents of dropped blocks
+	busy   bool // Past gives no permission
+	knows  bool // Step knows the parents of blocks that are no longer stored
 }
 
 func newTree() *tree {
@@ -36,7 +36,7 @@ func newTree() *tree {
 	return t
 }
 
-// add makes a block.
+// add makes a block on prev and returns it.
 func (t *tree) add(prev view.At, height primitives.Height, outcomes []primitives.OutcomeWithID,
 	txs []*primitives.SignedTransaction) view.At {
 	t.made++
@@ -60,7 +60,7 @@ func (t *tree) prev(at view.At) view.At {
 	return view.At{Height: h.PrevHeight, Hash: h.PrevHash}
 }
 
-// chain returns the chain up to a tip, the first block first.
+// chain returns the blocks from the first one to tip.
 func (t *tree) chain(tip view.At) (out []view.At) {
 	for at := tip; at.Hash != (primitives.Hash{}); at = t.prev(at) {
 		out = append(out, at)
@@ -128,7 +128,7 @@ func (t *tree) Outcome(id primitives.Hash, upto primitives.Height) (messages.Exe
 	return messages.Executed{}, false, nil
 }
 
-// sink takes that many notices and then has no room.
+// sink takes room notices and is full afterwards.
 type sink struct {
 	room  int
 	got   []*view.Notice
@@ -146,10 +146,10 @@ func (s *sink) Offer(n *view.Notice) bool {
 func (s *sink) WhenRoom(f func())                { s.asked = f }
 func (s *sink) End(view.EndReason, *view.Cursor) {}
 
-// reader is a client with what it believes the chain to be.
+// reader is a client that maintains its view of the chain from the notices it gets.
 type reader struct {
 	t     *testing.T
-	holds []string // notices that were not reverted: "block hash/what"
+	holds []string // notices that were not reverted, as "block hash/content"
 	last  view.Cursor
 }
 
@@ -199,8 +199,9 @@ func (r *reader) take(n *view.Notice) {
 	r.holds = append(r.holds, what)
 }
 
-// TestExactlyOnce: through forks, lack of room and reconnections at any cursor, a reader ends
-// up with what an undisturbed one gets of the winning chain, in its order.
+// TestExactlyOnce: with forks, a sink that is often full, and reconnections at any cursor, a client
+// ends with the same notices of the canonical chain, in the same order, as a client without
+// interruptions.
 func TestExactlyOnce(t *testing.T) {
 	queries := map[string]view.Subscription{
 		"blocks":       {Topic: view.TopicBlocks},
@@ -224,7 +225,7 @@ func TestExactlyOnce(t *testing.T) {
 				switch x := r.IntN(10); {
 				case x < 6:
 					prev := tr.head
-					if x == 0 { // a branch that is longer at once
+					if x == 0 { // a branch that is longer than the current one from its first block on
 						for range r.IntN(3) {
 							if before := tr.prev(prev); before.Hash != (primitives.Hash{}) {
 								prev = before
@@ -238,7 +239,7 @@ func TestExactlyOnce(t *testing.T) {
 					if v, end, err := w.run(); v == over {
 						t.Fatalf("%s: ended: %s, %v", name, end, err)
 					}
-				default: // the connection breaks; what was sent has come
+				default: // the connection breaks; all notices in the sink have arrived
 					for _, n := range s.got {
 						client.take(n)
 					}
@@ -286,13 +287,13 @@ func TestExactlyOnce(t *testing.T) {
 	}
 }
 
-// open is a receipt that a branch has still to execute.
+// open is a receipt that will be executed on a branch after some more blocks.
 type open struct {
 	id    primitives.Hash
 	after int
 }
 
-// grow adds a block with transactions and with pending receipts of its branch.
+// grow adds a block with new transactions, and executes pending receipts of its branch.
 func grow(tr *tree, r *rand.Rand, prev view.At, height primitives.Height, left map[primitives.Hash][]open) view.At {
 	var outcomes []primitives.OutcomeWithID
 	var txs []*primitives.SignedTransaction
@@ -330,8 +331,8 @@ func grow(tr *tree, r *rand.Rand, prev view.At, height primitives.Height, left m
 	return at
 }
 
-// TestMilestones: each milestone of a transaction is reported once, with the block that reaches
-// it, also if one block reaches several. A subscription by hash ends with the last.
+// TestMilestones: each level that a transaction reaches is reported once, with the block that
+// reaches it, even if one block reaches several. A subscription by hash ends after the last level.
 func TestMilestones(t *testing.T) {
 	tr := newTree()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -383,8 +384,8 @@ func TestMilestones(t *testing.T) {
 	}
 }
 
-// TestSlowReader: A client without room is waited for while it reads its way to the head, and
-// ends when it has been there and falls too far behind.
+// TestSlowReader: a client without room is not ended while it reads old blocks. After it has
+// reached the head, it is ended if it falls more than the lag behind.
 func TestSlowReader(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
@@ -411,7 +412,7 @@ func TestSlowReader(t *testing.T) {
 		}
 	}
 	s.room = 0
-	more(5) // one is on its way, four are the lag
+	more(5) // one block is in the sink's way, four are the allowed lag
 	if v, _, _ := w.run(); v != full {
 		t.Fatalf("four behind: verdict %d, want %d", v, full)
 	}
@@ -424,8 +425,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestBlocksGone: if the chain has dropped blocks and stores nothing of them but their origin,
-// a reader there is told all the same. A cursor in unknown blocks is refused.
+// TestBlocksGone: a reader at removed blocks is informed of the removal even if only their parents
+// are still known. A cursor at an unknown block ends the subscription.
 func TestBlocksGone(t *testing.T) {
 	tr := newTree()
 	root := tr.head
@@ -458,12 +459,12 @@ func TestBlocksGone(t *testing.T) {
 	}
 }
 
-// TestGoneUntold: if the chain has dropped a block for which there was no room, and stores
-// nothing of it, a reader goes on with its replacement. It is told of dropped blocks that were
-// reported to it, and of no others.
+// TestGoneUntold: the sink has no room for a block that is then removed and no longer stored. The
+// reader continues with the block that replaces it. It reports the removal of those blocks that it
+// has reported, and of no others.
 func TestGoneUntold(t *testing.T) {
 	for _, topic := range []view.Topic{view.TopicBlocks, view.TopicTransactions} {
-		for told := range 3 { // of the blocks that are dropped
+		for told := range 3 { // how many of the removed blocks were reported
 			tr := newTree()
 			tr.knows = true
 			r := rand.New(rand.NewPCG(1, uint64(told)))
@@ -523,15 +524,15 @@ func TestGoneUntold(t *testing.T) {
 			for _, n := range s.got {
 				reverted += strings.Count(string(n.Body), `"block_hash"`) * strings.Count(string(n.Body), `"reverted"`)
 			}
-			if told == 0 && reverted > 0 || told > 0 && reverted != told+1 { // and the cursor's
+			if told == 0 && reverted > 0 || told > 0 && reverted != told+1 { // plus the block at the cursor
 				t.Errorf("%d told: %d blocks are said to be gone", told, reverted-1)
 			}
 		}
 	}
 }
 
-// TestNoPlace: A reader that is not admitted to the past does nothing, and goes on where it was
-// when it is.
+// TestNoPlace: a reader without permission to read old blocks reads nothing. Once it has
+// permission, it continues where it was.
 func TestNoPlace(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
@@ -550,8 +551,8 @@ func TestNoPlace(t *testing.T) {
 	}
 }
 
-// gated is a chain that admits no reader far behind its head unless it is open, and counts
-// reads.
+// gated is a Chain that gives permission only to readers near its head, unless open is set. It
+// counts reads.
 type gated struct {
 	*tree
 	open bool
@@ -567,8 +568,8 @@ func (g *gated) Digest(at view.At) (*stream.Digest, error) {
 	return g.tree.Digest(at)
 }
 
-// TestForkWaitsForAPlace: after a fork, open transactions are searched in the past again, once
-// a reader of the past is admitted.
+// TestForkWaitsForAPlace: after a reorganisation, a reader searches old blocks for transactions
+// that are not final. It needs permission for that.
 func TestForkWaitsForAPlace(t *testing.T) {
 	tr := newTree()
 	for range 2 * resumeReach {
@@ -603,8 +604,8 @@ func TestForkWaitsForAPlace(t *testing.T) {
 	}
 }
 
-// crossed makes two transactions, the second in an earlier block than the first, that both end
-// in one block, and returns its height.
+// crossed makes two transactions that both become final with one block, and returns its height. The
+// second one is included in an earlier block than the first.
 func crossed(t *testing.T, tr *tree) (first, second primitives.Hash, done primitives.Height) {
 	t.Helper()
 	var txs [2]*primitives.SignedTransaction
@@ -638,8 +639,8 @@ func crossed(t *testing.T, tr *tree) (first, second primitives.Hash, done primit
 	return txs[0].Hash(), txs[1].Hash(), done
 }
 
-// TestResumedOrder: milestones that one block reaches for several named transactions are
-// numbered in the order of inclusion, also after a cursor.
+// TestResumedOrder: if one block reaches levels of several transactions, they are numbered in the
+// order of inclusion. The numbers are the same after a reconnection.
 func TestResumedOrder(t *testing.T) {
 	tr := newTree()
 	root := tr.head
@@ -672,8 +673,8 @@ func TestResumedOrder(t *testing.T) {
 	}
 }
 
-// TestNotValidAnyMore: a transaction in a chunk that was no longer valid is not reported and
-// not kept.
+// TestNotValidAnyMore: a transaction that a chunk includes but that was no longer valid is not
+// reported, and not tracked.
 func TestNotValidAnyMore(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
@@ -696,7 +697,7 @@ func TestNotValidAnyMore(t *testing.T) {
 	}
 }
 
-// ahead is a chain that counts Ahead hints.
+// ahead is a Chain that counts calls of Ahead.
 type ahead struct {
 	*tree
 	n int
@@ -704,8 +705,8 @@ type ahead struct {
 
 func (a *ahead) Ahead() { a.n++ }
 
-// TestTextsAhead: A reader of final blocks' texts gives the Ahead hint when it reaches its tip;
-// others do not.
+// TestTextsAhead: a reader that needs the texts of final blocks calls Ahead when it reaches the
+// tip. Other readers do not.
 func TestTextsAhead(t *testing.T) {
 	wants := new(atomic.Bool)
 	wants.Store(true)
@@ -730,7 +731,7 @@ func TestTextsAhead(t *testing.T) {
 	}
 }
 
-// soon is a chain that counts Soon hints for blocks on their way to disk.
+// soon is a Chain that counts calls of Soon.
 type soon struct {
 	*tree
 	n atomic.Int64
@@ -738,14 +739,14 @@ type soon struct {
 
 func (s *soon) Soon(primitives.Hash) { s.n.Add(1) }
 
-// TestTextsSoon: the chain gets one Soon hint for a new head that is not on disk, if a reader
-// is at the tip and wants the texts of blocks that are not final.
+// TestTextsSoon: Soon is called once for a new head that is not on disk, if a reader is at the tip
+// and needs the texts of optimistic blocks.
 func TestTextsSoon(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	for name, c := range map[string]struct {
 		q     view.Subscription
-		moves bool // there is a block that it has not been told of, and has no room for
+		moves bool // a block was not reported, and the sink has no room for it
 		want  bool
 	}{
 		"head":   {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, false, true},
@@ -782,7 +783,7 @@ func TestTextsSoon(t *testing.T) {
 		for range 10 {
 			system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
 		}
-		_ = system.Root.PoisonFuture(pid).Wait() // behind these
+		_ = system.Root.PoisonFuture(pid).Wait() // after the messages above
 		if got := chain.n.Load() - before; got != 0 && !c.want || c.want && got != 10 {
 			t.Errorf("%s: told of %d of ten blocks", name, got)
 		}

@@ -13,18 +13,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// onePlace is a chain that admits one reader at a time.
+// onePlace is a Chain that gives one reader at a time permission to read old blocks.
 type onePlace struct {
 	*tree
 	mu    sync.Mutex
 	taken bool
 	queue []*placed
 	asked int
-	order []int // of admissions
-	again int   // admitted twice in a row while another waited
+	order []int // number of the reader, for each permission
+	again int   // how often a reader got permission twice in a row while another one waited
 }
 
-// placed is one reader's chain.
+// placed is onePlace as one reader sees it.
 type placed struct {
 	*onePlace
 	number int
@@ -71,9 +71,8 @@ func (p *placed) leave() {
 	}
 }
 
-// TestTurns: subscribers that read the past take turns at the one place: each asks, waits until
-// it is woken, and gives it back after some blocks. One that ends while it waits blocks no
-// other.
+// TestTurns: readers of old blocks take turns: each waits for permission, reads some blocks, and
+// returns the permission. A reader that ends while it waits does not block the others.
 func TestTurns(t *testing.T) {
 	const blocks, readers = 20 * blocksPerRun, 3
 	tr := newTree()

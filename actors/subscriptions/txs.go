@@ -12,22 +12,22 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// openTxs are the transactions of a subscription that are not final, as of a block.
+// openTxs are the transactions of a subscription that are not final, as of the block at.
 type openTxs struct {
 	at    view.At
 	open  []*openTx // in the order of inclusion
 	await []primitives.Hash
-	news  []milestone // of the block
+	news  []milestone // levels reached with the block at
 }
 
-// openTx is one transaction.
+// openTx is one transaction that is not final.
 type openTx struct {
 	hash    primitives.Hash
 	machine *waiter.Machine
 	told    [view.LevelFinal + 1]bool
 }
 
-// milestone is a level that a transaction has reached with the block.
+// milestone is a level that a transaction has reached.
 type milestone struct {
 	hash   primitives.Hash
 	level  view.ExecutionLevel
@@ -35,16 +35,17 @@ type milestone struct {
 	at     view.Cursor
 }
 
-// milestones are the reported levels in their order. Each is reported once, even if one block
+// milestones are the levels that are reported, in order. Each is reported once, even if one block
 // reaches several.
 var milestones = [...]view.ExecutionLevel{
 	view.LevelIncluded, view.LevelExecutedOptimistic, view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal,
 }
 
-// finished returns whether all transactions that were requested by hash are final.
+// finished returns whether all transactions that the client named by hash are final.
 func (t *openTxs) finished() bool { return len(t.open) == 0 && len(t.await) == 0 }
 
-// advance adds the next block.
+// advance applies the next block, and collects in news the levels that it reaches. Error:
+// errTracked.
 func (t *openTxs) advance(q *view.Subscription, d *stream.Digest) error {
 	t.at, t.news = d.At(), nil
 	if q.Hashes == nil {
@@ -67,9 +68,8 @@ func (t *openTxs) advance(q *view.Subscription, d *stream.Digest) error {
 	return nil
 }
 
-// executed returns the transactions of an account in a block. It leaves out those without an
-// outcome: a chunk may include transactions that are no longer valid, and nothing follows from
-// them.
+// executed returns the hashes of an account's transactions that a block executed. A chunk may also
+// include transactions that are no longer valid; they have no outcome and are left out.
 func executed(d *stream.Digest, account primitives.AccountID) (hashes []primitives.Hash) {
 	for _, tx := range d.Transactions(account) {
 		if _, ok := d.Executed(tx.Hash()); ok {
@@ -79,7 +79,7 @@ func executed(d *stream.Digest, account primitives.AccountID) (hashes []primitiv
 	return hashes
 }
 
-// step adds what a block did for a transaction, and returns whether it is final.
+// step applies a block to a transaction, and returns whether the transaction is final.
 func (t *openTxs) step(x *openTx, d *stream.Digest) bool {
 	m := messages.Progress{}
 	m.At.Head, m.At.Final = position(d)
@@ -110,7 +110,7 @@ func (t *openTxs) step(x *openTx, d *stream.Digest) bool {
 	return x.told[view.LevelFinal]
 }
 
-// notice returns milestone i of the block.
+// notice returns the notice about news[i].
 func (t *openTxs) notice(i int) *view.Notice {
 	m := &t.news[i]
 	b := view.AppendCursor([]byte(`"cursor":`), &m.at)
@@ -120,8 +120,8 @@ func (t *openTxs) notice(i int) *view.Notice {
 	return &view.Notice{Cursor: m.at, Body: append(b, '}')}
 }
 
-// resume starts after a block, with the transactions that were not final there and the levels
-// that were reported.
+// resume sets t to the state after block d: the transactions that were not final there, and the
+// levels that were reported up to it.
 func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger, d *stream.Digest) error {
 	t.at = d.At()
 	var hashes []primitives.Hash
@@ -136,7 +136,7 @@ func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger
 			h := at.Block.Block.Header
 			before, err := chain.Digest(view.At{Height: h.PrevHeight, Hash: h.PrevHash})
 			if absent(err) {
-				break // it is the first block, or the first that is stored
+				break // there is no block before, or it is not stored
 			}
 			if err != nil {
 				return err
@@ -165,7 +165,7 @@ func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger
 			t.await = append(t.await, hash)
 		}
 	}
-	// In the order of inclusion: milestones of one block are numbered in that order.
+	// In the order of inclusion, in which levels that one block reaches are numbered.
 	slices.SortStableFunc(t.open, func(a, b *openTx) int { return cmp.Compare(a.machine.Since(), b.machine.Since()) })
 	return nil
 }

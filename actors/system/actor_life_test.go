@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// parent spawns a child for each message, and may fail when one ends.
+// parent spawns a child for each message. If breaks is set, it panics when a child ends.
 type parent struct {
 	child  *actor.Props
 	ended  chan struct{}
@@ -30,7 +30,7 @@ func (p *parent) Receive(c actor.Context) {
 	}
 }
 
-// slow takes its time to stop.
+// slow is an actor whose stop waits for let.
 type slow struct{ let chan struct{} }
 
 func (s *slow) Receive(c actor.Context) {
@@ -46,8 +46,8 @@ func newParent(m *Meter) (p *parent, let chan struct{}) {
 	return p, let
 }
 
-// TestNothingBehindAStop: an actor that waits for its children to end handles no message, so
-// that it spawns no child that would never be stopped. Senders that wait are answered.
+// TestNothingBehindAStop: an actor that waits for its children to end handles no further messages,
+// because a child spawned now would never be stopped. Senders of requests get an answer.
 func TestNothingBehindAStop(t *testing.T) {
 	sys, m := NewSystem(), NewMeter()
 	p, let := newParent(m)
@@ -82,8 +82,8 @@ func TestNothingBehindAStop(t *testing.T) {
 	}
 }
 
-// TestFailsAtTheEndOfAChild: an actor that is ending ends all the same; another one fails as
-// with a message.
+// TestFailsAtTheEndOfAChild: if an actor panics at the end of a child while it is itself ending, it
+// still ends. Otherwise the panic is handled like that of a message.
 func TestFailsAtTheEndOfAChild(t *testing.T) {
 	sys, m := NewSystem(), NewMeter()
 	var said atomic.Int64
@@ -130,8 +130,8 @@ func TestFailsAtTheEndOfAChild(t *testing.T) {
 	}
 }
 
-// TestBeforeItsStart: messages between an actor's naming and its start are handled after the
-// start.
+// TestBeforeItsStart: messages that arrive after an actor got its name and before it started are
+// handled after the start.
 func TestBeforeItsStart(t *testing.T) {
 	sys, m, r := NewSystem(), NewMeter(), new(recorder)
 	sys.Root.Spawn(Props("x", m, func() actor.Actor { return r }, actor.WithOnInit(func(c actor.Context) {

@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestList: each live actor is listed once, with its waiting and handled messages. If there are
-// too many, busy ones come first. Ended ones are not listed.
+// TestList: List returns each live actor once, with its waiting and handled messages. If it may not
+// return all, it prefers busy actors. Ended actors are not listed.
 func TestList(t *testing.T) {
 	sys, meter := NewSystem(), NewMeter()
 	var pids []*actor.PID

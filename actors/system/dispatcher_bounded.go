@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// BoundedDispatcher runs mailboxes on a bounded number of goroutines, in the order in which
-// they were scheduled, and yields the processor between them. A block wakes thousands of
-// waiters or subscribers; on the process-wide dispatcher they would all run before a request
-// that arrives later. Its actors must not wait for each other. Safe for concurrent use.
+// BoundedDispatcher runs mailboxes on a bounded number of goroutines, in the order in which they
+// were scheduled, and yields the processor between them. A block wakes thousands of waiters or
+// subscribers. On the process-wide Dispatcher all of them would run before a request that arrives
+// later. Actors on one BoundedDispatcher must not wait for each other. Safe for concurrent use.
 type BoundedDispatcher struct {
 	maxGoroutines int
 	yieldEvery    time.Duration // how long a goroutine works before it yields; 0: after each mailbox
@@ -19,13 +19,13 @@ type BoundedDispatcher struct {
 	running int
 }
 
-// NewBoundedDispatcher returns a dispatcher with at most most goroutines. Each yields after
-// working for every; 0 means after each mailbox.
+// NewBoundedDispatcher returns a dispatcher with at most most goroutines. Each goroutine yields the
+// processor when it has worked for every; 0: after each mailbox.
 func NewBoundedDispatcher(most int, every time.Duration) *BoundedDispatcher {
 	return &BoundedDispatcher{maxGoroutines: most, yieldEvery: every}
 }
 
-// Schedule is part of actor.Dispatcher. It does not wait.
+// Schedule queues fn. It implements actor.Dispatcher and does not block.
 func (d *BoundedDispatcher) Schedule(fn func()) {
 	d.mu.Lock()
 	d.ready = append(d.ready, fn)
@@ -43,7 +43,7 @@ func (d *BoundedDispatcher) run() {
 	for from := clock(); ; {
 		d.mu.Lock()
 		if len(d.ready) == 0 {
-			d.ready = nil // frees what it has grown to
+			d.ready = nil // releases the memory of a long queue
 			d.running--
 			d.mu.Unlock()
 			return
@@ -60,6 +60,6 @@ func (d *BoundedDispatcher) run() {
 	}
 }
 
-// Throughput is part of actor.Dispatcher: how many messages an actor handles before it checks
-// the time.
+// Throughput implements actor.Dispatcher. It returns how many messages an actor handles before it
+// checks the time.
 func (d *BoundedDispatcher) Throughput() int { return 300 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestFew: at most the allowed number run at a time, in the order of scheduling, all of them,
-// and then none.
+// TestFew: all scheduled functions run, in order, at most most at a time, and then all goroutines
+// end.
 func TestFew(t *testing.T) {
 	for _, most := range []int{1, 3} {
 		for _, every := range []time.Duration{0, time.Millisecond} {
@@ -46,7 +46,7 @@ func few(t *testing.T, most int, every time.Duration) {
 	if p := peak.Load(); p > int64(most) {
 		t.Errorf("%d at a time, want %d at most", p, most)
 	}
-	if most == 1 && !slices.IsSorted(order) { // of several goroutines one may stand between taking and running
+	if most == 1 && !slices.IsSorted(order) { // with several goroutines, one may be preempted between taking a function and running it
 		t.Error("they ran in another order than they were woken in")
 	}
 	slices.Sort(order)

@@ -9,38 +9,37 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Answerable is a message with a sender that waits for a reply. The mailbox calls Failed if no
-// actor will reply: the handler panicked, or the receiver has ended.
+// Answerable is a message whose sender waits for a reply. The mailbox calls Failed if no reply will
+// come: the handler panicked, or the receiver has ended.
 type Answerable interface{ Failed(error) }
 
-// Crash is a panic of an actor with the stack of its origin. The supervisor gets it as the
-// reason.
+// Crash is a panic of an actor with the stack at its origin. The supervisor gets it as the reason
+// of the failure.
 type Crash struct {
 	Kind   string // of the actor
 	Reason any
 	Stack  []byte
 }
 
-// processStart is the origin of clock. Reading the monotonic clock alone takes half as long as
-// reading both clocks.
+// processStart is the origin of clock. time.Since reads only the monotonic clock, which takes half
+// as long as time.Now.
 var processStart = time.Now()
 
-// clock returns the monotonic time in ns. It is never 0.
+// clock returns the monotonic time since the process began, in ns. The result is odd, so never 0.
 func clock() int64 { return int64(time.Since(processStart)) | 1 }
 
 // item is a queued message.
 type item struct {
 	next    atomic.Pointer[item]
 	message any
-	at      int64 // when it was posted; 0: a system message
+	at      int64 // clock() when it was posted; 0: a system message
 }
 
-// queue is a linked list with many writers and one reader. A writer swaps itself in as the end,
-// then links the previous end to its item. Between the two steps the item is invisible to the
-// reader.
+// queue is a linked list with many writers and one reader. A writer first swaps its item in as the
+// end, then links the previous end to it. Between the two steps the reader does not see the item.
 type queue struct {
 	end   atomic.Pointer[item]
-	first *item // owned by the reader: the item taken last
+	first *item // the item that the reader took last; only the reader uses it
 }
 
 func (q *queue) init() {
@@ -59,7 +58,7 @@ func (q *queue) take() *item {
 	return x
 }
 
-// mailbox is the mailbox of one actor, and measures it.
+// mailbox is the mailbox of one actor, and measures the actor.
 //
 // Problem: protoactor's mailboxes do not know how long a message has waited or how long the
 // current one has run, and its middleware misses a message if its handler panics. A stalled
@@ -82,10 +81,10 @@ func (q *queue) take() *item {
 //	panic: Failed to the sender, Crash to the supervisor, which suspends the mailbox and decides
 //	end: mark dead, unregister from the meter, answer for what is left
 //
-// A reader gives way after timeSlice and not after a number of messages: with thousands of
-// runnable goroutines a hundred small messages would be a negligible share. On the process-wide
-// dispatcher it yields its goroutine; on a BoundedDispatcher it goes to the end of the ready
-// list.
+// After timeSlice a reader lets other actors run. A time is used instead of a number of messages,
+// because with thousands of runnable goroutines a hundred small messages would be too small a
+// share. On the process-wide Dispatcher the reader yields the processor; on a BoundedDispatcher it
+// goes to the end of the queue of ready mailboxes.
 //
 // Rejected: bounded mailboxes, which spin when full and can deadlock actors that send to each
 // other; channels, which allocate their full capacity for each of thousands of waiters and show
@@ -99,23 +98,23 @@ type mailbox struct {
 
 	users, system queue
 	waiting, sys  atomic.Int64
-	started       atomic.Bool // the actor has its name, and its Started message is queued
+	started       atomic.Bool // Start was called: the actor has its name, and Started is queued
 	scheduled     atomic.Bool
-	suspended     bool        // by the supervisor, until it has decided
-	ending        bool        // the actor stops: it may wait for its children and handles no user message
-	dead          atomic.Bool // the actor has ended: messages are answered for and dropped
+	suspended     bool        // the actor failed, and its supervisor has not decided what to do
+	ending        bool        // the actor is stopping: it may wait for its children, and handles no user message
+	dead          atomic.Bool // the actor has ended: messages are dropped, and Answerable ones get Failed
 
-	oldest   atomic.Int64 // when the first waiting message was posted; 0: none waits
-	busy     atomic.Int64 // since when a message is being handled; 0: none is
-	reported int64        // owned by the watchdog: start of the stall it reported last
+	oldest   atomic.Int64 // clock() when the oldest waiting message was posted; 0: none waits
+	busy     atomic.Int64 // clock() when the handler began its message; 0: no message is being handled
+	reported int64        // start of the last stall that Stalls returned; used only by its caller
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
 	bounded    bool   // runs on a BoundedDispatcher: after its time slice it is scheduled again
-	work       func() // process
+	work       func() // the method value of process
 }
 
-// timeSlice is how long an actor works through its mailbox before it gives way to others.
+// timeSlice is how long an actor handles messages before it lets other actors run.
 const timeSlice = 2 * time.Millisecond
 
 func newBox(kind string, meter *Meter) *mailbox {
@@ -170,20 +169,21 @@ func (b *mailbox) schedule() {
 	}
 }
 
-// process handles queued messages. A writer that posts after the last check schedules it again.
+// process handles queued messages until there are none. A writer that posts after its last check
+// schedules it again.
 func (b *mailbox) process() {
 	for {
 		some, over := b.run()
-		if over { // it stays scheduled
+		if over { // scheduled remains set
 			b.dispatcher.Schedule(b.work)
 			return
 		}
-		// A writer has claimed its place and not linked its item yet. It needs the processor more
-		// than this goroutine.
+		// If run found nothing although a message was counted, a writer has not linked its item
+		// yet. It needs the processor to do so.
 		if !some {
 			runtime.Gosched()
 		}
-		held := b.systemOnly() // read before scheduled is cleared: after that another goroutine may read
+		held := b.systemOnly() // must be read first: once scheduled is cleared, another goroutine may become the reader
 		b.scheduled.Store(false)
 		if b.sys.Load() == 0 && (held || b.waiting.Load() == 0) || !b.scheduled.CompareAndSwap(false, true) {
 			return
@@ -212,7 +212,7 @@ func (b *mailbox) run() (some, over bool) {
 			b.invoker.EscalateFailure(c, m)
 		}
 	}()
-	now, from := int64(0), clock() // now 0: the clock must be read
+	now, from := int64(0), clock() // 0: read the clock again
 	for i := 0; ; i++ {
 		if i > b.dispatcher.Throughput() {
 			if i = 0; clock()-from >= int64(timeSlice) {
@@ -245,7 +245,7 @@ func (b *mailbox) run() (some, over bool) {
 		m, x.message, some = x.message, nil, true
 		b.waiting.Add(-1)
 		b.oldest.Store(0)
-		if next := x.next.Load(); next != nil { // a writer that posts after this check sees the 0
+		if next := x.next.Load(); next != nil { // a writer that posts after this check finds oldest at 0 and sets it
 			b.oldest.CompareAndSwap(0, next.at)
 		}
 		if b.dead.Load() {
@@ -264,7 +264,7 @@ func (b *mailbox) run() (some, over bool) {
 	}
 }
 
-// end records that the message in work is done.
+// end records that the handler has finished its message, and returns now.
 func (b *mailbox) end(now int64) int64 {
 	if from := b.busy.Swap(0); from != 0 && b.count != nil {
 		b.count.handled.add(now - from)
@@ -273,12 +273,12 @@ func (b *mailbox) end(now int64) int64 {
 	return now
 }
 
-// drop answers for a message that no actor will handle.
+// drop counts a message that no actor will handle, and calls Failed if it is Answerable.
 func (b *mailbox) drop(m any) {
 	b.meter.Dropped(b.kind, b.count, m)
 }
 
-// meteredActor is an actor that reports its lifecycle to its mailbox.
+// meteredActor wraps an actor to observe its lifecycle messages.
 type meteredActor struct {
 	actor.Actor
 	box *mailbox
@@ -306,13 +306,12 @@ func (s *meteredActor) Receive(c actor.Context) {
 	s.Actor.Receive(c)
 }
 
-// deferredCrash is a message to self: the actor panicked while it handled a lifecycle message.
+// deferredCrash is a message to self: the actor panicked while it handled a Terminated message.
 type deferredCrash struct{ crash *Crash }
 
-// recoverLifecycle recovers a panic in the handler of a lifecycle message. protoactor would go
-// on without the rest of the handler, so that an ending actor and its parent would never end.
-// An actor that is not ending handles the crash with then; otherwise it is reported to
-// Meter.Crashed.
+// recoverLifecycle recovers a panic in the handler of a lifecycle message. Without it protoactor
+// would skip the rest of its own handling, and an ending actor and its parent would never end. If
+// the actor is not ending and then is set, then gets the crash; otherwise Meter.Crashed does.
 func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 	r := recover()
 	if r == nil {
@@ -328,10 +327,10 @@ func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 	}
 }
 
-// retire ends the measurement of an actor that has ended.
+// retire removes an ended actor's mailbox from the meter and drops its messages.
 func (b *mailbox) retire() {
 	b.dead.Store(true)
-	b.suspended, b.ending = false, false // later messages are dropped, not kept
+	b.suspended, b.ending = false, false // so that run drops later messages instead of keeping them
 	b.meter.unregister(b)
 	for x := b.users.take(); x != nil; x = b.users.take() {
 		b.waiting.Add(-1)

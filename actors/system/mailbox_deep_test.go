@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestDeepMailbox: an actor with a mailbox that is never empty does not keep a goroutine of a
-// bounded dispatcher: other actors run in between.
+// TestDeepMailbox: an actor whose mailbox never gets empty does not occupy a goroutine of a
+// BoundedDispatcher for ever. Other actors run in between.
 func TestDeepMailbox(t *testing.T) {
 	sys, few, m := NewSystem(), NewBoundedDispatcher(1, time.Millisecond), NewMeter()
 	stop, begun, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})

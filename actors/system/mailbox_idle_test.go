@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// TestIdle: a dispatcher goroutine with occasional work stays, and ends a minute or two after
-// the last.
+// TestIdle: a dispatcher goroutine stays while there is occasional work. It ends one to two minutes
+// after the last work.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		running := func() int { // the runtime begins goroutines of its own when it likes
+		running := func() int { // count only dispatcher goroutines: the runtime starts its own at any time
 			stacks := make([]byte, 1<<20)
 			return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("system.(*Dispatcher).run("))
 		}
@@ -31,7 +31,8 @@ func TestIdle(t *testing.T) {
 		}
 		last := time.Now()
 		for range 20 {
-			// Not at the moment when all check whether they have had work: then one more may start.
+			// This avoids the moment at which all goroutines check whether they had work; then one
+			// more may start.
 			time.Sleep(idle/3 + time.Millisecond)
 			d.Schedule(func() { last = time.Now() })
 			if n := count(); n < 1 || n > 3 {

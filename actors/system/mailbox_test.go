@@ -9,7 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// recorder is an actor that does what messages say, and a strategy that follows rule.
+// recorder is an actor that records int messages and obeys other ones, for example by panicking.
 type recorder struct {
 	mu     sync.Mutex
 	seen   []int
@@ -48,7 +48,7 @@ func (r *recorder) count() (seen, starts int) {
 	return len(r.seen), r.starts
 }
 
-// decide is a strategy.
+// decide is a supervisor strategy that calls do.
 type decide struct {
 	do func(sup actor.Supervisor, child *actor.PID, c *Crash)
 }
@@ -67,7 +67,7 @@ func until(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// only is the one sample there is.
+// only returns the meter's only sample.
 func only(t *testing.T, m *Meter) Sample {
 	t.Helper()
 	all := m.Samples()
@@ -92,7 +92,7 @@ func TestOrder(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// Waits as long as there is progress, for busy machines.
+	// The test waits as long as there is progress, because the machine may be busy.
 	for n, last := 0, time.Now(); n < senders*each; time.Sleep(time.Millisecond) {
 		if now, _ := r.count(); now > n {
 			n, last = now, time.Now()
@@ -115,8 +115,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestStandstill: while a message is handled, the meter shows its duration and the age of the
-// next one. The watchdog is told once. Afterwards only the histograms show it.
+// TestStandstill: while a message is being handled, the samples show for how long, and the age of
+// the next message. Stalls returns the actor once. Afterwards only the histograms show the stall.
 func TestStandstill(t *testing.T) {
 	sys, meter, r := NewSystem(), NewMeter(), new(recorder)
 	pid, err := sys.Root.SpawnNamed(Props("recorder", meter, func() actor.Actor { return r }), "shards/7")
@@ -152,7 +152,7 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// TestFailure: the sender of a message that an actor fails on is answered, the reason has the
+// TestFailure: if an actor panics, the sender of the message gets Failed, the supervisor gets the
 // stack, and the counters are complete.
 func TestFailure(t *testing.T) {
 	for _, restart := range []bool{true, false} {
@@ -212,7 +212,7 @@ func containsFrame(stack []byte, name string) bool {
 	return false
 }
 
-// TestHistogram: each duration is in the first bucket with a bound that is not below it.
+// TestHistogram: each duration is counted in the first bucket whose bound is not below it.
 func TestHistogram(t *testing.T) {
 	var h histogram
 	want := [buckets + 1]uint64{}
@@ -246,11 +246,12 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// BenchmarkMessage measures the cost of a message from sender to handler, metering included.
+// BenchmarkMessage measures the cost of a message from sender to handler. "house" is this package's
+// mailbox, "plain" is protoactor's.
 func BenchmarkMessage(b *testing.B) {
 	for name, props := range map[string]func(func() actor.Actor) *actor.Props{
 		"house": func(p func() actor.Actor) *actor.Props { return Props("counter", NewMeter(), p) },
-		"plain": func(p func() actor.Actor) *actor.Props { // without any account
+		"plain": func(p func() actor.Actor) *actor.Props { // without metering
 			return actor.PropsFromProducer(p, actor.WithMailbox(actor.UnboundedLockfree()), actor.WithDispatcher(shared))
 		},
 	} {

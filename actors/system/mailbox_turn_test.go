@@ -9,8 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestTurn: an actor with a deep mailbox gets a time slice however many others compete, and
-// yields after it.
+// TestTurn: an actor with many waiting messages gets a whole time slice however many goroutines
+// compete for the processor, and yields after it.
 func TestTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	sys := NewSystem()
@@ -38,7 +38,7 @@ func TestTurn(t *testing.T) {
 		sys.Root.Send(pid, note(1))
 	}
 	stop := make(chan struct{})
-	for range 50 { // competitors for the processor, 20 us at a time
+	for range 50 { // each competitor needs the processor for 20 us at a time
 		go func() {
 			for {
 				select {

@@ -11,11 +11,11 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Meter measures all actors of a node: by kind and shard, or by kind alone for actors that
-// clients create. Safe for concurrent use, except where noted.
+// Meter measures all actors of a node. It groups them by kind and shard; actors of clients only by
+// kind. Safe for concurrent use, except where noted.
 type Meter struct {
-	// Crashed is called with the panic of an actor that was ending. nil ignores it. Set it before
-	// the first actor is spawned.
+	// Crashed is called with the panic of an actor that was ending. May be nil. Set it before the
+	// first actor is spawned.
 	Crashed func(id string, c *Crash)
 
 	mu        sync.Mutex
@@ -38,24 +38,24 @@ type Counter struct {
 	stalls          atomic.Int64
 }
 
-// Sample is a snapshot of a Counter, with the state of its actors.
+// Sample is a snapshot of a Counter, with the current state of its actors.
 type Sample struct {
 	Name     string        // the kind
-	Shard    string        // empty: belongs to no shard
-	Alive    int64         // instances
+	Shard    string        // "": the actors belong to no shard
+	Alive    int64         // live actors
 	Mailbox  int64         // waiting messages
 	Messages int64         // handled since the process began
-	Busy     time.Duration // spent on messages, including those in work
+	Busy     time.Duration // time spent in handlers, including those that are running
 	Oldest   time.Duration // age of the oldest waiting message
-	Since    time.Duration // longest time spent so far on a message in work
-	Waited   Histogram     // time in the mailbox
-	Handled  Histogram     // time in the handler
+	Since    time.Duration // longest time that a running handler has taken so far
+	Waited   Histogram     // time that messages waited in mailboxes
+	Handled  Histogram     // time that handlers took
 	Restarts int64
-	Dead     int64 // messages that no actor handled, since the receiver had ended
-	Stalls   int64 // reports of the watchdog
+	Dead     int64 // messages that no actor handled, because the receiver had ended
+	Stalls   int64 // actors that Stalls returned
 }
 
-// Title returns the kind, with the shard if there is one.
+// Title returns the kind, followed by "/" and the shard if there is one.
 func (s *Sample) Title() string {
 	if s.Shard == "" {
 		return s.Name
@@ -63,7 +63,7 @@ func (s *Sample) Title() string {
 	return s.Name + "/" + s.Shard
 }
 
-// counter returns the counter of a name. The caller holds mu.
+// counter returns the counter of a name, and creates it if needed. The caller holds mu.
 func (m *Meter) counter(n name) *Counter {
 	c := m.counters[n]
 	if c == nil {
@@ -73,8 +73,7 @@ func (m *Meter) counter(n name) *Counter {
 	return c
 }
 
-// register starts the measurement of an actor. The shard follows from the id:
-// shards/<shard>/...
+// register adds an actor's mailbox. An id "shards/<shard>/..." determines its shard.
 func (m *Meter) register(b *mailbox, id string) {
 	n := name{kind: b.kind}
 	if rest, ok := strings.CutPrefix(id, "shards/"); ok {
@@ -92,8 +91,8 @@ func (m *Meter) unregister(b *mailbox) {
 	delete(m.mailboxes, b)
 }
 
-// Dropped counts a message that no actor will handle, and answers for it. c is nil where only
-// the kind is known.
+// Dropped counts a message that no actor will handle, and calls Failed if it is Answerable. If c is
+// nil, the counter is that of the kind without a shard.
 func (m *Meter) Dropped(kind string, c *Counter, msg any) {
 	if c == nil {
 		m.mu.Lock()
@@ -140,17 +139,16 @@ func (m *Meter) Samples() []Sample {
 	return out
 }
 
-// Stall is an actor that makes no progress.
+// Stall is an actor that has made no progress for some time.
 type Stall struct {
 	Kind, Shard string
-	Busy        time.Duration // spent on the message in work; 0: none is
-	Oldest      time.Duration // age of the first waiting message; 0: none waits
+	Busy        time.Duration // time that the running handler has taken so far; 0: none runs
+	Oldest      time.Duration // age of the oldest waiting message; 0: none waits
 	Mailbox     int64
 }
 
-// Stalls returns the actors that have spent more than limit on one message, or have one waiting
-// for longer, and were not returned before for the same message. Only one goroutine may call
-// it.
+// Stalls returns the actors whose handler has run for more than limit, or whose oldest message has
+// waited for longer. It returns each stall once. Only one goroutine may call it.
 func (m *Meter) Stalls(limit time.Duration) (out []Stall) {
 	now := clock()
 	m.mu.Lock()
@@ -178,8 +176,8 @@ func (m *Meter) Stalls(limit time.Duration) (out []Stall) {
 	return out
 }
 
-// Listen counts the dead letters of an actor system by the kind of the addressed actor, and
-// answers for them.
+// Listen subscribes to the dead letters of an actor system and treats each as Dropped. kind returns
+// the kind of the actor with an id.
 func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 	sys.EventStream.Subscribe(func(e any) {
 		d, ok := e.(*actor.DeadLetterEvent)
@@ -202,15 +200,15 @@ func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 type Instance struct {
 	ID       string // path in the actor tree
 	Name     string // the kind
-	Shard    string // empty: belongs to no shard
+	Shard    string // "": it belongs to no shard
 	Mailbox  int64
 	Messages int64         // handled since the actor started
-	Since    time.Duration // time spent so far on the message in work; 0: none is
-	Oldest   time.Duration // how long the first waiting message has waited; 0: none waits
+	Since    time.Duration // time that the running handler has taken so far; 0: none runs
+	Oldest   time.Duration // age of the oldest waiting message; 0: none waits
 }
 
-// List returns at most most live actors sorted by id, and the number of all of them. If there
-// are more, busy actors are preferred to idle ones.
+// List returns at most most live actors, sorted by id, and the number of all live actors. If there
+// are more than most, it prefers busy actors.
 func (m *Meter) List(most int) (out []Instance, all int) {
 	now := clock()
 	m.mu.Lock()

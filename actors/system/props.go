@@ -1,19 +1,19 @@
-// Package system wraps protoactor for this node: how an actor is spawned, addressed, asked,
-// measured and ended.
+// Package system wraps protoactor for this node: it defines how actors are spawned, asked, measured
+// and ended.
 //
 //	in      PIDs and Props of protoactor
-//	out     messages.Sender and messages.Asker, which know no PID
+//	out     messages.Sender and messages.Asker, which do not mention PIDs
 //	state   a process-wide dispatcher that reuses goroutines, bounded dispatchers; mailboxes
 //	        with counters by actor kind and shard
 //	units   durations as time.Duration; counters since the process began
-//	bound   an Ask waits at most its limit; idle dispatcher goroutines end after one to two
+//	bound   Ask waits at most its limit; idle dispatcher goroutines end after one to two
 //	        minutes; mailboxes are unbounded
-//	errors  what the asked actor replies; ErrTimeout; ErrFailed if it failed or ended; the
-//	        context's error
-//	source  measured on protoactor-go v0.0.0-20240822202345: the default dispatcher starts a
-//	        goroutine for each wake-up (7 µs a hop against 1), bounded mailboxes spin, the
-//	        OpenTelemetry metrics cost 1.6 µs a message, the default mailbox records no times,
-//	        and middleware loses count of a message if its handler panics
+//	errors  the error that the asked actor replies; ErrTimeout; ErrFailed if the actor failed
+//	        or had ended; the context's error
+//	source  measured on protoactor-go v0.0.0-20240822202345: its default dispatcher starts a
+//	        goroutine for each wake-up (7 µs a message instead of 1), its bounded mailboxes
+//	        spin, its OpenTelemetry metrics cost 1.6 µs a message, its default mailbox records
+//	        no times, and its middleware does not see a message whose handler panics
 package system
 
 import (
@@ -31,22 +31,20 @@ var (
 	ErrTimeout = errors.New("actor: it did not reply in time")
 	// ErrFailed means that an actor failed before it replied, or has ended.
 	ErrFailed = errors.New("actor: it failed before it replied")
-	// ErrUnhandled is the ErrFailed of a message that no actor has received. Sending it again is
-	// safe.
+	// ErrUnhandled wraps ErrFailed: no actor received the message. Sending it again is safe.
 	ErrUnhandled = fmt.Errorf("%w: the actor has ended", ErrFailed)
 )
 
-// Dispatcher runs mailboxes on goroutines that are kept for the next wake-up. Safe for
-// concurrent use.
+// Dispatcher runs mailboxes on goroutines that it reuses. Safe for concurrent use.
 type Dispatcher struct{ work chan func() }
 
-// NewDispatcher returns a dispatcher. One serves the whole process.
+// NewDispatcher returns a dispatcher. The process uses one (shared); tests create their own.
 func NewDispatcher() *Dispatcher { return &Dispatcher{work: make(chan func())} }
 
-// idle is how long a goroutine without work lives at least. It lives at most twice as long.
+// idle is how long a goroutine without work is kept at least. It is kept at most twice as long.
 const idle = time.Minute
 
-// Schedule runs fn on an idle goroutine, or on a new one. It does not wait.
+// Schedule runs fn on an idle goroutine, or on a new one. It does not block.
 func (d *Dispatcher) Schedule(fn func()) {
 	select {
 	case d.work <- fn:
@@ -55,8 +53,8 @@ func (d *Dispatcher) Schedule(fn func()) {
 	}
 }
 
-// run checks now and then whether it has had work since the last check. A timer that is reset
-// for each piece of work would cost as much as a small message.
+// run runs functions until it has had no work for a period of idle. It does not reset its timer for
+// each function, since that costs as much as a small message.
 func (d *Dispatcher) run(fn func()) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -76,15 +74,15 @@ func (d *Dispatcher) run(fn func()) {
 	}
 }
 
-// Throughput is part of actor.Dispatcher: how many messages a mailbox handles before it checks
-// the time.
+// Throughput implements actor.Dispatcher. It returns how many messages a mailbox handles before it
+// checks the time.
 func (d *Dispatcher) Throughput() int { return 300 }
 
 var shared = NewDispatcher()
 
-// Props returns the properties of one actor of a kind: its own mailbox, which reports to meter,
-// and the process-wide dispatcher. more may override them. Use the Props once: the mailbox
-// belongs to one actor. Actors that clients create share a kind.
+// Props returns the protoactor properties of one actor: a mailbox that reports to meter under kind,
+// and the process-wide dispatcher, unless more overrides it. Use the result for one actor only,
+// because it contains that actor's mailbox.
 func Props(kind string, meter *Meter, producer func() actor.Actor, more ...actor.PropsOption) *actor.Props {
 	b := newBox(kind, meter)
 	opts := append([]actor.PropsOption{
@@ -93,8 +91,8 @@ func Props(kind string, meter *Meter, producer func() actor.Actor, more ...actor
 	return actor.PropsFromProducer(func() actor.Actor { return &meteredActor{producer(), b} }, opts...)
 }
 
-// Request is a question on its way to an actor. Reply may be called from any goroutine; only
-// the first call counts.
+// Request is a question to an actor that carries the channel of its reply. Reply may be called from
+// any goroutine; only the first call has an effect.
 type Request[Q, R any] struct {
 	Question Q
 	answer   chan Answer[R]
@@ -111,10 +109,10 @@ func NewRequest[Q, R any](q Q) Request[Q, R] {
 	return Request[Q, R]{Question: q, answer: make(chan Answer[R], 1)}
 }
 
-// Answer returns the channel that receives the one reply.
+// Answer returns the channel that receives the reply.
 func (q Request[Q, R]) Answer() <-chan Answer[R] { return q.answer }
 
-// Reply answers the request. It does not wait.
+// Reply sends the reply. It does not block.
 func (q Request[Q, R]) Reply(v R, err error) {
 	select {
 	case q.answer <- Answer[R]{v, err}:
@@ -128,8 +126,8 @@ func (q Request[Q, R]) Failed(err error) {
 	q.Reply(none, err)
 }
 
-// Ask returns an Asker that sends a Request[Q, R] to pid and waits for the reply, until ctx
-// ends or limit has passed. A limit of at most 0 does not wait.
+// Ask returns an Asker that sends a Request[Q, R] to pid and waits for the reply until ctx ends or
+// limit has passed. If limit is 0 or negative, it does not wait.
 func Ask[Q, R any](root *actor.RootContext, pid *actor.PID, limit time.Duration) messages.Asker[Q, R] {
 	return func(ctx context.Context, q Q) (R, error) {
 		request := NewRequest[Q, R](q)

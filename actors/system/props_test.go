@@ -17,10 +17,10 @@ func (d *doubler) Receive(c actor.Context) {
 	case Request[double, int]:
 		d.seen++
 		if m.Question == 13 {
-			return // mute
+			return // never replies
 		}
 		m.Reply(int(m.Question)*2, nil)
-		m.Reply(-1, nil) // a second answer is lost
+		m.Reply(-1, nil) // a second reply has no effect
 	case string:
 		panic(m)
 	}
