@@ -1,21 +1,21 @@
-// Package network is the actor of everything between this node and its peers: it runs the host
-// of package near, passes what peers send to the actor that checks it, requests what is
-// missing, and answers requests.
+// Package network is the actor between this node and its peers. It runs the peer manager of package
+// near (the host), passes messages of peers to the actors that check them, requests missing blocks,
+// chunks and state, and serves requests of peers.
 //
 //	in      messages of peers; BlockImported, BlockAccepted, BlockRefused, ChunkRefused,
 //	        BlockWanted, ChunksWanted from the chain; TransactionPooled from the mempools
 //	out     BlockReceived, ChunkReceivedAlone to the chain; transactions to the mempools;
-//	        frames to peers
-//	state   Actor: the host, chain/chunkparts' pool, chain/blocksync's machine, what waits to
-//	        be answered, forwarded or requested. Status: what others read of it, across
-//	        restarts
+//	        messages to peers
+//	state   Actor: the host, the pool of chain/chunkparts, the machine of chain/blocksync,
+//	        requests and transactions in progress. Status: the part that other goroutines
+//	        read and that survives restarts of the actor
 //	units   ms since the actor began
-//	bound   maxInbox messages of all peers in the mailbox and as many gossiped blocks,
-//	        maxInboxEach of one peer or validator's node, beyond which messages are dropped;
-//	        blockRate unrequested blocks a second of a peer; the server's queue; maxWaiting
-//	        blocks with chunks that cannot be requested yet; maxBodies chunk bodies
-//	errors  of peers: drops, pauses and bans; of this node: the log; a panic restarts the
-//	        actor with new connections
+//	bound   messages of peers in the mailbox: maxInbox of all peers and as many gossiped
+//	        blocks, maxInboxEach of one peer or validator's node, beyond which they are
+//	        dropped; unrequested blocks: blockRate a second from one peer; the server's queue;
+//	        maxWaiting blocks with chunks that cannot be requested yet; maxBodies chunk bodies
+//	errors  of peers: drop, pause or ban; of this node: logged; a panic restarts the actor
+//	        with new connections
 //	source  nearcore chain/network/src/peer_manager,
 //	        chain/client/src/{client,client_actor,rpc_handler}.rs
 package network
@@ -45,46 +45,49 @@ import (
 // Name is the name of the actor.
 const Name = "network"
 
-// Out are the receivers of the actor's messages.
+// Out holds the functions that send the actor's messages.
 type Out struct {
 	Block messages.Sender[messages.BlockReceived]
 	Chunk messages.Sender[messages.ChunkReceivedAlone]
-	// Submit passes transactions of peers to the mempools, and returns requests that end when they
-	// are checked.
+	// Submit passes transactions of peers to the mempools. It returns requests that are done when
+	// the transactions are checked.
 	Submit func(messages.Client, []*primitives.SignedTransaction) []mempool.Request
 }
 
 // Options configure the actor.
 type Options struct {
 	Engine *engine.Engine
-	// Listen starts a host. It is called each time the actor starts.
+	// Listen starts a host that passes each message to deliver, and account announcements to judge
+	// for verification. It is called each time the actor starts.
 	Listen func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error)
-	// Account and Key are this node's validator's. Empty: it has none.
+	// Account and Key belong to this node's validator. Empty: it has none.
 	Account primitives.AccountID
 	Key     primitives.SecretKey
-	Peer    wire.PeerID // of this node
+	Peer    wire.PeerID // id of this node
 	Sync    blocksync.Options
 	Route   Route
 	Random  func(n int) int
-	// Remember stores the connected peers when they have changed. nil: they are not stored.
+	// Remember stores the known peers for the next start. It is called when they have changed. nil:
+	// they are not stored.
 	Remember func([]wire.PeerInfo)
-	// Verify and Signed check signatures of blocks and transactions. A version that caches results
-	// saves the later check. nil: by the key.
+	// Verify and Signed verify signatures of blocks and of transactions. The caller may pass
+	// versions that cache results for the later checks. nil: plain verification.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	Signed func(*primitives.SignedTransaction) bool
-	// Eager relays a block as soon as its producer is known, before it is imported.
+	// Eager: a block is relayed once its producer's signature is verified, before it is imported.
 	Eager bool
-	// Receive gets the messages that only a validator among others handles. nil: this node
-	// follows.
+	// Receive gets the messages for the validator actor. nil: this node takes no part in consensus.
 	Receive ReceiveFunc
-	// StateSyncs lets the node start from a recent state if it is beyond the horizon
-	// (Sync.Horizon). nil: it never does.
+	// StateSyncs lets the node replace its chain by a recent state if it is more than Sync.Horizon
+	// behind. nil: it never does.
 	StateSyncs StateSyncs
-	// Shards supplies shards that are caught up beside the chain. nil: the shards do not change.
+	// Shards fetches shards that are caught up while the node runs. nil: the tracked shards do not
+	// change.
 	Shards *Shards
-	// TxStatuses asks peers about transactions. nil: they are not asked.
+	// TxStatuses asks peers about transactions of shards that are not tracked. nil: peers are not
+	// asked.
 	TxStatuses *TxStatuses
-	// Failed ends the node because its store cannot be written any more.
+	// Failed is called with the error when the store can no longer be written. It ends the node.
 	Failed func(error)
 	States statesync.Options
 	Status *Status
@@ -95,35 +98,35 @@ type Options struct {
 // Periods and limits.
 const (
 	tickPeriod     = 100 * time.Millisecond
-	againFirst     = 3000   // ms without a new head after which it is broadcast again; doubled each time
-	againMost      = 60_000 // up to this; the host itself sends the head that often (SYNC_LATEST_BLOCK_INTERVAL)
-	partsPeriod    = 400    // ms: chunk_request_retry_period
+	againFirst     = 3000   // ms after which an unchanged head is broadcast again; doubled each time
+	againMost      = 60_000 // largest such delay; the host itself sends the head this often
+	partsPeriod    = 400    // ms (chunk_request_retry_period)
 	rememberPeriod = 5000   // ms
-	ratePeriod     = 5000   // ms: peer_stats_period
+	ratePeriod     = 5000   // ms (peer_stats_period)
 	stopLimit      = 5 * time.Second
 	listenAgain    = time.Second
 )
 
-// Actor is the network actor.
+// Actor is the network actor. Only its own goroutine uses it, except where a method says otherwise.
 type Actor struct {
-	lottery hostLottery // orders hosts of states
+	lottery hostLottery // orders the hosts that are asked for state
 	o       Options
 	begun   time.Time
 	self    func(any)
 	host    *tcp.Server
-	stop    func() // ends host and workers, and waits for them
+	stop    func() // ends the host and the server's workers, and waits for them
 	timer   *time.Timer
 	ticker  idleTicker
 
 	inbox          *inbox
 	validatorInbox validatorInbox
-	// gossiped are blocks that the host has checked and relayed. Gossip brings a block only once,
-	// from the first peer that has it, so it is accepted whatever else that peer has sent. Only
-	// block producers can create such blocks, which bounds them. The pointer identifies them,
-	// since another object with this hash may have another body.
+	// gossiped holds blocks that the host has checked and relayed. Gossip delivers a block only
+	// once, from the first peer that has it. So such a block is accepted whatever else that peer
+	// has sent; only block producers can sign such blocks, which bounds them. The key is the
+	// pointer, because another object with the same hash may have a different body.
 	gossiped    recentSet[*primitives.Block]
-	gossipSlots recentSet[heightSlot] // heights of relayed gossip
-	verifying   chan struct{}         // semaphore for received state parts in verification
+	gossipSlots recentSet[heightSlot] // counts relayed gossiped blocks by height
+	verifying   chan struct{}         // semaphore: received state parts and headers that are being verified
 	server      *server
 	dist        engine.ChunkPartsView
 	pool        *chunkparts.Pool
@@ -131,16 +134,16 @@ type Actor struct {
 	path        headerPath
 
 	peers     []near.PeerState
-	reached   map[primitives.AccountID]bool // accounts with a known node
+	reached   map[primitives.AccountID]bool // validator accounts whose nodes are known
 	heights   map[wire.PeerID]primitives.Height
 	limits    map[wire.PeerID]*blockLimits
 	badBlocks badBlocks
-	epoch     primitives.EpochID // of the validators that the host knows
+	epoch     primitives.EpochID // epoch whose validators the host knows
 	t1        map[primitives.AccountID][]primitives.PublicKey
 	seat      validatorSeat
 
-	headersApart bool       // headers continue from an epoch sync proof above the chain
-	bootstrap    *bootstrap // nil: no state sync is under way
+	headersApart bool       // verified headers follow an epoch sync proof and do not connect to the chain yet
+	bootstrap    *bootstrap // nil: no state sync at start is in progress
 	snapshots    *engine.ServedSnapshots
 
 	waiting []lackingBlock // blocks with chunks that cannot be requested yet
@@ -148,14 +151,14 @@ type Actor struct {
 	txs     txForwarder
 	routes  txRoutes
 
-	rebroadcast rebroadcast // of the head
+	rebroadcast rebroadcast // state of the repeated broadcast of the head
 
 	nextParts, nextRemember, nextRate, nextSnapshots, nextBootstrap int64
 	remembered                                                      string
 }
 
-// Messages to self: tick of the timer, a retry to listen, the end of the host. Those of a
-// failed predecessor are ignored.
+// Messages to self: the timer's tick, another try to listen, the end of the host. Each names the
+// actor or host that sent it; those of a failed actor are ignored.
 type (
 	tick  struct{ of *Actor }
 	again struct{ of *Actor }
@@ -210,7 +213,8 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// start listens and dials.
+// start starts the host and the server. If the host cannot listen, it tries again after
+// listenAgain.
 func (a *Actor) start() {
 	host, err := a.o.Listen(a.deliver, a.judge)
 	if err != nil {
@@ -262,10 +266,10 @@ func (a *Actor) start() {
 	a.arm()
 }
 
-// Rekeyed makes the validator sign with another key from now on, or with none if it is zero.
+// Rekeyed: the validator signs with Key from now on. A zero Key means that it signs nothing.
 type Rekeyed struct{ Key primitives.SecretKey }
 
-// validator tells the host which validator this node is.
+// validator informs the host which validator this node is.
 func (a *Actor) validator() {
 	if a.o.Account == "" {
 		return
@@ -273,7 +277,7 @@ func (a *Actor) validator() {
 	a.host.Post(near.Validator{AccountID: a.o.Account, Key: a.key()})
 }
 
-// key returns the current signing key.
+// key returns the validator's current signing key.
 func (a *Actor) key() primitives.SecretKey {
 	if k := a.o.Status.key.Load(); k != nil {
 		return *k
@@ -281,8 +285,8 @@ func (a *Actor) key() primitives.SecretKey {
 	return a.o.Key
 }
 
-// rekeyed tells the host, and the peers by a new announcement, which they verify with the key
-// of its epoch.
+// rekeyed informs the host of the new key. It also announces the account again, because peers
+// verify announcements with the key of the epoch.
 func (a *Actor) rekeyed() {
 	a.validator()
 	a.t1 = nil
@@ -290,7 +294,7 @@ func (a *Actor) rekeyed() {
 }
 
 func (a *Actor) arm() {
-	if a.timer != nil { // a tick caused by a connection may have left one
+	if a.timer != nil { // a tick that a new connection caused may have left a timer
 		a.timer.Stop()
 	}
 	self := a.self
@@ -309,7 +313,7 @@ func (a *Actor) end() {
 
 // Handle handles one message.
 func (a *Actor) Handle(msg any) {
-	if a.host == nil { // it is starting or has ended
+	if a.host == nil { // not started, or ended
 		switch m := msg.(type) {
 		case again:
 			if m.of == a {
@@ -378,7 +382,7 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// tick reads the state of the host and does what is due.
+// tick reads the state of the host and runs the periodic tasks that are due.
 func (a *Actor) tick() {
 	now := a.now()
 	a.ticker.begin()
@@ -418,7 +422,7 @@ func (a *Actor) tick() {
 	}
 }
 
-// remember stores the connected peers for the next start.
+// remember stores the known peers if they have changed.
 func (a *Actor) remember(list []wire.PeerInfo) {
 	if a.o.Remember == nil || len(list) == 0 {
 		return
@@ -429,7 +433,7 @@ func (a *Actor) remember(list []wire.PeerInfo) {
 	}
 }
 
-// delivered handles a message of a peer that is no request to the store.
+// delivered handles a message of a peer other than blocks and requests to the store.
 func (a *Actor) delivered(d *near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.Headers:
@@ -456,7 +460,7 @@ func (a *Actor) delivered(d *near.Deliver) {
 			a.partsStep(chunkparts.Forward{ChunkForward: &b.ChunkForward}, d.From)
 		case *wire.ChunkResponse:
 			a.partsStep(chunkparts.Response{ChunkResponse: &b.ChunkResponse}, d.From)
-		case *wire.ChunkRequest: // the store has no answer
+		case *wire.ChunkRequest: // the server found no answer in the store
 			a.partsStep(chunkparts.Request{ChunkRequest: &b.ChunkRequest, From: m.Hash()}, d.From)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// validatorSeat is the epoch in which this node's validator takes part: the next one if
-// possible, else the current one.
+// validatorSeat is the epoch for which this node's validator announces itself: the next epoch if it
+// is a validator there, else the current one.
 type validatorSeat struct {
 	epoch     primitives.EpochID
 	has       bool
@@ -28,7 +28,7 @@ func findSeat(m *epoch.Manager, this, next primitives.EpochID, account primitive
 	return s
 }
 
-// announce announces once an epoch that this node is its validator's.
+// announce announces this node as the validator's node, once for each epoch.
 func (a *Actor) announce() {
 	if !a.seat.has || a.seat.announced {
 		return
@@ -38,14 +38,14 @@ func (a *Actor) announce() {
 	a.host.Post(near.Judged{Good: []*wire.Announcement{x}})
 }
 
-// judge verifies account announcements of a peer: those of a known epoch, later than the one
-// known of the account (nearcore chain/client/src/view_client_actor.rs:1759). Called on
-// goroutines of the host.
+// judge verifies account announcements of a peer. It accepts those of a known epoch that is later
+// than the epoch of the known announcement of the account (nearcore
+// chain/client/src/view_client_actor.rs:1759). Called on goroutines of the host.
 func (a *Actor) judge(j near.JudgeAnnouncements) near.Judged {
 	out := near.Judged{From: j.From}
 	e := a.o.Engine
 	head := e.Head()
-	var order []primitives.EpochID // ascending
+	var order []primitives.EpochID // known epochs in ascending order
 	keys := make([]primitives.PublicKey, len(j.List))
 	err := e.Epochs(func(m *epoch.Manager) error {
 		this, err := m.EpochIDFromPrev(head.Hash)

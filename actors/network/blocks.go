@@ -14,18 +14,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits of a peer's unrequested blocks.
+// Limits of the unrequested blocks of one peer.
 const (
-	blockRate = 200 // a second
-	// maxOfHeight is how many blocks of one height are accepted.
+	blockRate = 200 // blocks a second
+	// maxOfHeight is how many different blocks of one height are accepted.
 	maxOfHeight = 8
-	longBlock   = 1 << 20                // longer than blocks of NEAR, but neard accepts it
+	longBlock   = 1 << 20                // bytes; blocks of NEAR are shorter, but neard accepts longer ones
 	longRate    = 16 << 20               // bytes of long blocks a second
-	nearby      = primitives.Height(128) // above the tip; during sync farther blocks are left to it
+	nearby      = primitives.Height(128) // heights above the tip; during sync, higher unrequested blocks are ignored
 )
 
-// block handles a block, requested or gossiped. It keeps its inbox slot until the chain has
-// taken it out of its mailbox.
+// block handles a received block. The block keeps its inbox slot until the chain actor has read it.
 func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool, in *slot) {
 	if a.shouldImport(from, b, gossiped) {
 		a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String(), Taken: in.done})
@@ -34,7 +33,7 @@ func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool, in *
 	in.done()
 }
 
-// shouldImport returns whether the block goes to the chain.
+// shouldImport returns whether the block is passed to the chain actor.
 func (a *Actor) shouldImport(from wire.PeerID, b *primitives.Block, gossiped bool) bool {
 	hash, height, judged := b.Hash(), b.Header.Height, a.gossiped.take(b)
 	if height >= a.heights[from] {
@@ -61,9 +60,9 @@ func (a *Actor) shouldImport(from wire.PeerID, b *primitives.Block, gossiped boo
 	return true
 }
 
-// refused bans the sender of an evidently forged copy of a block, and a peer that sends more
-// invalid blocks than an honest one relays before it checks them. A peer need not know that a
-// block's chunks are bad, since blocks are relayed before they are executed.
+// refused bans a peer that sent a forged copy of a block, or more invalid blocks than an honest
+// peer relays before it checks them. It bans no peer for invalid chunks, because blocks are relayed
+// before they are executed.
 func (a *Actor) refused(m *messages.BlockRefused) {
 	from, bare := peerOf(m.From), false
 	for _, e := range [...]chain.Invalid{chain.InvalidSignature, chain.InvalidBodyHash, chain.InvalidHeaderVersion,
@@ -87,7 +86,7 @@ func (a *Actor) ban(peer wire.PeerID, why near.Reason) {
 	a.host.Post(near.Ban{Peer: peer, Reason: why})
 }
 
-// blockImported handles a block that is part of the chain.
+// blockImported handles a block that was imported.
 func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	a.bodies.final(m.Final)
 	a.txs.included(m)
@@ -100,7 +99,7 @@ func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	a.askWaiting(m.Final)
 }
 
-// blockAccepted announces a block that is on disk to the peers.
+// blockAccepted broadcasts a block that is on disk, unless it was relayed before.
 func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if m.IsHead {
 		a.headMoved(a.o.Engine.Head())
@@ -110,10 +109,10 @@ func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	}
 }
 
-// rebroadcast decides when a head that does not change is broadcast again.
+// rebroadcast decides when an unchanged head is broadcast again. Times are in ms.
 type rebroadcast struct {
 	hash primitives.Hash
-	at   int64 // when it came or was last broadcast
+	at   int64 // when it became the head or was last broadcast
 	wait int64
 }
 
@@ -130,9 +129,9 @@ func (s *rebroadcast) again(now int64, head primitives.Hash) bool {
 	return true
 }
 
-// rebroadcastHead broadcasts a head that does not change, over connections and not by gossip: a
-// block lost in gossip or in a full queue is otherwise requested only when a child of it comes.
-// Validators do so in the consensus core. A node that is behind does not.
+// rebroadcastHead broadcasts an unchanged head again, over connections and not by gossip. Otherwise
+// peers would request a block that was lost in gossip or in a full queue only when a child of it
+// arrives. On a validator the consensus core does this. A node that is behind does not do it.
 func (a *Actor) rebroadcastHead(now int64) {
 	if a.o.Receive != nil {
 		return
@@ -143,8 +142,8 @@ func (a *Actor) rebroadcastHead(now int64) {
 	}
 }
 
-// headMoved tells the host of a new head: what peers are told of it, and which accounts' data
-// counts.
+// headMoved informs the host of a new head: what handshakes contain, and the validators whose
+// account data is accepted.
 func (a *Actor) headMoved(head *engine.BlockNode) {
 	var height, point uint64
 	last, known := a.o.Engine.SyncPointNow()
@@ -192,8 +191,8 @@ func (a *Actor) headMoved(head *engine.BlockNode) {
 		return
 	}
 	tracked := held(head)
-	// a handshake holds as long as the connection, while shards change: neard names all shards or
-	// none
+	// A handshake is valid as long as its connection, while the tracked shards may change.
+	// Therefore it names none, as neard names all or none.
 	if a.o.Engine.Scheduled() {
 		tracked = nil
 	}

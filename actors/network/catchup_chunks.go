@@ -11,52 +11,52 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// chunkFetch requests the chunks of a block for a shard that is being caught up.
+// chunkFetch fetches the chunks of one block for a shard that is being caught up.
 type chunkFetch struct {
 	answers    chan *primitives.ChunkResponse
 	shard      primitives.ShardID
 	block      *engine.BlockNode
-	missing    map[primitives.Hash]int // chunks that have not come, by their index in the block
+	missing    map[primitives.Hash]int // chunks that have not arrived, with their index in the block
 	holders    [][]primitives.AccountID
-	nextHolder map[primitives.Hash]int   // index in holders of the next one to ask
+	nextHolder map[primitives.Hash]int   // index in holders of the account to ask next, by chunk
 	tries      int                       // requests since the last tick
-	asked      map[primitives.Hash]int64 // when it was last requested, ms
-	wait       map[primitives.Hash]int64 // how long until the next holder is asked, ms
-	pool       *chunkparts.Pool          // verifies and assembles
+	asked      map[primitives.Hash]int64 // time of the last request, ms
+	wait       map[primitives.Hash]int64 // how long to wait until the next holder is asked, ms
+	pool       *chunkparts.Pool          // verifies and assembles the parts
 }
 
-// maxFetched is how many answers to a fetch may be queued. Further ones are dropped and
-// requested again.
+// maxFetched is how many answers of one fetch may be queued. Further ones are dropped and requested
+// again.
 const maxFetched = 64
 
-// fetchPeriod is how often missing chunks are checked. After fetchLimit the engine requests
-// again.
+// fetchPeriod is how often a fetch looks for overdue requests. After fetchLimit it fails with
+// ErrNotYet, and the engine starts it again.
 const (
 	fetchPeriod = 200 * time.Millisecond
 	fetchLimit  = time.Minute
 )
 
-// How long a holder has to answer before the next one is asked, ms. It doubles each time, since
-// an answer may be on a slow line.
+// holderWait is how long a holder has to answer before the next one is asked, in ms. The time
+// doubles with each holder up to maxHolderWait, because an answer may come over a slow line.
 const (
 	holderWait    = 200
 	maxHolderWait = 3000
 )
 
-// One in ownersEvery ticks asks the owners of parts instead of holders. Between two ticks at
-// most maxHolderTries holders per chunk are asked without success.
+// One in ownersEvery ticks asks the part owners instead of the holders. Between two ticks at most
+// maxHolderTries holders are asked for each chunk.
 const (
 	ownersEvery    = 4
 	maxHolderTries = 4
 )
 
-// singleShardView is the chain as seen by a node that holds one shard and stores nothing.
+// singleShardView is the chain as seen by a node that tracks one shard and stores nothing.
 type singleShardView struct {
 	engine.ChunkPartsView
 	shard primitives.ShardID
 }
 
-// Holds, StoredPartial and Stored are part of chunkparts.Chain.
+// Holds, StoredPartial and Stored implement chunkparts.Chain.
 func (o singleShardView) Holds(_ primitives.Hash, shard primitives.ShardID) (bool, error) {
 	return shard == o.shard, nil
 }
@@ -65,8 +65,8 @@ func (o singleShardView) StoredPartial(primitives.Hash) *primitives.PartialChunk
 
 func (o singleShardView) Stored(primitives.Hash) *primitives.Chunk { return nil }
 
-// answered queues an answer to a request for chunk parts. It does not wait. Safe for concurrent
-// use.
+// answered passes an answer to a chunk parts request to the fetches that need it. It does not
+// block. Safe for concurrent use.
 func (s *Shards) answered(r *primitives.ChunkResponse) {
 	s.fetchMu.Lock()
 	defer s.fetchMu.Unlock()
@@ -78,7 +78,7 @@ func (s *Shards) answered(r *primitives.ChunkResponse) {
 	}
 }
 
-// Chunks is part of engine.PartSource.
+// Chunks implements engine.PartSource.
 func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 	shard primitives.ShardID) (out []*primitives.Chunk, err error) {
 	defer func() {
@@ -102,7 +102,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 			continue
 		}
 		if c := x.Shards[i].Chunk; h.ShardID != shard && x.Shards[i].Held() && c != nil && c.Proofs == nil {
-			continue // the engine has it
+			continue // the engine has the chunk with all receipts
 		}
 		w.Headers = append(w.Headers, h)
 		place[h.ChunkHash()] = i
@@ -148,7 +148,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 			if len(r.Parts)+len(r.Receipts) > 0 {
 				f.progress(s.now(), r.ChunkHash)
 			}
-			// the holder has nothing
+			// An empty answer means that the holder does not have the chunk.
 			if do(chunkparts.Response{ChunkResponse: r}); len(place) == before && len(r.Parts)+len(r.Receipts) == 0 {
 				if _, is := place[r.ChunkHash]; is && f.tries < maxHolderTries*len(w.Headers) {
 					s.askHolder(f, r.ChunkHash)
@@ -156,7 +156,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 			}
 		case <-tick.C:
 			asks := do(chunkparts.Tick{})
-			if f.tries = 0; n%ownersEvery == 0 { // the owners of parts, if no holder has the chunk
+			if f.tries = 0; n%ownersEvery == 0 { // ask the part owners, in case no holder has the chunk
 				for i := range asks {
 					s.o.Tell(partsRequest{&asks[i]})
 				}
@@ -173,8 +173,8 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 	return out, nil
 }
 
-// holders returns, by shard index, the validators that must hold the shards of a block.
-// Producers of its chunks come first.
+// holders returns, by shard index, the validators that should track the shard of each chunk in a
+// block. The producer of the chunk comes first.
 func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err error) {
 	d := s.o.Engine.ChunkPartsView(s.o.Engine.FindChunk)
 	id, all := x.Header().EpochID, []primitives.AccountID(nil)
@@ -206,7 +206,7 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 				list = append(list, a)
 			}
 		}
-		for _, a := range all { // holders of the next epoch
+		for _, a := range all { // validators that track the shard for the next epoch
 			if a != s.o.Account && !slices.Contains(list, a) && d.Cares(a, x.Hash, h.ShardID) {
 				list = append(list, a)
 			}
@@ -216,7 +216,8 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 	return out, nil
 }
 
-// isOverdue returns whether the holder asked last has had its time. The next one gets more.
+// isOverdue returns whether the holder that was asked last has not answered in time. The next one
+// gets twice the time.
 func (f *chunkFetch) isOverdue(now int64, hash primitives.Hash) bool {
 	wait := max(f.wait[hash], holderWait)
 	if now-f.asked[hash] < wait {
@@ -226,14 +227,14 @@ func (f *chunkFetch) isOverdue(now int64, hash primitives.Hash) bool {
 	return true
 }
 
-// progress notes that part of a chunk has come; the rest is probably near.
+// progress restarts the wait for a chunk after a part of it has arrived.
 func (f *chunkFetch) progress(now int64, hash primitives.Hash) {
 	f.asked[hash] = now
 	delete(f.wait, hash)
 }
 
-// askHolder asks the next holder of a chunk for what is needed: enough parts of the shard's own
-// chunk, or the receipt proofs of another one.
+// askHolder asks the next holder for what is needed of a chunk: enough parts to assemble the
+// shard's own chunk, or the receipt proofs in another shard's chunk.
 func (s *Shards) askHolder(f *chunkFetch, hash primitives.Hash) {
 	i := f.missing[hash]
 	list := f.holders[i]

@@ -18,24 +18,24 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Shards implements engine.PartSource: it fetches what a shard that is caught up needs from
-// other nodes. State headers and parts come from announced hosts of the sync point
-// (chain/statesync), chunks from the nodes that must hold them (chain/chunkparts). It outlives
-// restarts of the actor. Its methods wait for an answer or the end of the context, and verify
-// answers on the caller's goroutine.
+// Shards implements engine.PartSource: it fetches the state and chunks of a shard that is caught up
+// from other nodes. State headers and parts come from nodes that announced the sync block
+// (chain/statesync), chunks from the validators that track the shard (chain/chunkparts). It
+// survives restarts of the actor. Its methods block until the answer arrives or the context ends,
+// and verify answers on the caller's goroutine.
 type Shards struct {
 	o     ShardsOptions
 	begun time.Time
 
-	verifying chan struct{} // semaphore for parts in verification
+	verifying chan struct{} // semaphore: state parts that are being verified
 
 	lottery hostLottery
 
-	mu     sync.Mutex // the host may be waited for while it is held
+	mu     sync.Mutex // may be held while posting to the host blocks
 	hosts  stateHosts
 	points []*syncPoint // newest last
 
-	fetchMu sync.Mutex // taken by the host's goroutines
+	fetchMu sync.Mutex // taken by goroutines of the host, so never held for long
 	fetches map[primitives.Hash][]*chunkFetch
 }
 
@@ -43,35 +43,35 @@ type Shards struct {
 type ShardsOptions struct {
 	Engine  *engine.Engine
 	Account primitives.AccountID // of this node's validator; may be empty
-	Self    wire.PeerID          // of this node
+	Self    wire.PeerID          // id of this node
 	Status  *Status
 	States  statesync.Options
 	Random  func(n int) int
-	Tell    func(any) // to the network actor
+	Tell    func(any) // sends to the network actor
 	Log     *logrus.Logger
 }
 
 // Limits and times.
 const (
-	maxPoints  = 3 // sync points with requests
+	maxPoints  = 3 // sync points with requests that are remembered
 	retryPause = 200 * time.Millisecond
 )
 
-// syncPoint is a sync point and the requests for its states.
+// syncPoint is a block whose state is fetched, with the requests for it.
 type syncPoint struct {
-	at, sync, announced primitives.Hash // its block, the sync block, and the hash that hosts announce
-	epoch               uint64          // the height of the epoch
+	at, sync, announced primitives.Hash // the block, its child (the sync block), and the hash that nodes announce
+	epoch               uint64          // height of the block's epoch
 	machine             *statesync.Machine
 	waits               map[statesync.Item]chan stateAnswer
 }
 
-// stateAnswer is what a host has sent, verified by the goroutine that waits for it.
+// stateAnswer is an answer of a node. The goroutine that waits for it verifies it.
 type stateAnswer struct {
 	from wire.PeerID
 	*primitives.StateResponse
 }
 
-// NewShards returns a source that knows no hosts yet.
+// NewShards returns a Shards that knows no nodes with state yet.
 func NewShards(o ShardsOptions) *Shards {
 	return &Shards{o: o, lottery: newHostLottery(o.Random), begun: time.Now(),
 		verifying: make(chan struct{}, maxVerifying), fetches: map[primitives.Hash][]*chunkFetch{}}
@@ -79,7 +79,7 @@ func NewShards(o ShardsOptions) *Shards {
 
 func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
 
-// tick updates the known hosts and repeats overdue requests.
+// tick updates the nodes that serve state, and repeats overdue requests.
 func (s *Shards) tick(info *near.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,18 +89,18 @@ func (s *Shards) tick(info *near.Info) {
 	}
 }
 
-// hostsOf returns the hosts that have announced states of a sync point. The caller holds mu.
-// The first two epochs of a chain have the same height, and a host's second announcement for a
-// height is not propagated, so a host that announced the first is also asked for the second.
+// hostsOf returns the nodes that announced the state of a sync point. The caller holds mu. The
+// first two epochs of a chain have the same height, and peers do not propagate a second
+// announcement for a height. So a node that announced the first one is also asked for the second.
 func (s *Shards) hostsOf(p *syncPoint) []statesync.Host {
 	return s.hosts.list(func(h *wire.SnapshotHost) bool { return h.SyncHash == p.announced || h.EpochHeight == p.epoch })
 }
 
-// step steps a machine and carries out its output. The caller holds mu.
+// step steps a statesync machine and carries out its effects. The caller holds mu.
 func (s *Shards) step(p *syncPoint, ev statesync.Event) {
 	out := p.machine.Step(s.now(), ev)
 	host := s.o.Status.host.Load()
-	if host == nil { // the request is repeated with the next host
+	if host == nil { // the machine repeats the request later
 		return
 	}
 	for _, q := range out.Ask {
@@ -126,7 +126,7 @@ func epochHeight(e *engine.Engine, id primitives.EpochID) (height uint64, err er
 	return height, err
 }
 
-// findPoint returns the sync point at a block, and starts it if it is new.
+// findPoint returns the sync point at a block, and creates it if needed.
 func (s *Shards) findPoint(at primitives.Hash) (*syncPoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +162,8 @@ func (s *Shards) findPoint(at primitives.Hash) (*syncPoint, error) {
 	return p, nil
 }
 
-// addResponse takes a header or a part if it was requested. false: it does not concern a shard
-// that is caught up.
+// addResponse passes a requested state header or part to the goroutine that waits for it. It
+// returns false if it was not requested for catchup.
 func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,15 +187,16 @@ func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool
 	}
 	s.step(p, statesync.Came{From: from, Item: item})
 	wait := p.waits[item]
-	if wait == nil { // the caller has given up
+	if wait == nil { // the caller no longer waits
 		s.step(p, statesync.Judged{From: from, Item: item, Own: true})
 		return true
 	}
-	wait <- stateAnswer{from, r} // does not block: one host at a time is asked
+	wait <- stateAnswer{from, r} // does not block: only one node at a time is asked for an item
 	return true
 }
 
-// ask requests an item until verification accepts one or fails for a reason of this node.
+// ask requests an item from one node after the other until judge accepts an answer. It returns an
+// error of judge that is not the peer's fault, and ErrNotYet when ctx ends.
 func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	judge func(*primitives.StateResponse) error) error {
 	wait := make(chan stateAnswer, 1)
@@ -219,7 +220,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			select {
-			case x = <-wait: // it came meanwhile
+			case x = <-wait: // the answer arrived at the same time
 				done(x, ctx.Err())
 			default:
 			}
@@ -243,7 +244,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	}
 }
 
-// verify verifies an answer; a few are in memory at once. A panic fails only that answer.
+// verify calls judge, for at most maxVerifying answers at once. A panic becomes an error.
 func (s *Shards) verify(judge func(*primitives.StateResponse) error, x stateAnswer) (err error) {
 	s.verifying <- struct{}{}
 	defer func() {
@@ -256,7 +257,7 @@ func (s *Shards) verify(judge func(*primitives.StateResponse) error, x stateAnsw
 	return judge(x.StateResponse)
 }
 
-// pause waits before the engine retries when nothing could be requested.
+// pause waits for retryPause and returns err, so that the engine does not retry at once.
 func pause(ctx context.Context, err error) error {
 	t := time.NewTimer(retryPause)
 	defer t.Stop()
@@ -267,7 +268,7 @@ func pause(ctx context.Context, err error) error {
 	return err
 }
 
-// State is part of engine.PartSource.
+// State implements engine.PartSource.
 func (s *Shards) State(ctx context.Context, at primitives.Hash, shard primitives.ShardID) (*engine.StateHeader, error) {
 	p, err := s.findPoint(at)
 	if err != nil {
@@ -309,7 +310,7 @@ func (s *Shards) header(at primitives.Hash, shard primitives.ShardID,
 	return &engine.StateHeader{Chunk: &h.Chunk, Before: before, Root: h.Root.Data}, nil
 }
 
-// Part is part of engine.PartSource.
+// Part implements engine.PartSource.
 func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.ShardID, id trie.PartID,
 	take func([][]byte) error) error {
 	p, err := s.findPoint(at)
@@ -328,8 +329,8 @@ func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.
 	return nil
 }
 
-// Refused is part of engine.PartSource. Headers and chunks were verified here against their
-// blocks, so no peer is banned for what the engine rejects.
+// Refused implements engine.PartSource. It bans no peer: headers and chunks were verified against
+// their blocks before, so a refusal is not the fault of a single peer.
 func (s *Shards) Refused(at primitives.Hash, shard primitives.ShardID, err error) {
 	s.o.Log.WithError(err).WithField("shard",
 		shard).Warnf("network: data of a shard at %v rejected; it is requested again", at)

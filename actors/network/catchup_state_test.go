@@ -17,8 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// newTestShards returns a source with one sync point and two hosts that are never asked in
-// fact.
+// newTestShards returns a Shards with one sync point and two nodes. Requests are not sent.
 func newTestShards() (*Shards, *syncPoint) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -31,7 +30,7 @@ func newTestShards() (*Shards, *syncPoint) {
 	return s, p
 }
 
-// askedOf waits until a host other than the given one is asked for a part of shard 7.
+// askedOf waits until a node other than not is asked for the item, and returns it.
 func (s *Shards) askedOf(t *testing.T, p *syncPoint, item statesync.Item, not wire.PeerID) wire.PeerID {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
@@ -48,8 +47,8 @@ func (s *Shards) askedOf(t *testing.T, p *syncPoint, item statesync.Item, not wi
 	return ""
 }
 
-// TestShardsAsk: after a wrong answer another host is asked, and the host is not asked again.
-// Unrequested answers are ignored. A request that is given up leaves nothing.
+// TestShardsAsk: after a wrong answer another node is asked, and the first one is not asked again.
+// Unrequested answers are ignored. A cancelled request leaves no state.
 func TestShardsAsk(t *testing.T) {
 	s, p := newTestShards()
 	item := statesync.Item{Shard: 7, Part: 3}
@@ -105,8 +104,8 @@ func TestShardsAsk(t *testing.T) {
 	}
 }
 
-// TestHolderLate: each holder asked for a chunk has twice the time of the one before, until
-// something of the chunk comes.
+// TestHolderLate: each holder asked for a chunk gets twice the time of the previous one, until a
+// part of the chunk arrives.
 func TestHolderLate(t *testing.T) {
 	hash := primitives.Hash{1}
 	f := &chunkFetch{asked: map[primitives.Hash]int64{hash: 0}, wait: map[primitives.Hash]int64{}}

@@ -16,8 +16,8 @@ const (
 	maxBodyBytes = 256 << 20
 )
 
-// lackingBlock is a block that lacks chunks and belongs to an epoch that the chain has not
-// reached. Its body is not kept; chain/blockpool bounds that.
+// lackingBlock is a block with missing chunks whose epoch the chain has not reached, so that the
+// chunks cannot be requested yet. Only headers are kept; chain/blockpool keeps the block.
 type lackingBlock struct {
 	header  *primitives.BlockHeader
 	headers []*primitives.ChunkHeader
@@ -30,8 +30,8 @@ func (a *Actor) newPool() *chunkparts.Pool {
 	return p
 }
 
-// chunksWanted requests the bodies that a block lacks. Complete ones go to the chain again: it
-// had no room for them or does not know them.
+// chunksWanted requests the chunk bodies that a block lacks. Bodies that this actor has are sent to
+// the chain again, which had no room for them.
 func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	wanted := map[primitives.Hash]bool{}
 	for _, hash := range m.Chunks {
@@ -52,8 +52,7 @@ func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	}
 }
 
-// ask requests the chunks of a block, and returns false if the chain has no block of its epoch
-// yet.
+// ask requests the chunks of a block. It returns false if no known block is in its epoch yet.
 func (a *Actor) ask(l *lackingBlock) bool {
 	h := l.header
 	ancestor := h.PrevHash
@@ -70,7 +69,8 @@ func (a *Actor) ask(l *lackingBlock) bool {
 	return true
 }
 
-// askWaiting retries blocks with chunks that could not be requested.
+// askWaiting requests again the chunks of blocks in waiting, and drops blocks at or below the final
+// height.
 func (a *Actor) askWaiting(final primitives.Height) {
 	left := a.waiting[:0]
 	for i := range a.waiting {
@@ -84,7 +84,8 @@ func (a *Actor) askWaiting(final primitives.Height) {
 
 func (a *Actor) partsTick() { a.partsStep(chunkparts.Tick{}, "") }
 
-// partsStep steps the chunk parts pool of a node that follows, and carries out its output.
+// partsStep steps the chunk parts pool and carries out its effects. On a validator it does nothing,
+// because the consensus core has its own pool.
 func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
 	if a.o.Receive != nil { // a validator has its own pool
 		return
@@ -135,8 +136,8 @@ func bodyOf(b borsh.Appender) wire.Body {
 	return nil
 }
 
-// askParts asks a neighbour that holds the shard and is high enough, or the account: the drawn
-// one, else the one that is available.
+// askParts sends a request for chunk parts: to a random connected peer that tracks the shard and is
+// high enough, or to the account q.Account. If both are possible, q.PreferPeer decides.
 func (a *Actor) askParts(q *chunkparts.Ask) {
 	body := &wire.ChunkRequest{ChunkRequest: *q.Request}
 	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] {
@@ -158,7 +159,7 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	}
 	switch {
 	case len(fit) > 0:
-		// the neighbour has all parts, and this many make the chunk
+		// The peer has all parts, and this many are enough to assemble the chunk.
 		if data := a.o.Engine.Coding().DataParts(); len(body.Ords) > data {
 			body.Ords = body.Ords[:data]
 		}
@@ -168,7 +169,8 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	}
 }
 
-// chunkBodies are complete chunks, kept until no block can need them.
+// chunkBodies are complete chunks, kept until no block can need them. When full, the oldest are
+// removed.
 type chunkBodies struct {
 	all   map[primitives.Hash]*primitives.Chunk
 	order []primitives.Hash
@@ -197,7 +199,7 @@ func (b *chunkBodies) remove(hash primitives.Hash) {
 	}
 }
 
-// final drops chunks that no block can need: one created at or below the final height.
+// final removes chunks that no block can need: those created at or below the final height.
 func (b *chunkBodies) final(height primitives.Height) {
 	left := b.order[:0]
 	for _, hash := range b.order {

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSameChunks: the chunk bodies of an imported block serve another block on the same parent
-// with the same chunks, until one on that parent is final. A producer that skips a height makes
-// such a block, and complete chunks are not requested again.
+// TestSameChunks: a producer that skips a height may make two blocks with the same parent and
+// chunks. The chunk bodies of the first serve the second without a request, until a block on that
+// parent is final.
 func TestSameChunks(t *testing.T) {
 	a, _ := alone(t)
 	var given []primitives.Hash

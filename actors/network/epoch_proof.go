@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// maxProofAge is how many epochs a proof's last block may be behind its sender (nearcore
-// sync/epoch.rs).
+// maxProofAge is how many epochs the end of an epoch sync proof may be behind its sender's head
+// (nearcore sync/epoch.rs).
 const maxProofAge = 3
 
-// snapshotPeriod is how often new sync blocks are looked for, ms.
+// snapshotPeriod is how often the served state snapshots are listed, in ms.
 const snapshotPeriod = 1000
 
-// announceSnapshots announces the sync blocks of which this node serves states.
+// announceSnapshots updates the server's list of state snapshots, which it announces to peers.
 func (a *Actor) announceSnapshots() {
 	list, err := a.snapshots.List()
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *Actor) announceSnapshots() {
 	a.server.state.setSnapshots(list)
 }
 
-// checkHeadersApart updates whether headers continue apart from the chain.
+// checkHeadersApart updates headersApart.
 func (a *Actor) checkHeadersApart() {
 	apart, err := a.o.Engine.HeadersApart()
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *Actor) checkHeadersApart() {
 	a.headersApart = apart
 }
 
-// epochLength returns the number of heights of an epoch.
+// epochLength returns the length of the head's epoch, in heights.
 func epochLength(e *engine.Engine) (primitives.Height, error) {
 	var length primitives.Height
 	err := e.Epochs(func(m *epoch.Manager) error {
@@ -57,10 +57,11 @@ type proofResult struct {
 	err  error
 }
 
-// errProofAge means that a proof ends too near to its sender's head, or too far from it.
+// errProofAge means that an epoch sync proof ends too near to its sender's head, or too far below
+// it.
 var errProofAge = errors.New("network: the epoch sync proof does not reach the height that its sender claims")
 
-// epochProof verifies a requested proof outside the mailbox.
+// epochProof verifies a requested epoch sync proof outside the mailbox.
 func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 	claimed, expected := a.sync.ExpectsProof(from)
 	if !expected {

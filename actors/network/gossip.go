@@ -16,14 +16,15 @@ import (
 // recentSize is the default size of a recentSet.
 const recentSize = 64
 
-// recentSet holds the most recent values that were put and not taken. Safe for concurrent use.
+// recentSet is a set that keeps only the most recently added values. Safe for concurrent use.
 type recentSet[T comparable] struct {
 	mu   sync.Mutex
 	list []T
 	most int // 0: recentSize
 }
 
-// put adds a value and returns whether it was not there.
+// put adds a value and returns whether it was new. When the set is full, the oldest value is
+// removed.
 func (l *recentSet[T]) put(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,10 +55,10 @@ func (l *recentSet[T]) take(x T) bool {
 	return i >= 0
 }
 
-// admits returns whether an unrequested block of a peer is accepted. bounded: other rules bound
-// its number, its producers or gossip's own rates. Long blocks have a byte rate, since their
-// bodies are hashed before anything else is known of them. The first one is always accepted,
-// and a dropped one is requested when others build on it.
+// admits returns whether an unrequested block of a peer is accepted. bounded means that other
+// limits apply to it: it was checked as gossip, or gossip's own rates. Long blocks have a byte
+// rate, because their bodies are hashed before anything else is known of them. A peer's first long
+// block is always accepted. A dropped block is requested when a child of it arrives.
 func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool {
 	if bounded {
 		return true
@@ -70,8 +71,7 @@ func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool
 	return r.allow(a.now(), b.Header.Height, b.Hash(), blockpool.SizeOf(b))
 }
 
-// check verifies a gossiped message before the transport relays it. Called on goroutines of the
-// host.
+// check verifies a gossiped message before the host relays it. Called on goroutines of the host.
 func (a *Actor) check(m wire.Message) near.Verdict {
 	switch m := m.(type) {
 	case *wire.Block:
@@ -96,10 +96,10 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 	return v
 }
 
-// checkOrigin passes a block with a known parent, a signature of its producer on this body, and
-// votes of two thirds. Every node that has the parent comes to the same result, so no peer is
-// banned for relaying what it could not know: everything that Actor.refused bans for is checked
-// here.
+// checkOrigin passes a block with a known parent, its producer's signature over this body, and
+// approvals of two thirds of the stake. Every node that knows the parent comes to the same result.
+// It covers everything that Actor.refused bans for, so that peers do not ban this node for relaying
+// the block.
 func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
 	if e.Imported(b.Hash()) != nil {
@@ -116,7 +116,7 @@ func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 		shards int
 		voters []chain.Approver
 	)
-	// the chain waits for this lock, so signatures are verified after it
+	// The chain waits for this lock, so signatures are verified after it is released.
 	err := e.Epochs(func(m *epoch.Manager) (err error) {
 		if id, err = m.EpochIDFromPrev(parent.Hash); err != nil {
 			return err
@@ -145,17 +145,17 @@ func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 	return near.Pass
 }
 
-// Limits of relaying gossip.
+// Limits on relaying gossiped blocks.
 const (
 	relayWindow        = primitives.Height(8) // heights above and below the tip
-	maxCheckedOfHeight = 3                    // blocks of a height after the first
-	maxGossipSlots     = 256                  // the heights around the tip have 64
+	maxCheckedOfHeight = 3                    // blocks of one height after the first
+	maxGossipSlots     = 256                  // the relayWindow around the tip needs 64
 )
 
-// relaysGossip returns whether gossip relays a block that its producer has signed: the first of
-// its height at once, the next few if they are valid except for chunk contents, as neard does
-// with each. Further ones are announced once imported: a producer may sign any number, and
-// every node would check each of them.
+// relaysGossip returns whether a gossiped block with a valid origin is relayed. The first block of
+// a height is relayed at once; the next few if they are valid except for chunk contents, which is
+// what neard checks. Later ones are only announced once imported: a malicious producer may sign any
+// number of blocks, and every node would have to check each.
 func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	h, tip := b.Header.Height, a.o.Engine.Tip().Height()
 	if h > tip+relayWindow || h+relayWindow <= tip {
@@ -172,17 +172,17 @@ func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	return false
 }
 
-// maxEarlyOfHeight is how many blocks of a height are relayed before they are imported. Two
+// maxEarlyOfHeight is how many blocks of a height are relayed before they are imported. Two of them
 // prove that the producer is malicious.
 const maxEarlyOfHeight = 2
 
-// heightSlot counts a relayed block of a height.
+// heightSlot stands for the n-th relayed block of a height.
 type heightSlot struct {
 	height primitives.Height
 	n      int
 }
 
-// reserveEarly returns whether a block may be relayed early, and counts it.
+// reserveEarly returns whether another block of the height may be relayed early, and counts it.
 func (f *Status) reserveEarly(height primitives.Height) bool {
 	for n := range maxEarlyOfHeight {
 		if f.earlySlots.put(heightSlot{height, n}) {
@@ -192,9 +192,9 @@ func (f *Status) reserveEarly(height primitives.Height) bool {
 	return false
 }
 
-// relayEarly relays an unrequested block in eager mode as soon as it is valid except for chunk
-// contents: some peers may get it only from this node and would wait for its import. neard bans
-// peers that relay a block which is invalid by itself.
+// relayEarly relays an unrequested block in eager mode once it is valid except for chunk contents.
+// Some peers may get the block only from this node and would otherwise wait for its import. More
+// than the signature is checked, because neard bans peers that relay an invalid block.
 func (a *Actor) relayEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
 	f, height := a.o.Status, b.Header.Height
 	if a.o.Eager && f.isRecent(height) && height <= a.o.Engine.Tip().Height()+relayWindow && !f.early.has(hash) &&

@@ -15,11 +15,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// blank returns a block with content that is not examined.
+// blank returns a block with an empty header and no body.
 func blank() *primitives.Block { return &primitives.Block{Header: new(primitives.BlockHeader)} }
 
-// TestPassed: a gossiped block that was checked is accepted whatever else its sender has sent;
-// another object of the same hash, and the same one again, are not.
+// TestPassed: a gossiped block that was checked is accepted once, whatever else its sender has
+// sent. Another object with the same hash is not.
 func TestPassed(t *testing.T) {
 	var got []delivered
 	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{},
@@ -56,8 +56,8 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestHeldGossip: A gossiped block that could not be judged is accepted even if its bringer has
-// used up its share and rate with other messages: no other peer will bring it.
+// TestHeldGossip: a gossiped block that could not be checked is accepted even if its sender has
+// used up its inbox share and block rate, because no other peer will send it.
 func TestHeldGossip(t *testing.T) {
 	var got []delivered
 	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{},
@@ -66,7 +66,7 @@ func TestHeldGossip(t *testing.T) {
 	from := func(name string) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
 	}
-	for i := range 2 * maxInbox / maxInboxEach { // all places are taken
+	for i := range 2 * maxInbox / maxInboxEach { // fill the inbox
 		for range 2 * maxInboxEach {
 			a.deliver(near.Deliver{From: from(fmt.Sprint("x", i)), Tier: wire.T2,
 				Msg: &wire.Transaction{Transaction: new(primitives.SignedTransaction)}})
@@ -96,7 +96,7 @@ func TestHeldGossip(t *testing.T) {
 	}
 }
 
-// TestEarly: a block that was relayed before its import is not announced after it; the next one
+// TestEarly: a block that was relayed before its import is not announced after it. The next block
 // is.
 func TestEarly(t *testing.T) {
 	var e recentSet[primitives.Hash]
@@ -129,8 +129,8 @@ func TestTwoBlocksOfAHeightAreRelayedBeforeImport(t *testing.T) {
 	}
 }
 
-// TestArrivalPanics: a bootstrap with a panic in the background is abandoned and starts again
-// later, at any step.
+// TestArrivalPanics: if a background step of state sync panics, the state sync is abandoned and
+// starts again later.
 func TestArrivalPanics(t *testing.T) {
 	came := make(chan *bootstrapDone, 1)
 	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, self: func(m any) { x := m.(bootstrapDone); came <- &x }}
@@ -146,8 +146,8 @@ func TestArrivalPanics(t *testing.T) {
 	}
 }
 
-// TestStoreHasFailed: A node with a failed store ends, also if only headers could not be
-// stored: it would request them forever.
+// TestStoreHasFailed: if the store has failed, the node ends, even if only headers could not be
+// stored. It would otherwise request them forever.
 func TestStoreHasFailed(t *testing.T) {
 	var told []error
 	log := logrus.New()

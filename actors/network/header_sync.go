@@ -16,20 +16,20 @@ import (
 
 // Limits and times.
 const (
-	maxLocator     = 20                    // hashes in a request for headers; neard bans for more
-	maxAnswer      = blocksync.WholeAnswer // headers of an answer; more are ignored
-	stuckAfter     = 30_000                // ms without a requested block after which that is logged
+	maxLocator     = 20                    // hashes in a request for headers; neard bans a peer that sends more
+	maxAnswer      = blocksync.WholeAnswer // headers used of an answer
+	stuckAfter     = 30_000                // ms without the requested block until that is logged
 	stuckLogPeriod = 60_000
 )
 
-// headerPath is the chain of headers from the chain's blocks to the highest header.
+// headerPath is the list of verified headers from the chain's tip to the highest header.
 type headerPath struct {
 	e     *engine.Engine
 	refs  []storage.BlockRef
-	known bool // refs is current; else it is read again
+	known bool // refs is up to date; otherwise list reads it again
 }
 
-// list returns the current path.
+// list returns the headers above the imported blocks, lowest first.
 func (p *headerPath) list() ([]storage.BlockRef, error) {
 	for len(p.refs) > 0 && p.e.Imported(p.refs[0].Hash) != nil {
 		p.refs = p.refs[1:]
@@ -43,7 +43,8 @@ func (p *headerPath) list() ([]storage.BlockRef, error) {
 	return p.refs, err
 }
 
-// grow appends accepted headers that continue the path. Others make it unknown.
+// grow appends accepted headers that continue the path. If one does not, the path is read again
+// later.
 func (p *headerPath) grow(list []*primitives.BlockHeader) {
 	for _, h := range list {
 		hash := h.Hash()
@@ -59,7 +60,7 @@ func (p *headerPath) grow(list []*primitives.BlockHeader) {
 	}
 }
 
-// chainView is the chain as chain/blocksync sees it.
+// chainView implements the chain that chain/blocksync reads.
 type chainView struct{ a *Actor }
 
 func (c chainView) Tip() blocksync.Ref {
@@ -84,11 +85,11 @@ func (c chainView) Apart() bool { return c.a.headersApart }
 
 func (c chainView) Has(hash primitives.Hash) bool { return c.a.o.Engine.Imported(hash) != nil }
 
-// step steps the sync machine and carries out its output.
+// step steps the sync machine and carries out its effects.
 func (a *Actor) step(ev blocksync.Event) {
 	was := a.sync.Syncing()
 	defer func() {
-		if !was && a.sync.Syncing() { // the path may be old
+		if !was && a.sync.Syncing() { // the path may be outdated
 			a.path.known = false
 		}
 	}()
@@ -120,7 +121,7 @@ func (a *Actor) step(ev blocksync.Event) {
 	a.o.Status.headers.Store(uint64(a.headersAt()))
 }
 
-// updatePeers tells the sync machine which peers are connected.
+// updatePeers informs the sync machine of the connected peers, and forgets state of other peers.
 func (a *Actor) updatePeers(info *near.Info) {
 	here := map[wire.PeerID]bool{}
 	var ev blocksync.Peers
@@ -149,7 +150,7 @@ func (a *Actor) updatePeers(info *near.Info) {
 	a.logStuck()
 }
 
-// logStuck logs that no peer has the next block.
+// logStuck logs if no peer sends the next block, at most once in stuckLogPeriod.
 func (a *Actor) logStuck() {
 	now := a.now()
 	height, since := a.sync.Waits(now)
@@ -169,7 +170,7 @@ type headersResult struct {
 	err   error
 }
 
-// headers verifies the answer to a request outside the mailbox.
+// headers verifies requested headers outside the mailbox.
 func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 	if !a.sync.Expects(from) {
 		return
@@ -201,10 +202,10 @@ func (a *Actor) headersDone(m *headersResult) {
 	switch {
 	case m.err == nil:
 	case errors.As(m.err, new(chain.Invalid)):
-		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // neard bans for it, but our clock may be wrong
+		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // neard bans for that, but this clock may be wrong
 			ev.Bad = true
 		}
-	// the peer is on another chain, or on none
+	// The peer follows another chain, or has sent unrelated headers.
 	case errors.Is(m.err, headerchain.ErrOrphan), errors.Is(m.err, headerchain.ErrOld):
 	case errors.Is(m.err, headerchain.ErrEquivocating), errors.Is(m.err, headerchain.ErrFull):
 		ev.Own = true
@@ -215,8 +216,8 @@ func (a *Actor) headersDone(m *headersResult) {
 	a.step(ev)
 }
 
-// ownFailure handles a failure of this node. If the store has failed the node ends: it could
-// not keep what it requests.
+// ownFailure handles an error that is a fault of this node. If the store has failed, the node ends,
+// because it could not store what it requests. Other errors are logged.
 func (a *Actor) ownFailure(what string, err error) {
 	if errors.Is(err, storage.ErrFailed) {
 		a.o.Failed(fmt.Errorf("network: %s: %w", what, err))

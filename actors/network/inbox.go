@@ -9,31 +9,32 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// How many messages of peers may be in the mailbox: what a busy neighbour sends in a second.
+// Limits of peers' messages in the mailbox: about what a busy peer sends in a second.
 const (
 	maxInbox      = 8192
 	maxInboxEach  = 1024
-	minInboxEach  = 64       // of a peer, whatever others have
-	maxInboxBytes = 64 << 20 // of one peer's routed messages and blocks, beyond which one more is accepted
+	minInboxEach  = 64       // accepted from a peer even if maxInbox is reached
+	maxInboxBytes = 64 << 20 // of one peer's routed messages and blocks; one more is accepted beyond it
 )
 
-// delivered is a message of a peer on its way to the actor.
+// delivered is a message of a peer to the actor.
 type delivered struct {
 	near.Deliver
-	in *slot // nil: it needs none
+	in *slot // its inbox slot; nil: it needs none
 }
 
-// slot is the place of a message in the inbox.
+// slot is a message's share of the inbox limits.
 type slot struct {
 	in     *inbox
 	source source
 	size   int
-	own    bool // not counted in maxInbox
+	own    bool // not counted toward maxInbox
 }
 
-// source is what messages are counted by: a peer, or a validator's node that signed them.
-// Gossiped blocks count separately: no other peer will bring them, and their bringer may have
-// filled its share on purpose. Gossip's own rates bound them too.
+// source is what messages are counted by: the peer that delivered them, or the validator's node
+// that signed them. Gossiped blocks of a peer are counted separately: no other peer will deliver
+// them, and a malicious peer may have filled its share on purpose. Gossip's own rates bound them
+// too.
 type source struct {
 	of     wire.PeerID
 	gossip bool
@@ -42,14 +43,14 @@ type source struct {
 // usage is what a source has in the mailbox.
 type usage struct{ messages, bytes int }
 
-// inbox bounds the messages of peers in the mailbox. Further ones are dropped; a peer that
-// needs an answer asks again. Messages signed by a validator's node count for that node,
-// whichever peer brings them; all others count for the peer. So what other nodes send, directly
-// or through a bridge, takes no validator's share. Safe for concurrent use.
+// inbox bounds the messages of peers in the mailbox. Further messages are dropped; peers repeat
+// what they need. A message that a validator's node signed counts for that node, whichever peer
+// delivers it. All other messages count for the peer. So no peer can use up the share of a
+// validator. Safe for concurrent use.
 type inbox struct {
 	mu     sync.Mutex
-	all    int // from neighbours
-	gossip int // gossiped blocks of neighbours
+	all    int // messages that count toward maxInbox
+	gossip int // gossiped blocks that count toward maxInbox
 	each   map[source]usage
 	seats  map[wire.PeerID]bool // nodes of validators
 	front  *Status
@@ -57,7 +58,7 @@ type inbox struct {
 
 func newInbox(f *Status) *inbox { return &inbox{each: map[source]usage{}, front: f} }
 
-// setSeats sets which nodes are validators'.
+// setSeats sets the nodes of validators.
 func (i *inbox) setSeats(nodes []wire.PeerID) {
 	seats := make(map[wire.PeerID]bool, len(nodes))
 	for _, id := range nodes {
@@ -68,7 +69,7 @@ func (i *inbox) setSeats(nodes []wire.PeerID) {
 	i.seats = seats
 }
 
-// admit returns a slot, or nil if there is none.
+// admit returns a slot for a message, or nil if it must be dropped.
 func (i *inbox) admit(d *near.Deliver) *slot {
 	p := &slot{in: i, source: source{of: d.From}}
 	r, routed := d.Msg.(*wire.Routed)
@@ -99,7 +100,7 @@ func (i *inbox) admit(d *near.Deliver) *slot {
 	return p
 }
 
-// count returns the counter that a slot is part of, if it is not own.
+// count returns the counter that a slot belongs to unless it is own.
 func (i *inbox) count(p *slot) *int {
 	if p.source.gossip {
 		return &i.gossip
@@ -107,7 +108,7 @@ func (i *inbox) count(p *slot) *int {
 	return &i.all
 }
 
-// done frees a slot. nil does nothing.
+// done releases a slot. A nil slot is allowed.
 func (p *slot) done() {
 	if p == nil {
 		return
@@ -126,7 +127,7 @@ func (p *slot) done() {
 	i.each[p.source] = has
 }
 
-// deliver is called by the host for each message. It does not wait.
+// deliver is called by the host for each message, on its goroutines. It does not block.
 func (a *Actor) deliver(d near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.BlockRequest, *wire.HeadersRequest, *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLanes: however many peers fill the validator's mailbox, by connections of their own and
-// through a bridge, messages of a validator's node arrive soon, over its own connection and
-// through that bridge.
+// TestLanes: peers fill the validator's mailbox, over their own connections and through a relaying
+// peer. Messages of a validator's node still arrive soon, over its own connection and through that
+// relaying peer.
 func TestLanes(t *testing.T) {
 	type said struct {
 		m    consensus.Received

@@ -7,28 +7,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// How many blocks that are invalid by themselves (engine.ErrPlain) an honest peer may relay: by
-// gossip the first block of a height before it checks it, one more if it has restarted, and the
-// first block of each height up to relayWindow above its tip.
+// Limits of blocks that are invalid by themselves (engine.ErrPlain) and that an honest peer may
+// relay. By gossip it relays the first block of a height before it checks it, one more after a
+// restart, and the first block of each height up to relayWindow above its tip.
 const (
-	maxBadOfHeight = 2  // of a height
-	maxBadBlocks   = 32 // of all heights, plus two for each height that the chain has advanced
+	maxBadOfHeight = 2  // of one height
+	maxBadBlocks   = 32 // of all heights, plus two for each height by which the chain has advanced
 	maxBadPeers    = 256
 )
 
-// badBlocks counts the invalid blocks that each peer has sent. Each is signed by the producer
-// of its height, so a peer with many holds that key or relays for it. neard bans for the first
-// one.
+// badBlocks counts the invalid blocks of each peer. The producer of its height has signed each of
+// them, so a peer with many of them has that key or helps its owner. neard bans for the first one.
 type badBlocks struct {
 	of    map[wire.PeerID]*peerBadBlocks
-	order []wire.PeerID // by their first bad block, oldest first
+	order []wire.PeerID // by the time of their first bad block, oldest first
 }
 
-// peerBadBlocks are the bad blocks of a peer.
+// peerBadBlocks are the invalid blocks of one peer.
 type peerBadBlocks struct {
-	since  primitives.Height // the tip at its first bad block
+	since  primitives.Height // height of the tip at its first bad block
 	n      uint64
-	lately []badBlock // the last maxBadBlocks
+	lately []badBlock // the last maxBadBlocks of them
 }
 
 type badBlock struct {
@@ -38,8 +37,8 @@ type badBlock struct {
 
 func newBadBlocks() badBlocks { return badBlocks{of: map[wire.PeerID]*peerBadBlocks{}} }
 
-// tooMany counts a block and returns whether the peer has sent more than an honest one relays.
-// A peer is remembered after it disconnects, since it may return.
+// tooMany counts an invalid block and returns whether the peer has sent more than an honest one
+// relays. A peer is remembered after it disconnects, because it may reconnect.
 func (w *badBlocks) tooMany(from wire.PeerID, height primitives.Height, hash primitives.Hash,
 	tip primitives.Height) bool {
 	x := w.of[from]

@@ -9,10 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWrongs: an honest peer relays one invalid block of each height, and one more after a
-// restart, at any height that it may relay unchecked, while the chain grows and while it does
-// not: it is not banned. A peer that brings three of a height is, and one that brings many of
-// heights that no node has reached.
+// TestWrongs: an honest peer relays one invalid block of each height that it may relay unchecked,
+// and one more after a restart, whether the chain grows or not. It is not banned. A peer that sends
+// three of one height is banned, as is one that sends many of heights above the chain.
 func TestWrongs(t *testing.T) {
 	w, salt := newBadBlocks(), uint64(0)
 	id := func(name string) wire.PeerID {
@@ -33,7 +32,7 @@ func TestWrongs(t *testing.T) {
 		}
 	}
 	same := primitives.Hash{7}
-	for range 100 { // over its connection too, and asked for
+	for range 100 { // also over a connection, and as an answer
 		if w.tooMany(id("again"), 7, same, 6) {
 			t.Fatal("the same block counts more than once")
 		}
@@ -56,9 +55,9 @@ func TestWrongs(t *testing.T) {
 	}
 }
 
-// TestLongBlocks: A peer may send the first unrequested long block, whatever its size, and so
-// many bytes a second after it; short ones it may send meanwhile. What waits for the chain from
-// one peer is bounded in bytes, by connection and by gossip.
+// TestLongBlocks: a peer's first unrequested long block is accepted whatever its size, later ones
+// up to a byte rate. Short blocks are accepted meanwhile. The bytes of one peer's blocks in the
+// mailbox are bounded, over connections and by gossip.
 func TestLongBlocks(t *testing.T) {
 	const long = 8 << 20
 	from, now := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), int64(0)

@@ -9,17 +9,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// blockLimits bound the unrequested blocks of a peer: their rate, the bytes of long ones, and
+// blockLimits bounds the unrequested blocks of a peer: their rate, the bytes of long ones, and
 // their number for each recent height.
 type blockLimits struct {
 	blocks *rate.Limiter
-	paid   int64 // ms: when the long blocks so far are paid for
-	// heights are the most recent heights, with the accepted blocks of each.
+	paid   int64 // ms: time before which no further long block is accepted
+	// heights are the most recent heights, with the blocks accepted of each.
 	heights [16]struct {
 		height primitives.Height
 		taken  []primitives.Hash
 	}
-	next int // next entry of heights to replace
+	next int // index in heights of the entry to replace next
 }
 
 func newBlockLimits() *blockLimits {
@@ -31,9 +31,8 @@ func (r *blockLimits) allow(now int64, height primitives.Height, hash primitives
 		(size <= longBlock || r.admitLong(now, size))
 }
 
-// admitHeight returns whether a block of a height is accepted: a repeated one, or one of at
-// most maxOfHeight. A peer relays what it has imported and a few more, so further blocks that a
-// producer signs for the height are dropped.
+// admitHeight returns whether a block of a height is accepted: a known one, or one of the first
+// maxOfHeight. An honest peer relays what it imports and a few more, so further blocks are dropped.
 func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash) bool {
 	for i := range r.heights {
 		x := &r.heights[i]
@@ -53,7 +52,8 @@ func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash
 	return true
 }
 
-// admitLong accepts a long block, whatever its size, if the previous ones are paid for.
+// admitLong returns whether a long block is accepted: the earlier ones must fit longRate. Its own
+// size is charged afterwards.
 func (r *blockLimits) admitLong(now int64, size int) bool {
 	if r.paid > now {
 		return false

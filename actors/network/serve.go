@@ -14,20 +14,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// Requests to the store are answered outside the mailbox, fairly by the time they have cost.
-// The limits are neard's.
+// Requests that need the store are answered outside the mailbox, fairly between peers by the time
+// that their requests took. The limits are neard's.
 const (
 	serverWorkers = 2
-	maxRequests   = 2048 // of all peers
-	maxEach       = 128  // of one peer; further ones are dropped
-	maxHeaders    = 512  // of one answer
+	maxRequests   = 2048 // queued requests of all peers
+	maxEach       = 128  // queued requests of one peer; further ones are dropped
+	maxHeaders    = 512  // headers in one answer
 )
 
-// server answers requests from the store.
+// server answers requests of peers from the store.
 type server struct {
 	e     *engine.Engine
 	host  *tcp.Server
-	pass  func(near.Deliver) // to the actor, for what the store lacks
+	pass  func(near.Deliver) // passes a request to the actor if the store has no answer
 	front *Status
 	state *stateServer
 
@@ -45,7 +45,7 @@ func newServer(e *engine.Engine, host *tcp.Server, pass func(near.Deliver), f *S
 	return s
 }
 
-// put queues a request. It does not wait.
+// put queues a request. It does not block.
 func (s *server) put(d near.Deliver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *server) put(d near.Deliver) {
 
 func clientOf(id wire.PeerID) fair.Client {
 	c := fair.Client{}
-	if id != "" { // else it is this node
+	if id != "" { // an empty id is this node
 		copy(c.Address[:], id.Raw())
 	}
 	return c
@@ -89,7 +89,8 @@ func (s *server) next() (d near.Deliver, c fair.Client, ok bool) {
 }
 
 func (s *server) run(ctx context.Context) {
-	// Of its own: the actor's has the chunks of now, this one codes stored ones again.
+	// A coder of its own: the actor's pool holds current chunks, this one encodes stored chunks
+	// again.
 	coder := chunkparts.New("", s.e.ChunkPartsView(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify,
 		func(int) int { return 0 })
 	for {
@@ -105,8 +106,8 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
-// serve answers a request. What the store lacks is not answered; a chunk may be with the actor.
-// A panic fails only that request.
+// serve answers a request. If the store has no answer none is sent, except that a chunk request is
+// passed to the actor. A panic fails only that request.
 func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 	defer s.front.recovered("a request")
 	switch m := d.Msg.(type) {

@@ -10,27 +10,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// States come from hosts that have announced them. A neighbour is asked and answers on its
-// connection. Another host is asked by a routed message, the only way that neard knows, and
-// answers on a connection of tier 3 if this node is reachable. So distant hosts are asked only
-// if there are not enough neighbours.
+// State comes from nodes (hosts) that have announced it. A connected peer is asked and answers on
+// its connection. Another host is asked by a routed message, the only way that neard knows, and
+// answers on a new tier 3 connection if this node is reachable. Therefore distant hosts are asked
+// only if too few connected peers serve a shard.
 const (
-	enoughNeighbours = 2          // neighbours that serve a shard
-	maxFar           = 16         // distant hosts asked for a shard
-	lotteryPeriod    = 5 * 60_000 // ms after which other hosts are drawn
+	enoughNeighbours = 2          // connected peers that serve a shard
+	maxFar           = 16         // distant hosts asked for one shard
+	lotteryPeriod    = 5 * 60_000 // ms after which other distant hosts are chosen
 )
 
-// stateHosts are the nodes that may be asked for states.
+// stateHosts are the nodes that may be asked for state.
 type stateHosts struct {
 	self   wire.PeerID
-	peers  map[wire.PeerID]bool // neighbours
-	public bool                 // this node's public address is known
+	peers  map[wire.PeerID]bool // connected peers
+	public bool                 // this node has a known public address
 	hosts  []*wire.SnapshotHost
-	lot    [16]byte // orders distant hosts
+	lot    [16]byte // seed of the order of distant hosts
 }
 
-// hostLottery orders distant hosts randomly, by node and time: announcing costs nothing, so an
-// attacker must not be able to choose which hosts are asked.
+// hostLottery is the seed for the random order of distant hosts, which changes with time.
+// Announcing state costs nothing, so an attacker must not be able to predict which hosts are asked.
 type hostLottery uint64
 
 func newHostLottery(random func(n int) int) hostLottery {
@@ -54,8 +54,8 @@ func stateHostsOf(self wire.PeerID, info *near.Info, lot [16]byte) stateHosts {
 	return a
 }
 
-// list returns the hosts that fit: neighbours with all their shards, distant ones with shards
-// that too few neighbours serve.
+// list returns the hosts that fit: connected peers with all their shards, and distant hosts with
+// those shards that too few connected peers serve.
 func (a *stateHosts) list(fits func(*wire.SnapshotHost) bool) (out []statesync.Host) {
 	served := map[primitives.ShardID]int{}
 	for _, h := range a.hosts {
@@ -94,7 +94,7 @@ func (a *stateHosts) list(fits func(*wire.SnapshotHost) bool) (out []statesync.H
 	return out
 }
 
-// request returns the event that asks a host.
+// request returns the event that makes the host of package near send a state request.
 func (a *stateHosts) request(q statesync.Ask, sync primitives.Hash) near.Event {
 	switch i := q.Item; {
 	case !a.peers[q.Peer]:
@@ -106,12 +106,13 @@ func (a *stateHosts) request(q statesync.Ask, sync primitives.Hash) near.Event {
 	}
 }
 
-// ackedItem returns the item of an acknowledgement, and whether the host refuses it.
+// ackedItem returns the item that an acknowledgement is about, and whether the host refuses it.
 func ackedItem(q *primitives.StateRequestAck) (item statesync.Item, refused bool) {
 	return statesync.Item{Shard: q.ShardID, Header: q.Header, Part: q.Part}, q.Body != primitives.StateWillRespond
 }
 
-// addAck handles a host's refusal of a routed request: another host is asked at once.
+// addAck handles the acknowledgement of a routed request. If the host refuses, another one is asked
+// at once. It returns false if the request was not made for catchup.
 func (s *Shards) addAck(from wire.PeerID, q *primitives.StateRequestAck) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +126,7 @@ func (s *Shards) addAck(from wire.PeerID, q *primitives.StateRequestAck) bool {
 	return true
 }
 
-// bootstrapAck is addAck for the state that the node starts from.
+// bootstrapAck does the same as addAck for state sync at start.
 func (a *Actor) bootstrapAck(from wire.PeerID, q *primitives.StateRequestAck) {
 	x := a.bootstrap
 	if x == nil || x.machine == nil || q.SyncHash != x.at.Sync.Hash {

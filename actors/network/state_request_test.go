@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestHostsFarOff: neighbours are asked for states on their connections; distant hosts by a
-// routed message, for shards that too few neighbours serve, and only if they can reach this
-// node.
+// TestHostsFarOff: connected peers are asked for state on their connections. Distant hosts are
+// asked by routed messages, only for shards that too few connected peers serve, and only if they
+// can reach this node.
 func TestHostsFarOff(t *testing.T) {
 	host := func(id wire.PeerID, shards ...primitives.ShardID) *wire.SnapshotHost {
 		return &wire.SnapshotHost{PeerID: id, Shards: shards}
@@ -57,15 +57,15 @@ func TestHostsFarOff(t *testing.T) {
 	}
 }
 
-// TestHostsDrawn: many hosts that announce states after an honest one do not keep it from being
-// asked: the distant hosts that are asked change every so often, and stay the same until then.
+// TestHostsDrawn: many malicious hosts that announce state do not keep an honest one from being
+// asked. The distant hosts that are asked stay the same for lotteryPeriod and then change.
 func TestHostsDrawn(t *testing.T) {
 	info := &near.Info{Public: netip.MustParseAddrPort("1.2.3.4:5")}
 	for i := range 100 {
 		info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: wire.PeerID(fmt.Sprint("liar", i)),
 			Shards: []primitives.ShardID{1}})
 	}
-	// the newest come first
+	// The newest announcement comes first.
 	info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: "honest", Shards: []primitives.ShardID{1}})
 	turns := 0
 	l := newHostLottery(rand.New(rand.NewPCG(1, 2)).IntN)
@@ -89,7 +89,7 @@ func TestHostsDrawn(t *testing.T) {
 	}
 }
 
-// TestStateRefused: after a host refuses a request, another one is asked at once.
+// TestStateRefused: after a host has refused a request, another one is asked at once.
 func TestStateRefused(t *testing.T) {
 	s, p := newTestShards()
 	item := statesync.Item{Shard: 7, Part: 3}

@@ -15,12 +15,12 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Limits of answered state requests of all peers (nearcore state_requests_per_throttle_period,
-// chain/client/src/state_request_actor.rs).
+// Limits of answered state requests, for all peers together (nearcore
+// state_requests_per_throttle_period, chain/client/src/state_request_actor.rs).
 const (
 	stateRequests  = 30
 	statePeriod    = 30 * time.Second
-	maxStateHeader = 256 // cached headers
+	maxStateHeader = 256 // headers in the cache
 )
 
 // stateServer serves nodes that are far behind: epoch sync proofs, and states at sync blocks.
@@ -29,14 +29,14 @@ type stateServer struct {
 	e    *engine.Engine
 	host *tcp.Server
 
-	proofMu  sync.Mutex // one proof is made at a time
+	proofMu  sync.Mutex // held while a proof is made
 	proofOf  primitives.Hash
 	proof    []byte
 	proofErr error
 
 	mu         sync.Mutex
 	snapshots  []*engine.ServedSnapshot
-	answeredAt []time.Time // of state requests within statePeriod
+	answeredAt []time.Time // times of answers to state requests within statePeriod
 	headers    map[stateKey]*primitives.StateHeader
 }
 
@@ -49,8 +49,8 @@ func newStateServer(e *engine.Engine, host *tcp.Server) *stateServer {
 	return &stateServer{e: e, host: host, headers: map[stateKey]*primitives.StateHeader{}}
 }
 
-// setSnapshots sets the served sync blocks, and announces the newest if it is new or has states
-// of more shards.
+// setSnapshots sets the served state snapshots. It announces the newest one if it is new or has
+// states of more shards than before.
 func (p *stateServer) setSnapshots(list []*engine.ServedSnapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,9 @@ func (p *stateServer) setSnapshots(list []*engine.ServedSnapshot) {
 			delete(p.headers, key)
 		}
 	}
-	// The first epoch of a chain has the height of the second, and a host's second announcement of a
-	// height is not propagated. The first epoch's state is not needed: both have the same producers.
+	// The first epoch of a chain has the same height as the second, and peers do not propagate a
+	// second announcement for a height. The first epoch's state is not needed, because both epochs
+	// have the same producers.
 	if x := list[len(list)-1]; x.Epoch != (primitives.EpochID{}) &&
 		(last == nil || last.Sync != x.Sync || len(x.Shards) > len(last.Shards)) {
 		p.host.Post(near.Snapshot{SyncHash: x.Announced, EpochHeight: x.EpochHeight, Shards: x.Shards})
@@ -84,7 +85,8 @@ func (p *stateServer) of(sync primitives.Hash) *engine.ServedSnapshot {
 	return nil
 }
 
-// epochProof returns the current packed proof, or nil. It is made once an epoch.
+// epochProof returns the packed epoch sync proof, or nil if there is none. It is made once an
+// epoch.
 func (p *stateServer) epochProof() []byte {
 	p.proofMu.Lock()
 	defer p.proofMu.Unlock()
@@ -102,7 +104,7 @@ func (p *stateServer) epochProof() []byte {
 	return p.proof
 }
 
-// admit returns whether one more state request is answered now.
+// admit returns whether another state request may be answered now, and counts it.
 func (p *stateServer) admit(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,11 +118,10 @@ func (p *stateServer) admit(now time.Time) bool {
 	return true
 }
 
-// errNoSnapshot means that no states of a sync block are served: it is of another epoch or
-// another chain.
+// errNoSnapshot means that this node serves no state of the sync block.
 var errNoSnapshot = errors.New("network: this node has no state snapshot of that sync block")
 
-// header returns the state header of a shard.
+// header returns the state header of a shard, from the cache if possible.
 func (p *stateServer) header(sync primitives.Hash, shard primitives.ShardID) (*primitives.StateHeader, error) {
 	key := stateKey{sync, shard}
 	p.mu.Lock()
@@ -144,8 +145,8 @@ func (p *stateServer) header(sync primitives.Hash, shard primitives.ShardID) (*p
 	return h, nil
 }
 
-// answer returns the answer to a request for a header or a part. An answer with neither says
-// that it could not be made.
+// answer returns the answer to a request for a state header or part. If it cannot be made, the
+// answer has neither. Error: errNoSnapshot.
 func (p *stateServer) answer(sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) (*wire.StateResponse, error) {
 	out := &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
@@ -189,7 +190,7 @@ func (p *stateServer) indexOf(sync primitives.Hash, shard primitives.ShardID) (p
 	return 0, storage.ErrNotFound
 }
 
-// serve answers a message for states or proofs.
+// serve answers a request for state or an epoch sync proof.
 func (p *stateServer) serve(d *near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.EpochSyncRequest:
@@ -215,8 +216,8 @@ func (p *stateServer) serve(d *near.Deliver) {
 	}
 }
 
-// direct answers on the connection of the request. neard accepts that, though it never asks
-// that way.
+// direct answers a request on its connection. neard accepts such answers, though it never sends
+// such requests.
 func (p *stateServer) direct(from wire.PeerID, sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) {
 	p.host.Post(near.ToPeer{Peer: from, Msg: p.directAnswer(time.Now(), sync, shard, header, part)})
@@ -224,7 +225,7 @@ func (p *stateServer) direct(from wire.PeerID, sync primitives.Hash, shard primi
 
 // directAnswer returns the reply to a direct state request. A reply with neither header nor part
 // means "not available now". Without any reply the peer would assume a slow connection and wait
-// longer each time, while the epoch of the shard passes.
+// longer each time, until the epoch is over.
 func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) *wire.StateResponse {
 	if p.serves(sync) && p.admit(now) {
@@ -235,15 +236,15 @@ func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard pr
 	return &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
 }
 
-// serves returns whether states of a sync block are served. Requests for others do not count in
-// the limit.
+// serves returns whether states of a sync block are served. Requests for other blocks do not count
+// toward the limit.
 func (p *stateServer) serves(sync primitives.Hash) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.of(sync) != nil
 }
 
-// routed acknowledges a request and answers it on a new connection to the requesting node.
+// routed acknowledges a routed request, and answers it on a new connection to the requesting node.
 func (p *stateServer) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
 	out := p.acknowledge(time.Now(), &ack)
 	p.host.Post(near.RouteTo{Target: wire.ToPeer(to.ID), Body: &wire.StateRequestAck{StateRequestAck: ack}})
@@ -252,8 +253,9 @@ func (p *stateServer) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
 	}
 }
 
-// acknowledge fills in an acknowledgement, and returns the answer or nil. A request for a sync
-// block that is not served does not count: one such request a second would keep all others out.
+// acknowledge sets ack.Body and returns the answer, or nil. A request for a block that is not
+// served does not count toward the limit: otherwise one such request a second would block all
+// others.
 func (p *stateServer) acknowledge(now time.Time, ack *primitives.StateRequestAck) *wire.StateResponse {
 	switch {
 	case !p.serves(ack.SyncHash):
@@ -264,7 +266,7 @@ func (p *stateServer) acknowledge(now time.Time, ack *primitives.StateRequestAck
 		return nil
 	}
 	out, err := p.answer(ack.SyncHash, ack.ShardID, ack.Header, ack.Part)
-	if ack.Body = primitives.StateWillRespond; err != nil { // the snapshot ended meanwhile
+	if ack.Body = primitives.StateWillRespond; err != nil { // the snapshot was removed in the meantime
 		ack.Body = primitives.StateError
 	}
 	return out

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStateRequests: 30 state requests of all peers are answered in 30 s, and no more. Requests
-// for what is not served are not answered.
+// TestStateRequests: at most 30 state requests of all peers are answered in 30 s. Requests for a
+// snapshot that is not served are not answered.
 func TestStateRequests(t *testing.T) {
 	p := newStateServer(nil, nil)
 	now := time.Unix(1_700_000_000, 0)
@@ -29,8 +29,8 @@ func TestStateRequests(t *testing.T) {
 	}
 }
 
-// TestStateNotNow: A neighbour learns at once that what it requests is not served, or not now.
-// Requests for what is not served do not count in the limit.
+// TestStateNotNow: a connected peer gets an empty answer at once if its request cannot be served,
+// or not now. Requests for snapshots that are not served do not count toward the limit.
 func TestStateNotNow(t *testing.T) {
 	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
@@ -59,7 +59,7 @@ func TestStateNotNow(t *testing.T) {
 	}
 }
 
-// TestRoutedStateNotNow is the same for a distant node.
+// TestRoutedStateNotNow does the same as TestStateNotNow for a routed request of a distant node.
 func TestRoutedStateNotNow(t *testing.T) {
 	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
@@ -80,7 +80,7 @@ func TestRoutedStateNotNow(t *testing.T) {
 	}
 }
 
-// TestKeptHeaders: a state header is made once, and dropped with its sync block.
+// TestKeptHeaders: a state header is made once, and dropped with its snapshot.
 func TestKeptHeaders(t *testing.T) {
 	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}

@@ -14,56 +14,56 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// StateSyncs keeps a second store, for a chain that starts from a recent state, beside the
-// node's. Methods may block. They are called from any goroutine, one at a time.
+// StateSyncs manages a second store, in which a state sync at start builds the new chain. Its
+// methods may block. They are called from any goroutine, one at a time.
 type StateSyncs interface {
-	// Begin starts a state sync, or continues one that is there.
+	// Begin starts a state sync, or continues one whose data is in the second store.
 	Begin(*engine.BootstrapInput) (*engine.BootstrapSync, error)
-	// Ready reports that the state sync is complete, so that the node restarts with it. The
-	// argument is the one of the last Begin.
+	// Ready is called when the state sync is complete. The node then restarts with the second
+	// store. The argument is the result of the last Begin.
 	Ready(*engine.BootstrapSync) error
 }
 
 // Limits and times of state sync at start.
 const (
-	// how near headers must be to the best peer (block_header_fetch_horizon)
+	// headersHorizon is how far headers may be below the best peer (block_header_fetch_horizon).
 	headersHorizon = primitives.Height(50)
-	maxVerifying   = 4 // parts of states and proofs in verification
-	// heights beyond the next epoch after which another sync block is chosen (nearcore
-	// sync/handler.rs)
+	maxVerifying   = 4 // state parts and headers that are verified at once
+	// staleAfter is how many heights after the next epoch's end another sync block is chosen
+	// (nearcore sync/handler.rs).
 	staleAfter     = primitives.Height(100)
 	findSyncPeriod = 1000   // ms between searches for a sync block
-	blockRequests  = 32     // blocks requested at a time
-	blockTimeout   = 2000   // ms for one block
-	maxWholeBlocks = 2048   // full blocks before the sync block that may be needed
+	blockRequests  = 32     // blocks requested in one tick
+	blockTimeout   = 2000   // ms until a block is requested again
+	maxWholeBlocks = 2048   // full blocks that may be needed before the sync block
 	progressPeriod = 10_000 // ms
 )
 
-// bootstrap is a state sync at start: the sync block, the full blocks before it, the state
-// headers, then the parts.
+// bootstrap is a state sync at start. It gets the sync block, then the full blocks before it, then
+// the state headers, then the state parts.
 type bootstrap struct {
 	at       *engine.SyncBlock
 	proof    *headerchain.EpochProof
 	blocks   map[primitives.Hash]*primitives.Block
-	wanted   map[primitives.Hash]int64 // when it was requested; 0: not yet
+	wanted   map[primitives.Hash]int64 // time of the last request, ms; 0: not requested yet
 	hosts    stateHosts
-	machine  *statesync.Machine // nil: waiting for blocks
+	machine  *statesync.Machine // nil: blocks are missing
 	headers  map[primitives.ShardID]*primitives.StateHeader
-	parts    *engine.BootstrapSync // nil: waiting for headers
-	busy     bool                  // something runs outside the mailbox
-	finished bool                  // everything is here
+	parts    *engine.BootstrapSync // nil: state headers are missing
+	busy     bool                  // a step runs outside the mailbox
+	finished bool                  // all parts are stored
 	logAt    int64
 }
 
-// bootstrapDone is a message to self: a background step has ended; then continues on the
-// actor's goroutine.
+// bootstrapDone is a message to self: a background step has ended. The actor runs then, unless the
+// bootstrap was abandoned.
 type bootstrapDone struct {
 	of   *bootstrap
 	then func()
 }
 
-// inBackground runs do outside the mailbox; what it returns runs on the actor's goroutine
-// unless the bootstrap has been abandoned. A panic abandons it.
+// inBackground runs do outside the mailbox. The function that do returns runs on the actor's
+// goroutine unless the bootstrap was abandoned. A panic in do abandons it.
 func (a *Actor) inBackground(x *bootstrap, what string, do func() (then func())) {
 	self := a.self
 	go func() {
@@ -78,7 +78,7 @@ func (a *Actor) inBackground(x *bootstrap, what string, do func() (then func()))
 	}()
 }
 
-// abandonBootstrap gives the bootstrap up. It is continued later from what is stored.
+// abandonBootstrap drops the bootstrap. A later one continues from the stored data.
 func (a *Actor) abandonBootstrap() { a.bootstrap, a.nextBootstrap = nil, a.now()+progressPeriod }
 
 func (a *Actor) bootstrapDone(m *bootstrapDone) {
@@ -87,7 +87,7 @@ func (a *Actor) bootstrapDone(m *bootstrapDone) {
 	}
 }
 
-// advanceBootstrap takes the bootstrap as far as possible now.
+// advanceBootstrap starts or continues the state sync, as far as possible without waiting.
 func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 	if a.o.StateSyncs == nil || !a.headersApart {
 		a.bootstrap = nil
@@ -108,7 +108,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 			a.findSync(x)
 		}
 		return
-	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // by verified headers, not by what peers claim
+	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // verified headers decide, not claims of peers
 		a.o.Log.Info("state sync starts over with another epoch: hosts no longer serve the previous one")
 		a.bootstrap = nil
 		return
@@ -121,7 +121,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 	a.logProgress(x, now)
 }
 
-// headersAt returns the height of the highest verified header, or 0.
+// headersAt returns the height of the highest verified header, or 0 if it cannot be read.
 func (a *Actor) headersAt() primitives.Height {
 	at, err := a.o.Engine.HeaderHead()
 	if err != nil {
@@ -130,13 +130,13 @@ func (a *Actor) headersAt() primitives.Height {
 	return at.Height
 }
 
-// length returns the length of epochs.
+// length returns the length of an epoch, in heights.
 func (x *bootstrap) length() primitives.Height {
 	return x.at.Length
 }
 
-// findSync looks for the sync block once headers are near the highest peer, or no peer has
-// more.
+// findSync looks for the sync block. It does so once the headers are near the best peer, or no peer
+// sends more.
 func (a *Actor) findSync(x *bootstrap) {
 	at, err := a.o.Engine.HeaderHead()
 	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersHorizon < best && !a.sync.Still(a.now()) {
@@ -155,12 +155,12 @@ func (a *Actor) findSync(x *bootstrap) {
 		}
 		return func() {
 			x.busy = false
-			a.nextBootstrap = a.now() + max(findSyncPeriod, 10*(a.now()-begun)) // it reads all headers
+			a.nextBootstrap = a.now() + max(findSyncPeriod, 10*(a.now()-begun)) // the search reads all headers
 			switch {
 			case err != nil:
 				a.o.Log.WithError(err).Error("network: look up the sync block")
 			case point == nil || proof == nil:
-			case !point.Complete: // its states are after different blocks
+			case !point.Complete: // the shards' states would be those after different blocks
 				a.o.Log.WithField("height", point.Sync.Height).Debug("network: a chunk is missing before the sync block; waiting for the next epoch")
 			default:
 				x.at, x.proof = point, proof
@@ -171,8 +171,9 @@ func (a *Actor) findSync(x *bootstrap) {
 	})
 }
 
-// wantBlocks requests the blocks that are needed in full: the two before the sync block, and
-// all from the last chunks of their shards on.
+// wantBlocks requests the blocks that are needed in full: the two before the sync block, and all
+// blocks from the oldest last chunk of a shard on. When all are present, it starts the requests for
+// state.
 func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 	before := x.blocks[x.at.Before.Hash]
 	if before != nil && x.blocks[x.at.Point.Hash] != nil {
@@ -214,7 +215,7 @@ func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 	}
 }
 
-// anyPeer returns a random peer of at least this height, or "".
+// anyPeer returns a random connected peer of at least the given height, or "".
 func (a *Actor) anyPeer(height primitives.Height) wire.PeerID {
 	var fit []wire.PeerID
 	for i := range a.peers {
@@ -228,8 +229,8 @@ func (a *Actor) anyPeer(height primitives.Height) wire.PeerID {
 	return fit[a.o.Random(len(fit))]
 }
 
-// bootstrapTakes takes a block that the bootstrap has requested. Its header was verified, and
-// its body must match it.
+// bootstrapTakes stores a block that the bootstrap has requested, if its body matches its verified
+// header. It returns false if the block was not requested.
 func (a *Actor) bootstrapTakes(hash primitives.Hash, b *primitives.Block) bool {
 	x := a.bootstrap
 	if x == nil {
@@ -246,7 +247,7 @@ func (a *Actor) bootstrapTakes(hash primitives.Hash, b *primitives.Block) bool {
 	return true
 }
 
-// shards returns the shards of the state in the order of their indexes.
+// shards returns the shards of the state, by shard index.
 func (x *bootstrap) shards() (out []primitives.ShardID) {
 	for _, c := range x.blocks[x.at.Point.Hash].Body.Chunks {
 		out = append(out, c.ShardID)
@@ -258,13 +259,13 @@ func (a *Actor) beginStates(x *bootstrap) {
 	x.machine = statesync.New(x.shards(), a.o.States)
 }
 
-// stateHosts returns the hosts that have announced states of the sync block.
+// stateHosts returns the nodes that announced the state of the sync block.
 func (a *Actor) stateHosts(x *bootstrap, info *near.Info) []statesync.Host {
 	x.hosts = stateHostsOf(a.o.Peer, info, a.lottery.draw(a.now()))
 	return x.hosts.list(func(h *wire.SnapshotHost) bool { return h.SyncHash == x.at.Before.Hash })
 }
 
-// stateStep steps the machine and carries out its output.
+// stateStep steps the statesync machine and carries out its effects.
 func (a *Actor) stateStep(x *bootstrap, ev statesync.Event) {
 	out := x.machine.Step(a.now(), ev)
 	for _, q := range out.Ask {
@@ -283,7 +284,7 @@ func (a *Actor) stateStep(x *bootstrap, ev statesync.Event) {
 	}
 }
 
-// bootstrapResponse takes a requested header or part and verifies it outside the mailbox.
+// bootstrapResponse verifies a requested state header or part outside the mailbox.
 func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse) {
 	x := a.bootstrap
 	if x == nil || x.machine == nil || r.SyncHash != x.at.Sync.Hash {
@@ -317,15 +318,15 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 			}
 			self(bootstrapDone{x, then})
 		}()
-		a.verifying <- struct{}{} // unpacking may take much memory
+		a.verifying <- struct{}{} // unpacking a part may need much memory
 		err := func() error {
 			defer func() { <-a.verifying }()
 			return judge(x, r)
 		}()
 		ev.Bad, ev.Own = isPeersFault(err), err != nil && !isPeersFault(err)
 		then = func() {
-			// a full disk, for example: what is stored stays, and is continued once the folder can be
-			// opened
+			// For example a full disk. What is stored remains, and a later bootstrap continues from
+			// it.
 			if ev.Own {
 				a.o.Log.WithError(err).Error("network: a state part cannot be stored; state sync continues later")
 				a.abandonBootstrap()
@@ -375,7 +376,7 @@ func (a *Actor) verifyPart(x *bootstrap, r *primitives.StateResponse) error {
 		Total: trie.NumParts(h.Root.MemoryUsage)}, strings)
 }
 
-// beginParts starts the new chain from blocks and headers, with room for the parts.
+// beginParts verifies the state headers and creates the second store from them and the blocks.
 func (a *Actor) beginParts(x *bootstrap) {
 	x.busy = true
 	genesis := a.o.Engine.Genesis().Block
@@ -446,7 +447,7 @@ func (a *Actor) finishBootstrap(x *bootstrap) {
 	})
 }
 
-// logProgress logs now and then how far the bootstrap is.
+// logProgress logs the number of stored parts, once in progressPeriod.
 func (a *Actor) logProgress(x *bootstrap, now int64) {
 	if now < x.logAt {
 		return

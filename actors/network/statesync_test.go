@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestBootstrapIsAbandonedWithoutPath: a sync block without headers before it abandons the
-// bootstrap, which starts again later.
+// TestBootstrapIsAbandonedWithoutPath: if there are no headers before the sync block, the bootstrap
+// is abandoned and starts again later.
 func TestBootstrapIsAbandonedWithoutPath(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

@@ -15,39 +15,39 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Status is the state of the network that others read, from any goroutine and across restarts
-// of the actor.
+// Status is the state of the network that other goroutines read. It survives restarts of the actor.
+// Safe for concurrent use.
 type Status struct {
 	MaxPeers uint32
-	Awaits   bool   // there are boot nodes: until a peer has reported its head, the chain's head is unknown
+	Awaits   bool   // boot nodes are configured: until a peer has reported its head, the chain's head is unknown
 	FirstMet func() // called when the first peer connects; may be nil
 	Log      *logrus.Logger
 
-	host                       atomic.Pointer[tcp.Server]           // nil: there is none now
-	key                        atomic.Pointer[primitives.SecretKey] // the validator's current key; nil: as in Options
+	host                       atomic.Pointer[tcp.Server]           // nil: no host is running
+	key                        atomic.Pointer[primitives.SecretKey] // the validator's key set by Rekey
 	info                       atomic.Pointer[near.Info]
 	syncing, stuck, met        atomic.Bool
 	knows                      atomic.Bool // a peer has reported its head to the sync machine
 	best                       atomic.Uint64
 	headers                    atomic.Uint64 // height of the highest verified header
 	stuckAgain                 atomic.Int64
-	sent, received             atomic.Uint64 // bytes of this host
+	sent, received             atomic.Uint64 // bytes of the current host
 	sentRate, receivedRate     atomic.Uint64 // bytes a second
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
-	statesHere, statesAll      atomic.Uint64              // parts of the state in sync
-	lastSent, lastReceived     uint64                     // owned by the actor
-	early                      recentSet[primitives.Hash] // last blocks that were announced before their import
-	earlySlots                 recentSet[heightSlot]      // of these
+	statesHere, statesAll      atomic.Uint64              // received and total parts of the state sync in progress
+	lastSent, lastReceived     uint64                     // used only by the actor
+	early                      recentSet[primitives.Hash] // last blocks that were relayed before their import
+	earlySlots                 recentSet[heightSlot]      // counts the blocks in early by height
 }
 
-// Holds returns whether a validator has announced that its node holds a shard.
+// Holds returns whether a validator has announced that its node tracks a shard.
 func (f *Status) Holds(account primitives.AccountID, shard primitives.ShardID) bool {
 	i := f.info.Load()
 	return i != nil && slices.Contains(i.Holders[account], shard)
 }
 
-// reset forgets the connections of a host that has ended.
+// reset clears the state of the connections after the host has ended.
 func (f *Status) reset() {
 	f.info.Store(nil)
 	f.sentRate.Store(0)
@@ -64,7 +64,7 @@ func (f *Status) show(i *near.Info, h *tcp.Server) {
 	f.received.Store(h.Received.Load())
 }
 
-// measure updates the byte rates; the last call was ms ago.
+// measure updates the byte rates. ms is the time since the last call.
 func (f *Status) measure(h *tcp.Server, ms uint64) {
 	sent, received := h.Sent.Load(), h.Received.Load()
 	f.sentRate.Store((sent - f.lastSent) * 1000 / ms)
@@ -83,7 +83,8 @@ func (f *Status) states(here, all uint64) {
 	f.statesAll.Store(all)
 }
 
-// recovered recovers a panic over a peer's message. Call it deferred.
+// recovered recovers a panic caused by a peer's message and logs it. Call it deferred. what names
+// the message.
 func (f *Status) recovered(what string) {
 	if p := recover(); p != nil {
 		f.note(what, p)
@@ -97,7 +98,7 @@ func (f *Status) note(what string, reason any) {
 	}
 }
 
-// Syncing returns whether the node is behind its peers or cannot know, and the height of the
+// Syncing returns whether the node is behind its peers or cannot know that, and the height of the
 // highest peer.
 func (f *Status) Syncing() (bool, primitives.Height) {
 	return f.syncing.Load() || f.Awaits && (!f.knows.Load() || f.stuck.Load()), primitives.Height(f.best.Load())
@@ -111,11 +112,11 @@ func (f *Status) Peers() int {
 	return 0
 }
 
-// Met returns whether any peer was connected since the node began.
+// Met returns whether any peer was connected since the process began.
 func (f *Status) Met() bool { return f.met.Load() }
 
-// Info returns the state for network_info. As in neard a producer has no address: it is that of
-// the active peer with this id.
+// Info returns the reply of the RPC method network_info. As in neard a known producer has no
+// address; it is found among the active peers by its id.
 func (f *Status) Info() *view.NetworkInfo {
 	out := &view.NetworkInfo{PeerMaxCount: f.MaxPeers, SentBytesPerSec: f.sentRate.Load(),
 		ReceivedBytesPerSec: f.receivedRate.Load()}
@@ -137,7 +138,8 @@ func (f *Status) Info() *view.NetworkInfo {
 	return out
 }
 
-// Metrics appends the metrics in Prometheus' text format, under neard's names where it has one.
+// Metrics appends the metrics in Prometheus' text format to b. If neard has a metric, its name is
+// used.
 func (f *Status) Metrics(b []byte) []byte {
 	var peers, producers, reachable int
 	if i := f.info.Load(); i != nil {
@@ -177,7 +179,7 @@ func (f *Status) Metrics(b []byte) []byte {
 	return b
 }
 
-// Announcement returns the last announcement of a validator's node, or nil.
+// Announcement returns the last account announcement of a validator, or nil.
 func (f *Status) Announcement(account primitives.AccountID) *wire.Announcement {
 	if i := f.info.Load(); i != nil {
 		for _, a := range i.Producers {
@@ -189,11 +191,11 @@ func (f *Status) Announcement(account primitives.AccountID) *wire.Announcement {
 	return nil
 }
 
-// Rekey sets the key that signs the validator's account data, for the running peer manager and its
-// successors after restarts. The zero key: nothing is signed.
+// Rekey sets the key that signs the validator's account data, for the running host and later ones.
+// With the zero key nothing is signed.
 func (f *Status) Rekey(key primitives.SecretKey) { f.key.Store(&key) }
 
-// Progress fills in how far headers and state are.
+// Progress sets the fields of p about headers and state parts.
 func (f *Status) Progress(p *view.Progress) {
 	p.Headers = max(p.Headers, primitives.Height(f.headers.Load()))
 	p.Parts, p.PartsHere = f.statesAll.Load(), f.statesHere.Load()

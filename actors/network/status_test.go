@@ -2,8 +2,8 @@ package network
 
 import "testing"
 
-// TestFrontStuck: A node of a network that was behind when it last knew does not report that it
-// is in step; one without boot nodes does.
+// TestFrontStuck: a node with boot nodes that was behind its peers and has lost them still reports
+// that it is syncing. A node without boot nodes does not.
 func TestFrontStuck(t *testing.T) {
 	for _, awaits := range []bool{true, false} {
 		f := &Status{Awaits: awaits}

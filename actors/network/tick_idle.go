@@ -7,22 +7,22 @@ import (
 	"github.com/troupe-chain/troupe/net/near"
 )
 
-// idlePeriod is the period of ticks of a node without peers. It is a multiple of the periods of
-// a tick's tasks.
+// idlePeriod is the time between ticks of a node without peers. It is a multiple of the periods of
+// the tasks of a tick.
 const idlePeriod = 5 * time.Second
 
-// idleTicker slows the ticks down while the node has no peers, and speeds them up when a
-// connection opens. Sandboxes never have peers, and hundreds of them run in one machine.
+// idleTicker makes ticks rare while the node has no peers. A new connection causes a tick at once.
+// Sandboxes never have peers, and hundreds of them may run on one machine.
 type idleTicker struct {
-	on   atomic.Bool // the goroutine that clears it must wake the actor
+	on   atomic.Bool // ticks are rare; the goroutine that clears it calls wake
 	wake func()
 }
 
-// begin is called before the peers are read, so that a connection that opens after the read
-// wakes the actor.
+// begin makes ticks rare. It is called before the peers are read, so that a connection that opens
+// after the read causes a tick.
 func (r *idleTicker) begin() { r.on.Store(true) }
 
-// end makes the ticks frequent.
+// end makes ticks frequent again.
 func (r *idleTicker) end() { r.on.Store(false) }
 
 // opened is called for each new connection. Safe for concurrent use.
@@ -40,8 +40,8 @@ func (r *idleTicker) period() time.Duration {
 	return tickPeriod
 }
 
-// isIdle returns whether ticks have nothing to do: there are no peers, none can be dialled, and
-// nothing waits for one.
+// isIdle returns whether ticks have no work: there are no peers and none to dial, and nothing waits
+// for one.
 func (a *Actor) isIdle(info *near.Info) bool {
 	return info.Alone && !a.o.Status.Awaits && a.o.Receive == nil && a.o.Shards == nil && !a.headersApart &&
 		a.bootstrap == nil &&

@@ -20,8 +20,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// alone returns an actor on a chain of one validator, with a host without peers. Its messages
-// to self go to the channel.
+// alone returns an actor with a chain of one validator and a host without peers. The channel gets
+// its messages to self.
 func alone(t *testing.T) (*Actor, chan any) {
 	seed := "alice"
 	dir := t.TempDir()
@@ -60,15 +60,15 @@ func alone(t *testing.T) (*Actor, chan any) {
 	a.self = func(m any) { notes <- m }
 	a.start()
 	t.Cleanup(a.end)
-	a.timer.Stop() // the test ticks
+	a.timer.Stop() // the test calls tick itself
 	return a, notes
 }
 
-// TestRests: A node without peers wakes every five seconds. A connection makes it tick at once,
-// and often until it has ended.
+// TestRests: a node without peers ticks every five seconds. A new connection causes a tick at once,
+// and frequent ticks while it is open.
 func TestRests(t *testing.T) {
 	a, notes := alone(t)
-	for _, m := range []any{tick{a}, tick{a}} { // two at once leave one timer
+	for _, m := range []any{tick{a}, tick{a}} { // two ticks in a row leave one timer
 		a.Handle(m)
 		if got := a.ticker.period(); got != idlePeriod {
 			t.Fatalf("alone it ticks every %v, want %v", got, idlePeriod)

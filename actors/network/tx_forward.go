@@ -11,35 +11,35 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits of transactions on their way out and in.
+// Limits of transactions that are forwarded to and received from peers.
 const (
-	maxOut      = 20_000 // own transactions on their way to chunk producers
+	maxOut      = 20_000 // forwarded transactions kept for another send
 	maxOutBytes = 64 << 20
-	maxIn       = 4096 // of peers, unchecked
-	maxInEach   = 1024
-	batch       = 256    // checked together
-	resendAfter = 4_000  // ms after which a transaction in no block is sent again
+	maxIn       = 4096   // received, unchecked, of all peers
+	maxInEach   = 1024   // received, unchecked, of one peer
+	batch       = 256    // transactions checked together
+	resendAfter = 4_000  // ms after which a transaction that no block includes is sent again
 	maxSends    = 3      // of one transaction
-	maxForeign  = 16_384 // remembered hashes of peers' transactions, which are not forwarded
+	maxForeign  = 16_384 // remembered hashes of transactions that must not be forwarded
 )
 
-// Route is where transactions go (tx_routing_height_horizon, disable_tx_routing).
+// Route is where transactions are forwarded (tx_routing_height_horizon, disable_tx_routing).
 type Route struct {
-	Off     bool
-	Horizon primitives.Height // 0: 4
-	All     bool              // to all validators, which make blocks at once while there is work
+	Off     bool              // forward nothing but routed transactions
+	Horizon primitives.Height // heights ahead whose chunk producers get transactions; 0: 4
+	All     bool              // also to all block producers: in eager mode each makes chunks whenever there is work
 }
 
-// txForwarder holds transactions on their way out and in.
+// txForwarder holds forwarded and received transactions.
 type txForwarder struct {
-	out     map[primitives.Hash]*outgoing
-	bytes   int // of out
-	in      []incoming
+	out     map[primitives.Hash]*outgoing // forwarded, in no block yet
+	bytes   int                           // of out
+	in      []incoming                    // received, not checked yet
 	each    map[wire.PeerID]int
-	busy    bool
-	foreign map[primitives.Hash]bool
-	order   []primitives.Hash // of foreign
-	next    int64
+	busy    bool                     // a batch of in is being checked
+	foreign map[primitives.Hash]bool // hashes of received transactions that must not be forwarded
+	order   []primitives.Hash        // of foreign, oldest first
+	next    int64                    // when resend looks for overdue transactions next, ms
 }
 
 type outgoing struct {
@@ -61,8 +61,8 @@ func newTxForwarder() txForwarder {
 		foreign: map[primitives.Hash]bool{}}
 }
 
-// received takes a transaction of a peer. forward: it may be forwarded. One that was forwarded
-// to this node may not.
+// received queues a transaction of a peer. If forward is false, the peer forwarded it to this node
+// as chunk producer, and this node must not forward it again.
 func (a *Actor) received(from wire.PeerID, tx *primitives.SignedTransaction, forward bool) {
 	t := &a.txs
 	if len(t.in) >= maxIn || t.each[from] >= maxInEach {
@@ -82,7 +82,8 @@ func (a *Actor) received(from wire.PeerID, tx *primitives.SignedTransaction, for
 	a.submit()
 }
 
-// submit passes the next batch of one peer to the mempools when the previous one is checked.
+// submit passes the next batch to the mempools if no batch is being checked. A batch has
+// transactions of one peer.
 func (a *Actor) submit() {
 	t := &a.txs
 	if t.busy || len(t.in) == 0 {
@@ -124,7 +125,7 @@ func (t *txForwarder) hasRoom(tx *primitives.SignedTransaction) bool {
 	return len(t.out) < maxOut && t.bytes+tx.Size() <= maxOutBytes
 }
 
-// add records a transaction that was sent.
+// add keeps a transaction that was sent.
 func (t *txForwarder) add(x *outgoing) {
 	t.out[x.tx.Hash()] = x
 	t.bytes += x.tx.Size()
@@ -137,11 +138,11 @@ func (t *txForwarder) drop(hash primitives.Hash) {
 	}
 }
 
-// pooled forwards a transaction of a client of this node. A routed one is forwarded once,
-// wherever it came from, since its client was told so.
+// pooled forwards a transaction of this node's client. A routed one is always forwarded, but only
+// once, because its client was informed of that.
 func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	if a.o.Receive != nil {
-		a.o.Receive(consensus.Received{Message: tx}, func() {}) // it took no inbox slot
+		a.o.Receive(consensus.Received{Message: tx}, func() {}) // done does nothing: the transaction has no inbox slot
 	}
 	x, keep := a.txs.toForward(tx, routed, a.o.Route.Off, a.now())
 	if x != nil && a.send(tx) && keep {
@@ -149,9 +150,9 @@ func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	}
 }
 
-// toForward returns what to send of a transaction (nil: nothing), and whether to keep it for
-// another send. Without room it is sent once all the same: its client was told that it is
-// accepted.
+// toForward returns the record of a transaction to send, or nil if it must not be sent, and whether
+// to keep it for another send. Without room to keep it, it is still sent once, because its client
+// was informed that it is accepted.
 func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bool, now int64) (x *outgoing,
 	keep bool) {
 	hash := tx.Hash()
@@ -165,8 +166,8 @@ func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bo
 	return x, t.hasRoom(tx)
 }
 
-// resend repeats transactions that are in no block after a while: a chunk producer may have
-// been offline.
+// resend sends transactions again that no block has included for resendAfter, because a chunk
+// producer may have been offline. After maxSends they are dropped.
 func (t *txForwarder) resend(now int64, send func(*primitives.SignedTransaction) bool) {
 	if now < t.next {
 		return
@@ -185,7 +186,7 @@ func (t *txForwarder) resend(now int64, send func(*primitives.SignedTransaction)
 	}
 }
 
-// included forgets what a block includes.
+// included drops the transactions that a block includes.
 func (t *txForwarder) included(m *messages.BlockAccepted) {
 	if len(t.out) == 0 {
 		return
@@ -199,9 +200,9 @@ func (t *txForwarder) included(m *messages.BlockAccepted) {
 	}
 }
 
-// send sends a transaction to the producers of the next chunks of its signer's shard, near the
-// end of an epoch also to the next epoch's (nearcore chain/client/src/rpc_handler.rs:325). It
-// returns false if that is only this node.
+// send sends a transaction to the next chunk producers of its signer's shard, and near the end of
+// an epoch also to those of the next epoch (nearcore chain/client/src/rpc_handler.rs:325). It
+// returns false if there are none besides this node.
 func (a *Actor) send(tx *primitives.SignedTransaction) bool {
 	to, own := a.chunkProducers(tx.SignerID)
 	if own && a.o.Receive == nil || len(to) == 0 {

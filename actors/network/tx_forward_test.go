@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestOutBytes: forwarded transactions take a bounded number of bytes, which are freed when a
-// block includes them or they have been sent often enough.
+// TestOutBytes: the bytes of kept transactions are bounded. They are freed when a block includes
+// the transactions, or after maxSends.
 func TestOutBytes(t *testing.T) {
 	of := func(nonce primitives.Nonce, size int) *primitives.SignedTransaction {
 		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "alice", ReceiverID: "alice",
@@ -42,8 +42,8 @@ func TestOutBytes(t *testing.T) {
 	}
 }
 
-// TestTransactionIsSentWithoutRoom: A client's transaction is sent to chunk producers even
-// without room to keep it until a block includes it.
+// TestTransactionIsSentWithoutRoom: a client's transaction is sent to chunk producers even if there
+// is no room to keep it.
 func TestTransactionIsSentWithoutRoom(t *testing.T) {
 	q := newTxForwarder()
 	tx := func(n primitives.Nonce) *primitives.SignedTransaction {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// txRoutes caches the receivers of each shard's transactions as of one head.
+// txRoutes caches the receivers of transactions by shard, for one head.
 type txRoutes struct {
 	head primitives.Hash
 	of   map[primitives.ShardID]txRoute
@@ -19,8 +19,9 @@ type txRoute struct {
 	own bool
 }
 
-// chunkProducers returns the producers of the chunks that an account's transactions may enter,
-// and whether this node is one of the epoch's.
+// chunkProducers returns the producers of the next chunks that may include an account's
+// transactions, without this node. own is whether this node is a chunk producer of the shard in
+// this epoch.
 func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.AccountID, bool) {
 	head := a.o.Engine.Head()
 	if w := &a.routes; w.head != head.Hash {
@@ -37,8 +38,8 @@ func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.Accou
 	return w.to, w.own
 }
 
-// chunkProducersAt is chunkProducers at a head. within means that all heights are in the head's
-// epoch, so that the result is the same for every account of the shard.
+// chunkProducersAt computes chunkProducers for a head. within means that all heights are in the
+// head's epoch, so that the result holds for every account of the shard.
 func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.AccountID) (out []primitives.AccountID,
 	own, within bool) {
 	horizon := a.o.Route.Horizon

@@ -8,9 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestMakers: the chunk producers of a shard are looked up once for each head: later
-// transactions do not wait for the epoch manager, which the chain locks while it validates
-// blocks.
+// TestMakers: the chunk producers of a shard are looked up once for each head. Later transactions
+// do not wait for the epoch manager, which the chain locks while it validates blocks.
 func TestMakers(t *testing.T) {
 	a, _ := alone(t)
 	for _, account := range []primitives.AccountID{"", "test.near", "b.near"} {
@@ -22,7 +21,7 @@ func TestMakers(t *testing.T) {
 		if got, mine := a.chunkProducers("alice.near"); !slices.Equal(got, to) || mine != own {
 			t.Errorf("as %q: %v, %v, want %v, %v", account, got, mine, to, own)
 		}
-		// another use of the epoch manager here would wait forever
+		// Using the epoch manager inside this call would block forever.
 		err := a.o.Engine.Epochs(func(*epoch.Manager) error {
 			for _, signer := range []primitives.AccountID{"alice.near", "zoe.near"} {
 				if got, mine := a.chunkProducers(signer); !slices.Equal(got, to) || mine != own {

@@ -14,21 +14,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Limits and times of questions about transactions (nearcore
+// Limits of requests to peers about transactions (nearcore
 // chain/client/src/view_client_actor.rs:78).
 const (
 	maxStatuses     = 500              // open questions
-	statusRetry     = time.Second      // until a question is repeated
-	statusKept      = 2 * time.Second  // for how long an answer is reused
-	maxStatus       = 16 << 20         // bytes of an answer, and of those of a peer that wait for verification
-	maxPendingBytes = 64 << 20         // bytes of all that wait; a peer may use at most half of what is left
+	statusRetry     = time.Second      // until a question is sent again
+	statusKept      = 2 * time.Second  // how long an answer is reused
+	maxStatus       = 16 << 20         // bytes of one answer, and of one peer's unverified answers
+	maxPendingBytes = 64 << 20         // bytes of all unverified answers; one peer may use at most half of what is free
 	minStatusCost   = maxStatus / 128  // bytes that an answer counts at least
-	statusOld       = 30 * time.Second // after which a question is forgotten
-	maxAnswers      = 64 << 20         // bytes of all kept answers
+	statusOld       = 30 * time.Second // after which a question is removed
+	maxAnswers      = 64 << 20         // bytes of all stored answers
 )
 
-// TxStatuses asks other nodes about transactions of signers in shards that are not held here: the
-// chunk producers of the shard, as neard does. The engine verifies the answers. It outlives
+// TxStatuses asks other nodes about transactions whose signers' shards this node does not track:
+// the chunk producers of the shard, as neard does. The engine verifies the answers. It survives
 // restarts of the actor. Safe for concurrent use.
 type TxStatuses struct {
 	e       *engine.Engine
@@ -38,23 +38,22 @@ type TxStatuses struct {
 
 	mu        sync.Mutex
 	asked     map[question]*openQuestion
-	since     time.Time               // start of the period of sent
-	sent      int                     // questions in the period
+	since     time.Time               // start of the period in which sent counts
+	sent      int                     // questions sent in this period
 	of        map[messages.Client]int // of these, by client
 	waiting   fair.Queue[answer]
-	bytes     map[wire.PeerID]int // of waiting answers, by peer
+	bytes     map[wire.PeerID]int // bytes of unverified answers, by peer
 	all       int                 // sum of bytes
-	verifying bool                // a goroutine verifies them
+	verifying bool                // a goroutine runs verifyAll
 }
 
-// question is what a client asks: the shard to ask follows from the signer that the client
-// names.
+// question is what a client asks. The shard to ask follows from the signer that the client names.
 type question struct {
 	hash   primitives.Hash
 	signer primitives.AccountID
 }
 
-// answer is an unverified answer that a peer has brought.
+// answer is an unverified answer that a peer has sent.
 type answer struct {
 	from wire.PeerID
 	raw  []byte
@@ -62,16 +61,16 @@ type answer struct {
 
 func (x *answer) cost() int { return max(len(x.raw), minStatusCost) }
 
-// openQuestion is a question that was asked.
+// openQuestion is the state of a question.
 type openQuestion struct {
 	sent   time.Time
 	came   time.Time
 	answer *view.FinalOutcome
-	size   int           // encoded size of the answer
-	news   chan struct{} // closed with the next answer
+	size   int           // encoded size of answer, bytes
+	news   chan struct{} // closed when the next answer is stored
 }
 
-// NewTxStatuses returns a TxStatuses. account is this node's validator's, horizon is
+// NewTxStatuses returns a TxStatuses. account is that of this node's validator; horizon is
 // Route.Horizon.
 func NewTxStatuses(e *engine.Engine, f *Status, account primitives.AccountID, horizon primitives.Height) *TxStatuses {
 	if horizon == 0 {
@@ -81,14 +80,15 @@ func NewTxStatuses(e *engine.Engine, f *Status, account primitives.AccountID, ho
 		of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxPendingBytes / minStatusCost}}
 }
 
-// Foreign returns whether the shard of an account is not held here, so that other nodes know
-// more of its transactions.
+// Foreign returns whether this node does not track the shard of an account, so that other nodes
+// know more about its transactions.
 func (s *TxStatuses) Foreign(signer primitives.AccountID) bool {
 	return !s.e.Holds(s.e.Head().Layout.ShardOf(signer))
 }
 
-// Ask returns what is known of a transaction (nil: nothing yet) and a channel that is closed at
-// the next answer (nil: no node could be asked). It asks a node if needed.
+// Ask returns the known status of a transaction, and asks a node if needed. A nil outcome means
+// that no answer is known yet. The channel is closed when the next answer is stored; nil: no node
+// could be asked.
 func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 	signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
 	s.mu.Lock()
@@ -102,7 +102,7 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 		a = &openQuestion{news: make(chan struct{})}
 		s.asked[q] = a
 	}
-	if a == nil { // it must not displace a question that waits for its answer
+	if a == nil { // too many questions; it must not replace one that waits for its answer
 		return nil, nil
 	}
 	out := a.answer
@@ -116,8 +116,9 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 	return out, a.news
 }
 
-// mayAsk returns whether a question of a client may be sent now: maxStatuses in statusRetry, of
-// which a client may use at most half of what is left. The caller holds mu.
+// mayAsk returns whether a question of a client may be sent now, and counts it. At most maxStatuses
+// are sent in statusRetry; a client may use at most half of those that are left. The caller holds
+// mu.
 func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
 	if now.Sub(s.since) >= statusRetry {
 		s.since, s.sent = now, 0
@@ -131,7 +132,8 @@ func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
 	return true
 }
 
-// makeRoom forgets old questions, or else the oldest. The caller holds mu.
+// makeRoom removes old questions, or else the oldest one, if there are maxStatuses. The caller
+// holds mu.
 func (s *TxStatuses) makeRoom(now time.Time) {
 	if len(s.asked) < maxStatuses {
 		return
@@ -150,8 +152,8 @@ func (s *TxStatuses) makeRoom(now time.Time) {
 	}
 }
 
-// send asks the producer of a future chunk of the signer's shard, a different one over time.
-// The caller holds mu.
+// send asks the producer of a future chunk of the signer's shard. Over time, different producers
+// are asked. The caller holds mu.
 func (s *TxStatuses) send(hash primitives.Hash, signer primitives.AccountID) {
 	host := s.front.host.Load()
 	if host == nil {
@@ -170,7 +172,8 @@ func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.A
 		if err != nil {
 			return err
 		}
-		// this node does not know the answer, even if it produces a chunk of the shard next
+		// This node is skipped: it does not know the answer, even if it produces the shard's next
+		// chunk.
 		for d := range s.horizon {
 			v, err := m.ForecastChunkProducer(head.Hash, id, layout.ShardOf(signer), head.Height()+s.horizon-1+d)
 			if err != nil {
@@ -186,9 +189,9 @@ func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.A
 	return to
 }
 
-// addAnswer queues an answer that a peer has brought, if any question is open. Answers are
-// verified on another goroutine, one at a time, fairly between peers: a peer that floods them
-// delays only itself. Excess is dropped and asked for again.
+// addAnswer queues an answer of a peer, if there are open questions. Answers are verified on
+// another goroutine, one at a time and fairly between peers, so that a flood delays only its own
+// peer. Excess answers are dropped; the questions are sent again.
 func (s *TxStatuses) addAnswer(from wire.PeerID, raw []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +210,7 @@ func (s *TxStatuses) addAnswer(from wire.PeerID, raw []byte) {
 	}
 }
 
-// verifyAll verifies answers until none waits.
+// verifyAll verifies queued answers until there are none.
 func (s *TxStatuses) verifyAll() {
 	for {
 		s.mu.Lock()
@@ -233,8 +236,8 @@ func (s *TxStatuses) verifyAll() {
 	}
 }
 
-// fits drops expired answers, and returns whether an answer of a fits in place of its current
-// one. The caller holds mu.
+// fits removes expired answers, and returns whether an answer of the given size can replace the one
+// in a. The caller holds mu.
 func (s *TxStatuses) fits(a *openQuestion, size int, now time.Time) bool {
 	for _, x := range s.asked {
 		if now.Sub(x.came) > statusKept {
@@ -247,7 +250,7 @@ func (s *TxStatuses) fits(a *openQuestion, size int, now time.Time) bool {
 	return size <= maxAnswers
 }
 
-// verify verifies an answer and keeps it if it belongs to a question.
+// verify verifies an answer and stores it for the questions that it belongs to.
 func (s *TxStatuses) verify(raw []byte) {
 	o, err := view.ReadFinalOutcome(raw)
 	if err != nil {
@@ -271,8 +274,8 @@ func (s *TxStatuses) verify(raw []byte) {
 	}
 }
 
-// asking returns the open questions about a transaction, one for each signer that clients have
-// named.
+// asking returns the open questions about a transaction. There is one for each signer that clients
+// have named.
 func (s *TxStatuses) asking(hash primitives.Hash) (out []*openQuestion) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +287,7 @@ func (s *TxStatuses) asking(hash primitives.Hash) (out []*openQuestion) {
 	return out
 }
 
-// keep keeps a verified answer, unless a better one has just come.
+// keep stores a verified answer for a question, unless a recent one has a higher level.
 func (s *TxStatuses) keep(a *openQuestion, o *view.FinalOutcome, size int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

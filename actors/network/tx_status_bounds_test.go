@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestStatusesFit: kept answers have a common bound, and old ones make room.
+// TestStatusesFit: the bytes of all stored answers are bounded, and expired answers make room.
 func TestStatusesFit(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := &TxStatuses{asked: map[question]*openQuestion{}}

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStatusesCrowd: A client that asks about thousands of transactions that were never sent
-// keeps other clients neither from asking nor from their answers.
+// TestStatusesCrowd: a client that asks about thousands of unknown transactions keeps no other
+// client from asking or from getting an answer.
 func TestStatusesCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewTxStatuses(nil, new(Status), "", 0)
@@ -30,7 +30,7 @@ func TestStatusesCrowd(t *testing.T) {
 				t.Fatalf("%d: a crowd keeps others from asking", n)
 			}
 			crowd()
-			time.Sleep(statusRetry / 2) // until there is an answer
+			time.Sleep(statusRetry / 2) // until an answer could have arrived
 			crowd()
 			if len(s.asking(hash)) != 1 {
 				t.Fatalf("%d: the answer to who has asked is not taken", n)

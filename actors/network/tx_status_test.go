@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestStatusesBounds: beyond the limit no further transactions are asked about; the longest
-// unused question goes first; answers to no question are ignored.
+// TestStatusesBounds: at the limit of questions the oldest one is removed. Answers to no open
+// question are dropped.
 func TestStatusesBounds(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	peer := func(n byte) wire.PeerID {
@@ -45,7 +45,7 @@ func TestStatusesBounds(t *testing.T) {
 	if s.front.dropped.Load() != 2 {
 		t.Error("what is no answer is not counted")
 	}
-	s.verifying = true // keeps them waiting
+	s.verifying = true // so that answers stay in the queue
 	for n := range byte(40) {
 		for range 1000 {
 			s.addAnswer(peer(n), make([]byte, 100))
@@ -69,8 +69,8 @@ func TestStatusesBounds(t *testing.T) {
 	}
 }
 
-// TestStatusesOfSigners: A question with another signer of the same transaction displaces no
-// question, and the answer reaches both.
+// TestStatusesOfSigners: questions about one transaction with different signers are separate, and
+// the answer is stored for both.
 func TestStatusesOfSigners(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	hash := primitives.Hash{1}
@@ -94,8 +94,8 @@ func TestStatusesOfSigners(t *testing.T) {
 	}
 }
 
-// TestStatusesRate: however many transactions clients ask about, peers are asked at a bounded
-// rate, and one client leaves room for the next.
+// TestStatusesRate: the rate of requests to peers is bounded however many transactions clients ask
+// about, and one client leaves a share for the next.
 func TestStatusesRate(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	now, sent := time.Unix(1_800_000_000, 0), map[messages.Client]int{}
@@ -106,7 +106,7 @@ func TestStatusesRate(t *testing.T) {
 			}
 		}
 	}
-	// The client that asks most has half, and so on.
+	// The client that asks most gets half, the next one half of the rest, and so on.
 	if all := sent["a"] + sent["b"] + sent["c"]; all > 3*maxStatuses || sent["a"] < 3*maxStatuses/3 ||
 		sent["a"] > 3*maxStatuses/2 || sent["c"] < 3*maxStatuses/10 {
 		t.Errorf("%v were asked about in 3 s", sent)

@@ -11,21 +11,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ReceiveFunc takes a peer's message for the validator. done frees the message's slot. It does
-// not wait. Safe for concurrent use.
+// ReceiveFunc passes a peer's message to the validator actor. The receiver calls done to release
+// the message's inbox slot. It does not block. Safe for concurrent use.
 type ReceiveFunc func(m consensus.Received, done func())
 
-// routeBackPrefix begins the name of a node that has requested a chunk; the rest is the route
-// back of the answer.
+// routeBackPrefix is the prefix of a consensus.Peer that stands for the sender of a routed chunk
+// request. The rest is the hash by which the answer is routed back.
 const routeBackPrefix = "back:"
 
-// gossipWindow is how far below the highest header a block may be and still be broadcast.
+// gossipWindow is how far below the highest verified header a block may be to be broadcast.
 const gossipWindow = primitives.Height(8)
 
-// partsRequest passes a request for chunk parts to the actor, which knows the peers.
+// partsRequest is a request for chunk parts. The actor chooses the receiver, because it knows the
+// peers.
 type partsRequest struct{ *chunkparts.Ask }
 
-// fromWire converts a peer's message for the consensus core. nil: it does not concern the core.
+// fromWire converts a peer's message for the consensus core. nil: the core does not handle it.
 func fromWire(m wire.Message) consensus.Message {
 	r, ok := m.(*wire.Routed)
 	if !ok {
@@ -64,7 +65,7 @@ func fromWire(m wire.Message) consensus.Message {
 	return nil
 }
 
-// toWire converts a message of the core to a validator. nil: it is not sent.
+// toWire converts a message of the core to another validator. nil: it is not sent this way.
 func toWire(m consensus.Message) wire.Body {
 	switch m := m.(type) {
 	case *primitives.Approval:
@@ -104,15 +105,15 @@ func toWire(m consensus.Message) wire.Body {
 	return nil
 }
 
-// isRecent returns whether peers may need a block of this height: it is not far below the
-// verified headers. The heights that peers claim are not considered, since they prove nothing.
+// isRecent returns whether peers may need a block of this height: it is not far below the highest
+// verified header. Heights that peers claim are ignored, because they prove nothing.
 func (f *Status) isRecent(h primitives.Height) bool {
 	return h+gossipWindow >= primitives.Height(f.headers.Load())
 }
 
-// Send sends messages of the core through the current host; without one they are lost, as on
-// any network. tell passes what the actor must decide. It waits while the host is busy. Safe
-// for concurrent use.
+// Send sends messages of the core through the current host. Without a host they are lost. tell
+// passes messages to the actor, which chooses their receivers. It blocks while the host is busy.
+// Safe for concurrent use.
 func (f *Status) Send(list []consensus.Send, tell func(any)) {
 	host := f.host.Load()
 	if host == nil {
@@ -134,7 +135,7 @@ func (f *Status) Send(list []consensus.Send, tell func(any)) {
 				host.Post(near.RouteTo{Target: wire.RouteBack(primitives.Hash([]byte(raw))),
 					Body: &wire.ChunkResponse{ChunkResponse: *m}})
 			}
-		default: // headers are chain/blocksync's
+		default: // requests for headers are left to chain/blocksync
 			if s.Ask != nil {
 				tell(partsRequest{s.Ask})
 			} else if body := toWire(m); body != nil && s.To != "" {
@@ -144,8 +145,9 @@ func (f *Status) Send(list []consensus.Send, tell func(any)) {
 	}
 }
 
-// routeToValidator passes the validator a request that only it may be able to answer. The
-// message keeps its slot until the validator has taken it.
+// routeToValidator passes a chunk request to the validator actor, which may have chunks that are
+// not stored. The message keeps its slot until the validator has read it. It returns false for
+// other messages.
 func (a *Actor) routeToValidator(d *delivered) bool {
 	m, ok := d.Msg.(*wire.Routed)
 	if !ok || a.o.Receive == nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// Limits of the messages that the validator has at once.
+// Limits of the messages in the validator actor's mailbox.
 const (
 	maxWithValidator = 32   // messages in the validator's mailbox
-	messageCost      = 1024 // bytes that a message counts besides its length
+	messageCost      = 1024 // bytes added to a message's size for the fair share
 )
 
-// validatorInbox passes messages to the validator fairly between the sources of inbox, which
-// bounds them. A peer that floods delays only its own messages. Safe for concurrent use.
+// validatorInbox passes messages to the validator actor, fairly between the sources that inbox
+// distinguishes. A peer that sends too much delays only its own messages. inbox bounds the queue.
+// Safe for concurrent use.
 type validatorInbox struct {
 	mu    sync.Mutex
 	queue fair.Queue[validatorMessage]
@@ -26,7 +27,7 @@ type validatorMessage struct {
 	p *slot
 }
 
-// receiveInTurn passes a message to the validator in its turn.
+// receiveInTurn queues a message for the validator.
 func (a *Actor) receiveInTurn(m consensus.Received, p *slot) {
 	t := &a.validatorInbox
 	t.mu.Lock()
@@ -36,7 +37,7 @@ func (a *Actor) receiveInTurn(m consensus.Received, p *slot) {
 	a.passNext()
 }
 
-// passNext passes as many messages as the validator may have.
+// passNext passes queued messages until the validator has maxWithValidator.
 func (a *Actor) passNext() {
 	t := &a.validatorInbox
 	t.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestChunkRequestsKeepTheirPlace: a peer's request to the validator keeps its slot until the
-// validator has taken it, so no more of them are in its mailbox than the peer has slots.
+// TestChunkRequestsKeepTheirPlace: a peer's chunk request keeps its inbox slot until the validator
+// has read it. So no peer has more of them in the mailbox than it has slots.
 func TestChunkRequestsKeepTheirPlace(t *testing.T) {
 	var taken []func()
 	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)),
@@ -23,7 +23,7 @@ func TestChunkRequestsKeepTheirPlace(t *testing.T) {
 		}}}
 	peer := primitives.SecretKeyFromSeed(primitives.ED25519, "peer").PublicKey()
 	asked := 0
-	ask := func() bool { // as the server does
+	ask := func() bool { // like the server
 		d := near.Deliver{From: peer, Msg: &wire.Routed{Body: &wire.ChunkRequest{}}}
 		p := a.inbox.admit(&d)
 		if p == nil {

@@ -1,21 +1,22 @@
-// Package txtracker tells waiters what happens to their transactions, each only what concerns
-// it.
+// Package txtracker is the actor that informs waiters about their transactions. Each waiter gets
+// only the news that concerns it.
 //
 //	in      Watch, Unwatch from waiters; BlockAccepted, RolledBack from the chain;
 //	        TransactionsDropped from the mempools
 //	out     Progress to waiters; WatchAgain when it starts
-//	state   Actor: waiters grouped by transaction; groups by watched id and by height to
-//	        become final; waiters by access key and by expiry
+//	state   Actor: waiters grouped by transaction; groups by watched id, and by height of a
+//	        block that is not final; waiters by access key and by expiry
 //	units   heights in blocks
-//	bound   the waiters that sessions allow; ids as their transactions have receipts, once for
-//	        all waiters of one; drops while blocks are on their way to disk. A block costs a
-//	        lookup for each outcome, a lookup for each changed access key while any is
-//	        watched, and the waiters concerned. A reorganisation concerns all
+//	bound   the waiters that sessions allow; watched ids: one for each receipt of an awaited
+//	        transaction, shared by its waiters; drops that wait for blocks on their way to
+//	        disk. A block costs a lookup for each outcome, a lookup for each changed access key
+//	        while any key is watched, and a message to each waiter concerned. A reorganisation
+//	        concerns all waiters
 //	errors  none
 //	source  our own; nearcore polls instead (chain/jsonrpc/src/lib.rs tx_status_fetch)
 //
-// Its state can be rebuilt: after a failure it starts at the head and asks the waiters to
-// repeat their watches, and they read from the store what they missed.
+// The state can be rebuilt. After a failure the actor starts at the head and sends WatchAgain; the
+// waiters repeat their watches and read from the store what they missed.
 package txtracker
 
 import (
@@ -30,57 +31,57 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Out are the receivers of the actor's messages.
+// Out holds the functions that send the actor's messages.
 type Out struct {
 	Progress func(messages.Address, messages.Progress)
 	Again    messages.Sender[messages.WatchAgain]
 }
 
-// branches is the last branch number of the process.
+// branches is the last Branch used in the process.
 var branches atomic.Uint64
 
 func nextBranch() messages.Branch { return messages.Branch(branches.Add(1)) }
 
-// Actor is the tracker.
+// Actor is the tracker. Only its own goroutine may use it.
 type Actor struct {
 	out     Out
 	at      messages.Position
 	branch  messages.Branch
 	waiters map[messages.Address]*waiter
 	groups  map[primitives.Hash]*group
-	// mostly one group; more if a receipt is awaited as if it were a transaction
+	// Mostly one group. More than one if a client waits for a receipt id as if it were a
+	// transaction.
 	byID    map[primitives.Hash][]*group
-	byFinal map[primitives.Height]map[*group]struct{} // groups to tell when the block of this height is final
-	byKey   map[string]*useHeap                       // by nonce
-	expires useHeap                                   // by height
-	touched []*group                                  // concerned by the block in work
-	doubts  []*waiter                                 // concerned by the block in work
-	dropped []messages.TransactionsDropped            // reported once the head has reached their tip
+	byFinal map[primitives.Height]map[*group]struct{} // groups with outcomes in the block of a height that is not final
+	byKey   map[string]*useHeap                       // waiters by access key, lowest nonce first
+	expires useHeap                                   // waiters with the lowest expiry height first
+	touched []*group                                  // groups to inform about the current block
+	doubts  []*waiter                                 // waiters whose Use the current block changed
+	dropped []messages.TransactionsDropped            // reported once the head has reached their Tip
 }
 
-// group is the waiters of one transaction. They share everything that follows from it.
+// group holds the waiters of one transaction. They share the ids of its receipts.
 type group struct {
 	hash    primitives.Hash
 	waiters []*waiter
 	ids     []primitives.Hash
 	finals  []primitives.Height // its keys in byFinal
-	news    []messages.Executed // of the block in work
+	news    []messages.Executed // outcomes in the current block
 	touched bool                // it is in Actor.touched
 }
 
 type waiter struct {
 	address messages.Address
 	group   *group
-	index   int          // in the group
-	use     messages.Use // empty Key: it is in neither heap
-	place   [2]int       // in the heaps
+	index   int          // in group.waiters
+	use     messages.Use // empty Key: the waiter is in no heap
+	place   [2]int       // positions in the heaps, by byNonce and byExpiry
 	doubt   bool         // it is in Actor.doubts
 }
 
-// New returns an actor that knows the blocks up to at.
+// New returns an actor that knows the chain up to at. Later blocks must be sent to it.
 func New(at messages.Position, out Out) *Actor {
-	// Outcomes of a branch count once it is canonical, and are read again then. An older block was
-	// in the mailbox when this actor started at a later one.
+	// Outcomes of earlier blocks are not needed: waiters read them from the store.
 	return &Actor{
 		out: out, at: at, branch: nextBranch(), waiters: map[messages.Address]*waiter{}, groups: map[primitives.Hash]*group{}, byID: map[primitives.Hash][]*group{},
 		byFinal: map[primitives.Height]map[*group]struct{}{}, byKey: map[string]*useHeap{}, expires: useHeap{which: byExpiry},
@@ -119,7 +120,7 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// reportDropped tells waiters of transactions that have left the pools.
+// reportDropped informs the waiters of dropped transactions.
 func (a *Actor) reportDropped(m *messages.TransactionsDropped) {
 	for _, x := range m.List {
 		for _, g := range a.byID[x.Hash] {
@@ -128,7 +129,7 @@ func (a *Actor) reportDropped(m *messages.TransactionsDropped) {
 	}
 }
 
-// reportDueDrops reports the drops that waited for the block in work.
+// reportDueDrops reports the drops whose Tip the head has reached.
 func (a *Actor) reportDueDrops() {
 	a.dropped = slices.DeleteFunc(a.dropped, func(m messages.TransactionsDropped) bool {
 		due := m.Tip <= a.at.Head
@@ -139,12 +140,13 @@ func (a *Actor) reportDueDrops() {
 	})
 }
 
-// Len returns the number of waiters, and of the ids, heights and keys that they wait for.
+// Len returns the number of waiters, and the number of ids, heights and keys that the actor has
+// indexed for them.
 func (a *Actor) Len() (waiters, things int) {
 	return len(a.waiters), len(a.byID) + len(a.byFinal) + len(a.byKey) + len(a.expires.list)
 }
 
-// send sends a message as of the current position.
+// send sends a Progress with the current position and branch.
 func (a *Actor) send(w *waiter, m messages.Progress) {
 	m.At, m.Branch = a.at, a.branch
 	a.out.Progress(w.address, m)
@@ -179,14 +181,14 @@ func (a *Actor) watch(m *messages.Watch) {
 		a.removeUse(w)
 		a.addUse(w, m.Use)
 	}
-	if fresh { // no waiter of the group was told of earlier outcomes of the new ids
+	if fresh { // other waiters of the group must also read outcomes of the new ids from the store
 		a.sendAll(g, messages.Progress{Watched: true})
 	} else {
 		a.send(w, messages.Progress{Watched: true})
 	}
 }
 
-// add makes a group watch an id, and returns whether it did not before.
+// add makes a group watch an id. It returns false if the group watched it already.
 func (a *Actor) add(g *group, id primitives.Hash) (fresh bool) {
 	at := a.byID[id]
 	if slices.Contains(at, g) {
@@ -210,7 +212,7 @@ func (a *Actor) awaitFinal(g *group, h primitives.Height) {
 	g.finals = append(g.finals, h)
 }
 
-// addUse puts a waiter into the heaps of its key and of expiry.
+// addUse adds a waiter to the heap of its access key and to that of expiry.
 func (a *Actor) addUse(w *waiter, u messages.Use) {
 	q := a.byKey[u.Key]
 	if q == nil {
@@ -222,7 +224,7 @@ func (a *Actor) addUse(w *waiter, u messages.Use) {
 	a.expires.push(w)
 }
 
-// removeUse takes a waiter out of both heaps.
+// removeUse removes a waiter from both heaps.
 func (a *Actor) removeUse(w *waiter) {
 	if w.use.Key == "" {
 		return
@@ -252,7 +254,7 @@ func (a *Actor) unwatch(address messages.Address) {
 	}
 }
 
-// forget removes a group without waiters.
+// forget removes a group that has no waiters.
 func (a *Actor) forget(g *group) {
 	delete(a.groups, g.hash)
 	for _, h := range g.finals {
@@ -271,10 +273,10 @@ func (a *Actor) forget(g *group) {
 	}
 }
 
-// ErrRolledBack ends waits for what a rollback removed.
+// ErrRolledBack ends the waits that are open when the chain is rolled back.
 var ErrRolledBack = errors.New("the chain was rolled back to a snapshot before this")
 
-// rolledBack starts over at an earlier position of the chain.
+// rolledBack moves the actor to an earlier position of the chain and ends all waits.
 func (a *Actor) rolledBack(at messages.Position) {
 	a.at, a.branch, a.dropped = at, nextBranch(), nil
 	for address, w := range a.waiters { // independent of each other, so the order does not matter
@@ -283,7 +285,7 @@ func (a *Actor) rolledBack(at messages.Position) {
 	}
 }
 
-// touch notes that the block in work concerns a group.
+// touch adds a group to those that the current block concerns.
 func (a *Actor) touch(g *group) {
 	if !g.touched {
 		g.touched = true
@@ -291,7 +293,8 @@ func (a *Actor) touch(g *group) {
 	}
 }
 
-// markDoubt notes that the block in work concerns what a waiter's transaction depends on.
+// markDoubt records that the current block changed what a waiter's transaction depends on. The
+// waiter leaves both heaps, so it is informed once.
 func (a *Actor) markDoubt(w *waiter) {
 	a.removeUse(w)
 	if !w.doubt {
@@ -302,8 +305,8 @@ func (a *Actor) markDoubt(w *waiter) {
 
 func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	if !m.IsHead || m.Height() <= a.at.Head {
-		// What a branch executes counts once it is the chain, and then all is read again. A block
-		// that is no news lay in the mailbox when this actor began at one that followed it.
+		// A block of a side branch: if the branch becomes canonical, waiters read its outcomes
+		// again. Or a block that was in the mailbox when the actor started at a later head.
 		return
 	}
 	before := a.at.Final
@@ -345,7 +348,7 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	a.touched, a.doubts = a.touched[:0], a.doubts[:0]
 }
 
-// noteOutcomes notes the outcomes of a block that are watched.
+// noteOutcomes collects the outcomes of a block whose ids are watched.
 func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	var refunds map[primitives.Hash]bool
 	for s := range m.Shards {
@@ -365,7 +368,7 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 			}
 			for _, g := range list {
 				a.touch(g)
-				if len(g.news) == 0 { // it is included now at the latest
+				if len(g.news) == 0 { // the transaction is included, so its Use no longer matters
 					for _, w := range g.waiters {
 						a.removeUse(w)
 					}
@@ -380,8 +383,8 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	}
 }
 
-// noteKeyChanges notes nonces that another transaction or a delegate action has used, and
-// deleted keys.
+// noteKeyChanges marks the waiters whose access key was deleted by the block, or whose nonce it
+// used.
 func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	for s := range m.Shards {
 		changes := m.Shards[s].Changes
@@ -409,7 +412,7 @@ func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	}
 }
 
-// noteFinal notes the groups with blocks that have become final since before.
+// noteFinal marks the groups with outcomes in blocks that have become final since height before.
 func (a *Actor) noteFinal(before primitives.Height) {
 	each := func(h primitives.Height) {
 		for g := range a.byFinal[h] { // independent of each other, so the order does not matter
@@ -418,7 +421,7 @@ func (a *Actor) noteFinal(before primitives.Height) {
 		}
 		delete(a.byFinal, h)
 	}
-	if a.at.Final-before > primitives.Height(len(a.byFinal)) { // heights were skipped
+	if a.at.Final-before > primitives.Height(len(a.byFinal)) { // many heights at once: iterate over the map instead
 		for h := range a.byFinal {
 			if h <= a.at.Final {
 				each(h)
@@ -431,7 +434,7 @@ func (a *Actor) noteFinal(before primitives.Height) {
 	}
 }
 
-// systemReceipts returns the ids of the refunds that a block sends.
+// systemReceipts returns the ids of the refunds that a block creates.
 func systemReceipts(m *messages.BlockAccepted) map[primitives.Hash]bool {
 	out := map[primitives.Hash]bool{}
 	for s := range m.Shards {

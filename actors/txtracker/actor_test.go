@@ -36,7 +36,7 @@ func key(name string) string {
 	return string(primitives.AppendAccessKeyKey(nil, primitives.AccountID(name), primitives.ZeroED25519Key.Handle()))
 }
 
-// nonce returns a block that sets a key's nonce; -1 deletes the key.
+// nonce returns a block that sets the nonce of a key. A value of -1 deletes the key.
 func nonce(h primitives.Height, name string, value int64) messages.BlockAccepted {
 	b := block(h, 0, nil)
 	change := primitives.StateChange{}
@@ -47,7 +47,7 @@ func nonce(h primitives.Height, name string, value int64) messages.BlockAccepted
 	return b
 }
 
-// world is the actor and what it sends.
+// world is the actor without a mailbox, and a record of what it sends.
 type world struct {
 	*Actor
 	news map[messages.WaiterID][]messages.Progress
@@ -132,8 +132,8 @@ func TestOnlyWhatConcerns(t *testing.T) {
 	}
 }
 
-// TestDoubt: A waiter of a transaction that is in no pool is told when its nonce is used, its
-// key is deleted or it expires, once, and of nothing else.
+// TestDoubt: the waiter of a transaction that is in no pool gets one Progress with Doubt when its
+// nonce is used, its key is deleted, or it expires. It gets none for other changes.
 func TestDoubt(t *testing.T) {
 	w := newWorld()
 	for i, u := range []messages.Use{{Nonce: 7, Expires: 100}, {Nonce: 9, Expires: 100}, {Nonce: 50, Expires: 8},
@@ -174,13 +174,13 @@ func TestDoubt(t *testing.T) {
 	w.Handle(messages.Watch{Waiter: at(1), Use: messages.Use{Key: key("a"), Nonce: 7, Expires: 100}})
 	w.Handle(nonce(11, "a", 7))
 	doubts(2, 1, 1, 1)
-	if _, things := w.Len(); things != 4 { // the ids
+	if _, things := w.Len(); things != 4 { // the watched ids remain
 		t.Errorf("%d things are watched, want 4 ids", things)
 	}
 }
 
-// TestBeginsAnew: an actor that starts asks for the waiters, and says from which block on it
-// knows.
+// TestBeginsAnew: an actor that starts sends WatchAgain, and Watched gives the position from which
+// on it reports.
 func TestBeginsAnew(t *testing.T) {
 	var got []messages.Progress
 	a := New(messages.Position{Head: 7, Final: 5}, Out{Progress: func(_ messages.Address,
@@ -189,7 +189,7 @@ func TestBeginsAnew(t *testing.T) {
 	}})
 	a.Handle(messages.Watch{Waiter: at(1), Hash: id("tx"), IDs: []primitives.Hash{id("tx")},
 		Executed: []primitives.Height{5, 6}})
-	for _, old := range []primitives.Height{6, 7} { // they lay in the mailbox
+	for _, old := range []primitives.Height{6, 7} { // they were in the mailbox
 		a.Handle(block(old, old-2, nil, outcome("tx")))
 		a.Handle(messages.Watch{Waiter: at(2), Hash: id("other"), IDs: []primitives.Hash{id("other")}})
 		if p := got[len(got)-1]; p.At != (messages.Position{Head: 7, Final: 5}) {
@@ -203,8 +203,8 @@ func TestBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestKnownOnce: each of many waiters of a transaction with 1,300 receipts takes a few words,
-// and all get the same list.
+// TestKnownOnce: each of many waiters of a transaction with 1,300 receipts needs a few words of
+// memory, and all get the same list of outcomes.
 func TestKnownOnce(t *testing.T) {
 	const receipts, waiters = 1300, 200
 	heap := func() int64 {
@@ -240,15 +240,15 @@ func TestKnownOnce(t *testing.T) {
 	if last = slices.Compact(last); len(last) != 1 {
 		t.Errorf("%d lists for %d waiters", len(last), waiters)
 	}
-	if w, things := a.Len(); w != waiters || things != 1+receipts+2 { // and that two blocks become final
+	if w, things := a.Len(); w != waiters || things != 1+receipts+2 { // two blocks that are to become final
 		t.Errorf("%d waiters, %d things", w, things)
 	}
 	runtime.KeepAlive(blocks)
 }
 
-// TestConfirmedToAll: receipts that one waiter has found in the store and asks the tracker to
-// watch are reported to all waiters of the transaction, and each reads again what was executed
-// before.
+// TestConfirmedToAll: a waiter finds receipts in the store and watches them. All waiters of the
+// transaction then get their outcomes, and a Watched, so that each of them reads older outcomes
+// from the store.
 func TestConfirmedToAll(t *testing.T) {
 	w := newWorld()
 	w.watch(1, "tx")
@@ -261,14 +261,14 @@ func TestConfirmedToAll(t *testing.T) {
 			t.Errorf("waiter %d: %+v", i+1, got)
 		}
 	}
-	w.Handle(messages.Watch{Waiter: at(2), Hash: id("tx"), IDs: []primitives.Hash{id("r")}}) // which is no news
+	w.Handle(messages.Watch{Waiter: at(2), Hash: id("tx"), IDs: []primitives.Hash{id("r")}}) // watched already
 	w.Handle(block(2, 0, nil, outcome("r")))
 	for i, want := range []int{3, 4, 1} {
 		if got := w.news[messages.WaiterID(i+1)]; len(got) != want || want > 1 && len(got[want-1].Executed) != 1 {
 			t.Errorf("waiter %d: %+v", i+1, got)
 		}
 	}
-	w.watch(4, "r") // as if it were a transaction
+	w.watch(4, "r") // a receipt id, as if it were a transaction
 	w.Handle(messages.Unwatch{Waiter: at(1)})
 	w.Handle(messages.Unwatch{Waiter: at(2)})
 	w.Handle(block(3, 0, nil, outcome("r")))
@@ -277,7 +277,8 @@ func TestConfirmedToAll(t *testing.T) {
 	}
 }
 
-// TestManyWaitForOne: the cost of many waiters of one transaction is linear in their number.
+// TestManyWaitForOne: the time for many waiters of one transaction grows linearly with their
+// number.
 func TestManyWaitForOne(t *testing.T) {
 	run := func(n int) (took time.Duration) {
 		begin, w := time.Now(), newWorld()
@@ -285,7 +286,7 @@ func TestManyWaitForOne(t *testing.T) {
 			w.watch(messages.WaiterID(i+1), "tx")
 		}
 		w.Handle(block(1, 0, nil, outcome("tx", "receipt")))
-		if _, things := w.Len(); things != 3 { // the two, and the finality of the block
+		if _, things := w.Len(); things != 3 { // two ids, and the block that is to become final
 			t.Fatalf("%d things are watched, want 3", things)
 		}
 		for i := range n {
@@ -295,17 +296,17 @@ func TestManyWaitForOne(t *testing.T) {
 	}
 	few, many := run(1000), run(64_000)
 	for range 4 {
-		few = max(few, run(1000)) // allows for other processes on the machine
+		few = max(few, run(1000)) // the slowest run, because other processes use the machine
 	}
-	// 64 times as many waiters take about a hundred times as long; quadratic growth would give
-	// 4000.
+	// 64 times as many waiters take about a hundred times as long. Quadratic growth would make it
+	// 4000 times.
 	if many > 1000*few {
 		t.Errorf("1000 waiters took %v, 64,000 %v", few, many)
 	}
 }
 
-// BenchmarkBlock measures a block with 1000 transfers while unrelated waits are open: for
-// transactions of other keys, of the same keys, and for blocks that are not final.
+// BenchmarkBlock measures a block with 1000 transfers while other waits are open: for transactions
+// of other keys, of the same keys, and for finality.
 func BenchmarkBlock(b *testing.B) {
 	for _, n := range []int{0, 4_000, 10_000} {
 		b.Run(fmt.Sprintf("waits=%d", n), func(b *testing.B) {
@@ -344,8 +345,9 @@ func BenchmarkBlock(b *testing.B) {
 
 var errDropped = errors.New("dropped")
 
-// TestDroppedIsToldAfterTheTip: a drop reported while blocks are on their way to disk is passed
-// on after those, since one of them may include another copy. A rollback forgets it.
+// TestDroppedIsToldAfterTheTip: a drop that is reported while blocks are on their way to disk is
+// passed on after those blocks, because one of them may include another copy. A rollback discards
+// it.
 func TestDroppedIsToldAfterTheTip(t *testing.T) {
 	w := newWorld()
 	w.watch(1, "tx1")

@@ -1,12 +1,13 @@
 package txtracker
 
-// A waiter for a transaction that may become invalid is in two heaps.
+// Indices into waiter.place: a waiter whose Use is watched is in two heaps.
 const (
-	byNonce  = iota // of its key
-	byExpiry        // of all
+	byNonce  = iota // the heap of its access key
+	byExpiry        // the heap of all waiters
 )
 
-// useHeap is a heap of waiters that know their positions in it.
+// useHeap is a min-heap of waiters by nonce or by expiry. Each waiter stores its position, so that
+// it can be removed.
 type useHeap struct {
 	which int
 	list  []*waiter

@@ -1,18 +1,19 @@
-// Package validator is the actor of a validator among other validators: the one goroutine that
-// steps engine/consensus, and through it changes the engine.
+// Package validator is the actor of a validator that shares the chain with other validators. Its
+// goroutine is the only one that steps engine/consensus, and thereby the only one that changes the
+// engine.
 //
-//	in      Heard: what peers send to it; BlockReceived, ApprovalReceived, ChunkEndorsed from
-//	        the net; ChainHalted, StopProducing, DrainChain from the node; messages to self:
-//	        time, finished jobs, blocks on disk
-//	out     BlockImported, BlockAccepted; messages to peers, sent by a goroutine that first
-//	        has what was signed on disk; BlockRefused; ChainHalted
-//	state   Actor: the core, jobs in work, blocks on their way to disk. Journal: what was
-//	        signed. Life: what outlives a failure
+//	in      Heard: messages of peers; BlockReceived, ApprovalReceived, ChunkEndorsed from the
+//	        network; ChainHalted, StopProducing, DrainChain from the node; messages to self:
+//	        timer, finished jobs, blocks on disk
+//	out     BlockImported, BlockAccepted; messages to peers, sent after the signing journal is
+//	        on disk (outbox); BlockRefused; ChainHalted
+//	state   Actor: the consensus core, its jobs, blocks on their way to disk. Journal: what
+//	        was signed. Life: what survives a failure of the actor
 //	units   ns since 1970
-//	bound   Workers jobs run at once; the outbox holds what the core has sent; the rest as in
-//	        engine/consensus
-//	errors  those of peers are handled by the core; the core's own halt the node; a panic
-//	        outside of a call that changes the engine restarts the actor from disk, one inside
+//	bound   Options.Workers concurrent jobs; the outbox holds what one journal write delays;
+//	        otherwise the limits of engine/consensus
+//	errors  the core handles errors of peers; its own errors halt the node. A panic restarts
+//	        the actor from disk, unless it happened in a call that changes the engine: that
 //	        halts the node
 //	source  our own; nearcore chain/client/src/client_actor.rs
 package validator
@@ -43,14 +44,14 @@ import (
 // Name is the name of the actor.
 const Name = "validator"
 
-// Out are the receivers of the actor's messages.
+// Out holds the functions that send the actor's messages.
 type Out struct {
 	Adopted  messages.Sender[messages.BlockImported]
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 	Refused  messages.Sender[messages.BlockRefused]
-	Again    func()                 // to the mempools: send your transactions again
-	Send     func([]consensus.Send) // on a goroutine of the actor; what the messages depend on is on disk
+	Again    func()                 // asks the mempools to send their transactions again
+	Send     func([]consensus.Send) // sends to peers; called on the outbox's goroutine, after the journal is on disk
 }
 
 // Options configure the actor.
@@ -59,48 +60,51 @@ type Options struct {
 	Account primitives.AccountID
 	Key     primitives.SecretKey
 	Journal string // path prefix of the signing journal
-	// Floor is the greatest height voted for before there was a journal.
+	// Floor is the greatest height that the account approved before it had a journal; 0: none.
 	Floor  primitives.Height
 	Delays doomslug.Delays
-	Eager  bool // blocks follow as fast as possible while there is something to do
+	Eager  bool // make blocks as fast as possible while transactions or receipts wait
 	Vote   primitives.ProtocolVersion
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// called with what this validator has signed; may be nil
+	// Vouched is called with each signature that this validator makes. May be nil.
 	Vouched func(primitives.Signature, []byte, primitives.PublicKey)
-	// returns whether a transaction's signature is known to be right; nil: never
+	// Known returns whether the transaction's signature was already verified. nil: never.
 	Known func(*primitives.SignedTransaction) bool
-	// returns whether an account is known to hold a shard; nil: never
+	// Holds returns whether an account is known to have a shard's state, so that it needs no
+	// witness. nil: never.
 	Holds   func(primitives.AccountID, primitives.ShardID) bool
-	Seed    primitives.Hash      // orders the pools' groups
-	Clock   func() uint64        // ns since 1970, of blocks
-	Elapsed func() time.Duration // monotonic time, for timers; nil: the system's
-	Workers int                  // jobs that run at once
+	Seed    primitives.Hash      // seed of the order of transaction groups in the pools
+	Clock   func() uint64        // ns since 1970, for timestamps of blocks
+	Elapsed func() time.Duration // monotonic time for timers; nil: time since the actor started
+	Workers int                  // number of concurrent jobs
 	Life    *Life
-	// Source supplies the shards that this node must catch up, for an engine that is Scheduled.
-	// nil: the shards do not change.
+	// Source supplies the state of shards that this node must catch up, if the engine is scheduled
+	// (engine.Schedule). nil: the tracked shards do not change.
 	Source engine.PartSource
-	Moves  *Moves // published state of that; may be nil
+	Moves  *Moves // where changes of the tracked shards are published; may be nil
 	Log    *logrus.Logger
 	Out    Out
 }
 
-// Life is what outlives an actor that fails. The zero value is for the first one.
+// Life is what survives a failure of the actor. The next actor gets the same Life. The zero value
+// is for the first actor.
 type Life struct {
 	begun        bool
-	key          *primitives.SecretKey // signing key; nil: as in Options
-	mutating     atomic.Bool           // a call that changes the engine is in work
-	lastImported primitives.Hash       // the block reported last
-	// Steps counts events, Panics failed actors.
+	key          *primitives.SecretKey // set by Rekeyed; nil: the key in Options
+	mutating     atomic.Bool           // a call that changes the engine has begun and not returned
+	lastImported primitives.Hash       // hash of the last block sent with BlockImported
+	// Steps counts events of the core, Panics failures of the actor.
 	Steps, Panics atomic.Uint64
-	// Counters count messages about chunks.
+	// Counters count messages about chunks that name an anchor.
 	Counters consensus.Counters
 }
 
-// Rekeyed makes the account sign with another key, or with none if it is zero. The journal
-// stays.
+// Rekeyed changes the key with which the account signs. With a zero Key it signs nothing. The
+// journal is kept.
 type Rekeyed struct{ Key primitives.SecretKey }
 
-// Heard is a message of a peer. Done gives back its place in the mailbox.
+// Heard is a message of a peer. Done is called when the actor has read it, so that the peer may
+// send another.
 type Heard struct {
 	consensus.Received
 	Done func()
@@ -121,7 +125,7 @@ type (
 	}
 )
 
-// importAbandoner releases a block in work.
+// importAbandoner is the part of the core that releases a block whose import has begun.
 type importAbandoner interface{ Abandon() }
 
 type jobPanic struct {
@@ -129,27 +133,27 @@ type jobPanic struct {
 	stack  []byte
 }
 
-// Actor steps the consensus core and does what it asks for.
+// Actor steps the consensus core and carries out its effects. Only its own goroutine may use it.
 type Actor struct {
 	o       Options
-	core    *consensus.Node // nil: no longer stepped
-	retired importAbandoner // the core that is no longer stepped
+	core    *consensus.Node // nil: it has stopped or is not started
+	retired importAbandoner // the core after it was stopped; its unfinished import is released by end
 	journal *Journal
 	outbox  *outbox
-	base    int64 // now at Elapsed() = 0
-	now     int64 // ns; monotonic, whatever the clock is set to
+	base    int64 // value of now when Elapsed() is 0
+	now     int64 // ns since 1970 at the start, monotonic from then on
 	timer   *time.Timer
 	self    func(any)
 
-	jobs     []consensus.Job // waiting
+	jobs     []consensus.Job // jobs that wait for a worker
 	running  int
-	ended    chan struct{} // one for each finished job; read when the actor ends
+	ended    chan struct{} // gets an element for each finished job
 	inFlight []*messages.BlockAccepted
 	drains   []func(messages.Drained, error)
 
-	schedule *engine.Schedule     // nil: the shards do not change
-	movesDue bool                 // the schedule may have something to do
-	held     []primitives.ShardID // shards that the core knows to be held
+	schedule *engine.Schedule     // nil: the tracked shards do not change
+	movesDue bool                 // schedule.Step may have work
+	held     []primitives.ShardID // shards that the core knows to be tracked
 }
 
 // New returns the actor.
@@ -171,8 +175,8 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// start starts at the engine's head, unless a failed predecessor may have left the engine half
-// changed.
+// start makes the core at the engine's head. If this actor replaces one that may have left the
+// engine half changed, the node is halted instead.
 func (a *Actor) start() {
 	l, e := a.o.Life, a.o.Engine
 	again := l.begun
@@ -188,13 +192,13 @@ func (a *Actor) start() {
 		a.halt(err)
 		return
 	}
-	if again { // messages to the predecessor are lost
+	if again { // messages to the failed actor are lost, so its effects are caught up
 		a.stored()
 		a.o.Out.Again()
 	}
 }
 
-// open opens the journal and makes the core.
+// open opens the signing journal and makes the core.
 func (a *Actor) open() (err error) {
 	if a.journal, err = OpenJournal(a.o.Journal); err != nil {
 		return err
@@ -232,7 +236,7 @@ func (a *Actor) open() (err error) {
 	return nil
 }
 
-// end waits for the jobs in work, and releases what they were for.
+// end stops everything, waits for running jobs, and releases the unfinished import.
 func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
@@ -306,7 +310,7 @@ func (a *Actor) Handle(msg any) {
 		a.drained()
 	case system.Answerable: // requests that only a sole validator can serve
 		m.Failed(producer.ErrShared)
-	default: // lifecycle, and messages to a sole validator
+	default: // lifecycle; messages for a sole validator's actors
 	}
 }
 
@@ -320,7 +324,7 @@ func (a *Actor) step(ev consensus.Event) {
 	a.moveShards()
 }
 
-// do carries out what a step asks for.
+// do carries out the effects of a step.
 func (a *Actor) do(out consensus.Out) {
 	a.logStep(&out)
 	a.outbox.put(out.Save, out.Send)
@@ -350,7 +354,7 @@ func (a *Actor) do(out consensus.Out) {
 	}
 }
 
-// logStep logs what happened in a step.
+// logStep logs the refusals and notes of a step.
 func (a *Actor) logStep(out *consensus.Out) {
 	for _, err := range out.Refused {
 		a.o.Log.WithError(err).Info("refused")
@@ -363,7 +367,7 @@ func (a *Actor) logStep(out *consensus.Out) {
 	}
 }
 
-// run starts waiting jobs while workers are free.
+// run starts waiting jobs while fewer than Options.Workers run.
 func (a *Actor) run() {
 	for len(a.jobs) > 0 && a.running < a.o.Workers {
 		j := a.jobs[0]
@@ -396,7 +400,7 @@ func (a *Actor) jobDone(m *jobDone) {
 	a.drained()
 }
 
-// stored goes on after blocks have reached the disk.
+// stored handles the engine's callback: blocks have reached the disk, or writing them failed.
 func (a *Actor) stored() {
 	if a.core != nil {
 		a.step(consensus.Persisted{})
@@ -408,7 +412,7 @@ func (a *Actor) stored() {
 	}
 	if err != nil {
 		a.halt(err)
-		if errors.Is(err, storage.ErrFull) { // the node is stopping and no longer waits for room
+		if errors.Is(err, storage.ErrFull) { // the node is stopping, and writers no longer wait for disk space
 			a.o.Engine.Abandon()
 			a.inFlight = nil
 		}
@@ -416,10 +420,10 @@ func (a *Actor) stored() {
 	a.drained()
 }
 
-// blockAccepted reports a block that is on disk.
+// blockAccepted sends BlockAccepted for a block that is on disk.
 func (a *Actor) blockAccepted(acc *engine.Accepted) {
 	i := slices.IndexFunc(a.inFlight, func(m *messages.BlockAccepted) bool { return m.Hash == acc.Entry.Hash })
-	if i < 0 { // imported before a failure
+	if i < 0 { // imported by an actor that failed
 		a.o.Out.Accepted(chainactor.Accepted(acc))
 		return
 	}
@@ -428,8 +432,8 @@ func (a *Actor) blockAccepted(acc *engine.Accepted) {
 	a.o.Out.Accepted(*m)
 }
 
-// stopCore ends all work except on blocks on their way to disk. Jobs in work are awaited by
-// end.
+// stopCore stops the core and drops waiting jobs. Running jobs are awaited by end; blocks on their
+// way to disk are still reported.
 func (a *Actor) stopCore() {
 	if a.core == nil {
 		return
@@ -438,7 +442,7 @@ func (a *Actor) stopCore() {
 	a.timer.Stop()
 }
 
-// halt reports that the node cannot go on.
+// halt stops the core and sends ChainHalted.
 func (a *Actor) halt(err error) {
 	a.stopCore()
 	m := messages.ChainHalted{Err: err, Drop: func() {}}
@@ -448,7 +452,7 @@ func (a *Actor) halt(err error) {
 	a.o.Out.Halted(m)
 }
 
-// drained answers DrainChain once nothing is in work.
+// drained answers pending DrainChain requests once no job runs and all imported blocks are on disk.
 func (a *Actor) drained() {
 	if e := a.o.Engine; a.core != nil || a.running > 0 || len(a.inFlight) > 0 || e.Tip().Hash != e.Head().Hash {
 		return

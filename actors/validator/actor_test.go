@@ -12,8 +12,8 @@ type abandoned struct{ times *int }
 
 func (x abandoned) Abandon() { *x.times++ }
 
-// TestRestThenEnd: what was in work when the node stopped is released when the actor ends,
-// after its jobs.
+// TestRestThenEnd: if the core was stopped during an import, the import is released when the actor
+// ends, after its jobs.
 func TestRestThenEnd(t *testing.T) {
 	a := New(Options{Life: new(Life), Workers: 1})
 	a.core, a.timer = new(consensus.Node), time.AfterFunc(time.Hour, func() {})

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/chain/anchor"
 )
 
-// Metrics appends the counters of messages about chunks that name an anchor, in Prometheus' text
-// format.
+// Metrics appends the counters of chunk messages that name an anchor (the parent of the chunk's
+// parent) to b, in Prometheus' text format.
 func (l *Life) Metrics(b []byte) []byte {
 	const (
 		lookups = "near_anchored_chunk_producer_lookup_total"

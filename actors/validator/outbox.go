@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// outbox sends the core's messages after what was signed is on disk.
+// outbox sends the core's messages once the signatures in them are recorded in the journal on disk.
 //
-// Problem: a validator that sends a signature and crashes before it is on disk may sign
-// something contradictory after the restart, and be slashed or break safety. An fsync for each
-// message would delay every vote.
+// Problem: if a validator sends a signature and crashes before the signature is recorded, it may
+// sign a contradictory message after the restart. That can be slashed and can break safety. An
+// fsync for each message would delay every approval.
 //
 // Invariants:
-//   - Messages leave in the order of the core's steps.
+//   - Messages are sent in the order of the core's steps.
 //   - No message leaves before the newest journal row of its step and of all earlier steps is
 //     on disk.
 //   - The core never waits for the disk.
@@ -25,31 +25,30 @@ import (
 //	put (actor): replace the pending row by the newer one; append the messages
 //	run (goroutine): take row and messages at once; write the row with one fsync; send the messages
 //
-// A row holds everything signed so far, so the newest one suffices, and one write serves all
-// steps since the last.
+// A row contains everything that was signed so far. So the newest row suffices, and one write
+// serves all steps since the last one.
 //
-// While the disk is full nothing is sent: a validator that cannot keep blocks must not sign for
-// others what it may not have tomorrow. Messages are dropped, as if the network had lost them,
-// but the row is kept and written once there is room. Any other write error ends the outbox and
-// halts the node.
+// While the disk is full nothing is sent: a validator that cannot store blocks must not sign
+// messages about them. Its messages are dropped, as if the network had lost them. The row is kept
+// and written once there is room. Any other write error ends the outbox and halts the node.
 //
-// Rejected: one journal write per signature; a write-ahead log of messages, since peers ask
-// again anyway.
+// Rejected: one journal write for each signature; storing the messages too, since peers request
+// lost ones again.
 type outbox struct {
 	disk diskStatus
 	save func([]byte) error
 	send func([]consensus.Send)
-	fail func(error) // the journal cannot be written; nothing more is sent
+	fail func(error) // called if the journal cannot be written; nothing is sent afterwards
 
 	mu     sync.Mutex
 	wake   *sync.Cond
 	queue  []consensus.Send
-	row    []byte // newer than what is on disk; nil: none is
+	row    []byte // newer than the row on disk; nil: none
 	closed bool
 	over   chan struct{}
 }
 
-// diskStatus is the part of the store that the outbox reads.
+// diskStatus is the part of the store that the outbox uses.
 type diskStatus interface {
 	Full() (storage.Full, bool)
 }
@@ -61,7 +60,8 @@ func newOutbox(disk diskStatus, save func([]byte) error, send func([]consensus.S
 	return w
 }
 
-// put takes the row and the messages of one step. A nil row means that nothing was signed.
+// put adds the journal row and the messages of one step. A nil row means that the step signed
+// nothing.
 func (w *outbox) put(row []byte, list []consensus.Send) {
 	if row == nil && len(list) == 0 {
 		return
@@ -75,7 +75,7 @@ func (w *outbox) put(row []byte, list []consensus.Send) {
 	w.wake.Signal()
 }
 
-// close ends the outbox. Messages that have not been sent are dropped.
+// close ends the outbox and waits for its goroutine. Unsent messages are dropped.
 func (w *outbox) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -99,7 +99,7 @@ func (w *outbox) run() {
 		}
 		if row != nil {
 			err := w.save(row)
-			if storage.IsFull(err) { // written again as a whole, with what comes meanwhile
+			if storage.IsFull(err) { // the row is written again, or a newer one
 				w.postpone(row)
 				continue
 			}
@@ -114,10 +114,11 @@ func (w *outbox) run() {
 	}
 }
 
-// fullPause is how long the outbox waits after a row found no room.
+// fullPause is the time between two writes of a row while the disk is full.
 const fullPause = 100 * time.Millisecond
 
-// postpone keeps the row unless a newer one has come, and waits for fullPause or until close.
+// postpone keeps the row unless put has brought a newer one. It returns after fullPause, or at
+// close.
 func (w *outbox) postpone(row []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

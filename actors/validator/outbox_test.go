@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// fullDisk is a disk that the test fills, for the chain and for the journal.
+// fullDisk is a disk status and a journal, both of which the test can fill.
 type fullDisk struct {
 	mu         sync.Mutex
 	full, rows bool
@@ -41,8 +41,8 @@ func (d *fullDisk) save(row []byte) error {
 	return nil
 }
 
-// TestNothingIsSentOnFullDisk: while the disk is full no vote leaves the validator and its
-// signatures are kept; with room it goes on.
+// TestNothingIsSentOnFullDisk: while the disk is full, no message is sent and signatures are still
+// recorded or kept. Once there is room, sending resumes.
 func TestNothingIsSentOnFullDisk(t *testing.T) {
 	d := &fullDisk{rows: true, saved: make(chan []byte, 1000)}
 	sent := make(chan []consensus.Send, 10)
@@ -56,13 +56,13 @@ func TestNothingIsSentOnFullDisk(t *testing.T) {
 	}
 	d.set(true, false)
 	say(3)
-	for range 2 { // it is tried again
+	for range 2 { // the outbox writes row 3 again and again
 		for slices.Compare(<-d.saved, []byte{3}) != 0 {
 		}
 	}
 	d.set(false, true)
 	say(4)
-	<-sent // of the fourth alone
+	<-sent // the messages of the fourth put alone
 	w.close()
 	if len(sent) > 0 {
 		t.Errorf("%d lists more were sent", len(sent))

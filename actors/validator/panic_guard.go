@@ -5,15 +5,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// guardedEngine is the engine as the core sees it. It records whether a call that changes the
-// engine is in work, so that after a panic start knows whether the chain may be half changed:
-// then the node halts, else the actor restarts.
+// guardedEngine is the engine that the core uses. It sets Life.mutating during calls that change
+// the engine. After a panic in such a call the chain may be half changed, and Actor.start halts the
+// node; otherwise the actor restarts.
 type guardedEngine struct {
 	*engine.Engine
 	life *Life
 }
 
-// BeginImport is part of consensus.Chain.
+// BeginImport implements consensus.Chain.
 func (g guardedEngine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk,
 	produced bool) (*engine.BlockImport, error) {
 	g.life.mutating.Store(true)
@@ -22,7 +22,7 @@ func (g guardedEngine) BeginImport(b *primitives.Block, chunks []*primitives.Chu
 	return p, err
 }
 
-// FinishImport is part of consensus.Chain.
+// FinishImport implements consensus.Chain.
 func (g guardedEngine) FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error) {
 	g.life.mutating.Store(true)
 	acc, err := g.Engine.FinishImport(p, stored)
@@ -30,7 +30,7 @@ func (g guardedEngine) FinishImport(p *engine.BlockImport, stored func()) (*engi
 	return acc, err
 }
 
-// Stored is part of consensus.Chain.
+// Stored implements consensus.Chain.
 func (g guardedEngine) Stored() ([]*engine.Accepted, error) {
 	g.life.mutating.Store(true)
 	list, err := g.Engine.Stored()

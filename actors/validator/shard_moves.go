@@ -9,29 +9,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds of one step of catching up shards: requests for parts and blocks in parallel, and
-// blocks applied before the actor handles other messages.
+// Limits of one step of catchup: concurrent requests for state parts and blocks, and blocks applied
+// before the actor handles other messages.
 const (
 	parallelRequests = 4
 	blocksPerStep    = 1
 )
 
-// continueMoves is a message to self: the schedule may go on, since an answer has come or it
-// has more to do.
+// continueMoves is a message to self: a request was answered, or the schedule has more to do.
 type continueMoves struct{ of *Actor }
 
-// Moves publishes Moved. Safe for concurrent use. A nil Moves means that the shards do not
-// change.
+// Moves publishes the newest Moved. Safe for concurrent use. A nil *Moves means that the tracked
+// shards do not change.
 type Moves struct{ now atomic.Pointer[Moved] }
 
-// Moved is which shards are held and which are being caught up.
+// Moved is which shards are tracked and which are being caught up.
 type Moved struct {
 	Held     []primitives.ShardID
 	Incoming []engine.CatchupProgress
-	In, Out  uint64 // how often a shard has come in or gone since the start
+	In, Out  uint64 // since the start: how often a shard was added, and removed
 }
 
-// Now returns the current state, or nil if the shards do not change.
+// Now returns the newest state. nil: the tracked shards do not change, or Begin was not called.
 func (m *Moves) Now() *Moved {
 	if m == nil {
 		return nil
@@ -39,10 +38,10 @@ func (m *Moves) Now() *Moved {
 	return m.now.Load()
 }
 
-// Begin publishes the shards held before any change.
+// Begin publishes the shards tracked at a block, before any change.
 func (m *Moves) Begin(at *engine.BlockNode) { m.now.CompareAndSwap(nil, &Moved{Held: held(at)}) }
 
-// startSchedule starts the schedule, if shards change.
+// startSchedule starts the schedule that changes the tracked shards, if there is a Source.
 func (a *Actor) startSchedule() {
 	if a.o.Source == nil {
 		return
@@ -69,8 +68,8 @@ func held(at *engine.BlockNode) (out []primitives.ShardID) {
 	return out
 }
 
-// moveShards catches up and drops shards, once there is something to do and nothing is in the
-// way: no block in work or on its way to disk, and no advance of the flat head.
+// moveShards lets the schedule catch up and remove shards. It does nothing unless the schedule may
+// have work, no block is being imported or written, and the flat head is not advancing.
 func (a *Actor) moveShards() {
 	if a.core == nil || a.schedule == nil || !a.movesDue || !a.core.Idle() || len(a.inFlight) > 0 {
 		return
@@ -92,7 +91,7 @@ func (a *Actor) moveShards() {
 	}
 	now := held(a.o.Engine.Tip())
 	a.publishMoves(now)
-	if a.schedule.More() { // other messages that came meanwhile go first
+	if a.schedule.More() { // other messages in the mailbox go first
 		a.self(continueMoves{a})
 	}
 	if !slices.Equal(now, a.held) {
@@ -102,7 +101,7 @@ func (a *Actor) moveShards() {
 	}
 }
 
-// publishMoves publishes the shards that are held now.
+// publishMoves publishes the shards that are tracked now.
 func (a *Actor) publishMoves(now []primitives.ShardID) {
 	m := a.o.Moves
 	if m == nil {

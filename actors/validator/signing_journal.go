@@ -12,27 +12,28 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Journal keeps what a validator has signed, so that no restart makes it sign something
-// contradictory (double signing).
+// Journal stores what a validator has signed, so that it signs nothing contradictory after a
+// restart (double signing).
 //
-// Problem: the record must survive a crash in the middle of a write, and each write delays
-// votes.
+// Problem: the record must survive a crash in the middle of a write, and the time of each write
+// delays approvals.
 //
 // Invariants:
-//   - At any time one of the two slots holds a whole row.
+//   - At any time at least one of the two slots holds a whole row.
 //   - When Write returns, the row is on disk.
-//   - A journal without a readable row is never taken for an empty one.
+//   - A journal that has data but no readable row is an error. It is never treated as empty.
 //
-// Outline: two files, written in turns. A slot is a sequence number, the length of the row, a
-// SHA-256 of all that, the row, and zeros up to a multiple of slotGrain. The newest slot with a
-// matching hash counts. The file's length rarely changes, so a write syncs data only. An empty
-// first slot means that the very first write, which goes to the second slot, did not finish:
-// nothing was sent before it was on disk.
+// Outline: there are two files, the slots, which are written alternately. A slot is a sequence
+// number, the length of the row, a SHA-256 of these and the row, the row, and zeros up to a
+// multiple of slotGrain. The slot with the highest sequence number and a matching hash is valid.
+// Because the file's length rarely changes, a write syncs only data. The first write goes to slot
+// 1. So an empty slot 0 means that at most the first write was begun: nothing was sent before it
+// was on disk.
 //
-// Rejected: appending to one file, which grows and needs truncation; rename over the old file,
-// which costs a sync of the folder for each write.
+// Rejected: appending to one file, which grows and must be truncated; renaming a new file over the
+// old one, which needs a sync of the folder for each write.
 //
-// Used by one goroutine at a time.
+// Not safe for concurrent use.
 type Journal struct {
 	slots [2]*os.File
 	seq   uint64 // of the newest row
@@ -43,12 +44,12 @@ type Journal struct {
 const (
 	slotHead = 8 + 8 + 32
 	maxRow   = 1 << 24
-	// slotGrain divides the length of a slot.
+	// slotGrain: the length of a slot file is a multiple of it, in bytes.
 	slotGrain = 4096
 )
 
-// OpenJournal opens the two files path.0 and path.1, or creates them. It fails if they hold
-// data and no row is readable.
+// OpenJournal opens or creates the files path.0 and path.1. It fails if they hold data but no
+// readable row.
 func OpenJournal(path string) (_ *Journal, err error) {
 	f := new(Journal)
 	defer func() {
@@ -61,7 +62,7 @@ func OpenJournal(path string) (_ *Journal, err error) {
 		name := fmt.Sprintf("%s.%d", path, i)
 		if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 			made = true
-			// the second write goes there, and nothing was sent before the first was on disk
+			// An empty slot 0 is valid: only the second write goes there.
 		} else if err == nil && i == 0 {
 			first = info.Size() == 0
 		}
@@ -80,7 +81,7 @@ func OpenJournal(path string) (_ *Journal, err error) {
 	if held && f.seq == 0 && !first {
 		return nil, errUnreadable(path)
 	}
-	if made { // their names are on disk before anything depends on them
+	if made { // the names of new files must be on disk before their content matters
 		dir, err := os.Open(filepath.Dir(path))
 		if err != nil {
 			return nil, err
@@ -98,7 +99,8 @@ func errUnreadable(path string) error {
 		"remove them when the chain is some epochs on", path, path)
 }
 
-// readSlot reads a slot. A seq of 0 means that it has no whole row.
+// readSlot reads a slot. A seq of 0 means that it holds no whole row. size is the file's size in
+// bytes.
 func readSlot(f *os.File) (seq uint64, row []byte, size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -130,10 +132,10 @@ func sumOf(head, row []byte) (sum [32]byte) {
 	return sum
 }
 
-// Row returns the newest row, or nil if nothing was written.
+// Row returns the newest row, or nil if nothing was signed. The caller must not change it.
 func (f *Journal) Row() []byte { return f.row }
 
-// Write replaces the row. It is on disk when Write returns.
+// Write stores a new row. The row is on disk when Write returns. The journal keeps row.
 func (f *Journal) Write(row []byte) error {
 	b := binary.LittleEndian.AppendUint64(nil, f.seq+1)
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(row)))
@@ -160,15 +162,15 @@ func (f *Journal) Close() {
 	}
 }
 
-// Signed returns the sequence number of the newest row in the files of a path, which may be a
-// copy. 0 means that no row is readable. It changes nothing.
+// Signed returns the sequence number of the newest row in the journal files at path, which may be
+// copies. 0 means that no row is readable. It opens the files for reading only.
 func Signed(path string) (seq uint64, err error) {
 	seq, _, _, err = newest(path)
 	return seq, err
 }
 
-// ReadRow returns the newest row in the files of a path, or nil if nothing was signed. Like
-// OpenJournal it rejects files without a readable row. It changes nothing.
+// ReadRow returns the newest row in the journal files at path, or nil if nothing was signed. Files
+// that hold data but no readable row are an error. It opens the files for reading only.
 func ReadRow(path string) ([]byte, error) {
 	seq, row, lost, err := newest(path)
 	if err == nil && seq == 0 && lost {
@@ -177,7 +179,8 @@ func ReadRow(path string) ([]byte, error) {
 	return row, err
 }
 
-// newest finds the newest row. lost means that there was one, if none is readable.
+// newest returns the newest row. lost is set if the files hold data of rows; with seq 0 they are
+// then unreadable.
 func newest(path string) (seq uint64, row []byte, lost bool, err error) {
 	first := false
 	for i := range 2 {
@@ -193,7 +196,7 @@ func newest(path string) (seq uint64, row []byte, lost bool, err error) {
 			return 0, nil, false, err
 		}
 		lost = lost || size > 0
-		first = first || i == 0 && size == 0 // as in OpenJournal
+		first = first || i == 0 && size == 0 // only the first write can have begun, as in OpenJournal
 		if n > seq {
 			seq, row = n, r
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// readOld reads a slot as before slots had a grain.
+// readOld reads a slot like the code before slots were padded to slotGrain.
 func readOld(t *testing.T, name string) (uint64, string) {
 	b, err := os.ReadFile(filepath.Clean(name))
 	if err != nil || len(b) < slotHead || len(b) > slotHead+maxRow {
@@ -24,16 +24,15 @@ func readOld(t *testing.T, name string) (uint64, string) {
 	return binary.LittleEndian.Uint64(b), string(row)
 }
 
-// TestFileGrain: slots of any length are read and overwritten, longer or shorter, and can be
-// read without knowing the grain. A write cut anywhere by a power failure leaves the previous
-// row.
+// TestFileGrain: slots of any length can be read and overwritten by longer and shorter ones, and
+// older code can read padded slots. A write that is cut anywhere leaves the previous row readable.
 func TestFileGrain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	row := make([]byte, 3*slotGrain/2)
 	for i := range row {
 		row[i] = byte(i)
 	}
-	for seq, n := range []int{5000, 5100} { // seq 1 is in slot 1
+	for seq, n := range []int{5000, 5100} { // sequence number 1 is in slot 1
 		b := binary.LittleEndian.AppendUint64(nil, uint64(seq+1))
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 		sum := sumOf(b, row[:n])

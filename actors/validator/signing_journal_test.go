@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFile: a row is there after a restart. If the newest write was torn, the previous row is.
-// Two corrupt files are an error.
+// TestFile: a row is read after a restart. If the newest write was torn, the previous row is read.
+// If both slots are corrupt, opening fails.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	open := func() *Journal {
@@ -38,7 +38,7 @@ func TestFile(t *testing.T) {
 	if row, err := ReadRow(path); err != nil || string(row) != "four" {
 		t.Errorf("%q is read, %v", row, err)
 	}
-	newest := path + ".0" // of the fourth write
+	newest := path + ".0" // the fourth write
 	raw, err := os.ReadFile(newest)
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +80,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFirstWrite: a power failure during the very first write leaves one torn file and an empty
-// one. Nothing was sent before it, so the journal starts empty.
+// TestFirstWrite: a power failure during the first write leaves one torn and one empty file. The
+// journal opens as empty, because nothing was sent before.
 func TestFirstWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	f, err := OpenJournal(path)

@@ -17,37 +17,38 @@ type Options struct {
 	Wait    messages.AwaitTransaction
 	Timeout time.Duration
 	Ledger  Ledger
-	// Records are shared by all waiters. nil: the waiter keeps its own.
+	// Records are shared by all waiters. nil: this waiter has its own.
 	Records *Records
-	// Check returns why, in the state of the head, the transaction cannot be included any more
-	// (nil: it can), or an error of this node.
+	// Check returns why the transaction can no longer be included, in the state of the head; nil:
+	// it can. The error is a failure of this node.
 	Check func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error)
-	// Unused returns whether a transaction's nonce is above its key's in the in-memory head, so
-	// that no block that txtracker may have seen includes it. nil or false: unknown.
+	// Unused returns whether the transaction's nonce is above its key's nonce in the state of the
+	// in-memory head. Then no block that txtracker may have seen includes the transaction. nil or
+	// false: unknown.
 	Unused func(*primitives.SignedTransaction) bool
-	// UnusedAtHead returns the same for the head that readers see. Where Unused is false and this
-	// is true, a block that is on its way to disk has used the nonce, with this transaction or
-	// another. nil or false: unknown.
+	// UnusedAtHead returns the same for the persisted head, whose state readers see. If Unused is
+	// false and this is true, a block that is not on disk yet has used the nonce, for this
+	// transaction or another one. nil or false: unknown.
 	UnusedAtHead func(*primitives.SignedTransaction) bool
-	// Use returns what the validity of the transaction depends on.
+	// Use returns what the validity of the transaction depends on, for Watch.Use.
 	Use func(*primitives.SignedTransaction) messages.Use
-	// Dropped returns whether the node has dropped a transaction and no copy has been sent since.
+	// Dropped returns whether the node has dropped the transaction and no copy was submitted since.
 	// May be nil.
 	Dropped func(primitives.Hash) bool
-	// Known returns whether the chain that readers see includes a transaction. txtracker may be
-	// behind it.
+	// Known returns whether the persisted chain includes the transaction. txtracker may not have
+	// processed that block yet.
 	Known   func(primitives.Hash) (bool, error)
 	Watch   messages.Sender[messages.Watch]
 	Unwatch messages.Sender[messages.Unwatch]
 	Submit  messages.Sender[messages.SubmitTransactions]
 	Reply   messages.Sender[messages.Awaited]
-	// Begun is called when txtracker knows of the waiter, Reached with the level at each news. May
-	// be nil.
+	// Begun is called when txtracker has confirmed the first watch, Reached with the level after
+	// each Progress. Both may be nil.
 	Begun   func()
 	Reached func(view.ExecutionLevel)
 }
 
-// Actor waits for one transaction, replies once, and stops.
+// Actor waits for one transaction, replies once, and stops. Only its own goroutine may use it.
 //
 // # The wait protocol
 //
@@ -57,13 +58,13 @@ type Options struct {
 // restart.
 //
 // Invariants:
-//   - The waiter asks txtracker to watch before it submits, so no block with the transaction is
-//     missed.
-//   - Facts come in the order of blocks. The reply names the position of the first block that
-//     satisfies the wait, and the status is assembled as of that position.
-//   - What was stored before the watch began is read from the ledger, up to the position that
-//     Watched confirms. Receipts found there are watched, and the ledger is read again after
-//     the confirmation.
+//   - The waiter sends Watch before it submits, so txtracker misses no block with the
+//     transaction.
+//   - News comes in the order of blocks. The reply names the position of the first block that
+//     satisfies the wait, and the status is that of this position.
+//   - Outcomes from before the watch are read from the ledger, up to the position that Watched
+//     confirms. Receipts found there are watched too, and the ledger is read again after that
+//     watch is confirmed.
 //   - A wait ends exactly once: by its level, a refusal, a drop, a rollback (Progress.Lost),
 //     its timeout, or the end of its session.
 //
@@ -72,7 +73,7 @@ type Options struct {
 //	INCLUDED             the transaction has an outcome in a block
 //	EXECUTED_OPTIMISTIC  all its receipts but refunds have outcomes
 //	INCLUDED_FINAL       the block of its outcome is final
-//	EXECUTED             both of the above
+//	EXECUTED             EXECUTED_OPTIMISTIC and INCLUDED_FINAL
 //	FINAL                all outcomes exist and their blocks are final
 //
 // Outline:
@@ -87,29 +88,30 @@ type Options struct {
 //	WatchAgain, SubmitAgain: repeat the watch or the submission after a restart
 //	timeout: the reason if the transaction has become invalid, else ErrTimeout with the level reached
 //
-// The reply of a submitting waiter also waits for the mempool's verdict: neard checks a
-// transaction before it looks for it, so one that ran long ago is rejected as expired.
+// The reply of a waiter that submits also waits for the mempool's answer: neard checks a
+// transaction before it looks for it, so a transaction that was executed long ago is rejected as
+// expired.
 //
-// Rejected: polling the store, as nearcore does, which costs a read for each waiter and block
-// and may skip levels; letting the chain wait until waiters have answered.
+// Rejected: polling the store, as nearcore does, which costs a read for each waiter and block and
+// may skip levels; letting the chain wait until all waiters have replied.
 type Actor struct {
 	o               Options
 	core            *Machine
 	timer           *time.Timer
-	pooled          bool                // a pool holds it or is being asked to, and reports if it drops it
-	mempoolAnswered bool                // the mempool has answered, or need not
-	done            bool                // the level is reached; only the mempool's answer is missing
-	finalWatched    []primitives.Height // blocks; txtracker will report their finality
-	branch          messages.Branch     // of finalWatched
+	pooled          bool                // a pool has the transaction, or the mempool is checking it
+	mempoolAnswered bool                // the mempool has answered, or nothing was submitted
+	done            bool                // the level is reached, but the mempool has not answered
+	finalWatched    []primitives.Height // heights of blocks whose finality txtracker reports
+	branch          messages.Branch     // for which finalWatched holds
 	asked           int                 // submissions that the mempool has not answered
-	drops           uint64              // number of the last drop before a pool took it
+	drops           uint64              // number of the node's last drop before a pool took the transaction
 	dropped         error               // why a pool dropped it last; nil: it did not, or it was submitted again
-	maybeIncluded   bool                // it was in a block; a restarted txtracker does not know
+	maybeIncluded   bool                // it was in a block before txtracker restarted
 	answered        bool
 	stop            func()
 }
 
-// expired is the timer's message to self.
+// expired is the message to self that the timer sends.
 type expired struct{}
 
 // New returns the actor.
@@ -133,7 +135,7 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// start watches the transaction, then submits it. stop ends the actor.
+// start watches the transaction, then submits it if requested. stop stops the actor.
 func (a *Actor) start(stop func()) {
 	a.stop = stop
 	a.pooled, a.mempoolAnswered = a.o.Wait.Submit, !a.o.Wait.Submit
@@ -150,8 +152,8 @@ func (a *Actor) submit() {
 		Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
 }
 
-// resubmit submits the transaction again, unless its fate is known. A pool that holds it says
-// so.
+// resubmit submits the transaction again after a restart of the mempool, unless a block includes or
+// may include it. If a pool holds it already, the mempool answers that it is pooled.
 func (a *Actor) resubmit() {
 	if a.pooled && a.o.Wait.Submit && !a.core.Included() && !a.maybeIncluded {
 		a.submit()
@@ -166,20 +168,20 @@ func (a *Actor) watch(ids []primitives.Hash) {
 	a.o.Watch(w)
 }
 
-// end stops the timer and the watch. An unanswered wait stays unanswered, since its client is
-// gone.
+// end stops the timer and the watch. If the wait is not answered, its client has disconnected and
+// gets no answer.
 func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	a.core.Leave() // first: what other waiters find in the record is watched only as long as this waiter is
+	a.core.Leave() // first: ids in the record are watched only while this waiter watches
 	a.o.Unwatch(messages.Unwatch{Waiter: a.o.Wait.Waiter})
 }
 
 // Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	if a.answered {
-		return // the rest of the mailbox
+		return // the wait is over; the remaining messages do not matter
 	}
 	switch m := msg.(type) {
 	case messages.Progress:
@@ -189,7 +191,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.WatchAgain:
 		a.rewatch()
 	case messages.SubmitAgain:
-		a.asked = 0 // a restarted mempool answers nothing
+		a.asked = 0 // the restarted mempool does not answer earlier submissions
 		a.resubmit()
 	case expired:
 		a.expire()
@@ -199,10 +201,10 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// rewatch starts over after a restart of txtracker. A reorganisation may have gone unreported,
-// so nothing known is trusted before it is read again.
+// rewatch watches again after a restart of txtracker. A reorganisation may have gone unreported, so
+// all outcomes are read again.
 func (a *Actor) rewatch() {
-	a.resubmit() // a drop may have been reported while txtracker knew no waiter
+	a.resubmit() // the drop may have been reported while txtracker did not know the waiter
 	a.maybeIncluded = a.maybeIncluded || a.core.Included()
 	a.done = false
 	a.core.Forget()
@@ -216,7 +218,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		return
 	}
 	if a.done && !m.Reorganised {
-		return // the answer is of the first block that satisfies the wait
+		return // the reply must be that of the first block that satisfies the wait
 	}
 	a.done = false
 	if m.Dropped != nil && !a.dropApplies(m) {
@@ -231,7 +233,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		m.Dropped, a.o.Wait.Dropped = a.o.Wait.Dropped, nil
 	}
 	if m.Dropped != nil {
-		a.pooled, a.dropped = false, m.Dropped // no pool will report more
+		a.pooled, a.dropped = false, m.Dropped // no pool has it, so no further drop will be reported
 		if !a.o.Wait.Submit {
 			a.dropped = view.UnknownTx(a.o.Wait.Hash, m.Dropped)
 		}
@@ -256,12 +258,12 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 	if read {
 		more := a.noteUnwatched()
-		// other waiters of the transaction depend on it, even if this one is done
+		// Other waiters of the transaction rely on this watch, even if this one is done.
 		if len(ids) > 0 || more && !d.Done {
 			a.watch(ids)
 		}
 		if !d.Done && (len(ids) > 0 || more) {
-			return // it reads again after the confirmation
+			return // it reads again after the watch is confirmed
 		}
 	}
 	if a.o.Reached != nil {
@@ -269,14 +271,14 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 	switch {
 	case d.Done && !a.mempoolAnswered:
-		a.done = true // neard checks a transaction first: one that ran long ago is rejected as expired
+		a.done = true // a transaction that was executed long ago is rejected as expired, as by neard
 	case d.Done:
 		a.answer(nil)
 	case a.o.Wait.Tx == nil && a.dropped != nil && !a.core.Included():
 		a.refuse(a.dropped)
 	case a.o.Wait.Tx == nil || a.core.Included() || a.pooled:
-	// Watch again, also after the transaction's block lost. The check follows the confirmation.
-	// watch again, also what was in a block that lost; the check follows the confirmation
+	// The watch is renewed, also if the transaction's block is no longer canonical. check follows
+	// when it is confirmed.
 	case d.Check || m.Reorganised:
 		a.watch(nil)
 	case m.Watched:
@@ -284,9 +286,9 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 }
 
-// dropApplies returns whether a drop ends this wait. The drop of another copy does not: while
-// the mempool checks this waiter's copy, after a pool has taken it, or, for a waiter that
-// submits nothing, if a copy was sent or pooled since.
+// dropApplies returns whether a reported drop ends this wait. The drop of another copy does not: a
+// waiter that submits ignores drops while the mempool checks its copy, and drops from before a pool
+// took that copy. A waiter that does not submit ignores a drop if a copy was submitted since.
 func (a *Actor) dropApplies(m *messages.Progress) bool {
 	if a.o.Wait.Submit {
 		return a.asked == 0 && m.Nth > a.drops
@@ -294,23 +296,23 @@ func (a *Actor) dropApplies(m *messages.Progress) bool {
 	return a.o.Dropped == nil || a.o.Dropped(a.o.Wait.Hash)
 }
 
-// isUnused returns whether nothing can be stored of the transaction, since its nonce is unused.
-// That costs one lookup of the key, while a search for outcomes covers the whole chain. It
-// returns false for a transaction that this waiter does not submit: it may have run before its
-// key was reset to a lower nonce.
+// isUnused returns whether the transaction's nonce is unused, so that no outcome can be stored.
+// This costs one lookup of the key, while a search for outcomes covers the whole chain. It returns
+// false for a waiter that does not submit: the transaction may have been executed before its key
+// was reset to a lower nonce.
 func (a *Actor) isUnused() bool {
 	return a.o.Wait.Submit && a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
 }
 
-// usedAboveHead returns whether a block that readers do not see yet has used the nonce. As for
-// isUnused, it returns false for a waiter that does not submit.
+// usedAboveHead returns whether a block that is not on disk yet has used the nonce. Like isUnused
+// it returns false for a waiter that does not submit.
 func (a *Actor) usedAboveHead() bool {
 	return a.o.Wait.Submit && a.o.UnusedAtHead != nil && !a.isUnused() && a.o.UnusedAtHead(a.o.Wait.Tx)
 }
 
-// noteUnwatched records the blocks with outcomes that are not final, and returns whether one of
-// them was new to txtracker. A block may become final while another one comes, so counting them
-// is not enough.
+// noteUnwatched adds the heights of blocks with outcomes that are not final to finalWatched. It
+// returns whether one was added. A count would not do: one block may become final while another one
+// is added.
 func (a *Actor) noteUnwatched() (more bool) {
 	for _, h := range a.core.Executed() {
 		if !slices.Contains(a.finalWatched, h) {
@@ -320,8 +322,8 @@ func (a *Actor) noteUnwatched() (more bool) {
 	return more
 }
 
-// check ends the wait if the transaction cannot be included any more. A dropped one that still
-// could is included only if it is sent again.
+// check ends the wait if the transaction can no longer be included. It also ends the wait for a
+// dropped transaction that is still valid, because that is included only if it is submitted again.
 func (a *Actor) check() {
 	invalid, err := a.o.Check(a.o.Wait.Tx)
 	switch {
@@ -334,14 +336,14 @@ func (a *Actor) check() {
 	}
 }
 
-// refuse ends the wait with a reason, unless a block includes the transaction, which txtracker
-// will report.
+// refuse ends the wait with the error why, unless a block includes the transaction; txtracker then
+// reports that block.
 func (a *Actor) refuse(why error) {
 	if a.isUnused() { // then no block includes it, and no search is needed
 		a.answer(why)
 		return
 	}
-	if a.usedAboveHead() { // txtracker will report what has used it
+	if a.usedAboveHead() { // txtracker will report the block that used it
 		return
 	}
 	known, err := a.o.Known(a.o.Wait.Hash)
@@ -353,7 +355,7 @@ func (a *Actor) refuse(why error) {
 	}
 }
 
-// submitted handles the mempool's answer.
+// submitted handles the mempool's answer to a submission.
 func (a *Actor) submitted(m *messages.Submitted) {
 	first := !a.mempoolAnswered
 	a.mempoolAnswered, a.asked = true, max(a.asked-1, 0)
@@ -368,9 +370,9 @@ func (a *Actor) submitted(m *messages.Submitted) {
 		case invalid.Tag != primitives.TxInvalidNonce:
 			a.answer(m.Err)
 		case a.usedAboveHead():
-			a.watch(nil) // from now on it depends on its nonce
+			a.watch(nil) // a change of its nonce or key then causes a Doubt
 		default:
-			a.refuse(m.Err) // this very transaction may have used the nonce: a second submission waits like the first
+			a.refuse(m.Err) // an earlier copy may have used the nonce; this wait then continues
 		}
 	default:
 		a.answer(m.Err)
@@ -380,8 +382,8 @@ func (a *Actor) submitted(m *messages.Submitted) {
 	}
 }
 
-// expire ends the wait at its timeout. A transaction that cannot be included any more is
-// refused, even if no event reported that.
+// expire ends the wait at its timeout. If the transaction can no longer be included, the reply is
+// that error even if no message reported it.
 func (a *Actor) expire() {
 	if a.o.Wait.Tx != nil && !a.core.Included() {
 		if a.check(); a.answered {
@@ -395,7 +397,7 @@ func (a *Actor) expire() {
 	a.answer(&view.LookupError{Kind: view.ErrTimeout, Level: a.core.Level(), Cause: view.TimeoutNotObserved})
 }
 
-// answer replies once and stops the actor.
+// answer sends the reply and stops the actor.
 func (a *Actor) answer(err error) {
 	a.answered = true
 	a.o.Reply(messages.Awaited{Level: a.core.Level(), At: a.core.At(), Err: err})

@@ -11,7 +11,7 @@ import (
 )
 
 // TestFinalsOneByOne: while a late waiter reads, one block with its outcomes becomes final and
-// another one comes: it also asks for the finality of that one.
+// another one is added. The waiter also watches the finality of the new one.
 func TestFinalsOneByOne(t *testing.T) {
 	tx, receipt := primitives.Hash{1}, primitives.Hash{2}
 	ran := func(id primitives.Hash, height primitives.Height, sends ...primitives.Hash) messages.Executed {
@@ -48,9 +48,9 @@ func TestFinalsOneByOne(t *testing.T) {
 	}
 }
 
-// TestMempoolFirst: the mempool's answer decides a submission, even if the transaction is known
-// to be executed before it comes. Without a refusal the reply is of the first block that
-// satisfied the wait.
+// TestMempoolFirst: the mempool's answer decides the reply to a submission, even if the transaction
+// is known to be executed before that answer arrives. If it is not a refusal, the reply is that of
+// the first block that satisfied the wait.
 func TestMempoolFirst(t *testing.T) {
 	tx := primitives.Hash{1}
 	done := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 1}
@@ -88,9 +88,9 @@ func TestMempoolFirst(t *testing.T) {
 	}
 }
 
-// TestNonceOfABlockUnseen: the mempool refuses by the tip's nonce, which a block has set that
-// readers do not see yet. Nothing is reported before they do, then what they see, whether the
-// block has this transaction or another one.
+// TestNonceOfABlockUnseen: the mempool refuses a nonce that the in-memory head has used. The waiter
+// replies only after that block is on disk: with the status if the block includes its transaction,
+// else with the refusal.
 func TestNonceOfABlockUnseen(t *testing.T) {
 	tx := primitives.Hash{1}
 	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 4}

@@ -11,39 +11,39 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Records holds what is known of awaited transactions: one record for each transaction and
-// branch, shared by its waiters and kept as long as there are any. Thousands may wait for a
+// Records holds the known outcomes of awaited transactions: one record for each transaction and
+// branch, shared by all its waiters and deleted with the last of them. Thousands may wait for a
 // transaction with a thousand receipts. Safe for concurrent use.
 type Records struct {
-	maxOutcomes int64 // outcomes
+	maxOutcomes int64 // limit of outcomes
 	mu          sync.Mutex
 	m           map[key]*record
 	outcomes    atomic.Int64
 	lookups     atomic.Uint64
 }
 
-// key identifies a record. attempt separates waits that began before a reorganisation took
-// their answer away: earlier knowledge may belong to the branch that lost, as long as txtracker
-// has not reported the reorganisation.
+// key identifies a record. attempt separates waits that started after a reorganisation made an
+// earlier answer invalid: until txtracker reports the reorganisation, the earlier record may hold
+// outcomes of the replaced branch.
 type key struct {
 	tx      primitives.Hash
 	branch  messages.Branch
 	attempt int
 }
 
-// fewOutcomes is how many outcomes a wait may still read when Records is full.
+// fewOutcomes is how many outcomes of a transaction are read even if Records is full.
 const fewOutcomes = 64
 
-// NewRecords returns an empty set. outcomes bounds the number of known outcomes (some 300 bytes
-// each, with txtracker's share, and as much again for the ids asked about). Beyond it, a wait
-// that would read more than 64 is refused. Outcomes that blocks execute meanwhile are not
-// bounded by it.
+// NewRecords returns an empty Records. outcomes limits the known outcomes. Each takes some 300
+// bytes with txtracker's share, and as much again for watched ids without an outcome. At the limit,
+// a wait that would read more than fewOutcomes from the store fails. Outcomes that txtracker
+// reports are always added.
 func NewRecords(outcomes int) *Records {
 	return &Records{maxOutcomes: int64(outcomes), m: map[key]*record{}}
 }
 
-// RecordStats counts known transactions and outcomes, and outcomes looked up in the store since
-// the start.
+// RecordStats counts known transactions and outcomes, and outcomes read from the store since the
+// start.
 type RecordStats struct {
 	Transactions int
 	Outcomes     int64
@@ -57,7 +57,7 @@ func (s *Records) Stats() RecordStats {
 	return RecordStats{Transactions: len(s.m), Outcomes: s.outcomes.Load(), Lookups: s.lookups.Load()}
 }
 
-// acquire returns the record of k for one more waiter.
+// acquire returns the record of k, and counts one more waiter.
 func (s *Records) acquire(k key) *record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,31 +71,31 @@ func (s *Records) acquire(k key) *record {
 	return r
 }
 
-// release undoes acquire.
+// release undoes acquire. The record is deleted with its last waiter.
 func (s *Records) release(r *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.waiters--; r.waiters == 0 {
 		delete(s.m, r.key)
-		s.outcomes.Add(-int64(len(r.outcomes.rows))) // no other waiter has it
+		s.outcomes.Add(-int64(len(r.outcomes.rows))) // no other waiter uses it
 	}
 }
 
-// record is what is known of one transaction. Waiters may be at different blocks; each sees
-// what was executed up to its own position.
+// record holds the known outcomes of one transaction. Its waiters may be at different blocks; each
+// sees the outcomes up to its own position.
 type record struct {
 	key     key
-	of      *Records // nil: it belongs to one machine
-	waiters int      // under Records.mu
+	of      *Records // nil: one machine owns it alone
+	waiters int      // guarded by Records.mu
 
 	mu           sync.Mutex
 	outcomes     table[knownOutcome]
 	watched      table[struct{}]     // ids that txtracker watches
-	heights      []primitives.Height // of outcomes, without repetition
-	lastProgress primitives.Height   // last block that txtracker has reported; all waiters get the same reports
-	read         bool                // stored outcomes up to upto are here
+	heights      []primitives.Height // of blocks with outcomes, without duplicates
+	lastProgress primitives.Height   // last block that txtracker reported; all waiters get the same reports
+	read         bool                // the stored outcomes up to height upto are in outcomes
 	upto         primitives.Height
-	levels       []reached // recent levels of a large transaction
+	levels       []reached // recently computed levels of a large transaction
 }
 
 // knownOutcome is the part of an outcome that levels depend on. Logs, result and profile may be
@@ -106,16 +106,16 @@ type knownOutcome struct {
 	block   primitives.Hash
 	height  primitives.Height
 	refund  primitives.Hash
-	outcome *primitives.OutcomeWithID // only in a record of one machine
+	outcome *primitives.OutcomeWithID // set only in a record that one machine owns
 }
 
-// reached is the level as of a position.
+// reached is the level of the transaction at a position.
 type reached struct {
 	at    messages.Position
 	level view.ExecutionLevel
 }
 
-// maxReached is how many levels are remembered: waiters are a few blocks apart.
+// maxReached is how many levels are cached. Waiters are only a few blocks apart.
 const maxReached = 8
 
 func newRecord(k key) *record {
@@ -124,13 +124,13 @@ func newRecord(k key) *record {
 	return r
 }
 
-// clear forgets the outcomes, which may no longer hold.
+// clear deletes the outcomes, because they may not be canonical.
 func (r *record) clear() {
 	r.outcomes.clear()
 	r.heights, r.levels, r.lastProgress, r.read, r.upto = nil, nil, 0, false, 0
 }
 
-// get returns an outcome that was executed up to height head, or nil.
+// get returns an outcome in a block up to height head, or nil.
 func (r *record) get(id primitives.Hash, head primitives.Height) *knownOutcome {
 	if e := r.outcomes.get(id); e != nil && e.height <= head {
 		return e

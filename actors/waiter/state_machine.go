@@ -1,15 +1,15 @@
-// Package waiter waits for one transaction: a state machine that consumes facts, and the actor
-// around it. The protocol is described at Actor.
+// Package waiter waits until one transaction has reached a level: a state machine, Machine, and the
+// actor around it. The comment of Actor describes the protocol.
 //
 //	in      messages.Progress from txtracker, Submitted from the mempool; stored outcomes,
 //	        read through a Ledger; the timeout
-//	out     Decision: what to read or check next, or that the wait is over: the level as of
-//	        the first block that satisfies it
+//	out     Decision: what to read or check next, or that the wait is over, with the level as
+//	        of the first block that satisfies it
 //	state   Records: the known outcomes of each transaction, shared by its waiters; Machine:
 //	        one wait, as of one block
 //	units   heights in blocks
-//	bound   one actor for each wait, bounded by the sessions; each ends at its timeout. Memory
-//	        grows with the receipts of the awaited transactions, not with the waiters of one
+//	bound   one actor for each wait, limited by the sessions; each ends at its timeout. Memory
+//	        grows with the receipts of the awaited transactions, not with the waiters of each
 //	errors  view.ErrTimeout with the level reached, *primitives.InvalidTxError, the errors of
 //	        mempool and Ledger
 //	source  nearcore chain/client/src/view_client_actor.rs:518, chain/jsonrpc/src/lib.rs
@@ -28,10 +28,10 @@ type Machine struct {
 	tx      primitives.Hash
 	until   view.ExecutionLevel
 	attempt int
-	records *Records // nil: it keeps its own record
+	records *Records // nil: the machine has a record of its own
 	branch  messages.Branch
-	rec     *record           // nil: nothing is known
-	at      messages.Position // the position as of which it answers
+	rec     *record           // nil: no outcome is known
+	at      messages.Position // position of the last Progress; answers are as of it
 }
 
 // NewMachine returns a machine that waits for tx to reach until, with a record of its own.
@@ -39,7 +39,7 @@ func NewMachine(tx primitives.Hash, until view.ExecutionLevel) *Machine {
 	return &Machine{tx: tx, until: until}
 }
 
-// Leave gives up the record. The machine knows nothing afterwards.
+// Leave releases the record. Afterwards no outcome is known.
 func (c *Machine) Leave() {
 	if c.records != nil && c.rec != nil {
 		c.records.release(c.rec)
@@ -47,7 +47,7 @@ func (c *Machine) Leave() {
 	c.rec = nil
 }
 
-// switchRecord takes the record of the progress' branch.
+// switchRecord acquires the record of the branch that the Progress is about.
 func (c *Machine) switchRecord(m *messages.Progress) {
 	switch {
 	case c.records != nil && c.rec != nil && c.branch == m.Branch && !m.Reorganised:
@@ -61,16 +61,16 @@ func (c *Machine) switchRecord(m *messages.Progress) {
 	}
 }
 
-// Decision is what the actor does next, in this order.
+// Decision is what the actor does next, in the order of the fields.
 type Decision struct {
 	Read  bool // call Machine.Read
-	Check bool // check whether the transaction can still be included, if it is not
+	Check bool // if the transaction is not included, check whether it still can be
 	Done  bool // the level is reached with the block at At
 	Level view.ExecutionLevel
 }
 
-// Step takes a fact. Facts come in the order of blocks, so the first block that satisfies the
-// wait is found.
+// Step applies a Progress. They must come in the order of blocks, so that Done is set by the first
+// block that satisfies the wait.
 func (c *Machine) Step(m *messages.Progress) Decision {
 	c.at = m.At
 	c.switchRecord(m)
@@ -85,10 +85,10 @@ func (c *Machine) Step(m *messages.Progress) Decision {
 	return d
 }
 
-// Forget drops what is known, since txtracker restarted and it may no longer hold.
+// Forget drops all outcomes after a restart of txtracker, because they may not be canonical.
 func (c *Machine) Forget() { c.Leave() }
 
-// At returns the position as of which the machine answers.
+// At returns the position of the last Progress, as of which the machine answers.
 func (c *Machine) At() messages.Position { return c.at }
 
 // executed returns the known outcome of id as of the position, or nil.
@@ -99,7 +99,7 @@ func (c *Machine) executed(id primitives.Hash) *knownOutcome {
 	c.rec.mu.Lock()
 	defer c.rec.mu.Unlock()
 	if e := c.rec.get(id, c.at.Head); e != nil {
-		known := *e // the table may move
+		known := *e // a copy: the table may move its rows
 		return &known
 	}
 	return nil
@@ -108,7 +108,7 @@ func (c *Machine) executed(id primitives.Hash) *knownOutcome {
 // Included returns whether the transaction is known to be in a block.
 func (c *Machine) Included() bool { return c.executed(c.tx) != nil }
 
-// Since returns the height of the transaction's block, or 0 if it is not known.
+// Since returns the height of the block that includes the transaction, or 0 if none is known.
 func (c *Machine) Since() primitives.Height {
 	if e := c.executed(c.tx); e != nil {
 		return e.height
@@ -124,8 +124,8 @@ type Ledger interface {
 }
 
 // Read reads stored outcomes up to the position. It returns the ids without an outcome that
-// txtracker does not watch yet. They may be executed at any time, so the caller watches them
-// and reads again once the watch is confirmed.
+// txtracker does not watch yet. Their outcomes may be added at any time, so the caller watches them
+// and reads again once that watch is confirmed.
 func (c *Machine) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 	c.rec.mu.Lock()
 	defer c.rec.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *Machine) Read(l Ledger) (watch []primitives.Hash, d Decision, err error
 	return watch, d, nil
 }
 
-// Open returns the known ids without an outcome.
+// Open returns the watched ids that have no known outcome.
 func (c *Machine) Open() (out []primitives.Hash) {
 	if c.rec == nil {
 		return []primitives.Hash{c.tx}
@@ -152,7 +152,7 @@ func (c *Machine) Open() (out []primitives.Hash) {
 	return out
 }
 
-// Executed returns the heights of blocks with outcomes that are not final.
+// Executed returns the heights of blocks with known outcomes that are not final.
 func (c *Machine) Executed() (out []primitives.Height) {
 	if c.rec == nil {
 		return nil
@@ -167,7 +167,7 @@ func (c *Machine) Executed() (out []primitives.Height) {
 	return out
 }
 
-// Level returns how far the transaction has come.
+// Level returns the level that the transaction has reached as of the position.
 func (c *Machine) Level() view.ExecutionLevel {
 	if c.rec == nil {
 		return view.LevelNone
@@ -177,7 +177,7 @@ func (c *Machine) Level() view.ExecutionLevel {
 	return c.rec.level(c.at)
 }
 
-// Outcome is part of txstatus.Source. Only a machine with a record of its own has outcomes.
+// Outcome implements txstatus.Source. Only a machine with a record of its own returns outcomes.
 func (c *Machine) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	e := c.executed(id)
 	if e == nil || e.outcome == nil {
@@ -186,13 +186,13 @@ func (c *Machine) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	return view.OutcomeProof{OutcomeWithID: *e.outcome, BlockHash: e.block}, true
 }
 
-// IsRefund is part of txstatus.Source.
+// IsRefund implements txstatus.Source.
 func (c *Machine) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
 	e := c.executed(parent.ID)
 	return e != nil && e.refund == id
 }
 
-// IsFinal is part of txstatus.Source. All outcomes are of the current chain, so the height
+// IsFinal implements txstatus.Source. All known outcomes are canonical, so the block's height
 // decides.
 func (c *Machine) IsFinal(block primitives.Hash) bool {
 	if c.rec == nil {

@@ -12,8 +12,8 @@ import (
 
 func id(name string) primitives.Hash { return primitives.HashBytes([]byte(name)) }
 
-// executed returns the outcome of a transaction or receipt in block h that sends receipts; the
-// last is a refund if its name begins with r.
+// executed returns the outcome of name in block h, which creates the receipts sends. The last one
+// is a refund if its name begins with r.
 func executed(name string, h primitives.Height, sends ...string) messages.Executed {
 	o := &primitives.OutcomeWithID{ID: id(name)}
 	o.Outcome.Status = primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue}
@@ -27,7 +27,7 @@ func executed(name string, h primitives.Height, sends ...string) messages.Execut
 	return e
 }
 
-// book is a Ledger.
+// book is a Ledger in memory.
 type book map[primitives.Hash]messages.Executed
 
 func (b book) Outcome(id primitives.Hash, upto primitives.Height) (messages.Executed, bool, error) {
@@ -49,8 +49,8 @@ func position(head, final primitives.Height) messages.Position {
 	return messages.Position{Head: head, Final: final}
 }
 
-// story is the life of a transfer: transaction in block 1, receipt in 2, refund in 3, two more
-// blocks until 3 is final.
+// story is the execution of a transfer: the transaction in block 1, its receipt in 2, the refund in
+// 3, and two more blocks, after which 3 is final.
 var story = []messages.Progress{
 	{At: position(1, 0), Executed: []messages.Executed{executed("tx", 1, "a")}},
 	{At: position(2, 0), Executed: []messages.Executed{executed("a", 2, "refund")}},
@@ -59,7 +59,7 @@ var story = []messages.Progress{
 	{At: position(5, 3)},
 }
 
-// TestLevels: which block of the story ends the wait for each milestone.
+// TestLevels checks, for each level, which block of story ends the wait.
 func TestLevels(t *testing.T) {
 	for level, want := range map[view.ExecutionLevel]int{
 		view.LevelIncluded: 0, view.LevelExecutedOptimistic: 1, view.LevelIncludedFinal: 2, view.LevelExecuted: 2, view.LevelFinal: 4,
@@ -78,8 +78,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestStored: a late waiter reads what is stored, watches what is missing, and goes on with
-// facts.
+// TestStored: a late waiter reads stored outcomes, watches ids without one, and continues with
+// reported outcomes.
 func TestStored(t *testing.T) {
 	c := NewMachine(id("tx"), view.LevelFinal)
 	b := book{}.put(executed("tx", 1, "a"), executed("a", 2, "b", "refund"))
@@ -90,7 +90,7 @@ func TestStored(t *testing.T) {
 	if err != nil || d.Done || len(watch) != 2 {
 		t.Fatalf("read: watch %d ids, %+v, %v, want 2 ids", len(watch), d, err)
 	}
-	b.put(executed("b", 3)) // before the watch is confirmed
+	b.put(executed("b", 3)) // stored before the watch is confirmed
 	if watch, d, err = c.Read(b); err != nil || d.Done || len(watch) != 0 {
 		t.Fatalf("second read: watch %d ids, %+v, %v, want none", len(watch), d, err)
 	}
@@ -102,7 +102,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestReorganised: after a reorganisation only what is stored counts.
+// TestReorganised: after a reorganisation only stored outcomes count.
 func TestReorganised(t *testing.T) {
 	c := NewMachine(id("tx"), view.LevelIncludedFinal)
 	c.Step(&story[0])
@@ -117,7 +117,7 @@ func TestReorganised(t *testing.T) {
 	}
 }
 
-// shell is an actor without a mailbox, and what it sends.
+// shell is an actor without a mailbox, and a record of what it sends.
 type shell struct {
 	*Actor
 	watches   []messages.Watch
@@ -128,11 +128,11 @@ type shell struct {
 	err       error
 	known     bool
 	unused    bool
-	asked     int // Unused
-	sought    int // Known
+	asked     int // calls of Unused
+	sought    int // calls of Known
 }
 
-// newShell returns a waiter that could share what it knows, but shares it with none.
+// newShell returns a waiter with Records of its own.
 func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
 	return newSharing(NewRecords(1<<19), wait, ledger)
 }
@@ -161,8 +161,8 @@ func signedTx() *primitives.SignedTransaction {
 		PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature)
 }
 
-// unsent is a wait for a transaction that is not submitted, submitted one for a transaction
-// that the waiter submits.
+// unsent returns a wait for a transaction that the waiter does not submit, submitted one for a
+// transaction that it submits.
 func unsent(tx *primitives.SignedTransaction, until view.ExecutionLevel) messages.AwaitTransaction {
 	return messages.AwaitTransaction{Hash: tx.Hash(), Tx: tx, Until: until}
 }
@@ -178,8 +178,9 @@ var (
 	tooOld    = &primitives.InvalidTxError{Tag: primitives.TxExpired}
 )
 
-// TestDropped: a transaction that its pool dropped is refused at once: by the state if it
-// cannot run any more, else with the pool's reason, unless a block includes it.
+// TestDropped: the wait for a dropped transaction ends at once: with the reason from Check if the
+// transaction is invalid, else with the reason of the drop. It does not end if a block includes the
+// transaction.
 func TestDropped(t *testing.T) {
 	tx := signedTx()
 	s := newShell(submitted(tx, view.LevelFinal), book{})
@@ -202,8 +203,9 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestDroppedStillValid: a valid transaction that no pool keeps ends the wait at once with the
-// pool's reason. One that a block includes does not, and one that is sent again is waited for.
+// TestDroppedStillValid: the wait for a valid but dropped transaction ends at once with the reason
+// of the drop. It does not end if a block includes the transaction, or if a copy was submitted
+// again.
 func TestDroppedStillValid(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	tx := signedTx()
@@ -226,15 +228,16 @@ func TestDroppedStillValid(t *testing.T) {
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Submitted{Pooled: true})
 	s.Handle(messages.Progress{Dropped: full, Nth: 1})
-	s.Handle(messages.Submitted{Pooled: true}) // another client has sent it again
+	s.Handle(messages.Submitted{Pooled: true}) // another client has submitted it again
 	s.Handle(messages.Progress{Watched: true})
 	if len(s.answers) != 0 {
 		t.Errorf("it is in the pool again: answers %v", s.answers)
 	}
 }
 
-// TestDroppedOfHash: A wait by hash learns that the transaction was dropped, also if that was
-// before: with the reason if it is invalid, else as unknown with the reason.
+// TestDroppedOfHash: a wait by hash ends when the transaction is dropped, or if it was dropped
+// before. The error is the reason if the transaction is invalid, else that it is unknown, with the
+// reason.
 func TestDroppedOfHash(t *testing.T) {
 	tx := signedTx()
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
@@ -275,8 +278,8 @@ func TestDroppedOfHash(t *testing.T) {
 	}
 }
 
-// TestDoubtOfAnUnsentOne: a valid transaction that this waiter does not submit is watched again
-// when what it depends on changes.
+// TestDoubtOfAnUnsentOne: after a Doubt, a waiter that does not submit checks its transaction, and
+// watches it again if it is valid.
 func TestDoubtOfAnUnsentOne(t *testing.T) {
 	s := newShell(unsent(signedTx(), view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
@@ -291,7 +294,7 @@ func TestDoubtOfAnUnsentOne(t *testing.T) {
 	}
 }
 
-// TestRefused: what the mempool says is the answer.
+// TestRefused: the error in the mempool's answer is the reply.
 func TestRefused(t *testing.T) {
 	broken := errors.New("a failure")
 	for _, want := range []error{nonceUsed, tooOld, &view.LookupError{Kind: view.ErrTooManyRequests},
@@ -304,8 +307,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestIncludedAfterAll: the nonce is used by a block with this very transaction. Readers see
-// the block and the tracker will report it: the wait goes on until then.
+// TestIncludedAfterAll: the nonce was used by this very transaction, in a block that is on disk but
+// not yet reported by the tracker. The wait goes on until it is reported.
 func TestIncludedAfterAll(t *testing.T) {
 	tx := signedTx()
 	e := executed("x", 1, "a")
@@ -334,8 +337,8 @@ func TestIncludedAfterAll(t *testing.T) {
 	}
 }
 
-// TestNotYet: outcomes of blocks beyond the tracker's position are not read: the answer is of
-// the first block that satisfies the wait.
+// TestNotYet: outcomes in blocks after the tracker's position are not used, so that the reply is
+// that of the first block that satisfies the wait.
 func TestNotYet(t *testing.T) {
 	b := book{}
 	for i := range story {
@@ -359,12 +362,12 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// TestBeginAgain: the tracker or the mempool has restarted.
+// TestBeginAgain: the tracker or the mempool has restarted. The waiter watches or submits again.
 func TestBeginAgain(t *testing.T) {
 	s := newShell(submitted(signedTx(), view.LevelFinal), book{})
 	s.Handle(messages.WatchAgain{})
 	s.Handle(messages.SubmitAgain{})
-	// The tracker may have heard of a drop before it knew the waiter.
+	// The tracker may have got a drop before it knew the waiter.
 	if len(s.watches) != 2 || len(s.watches[1].IDs) != 1 || len(s.submitted) != 3 {
 		t.Errorf("watches %+v, submitted %d times, want the watch twice, and the submission once more for each",
 			s.watches, len(s.submitted))
@@ -410,15 +413,15 @@ func TestTimeoutAndBadDisk(t *testing.T) {
 	}
 }
 
-// TestRaces: facts, stored state and confirmations in any order give one answer.
+// TestRaces: reports, stored outcomes and confirmations in any order lead to one reply.
 func TestRaces(t *testing.T) {
 	rng := primitives.NewChaCha8Rng([32]byte{3})
 	for range 300 {
 		b := book{}
 		s := newShell(messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, b)
 		watched, told := map[primitives.Hash]bool{}, 0
-		var at messages.Position // of milestones
-		confirm := func() {      // the tracker takes and confirms the watches
+		var at messages.Position // of the tracker
+		confirm := func() {      // the tracker handles and confirms the watches
 			for ; told < len(s.watches); told++ {
 				for _, x := range s.watches[told].IDs {
 					watched[x] = true
@@ -431,7 +434,7 @@ func TestRaces(t *testing.T) {
 				confirm()
 			}
 			p := story[i]
-			b.put(p.Executed...) // on disk before it is reported
+			b.put(p.Executed...) // stored before it is reported
 			if rng.Uint32()%3 == 0 {
 				confirm()
 			}
@@ -456,7 +459,7 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// counted counts look-ups.
+// counted is a book that counts lookups.
 type counted struct {
 	book
 	n *int
@@ -467,9 +470,8 @@ func (c counted) Outcome(id primitives.Hash, upto primitives.Height) (messages.E
 	return c.book.Outcome(id, upto)
 }
 
-// TestUnused: the store is not searched for a transaction with an unused nonce. If the nonce is
-// used, or once the transaction is known to be in a block, the store is read, also after a
-// reorganisation.
+// TestUnused: the store is not searched for a transaction whose nonce is unused. It is searched if
+// the nonce is used, and once the transaction is known to be included, also after a reorganisation.
 func TestUnused(t *testing.T) {
 	tx := signedTx()
 	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx.Hash()}, Block: primitives.Hash{9}, Height: 3}
@@ -484,19 +486,19 @@ func TestUnused(t *testing.T) {
 	}
 	s.Handle(messages.Submitted{Pooled: true})
 	s.Handle(messages.Progress{Executed: []messages.Executed{ran}, At: messages.Position{Head: 3, Final: 1}})
-	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}}) // what it sends is sought
+	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}}) // its receipts are looked up
 	if s.asked != 1 || len(s.answers) != 0 {
 		t.Errorf("asked %d times of a transaction that is in a block", s.asked)
 	}
-	s.unused = false // a branch has won that includes it elsewhere
+	s.unused = false // another branch, which includes it elsewhere, has become canonical
 	ledger.book[tx.Hash()] = ran
 	s.Handle(messages.Progress{Reorganised: true, At: messages.Position{Head: 5, Final: 4}})
 	if looks == 0 || len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelFinal {
 		t.Errorf("behind a reorganisation: %d look-ups, %+v", looks, s.answers)
 	}
 
-	// A waiter that submits nothing asks what became of it: a key may return with a lower nonce,
-	// by a patch or by delete and add in one block.
+	// A waiter that does not submit always searches the store: the key may have been reset to a
+	// lower nonce, by a patch or by delete and add in one block.
 	looks = 0
 	s = newShell(unsent(tx, view.LevelFinal), ledger)
 	s.unused = true
@@ -505,7 +507,7 @@ func TestUnused(t *testing.T) {
 		t.Errorf("of a key whose nonce was set back: %d look-ups, %+v", looks, s.answers)
 	}
 
-	looks = 0 // one that is sent again is found
+	looks = 0 // a transaction that is submitted again is found
 	s = newShell(submitted(tx, view.LevelFinal), ledger)
 	s.known = true
 	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
@@ -514,7 +516,7 @@ func TestUnused(t *testing.T) {
 		t.Errorf("sent again: %d and %d look-ups, %+v", looks, s.sought, s.answers)
 	}
 
-	for _, unused := range []bool{true, false} { // one that cannot run is searched only if a block may include it
+	for _, unused := range []bool{true, false} { // Known is called only for a used nonce
 		s = newShell(submitted(tx, view.LevelFinal), counted{book{}, &looks})
 		s.unused, s.invalid = unused, tooOld
 		s.Handle(messages.Submitted{Pooled: true})
@@ -527,9 +529,8 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// TestBegunOnAnotherBranch: the tracker has restarted after a reorganisation that it has not
-// reported: what the waiter knew of the lost branch is forgotten, and the answer is of the
-// other one.
+// TestBegunOnAnotherBranch: the tracker restarted after a reorganisation that it did not report.
+// The waiter drops the outcomes of the replaced branch, and the reply is that of the canonical one.
 func TestBegunOnAnotherBranch(t *testing.T) {
 	tx := signedTx()
 	of := func(e messages.Executed) messages.Executed {
@@ -575,9 +576,9 @@ func TestBegunOnAnotherBranch(t *testing.T) {
 	}
 }
 
-// TestDropOfAnotherCopy: A waiter that has submitted ignores drops of other copies: while the
-// mempool checks its own, and from before a pool took that. A waiter that has not ignores drops
-// that no longer hold.
+// TestDropOfAnotherCopy: a waiter that submits ignores drops of other copies while the mempool
+// checks its copy, and drops from before a pool took its copy. A waiter that does not submit
+// ignores drops after which a copy was submitted.
 func TestDropOfAnotherCopy(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	tx := signedTx()
@@ -585,8 +586,8 @@ func TestDropOfAnotherCopy(t *testing.T) {
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Progress{Dropped: full, Nth: 1})
 	s.Handle(messages.Submitted{Pooled: true, Drops: 1})
-	s.Handle(messages.Progress{Dropped: full, Nth: 1}) // which was on its way
-	s.Handle(messages.Progress{Dropped: full})         // as a mempool that has failed says
+	s.Handle(messages.Progress{Dropped: full, Nth: 1}) // it was reported before the pool took the copy
+	s.Handle(messages.Progress{Dropped: full})         // Nth 0: reported by a mempool that has failed
 	s.Handle(messages.Progress{Watched: true})
 	if len(s.answers) != 0 {
 		t.Fatalf("drops of other copies: %+v", s.answers)

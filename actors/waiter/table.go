@@ -2,11 +2,11 @@ package waiter
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// table is a small map from ids to values in insertion order. Most transactions have two or
-// three outcomes and thousands wait, so it has an index only when it is large.
+// table is a small map that keeps the order of insertion. Most transactions have two or three
+// outcomes and thousands of waiters exist, so it has an index only when it is large.
 type table[T any] struct {
 	rows  []row[T]
-	index map[primitives.Hash]int // nil: there are few rows
+	index map[primitives.Hash]int // nil: at most unindexedRows rows
 }
 
 type row[T any] struct {
@@ -14,10 +14,10 @@ type row[T any] struct {
 	value T
 }
 
-// unindexedRows is up to how many rows are searched without an index.
+// unindexedRows is how many rows are searched without an index.
 const unindexedRows = 8
 
-// get returns the value of an id, or nil. The pointer is valid until the next put.
+// get returns a pointer to the value of an id, or nil. The pointer is valid until the next put.
 func (t *table[T]) get(id primitives.Hash) *T {
 	if t.index != nil {
 		if i, ok := t.index[id]; ok {

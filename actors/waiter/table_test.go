@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTable: it behaves as a map, with few rows and with many.
+// TestTable compares a table with a Go map, with few rows and with many.
 func TestTable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -42,8 +42,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestWaitsAreSmall: the memory of a wait for a transfer, from its first message to the last
-// block; thousands wait.
+// TestWaitsAreSmall bounds the memory of a wait for a transfer, from its first message to the last
+// block, because thousands of them exist.
 func TestWaitsAreSmall(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		c := NewMachine(id("tx"), 5)
