@@ -35,8 +35,10 @@ func (v Validation) ProducerAt(
 		// A parent that contradicts the anchor decides, whether the anchor is known or not.
 		check := anchor.Check(m, k, at, v.e.chain.Height)
 		switch {
-		case err == nil || errors.Is(check, anchor.ErrWrong):
+		case err == nil:
 			return check
+		case errors.Is(check, anchor.ErrWrong):
+			return fmt.Errorf("%w; %w", check, err)
 		case errors.Is(err, epoch.ErrMissingBlock), errors.Is(err, epoch.ErrChunkProducerNotInDB):
 			return fmt.Errorf("%w: %w", anchor.ErrEarly, err)
 		}

@@ -2,6 +2,7 @@ package validator
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/troupe-chain/troupe/chain/anchor"
 )
@@ -31,10 +32,14 @@ func (l *Life) Metrics(b []byte) []byte {
 			}
 		}
 	}
-	counters(lookups, "Lookups of a chunk's producer by the anchor in a message", func(c *anchor.Counters) []value {
-		return []value{{"hit", c.Found.Load()}, {"miss_anchor_block", c.NoAnchor.Load()}, {"miss_db_entry", c.NoRow.Load()},
-			{"error", c.Failed.Load()}}
-	})
+	b = fmt.Appendf(b, "# HELP %s Lookups of a chunk's producer by the anchor in a message\n# TYPE %s counter\n", lookups, lookups)
+	all := map[anchor.Lookup]uint64{}
+	for _, k := range kinds { // each kind of message is in one of them
+		maps.Copy(all, k.c.Lookups())
+	}
+	for _, of := range anchor.SortLookups(all) {
+		b = fmt.Appendf(b, "%s{shard_id=%q,message_type=%q,result=%q} %d\n", lookups, of.Shard, of.Message, of.Result, all[of])
+	}
 	counters(results, "Messages about chunks that could not be handled when they came", func(c *anchor.Counters) []value {
 		return []value{{"wrong_form", c.WrongForm.Load()}, {"wrong_place", c.WrongPlace.Load()}, {"unsigned", c.Unsigned.Load()},
 			{"queued", c.Queued.Load()}, {"taken", c.Taken.Load()}, {"expired", c.Expired.Load()}, {"evicted", c.Evicted.Load()},

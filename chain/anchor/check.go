@@ -77,8 +77,10 @@ func checkWithoutParent(m *epoch.Manager, key primitives.ChunkKey, at primitives
 	if key.HeightCreated < next {
 		return fmt.Errorf("%w: a chunk at height %d names an anchor at height %d", ErrWrong, key.HeightCreated, a.Height)
 	}
-	if tail, err := isTail(m, a); err != nil {
-		return early(err)
+	if tail, err := isTail(m, a); errors.Is(err, epoch.ErrMissingBlock) {
+		return fmt.Errorf("%w: an ancestor of the anchor is unknown: %v", ErrEarly, err)
+	} else if err != nil {
+		return err
 	} else if tail {
 		return fmt.Errorf("%w: the anchor at height %d may be at the end of its epoch", ErrEarly, a.Height)
 	}
@@ -104,8 +106,8 @@ func isTail(m *epoch.Manager, b *epoch.BlockInfo) (bool, error) {
 	return m.IsNextBlockPossiblyLastInEpoch(b.Height, b.PrevHash)
 }
 
-// early makes ErrEarly of the error that a block is missing: the anchor itself, or an ancestor after
-// garbage collection or state sync.
+// early makes ErrEarly of the error that a block is missing: the anchor itself, or an ancestor of
+// the parent after garbage collection or state sync.
 func early(err error) error {
 	if errors.Is(err, epoch.ErrMissingBlock) {
 		return fmt.Errorf("%w: %w", ErrEarly, err)

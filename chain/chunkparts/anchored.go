@@ -29,7 +29,7 @@ func (p *Pool) checkAnchor(e *entry, hash primitives.Hash, c *primitives.Partial
 		return fmt.Errorf("%w: shard %d at height %d, with an anchor", anchor.ErrForm, h.ShardID, h.HeightCreated)
 	}
 	v, err := p.chain.ProducerAt(placeOf(c))
-	p.counters.Lookup(err)
+	p.counters.CountLookup(h.ShardID, anchor.MessageChunk, err)
 	if err != nil {
 		return err
 	}

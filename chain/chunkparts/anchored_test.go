@@ -430,3 +430,34 @@ func TestForwardsOfReplacedProducers(t *testing.T) {
 		t.Errorf("own parts go to %v, not to the next producer", to)
 	}
 }
+
+// TestEachEarlyChunkIsCounted: the block that shows many early chunks to be wrong is one event. Each
+// message counts on its own, and a right one among them is not lost.
+func TestEachEarlyChunkIsCounted(t *testing.T) {
+	n := anchoredNetwork(t, true)
+	parent := primitives.Hash{99}
+	n.block(parent, 22, hashAt(20), false)
+	c := n.on(n.maker(parent), parent, 23, hashAt(20))
+	p := n.nodes[producers[2]]
+	for _, ord := range []int{2, 5, 7} {
+		if _, err := p.Step(0, with(c, c.Anchor, ord)); err != nil && !errors.Is(err, anchor.ErrEarly) { // the receipts wait already
+			t.Fatal(err)
+		}
+	}
+	waits, _ := p.early.Len()
+	n.block(parent, 22, hashAt(19), true) // the anchor is another
+	if _, err := p.Step(0, BlockCame{parent}); !errors.Is(err, anchor.ErrWrong) {
+		t.Fatal(err)
+	}
+	if got := p.counters.WrongPlace.Load(); waits < 3 || got != uint64(waits) {
+		t.Errorf("%d messages waited, %d are counted as wrong", waits, got)
+	}
+	if _, err := p.Step(0, BlockCame{parent}); err != nil || p.counters.WrongPlace.Load() != uint64(waits) {
+		t.Errorf("%v, %d are counted after the block came again", err, p.counters.WrongPlace.Load())
+	}
+	for of, count := range p.counters.Lookups() {
+		if of.Message != anchor.MessageChunk || of.Shard != "0" || of.Result != anchor.LookupHit || count != uint64(3+waits) {
+			t.Errorf("%d lookups %+v", count, of)
+		}
+	}
+}

@@ -158,14 +158,17 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 		err = p.wanted(&out, now, &ev)
 	case BlockCame:
 		var errs []error
+		count := func(err error) { // each chunk on its own, before they are joined
+			p.counters.Error(err)
+			errs = append(errs, err)
+		}
 		for _, e := range p.incomplete(ev.Hash) {
-			errs = append(errs, p.tryComplete(&out, e))
+			count(p.tryComplete(&out, e))
 		}
 		for _, c := range p.early.Take(ev.Hash) {
-			errs = append(errs, p.partial(&out, now, c, nil, false))
+			count(p.partial(&out, now, c, nil, false))
 		}
 		err = errors.Join(errs...)
-		p.counters.Error(err)
 	case Head:
 		p.setHead(ev)
 	case Tick:

@@ -70,12 +70,12 @@ func (t Thresholds) IsCandidate(p Production) bool {
 // Blacklist returns the IDs of a shard's settlement that are not drawn, ascending; nil: all are.
 // counters returns the counters of one ID for this shard. IDs outside the settlement are never
 // asked for. If all members are candidates, the one with the best ratio stays: of equal ratios that
-// with fewer expected chunks, then the lower ID. So a lone producer is never listed.
-func (t Thresholds) Blacklist(settlement []uint64, counters func(id uint64) Production) []uint64 {
+// with fewer expected chunks, then the lower ID. So a lone producer is never listed. candidates is
+// how many there were before that.
+func (t Thresholds) Blacklist(settlement []uint64, counters func(id uint64) Production) (listed []uint64, candidates int) {
 	members := slices.Clone(settlement)
 	slices.Sort(members)
 	members = slices.Compact(members)
-	var listed []uint64
 	var best int // index in listed
 	var bestCounters Production
 	for _, id := range members {
@@ -88,13 +88,14 @@ func (t Thresholds) Blacklist(settlement []uint64, counters func(id uint64) Prod
 		}
 		listed = append(listed, id)
 	}
-	if len(listed) == len(members) && len(listed) > 0 {
+	candidates = len(listed)
+	if candidates == len(members) && candidates > 0 {
 		listed = slices.Delete(listed, best, best+1)
 	}
 	if len(listed) == 0 {
-		return nil
+		return nil, candidates
 	}
-	return listed
+	return listed, candidates
 }
 
 // isBetter returns whether a has a greater ratio than b, or the same and fewer expected chunks.

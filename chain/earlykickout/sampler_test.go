@@ -63,7 +63,7 @@ func TestSampleWithoutListIsCanonical(t *testing.T) {
 
 // TestKeepOneLeavesTheSurvivor: nearcore's keep_one_leaves_sampler_nonempty.
 func TestKeepOneLeavesTheSurvivor(t *testing.T) {
-	listed := Protocol().Blacklist(ids(3), counters(Production{50, 1000}, Production{400, 1000}, Production{790, 1000}))
+	listed, _ := Protocol().Blacklist(ids(3), counters(Production{50, 1000}, Production{400, 1000}, Production{790, 1000}))
 	s, err := NewSampler(ids(3), stakesOf(1_000_000, 1_000_000, 1_000_000), listed)
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,11 @@
 package epoch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain/earlykickout"
 	"github.com/troupe-chain/troupe/primitives"
@@ -16,8 +19,9 @@ const EarlyKickoutVersion primitives.ProtocolVersion = 87
 
 // shardBlacklist is the list of one shard and the draw among the others.
 type shardBlacklist struct {
-	listed  []ValidatorID         // ascending; empty: the draw is the canonical one
-	sampler *earlykickout.Sampler // nil if listed is empty
+	listed     []ValidatorID         // ascending; empty: the draw is the canonical one
+	candidates int                   // to be listed; more than listed has if all producers are
+	sampler    *earlykickout.Sampler // nil if listed is empty
 }
 
 // anchorOf returns the anchor of the chunks that blocks of an epoch on parent include. Nil: their
@@ -239,7 +243,7 @@ func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorI
 		return nil, err
 	}
 	lists, err := m.blacklist(a, info, layout)
-	if err != nil || lists == nil {
+	if err != nil || !slices.ContainsFunc(lists, func(l shardBlacklist) bool { return l.listed != nil }) {
 		return nil, err
 	}
 	out := make([][]ValidatorID, len(lists))
@@ -249,7 +253,7 @@ func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorI
 	return out, nil
 }
 
-// blacklist returns the lists of an anchor by shard index; nil: all are empty. info and layout are
+// blacklist returns the lists of an anchor by shard index; nil: no shard has a candidate. info and layout are
 // those of the anchor's epoch. The lists are a function of the last final block, so they are kept
 // by it.
 //
@@ -287,14 +291,15 @@ func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 	return lists, nil
 }
 
-// listShards returns the lists by the statistics of an epoch; nil: all are empty.
+// listShards returns the lists by the statistics of an epoch; nil: no shard has a candidate.
 func (m *Manager) listShards(a *Aggregator, info *EpochInfo, layout primitives.ShardLayout) ([]shardBlacklist, error) {
 	out, some := make([]shardBlacklist, layout.NumShards()), false
 	for i := range min(len(out), len(info.ChunkProducers), len(a.Chunks)) {
 		counters := a.Chunks[i]
-		listed := m.kickout.Blacklist(info.ChunkProducers[i], func(id ValidatorID) earlykickout.Production {
+		listed, candidates := m.kickout.Blacklist(info.ChunkProducers[i], func(id ValidatorID) earlykickout.Production {
 			return earlykickout.Production(counters[id].Production)
 		})
+		out[i].candidates, some = candidates, some || candidates > 0
 		if len(listed) == 0 {
 			continue
 		}
@@ -303,7 +308,7 @@ func (m *Manager) listShards(a *Aggregator, info *EpochInfo, layout primitives.S
 		if err != nil {
 			return nil, fmt.Errorf("%w: shard index %d: %w", ErrSharding, i, err)
 		}
-		out[i], some = shardBlacklist{listed, sampler}, true
+		out[i].listed, out[i].sampler = listed, sampler
 	}
 	if !some {
 		return nil, nil
@@ -337,7 +342,57 @@ func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return info.anchorRows(layout, lists, b.Height)
+	rows, err := info.anchorRows(layout, lists, b.Height)
+	if err != nil {
+		return nil, err
+	}
+	return rows, m.countRows(rows, info, layout, lists, b.Height)
+}
+
+// EarlyKickoutStats are nearcore's metrics near_early_kickout_* of one shard.
+type EarlyKickoutStats struct {
+	Shard      primitives.ShardID
+	Reassigned uint64 // recorded rows with another producer than the canonical one
+	Kept       uint64 // recorded rows for which all producers were candidates, so that one was kept
+	Candidates int    // of the block that was recorded last
+}
+
+// EarlyKickoutStats returns what was counted since the start, by shard ID. Nil before protocol
+// version 87.
+func (m *Manager) EarlyKickoutStats() []EarlyKickoutStats {
+	out := slices.Collect(maps.Values(m.kickouts))
+	slices.SortFunc(out, func(a, b EarlyKickoutStats) int { return cmp.Compare(a.Shard, b.Shard) })
+	return out
+}
+
+// countRows counts the rows of a block that is recorded.
+func (m *Manager) countRows(rows []ValidatorID, info *EpochInfo, layout primitives.ShardLayout, lists []shardBlacklist,
+	anchor primitives.Height) error {
+	for id, s := range m.kickouts { // of shards that a split has ended, too
+		s.Candidates = 0
+		m.kickouts[id] = s
+	}
+	for i, id := range layout.ShardIDs() {
+		s := m.kickouts[id]
+		s.Shard = id
+		if i < len(lists) {
+			l := &lists[i]
+			if s.Candidates = l.candidates; l.candidates > len(l.listed) {
+				s.Kept++
+			}
+			if l.sampler != nil {
+				canonical, err := info.SampleChunkProducer(layout, primitives.ShardIndex(i), anchor+earlykickout.AnchorHeightOffset)
+				if err != nil {
+					return err
+				}
+				if canonical != rows[i] {
+					s.Reassigned++
+				}
+			}
+		}
+		m.kickouts[id] = s
+	}
+	return nil
 }
 
 func (e *EpochInfo) anchorRows(layout primitives.ShardLayout, lists []shardBlacklist,

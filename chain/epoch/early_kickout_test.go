@@ -107,7 +107,7 @@ func TestSampleExcluding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []shardBlacklist{{listed, s}}
+		return []shardBlacklist{{listed: listed, sampler: s}}
 	}
 	layout := primitives.SingleShardLayout()
 	t.Run("sample_chunk_producer_excluding_variants", func(t *testing.T) {
@@ -263,6 +263,9 @@ func TestKickoutFromTheGraceOn(t *testing.T) {
 	if replaced < 50 {
 		t.Errorf("%d rows replaced", replaced)
 	}
+	if got := r.manager.EarlyKickoutStats(); len(got) != 1 || got[0] != (EarlyKickoutStats{Reassigned: uint64(replaced), Candidates: 1}) {
+		t.Errorf("counted %+v, %d rows were replaced", got, replaced)
+	}
 	var last *node
 	for at.info.Height < 1210 {
 		before := r.epochInfo(at)
@@ -277,6 +280,36 @@ func TestKickoutFromTheGraceOn(t *testing.T) {
 	}
 	if last == nil {
 		t.Fatal("the epoch did not end")
+	}
+	if got := r.manager.EarlyKickoutStats(); got[0].Candidates != 0 || got[0].Kept != 0 || got[0].Reassigned < uint64(replaced) {
+		t.Errorf("in the next epoch counted %+v", got)
+	}
+}
+
+// TestKickoutStatsOfAllProducers: where all producers are candidates, each row counts as one for which
+// a producer was kept. A lone producer counts too, although it is never listed.
+func TestKickoutStatsOfAllProducers(t *testing.T) {
+	short := &earlykickout.Thresholds{GraceBlocks: 20, MinMissed: 5, MinProducedPercent: 80}
+	for n := 1; n <= 2; n++ {
+		r := kickoutTree(t, 10_000, short, stakes("test", slices.Repeat([]uint64{1_000_000}, n)...)...)
+		kept, at := uint64(0), r.nodes[0]
+		for range 60 {
+			at = r.child(at, 0, func(b *BlockInfo) { b.ChunkMask, b.ChunkEndorsements = []bool{false}, [][]byte{nil} })
+			r.record(at)
+			got := r.manager.EarlyKickoutStats()
+			if len(got) != 1 || got[0].Candidates != 0 && got[0].Candidates != n {
+				t.Fatalf("%d producers, height %d: counted %+v", n, at.info.Height, got)
+			}
+			if got[0].Candidates == n {
+				kept++
+			}
+			if got[0].Kept != kept || (len(r.list(at)) > 0) != (kept > 0 && n > 1) {
+				t.Fatalf("%d producers, height %d: counted %+v, want %d rows of a kept producer; listed %v", n, at.info.Height, got, kept, r.list(at))
+			}
+		}
+		if kept == 0 {
+			t.Errorf("%d producers: never candidates", n)
+		}
 	}
 }
 

@@ -58,8 +58,9 @@ type Manager struct {
 	syncData *cache[primitives.Hash, primitives.Hash]
 
 	kickout earlykickout.Thresholds
-	// lists are the latest blacklists, by the last final block that determines them; nil: empty.
-	lists *cache[primitives.Hash, []shardBlacklist]
+	// lists are the latest blacklists, by the last final block that determines them; nil: no candidate.
+	lists    *cache[primitives.Hash, []shardBlacklist]
+	kickouts map[primitives.ShardID]EarlyKickoutStats
 
 	aggregator *Aggregator // up to the last final block; nil before the first
 	finalized  primitives.Height
@@ -83,7 +84,8 @@ func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, erro
 	}
 	return &Manager{
 		kickout: kickout, lists: newCache[primitives.Hash, []shardBlacklist](listCacheSize),
-		configs: configs, rewards: newRewardCalculator(g), store: store, genesis: info, dummy: &BlockInfo{},
+		kickouts: map[primitives.ShardID]EarlyKickoutStats{},
+		configs:  configs, rewards: newRewardCalculator(g), store: store, genesis: info, dummy: &BlockInfo{},
 		epochs:   newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
 		blocks:   newCache[primitives.Hash, *BlockInfo](blockCacheSize),
 		samples:  newCache[sampleKey, [][]WeightedValidator](sampleCacheSize),

@@ -38,7 +38,8 @@ const childCacheSize = 64
 func (m *Manager) Child(store Store, at Mark) *Manager {
 	c := &Manager{
 		kickout: m.kickout, lists: newCache[primitives.Hash, []shardBlacklist](listCacheSize),
-		configs: m.configs, rewards: m.rewards, store: store, genesis: m.genesis, dummy: m.dummy,
+		kickouts: map[primitives.ShardID]EarlyKickoutStats{},
+		configs:  m.configs, rewards: m.rewards, store: store, genesis: m.genesis, dummy: m.dummy,
 		epochs:   newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
 		blocks:   newCache[primitives.Hash, *BlockInfo](childCacheSize),
 		samples:  newCache[sampleKey, [][]WeightedValidator](childCacheSize),

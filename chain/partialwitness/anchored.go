@@ -31,14 +31,14 @@ func (t *Tracker) placeOf(key primitives.ChunkKey, prev primitives.Hash) (*primi
 	return &primitives.ChunkAnchor{PrevBlock: prev, PrevPrevBlock: parent}, nil
 }
 
-// producer returns the producer of a chunk. With anchor.ErrEarly it returns the producer that the
-// anchor gives, if that is known.
-func (t *Tracker) producer(key primitives.ChunkKey, at *primitives.ChunkAnchor) (primitives.ValidatorStake, error) {
+// producer returns the producer of a chunk, for a message of the kind that the counters know. With
+// anchor.ErrEarly it returns the producer that the anchor gives, if that is known.
+func (t *Tracker) producer(kind string, key primitives.ChunkKey, at *primitives.ChunkAnchor) (primitives.ValidatorStake, error) {
 	if at == nil {
 		return t.chain.Producer(key)
 	}
 	p, err := t.chain.ProducerAt(key, *at)
-	t.counters.Lookup(err)
+	t.counters.CountLookup(key.ShardID, kind, err)
 	return p, err
 }
 
@@ -121,7 +121,8 @@ func (t *Tracker) postpone(ev Event, why error) error {
 	return t.early.Put(anchor.Entry{Parent: at.PrevBlock, Height: key.HeightCreated, Signer: p.AccountID, Kind: w, Size: size}, keep())
 }
 
-// replay handles the messages that waited for a block. Those that are still early are dropped.
+// replay handles the messages that waited for a block, and counts the errors of each. Those that are
+// still early are dropped.
 func (t *Tracker) replay(out Out, block primitives.Hash) (Out, error) {
 	var errs []error
 	for _, ev := range t.early.Take(block) {

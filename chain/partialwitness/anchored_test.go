@@ -3,6 +3,7 @@ package partialwitness
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -550,5 +551,41 @@ func TestCodeOfTwoForks(t *testing.T) {
 		if _, err := node.Step(Code{r}); !errors.Is(err, ErrUnasked) {
 			t.Errorf("code of %s again: %v", by, err)
 		}
+	}
+}
+
+// TestEachEarlyMessageIsCounted: the block that shows many early messages to be wrong is one event.
+// Each of them counts once, and each lookup by its kind of message.
+func TestEachEarlyMessageIsCounted(t *testing.T) {
+	w := anchoredWorld(t, true)
+	node, parent := w.tracker(me), primitives.Hash{50}
+	at := &primitives.ChunkAnchor{PrevBlock: parent, PrevPrevBlock: hashAt(20)}
+	by, _ := w.Producer(keyAt(22))
+	for i, m := range messages {
+		if _, err := node.Step(m.make(by.AccountID, keyAt(23), at, i)); err != nil {
+			t.Fatalf("%s: %v", m.name, err)
+		}
+	}
+	n := uint64(len(messages))
+	w.blocks[parent] = block{22, hashAt(19)} // the anchor is another
+	if _, err := node.Step(BlockRecorded{parent}); !errors.Is(err, anchor.ErrWrong) {
+		t.Fatal(err)
+	}
+	if _, err := node.Step(BlockCame{Hash: parent, Final: 18}); err != nil {
+		t.Fatal(err)
+	}
+	if c := node.counters; c.Queued.Load() != n || c.Taken.Load() != n || c.WrongPlace.Load() != n {
+		t.Errorf("of %d messages %d waited, %d were taken, %d are counted as wrong", n, c.Queued.Load(), c.Taken.Load(), c.WrongPlace.Load())
+	}
+	want := map[string]uint64{anchor.MessageWitness: 4, anchor.MessageAccesses: 2, anchor.MessageDeploys: 2}
+	got := map[string]uint64{}
+	for of, count := range node.counters.Lookups() {
+		got[of.Message] += count
+		if of.Result != anchor.LookupHit || of.Shard != "0" {
+			t.Errorf("%d lookups %+v", count, of)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("lookups %v, want %v", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/anchor"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -103,7 +104,7 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	if _, err := t.assigned(a.Key, t.me.Account); err != nil {
 		return out, err
 	}
-	producer, err := t.signedBy(a.Key, a.Anchor, a.SignedBytes(), a.Signature)
+	producer, err := t.signedBy(anchor.MessageAccesses, a.Key, a.Anchor, a.SignedBytes(), a.Signature)
 	if err != nil {
 		return out, err
 	}
@@ -409,7 +410,7 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 	if !t.chain.Relevant(p.Key) {
 		return out, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, p.Key.ShardID, p.Key.HeightCreated)
 	}
-	if _, err := t.signedBy(p.Key, p.Anchor, p.SignedBytes(), p.Signature); err != nil {
+	if _, err := t.signedBy(anchor.MessageDeploys, p.Key, p.Anchor, p.SignedBytes(), p.Signature); err != nil {
 		return out, err
 	}
 	if p.EncodedLength > MaxEncoded {

@@ -173,6 +173,10 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 		return Out{}, nil
 	}
 	out, err := t.step(ev)
+	switch ev.(type) {
+	case BlockRecorded, BlockCame: // replay has counted each message's error
+		return out, err
+	}
 	if errors.Is(err, anchor.ErrEarly) {
 		err = t.postpone(ev, err)
 	}
@@ -242,11 +246,11 @@ func newPartSet(c *Coder, length uint64) *partSet {
 	return &partSet{coder: c, parts: make([][]byte, c.TotalParts()), length: length}
 }
 
-// signedBy returns the chunk's producer. Errors: ErrSigner unless it has signed data; of a message
-// that names an anchor those of Chain.ProducerAt.
-func (t *Tracker) signedBy(key primitives.ChunkKey, at *primitives.ChunkAnchor, data []byte,
+// signedBy returns the producer of the chunk that a message of a kind is about. Errors: ErrSigner
+// unless it has signed data; of a message that names an anchor those of Chain.ProducerAt.
+func (t *Tracker) signedBy(kind string, key primitives.ChunkKey, at *primitives.ChunkAnchor, data []byte,
 	sig primitives.Signature) (primitives.AccountID, error) {
-	p, err := t.producer(key, at)
+	p, err := t.producer(kind, key, at)
 	if err != nil {
 		return "", err
 	}
@@ -300,7 +304,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		}
 	}
 	var producer primitives.AccountID
-	if p.Signed(func(b []byte) { producer, err = t.signedBy(key, p.Anchor, b, p.Signature) }); err != nil {
+	if p.Signed(func(b []byte) { producer, err = t.signedBy(anchor.MessageWitness, key, p.Anchor, b, p.Signature) }); err != nil {
 		return out, err
 	}
 	if own := list[p.Ord].AccountID == t.me.Account; !forward && own && !t.forwarded.has(id) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -21,6 +22,9 @@ func (h *Instance) appendNear(b []byte) []byte {
 	gauge("near_header_head_height", "Height of the header head", height)
 	gauge("near_chunk_tail_height", "Height of chunk tail", float64(h.store.Tip().Tail))
 	b = h.appendEpoch(b)
+	var kickouts []epoch.EarlyKickoutStats
+	_ = h.Engine.Epochs(func(m *epoch.Manager) error { kickouts = m.EarlyKickoutStats(); return nil }) // cannot fail
+	b = appendEarlyKickout(b, kickouts)
 	b = h.appendCongestion(b)
 	return appendTimes(b, h.Engine.Times())
 }
@@ -86,6 +90,29 @@ func (h *Instance) appendEpoch(b []byte) []byte {
 			for k := range min(len(shards), len(values)) {
 				b = fmt.Appendf(b, "%s{account_id=%q,shard_id=\"%d\"} %d\n", f.name, v.Current[i].AccountID, shards[k], values[k])
 			}
+		}
+	}
+	return b
+}
+
+// appendEarlyKickout appends how often chunk producers were left out within an epoch, by shard.
+func appendEarlyKickout(b []byte, stats []epoch.EarlyKickoutStats) []byte {
+	for _, f := range []struct {
+		name, kind, help string
+		value            func(*epoch.EarlyKickoutStats) uint64
+	}{
+		{"near_early_kickout_chunk_producer_reassigned_total", "counter",
+			"Chunks that were assigned to another producer because the drawn one missed too many",
+			func(s *epoch.EarlyKickoutStats) uint64 { return s.Reassigned }},
+		{"near_early_kickout_safety_valve_fired_total", "counter",
+			"Chunks for which one producer was kept although all missed too many",
+			func(s *epoch.EarlyKickoutStats) uint64 { return s.Kept }},
+		{"near_early_kickout_blacklist_size", "gauge", "Chunk producers that missed too many chunks, including one that is kept",
+			func(s *epoch.EarlyKickoutStats) uint64 { return uint64(s.Candidates) }},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
+		for i := range stats {
+			b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", f.name, stats[i].Shard, f.value(&stats[i]))
 		}
 	}
 	return b

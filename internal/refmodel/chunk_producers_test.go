@@ -456,7 +456,7 @@ func TestListedByCounters(t *testing.T) {
 				turns[i] = Turns{200, 200 + 100*rng.Int64N(4)}
 			}
 		}
-		got := earlykickout.Protocol().Blacklist(toIDs(seats), func(v uint64) earlykickout.Production {
+		got, _ := earlykickout.Protocol().Blacklist(toIDs(seats), func(v uint64) earlykickout.Production {
 			return earlykickout.Production{Produced: uint64(turns[v].Made), Expected: uint64(turns[v].Due)}
 		})
 		want := m.ListedBy(seats, turns)

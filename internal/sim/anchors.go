@@ -270,7 +270,11 @@ func (c *checks) countAnchored() (out Anchored) {
 				out.Unsigned += int(x.Unsigned.Load())
 				out.WrongForm += int(x.WrongForm.Load())
 				out.WrongPlace += int(x.WrongPlace.Load())
-				failed += int(x.Failed.Load())
+				for of, count := range x.Lookups() {
+					if of.Result == anchor.LookupFailed {
+						failed += int(count)
+					}
+				}
 			}
 		}
 	}
