@@ -11,14 +11,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/congestion"
 )
 
-// ErrChunk reports that a chunk of a block cannot be applied by any node, so no node can accept the
-// block.
+// ErrChunk means that a chunk of a block cannot be applied by any node, so that the block is
+// invalid.
 var ErrChunk = errors.New("engine: chunk cannot be applied")
 
-// ApplyFailure is a chunk that this node could not apply. If it wraps ErrChunk, the block is
-// invalid. Otherwise the block may be valid: the code panicked, the state contradicts itself, or a
-// contract could not be compiled. Such a block is neither imported nor refused, and the node cannot
-// go past it.
+// ApplyFailure is the error of a chunk that this node could not apply. If it wraps ErrChunk, the
+// block is invalid. Otherwise the block may be valid: the code panicked, the state is inconsistent,
+// or a contract could not be compiled. Such a block is neither imported nor refused, and the node
+// cannot import any block after it.
 type ApplyFailure struct {
 	Height primitives.Height
 	Block  primitives.Hash
@@ -26,7 +26,7 @@ type ApplyFailure struct {
 	Err    error // *Panic if the code panicked
 	bad    bool  // wraps ErrChunk
 	job    *Job
-	held   *BlockNode // the block with the input's state; nil if the failed import holds it
+	held   *BlockNode // the block whose states Input uses, until Release; nil: the BlockImport holds them
 }
 
 // Error names the chunk and the reason.
@@ -46,11 +46,11 @@ func (f *ApplyFailure) Unwrap() []error {
 	return []error{f.Err}
 }
 
-// HasInput reports whether Input may be called.
+// HasInput returns whether Input may be called.
 func (f *ApplyFailure) HasInput() bool { return f.job != nil }
 
-// Release releases the state that a failure of BeginImport holds for its input. The state of a
-// failure of FinishImport belongs to its BlockImport instead. Release may be called more than once.
+// Release releases the states that a failure of BeginImport holds for Input. After a failure of
+// FinishImport it does nothing: BlockImport.Drop releases them. It may be called more than once.
 func (f *ApplyFailure) Release() {
 	if f.held != nil {
 		f.held.Release()
@@ -58,16 +58,16 @@ func (f *ApplyFailure) Release() {
 	}
 }
 
-// Input returns the input of the failed application. Its state stays valid until BlockImport.Drop
-// or Release.
+// Input returns the input of the failed application, without parallelism. Its state is valid until
+// Release or BlockImport.Drop.
 func (f *ApplyFailure) Input() apply.Input {
 	in := f.job.input
 	in.Recording, in.Par = nil, nil
 	return in
 }
 
-// Stakes returns the validators of the block's epoch. The input itself only answers single
-// questions about them.
+// Stakes returns the stakes of the validators in the block's epoch. Input only has functions that
+// look up a single one.
 func (f *ApplyFailure) Stakes() []apply.AccountAmount {
 	s, ok := f.job.input.Block.Stakes.(stakes)
 	if !ok {
@@ -80,7 +80,7 @@ func (f *ApplyFailure) Stakes() []apply.AccountAmount {
 	return out
 }
 
-// Panic is a panic recovered by Catch.
+// Panic is the error of a recovered panic.
 type Panic struct {
 	Reason any
 	Stack  []byte
@@ -94,7 +94,7 @@ func Catch(f func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case *Panic: // of another goroutine: keep its stack
+		case *Panic: // raised on another goroutine: it has that goroutine's stack
 			err = r
 		default:
 			err = &Panic{r, debug.Stack()}
@@ -104,7 +104,7 @@ func Catch(f func() error) (err error) {
 }
 
 // propagatePanics wraps par so that the first panic of its goroutines is raised again on the
-// caller's goroutine, where Catch can recover it. nil stays nil.
+// caller's goroutine, where Catch can recover it. A nil par stays nil.
 func propagatePanics(par apply.Par) apply.Par {
 	if par == nil {
 		return nil
@@ -123,9 +123,9 @@ func propagatePanics(par apply.Par) apply.Par {
 	}
 }
 
-// jobError returns the failure of a job. It is ErrChunk only if the error follows from the chunk
-// alone. Every other error, above all one of the state, is a fault of this node, which must not
-// continue. A chunk that this node produced and cannot apply is also its own fault.
+// jobError returns the error of a failed job. It wraps ErrChunk only if the failure follows from
+// the chunk alone. Any other failure is a fault of this node, which must not continue. So is a
+// failure to apply a chunk that this node produced.
 func (e *Engine) jobError(p *BlockImport, shard int) error {
 	s, j := &p.entry.Shards[shard], &p.jobs[shard]
 	var receipt *primitives.ReceiptValidationError

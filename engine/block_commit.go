@@ -13,19 +13,19 @@ import (
 // Accepted is the result of importing one block.
 type Accepted struct {
 	Entry *BlockNode
-	// IsHead reports whether the block is the new canonical head. OldHead is the head before it.
+	// IsHead means that the block is the new in-memory head. OldHead is the head before it.
 	IsHead  bool
 	OldHead *BlockNode
-	// Final is the last final block after the import, OldFinal the one before.
+	// Final is the last final block after the import, OldFinal the one before it.
 	Final, OldFinal storage.BlockRef
-	// Returned are the transactions of blocks that left the canonical chain. Transactions that the
-	// new branch also contains are not among them.
+	// Returned holds the transactions of blocks that are no longer canonical, except those that the
+	// new branch includes.
 	Returned []*primitives.SignedTransaction
 }
 
-// Commit imports a block and waits until it is on disk. Every error is fatal to the node, with two
-// exceptions: after storage.ErrFull nothing has changed and the same Commit may be tried again, and
-// the errors of FinishImport for invalid blocks.
+// Commit imports a block and waits until it is on disk. Errors are fatal for the node, except
+// storage.ErrFull, after which nothing has changed and Commit may be called again, and the errors
+// of FinishImport for invalid blocks.
 func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	if _, err := e.Flush(); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.persist(e.pipeline.list, false) // the pipeline's goroutine is idle after Flush
+	e.persist(e.pipeline.list, false) // the pipeline's goroutine does not run after Flush
 	if _, err := e.reap(); err != nil {
 		e.abandonInFlight()
 		return nil, err
@@ -42,7 +42,7 @@ func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	return a, e.stepFlatHead()
 }
 
-// importBlock adds an applied block to the block tree and appends it to the pipeline's queue.
+// importBlock adds an applied block to the block tree and to the pipeline's queue.
 func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	entry := p.entry
 	if !e.descendsFromFinal(p.parent) { // finality may have advanced since BeginImport
@@ -57,7 +57,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
 		}
 	}
-	if !p.complete { // false again only on a retry after ErrFull
+	if !p.complete { // it is complete only if this is a retry after ErrFull
 		for i := range p.jobs {
 			if t := p.jobs[i].transition; t != nil {
 				t.Block, t.Height = entry.Hash, entry.Height()
@@ -72,7 +72,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		if err := e.trim(entry); err != nil {
 			return nil, err
 		}
-		e.precompileNext(entry) // after trim, which replaces the entry's roots
+		e.precompileNext(entry) // after trim, which replaces the roots in entry
 	}
 	u := &inFlightBlock{imp: p, onPersisted: stored}
 	err := e.Epochs(func(m *epoch.Manager) (err error) {
@@ -93,7 +93,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		Final:    old.final,
 		IsHead:   isBetterHead(entry, old.entry),
 	}
-	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may name an older final block
+	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may have an older final block
 		a.Final = f
 		if final := e.Imported(f.Hash); final != nil {
 			e.proofs.prune(final)
@@ -122,13 +122,14 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	return a, nil
 }
 
-// fillShardState fills the state of a shard after a block from the result of its job.
+// fillShardState sets a shard's state after a block from the result of its job. prev is its state
+// before the block.
 func fillShardState(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	r := j.result
 	s.Result, s.root = r, rootOf(r.Trie)
 	j.releaseRecording()
 	if !j.input.NewChunk {
-		extra := *prev.Extra // a missing chunk changes only the state root
+		extra := *prev.Extra // without a new chunk only the state root changes
 		extra.StateRoot = s.root.Hash()
 		s.Extra, s.Outgoing, s.OutgoingAt, s.OutgoingOf = &extra, prev.Outgoing, prev.OutgoingAt, prev.OutgoingOf
 		return
@@ -141,7 +142,7 @@ func fillShardState(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	s.Outgoing, s.OutgoingAt, s.OutgoingOf = r.Outgoing, hash, s.ID
 }
 
-// finalRef returns the last final block of a head.
+// finalRef returns the last final block according to entry.
 func (e *Engine) finalRef(entry *BlockNode) storage.BlockRef {
 	hash := entry.Header().LastFinalBlock
 	if hash.IsZero() {
@@ -150,7 +151,8 @@ func (e *Engine) finalRef(entry *BlockNode) storage.BlockRef {
 	return storage.BlockRef{Height: entry.finalHeight, Hash: hash}
 }
 
-// orphanedTransactions returns the transactions that only the old branch contains.
+// orphanedTransactions returns the transactions of the branch old that the branch now does not
+// include.
 func (e *Engine) orphanedTransactions(old, now *BlockNode) []*primitives.SignedTransaction {
 	kept := map[primitives.Hash]bool{}
 	var out []*primitives.SignedTransaction
@@ -188,7 +190,7 @@ func senderRequests(c *primitives.ChunkHeader) bandwidth.SenderRequests {
 	return bandwidth.SenderRequests{Shard: c.ShardID, Requests: c.BandwidthRequests}
 }
 
-// Process imports a block synchronously: BeginImport, every job on this goroutine, Commit.
+// Process imports a block synchronously: BeginImport, all jobs on this goroutine, Commit.
 func (e *Engine) Process(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Accepted, error) {
 	p, err := e.BeginImport(b, chunks, produced)
 	if err != nil {

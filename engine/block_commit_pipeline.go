@@ -11,63 +11,63 @@ import (
 )
 
 // MaxAhead bounds the imported blocks that are not on disk. Two or three keep both the disk and the
-// chain busy; the rest covers a disk that pauses. They need little extra memory: a block stays in
-// memory until the flat head passes it anyway.
+// chain busy; more are needed when the disk pauses. They need little additional memory, because a
+// block stays in memory until the flat head passes it.
 const MaxAhead = 8
 
 // commitPipeline persists imported blocks in the background.
 //
-// Problem. A block is small and an fsync is slow. If each block waited for its own fsync, the
-// chain's rate would be the disk's latency.
+// Problem. A block is small and an fsync is slow. If each block waited for its own fsync, the fsync
+// latency would limit the block rate.
 //
 // Invariants. (1) Blocks reach the disk in the order of their import, parents before children. (2)
-// Nothing that leaves the node (a message, an RPC answer, a vote) depends on a block that is not
-// persisted: readers start from Engine.Head, which is persisted, and only the importer looks at
+// No message, RPC reply or approval that leaves the node depends on a block that is not persisted:
+// readers start from Engine.Head, which is persisted, and only the importing goroutine uses
 // Engine.Tip. (3) At most MaxAhead blocks are in flight; the caller checks InFlight before it
-// imports another. (4) After a write error no further block is persisted until Abandon.
+// imports another. (4) After a write error no block is persisted until Abandon.
 //
-// Outline. The engine's goroutine appends a block to list (importBlock) and starts the pipeline's
-// goroutine if none runs. That goroutine takes everything queued, writes it with one fsync
-// (storage.Store.CommitAll), publishes the new head to readers, and then runs the onPersisted
-// callbacks. The engine's goroutine calls Stored to remove the finished blocks from list; Stored
-// also advances the flat head. On a full disk the goroutine waits for room and tries again.
+// Outline. importBlock, on the engine's goroutine, appends a block to list; FinishImport starts the
+// pipeline's goroutine if it does not run. That goroutine takes all queued blocks, writes them with
+// one fsync (storage.Store.CommitAll), publishes the new head to readers, and runs the onPersisted
+// callbacks. Stored, on the engine's goroutine, removes the persisted blocks from list and advances
+// the flat head. On a full disk the pipeline's goroutine waits for room and tries again.
 //
-// After a failure the blocks that were not persisted are taken back: Abandon removes them from the
-// block tree and from the epoch manager, and the tip is the persisted head again.
+// After a failure, Abandon undoes the import of the blocks that were not persisted: it removes them
+// from the block tree and from the epoch manager, and the tip becomes the persisted head again.
 //
-// Rejected. Asynchronous writes without a queue bound lose arbitrarily many blocks in a crash and
-// let the tip run away from what clients can see. Persisting every n-th block delays every answer
-// by n blocks.
+// Rejected. Asynchronous writes without a bound would lose any number of blocks in a crash and let
+// the tip advance far beyond what clients see. Persisting only every n-th block would delay each
+// reply by n blocks.
 type commitPipeline struct {
 	mu   sync.Mutex
-	list []*inFlightBlock // imported and not reaped, parents first
-	done int              // prefix of list that is on disk and visible to readers
-	err  error            // why the rest of list cannot be persisted
-	// runPipeline is running
+	list []*inFlightBlock // imported and not returned by Stored; parents first
+	done int              // how many of list are on disk and visible to readers
+	err  error            // why the other ones cannot be persisted; nil: no error
+	// writing: runPipeline is running.
 	writing bool
 	idle    *sync.Cond // signalled when writing becomes false
 }
 
-// inFlightBlock is an imported block that is not yet reaped. It holds its parent's states until
-// then.
+// inFlightBlock is an imported block that Stored has not returned yet. Until then it holds its
+// parent's states.
 type inFlightBlock struct {
 	imp         *BlockImport
 	changes     epoch.Changes
 	accepted    *Accepted
-	onPersisted func() // called once it is on disk, or cannot get there; nil: no callback
+	onPersisted func() // called when the block is on disk, or cannot be written; nil: no callback
 }
 
 func (a *commitPipeline) init() { a.idle = sync.NewCond(&a.mu) }
 
-// FinishImport joins the results of a block's jobs and adds the block to the in-memory chain,
-// before it is on disk. The next block may be built on it at once. Until it is persisted, readers
-// do not see it and nothing that leaves the node may depend on it.
+// FinishImport takes the results of a block's jobs and adds the block to the in-memory chain. The
+// next block may be imported on it at once. It is not on disk yet: until it is persisted, readers
+// do not see it, and nothing that leaves the node may depend on it.
 //
-// stored is called from another goroutine when the block has been persisted or cannot be; Stored
-// then says which. nil: no callback.
+// stored is called on another goroutine when the block is persisted or cannot be; Stored then
+// returns which. nil: no callback.
 //
-// On an error nothing has changed. ErrOld and ErrChunk are faults of the block; all others are
-// faults of this node (VerdictOf).
+// On an error nothing has changed. ErrOld and ErrChunk mean that the block is stale or invalid; any
+// other error is a fault of this node (VerdictOf).
 func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) {
 	q := &e.pipeline
 	q.mu.Lock()
@@ -82,7 +82,7 @@ func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) 
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.writing && q.err == nil { // after an error Stored reports it
+	if !q.writing && q.err == nil { // otherwise Stored returns the error
 		q.writing = true
 		go e.runPipeline()
 	}
@@ -96,9 +96,9 @@ func (e *Engine) InFlight() int {
 	return len(e.pipeline.list)
 }
 
-// Stored returns the imported blocks that were persisted since the last call, parents first. After
-// an error no further block is persisted until Abandon. The error is storage.ErrFull only if the
-// store no longer waits for room.
+// Stored returns the blocks that were persisted since its last call, parents first. After an error
+// no block is persisted until Abandon. The error is storage.ErrFull only if the store no longer
+// waits for disk space.
 func (e *Engine) Stored() ([]*Accepted, error) {
 	all, err := e.reap()
 	if err != nil || len(all) == 0 {
@@ -107,16 +107,16 @@ func (e *Engine) Stored() ([]*Accepted, error) {
 	return all, e.stepFlatHead()
 }
 
-// Abandon returns to what is on disk after an error of Stored: blocks imported beyond it are
-// forgotten, and the tip is the head again. After storage.ErrFull the engine may continue from
-// there. After any other error it accepts no further block.
+// Abandon undoes the import of the blocks that were not persisted, after an error of Stored. The
+// tip is then the persisted head. After storage.ErrFull the engine may import further blocks. After
+// any other error it accepts none.
 func (e *Engine) Abandon() {
 	for _, u := range slices.Backward(e.abandonInFlight()) {
 		u.imp.Drop()
 	}
 }
 
-// Flush waits until the imported blocks are on disk and then returns the result of Stored.
+// Flush waits until all imported blocks are on disk, and returns the result of Stored.
 func (e *Engine) Flush() ([]*Accepted, error) {
 	q := &e.pipeline
 	q.mu.Lock()
@@ -141,8 +141,8 @@ func (e *Engine) reap() (all []*Accepted, err error) {
 	return all, err
 }
 
-// abandonInFlight undoes the import of the blocks that do not reach the disk. The caller drops
-// them.
+// abandonInFlight undoes the import of the blocks that were not persisted, and returns them. The
+// caller drops them.
 func (e *Engine) abandonInFlight() []*inFlightBlock {
 	q := &e.pipeline
 	q.mu.Lock()
@@ -164,8 +164,8 @@ func (e *Engine) abandonInFlight() []*inFlightBlock {
 	return lost
 }
 
-// runPipeline is the pipeline's goroutine. It ends when the queue is empty or a write failed. On a
-// full disk it waits for room unless the store has ended such waits.
+// runPipeline persists queued blocks until the queue is empty or a write fails. On a full disk it
+// waits for room, unless the store no longer waits for it.
 func (e *Engine) runPipeline() {
 	q := &e.pipeline
 	for {
@@ -183,8 +183,8 @@ func (e *Engine) runPipeline() {
 	}
 }
 
-// persist stores imported blocks in order, publishes them to readers and runs their callbacks. With
-// again set, blocks that find no room stay queued for another try.
+// persist writes imported blocks in order, publishes them to readers, and runs their callbacks. If
+// again is set, blocks for which the disk has no room stay in the queue and are no error.
 func (e *Engine) persist(next []*inFlightBlock, again bool) {
 	n, err := e.storeBlocks(next)
 	for _, u := range next[:n] {
@@ -211,8 +211,8 @@ func (e *Engine) persist(next []*inFlightBlock, again bool) {
 	}
 }
 
-// epochChanges calls f with the epoch rows that in-flight blocks add, newest first, until f returns
-// true.
+// epochChanges calls f with the epoch manager's changes of each block in the pipeline, newest
+// first, until f returns true.
 func (a *commitPipeline) epochChanges(f func(*epoch.Changes) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -223,15 +223,15 @@ func (a *commitPipeline) epochChanges(f func(*epoch.Changes) bool) {
 	}
 }
 
-// Tip returns the in-memory head, on which the next block is built. It equals Head when no block is
+// Tip returns the in-memory head, on which the next block is built. It equals Head if no block is
 // in flight. Nothing that leaves the node may depend on it.
 func (e *Engine) Tip() *BlockNode { return e.tip.Load().entry }
 
-// TipFinal returns the last final block of the tip's chain.
+// TipFinal returns the last final block according to the tip.
 func (e *Engine) TipFinal() storage.BlockRef { return e.tip.Load().final }
 
-// Imported returns a block of the in-memory tree, on disk or not (see Tip), or nil. Its states may
-// be evicted.
+// Imported returns a block of the in-memory tree, whether it is on disk or not, or nil. Its states
+// may be evicted. Safe for concurrent use.
 func (e *Engine) Imported(hash primitives.Hash) *BlockNode {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

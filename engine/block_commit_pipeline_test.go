@@ -17,7 +17,7 @@ import (
 // gate is a disk that blocks each sync until the test releases it.
 type gate struct {
 	closed  atomic.Bool
-	arrived chan struct{} // a sync is blocked
+	arrived chan struct{} // gets an element when a sync is blocked
 	pass    chan struct{}
 }
 
@@ -70,9 +70,9 @@ func transferTo(to primitives.AccountID, base primitives.Hash, nonce primitives.
 	return primitives.NewSignedTransaction(x, seedKey("aa").Sign(h[:]))
 }
 
-// TestPipelineEqualsSynchronousCommit: blocks built on blocks that are not on disk, across epoch
-// boundaries, equal those of an engine that waits for the disk each time. No reader sees them
-// before they are on disk.
+// TestPipelineEqualsSynchronousCommit: blocks built on blocks that are not on disk, also across
+// epoch boundaries, equal those of an engine that waits for the disk each time. Readers do not see
+// them before they are on disk.
 func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 	slow, fast := openNode(t, testGenesis(t, "aa")), openNode(t, testGenesis(t, "aa"))
 	root := slow.Head().Hash
@@ -97,7 +97,7 @@ func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 				t.Fatalf("round %d: block %d differs from that of an engine that waits", round, b.Header.Height)
 			}
 			if i == 0 {
-				<-g.arrived // its own sync has begun; the others share the next one
+				<-g.arrived // the sync of the first block; the other blocks share the next sync
 			}
 			if fast.Head() != before || fast.BlockNode(a.Entry.Hash) != nil || stored.Load() != 0 {
 				t.Fatalf("round %d: block %d is shown before it is on disk", round, b.Header.Height)
@@ -136,7 +136,7 @@ func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 	}
 }
 
-// TestInFlightEpochsOutliveCaches: epoch data of in-flight blocks does not depend on the epoch
+// TestInFlightEpochsOutliveCaches: epoch data of in-flight blocks is found without the epoch
 // manager's caches.
 func TestInFlightEpochsOutliveCaches(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
@@ -174,7 +174,7 @@ func TestInFlightEpochsOutliveCaches(t *testing.T) {
 	}
 }
 
-// room limits the disk to a number of bytes for the log.
+// room limits the disk to a number of bytes for the log, and returns that number.
 func room(d *storage.MemDisk) *atomic.Int64 {
 	left := new(atomic.Int64)
 	left.Store(1 << 40)
@@ -187,8 +187,8 @@ func room(d *storage.MemDisk) *atomic.Int64 {
 	return left
 }
 
-// TestCommitOnFullDiskCanBeRetried: a commit that a full disk refuses changes nothing, at any block
-// of an epoch, and can be retried.
+// TestCommitOnFullDiskCanBeRetried: a Commit that fails on a full disk changes nothing and can be
+// retried, at any block of an epoch.
 func TestCommitOnFullDiskCanBeRetried(t *testing.T) {
 	n, other := openNode(t, testGenesis(t, "aa")), openNode(t, testGenesis(t, "aa"))
 	left := room(n.disk)
@@ -216,13 +216,12 @@ func TestCommitOnFullDiskCanBeRetried(t *testing.T) {
 	}
 }
 
-// TestFullDiskAbandonsInFlightBlocks: when the disk is full, persisted blocks are returned,
-// in-flight ones disappear without a trace, and once there is room the chain continues from its
-// head.
+// TestFullDiskAbandonsInFlightBlocks: when the disk is full, persisted blocks are returned and
+// in-flight blocks are removed completely. Once there is room, the chain continues from its head.
 func TestFullDiskAbandonsInFlightBlocks(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	left := room(n.disk)
-	n.store.CancelSpaceWaits() // as during a node's shutdown
+	n.store.CancelSpaceWaits() // as while a node stops
 	for round := range 12 {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
 		nodes := n.nodes()
@@ -234,7 +233,7 @@ func TestFullDiskAbandonsInFlightBlocks(t *testing.T) {
 			b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
 			p := n.applied(b, chunks)
 			a, err := n.FinishImport(p, func() { calls.Add(1) })
-			if errors.Is(err, storage.ErrFull) { // the disk was faster
+			if errors.Is(err, storage.ErrFull) { // the write failed before this import
 				p.Drop()
 				break
 			}
@@ -321,12 +320,12 @@ func (n *node) nodes() (out []uint64) {
 	return out
 }
 
-// TestDropReleasesStates: a dropped block holds nothing, whether its jobs have run or not.
+// TestDropReleasesStates: a dropped block holds no states, whether its jobs have run or not.
 func TestDropReleasesStates(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	n.accept(n.make(n.Head().Hash, 1, false))
 	want, before := fmt.Sprint(n.nodes()), n.state()
-	for run := range 3 { // number of jobs that run
+	for run := range 3 { // how many jobs run
 		b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Genesis().Hash, 1))
 		p, err := n.BeginImport(b, chunks, true)
 		if err != nil {
@@ -352,8 +351,8 @@ func TestDropReleasesStates(t *testing.T) {
 	n.accept(n.make(n.Head().Hash, 2, false, transfer(n.Genesis().Hash, 1)))
 }
 
-// TestInvalidChunkIsNotLocalFault: a block with a chunk that cannot be applied is refused without a
-// trace; a failure of this node has another verdict.
+// TestInvalidChunkIsNotLocalFault: a block with a chunk that cannot be applied is refused and
+// leaves no trace. A fault of this node has another verdict.
 func TestInvalidChunkIsNotLocalFault(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	want, before := fmt.Sprint(n.nodes()), n.state()
@@ -386,7 +385,7 @@ func TestInvalidChunkIsNotLocalFault(t *testing.T) {
 	}
 }
 
-// TestTrivialJobs: only jobs of chunks and missing chunks with nothing to run are trivial.
+// TestTrivialJobs: a job is trivial only if there is nothing to execute.
 func TestTrivialJobs(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
@@ -418,8 +417,8 @@ func TestTrivialJobs(t *testing.T) {
 	}
 }
 
-// TestBlockOffFinalBranchIsRefused: a block is refused if finality left its branch after its import
-// began.
+// TestBlockOffFinalBranchIsRefused: a block is refused if, since its BeginImport, a block of
+// another branch became final.
 func TestBlockOffFinalBranchIsRefused(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
@@ -442,8 +441,8 @@ func TestBlockOffFinalBranchIsRefused(t *testing.T) {
 }
 
 // TestReopenAfterStoreClosedDuringWork: the store is closed while the flat head advances and blocks
-// are in flight, as a crash or a test leaves it. The reopened node has all blocks that it reported,
-// each with the right roots, and the chain continues.
+// are in flight. After reopening, the node has all blocks that it reported, with the right state
+// roots, and the chain continues.
 func TestReopenAfterStoreClosedDuringWork(t *testing.T) {
 	g, disk, nonce := testGenesis(t, "aa"), storage.NewMemDisk(), primitives.Nonce(0)
 	rounds := 40
@@ -482,9 +481,9 @@ func TestReopenAfterStoreClosedDuringWork(t *testing.T) {
 				told = ref(a.Entry)
 			}
 		}
-		if err := n.store.Close(); err != nil { // while the update and the pipeline use it
+		if err := n.store.Close(); err != nil { // while the flat head update and the pipeline use it
 			t.Fatal(err)
 		}
-		_ = n.Close() // ErrClosed if anything was left to do; nothing may go on
+		_ = n.Close() // it returns ErrClosed if work was left; no goroutine may continue
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// blockFacts computes the header fields that a block of this height on parent with these chunk
-// headers must have, and the block's Merkle tree. The caller holds epochMu.
+// blockFacts computes the header fields of a block that follow from its parent, height and chunk
+// headers, and the block Merkle tree that includes the parent. The caller holds epochMu.
 func (e *Engine) blockFacts(
 	parent *BlockNode,
 	height primitives.Height,
@@ -46,13 +46,14 @@ func (e *Engine) blockFacts(
 	return f, tree, nil
 }
 
-// Approvers returns the validators that approve a child of parent, in the order of its header.
+// Approvers returns the validators that approve a child of parent, in the order of the approvals in
+// its header.
 func (e *Engine) Approvers(parent primitives.Hash) (out []chain.Approver, err error) {
 	err = e.Epochs(func(m *epoch.Manager) (err error) { out, err = ApproversOf(m, parent); return })
 	return out, err
 }
 
-// ApproversOf is Approvers for a caller inside Engine.Epochs.
+// ApproversOf does the same as Approvers for a caller inside Engine.Epochs.
 func ApproversOf(m *epoch.Manager, parent primitives.Hash) ([]chain.Approver, error) {
 	stakes, err := m.BlockApprovers(parent)
 	if err != nil {
@@ -70,7 +71,7 @@ func ApproversOf(m *epoch.Manager, parent primitives.Hash) ([]chain.Approver, er
 	return out, nil
 }
 
-// BlockProducer returns the validator that produces the block of a height on parent.
+// BlockProducer returns the producer of the block at height on parent.
 func (e *Engine) BlockProducer(
 	parent primitives.Hash,
 	height primitives.Height,
@@ -89,8 +90,8 @@ func (e *Engine) BlockProducer(
 	return v, err
 }
 
-// ChunkProducer returns the validator that produces a shard's chunk on parent: see
-// epoch.Manager.ChunkProducerFromPrev.
+// ChunkProducer returns the producer of a shard's chunk on parent
+// (epoch.Manager.ChunkProducerFromPrev).
 func (e *Engine) ChunkProducer(
 	parent primitives.Hash,
 	shard primitives.ShardID,
@@ -105,8 +106,8 @@ func (e *Engine) ChunkProducer(
 	return v, err
 }
 
-// AnchoredChunkProducer returns the producer of a chunk by its key and its anchor, the parent of its
-// parent: see epoch.Manager.AnchoredChunkProducer.
+// AnchoredChunkProducer returns the producer of a chunk by its key and its anchor, which is the
+// parent of its parent block (epoch.Manager.AnchoredChunkProducer).
 func (e *Engine) AnchoredChunkProducer(
 	anchor primitives.Hash,
 	k primitives.ChunkKey,
@@ -121,8 +122,8 @@ func (e *Engine) AnchoredChunkProducer(
 	return v, err
 }
 
-// ChunkValidators returns the validators of a shard's chunk created on parent, in the order of the
-// block's endorsement bits.
+// ChunkValidators returns the validators of a shard's chunk on parent, in the order of the block's
+// endorsements.
 func (e *Engine) ChunkValidators(parent *BlockNode, shard primitives.ShardID) (out []chain.Assigned, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		id, err := m.EpochIDFromPrev(parent.Hash)
@@ -159,7 +160,8 @@ func assigned(
 	return out, nil
 }
 
-// validationContext collects what validating a block needs. The caller holds epochMu.
+// validationContext returns the data for validating a block, and its Merkle tree. The caller holds
+// epochMu.
 func (e *Engine) validationContext(
 	b *primitives.Block,
 	parent *BlockNode,
@@ -185,20 +187,20 @@ func (e *Engine) validationContext(
 		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
 		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, Told: e.o.PartialBodies,
 	}
-	// The hash covers what was valid before, but not this copy's signature.
+	// A block in validBlocks was valid. Its hash does not cover the signature of this copy.
 	if hash := b.Hash(); e.validBlocks.has(hash) {
 		if !e.verify(b.Header.Signature, hash[:], producer.PublicKey) {
 			return nil, nil, chain.InvalidSignature
 		}
 		j.Verify = func(primitives.Signature, []byte, primitives.PublicKey) bool { return true }
-		if !e.o.PartialBodies { // else the hash does not cover this copy's body
+		if !e.o.PartialBodies { // otherwise the hash does not cover this copy's body
 			j.VRF = func(primitives.PublicKey, []byte, *[32]byte, *[64]byte) bool { return true }
 		}
 	}
 	if e.o.MaxHeightJump > 0 {
 		j.MaxHeight = e.Tip().Height() + e.o.MaxHeightJump
 	}
-	if e.o.Now != nil && !produced { // the time of an own block is this node's clock, which a sandbox may have moved
+	if e.o.Now != nil && !produced { // an own block's time is this node's clock, which a sandbox may set
 		j.Now = e.o.Now()
 	}
 	if j.Approvers, err = ApproversOf(m, parent.Hash); err != nil {
@@ -233,15 +235,15 @@ func (e *Engine) validationContext(
 	return j, tree, nil
 }
 
-// nextRules are the layout and the runtime configuration of a block's children. They differ from
-// the block's own at the end of an epoch.
+// nextRules are the shard layout and the runtime configuration of a block's children. They differ
+// from the block's own ones if the children are in another epoch.
 type nextRules struct {
 	layout primitives.ShardLayout
 	config *parameters.RuntimeConfig
 }
 
-// rulesAfter returns the rules of a block's children. Safe for concurrent use, but not while
-// epochMu is held.
+// rulesAfter returns the rules of a block's children. Safe for concurrent use. The caller must not
+// hold epochMu.
 func (e *Engine) rulesAfter(parent *BlockNode) (*nextRules, error) {
 	if r := parent.rules.Load(); r != nil {
 		return r, nil

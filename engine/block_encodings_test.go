@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestOtherHeaderFormsAreAccepted: a producer may write a header version that nearcore's own code
-// does not, and challenges, which are not read any more. neard requires no version
-// (chain/chain/src/chain.rs validate_header), so nodes accept such a block and its descendants,
-// also after a restart.
+// TestOtherHeaderFormsAreAccepted: a producer may write a header version that nearcore itself does
+// not write, and challenges, which nodes ignore. neard accepts any version
+// (chain/chain/src/chain.rs validate_header), so this node accepts such a block and its
+// descendants, also after a restart.
 func TestOtherHeaderFormsAreAccepted(t *testing.T) {
 	challenge := []byte{1, 0, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 2, 0, 0, 0, 'a', 'a'}
 	challenge = primitives.ZeroED25519Signature.AppendBorsh(challenge)
@@ -62,7 +62,7 @@ func TestOtherHeaderFormsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestHeaderV7IsRefusedFrom87: RejectBlockHeaderV7BeforeSpice.
+// TestHeaderV7IsRefusedFrom87 tests the feature RejectBlockHeaderV7BeforeSpice.
 func TestHeaderV7IsRefusedFrom87(t *testing.T) {
 	for version, want := range map[primitives.ProtocolVersion]error{86: nil, 87: chain.InvalidProtocolVersion} {
 		t.Run(strconv.Itoa(int(version)), func(t *testing.T) {

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// While finality stalls, blocks accumulate and only the newest are read in full. An older block is
-// evicted: its node keeps the hash, header, layout and chunk extras, and drops its states, chunks,
-// results and receipts, which the store has.
+// While finality stalls, blocks accumulate above the flat head, and usually only the newest are
+// needed in full. Older blocks are evicted: the node in the block tree keeps hash, header, layout
+// and chunk extras. Its states, chunks, results and receipts are dropped from memory; the store has
+// them.
 
-// residentBlocks returns how many of the newest blocks keep everything in memory.
+// residentBlocks returns how many of the newest blocks stay complete in memory.
 
 func (e *Engine) residentBlocks() int {
 	if e.o.ResidentBlocks > 0 {
@@ -18,8 +19,8 @@ func (e *Engine) residentBlocks() int {
 	return maxAboveFlatHead
 }
 
-// evictBlocks evicts all but the newest resident blocks. The last block of a shard layout stays
-// resident because the child shards' states depend on it.
+// evictBlocks evicts all blocks but the newest ones. The last block of a shard layout is not
+// evicted, because the states of child shards depend on it.
 func (e *Engine) evictBlocks() {
 	for len(e.resident) > e.residentBlocks() {
 		x := e.resident[0]
@@ -44,7 +45,7 @@ func (e *Engine) evictBlocks() {
 	}
 }
 
-// evictedCopy returns an evicted copy of a node.
+// evictedCopy returns a copy of a node without the evicted parts.
 func evictedCopy(x *BlockNode) *BlockNode {
 	l := &BlockNode{
 		Block:        x.Block,
@@ -66,8 +67,8 @@ func evictedCopy(x *BlockNode) *BlockNode {
 	return l
 }
 
-// withChunks returns a block with its chunks, read from the store if the node is evicted. If the
-// store cannot give them it returns x.
+// withChunks returns a block with its chunks. If the node is evicted, they are read from the store;
+// if that fails, x is returned.
 func (e *Engine) withChunks(x *BlockNode) *BlockNode {
 	if x.evicted {
 		if rec, err := e.store.Block(ref(x)); err == nil {
@@ -79,9 +80,9 @@ func (e *Engine) withChunks(x *BlockNode) *BlockNode {
 	return x
 }
 
-// restoreEvicted makes an evicted block resident again: it takes the states of the nearest resident
-// ancestor and applies the stored changes of the blocks between. The cost is that of applying those
-// changes. It allows a branch to continue from any block above the final one.
+// restoreEvicted makes an evicted block resident again. It starts with the states of the nearest
+// resident ancestor and applies the stored changes of the blocks in between. This lets a branch
+// continue from any block above the final one.
 func (e *Engine) restoreEvicted(x *BlockNode) (*BlockNode, error) {
 	var path []*BlockNode
 	at := x
@@ -111,7 +112,7 @@ func (e *Engine) restoreEvicted(x *BlockNode) (*BlockNode, error) {
 }
 
 // reapplyStored applies the stored changes of an evicted block to the states of its parent, which
-// the caller holds. With whole, the result also has its chunks and receipts.
+// the caller holds. If whole is set, the result also has chunks and receipts.
 func (e *Engine) reapplyStored(parent, p *BlockNode, whole bool) (next *BlockNode, err error) {
 	rec, err := e.store.Block(ref(p))
 	if err != nil {

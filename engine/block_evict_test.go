@@ -21,10 +21,10 @@ func (n *node) residentNodes() (warm, all int) {
 	return warm, all
 }
 
-// TestEvictionWhileFinalityStalls: while finality stalls for long, only the newest blocks have
-// states, chunks and results in memory, also after a restart. A branch can continue from any other
-// block. When finality resumes, the flat head advances over all of them, with the same states as in
-// an engine that evicts nothing.
+// TestEvictionWhileFinalityStalls: while finality stalls, only the newest blocks have states,
+// chunks and results in memory, also after a restart. A branch can continue from any other block.
+// When finality resumes, the flat head advances over all of them; the states equal those of an
+// engine that evicts nothing.
 func TestEvictionWhileFinalityStalls(t *testing.T) {
 	g := testGenesis(t, "aa")
 	all := openNode(t, g)
@@ -69,7 +69,7 @@ func TestEvictionWhileFinalityStalls(t *testing.T) {
 		chain = append(chain, at)
 	}
 	check("at the end")
-	// Old states are read from the store, and old blocks have their outcomes.
+	// Old states are read from the store, and old blocks still have their outcomes.
 	for _, x := range chain[:20:20] {
 		s, err := n.StateAt(x.Hash)
 		if err != nil {
@@ -128,8 +128,8 @@ func TestEvictionWhileFinalityStalls(t *testing.T) {
 	}
 }
 
-// TestBodiesAreFreedBelowFlatHead: once the flat head has passed a block, its chunks, results and
-// receipts are freed.
+// TestBodiesAreFreedBelowFlatHead: chunks, results and receipts of a block are freed when the flat
+// head has passed it.
 func TestBodiesAreFreedBelowFlatHead(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	for i := range 40 {

@@ -14,29 +14,28 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrExecutedBlock reports that an ExecutedBlock contradicts its block, or is not a block at all.
+// ErrExecutedBlock means that an ExecutedBlock is malformed or contradicts its block.
 var ErrExecutedBlock = errors.New("engine: the executed block is inconsistent")
 
-// ExecutedBlock is a block together with the results of applying it, from another engine of the
-// same chain that holds all shards. An engine that imports it executes nothing: it writes the
-// changes into its state and compares the state roots.
+// ExecutedBlock is a block with the results of applying it, from another engine of the same chain
+// that tracks all shards. An engine that imports it executes nothing: it writes the changes to its
+// state and compares the state roots.
 type ExecutedBlock struct {
 	Block  *primitives.Block
 	Ref    storage.BlockRef
-	chunks []*primitives.Chunk // by shard index; nil: missed
+	chunks []*primitives.Chunk // by shard index; nil: no new chunk
 	shards []executedShard
 	patch  []genesis.Record
 	mocks  *primitives.Mocks
 }
 
 type executedShard struct {
-	result  apply.Result // without its trie
+	result  apply.Result // without Trie
 	extra   chain.ChunkExtra
 	changes []trie.Change
 }
 
-// ReadExecutedBlock decodes a stored block. It needs no engine and is safe from any goroutine.
-// Errors wrap ErrExecutedBlock.
+// ReadExecutedBlock decodes a stored block. Errors wrap ErrExecutedBlock. Safe for concurrent use.
 func ReadExecutedBlock(b *storage.Block) (*ExecutedBlock, error) {
 	g, err := readExecuted(b)
 	if err != nil {
@@ -82,8 +81,8 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	return g, nil
 }
 
-// executedChunk decodes a new chunk without its receipts, which the engine takes from the previous
-// chunk.
+// executedChunk decodes a new chunk without its receipts, which the engine takes from the shard's
+// previous chunk.
 func executedChunk(s *storage.Shard) (*primitives.Chunk, error) {
 	if s.Chunk == nil {
 		return nil, nil
@@ -164,8 +163,8 @@ func executedReceipts(list []storage.Receipt) ([]*primitives.Receipt, error) {
 	return out, nil
 }
 
-// BeginExecuted validates an executed block as BeginImport validates a peer's block. Its jobs write
-// the changes and execute nothing.
+// BeginExecuted validates an executed block like BeginImport validates a peer's block. The jobs
+// write the changes and execute nothing.
 func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 	p, err := e.BeginImport(g.Block, g.chunks, false)
 	if err != nil {
@@ -178,8 +177,9 @@ func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 		if c == nil {
 			continue
 		}
-		// The chunk's hash is that of the block. The writer keeps the header as it was before the
-		// chunk was included.
+		// The chunk's hash is checked with the block. Only HeightIncluded is taken from the
+		// writer's header, because the writer stores the header as it was before the block included
+		// the chunk.
 		h := &g.chunks[i].Header
 		if h.Signature != c.Header.Signature || h.HeightIncluded != 0 && h.HeightIncluded != c.Header.HeightIncluded {
 			p.Drop()
@@ -200,7 +200,7 @@ func (p *BlockImport) Err() error {
 	return nil
 }
 
-// applyExecuted writes the given changes into the state instead of applying the chunk.
+// applyExecuted writes the changes of the executed block instead of applying the chunk.
 func (j *Job) applyExecuted() error {
 	g := j.executed
 	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestExecutedOutcomesNeedChunk: outcomes of a shard without a new chunk are refused, since no root
-// covers them.
+// TestExecutedOutcomesNeedChunk: outcomes of a shard without a new chunk are refused, because no
+// outcome root covers them.
 func TestExecutedOutcomesNeedChunk(t *testing.T) {
 	var buf encodings
 	outcome := &primitives.Outcome{ExecutorID: "aa", Status: primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue}}

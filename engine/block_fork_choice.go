@@ -1,7 +1,6 @@
 package engine
 
-// isBetterHead is the fork choice: a block becomes the head if it is higher than the head before it
-// (nearcore chain/chain/src/chain_update.rs:431 update_head). The first of two blocks of one height
-// stays. Finality is kept by the callers: a block that does not descend from the final block is not
-// imported.
+// isBetterHead is the fork choice: a block becomes the head if it is higher than the current head
+// (nearcore chain/chain/src/chain_update.rs:431 update_head). Of two blocks at one height the first
+// stays the head. Callers ensure that block descends from the final block.
 func isBetterHead(block, head *BlockNode) bool { return block.Height() > head.Height() }

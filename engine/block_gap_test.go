@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// one is a pool of one transaction.
+// one is a pool with one transaction.
 type one struct {
 	tx   *primitives.SignedTransaction
 	seen bool
@@ -25,9 +25,10 @@ func (o *one) Peek() *primitives.SignedTransaction { return o.tx }
 
 func (o *one) Pop() { o.tx = nil }
 
-// TestStrictNonceWaitIsBounded: a strict nonce waits for the nonces before it as long as in neard
-// (nearcore chain/chain/src/store/mod.rs:533, 64 blocks after its reference block by default), not
-// as long as it is valid, since it would fill the pool.
+// TestStrictNonceWaitIsBounded: a transaction with a strict nonce waits for the nonces before it as
+// long as in neard: by default 64 blocks after its reference block (nearcore
+// chain/chain/src/store/mod.rs:533). If it waited until it expires, such transactions could fill
+// the pool.
 func TestStrictNonceWaitIsBounded(t *testing.T) {
 	g := testGenesis(t, owner, bare)
 	g.Config.EpochLength, g.Config.TransactionValidityPeriod = 50, 100

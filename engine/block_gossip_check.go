@@ -8,12 +8,12 @@ import (
 )
 
 // ValidateForGossip runs the checks that nearcore runs before it rebroadcasts a block
-// (chain/client/src/client.rs verify_and_rebroadcast_block): everything except the contents of its
-// chunks. A peer has no reason to penalise this node for relaying a block that fails only the
-// remaining checks. BeginImport skips the signature and VRF checks of blocks that passed.
+// (chain/client/src/client.rs verify_and_rebroadcast_block): everything except the contents of
+// chunks. So no peer has a reason to ban this node for relaying a block that passed. BeginImport
+// does not repeat the signature and VRF checks of such a block.
 //
-// It returns ErrOrphan if the parent is unknown or evicted. It does not check that the block
-// extends the final block. Safe for concurrent use.
+// It returns ErrOrphan if the parent is unknown or evicted, or if the block is not above the final
+// block. It does not check that the block descends from the final block. Safe for concurrent use.
 func (e *Engine) ValidateForGossip(b *primitives.Block) error {
 	parent := e.Imported(b.Header.PrevHash)
 	if parent == nil || parent.evicted || b.Header.Height <= e.TipFinal().Height {

@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestValidateForGossip: a signed block passes without its bodies, and BeginImport does not check
-// its signatures again. A block with a forged chunk signature, without approvals or with a wrong
-// next epoch does not pass. All of these except the one without approvals pass Precheck, so the
-// sender is not blamed for what the block's signature alone does not show.
+// TestValidateForGossip: a signed block passes without chunk bodies, and BeginImport does not
+// verify its signatures again. A block with a forged chunk signature, without approvals or with a
+// wrong next epoch fails. Precheck fails only for the one without approvals, so no peer is blamed
+// for a defect that the block's signature alone does not show.
 func TestValidateForGossip(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	b, chunks := n.make(n.Head().Hash, 1, false)

@@ -15,32 +15,34 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// BlockImport is a block on its way into the chain.
+// BlockImport is a block that is being imported.
 //
 // Problem. A block must be validated, its chunks applied, and the result written, without blocking
 // the goroutine that receives messages, and without holding locks while contracts run.
 //
 // Invariants. (1) A block is imported only after its parent. (2) BeginImport and FinishImport run
-// on the engine's goroutine; only Job.Run may run elsewhere. (3) A BlockImport holds its parent's
-// states, and those that its jobs make, until FinishImport or Drop: exactly one of the two ends it.
-// (4) Nothing of the block is visible before FinishImport returns. (5) An error says through
-// VerdictOf whether the block, the sender's copy or this node is at fault.
+// on the engine's goroutine; only Job.Run may run on another. (3) A BlockImport holds its parent's
+// states, and those that its jobs make, until FinishImport or Drop. The caller calls exactly one of
+// them. (4) Nothing of the block is visible before FinishImport returns. (5) VerdictOf derives from
+// an error whether the block, this copy of it, or this node is at fault.
 //
 // Outline.
 //
 //	Precheck           on arrival, without the parent: form, height, producer, approvals
 //	ValidateForGossip  optional, to relay before execution: all except chunk contents
-//	BeginImport        with the parent: full validation, then one Job a shard
-//	Job.Run            applies one shard's chunk on any goroutine
-//	FinishImport       joins the jobs and adds the block to the in-memory chain
-//	Stored             persisted by the commit pipeline (block_commit_pipeline.go)
+//	BeginImport        with the parent: full validation, then one Job for each shard
+//	Job.Run            applies one shard's chunk, on any goroutine
+//	FinishImport       takes the results and adds the block to the in-memory chain
+//	Stored             returns it once the commit pipeline has persisted it
+//	                   (block_commit_pipeline.go)
 //
-// BeginImport compares each new chunk's header with the result of the shard's previous chunk on
-// this node. So executing a block is checked by the next block, as in nearcore. A difference in a
-// chunk that its validators endorsed is an OutcomeMismatch and stops this node.
+// BeginImport compares the header of each new chunk with this node's result for the shard's
+// previous chunk. So the result of a block is checked with the next block, as in nearcore. A
+// difference in a chunk that its validators have endorsed is an OutcomeMismatch, after which this
+// node cannot continue.
 //
-// Four caches remember what was already checked. They are separate because their keys cover
-// different things, so a hit in one says nothing about another.
+// Four caches remember earlier checks. They are separate because their keys cover different data: a
+// hit in one does not imply a hit in another.
 //
 //	cache        key                    a hit skips
 //	ownChunks    hash of a chunk that   all checks of the chunk, but only in an own block
@@ -53,46 +55,47 @@ import (
 //	mainResults  shard and block of a   applying the main transition of a witness
 //	             main transition
 //
-// Signatures have caches of their own (package signature): Checker for transactions, which the RPC
-// and the mempool fill long before a block contains them, and CachedVerifier for validators'
-// signatures, which arrive alone first and then in blocks.
+// Signatures have their own caches (package signature): Checker for transactions, which are usually
+// verified before a block contains them, and CachedVerifier for signatures of validators, which
+// usually arrive first in a message of their own.
 //
-// Rejected. One cache of "known good" hashes, because a key that covers too little turns a valid
-// copy into a pass for an invalid one. Applying the chunks inside BeginImport, because peers'
-// messages would wait for contracts.
+// Rejected. One cache of valid hashes: a key that covers too little would let an invalid copy pass
+// after a valid one. Applying the chunks in BeginImport: messages of peers would wait for
+// contracts.
 type BlockImport struct {
 	entry  *BlockNode
 	parent *BlockNode
-	prev   []ShardState // left by the parent, by this block's shards
+	prev   []ShardState // states after the parent, by this block's shards
 	jobs   []Job
-	first  bool // of its epoch
+	first  bool // the block is the first of its epoch
 	patch  []genesis.Record
-	mocks  *primitives.Mocks // overrides of contracts' signature checks; nil: none
+	mocks  *primitives.Mocks // overrides contracts' signature checks; nil: not overridden
 	began  time.Time
 
-	produced bool // this engine made the block
-	complete bool // entry is complete and immutable: a reader may have seen it
-	imported bool // the engine owns it
+	produced bool // this engine produced the block
+	complete bool // entry has its final content, which a reader may have seen
+	imported bool // the block is in the block tree, which owns its states
 	dropped  bool
 }
 
-// Job applies one shard's chunk, or the parts of a block that happen without one. It does nothing
-// if the shard is not held. Jobs of a block are independent.
+// Job applies one shard's chunk, or, without a new chunk, the part of a block that every shard
+// applies. If this node does not hold the shard's state, it does nothing. The jobs of a block are
+// independent.
 type Job struct {
 	Shard    primitives.ShardIndex
 	ID       primitives.ShardID
 	input    apply.Input
 	result   *apply.Result
 	err      error
-	executed *executedShard // results from another engine; nil: apply here
-	took     time.Duration
+	executed *executedShard // result of another engine, to be written; nil: the job executes the chunk
+	took     time.Duration  // how long Run took
 
-	prove      bool        // record a state proof
-	transition *Transition // the proof, without its block
+	prove      bool        // record a state proof for the chunk's witness
+	transition *Transition // the recorded proof, without block and height
 }
 
-// Run applies the chunk. It may run on any goroutine, once. A panic becomes an error that
-// FinishImport returns.
+// Run applies the chunk. It is called once, on any goroutine. FinishImport returns its error; a
+// panic becomes an error.
 func (j *Job) Run() {
 	if j.notHeld() {
 		return
@@ -117,9 +120,9 @@ func (j *Job) Run() {
 	}
 }
 
-// retryFork reports whether a chunk of a fork is to be applied again because the remote chain did
-// not answer. It sleeps first. Answers are cached, so each try has less to fetch. The block waits
-// meanwhile: no other outcome is allowed.
+// retryFork returns whether a chunk of a fork must be applied again because the remote chain did
+// not answer. It sleeps before it returns true. Answers are cached, so each attempt has less to
+// fetch. The block waits meanwhile, because without the answer its result cannot be known.
 func (j *Job) retryFork() bool {
 	f, ok := j.input.Trie.(forkTrie)
 	if !ok || !errors.Is(j.err, state.ErrAway) {
@@ -128,10 +131,10 @@ func (j *Job) retryFork() bool {
 	return f.base.Again(j.err)
 }
 
-// notHeld reports whether this node does not hold the shard.
+// notHeld returns whether this node lacks the shard's state.
 func (j *Job) notHeld() bool { return j.input.Trie == nil }
 
-// releaseRecording returns the recording to the pool.
+// releaseRecording returns the recording to the pool, for reuse.
 func (j *Job) releaseRecording() {
 	if rec := j.result.Recording; rec != nil {
 		rec.Reset()
@@ -140,11 +143,10 @@ func (j *Job) releaseRecording() {
 	j.result.Recording, j.input.Recording = nil, nil
 }
 
-// Done reports whether the job has ended. The caller knows that it is not running.
+// Done returns whether the job has ended. It must not be running.
 func (j *Job) Done() bool { return j.result != nil || j.err != nil || j.notHeld() }
 
-// Trivial reports whether the job has so little to do that running it costs less than handing it to
-// another goroutine.
+// Trivial returns whether running the job costs less than handing it to another goroutine.
 func (j *Job) Trivial() bool {
 	in := &j.input
 	if j.notHeld() {
@@ -161,14 +163,14 @@ func (j *Job) Trivial() bool {
 	return false
 }
 
-// recordings pools used recordings: that of one chunk takes some megabytes.
+// recordings holds recordings for reuse: one chunk needs some megabytes.
 var recordings = sync.Pool{New: func() any { return new(recording) }}
 
-// Jobs returns the jobs that must run before FinishImport or Commit.
+// Jobs returns the jobs, which must have run before FinishImport or Commit.
 func (p *BlockImport) Jobs() []Job { return p.jobs }
 
-// Drop releases what a block holds that will not be imported. No job of it may be running or start
-// later. It does nothing after FinishImport or an earlier Drop.
+// Drop releases what a block holds that will not be imported. None of its jobs may run then or
+// later. After FinishImport or another Drop it does nothing.
 func (p *BlockImport) Drop() {
 	if p.imported || p.dropped {
 		return
@@ -189,13 +191,13 @@ func (p *BlockImport) Drop() {
 // Block returns the block.
 func (p *BlockImport) Block() *primitives.Block { return p.entry.Block }
 
-// BeginImport validates a block and its new chunks (by shard index; nil: missed) and prepares their
-// application. produced means that this engine produced the block: what it took from its own state
-// is not checked again, and of its chunks only other producers' are.
+// BeginImport validates a block and its new chunks, and prepares their application. chunks are by
+// shard index; nil: no new chunk, or its body is missing. produced means that this engine produced
+// the block: it then checks only chunks of other producers.
 //
-// A block that is valid but lacks chunk bodies gives ErrMissing; the next try is cheaper. VerdictOf
-// classifies the other errors. If a chunk that its validators endorsed disagrees with this engine's
-// result, the error is an *ApplyFailure that wraps an *OutcomeMismatch.
+// Errors: ErrMissing if the block is valid but a chunk body is missing; a later attempt repeats
+// fewer checks. If a chunk that its validators have endorsed contradicts this engine's result, the
+// error is an *ApplyFailure that wraps an *OutcomeMismatch. VerdictOf classifies the other errors.
 func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*BlockImport, error) {
 	p, layout, err := e.beginImport(b, chunks, produced)
 	if d := (*OutcomeMismatch)(nil); errors.As(err, &d) {
@@ -206,7 +208,8 @@ func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, pr
 	return p, err
 }
 
-// beginImport is BeginImport. After an OutcomeMismatch the parent's states are still held.
+// beginImport implements BeginImport. If the error is an OutcomeMismatch, the parent's states are
+// still held.
 func (e *Engine) beginImport(
 	b *primitives.Block,
 	chunks []*primitives.Chunk,
@@ -293,8 +296,8 @@ func (e *Engine) beginImport(
 			if err := e.validateChunk(s.Chunk, prev, layout); err != nil {
 				return nil, layout, chunkError(b, i, parent, s.Chunk, j.Assigned[i], err)
 			}
-			// Fields that the hashes do not cover are replaced: the header's signature and height
-			// come from the block, the receipts from this node.
+			// Replace the fields that hashes do not cover: the header's signature and included
+			// height come from the block, the receipts from this node.
 			checked := *s.Chunk
 			checked.Header, checked.PrevOutgoingReceipts = *h, prev.Outgoing
 			s.Chunk = &checked
@@ -317,9 +320,10 @@ func (e *Engine) beginImport(
 	return p, layout, nil
 }
 
-// validateChunk compares a chunk with what the shard's previous chunk left on this node. The coding
-// of its body is checked once, by the witness check or the block import, whichever is first. A
-// chunk's hash identifies its previous block and so the receipts that it was compared with.
+// validateChunk compares a chunk with this node's result for the shard's previous chunk. Whether
+// the body matches the header is checked once, at the witness check or the block import. That
+// suffices, because a chunk's hash covers its previous block and thereby the receipts that it must
+// contain.
 func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout primitives.ShardLayout) error {
 	if e.validChunks.has(c.Hash) {
 		return chain.ValidateChunkAgain(c, prev.Extra)
@@ -331,9 +335,9 @@ func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout pri
 	return err
 }
 
-// descendsFromFinal reports whether a block is the last final block or a descendant of it (nearcore
-// chain/chain/src/chain.rs:842). Nodes remember the result, so a long path to the final block is
-// walked once and not for each block.
+// descendsFromFinal returns whether a block is the last final block or a descendant of it (nearcore
+// chain/chain/src/chain.rs:842). Nodes cache the result, so that a long path to the final block is
+// walked only once.
 func (e *Engine) descendsFromFinal(at *BlockNode) bool {
 	final := e.TipFinal()
 	// The chain leads to where this child engine begins; the final block has no node here.
@@ -354,7 +358,7 @@ func (e *Engine) descendsFromFinal(at *BlockNode) bool {
 	return true
 }
 
-// finalHeight returns the height of a header's last final block.
+// finalHeight returns the height of the last final block according to header h.
 func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *BlockNode) primitives.Height {
 	switch h.LastFinalBlock {
 	case primitives.Hash{}:
@@ -372,9 +376,9 @@ func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *BlockNode) primi
 	return parent.finalHeight
 }
 
-// gatherIncoming assigns the receipts of a block's new chunks to the shards that holds marks: one
-// list a chunk for each shard, the lists shuffled by the previous block's hash (nearcore
-// chain/chain/src/chain.rs collect_receipts_from_response).
+// gatherIncoming sets the incoming receipts of the shards marked in holds. Each new chunk
+// contributes one list to a shard; the order of the lists is shuffled with the previous block's
+// hash (nearcore chain/chain/src/chain.rs collect_receipts_from_response).
 func gatherIncoming(entry *BlockNode, holds []bool) {
 	lists := make([][][]*primitives.Receipt, len(entry.Shards))
 	for i := range entry.Shards {
@@ -401,10 +405,10 @@ func gatherIncoming(entry *BlockNode, holds []bool) {
 	}
 }
 
-// incoming returns the receipts that a shard's new chunk applies: those of this block, then those
-// of the blocks before it, down to but not including the one with the shard's previous chunk.
-// Across a split they are the parent shard's, filtered by this shard's accounts (nearcore
-// chain/chain/src/store/utils.rs:186).
+// incoming returns the receipts that a shard's new chunk applies: those of this block, and those of
+// earlier blocks back to, but excluding, the one with the shard's previous chunk at height since.
+// Before a split they are the parent shard's receipts that belong to accounts of this shard
+// (nearcore chain/chain/src/store/utils.rs:186).
 func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.Height) ([]*primitives.Receipt, error) {
 	out := entry.Shards[shard].Incoming
 	layout, id := entry.Layout, entry.Shards[shard].ID
@@ -436,7 +440,7 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 			out = append(out[:len(out):len(out)], more...)
 		}
 		prev := e.Imported(at.Header().PrevHash)
-		if prev == nil { // below the flat head: the shard has missed many chunks
+		if prev == nil { // below the flat head: the shard has had no chunk for long
 			rec, err := e.store.BlockByHash(at.Header().PrevHash)
 			if err != nil {
 				return nil, fmt.Errorf("engine: receipts for shard index %d since height %d: %w", shard, since, err)
@@ -450,7 +454,7 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 	return out, nil
 }
 
-// actionBlock returns what actions can see of an entry's epoch and chain.
+// actionBlock returns what actions can read about the block's epoch and chain.
 func (e *Engine) actionBlock(entry *BlockNode, info *epoch.EpochInfo) action.Block {
 	b := action.Block{
 		Config: entry.Config, ChainID: e.chain.ID, VM: e.o.VM,
@@ -464,15 +468,14 @@ func (e *Engine) actionBlock(entry *BlockNode, info *epoch.EpochInfo) action.Blo
 	return b
 }
 
-// blockInput is the part of the input that all shards of a block share, without a sandbox's patch.
+// blockInput is the part of apply.Input that all shards of a block share. It has no sandbox patch.
 type blockInput struct {
 	input  apply.Input
-	update *apply.ValidatorUpdate // nil unless the block is the first of an epoch; without the shard's proposals
+	update *apply.ValidatorUpdate // set if the block is the first of an epoch; without the shard's proposals
 	first  bool                   // the block is the first of its epoch
 }
 
-// newBlockInput computes it from a block and its parent, without any state. The caller holds
-// epochMu.
+// newBlockInput computes the shared input of a block. It reads no state. The caller holds epochMu.
 func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err error) {
 	h, m := entry.Header(), e.epochs
 	c.input = apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: propagatePanics(e.o.Par)}
@@ -511,8 +514,9 @@ func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err erro
 	return c, nil
 }
 
-// forShard returns the input of one shard, without state, transactions and receipts. proposals are
-// used if the shard has no new chunk: those of its last result.
+// forShard returns the input of one shard, without state, transactions and receipts. fresh means
+// that the shard has a new chunk. Otherwise proposals are the validator proposals of its last
+// result.
 func (c *blockInput) forShard(
 	entry *BlockNode,
 	shard primitives.ShardIndex,
@@ -532,8 +536,8 @@ func (c *blockInput) forShard(
 	return in
 }
 
-// makeJobs creates the jobs of a validated block on the states that trie returns. prevChunks are
-// the previous chunk headers by the block's layout. The caller holds epochMu.
+// makeJobs creates the jobs of a validated block. trie returns the state of a shard before the
+// block. prevChunks are the shards' previous chunk headers. The caller holds epochMu.
 func (e *Engine) makeJobs(
 	p *BlockImport,
 	prevChunks []*primitives.ChunkHeader,
@@ -602,7 +606,7 @@ func splitRule(r *epoch.DynamicResharding) *apply.SplitRule {
 		MemoryThreshold: r.MemoryUsageThreshold, MinChildMemory: r.MinChildMemoryUsage}
 }
 
-// stakes implements action's validator queries on an epoch.
+// stakes implements the validator queries of package action for one epoch.
 type stakes struct{ info *epoch.EpochInfo }
 
 func (s stakes) Stake(a primitives.AccountID) primitives.Balance {

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// wrongs are invalid blocks that a producer may sign for its height. Each salt gives another block.
-// Everything from the network (approvals, chunks, endorsements) is valid except for one thing.
+// wrongs are changes that make a block invalid in one respect, while its approvals, chunks and
+// endorsements stay valid. Each salt gives another block.
 var wrongs = []struct {
 	name   string
 	change func(b *primitives.Block, h *primitives.BlockHeader, salt int)
@@ -70,7 +70,7 @@ func roots(b *primitives.Block, h *primitives.BlockHeader) {
 	h.PrevStateRoot, h.PrevChunkOutgoingReceiptsRoot, h.ChunkHeadersRoot, h.ChunkTxRoot, h.PrevOutcomeRoot = r.PrevStateRoot, r.PrevOutgoingReceipts, r.ChunkHeaders, r.ChunkTx, r.PrevOutcomeRoot
 }
 
-// wrong turns a valid block into an invalid one.
+// wrong returns an invalid block: a copy of b with a change, signed by its producer.
 func (n *node) wrong(b *primitives.Block, change func(*primitives.Block, *primitives.BlockHeader, int), salt int) *primitives.Block {
 	h := *b.Header
 	x := &primitives.Block{Body: b.Body}
@@ -85,7 +85,8 @@ func (n *node) wrong(b *primitives.Block, change func(*primitives.Block, *primit
 	return x
 }
 
-// large returns a node of a chain with as many validators and shards, and the complete next block.
+// large returns a node whose chain has many validators and shards, and the next block with its
+// chunks.
 func large(t testing.TB, validators, shards int) (*node, *primitives.Block, []*primitives.Chunk) {
 	t.Helper()
 	var names []primitives.AccountID
@@ -136,8 +137,8 @@ func large(t testing.TB, validators, shards int) (*node, *primitives.Block, []*p
 	return n, b, prop.Chunks
 }
 
-// TestInvalidBlocksAreRefused: each invalid block is refused for its defect, and after all of them
-// the valid block of the same height and producer is accepted.
+// TestInvalidBlocksAreRefused: each invalid block is refused for its defect. Afterwards the valid
+// block with the same height and producer is accepted.
 func TestInvalidBlocksAreRefused(t *testing.T) {
 	n, right, chunks := large(t, 8, 3)
 	for _, w := range wrongs {
@@ -157,8 +158,9 @@ func TestInvalidBlocksAreRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkRefuseInvalidBlock measures refusing an invalid block, from Precheck to the verdict;
-// right: validating the valid block without its bodies, with unknown and with known signatures.
+// BenchmarkRefuseInvalidBlock measures the time to refuse an invalid block, from Precheck to the
+// verdict. As comparison ("right") it measures the validation of the valid block without bodies,
+// with unknown and with known signatures.
 func BenchmarkRefuseInvalidBlock(b *testing.B) {
 	for _, size := range []struct {
 		name               string

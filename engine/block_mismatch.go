@@ -7,21 +7,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// OutcomeMismatch is a new chunk with a header that claims another result of the shard's previous
-// chunk than this node computed, although chunk validators with more than two thirds of the
-// assigned stake endorsed it. Either all of them are wrong or this node is. The sender is not at
-// fault, and this node cannot continue on its own.
+// OutcomeMismatch is the error of a new chunk whose header claims another result of the shard's
+// previous chunk than this node computed, although validators with more than two thirds of the
+// assigned stake have endorsed it. Either they or this node are wrong. The peer that sent the block
+// is not at fault, and this node cannot continue.
 type OutcomeMismatch struct {
-	Block  primitives.Hash // the block with the chunk
+	Block  primitives.Hash // the block that contains the chunk
 	Height primitives.Height
 	Chunk  primitives.Hash
-	Err    error // the difference
+	Err    error // how the results differ
 	shard  primitives.ShardIndex
 	parent *BlockNode
 }
 
-// Error names the chunk and the difference. Err is not unwrapped: the difference does not make the
-// block invalid.
+// Error names the chunk and the difference. Err is not unwrapped, because VerdictOf would then
+// treat the block as invalid.
 func (d *OutcomeMismatch) Error() string {
 	return fmt.Sprintf(
 		"chunk %v of block %d (%v), endorsed by more than two thirds of "+
@@ -33,9 +33,9 @@ func (d *OutcomeMismatch) Error() string {
 	)
 }
 
-// chunkError classifies an error of chain.ValidateChunk: an *OutcomeMismatch if the claimed result
-// differs and enough validators endorsed it, else ErrChunk. assigned are the chunk's validators; a
-// peer's endorsements have been verified before.
+// chunkError classifies an error of chain.ValidateChunk. It returns an *OutcomeMismatch if the
+// claimed result differs and enough of the assigned validators have endorsed the chunk, else an
+// error that wraps ErrChunk. A peer's endorsements were verified before.
 func chunkError(
 	b *primitives.Block,
 	i int,
@@ -59,9 +59,9 @@ func chunkError(
 	}
 }
 
-// mismatchFailure makes an ApplyFailure from a mismatch. Its input is that of the parent, the block
-// with the differing result. It has no input if the state before that block is not in memory.
-// Release releases the state.
+// mismatchFailure returns the ApplyFailure for a mismatch. The result that differs is that of the
+// parent block, so Input returns the parent's input. There is no input if the states before the
+// parent are not in memory. The caller calls Release.
 func (e *Engine) mismatchFailure(d *OutcomeMismatch, layout primitives.ShardLayout) *ApplyFailure {
 	parent, id := d.parent, layout.ShardIDs()[d.shard]
 	if !parent.Layout.Has(id) {

@@ -14,41 +14,40 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Errors of blocks that are not the sender's fault.
+// Errors of blocks that are not invalid.
 var (
 	ErrOrphan = errors.New("engine: parent is not known")
 	ErrKnown  = errors.New("engine: block is known")
 	ErrOld    = errors.New("engine: block does not descend from the final one")
-	// ErrMissing reports that the body of a new chunk is missing.
+	// ErrMissing means that the body of a new chunk is missing.
 	ErrMissing = errors.New("engine: a chunk is missing")
-	// ErrReshard reports a layout change of more than one split into two shards (nearcore
-	// chain/chain/src/resharding/event_type.rs).
+	// ErrReshard means that a shard layout differs from the previous one by more than one split
+	// into two shards (nearcore chain/chain/src/resharding/event_type.rs).
 	ErrReshard = errors.New("engine: the shard layout changes by more than one split")
 )
 
 // BlockNode is a node of the in-memory block tree: an imported block with the results of applying
-// it. It is immutable after the import, except for what the engine keeps in unexported fields.
-// Whether it is canonical is not part of it.
+// it. Its exported fields do not change after the import. It does not record whether the block is
+// canonical.
 type BlockNode struct {
 	Block  *primitives.Block
 	Hash   primitives.Hash
 	Layout primitives.ShardLayout    // of the block's epoch
 	Config *parameters.RuntimeConfig // of the epoch's version
-	// Tree contains the hashes of all blocks before this one. Its size plus one is the block's
-	// ordinal.
+	// Tree has the hashes of all blocks before this one. Its size plus one is the block's ordinal.
 	Tree   *primitives.PartialMerkleTree
 	Shards []ShardState // by index
 
-	finalHeight  primitives.Height // of Header.LastFinalBlock; the genesis's if that is zero
-	refs         atomic.Int64      // holders of the state roots; 0: released
-	persisted    atomic.Bool       // on disk and visible to readers
-	descendsFrom primitives.Hash   // a final block that it is known to descend from; only the engine's goroutine uses it
-	// The node that this one replaced when a shard was added. This one holds it, and through it the
-	// other shards' states. nil: none.
+	finalHeight  primitives.Height // height of Header.LastFinalBlock; the genesis height if that is zero
+	refs         atomic.Int64      // number of holders of the state roots; 0: they were released
+	persisted    atomic.Bool       // the block is on disk and visible to readers
+	descendsFrom primitives.Hash   // a final block that it descends from; used by the engine's goroutine only
+	// replaces is the node that this one replaced in the tree when a shard was added. This node
+	// holds it, and through it the states of the other shards. nil: none.
 	replaces *BlockNode
-	evicted  bool // without states, chunks and receipts, which the store has; see block_evict.go
+	evicted  bool // states, chunks and receipts are only in the store; see block_evict.go
 
-	rules      atomic.Pointer[nextRules] // of its children; nil: not computed yet
+	rules      atomic.Pointer[nextRules] // of the block's children; nil: not computed yet
 	childrenMu sync.Mutex
 	children   *reshardChildren // nil: the next layout is the same, or not computed yet
 }
@@ -56,27 +55,28 @@ type BlockNode struct {
 // ShardState is the state of one shard after a block.
 type ShardState struct {
 	ID    primitives.ShardID
-	Extra *chain.ChunkExtra // nil: this node does not hold the shard
-	// Chunk is the block's new chunk, nil if the shard has none. For a shard that is not held it
-	// has receipt proofs instead of the body.
+	Extra *chain.ChunkExtra // nil: this node does not hold the shard's state
+	// Chunk is the block's new chunk; nil: the shard has none. For a shard that is not held it has
+	// receipt proofs instead of a body.
 	Chunk *primitives.Chunk
-	// Result is the result of applying the chunk. Its Trie must not be used. nil after a restart
-	// and for a shard that is not held.
+	// Result is the result of applying the chunk. Its Trie must not be used. It is nil after a
+	// restart, and if the shard is not held.
 	Result *apply.Result
-	// Outgoing are the receipts that the shard's last new chunk created. The next chunk carries
-	// them.
+	// Outgoing are the receipts that the shard's last new chunk created. The shard's next chunk
+	// contains them.
 	Outgoing []*primitives.Receipt
-	// OutgoingAt is the block of that last new chunk, zero if a split gave its receipts to the
-	// sibling. OutgoingOf is the shard that had the chunk: this one, or its parent.
+	// OutgoingAt is the hash of the block with that last new chunk; zero: a split gave its receipts
+	// to the other child shard. OutgoingOf is the shard that had that chunk: this one, or its
+	// parent before a split.
 	OutgoingAt primitives.Hash
 	OutgoingOf primitives.ShardID
-	// Incoming are the receipts that this block's new chunks bring to the shard, in application
-	// order. Empty if the shard is not held.
+	// Incoming are the receipts for the shard from this block's new chunks, in the order of
+	// application. Empty if the shard is not held.
 	Incoming []*primitives.Receipt
 
 	root *trie.Root
-	// For a shard that was caught up later than the block: the receipts that chunks of shards which
-	// are not held brought. Else empty.
+	// brought is set for a shard whose state was caught up after the block: receipts from chunks of
+	// shards that are not held.
 	brought []primitives.ReceiptProof
 }
 
@@ -86,12 +86,12 @@ func (e *BlockNode) Header() *primitives.BlockHeader { return e.Block.Header }
 // Height returns the block's height.
 func (e *BlockNode) Height() primitives.Height { return e.Block.Header.Height }
 
-// FinalHeight returns the height of the last final block according to this block, the genesis's if
-// there is none.
+// FinalHeight returns the height of the last final block according to this block; the genesis
+// height if there is none.
 func (e *BlockNode) FinalHeight() primitives.Height { return e.finalHeight }
 
-// Acquire retains the state roots and returns false if they were released already. Each successful
-// Acquire needs a Release. Safe for concurrent use.
+// Acquire holds the state roots until Release. It returns false if they were released already. Safe
+// for concurrent use.
 func (e *BlockNode) Acquire() bool {
 	for {
 		n := e.refs.Load()
@@ -104,7 +104,7 @@ func (e *BlockNode) Acquire() bool {
 	}
 }
 
-// Release ends one Acquire. The last one frees what no other block shares.
+// Release ends one Acquire. The last Release frees the states that no other block shares.
 func (e *BlockNode) Release() {
 	if e.refs.Add(-1) > 0 {
 		return
@@ -125,8 +125,8 @@ func (e *BlockNode) Release() {
 	}
 }
 
-// Changes returns the state changes of the block in all its shards, ascending by key. It is empty
-// after a restart; then the store has them.
+// Changes returns the block's state changes in all shards, ordered by key. After a restart it
+// returns nil; the store has them.
 func (e *BlockNode) Changes() []primitives.KeyChanges {
 	var all []primitives.KeyChanges
 	for i := range e.Shards {
@@ -139,5 +139,5 @@ func (e *BlockNode) Changes() []primitives.KeyChanges {
 }
 
 // Root returns a shard's state after the block, or nil if the shard is not held. It is valid while
-// the node is held (Acquire).
+// the node is held with Acquire.
 func (e *BlockNode) Root(shard primitives.ShardIndex) *trie.Root { return e.Shards[shard].root }

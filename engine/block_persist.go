@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// epochStore implements the epoch manager's store: the rows on disk, with those of in-flight blocks
-// on top.
+// epochStore implements the store of the epoch manager. It reads rows of blocks in the commit
+// pipeline first, then those on disk.
 type epochStore struct{ e *Engine }
 
 func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err error) {
@@ -44,8 +44,8 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 	return stored.BlockInfo, nil
 }
 
-// bootstrapInfo returns what the epoch sync proof with which the data folder began says of a block
-// that is not stored.
+// bootstrapInfo returns the block info that the epoch sync proof contained with which the data
+// folder was started, if it is that of the block hash; else nil.
 func (s epochStore) bootstrapInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), bootstrapFirst)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s epochStore) EpochSummary(id primitives.EpochID) (sum *epoch.EpochSummary
 	return sum, borsh.Unmarshal(raw, sum)
 }
 
-// absent turns "not found" and "collected" into nil: the row is absent.
+// absent returns nil for an error that means that a row does not exist or was garbage collected.
 func absent(err error) error {
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
 		return nil
@@ -119,7 +119,7 @@ func absent(err error) error {
 	return err
 }
 
-// epochPuts adds the epoch manager's rows to a batch.
+// epochPuts adds the epoch manager's changes to a batch.
 func epochPuts(b *storage.Batch, c *epoch.Changes) {
 	if c.BlockInfo == nil {
 		return
@@ -140,8 +140,8 @@ func epochPuts(b *storage.Batch, c *epoch.Changes) {
 
 func ref(e *BlockNode) storage.BlockRef { return storage.BlockRef{Height: e.Height(), Hash: e.Hash} }
 
-// encodings allocates many small encodings that live and die together. They share slabs, which
-// start small and double because most blocks have few. A large encoding gets its own allocation of
+// encodings allocates many small encodings with the same lifetime from shared slabs. The slabs
+// start small and double, because most blocks need few. A large encoding gets its own allocation of
 // the exact size.
 type encodings struct{ slab []byte }
 
@@ -205,9 +205,9 @@ func encodeShards(shards []ShardState) []storage.Shard {
 	return out
 }
 
-// appendOrigin appends the location of a shard's outgoing receipts: the block, and the shard if it
-// differs. After that come the receipts that chunks brought to a shard that was caught up later,
-// for which the block's own record has no place.
+// appendOrigin appends where a shard's outgoing receipts come from: the block, and the shard if it
+// is another one. For a shard that was caught up after the block it also appends the received
+// receipt proofs, because the block's own record has no place for them.
 func appendOrigin(b []byte, s *ShardState) []byte {
 	b = s.OutgoingAt.AppendBorsh(b)
 	if len(s.brought) > 0 {
@@ -219,7 +219,7 @@ func appendOrigin(b []byte, s *ShardState) []byte {
 	return b
 }
 
-// readOrigin is the inverse of appendOrigin.
+// readOrigin decodes what appendOrigin appended.
 func (s *ShardState) readOrigin(raw []byte) error {
 	r := borsh.NewReader(raw)
 	s.OutgoingAt, s.OutgoingOf = primitives.ReadHash(r), s.ID
@@ -236,7 +236,7 @@ func (s *ShardState) readOrigin(raw []byte) error {
 	return r.Close()
 }
 
-// storeGenesis imports the genesis block with its states.
+// storeGenesis writes the genesis block and its states to the store.
 func (e *Engine) storeGenesis(entry *BlockNode, c *epoch.Changes, first *GenesisState, rows []frontierRows) error {
 	b := encodeBlock(entry, c)
 	b.Head = true
@@ -262,8 +262,8 @@ func (e *Engine) storeGenesis(entry *BlockNode, c *epoch.Changes, first *Genesis
 	})
 }
 
-// storeBlocks persists imported blocks with one sync. The first n of them are on disk; an error is
-// that of the next one.
+// storeBlocks persists imported blocks with one sync. It returns how many of them are on disk. err
+// concerns the next one.
 func (e *Engine) storeBlocks(list []*inFlightBlock) (n int, err error) {
 	blocks := make([]*storage.Block, 0, len(list))
 	var bad error
@@ -283,14 +283,14 @@ func (e *Engine) storeBlocks(list []*inFlightBlock) (n int, err error) {
 	for _, u := range list[:n] {
 		for i := range u.imp.entry.Shards {
 			if r := u.imp.entry.Shards[i].Result; r != nil {
-				r.Olds = nil // not needed after this
+				r.Olds = nil // only needed for encoding
 			}
 		}
 	}
 	return n, bad
 }
 
-// encodeImported encodes an imported block for the store.
+// encodeImported encodes an imported block with its results.
 func (e *Engine) encodeImported(u *inFlightBlock) (*storage.Block, error) {
 	entry, parent := u.imp.entry, u.imp.parent
 	b := encodeBlock(entry, &u.changes)
@@ -323,7 +323,7 @@ func (e *Engine) encodeImported(u *inFlightBlock) (*storage.Block, error) {
 	return b, nil
 }
 
-// encodeResult adds the results of applying a shard.
+// encodeResult adds the results of applying a shard to out.
 func encodeResult(out *storage.Shard, s, prev *ShardState, e *Engine, height primitives.Height) error {
 	r := s.Result
 	var buf encodings
@@ -373,8 +373,8 @@ func encodeResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 	return nil
 }
 
-// encodeOrigins collects the parents of receipts that cannot be found through outcomes. The parent
-// of a resume is the yield, which is in the state before the chunk.
+// encodeOrigins returns the parents of receipts that cannot be found through outcomes. The parent
+// of a resume receipt is the yield receipt, which is in the state before the chunk.
 func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) {
 	var out []storage.Origin
 	for _, o := range r.Origins {
@@ -388,7 +388,7 @@ func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) 
 		if err != nil {
 			return nil, err
 		}
-		if raw == nil { // on a fork the yield may be in the remote state: the search finds it
+		if raw == nil { // on a fork, the yield may be in the remote state only; the search finds it there
 			continue
 		}
 		yield := new(primitives.Receipt)

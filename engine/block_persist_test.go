@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// sized is a value with an encoding of so many bytes, all equal to the last byte of its length.
+// sized is a value whose encoding has that many bytes.
 type sized int
 
 func (n sized) AppendBorsh(b []byte) []byte {
@@ -22,8 +22,8 @@ func (n sized) AppendBorsh(b []byte) []byte {
 
 var _ borsh.Appender = sized(0)
 
-// TestEncodings: few small values use little memory, many share slabs, a large one has its exact
-// size, and none overwrites another.
+// TestEncodings: few small values use little memory, many share slabs, a large one gets its exact
+// size, and no value overwrites another.
 func TestEncodings(t *testing.T) {
 	var few encodings
 	if few.of(sized(100)); cap(few.slab) > firstEncodings {
@@ -49,8 +49,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// FuzzOrigin fuzzes the decoder of the location of a shard's outgoing receipts: what it accepts is
-// the only encoding of its result.
+// FuzzOrigin fuzzes readOrigin: an accepted input must be the encoding of its result.
 func FuzzOrigin(f *testing.F) {
 	at := primitives.HashBytes([]byte("block"))
 	for _, s := range []ShardState{{ID: 3, OutgoingAt: at, OutgoingOf: 3}, {ID: 3, OutgoingAt: at, OutgoingOf: 1}, {ID: 3, OutgoingOf: 3},

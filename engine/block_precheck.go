@@ -10,20 +10,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Prechecked is the result of checking a block on arrival.
+// Prechecked is the result of Precheck.
 type Prechecked struct {
 	Standing blockpool.Status
-	Producer primitives.AccountID // empty for a block of an unknown epoch
-	Needs    []blockpool.Need     // by shard index, for its new chunks
+	Producer primitives.AccountID // "" for a block of an unknown epoch
+	Needs    []blockpool.Need     // for its new chunks, by shard index
 }
 
-// Precheck checks a received block as far as possible on arrival, whether its parent is known or
-// not: form, height, the producer's signature, and that approvals of two thirds of the stake exist
-// for that height on that parent. The validators are those of the parent's epoch, or else of a
-// current epoch or one that headers have announced (AddHeaders). Of a block of any other epoch
-// nothing can be checked: its Standing is UnknownEpoch.
+// Precheck runs the checks of a received block that do not need its parent: form, height, the
+// producer's signature, and that approvals of two thirds of the stake exist for that height on that
+// parent. The validators are those of the parent's epoch; if the parent is unknown, of a current
+// epoch or of one that verified headers announce (AddHeaders). A block of any other epoch cannot be
+// checked; its Standing is UnknownEpoch.
 //
-// An error is about this copy alone and must not be remembered: another copy with the same hash may
+// An error concerns only this copy, so the hash must not be remembered as invalid: another copy may
 // have the right signature and body.
 func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	h := b.Header
@@ -38,7 +38,7 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	defer e.epochMu.Unlock()
 	id, m := h.EpochID, e.epochs
 	switch {
-	case parent == nil && h.PrevHeight <= e.TipFinal().Height: // the parent was dropped, or never existed
+	case parent == nil && h.PrevHeight <= e.TipFinal().Height: // the parent was removed, or never existed
 		return a, ErrOld
 	case parent == nil:
 		a.Standing = blockpool.Orphan
@@ -100,8 +100,9 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	return a, nil
 }
 
-// needs returns what is needed of the chunks of a block of this layout on parent. If parent is nil
-// it is what a child of the tip would need; BeginImport corrects a wrong guess.
+// needs returns which bodies and receipt proofs this node needs of the chunks of a block with this
+// layout on parent. If parent is nil, it returns what a child of the tip would need; BeginImport
+// corrects a wrong guess.
 func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]blockpool.Need, error) {
 	if parent == nil {
 		if parent = e.Tip(); !layout.Equal(parent.Layout) && !layoutDescends(layout, parent.Layout) {
@@ -119,7 +120,7 @@ func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]bloc
 	return needsOf(layout, holds), nil
 }
 
-// layoutDescends reports whether each shard of layout is, or was split from, a shard of from.
+// layoutDescends returns whether each shard of layout is a shard of from, or was split from one.
 func layoutDescends(layout, from primitives.ShardLayout) bool {
 	for _, id := range layout.ShardIDs() {
 		if parent, err := layout.Parent(id); err != nil || !from.Has(parent) {
@@ -139,8 +140,9 @@ func needsOf(layout primitives.ShardLayout, holds []bool) []blockpool.Need {
 	return out
 }
 
-// isCurrentEpoch reports whether an epoch is that of the final block, of the tip, of the tip's
-// child, or the next one. Validators of older epochs no longer vote. The caller holds epochMu.
+// isCurrentEpoch returns whether an epoch is that of the final block, of the tip, of the tip's
+// child, or the next one. Validators of older epochs no longer approve blocks. The caller holds
+// epochMu.
 func (e *Engine) isCurrentEpoch(id primitives.EpochID) (bool, error) {
 	tip := e.Tip()
 	child, err := e.epochs.EpochIDFromPrev(tip.Hash)
@@ -165,9 +167,8 @@ func (e *Engine) isCurrentEpoch(id primitives.EpochID) (bool, error) {
 	return err == nil, err
 }
 
-// PrecheckBody reports whether a chunk was signed by its producer, and what is needed of it. It can
-// tell only if the chunk's previous block is part of the chain; otherwise signed is false without
-// an error.
+// PrecheckBody returns whether a chunk's producer has signed it, and what this node needs of it. If
+// the chunk's previous block is not imported, signed is false and err is nil.
 func (e *Engine) PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error) {
 	h := &c.Header
 	parent := e.Imported(h.PrevBlockHash)

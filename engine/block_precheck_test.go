@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// changed returns a copy of a block with a modified header, signed by key; nil keeps the signature.
+// changed returns a copy of a block with a changed header. It is signed with key; nil keeps the
+// signature.
 func changed(b *primitives.Block, key *primitives.SecretKey, change func(*primitives.BlockHeader)) *primitives.Block {
 	h := *b.Header
 	change(&h)
@@ -23,7 +24,7 @@ func changed(b *primitives.Block, key *primitives.SecretKey, change func(*primit
 	return c
 }
 
-// TestPrecheck: what Precheck reports with a known and with an unknown parent.
+// TestPrecheck checks the result of Precheck with known and unknown parents.
 func TestPrecheck(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
@@ -81,7 +82,7 @@ func TestPrecheck(t *testing.T) {
 	check("an orphan", at(27), blockpool.Orphan, nil)
 }
 
-// TestPrecheckBody: a chunk's producer is known once the chunk's previous block is imported.
+// TestPrecheckBody: the producer of a chunk is known once the chunk's previous block is imported.
 func TestPrecheckBody(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
@@ -105,8 +106,8 @@ func TestPrecheckBody(t *testing.T) {
 	}
 }
 
-// TestBlockWaitsForBodies: a block without bodies is validated, and its import continues with them,
-// but not for a copy with a wrong signature.
+// TestBlockWaitsForBodies: a block without chunk bodies is validated. Its import with the bodies
+// does not verify its signatures again, except the block's own.
 func TestBlockWaitsForBodies(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	b, chunks := n.make(n.Head().Hash, 1, false)
@@ -133,8 +134,8 @@ func TestBlockWaitsForBodies(t *testing.T) {
 	}
 }
 
-// TestPeersChunksInOwnBlockAreChecked: in its own block an engine checks chunks of other producers.
-// An own chunk that it cannot apply is its own fault.
+// TestPeersChunksInOwnBlockAreChecked: an engine checks the chunks of other producers in its own
+// block. If it cannot apply its own chunk, that is its own fault.
 func TestPeersChunksInOwnBlockAreChecked(t *testing.T) {
 	g := testGenesis(t, "aa")
 	maker, n := openNode(t, g), openNode(t, g)
@@ -161,9 +162,10 @@ func TestPeersChunksInOwnBlockAreChecked(t *testing.T) {
 	}
 }
 
-// TestOutcomeMismatch: a chunk that its validators endorse and that claims another result than this
-// node's is not the sender's fault: the node cannot continue and shows the input of its own result.
-// Without endorsements the block is invalid. With the same result but a wrong body the chunk is.
+// TestOutcomeMismatch: if a chunk with enough endorsements claims another result than this node's,
+// the peer is not at fault. The node cannot continue, and the error has the input of its own
+// result. Without endorsements the block is invalid. If only the body is wrong, the chunk is
+// invalid.
 func TestOutcomeMismatch(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
@@ -228,7 +230,7 @@ func TestOutcomeMismatch(t *testing.T) {
 	n.accept(b, chunks)
 }
 
-// TestVerdicts: an error that is not known to be the block's fault is the node's.
+// TestVerdicts: an error that does not name a fault of the block is a fault of the node.
 func TestVerdicts(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -247,8 +249,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestDescendsFromFinal: a descendant of the final block is found in one step from its parent, on
-// any branch, and again when another block becomes final.
+// TestDescendsFromFinal: whether a block descends from the final block is found in one step from
+// its parent, on any branch, also after another block has become final.
 func TestDescendsFromFinal(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	fork := n.accept(n.make(n.Genesis().Hash, 1, false)).Entry

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// NewChunk produces a shard's next chunk on parent with these transactions, in this order.
+// NewChunk builds and signs a shard's next chunk on parent, with txs in this order.
 func (e *Engine) NewChunk(
 	parent primitives.Hash,
 	shard primitives.ShardIndex,
@@ -20,8 +20,8 @@ func (e *Engine) NewChunk(
 	return c, err
 }
 
-// NewCodedChunk is NewChunk for a caller that distributes the chunk: it also returns the coded body
-// and the receipt proofs.
+// NewCodedChunk does the same as NewChunk. It also returns the encoded body and the receipt proofs,
+// which are needed to distribute the chunk.
 func (e *Engine) NewCodedChunk(
 	parent primitives.Hash,
 	shard primitives.ShardIndex,
@@ -67,12 +67,13 @@ type Proposal struct {
 	Height       primitives.Height
 	Timestamp    uint64                     // ns since 1970; raised to just above the parent's if needed
 	Chunks       []*primitives.Chunk        // by shard index; nil: missed
-	Endorsements [][]primitives.Signature   // by shard index, one a chunk validator; empty string: no endorsement
-	Approvals    []primitives.Signature     // one an approver; empty string: no approval
-	Vote         primitives.ProtocolVersion // latest_protocol_version; 0: as the upgrade schedule says
-	// sandbox only: records written into the state with the block, which must have all its chunks
+	Endorsements [][]primitives.Signature   // by shard index, one for each chunk validator; "": no endorsement
+	Approvals    []primitives.Signature     // one for each approver; "": no approval
+	Vote         primitives.ProtocolVersion // latest_protocol_version; 0: by the upgrade schedule
+	// Patch holds records to write into the state with the block, in a sandbox only. It requires a
+	// new chunk in each shard.
 	Patch []genesis.Record
-	Mocks *primitives.Mocks // sandbox only: overrides of contracts' signature checks in it
+	Mocks *primitives.Mocks // sandbox only: overrides contracts' signature checks in the block
 }
 
 // NewBlock builds and signs a block. It does not import it.
@@ -105,7 +106,7 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 			headers[i] = parent.Block.Body.Chunks[index]
 			continue
 		}
-		h := c.Header // a copy: another block may contain the same chunk
+		h := c.Header // a copy, because another block may include the same chunk
 		h.HeightIncluded = p.Height
 		headers[i], endorsements[i] = &h, p.Endorsements[i]
 	}

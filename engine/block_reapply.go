@@ -13,10 +13,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Reapply applies a stored block's chunk of a shard again with another VM, to observe it, and keeps
-// nothing. The result equals the original, except for the state root, the recorded size and a
-// proposed split if the state is older than the tries in memory. Errors: ErrUnknown;
-// storage.ErrGone if the state was collected; the context's error. Safe for concurrent use.
+// Reapply applies a stored block's chunk of a shard again, with another VM that observes the
+// execution, and stores nothing. If the state is older than the tries in memory, the state root,
+// the recorded size and the proposed split differ from the original result. Errors: ErrUnknown;
+// ErrUntracked; storage.ErrGone if the state was garbage collected; the context's error. Safe for
+// concurrent use.
 func (e *Engine) Reapply(
 	ctx context.Context,
 	block primitives.Hash,
@@ -49,8 +50,8 @@ func (e *Engine) Reapply(
 	return r, nil
 }
 
-// blockForReapply returns a block to apply again and the states before it, which the caller
-// releases. ask is that of StateUntil.
+// blockForReapply returns a block and the states before it, which the caller releases. ask is the
+// same as in StateUntil.
 func (e *Engine) blockForReapply(ask func() error, block primitives.Hash) (*BlockNode, *State, error) {
 	entry, err := e.Block(block)
 	if err != nil {
@@ -60,7 +61,7 @@ func (e *Engine) blockForReapply(ask func() error, block primitives.Hash) (*Bloc
 	return entry, parent, err
 }
 
-// parentStates is what a block left to its child, by the child's shards.
+// parentStates holds the states before a block, by the block's shards.
 type parentStates struct {
 	shards []ShardState
 	chunks []*primitives.ChunkHeader
@@ -115,7 +116,7 @@ func (e *Engine) parentStates(parent *State, layout primitives.ShardLayout) (b p
 	return b, nil
 }
 
-// childValues are the values of a split shard that one of its children keeps.
+// childValues are the values of a split shard that belong to one of its children.
 type childValues struct {
 	storedValues
 	keep []trie.Interval

@@ -6,14 +6,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// recentHashes is a set of the last maxRecentHashes hashes added. Safe for concurrent use.
+// recentHashes is a set of the maxRecentHashes hashes that were added last. Safe for concurrent
+// use.
 type recentHashes struct {
 	mu    sync.Mutex
 	known map[primitives.Hash]struct{}
 	order []primitives.Hash
 }
 
-// maxRecentHashes covers the chunks of some blocks with every shard produced by this node.
+// maxRecentHashes is enough for the chunks of several blocks if this node produces those of all
+// shards.
 const maxRecentHashes = 1024
 
 func (r *recentHashes) add(hash primitives.Hash) {

@@ -8,10 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTwoBodiesWithOneHeader: of two bodies with one header, the second adds nothing to the first,
-// whether that came in a block or with a witness: receipts for other shards are this node's own,
-// other transactions are refused, and a header that does not match its body never enters
-// validChunks.
+// TestTwoBodiesWithOneHeader: a chunk header arrives with two bodies, in a block or with a witness.
+// Receipts in the second body have no effect, because the engine uses its own. A body with other
+// transactions is refused. A header that does not match its body is never added to validChunks.
 func TestTwoBodiesWithOneHeader(t *testing.T) {
 	maker := openNode(t, testGenesis(t, "aa"))
 	fresh := func() *node {
@@ -46,7 +45,7 @@ func TestTwoBodiesWithOneHeader(t *testing.T) {
 		"the same": own, "none": nil, "one twice": append(own[:len(own):len(own)], own[0]), "a forged one": append([]*primitives.Receipt{&forged}, own[1:]...),
 	}
 	for name, receipts := range bodies {
-		for _, whole := range []bool{false, true} { // the caller claims it only for a true body
+		for _, whole := range []bool{false, true} { // only a correct body may be marked as whole
 			if whole && name != "the same" {
 				continue
 			}
@@ -101,7 +100,7 @@ func TestTwoBodiesWithOneHeader(t *testing.T) {
 	} {
 		body := *chunks[0]
 		lie(&body.Header)
-		body.Hash = body.Header.ChunkHash() // the claim of the true body is copied too
+		body.Hash = body.Header.ChunkHash() // the mark of the correct body is copied too
 		for range 2 {
 			if err := n.validateChunk(&body, &parent.Shards[0], parent.Layout); err == nil || n.validChunks.has(body.Hash) {
 				t.Errorf("a header that lies: %v", err)

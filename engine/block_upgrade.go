@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// ErrUpgradeNeeded reports an epoch whose protocol version is newer than this program. Options.Warn
-// receives it one epoch ahead; for a block of the epoch it is this node's fault.
+// ErrUpgradeNeeded means that an epoch has a protocol version that this program does not support.
+// Options.Warn gets it one epoch before. For a block of that epoch it is a fault of this node.
 var ErrUpgradeNeeded = errors.New("engine: the network's protocol is newer than this program")
 
-// version returns the runtime configuration of an epoch. Errors: ErrUpgradeNeeded. The caller holds
+// version returns the runtime configuration of an epoch. Error: ErrUpgradeNeeded. The caller holds
 // epochMu.
 func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, error) {
 	pv, err := e.epochs.ProtocolVersion(id)
@@ -26,9 +26,9 @@ func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, erro
 	return parameters.Get(parameters.Version{Protocol: pv, Numbering: e.chain.Version.Numbering})
 }
 
-// adviseUpgrade warns if the epoch after that of the head cannot be executed (nearcore 2.14.0-rc.1
-// chain/chain/src/chain.rs check_if_upgrade_needed). Another error of that epoch is left to the
-// import of its first block.
+// adviseUpgrade calls Options.Warn if this program does not support the epoch after the head's
+// (nearcore 2.14.0-rc.1 chain/chain/src/chain.rs check_if_upgrade_needed). Other errors are left to
+// the import of that epoch's first block.
 func (e *Engine) adviseUpgrade(head *primitives.BlockHeader) {
 	if e.o.Warn == nil {
 		return

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// upgrading opens a node on a genesis of 85 with upgrade votes and a log of warnings.
+// upgrading opens a node whose genesis has version 85, with an upgrade schedule. Warnings are
+// appended to warnings.
 func upgrading(t *testing.T, votes []epoch.UpgradeVote, warnings *[]error) *node {
 	t.Helper()
 	g := testGenesis(t, "a.near")
@@ -29,11 +30,12 @@ func upgrading(t *testing.T, votes []epoch.UpgradeVote, warnings *[]error) *node
 	return n
 }
 
-// TestBlocksVoteBySchedule: produced blocks vote for the version of the next epoch until the date
-// of a newer one, by the time of the block, and the network is voted up.
+// TestBlocksVoteBySchedule: produced blocks vote for the protocol version of the next epoch, and
+// from a scheduled date on for a newer one. The block's timestamp decides. The network then
+// upgrades.
 func TestBlocksVoteBySchedule(t *testing.T) {
 	parameters.SupportForTest(t, 86)
-	// The genesis is of second 1,700,000,000; blocks follow each second.
+	// The genesis has the time 1,700,000,000 s, and blocks follow each second.
 	var warnings []error
 	n := upgrading(t, []epoch.UpgradeVote{{From: 1_700_000_005, Version: 86}}, &warnings)
 	at := n.Head().Hash
@@ -49,7 +51,7 @@ func TestBlocksVoteBySchedule(t *testing.T) {
 		a := n.accept(b, chunks)
 		at = b.Hash()
 		want = 85
-		if h > 20 { // epochs of ten blocks: the vote of the first counts in the third
+		if h > 20 { // epochs have ten blocks; the votes of the first take effect in the third
 			want = 86
 		}
 		if got := a.Entry.Config.Version; got != parameters.Release(want) {
@@ -61,8 +63,8 @@ func TestBlocksVoteBySchedule(t *testing.T) {
 	}
 }
 
-// TestNetworkLeavesThisVersion: the node advises an upgrade in the epoch before the one that it
-// cannot run, and then refuses that epoch's blocks as a failure of its own.
+// TestNetworkLeavesThisVersion: the node warns in the epoch before the one that it does not
+// support. It then refuses blocks of that epoch as a fault of its own.
 func TestNetworkLeavesThisVersion(t *testing.T) {
 	const newest = 86
 	parameters.SupportForTest(t, newest)
@@ -100,7 +102,7 @@ func TestNetworkLeavesThisVersion(t *testing.T) {
 	}
 }
 
-// TestUnknownGenesisVersion: no chain begins with a version that cannot be executed.
+// TestUnknownGenesisVersion: a chain whose genesis has an unsupported version cannot be opened.
 func TestUnknownGenesisVersion(t *testing.T) {
 	for _, version := range []primitives.ProtocolVersion{83, 84, parameters.Newest(primitives.NumberingRelease) + 1, 89} {
 		g := testGenesis(t, "a.near")

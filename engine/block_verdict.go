@@ -7,25 +7,25 @@ import (
 	"github.com/troupe-chain/troupe/chain/headerchain"
 )
 
-// ErrPartialBody reports that a copy of a block that came without its body is wrong. The hash does
+// ErrPartialBody means that a copy of a block without chunk bodies is wrong. The block hash does
 // not cover all of such a copy, so another copy may be right.
 var ErrPartialBody = errors.New("engine: this copy of the block has a wrong body")
 
-// ErrGossipCheck reports that a block fails the checks of ValidateForGossip. A node with its parent
-// sees that without executing it, and no neard relays it.
+// ErrGossipCheck means that a block fails the checks of ValidateForGossip. A node that has the
+// parent can find that without executing the block, and neard does not relay such a block.
 var ErrGossipCheck = errors.New("engine: the block fails the checks before execution")
 
-// Verdict says what an error of BeginImport or FinishImport means for the block.
+// Verdict is what an error of importing a block means for the block.
 type Verdict byte
 
-// The verdicts. An error that is not known to be the block's fault is this node's: its disk, its
-// state, its code.
+// The verdicts. An error that does not name a fault of the block is a fault of this node: its disk,
+// its state or its code.
 const (
 	VerdictLocalFault Verdict = iota // this node is at fault and cannot continue
 	VerdictInvalid                   // the block is invalid, on every node and at any time
-	VerdictEarly                     // ahead of the clock or the tip, or only this copy is wrong: it may be valid later
+	VerdictEarly                     // ahead of the clock or tip, or a bad copy: may be valid later
 	VerdictWaiting                   // the parent, chunk bodies or contract code are missing
-	VerdictStale                     // already known, or no longer a descendant of the final block: no one is at fault
+	VerdictStale                     // already known, or not a descendant of the final block: nothing is at fault
 )
 
 // VerdictOf classifies an error of BeginImport, FinishImport, CheckWitness, AddHeaders or

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Anchored reports whether the messages about chunks of an epoch name the chunk's anchor, and whether
-// the epoch is known.
+// Anchored returns whether messages about chunks of an epoch name the chunk's anchor (protocol
+// version 87 and later). known is false if the epoch is unknown.
 func (v Validation) Anchored(id primitives.EpochID) (anchored, known bool) {
 	err := v.e.Epochs(func(m *epoch.Manager) error {
 		version, err := m.ProtocolVersion(id)
@@ -20,9 +20,9 @@ func (v Validation) Anchored(id primitives.EpochID) (anchored, known bool) {
 	return anchored && err == nil, err == nil
 }
 
-// ProducerAt returns the producer of a chunk by the anchor in a message, after anchor.Check. Errors:
-// anchor.ErrWrong; anchor.ErrEarly, with the producer if the anchor is known; those of an epoch that
-// is unknown or does not have the shard.
+// ProducerAt returns the producer of a chunk by the anchor that a message names, after checking the
+// anchor (anchor.Check). Errors: anchor.ErrWrong; anchor.ErrEarly, together with the producer if
+// the anchor is known; errors for an epoch that is unknown or lacks the shard.
 func (v Validation) ProducerAt(
 	k primitives.ChunkKey,
 	at primitives.ChunkAnchor,
@@ -32,7 +32,7 @@ func (v Validation) ProducerAt(
 		if err == nil {
 			out = *p
 		}
-		// A parent that contradicts the anchor decides, whether the anchor is known or not.
+		// A parent that contradicts the anchor makes it wrong, whether the anchor is known or not.
 		check := anchor.Check(m, k, at, v.e.chain.Height)
 		switch {
 		case err == nil:
@@ -50,7 +50,7 @@ func (v Validation) ProducerAt(
 	return out, err
 }
 
-// Parent returns the parent of a block that the epoch manager knows, zero for the genesis.
+// Parent returns the parent of a block that the epoch manager knows; zero for the genesis.
 func (v Validation) Parent(hash primitives.Hash) (parent primitives.Hash, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		b, err := m.BlockInfo(hash)
@@ -62,8 +62,8 @@ func (v Validation) Parent(hash primitives.Hash) (parent primitives.Hash, err er
 	return parent, err
 }
 
-// Following returns the producer of a shard's chunk of a height on an unknown child of prev, in the
-// given epoch: the row of prev, or the canonical producer if prev has none.
+// Following returns the producer of a shard's chunk at height h on an unknown child of prev, in the
+// given epoch: the producer stored with prev, or the canonical one if prev has none.
 func (d ChunkPartsView) Following(
 	id primitives.EpochID,
 	prev primitives.Hash,

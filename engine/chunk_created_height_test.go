@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// createdAt makes a block like make, but the first shard's chunk claims another created height,
-// which selects its validators.
+// createdAt makes a block like node.make, except that the first shard's chunk has another created
+// height, which determines its validators.
 func (n *node) createdAt(parent primitives.Hash, height, created primitives.Height) (*primitives.Block, []*primitives.Chunk) {
 	n.t.Helper()
 	honest, chunks := n.make(parent, height, false)
@@ -39,9 +39,9 @@ func (n *node) createdAt(parent primitives.Hash, height, created primitives.Heig
 }
 
 // TestCreatedAtAnotherHeight: neard does not require that a chunk was created at the height after
-// its block (chain/chain/src/chain.rs validate_block_impl, chunk_validation.rs): its signer is the
-// producer at that height, its validators are those of the claimed height. Blocks with such a chunk
-// are treated so, by bodies and by headers alone.
+// its previous block (chain/chain/src/chain.rs validate_block_impl, chunk_validation.rs). The
+// producer is the one at the following height; the validators are those of the claimed height. This
+// engine treats such blocks the same way, with bodies and with headers alone.
 func TestCreatedAtAnotherHeight(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc", "dd", "ee")
 	maker, follower := openNode(t, g), openNode(t, g)
@@ -49,7 +49,7 @@ func TestCreatedAtAnotherHeight(t *testing.T) {
 	orders := map[bool]int{}
 	for height := primitives.Height(1); height < 24; height++ {
 		parent := maker.Head().Hash
-		created := height + height%5 // 0 to 4 above
+		created := height + height%5 // 0 to 4 above the block's height
 		b, chunks := maker.createdAt(parent, height, created)
 		id := chunks[0].Header.ShardID
 		own, err := maker.ChunkValidators(maker.Head(), id)
@@ -89,7 +89,7 @@ func TestCreatedAtAnotherHeight(t *testing.T) {
 	if got, err := behind.AddHeaders(heads); got != len(heads) || err != nil && !errors.Is(err, headerchain.ErrKnown) {
 		t.Errorf("%d headers of %d taken: %v", got, len(heads), err)
 	}
-	// No validator of another height endorses for this one.
+	// Endorsements by validators of another height do not count.
 	parent := maker.Head().Hash
 	for created := maker.Head().Height() + 2; ; created++ {
 		b, chunks := maker.createdAt(parent, maker.Head().Height()+1, created)

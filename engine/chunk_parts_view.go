@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ChunkPartsView shows package chain/chunkparts the current chain. Each call reads the chain as it
-// is then. Safe for concurrent use.
+// ChunkPartsView implements chunkparts.Chain. Each call reads the current chain. Safe for
+// concurrent use.
 type ChunkPartsView struct {
 	Validation
 	stored func(primitives.Hash) *primitives.Chunk
@@ -16,21 +16,22 @@ type ChunkPartsView struct {
 
 var _ chunkparts.Chain = ChunkPartsView{}
 
-// ChunkPartsView returns a view. stored finds whole chunks of the chain and returns nil for an
-// unknown one.
+// ChunkPartsView returns a view. stored returns a chunk of the chain with its body, or nil if it is
+// unknown.
 func (e *Engine) ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) ChunkPartsView {
 	return ChunkPartsView{Validation: e.Validation(), stored: stored}
 }
 
-// Keeping returns a view that also finds partial chunks which were kept after chunkparts completed
-// them.
+// Keeping returns a view that also finds partial chunks. kept returns the parts that were kept of a
+// completed chunk, or nil.
 func (d ChunkPartsView) Keeping(kept func(primitives.Hash) *primitives.PartialChunk) ChunkPartsView {
 	d.kept = kept
 	return d
 }
 
-// Epoch returns the epoch of a child of prev. known is false if prev is not part of the chain: the
-// epoch manager knows of a block a little earlier than that.
+// Epoch returns the epoch of a child of prev. known is false if prev is not in the block tree or
+// the store. During an import the epoch manager knows a block before the tree does; such a block is
+// reported as unknown.
 func (d ChunkPartsView) Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) {
 	if d.e.Imported(prev) == nil {
 		if _, err := d.e.record(prev); err != nil {
@@ -71,7 +72,7 @@ func (d ChunkPartsView) Layout(id primitives.EpochID) (layout primitives.ShardLa
 	return layout, err
 }
 
-// Owner returns the block producer that owns a part of every chunk in an epoch.
+// Owner returns the block producer that owns the part of each chunk with this number, in an epoch.
 func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primitives.AccountID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		owner, err = m.PartOwner(id, part)
@@ -80,8 +81,8 @@ func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primiti
 	return owner, err
 }
 
-// Producer returns the canonical producer of a chunk. From protocol version 87 on the producer may
-// be another: see Maker and AnchoredProducer.
+// Producer returns the canonical producer of a chunk. From protocol version 87 on, the producer may
+// be another validator: see Maker and ProducerAt.
 func (d ChunkPartsView) Producer(
 	id primitives.EpochID,
 	shard primitives.ShardID,
@@ -95,7 +96,7 @@ func (d ChunkPartsView) Maker(prev primitives.Hash, shard primitives.ShardID) (p
 	return d.e.ChunkProducer(prev, shard)
 }
 
-// BlockProducers returns the block producers of an epoch, each once.
+// BlockProducers returns the block producers of an epoch, without duplicates.
 func (d ChunkPartsView) BlockProducers(id primitives.EpochID) (out []primitives.AccountID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) error {
 		list, err := m.BlockProducersOrdered(id)
@@ -107,14 +108,14 @@ func (d ChunkPartsView) BlockProducers(id primitives.EpochID) (out []primitives.
 	return out, err
 }
 
-// Cares reports whether a validator produces chunks of a shard in the epoch after prev or in the
-// next. It is false if prev is unknown.
+// Cares returns whether a validator produces chunks of a shard in the epoch of a child of prev, or
+// in the epoch after that. It returns false if prev is unknown.
 func (d ChunkPartsView) Cares(
 	account primitives.AccountID,
 	prev primitives.Hash,
 	shard primitives.ShardID,
 ) (cares bool) {
-	_ = d.e.Epochs(func(m *epoch.Manager) error { // an unknown block: the account cares about nothing
+	_ = d.e.Epochs(func(m *epoch.Manager) error { // the error is dropped: for an unknown block the result is false
 		id, err := m.EpochIDFromPrev(prev)
 		if err != nil {
 			return err
@@ -128,8 +129,8 @@ func (d ChunkPartsView) Cares(
 	return cares
 }
 
-// Holds reports whether this node holds a shard after prev. ErrUnknown: prev is not part of the
-// chain.
+// Holds returns whether this node holds the state of a shard for children of prev. Error:
+// ErrUnknown if prev is not part of the chain.
 func (d ChunkPartsView) Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error) {
 	parent := d.e.Imported(prev)
 	if parent == nil {
@@ -153,7 +154,7 @@ func (d ChunkPartsView) Holds(prev primitives.Hash, shard primitives.ShardID) (b
 	return holds[i], nil
 }
 
-// StoredPartial returns what was kept of a chunk, or nil.
+// StoredPartial returns the parts that were kept of a chunk, or nil.
 func (d ChunkPartsView) StoredPartial(hash primitives.Hash) *primitives.PartialChunk {
 	if d.kept == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestPartsViewDuringImport: the epoch manager knows a block before it is in the tree. Until then
-// the view reports it as unknown.
+// TestPartsViewDuringImport: during an import the epoch manager knows a block before the block tree
+// does. Until the tree does, the view reports the block as unknown.
 func TestPartsViewDuringImport(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	d := n.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil })
@@ -33,7 +33,7 @@ func TestPartsViewDuringImport(t *testing.T) {
 	if _, err := d.Holds(hash, shard); !errors.Is(err, ErrUnknown) {
 		t.Errorf("what is held behind it: %v", err)
 	}
-	n = openNode(t, testGenesis(t, "aa", "bb")) // the other node's epochs are ahead of its blocks
+	n = openNode(t, testGenesis(t, "aa", "bb")) // as if its epoch manager knew the block already
 	d = n.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil })
 	n.accept(b, chunks)
 	holds, err := d.Holds(hash, shard)

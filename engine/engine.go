@@ -17,67 +17,68 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Options configure an Engine. Chain and Store are required. The zero value of every other field is
-// valid.
+// Options configure an Engine. Chain and Store are required. Zero values are valid for all other
+// fields.
 type Options struct {
 	// Chain is the chain spec read from the genesis. Required.
 	Chain *ChainSpec
 	// Store is the open store. Required. The caller closes it after Engine.Close.
 	Store *storage.Store
-	// VM runs contracts. nil: contracts do not run.
+	// VM executes contracts. nil: contract calls fail.
 	VM action.VM
-	// Upgrades says which protocol version produced blocks vote for. nil: as neard without an
-	// override.
+	// Upgrades determines the protocol version that produced blocks vote for. nil: the same as
+	// neard without an override.
 	Upgrades *epoch.UpgradeSchedule
 	// Par runs receipts of a chunk in parallel. nil: one by one.
 	Par apply.Par
-	// Signature checks transactions in chunks. nil: every signature is verified. A node passes one
-	// that knows the transactions which its RPC and mempool have verified (signature.Checker).
+	// Signature verifies the signatures of transactions in chunks. nil: each is verified. A node
+	// passes signature.Checker, which knows the transactions that its RPC and mempool have
+	// verified.
 	Signature verify.SignatureFunc
-	// Verify checks signatures of blocks, approvals and delegate actions. nil:
+	// Verify verifies signatures of blocks, approvals and delegate actions. nil:
 	// primitives.Signature.Verify.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// VRF checks the random value of blocks. nil: primitives.VerifyVRF with a cache of decoded
+	// VRF verifies the random value of blocks. nil: primitives.VerifyVRF with a cache of decoded
 	// keys.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
-	// MaxHeightJump bounds how far a block's height may lie above the head, in blocks. 0: no bound,
-	// for a sandbox, which may fast-forward. Other nodes pass 20 epochs.
+	// MaxHeightJump bounds how far a block's height may be above the tip, in blocks. 0: not
+	// bounded, for a sandbox that may be fast-forwarded. Other nodes pass 20 epochs.
 	MaxHeightJump primitives.Height
-	// Tracks reports which shards this node is to hold. nil: all. A shard that the store already
-	// holds is kept until it is split.
+	// Tracks returns which shards this node shall hold. nil: all. A shard that the store already
+	// has is kept until it is split.
 	Tracks Track
-	// Scheduled allows shards to be caught up and untracked while the engine runs (Schedule).
-	// false: Open fails if the store lacks a tracked shard.
+	// Scheduled: shards may be caught up and removed while the engine runs (Schedule). If it is
+	// false, Open fails if the store lacks a tracked shard.
 	Scheduled bool
-	// Assigned are validators for which shards are held too, if Scheduled: those of the chunks that
-	// they produce, which may differ in each epoch. nil: none.
+	// Assigned are validators whose shards are held too, if Scheduled is set: the shards of which
+	// they produce chunks, which may change in each epoch. nil: none.
 	Assigned []primitives.AccountID
-	// Snapshots keeps the states at the sync blocks of the last two epochs, so that peers can fetch
-	// parts of them (Part). false: stored snapshots are removed at Open, unless Inspect is set.
+	// Snapshots: keep the states at the sync blocks of the last two epochs, so that peers can fetch
+	// them (Part). If it is false, Open removes stored snapshots, unless Inspect is set.
 	Snapshots bool
-	// SyncPointEpochs is for how many epochs without a sync block the data of the newest one is
+	// SyncPointEpochs is for how many epochs without a new sync block the data of the last one is
 	// kept. 0: DefaultSyncPointEpochs.
 	SyncPointEpochs int
-	// Warn receives what the engine continues without (ErrFarBehind, ErrNoPoint) and
-	// ErrUpgradeNeeded, on any goroutine. nil: such warnings are dropped.
+	// Warn gets errors that the engine ignores (ErrFarBehind, ErrNoPoint) and ErrUpgradeNeeded. It
+	// is called on any goroutine. nil: they are dropped.
 	Warn func(error)
-	// MainResults is how many results of witnesses' main transitions are cached for each shard. 0:
-	// DefaultMainResults. Negative: none, for tests.
+	// MainResults is how many results of main transitions in witnesses are cached for each shard.
+	// 0: DefaultMainResults. Negative: none, for tests.
 	MainResults int
-	// Inspect opens the engine without removing stored data that these options do not ask for, for
-	// tools that only read.
+	// Inspect: do not remove stored data that these options do not ask for. For tools that only
+	// read.
 	Inspect bool
-	// ProofBytes bounds the memory of state proofs that are kept for witnesses. 0: proofs are made
-	// only on demand.
+	// ProofBytes bounds the memory of state proofs that are kept for witnesses. 0: none are kept;
+	// they are made on demand.
 	ProofBytes int64
-	// ProofsFor is the validator that needs the proofs for its witnesses: they are kept for shards
-	// with chunks that it produces in the epoch or the next, if there are other validators to check
-	// them. Empty: proofs of every chunk are kept.
+	// ProofsFor is the validator whose witnesses need the proofs. Proofs are kept for shards of
+	// which it produces chunks in this epoch or the next, if there are other validators. "": proofs
+	// of all chunks are kept.
 	ProofsFor primitives.AccountID
-	// StateBytes bounds, approximately, the memory of all trie nodes. 0: no bound.
+	// StateBytes bounds, approximately, the memory of all trie nodes. 0: not bounded.
 	StateBytes uint64
-	// Tries are the options of the forests, without their sources. The zero value has production
-	// sizes; tests make them small.
+	// Tries are the options of the forests. Their sources are ignored. The zero value has
+	// production sizes; tests use small ones.
 	Tries trie.Options
 	// GapBlocks is how many blocks after its reference block a transaction with a strict nonce
 	// waits for the nonces before it. 0: DefaultGapBlocks.
@@ -85,27 +86,27 @@ type Options struct {
 	// ResidentBlocks is how many of the newest blocks stay complete in memory while finality stalls
 	// (block_evict.go). 0: maxAboveFlatHead.
 	ResidentBlocks int
-	// CorruptInput changes the input of a new chunk, so that the simulator can test that its checks
-	// notice. nil: no change.
+	// CorruptInput changes the input of new chunks, so that the simulator can test whether the
+	// checks notice. nil: no change.
 	CorruptInput func(*apply.Input)
-	// Base is the remote chain that this one is a fork of. nil: this chain is not a fork.
+	// Base is the remote chain that this chain is a fork of. nil: this chain is not a fork.
 	Base RemoteState
-	// PartialBodies accepts blocks from feeds with bodies that contain only the chunk headers
-	// (chain.ValidateView). false: bodies are complete.
+	// PartialBodies: accept blocks of a block feed whose bodies have only the chunk headers
+	// (chain.ValidateView). If it is false, bodies are complete.
 	PartialBodies bool
-	// Now returns the time in ns since 1970, by which peers' blocks and headers may be too far in
-	// the future. nil: times are not checked.
+	// Now returns the time in ns since 1970. Blocks and headers of peers too far in its future are
+	// refused. nil: timestamps are not compared with a clock.
 	Now func() uint64
 }
 
-// DefaultGapBlocks is neard's transaction_pool_strict_nonce_ttl_blocks.
+// DefaultGapBlocks is the default of neard's transaction_pool_strict_nonce_ttl_blocks.
 const DefaultGapBlocks primitives.Height = 64
 
-// Engine is the core. The package comment says which goroutine may call what.
+// Engine is the chain of one node. See the package comment for which goroutine may call what.
 type Engine struct {
 	o       Options
-	parent  *Engine     // of a child engine, see sandbox_child.go; nil: not a child
-	gone    atomic.Bool // a child that was discarded: its states are released
+	parent  *Engine     // of a child engine (sandbox_child.go); nil: this is not a child
+	gone    atomic.Bool // a child engine that was discarded: its states are released
 	chain   *ChainSpec
 	store   *storage.Store
 	coding  *primitives.ReedSolomon
@@ -113,45 +114,45 @@ type Engine struct {
 	genesis *BlockNode
 
 	epochs  *epoch.Manager
-	epochMu sync.Mutex // guards the manager's caches, which the writer and readers of validators use
+	epochMu sync.Mutex // guards epochs, which the writer and readers of validators use
 
 	mu      sync.RWMutex // guards entries
 	entries map[primitives.Hash]*BlockNode
 
 	ancestry ancestry
-	// the block of the flat state and frontier on disk, unless an update runs; held. Of a child:
-	// its first block
+	// flatHead is the block whose flat state and frontier are on disk, unless an update is running.
+	// It is held. In a child engine it is the block at which the child begins.
 	flatHead *BlockNode
-	// running update; nil: none
+	// flatHeadUpdate is the running update; nil: none.
 	flatHeadUpdate *flatHeadUpdate
-	flatHeadPause  atomic.Pointer[func() time.Duration] // how long an update may wait before it starts; nil: not at all
+	flatHeadPause  atomic.Pointer[func() time.Duration] // time an update waits before it starts; nil: 0
 	resident       []*BlockNode                         // not evicted, oldest first; some may have left the tree
-	trimmedAt      primitives.Height                    // the last block at which tries were reduced
+	trimmedAt      primitives.Height                    // height of the last block at which tries were evicted
 	evictedBytes   atomic.Uint64                        // trie bytes evicted so far
-	precompiler    precompiler                          // contract code being compiled
-	vrf            *vrfCache                            // shared with the parent engine, if any
+	precompiler    precompiler                          // contract code that is being compiled
+	vrf            *vrfCache                            // shared with the parent engine, if there is one
 	patch          pendingPatch                         // for the block that was produced last
 	mocks          atomic.Pointer[primitives.Mocks]     // overrides for contracts called outside of a block; nil: none
 	ownChunks      recentHashes                         // chunks produced here: not checked again in an own block
-	// chunks with a body that codes to the header, and with the receipts that this engine has for
-	// them
+	// validChunks are chunks whose body matches the header and contains the receipts that this
+	// engine has computed.
 	validChunks     recentHashes
-	validBlocks     recentHashes // blocks that were valid except for missing bodies, or passed the gossip check
+	validBlocks     recentHashes // blocks that are valid except for missing bodies, or that passed ValidateForGossip
 	pipeline        commitPipeline
-	headerChain     headerChain // headers above the blocks
+	headerChain     headerChain // verified headers above the imported blocks
 	proofs          witnessCache
 	mainResults     *mainResults
 	times           Times
 	stateSnapshots  stateSnapshots
-	revertPoints    []*RevertPoint              // that have not ended
+	revertPoints    []*RevertPoint              // those that have not ended
 	removalsDone    sync.WaitGroup              // waits for removals of untracked shards
 	removalsRunning atomic.Int32                // number of running removals
 	view            atomic.Pointer[head]        // the persisted head
-	tip             atomic.Pointer[head]        // the in-memory head: the same block or a descendant
+	tip             atomic.Pointer[head]        // the in-memory head: the persisted head or a descendant of it
 	viewed          atomic.Pointer[viewedEpoch] // the epoch that CallView used last
 }
 
-// head is a head with its final block.
+// head is a head with the last final block according to it.
 type head struct {
 	entry *BlockNode
 	final storage.BlockRef
@@ -164,8 +165,8 @@ func (e *Engine) verify(sig primitives.Signature, data []byte, key primitives.Pu
 	return sig.Verify(data, key)
 }
 
-// Open starts the engine on a store: from the genesis if the store is empty, else where the store
-// left off.
+// Open opens an engine on a store. An empty store gets the genesis; otherwise the engine continues
+// where the store left off.
 func Open(o Options) (*Engine, error) {
 	c := o.Chain
 	if o.Base != nil {
@@ -208,19 +209,19 @@ func (e *Engine) Chain() *ChainSpec { return e.chain }
 // Coding returns the Reed-Solomon coding of this chain's chunks.
 func (e *Engine) Coding() *primitives.ReedSolomon { return e.coding }
 
-// Pricing returns the bounds of the gas price.
+// Pricing returns the rules of the gas price.
 func (e *Engine) Pricing() epoch.GasPriceRules { return e.pricing }
 
-// Epochs calls f with the epoch manager, to which it has exclusive access meanwhile. f must not
-// keep it or call an Engine method that takes the same lock.
+// Epochs calls f with the epoch manager and holds its lock meanwhile. f must not keep the manager,
+// or call an Engine method that takes this lock.
 func (e *Engine) Epochs(f func(*epoch.Manager) error) error {
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	return f(e.epochs)
 }
 
-// BlockNode returns a recent block by hash. It returns nil if the block is unknown, not on disk
-// yet, evicted or below the flat head.
+// BlockNode returns a block of the tree by hash. It returns nil if the block is unknown, not on
+// disk, evicted, or below the flat head. Safe for concurrent use.
 func (e *Engine) BlockNode(hash primitives.Hash) *BlockNode {
 	if x := e.Imported(hash); x != nil && x.persisted.Load() && !x.evicted {
 		return x
@@ -228,23 +229,24 @@ func (e *Engine) BlockNode(hash primitives.Hash) *BlockNode {
 	return nil
 }
 
-// Head returns the canonical persisted head.
+// Head returns the persisted head of the canonical chain.
 func (e *Engine) Head() *BlockNode { return e.view.Load().entry }
 
-// Final returns the last final block of the head's chain.
+// Final returns the last final block according to Head.
 func (e *Engine) Final() storage.BlockRef { return e.view.Load().final }
 
 // Store returns the store, for readers.
 func (e *Engine) Store() *storage.Store { return e.store }
 
-// forest returns an empty forest for a shard with its state after a block on disk.
+// forest returns an empty forest that loads a shard's state after a block on disk.
 func (e *Engine) forest(at storage.BlockRef, layout primitives.ShardLayout, i int) *trie.Forest {
 	f := trie.New(e.o.Tries)
 	f.SetSource(e.source(at, layout, i))
 	return f
 }
 
-// source returns where a shard's forest loads what is not in memory: the store, as of a block.
+// source returns the source from which a shard's forest loads what is not in memory: the store, as
+// of the block at.
 func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i int) trie.Source {
 	id, r := layout.ShardIDs()[i], accounts(layout, primitives.ShardIndex(i))
 	return trie.Source{Rows: e.rows(id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
@@ -263,7 +265,7 @@ func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i in
 	}}
 }
 
-// begin builds the genesis block with its states and stores them.
+// begin builds the genesis block with its states, and stores them.
 func (e *Engine) begin() error {
 	c := e.chain
 	layout, err := e.epochs.ShardLayout(primitives.EpochID{})
@@ -364,7 +366,7 @@ func newGenesisEntry(
 	return entry
 }
 
-// start initialises the tree: at is the flat head and the head.
+// start initialises the block tree with at, which is both the flat head and the head.
 func (e *Engine) start(genesis, at *BlockNode) {
 	e.genesis = genesis
 	e.entries[at.Hash] = at
@@ -372,11 +374,11 @@ func (e *Engine) start(genesis, at *BlockNode) {
 	e.show(&head{entry: at, final: storage.BlockRef{Height: e.chain.Height, Hash: genesis.Hash}})
 }
 
-// show sets the head, with no block in flight.
+// show makes h both the persisted and the in-memory head.
 func (e *Engine) show(h *head) {
 	e.view.Store(h)
 	e.tip.Store(h)
 }
 
-// Genesis returns the first block. Its states are not retained.
+// Genesis returns the genesis block. Its states are not held.
 func (e *Engine) Genesis() *BlockNode { return e.genesis }

@@ -21,12 +21,12 @@ func seedKey(name primitives.AccountID) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, string(name))
 }
 
-// node is an engine with all validators' keys.
+// node is an engine with the keys of all validators.
 type node struct {
 	*Engine
 	t    testing.TB
 	disk *storage.MemDisk
-	vote primitives.ProtocolVersion // of make's blocks; 0: by the upgrade schedule
+	vote primitives.ProtocolVersion // of blocks that make makes; 0: by the upgrade schedule
 }
 
 // testGenesis returns the genesis of `neard localnet` with the given validators, two shards and
@@ -43,8 +43,8 @@ func testGenesis(t testing.TB, validators ...primitives.AccountID) *genesis.Gene
 	return g
 }
 
-// TestOwnParameters: nearcore core/parameters/src/config_store.rs:171 for_chain_id gives two chains
-// of its tests, by name, other limits of congestion, bandwidth and witnesses.
+// TestOwnParameters: for two test chains, nearcore uses other limits of congestion, bandwidth and
+// witnesses (core/parameters/src/config_store.rs:171 for_chain_id). Their names are refused.
 func TestOwnParameters(t *testing.T) {
 	for id, want := range map[string]error{
 		"benchmarknet": ErrChainID, "congestion_control_test": ErrChainID, "mocknet": nil, "localnet": nil, "benchmarknet2": nil,
@@ -68,7 +68,7 @@ func openOn(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.O
 	return openWith(t, g, disk, o, trie.Options{Poison: true})
 }
 
-// openWith is openOn with trie options.
+// openWith does the same as openOn, with trie options.
 func openWith(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, tries trie.Options) *node {
 	t.Helper()
 	n, err := openChanged(t, g, disk, o, func(o *Options) { o.Tries = tries })
@@ -78,7 +78,7 @@ func openWith(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage
 	return n
 }
 
-// openChanged is openOn with changed engine options.
+// openChanged does the same as openOn, with changed engine options.
 func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, change func(*Options)) (*node, error) {
 	t.Helper()
 	c, err := NewChain(&g.Config, primitives.NumberingRelease, nil, func() (io.ReadCloser, error) {
@@ -106,7 +106,7 @@ func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o stor
 	return &node{Engine: e, t: t, disk: disk}, err
 }
 
-// make makes a block of a height on parent: txs go into the first shard's chunk; skip omits the
+// make makes a block at height on parent. txs go into the first shard's chunk. skip leaves out the
 // second shard's chunk.
 func (n *node) make(parent primitives.Hash, height primitives.Height, skip bool, txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
 	n.t.Helper()

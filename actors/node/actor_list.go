@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// kindView is the console's view of all actors of a kind and shard. Times are in ns; histograms
-// are by bucket, the last one above all bounds.
+// kindView is what the console shows of the actors of one kind and shard. Times are in ns.
+// Histograms count by bucket; the last bucket is above all bounds.
 type kindView struct {
 	Kind     string   `json:"kind"`
 	Shard    *string  `json:"shard"`
@@ -27,9 +27,10 @@ type kindView struct {
 	Handled  []uint64 `json:"handled"`
 }
 
-// AppendActors appends a JSON report on the actors for the console: the histogram bounds, the
-// kinds, and at most most actors, each as [path, index of its kind, waiting messages, handled
-// messages, age of the oldest waiting message in µs, time spent on the message in work in µs].
+// AppendActors appends a JSON report on the actors to b, for the console. It has the bounds of the
+// histograms, the kinds, and at most most actors. Each actor is an array: path, index of its kind,
+// waiting messages, handled messages, age of the oldest waiting message in µs, time that the
+// running handler has taken in µs.
 func (n *Node) AppendActors(b []byte, most int) []byte {
 	samples := n.Meter()
 	list, all := n.spawner.meter.List(most)
@@ -59,7 +60,7 @@ func (n *Node) AppendActors(b []byte, most int) []byte {
 	for i := range list {
 		x := &list[i]
 		kind, ok := index[[2]string{x.Name, x.Shard}]
-		if !ok { // its kind appeared after the samples
+		if !ok { // this kind's first actor started after Meter was read
 			continue
 		}
 		if !first {

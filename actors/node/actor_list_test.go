@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestAppendActors: the list has every actor with its path and the counters of its kind; with a
-// bound it says how many there are.
+// TestAppendActors: the report has each actor with its path, and the counters of its kind. If the
+// number of actors is limited, the report still has their total.
 func TestAppendActors(t *testing.T) {
 	s := start(t, 2, nil)
 	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)),

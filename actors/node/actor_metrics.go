@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// Meter returns the measurements of all actors by kind and shard.
+// Meter returns the measurements of all actors, by kind and shard.
 func (n *Node) Meter() []system.Sample { return n.spawner.meter.Samples() }
 
-// actorMetrics appends troupe_actor_*: a row for each kind and shard; actors of clients by kind
-// only.
+// actorMetrics appends the metrics troupe_actor_* to b: one row for each kind and shard, or for the
+// kind alone if the actors belong to clients.
 func (n *Node) actorMetrics(b []byte) []byte {
 	samples := n.Meter()
 	labels := make([]string, len(samples))

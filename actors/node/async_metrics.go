@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// asyncMetrics appends the content of troupe_actor_* under nearcore's names (near_async_*), for
-// dashboards made for neard: by actor, without message types (the label is "any"), all shards
+// asyncMetrics appends the data of troupe_actor_* under nearcore's names (near_async_*) to b, for
+// dashboards made for neard. Rows are by actor kind, with the message type "any" and all shards
 // together. The shard actors appear as the thread pool apply_chunks.
 func (n *Node) asyncMetrics(b []byte) []byte {
 	var kinds []system.Sample

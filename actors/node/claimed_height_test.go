@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// far returns a block of an unknown epoch, a billion heights above a node's head.
+// far returns a block of an unknown epoch whose height is a billion above a node's head.
 func far(on *sandbox) *primitives.Block {
 	b := on.e.Head().Block
 	h := *b.Header
@@ -19,8 +19,8 @@ func far(on *sandbox) *primitives.Block {
 	return &primitives.Block{Header: &h, Body: b.Body}
 }
 
-// TestClaimedHeight: a peer that claims to be far ahead does not keep a node from announcing
-// its blocks, be it a sole producer or a validator.
+// TestClaimedHeight: a node still announces its blocks if a peer claims to be far ahead, whether it
+// is a sole producer or a validator among others.
 func TestClaimedHeight(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) (*member, func()){
 		"alone": func(t *testing.T) (*member, func()) {

@@ -20,10 +20,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// slowVM is a VM with a compiler that finishes when the test says so.
+// slowVM is a VM whose compiler finishes when the test calls end.
 type slowVM struct {
 	mu    sync.Mutex
-	under map[primitives.Hash][]chan struct{} // what waits for it
+	under map[primitives.Hash][]chan struct{} // channels to close when the code's compilation ends
 	ready map[primitives.Hash]bool
 	cold  atomic.Int64 // calls of code that was not compiled
 }
@@ -53,7 +53,7 @@ func (v *slowVM) Warm(_ primitives.AccountID, code []byte, _ *parameters.Wasm) <
 	return done
 }
 
-// end ends the compilation of code. It has failed if not ok.
+// end ends the compilation of code. If ok is false it has failed.
 func (v *slowVM) end(code string, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -74,7 +74,7 @@ func (v *slowVM) asked(code string) bool {
 var _ interface {
 	action.Warmer
 	action.Preparer
-} = (*slowVM)(nil) // else nothing is held
+} = (*slowVM)(nil) // a VM without Preparer makes the node hold nothing
 
 func startSlow(t *testing.T, change func(*Options)) (*sandbox, *slowVM) {
 	t.Helper()
@@ -96,14 +96,14 @@ const somebody = primitives.AccountID("somebody." + validator)
 
 func deployCode(code string) primitives.Action { return &primitives.DeployContract{Code: []byte(code)} }
 
-// other signs a transaction of another account.
+// other signs a transaction of a second account, which is not the validator.
 func (s *sandbox) other(nonce primitives.Nonce, actions ...primitives.Action) *primitives.SignedTransaction {
 	return s.sign(primitives.Transaction{SignerID: somebody, ReceiverID: somebody, BlockHash: s.e.Head().Hash,
 		Actions: actions,
 		Nonce:   primitives.TransactionNonce{Nonce: primitives.InitialNonce(s.e.Head().Height()) + nonce}})
 }
 
-// sends submits a transaction and waits for it.
+// sends submits a transaction in the background and returns the channel of the result.
 func (s *sandbox) sends(ctx context.Context, x *primitives.SignedTransaction, level view.ExecutionLevel) <-chan error {
 	out := make(chan error, 1)
 	go func() {
@@ -113,15 +113,15 @@ func (s *sandbox) sends(ctx context.Context, x *primitives.SignedTransaction, le
 	return out
 }
 
-// included returns whether a block includes a transaction.
+// included returns whether a block on disk includes the transaction.
 func (s *sandbox) included(x *primitives.SignedTransaction) bool {
 	_, err := s.e.TransactionStatus(x.Hash())
 	return err == nil
 }
 
-// TestHeld: while code is compiled, blocks go on with everything that does not need it, and
-// nonces keep their order. When the code is compiled, or the compiler has failed, the
-// transaction goes into a block. Waits make no difference.
+// TestHeld: while code is compiled, blocks include everything that does not need it, and the order
+// of nonces is kept. Once the code is compiled, or its compilation has failed, the transaction is
+// included. It makes no difference whether clients wait.
 func TestHeld(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"instant":                       func(*Options) {},
@@ -141,7 +141,7 @@ func TestHeld(t *testing.T) {
 			}
 			defer done()
 			deploys, follows := s.tx(validator, deployCode("one")), s.tx(validator, transfer(1))
-			if err := s.SendTxAsync(session, deploys); err != nil { // without a wait so far
+			if err := s.SendTxAsync(session, deploys); err != nil { // without a wait
 				t.Fatal(err)
 			}
 			until(t, func() bool { return vm.asked("one") })
@@ -172,7 +172,7 @@ func TestHeld(t *testing.T) {
 				t.Errorf("what is behind it: %v", err)
 			}
 
-			// A call, of code that is not compiled any more.
+			// A call of code that is no longer compiled.
 			vm.end("one", false)
 			calls := s.sends(ctx, s.tx(validator, call()), view.LevelExecutedOptimistic)
 			until(t, func() bool { return vm.asked("one") })
@@ -185,7 +185,8 @@ func TestHeld(t *testing.T) {
 				t.Errorf("a call: %v, ran cold %v", err, vm.cold.Load() > 0)
 			}
 
-			// And of what the compiler fails on: a block that calls it says what is so.
+			// A call of code whose compilation fails: the block that includes it has the failure as
+			// its result.
 			vm.end("one", false)
 			calls = s.sends(ctx, s.tx(validator, call()), view.LevelExecutedOptimistic)
 			until(t, func() bool { return vm.asked("one") })
@@ -197,8 +198,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHeldManual: in manual mode a block includes everything sent before it, and waits for the
-// compiler.
+// TestHeldManual: in manual mode a requested block includes everything that was sent before, and
+// waits for the compiler.
 func TestHeldManual(t *testing.T) {
 	s, vm := startSlow(t, func(o *Options) { o.Mode = production.Manual })
 	x := s.tx(validator, deployCode("one"))
@@ -213,8 +214,8 @@ func TestHeldManual(t *testing.T) {
 	}
 }
 
-// TestHeldStop: A node that stops waits for no compiler, answers waits, and leaves nothing
-// waiting.
+// TestHeldStop: a node that stops does not wait for the compiler, answers pending waits, and leaves
+// no goroutine behind.
 func TestHeldStop(t *testing.T) {
 	s, vm := startSlow(t, nil)
 	x := s.tx(validator, deployCode("one"))
@@ -230,8 +231,8 @@ func TestHeldStop(t *testing.T) {
 	})
 }
 
-// TestHeldRestart: A mempool that fails while it holds a transaction gets it again from its
-// waiter.
+// TestHeldRestart: if a mempool fails while it holds a transaction, the transaction's waiter
+// submits it again.
 func TestHeldRestart(t *testing.T) {
 	var trip atomic.Bool
 	s, vm := startSlow(t, func(o *Options) {

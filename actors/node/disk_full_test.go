@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestDiskFills: A node with a full disk takes no transactions and makes no blocks, reports why
-// at once, and answers reads. With room it goes on by itself. If it is stopped while the disk
-// is full, what it has reported is there after the restart.
+// TestDiskFills: on a full disk, a node takes no transactions and makes no blocks, answers requests
+// with the reason at once, and serves reads. Once there is room, it continues. If it is stopped
+// while the disk is full, all blocks that it reported as accepted are there after the restart.
 func TestDiskFills(t *testing.T) {
 	disk := storage.NewMemDisk()
 	left := new(atomic.Int64)
@@ -53,7 +53,7 @@ func TestDiskFills(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What the lost blocks had used is free again: go on from what the head says.
+		// Transactions in lost blocks have used no nonces, so continue with the nonce at the head.
 		s := &sandbox{Node: n, e: e, key: key, nonce: nonce}
 		fill := func() {
 			t.Helper()
@@ -87,8 +87,8 @@ func TestDiskFills(t *testing.T) {
 			check()
 		}
 		fill()
-		if round%2 == 1 { // room comes while the node runs
-			left.Store(250_000) // half of it is taken by the check for room
+		if round%2 == 1 { // room becomes free while the node runs
+			left.Store(250_000) // the check for room takes half of it
 			<-free
 			if _, _, err := n.Mine(t.Context(), 1); err != nil {
 				t.Errorf("round %d: blocks with room again: %v", round, err)
@@ -110,7 +110,7 @@ func TestDiskFills(t *testing.T) {
 	}
 }
 
-// headNonce is the nonce of the validator's key at the head.
+// headNonce returns the nonce of the validator's key in the state of the head.
 func headNonce(t *testing.T, s *sandbox) primitives.Nonce {
 	t.Helper()
 	probe := s.sign(primitives.Transaction{SignerID: validator, ReceiverID: "near", BlockHash: s.e.Head().Hash,

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestWaitsTakeTurns: however many waits a block wakes, a few goroutines handle them, so that
-// hundreds do not compete with the next block.
+// TestWaitsTakeTurns: a block may wake any number of waits; only a few goroutines handle them, so
+// that they do not delay the next block.
 func TestWaitsTakeTurns(t *testing.T) {
 	var now, peak atomic.Int64
 	s := start(t, 1, func(o *Options) {

@@ -19,11 +19,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// promise is what clients see of a failure rule.
+// promise is what clients may observe when an actor of a kind fails.
 type promise struct {
-	asked  []string // errors that requests of the failed actor may get; "" is success
-	others []string // the same for another client that waits for something else
-	works  bool     // the next submission does
+	asked  []string // allowed errors of requests that the failed actor handled; "": success
+	others []string // allowed errors of another client's wait
+	works  bool     // the next submission succeeds
 }
 
 var promises = map[failure]promise{
@@ -32,12 +32,12 @@ var promises = map[failure]promise{
 	restarts:   {asked: []string{"", "INTERNAL_ERROR"}, others: []string{""}, works: true},
 }
 
-// exceptions are kinds with which another client sees more than the rule says.
+// exceptions are kinds whose failure has more effects on other clients than its rule says.
 var exceptions = map[string][]string{"rpc": {"INTERNAL_ERROR"}} // the parent of all sessions: all waits end
 
-// TestEachFailure: A panic in each kind of actor, at the first message that it gets and before
-// or after handling it, has the effect on clients that the table says. No request waits longer
-// than a moment, reads go on, and the next request works or says why not.
+// TestEachFailure: an actor of each kind panics once, before or after it handles the first message
+// of a request. The effect on clients is as listed in promises. No request waits longer than a
+// moment, reads still work, and the next request succeeds or gets the reason.
 func TestEachFailure(t *testing.T) {
 	for kind, rule := range failures {
 		for _, behind := range []bool{false, true} {
@@ -51,10 +51,10 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	if more, ok := exceptions[kind]; ok {
 		p.others = more
 	}
-	if kind == "subscriber" { // only its own client sees it
+	if kind == "subscriber" { // only its own client is affected
 		p.asked = []string{""}
 	}
-	if behind { // what it did may suffice
+	if behind { // the handled message may have been enough for success
 		p.asked, p.others = append([]string{""}, p.asked...), append([]string{""}, p.others...)
 	}
 	var armed, tripped atomic.Bool
@@ -92,13 +92,13 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	told := w.follow(t)
 	told.wait(t, "height")
 	one, two := s.tx("near", transfer(2)), s.tx("near", transfer(3))
-	other := make(chan *reply, 1) // b waits for two that were not sent yet
+	other := make(chan *reply, 1) // b waits for transaction two, which is not sent yet
 	go func() {
 		other <- b.call(t, "tx", map[string]any{"tx_hash": two.Hash().String(), "sender_account_id": validator,
 			"wait_until": "FINAL"})
 	}()
 	until(t, func() bool { return s.Stats().Parked == 1 })
-	s.idle(t) // its waiter has begun
+	s.idle(t) // b's waiter has started
 	armed.Store(true)
 	begin := time.Now()
 	r := a.send(t, one, view.LevelFinal)
@@ -112,7 +112,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	}
 	if kind == "streams" || kind == "subscriber" {
 		told.wait(t, string(view.EndFailed))
-		told = w.follow(t) // and goes on
+		told = w.follow(t) // subscribe again
 	}
 	if p.works {
 		told.wait(t, "height")
@@ -130,7 +130,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 			t.Errorf("status says nothing: %s", text)
 		}
 	} else {
-		if r := a.send(t, one, view.LevelFinal); r.fault() != "" { // even if a block includes it by now
+		if r := a.send(t, one, view.LevelFinal); r.fault() != "" { // may be included already
 			t.Errorf("the same again: %+v", r.Error)
 		}
 		if next := a.send(t, two, view.LevelFinal); next.fault() != "" {
@@ -150,7 +150,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	}
 }
 
-// idle waits until no actor has had anything to do for a moment.
+// idle waits until no actor has had a message for 10 ms.
 func (s *sandbox) idle(t *testing.T) {
 	t.Helper()
 	for since := time.Now(); time.Since(since) < 10*time.Millisecond; time.Sleep(time.Millisecond) {
@@ -166,8 +166,8 @@ func among(s string, list []string) bool {
 	return slices.Contains(list, s)
 }
 
-// TestRestartsAreBounded: an actor that fails with each message halts the node in the end, and
-// not before.
+// TestRestartsAreBounded: an actor that fails at each message halts the node, after the allowed
+// number of restarts.
 func TestRestartsAreBounded(t *testing.T) {
 	var count atomic.Int64
 	s := start(t, 1, func(o *Options) {
@@ -188,10 +188,10 @@ func TestRestartsAreBounded(t *testing.T) {
 	}
 }
 
-// hears receives what a block subscriber gets.
+// hears is the sink of a block subscription; it receives notices and the reason of the end.
 type hears chan string
 
-// follow subscribes, as a client of the node does.
+// follow subscribes to blocks, as a client of the node.
 func (w *wire) follow(t *testing.T) hears {
 	t.Helper()
 	out := make(hears, 10_000)
@@ -208,7 +208,7 @@ func (c hears) Offer(n *view.Notice) bool               { c <- string(n.Body); r
 func (c hears) WhenRoom(f func())                       { f() }
 func (c hears) End(why view.EndReason, at *view.Cursor) { c <- string(why) }
 
-// wait waits for a message with a text in it.
+// wait waits for a notice that contains a text.
 func (c hears) wait(t *testing.T, text string) {
 	t.Helper()
 	for end := time.After(time.Minute); ; {

@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// flooded is a node under a flood.
+// flooded is a node that an attacker floods.
 type flooded struct {
 	*member
 	refused atomic.Int64 // invalid blocks
@@ -30,8 +30,8 @@ type flooded struct {
 	over    netip.AddrPort
 }
 
-// stand starts a node that is reached by sockets or libp2p and dials another one; without one
-// it makes the blocks.
+// stand starts a node that connects by sockets, or by libp2p if over is set, and dials to. If to is
+// nil, the node makes the blocks.
 func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 	t.Helper()
 	f := &flooded{member: &member{}}
@@ -79,7 +79,7 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 	return f
 }
 
-// tap counts.
+// tap counts the requests for chunk parts that the node sends.
 func (f *flooded) tap(x tcp.Tapped) {
 	if !x.Sent || len(x.Frame) == 0 {
 		return
@@ -95,7 +95,7 @@ func (f *flooded) tap(x tcp.Tapped) {
 	}
 }
 
-// against is an attacker's node, connected to f.
+// against returns an attacker's node that is connected to f.
 func against(t *testing.T, name string, over bool, f *flooded) *enemy {
 	t.Helper()
 	if !over {
@@ -121,8 +121,7 @@ func against(t *testing.T, name string, over bool, f *flooded) *enemy {
 	return x
 }
 
-// signedWrong returns a block like right with a wrong state root, signed by the producer of its
-// height.
+// signedWrong returns a copy of right with a wrong state root, signed by the producer of height.
 func signedWrong(right *primitives.Block, key primitives.SecretKey, height primitives.Height,
 	salt int) *primitives.Block {
 	h := *right.Header
@@ -133,10 +132,10 @@ func signedWrong(right *primitives.Block, key primitives.SecretKey, height primi
 	return x
 }
 
-// TestFloodOfBlocks: A peer with a block producer's key that signs a thousand invalid blocks of
-// its height, and of one far above, is refused and banned, over sockets and libp2p, by the node
-// that it floods and by later ones. A node behind the flooded one gets at most two of them, and
-// both get all valid blocks meanwhile.
+// TestFloodOfBlocks: a peer has the key of a block producer and signs a thousand invalid blocks, of
+// the next height or of one far above. The node that it floods refuses and bans it, as do nodes
+// that it connects to later. A node connected to the flooded one gets at most two of the blocks.
+// Both nodes get all valid blocks meanwhile. Sockets and libp2p are tested.
 func TestFloodOfBlocks(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		for _, far := range []primitives.Height{0, 60} {
@@ -194,8 +193,8 @@ func TestFloodOfBlocks(t *testing.T) {
 }
 
 // TestFloodOfOrphans: blocks with unknown parents and unknown chunks, signed by their producer,
-// cause no requests for these chunks. Each would otherwise be requested for a thousand seconds,
-// several times a second, from all owners of parts.
+// cause no requests for these chunks. Otherwise each chunk would be requested for a thousand
+// seconds, several times a second, from all part owners.
 func TestFloodOfOrphans(t *testing.T) {
 	a := stand(t, "a", false, nil)
 	mine(t, a.sandbox, 1)
@@ -219,7 +218,7 @@ func TestFloodOfOrphans(t *testing.T) {
 		chain.SignBlock(o, a.key)
 		x.Post(near.ToPeer{Peer: b.info.ID, Msg: &peerwire.Block{Block: o}})
 	}
-	time.Sleep(2 * time.Second) // time in which each would be requested five times
+	time.Sleep(2 * time.Second) // enough time to request each of them five times
 	asked := b.asks.Load() - before
 	mine(t, a.sandbox, 3)
 	b.at(t, a.sandbox)
@@ -229,8 +228,8 @@ func TestFloodOfOrphans(t *testing.T) {
 	}
 }
 
-// TestFloodOfMailbox: while the chain is busy, its mailbox holds no more messages of one peer
-// than the peer has slots.
+// TestFloodOfMailbox: while the chain actor is busy, its mailbox holds no more messages of one peer
+// than the peer has inbox slots.
 func TestFloodOfMailbox(t *testing.T) {
 	busy, once := make(chan struct{}), sync.Once{}
 	free := func() { once.Do(func() { close(busy) }) }

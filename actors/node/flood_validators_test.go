@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lies are messages that a holder of a validator's key may send to another one for a height, as
-// often as it likes; each salt gives a different one.
+// lies are messages that a validator may send to another validator for a height, in any number.
+// Each salt gives a different message.
 var lies = []struct {
 	name string
 	make func(c *cluster, by primitives.AccountID, head *primitives.Block, salt int) peerwire.Body
@@ -67,8 +67,8 @@ func (c *cluster) shard(salt int) primitives.ShardID {
 	return ids[salt%len(ids)]
 }
 
-// pace returns how many heights become final at a member in a while, and how many of its blocks
-// are among them.
+// pace returns how many heights become final at a member during a time, and how many of these
+// blocks the member made. what is called again and again meanwhile.
 func (c *cluster) pace(m *member, during time.Duration, what func(head *primitives.Block)) (heights, own int) {
 	c.t.Helper()
 	from, end := m.e.Final().Height, time.Now().Add(during)
@@ -92,9 +92,9 @@ func (c *cluster) pace(m *member, during time.Duration, what func(head *primitiv
 	return int(to - from), own
 }
 
-// TestFloodOfValidators: messages that a holder of a validator's key sends to another validator
-// as fast as possible, over its own node, are neither relayed nor answered, and its blocks and
-// votes come as without the flood.
+// TestFloodOfValidators: a validator sends messages to another validator as fast as possible, from
+// its own node. They are neither relayed nor answered, and the flooded validator's blocks and
+// approvals arrive as before.
 func TestFloodOfValidators(t *testing.T) {
 	const during = 2 * time.Second
 	c := validators(t, 4, 4, 1000, nil)
@@ -140,8 +140,8 @@ func TestFloodOfValidators(t *testing.T) {
 	}
 }
 
-// keeps requires a member to keep its pace and its heights under a flood. A busy machine may be
-// slow, but not each time.
+// keeps requires that a member keeps its pace under a flood, within three tries: a busy machine may
+// be slow once.
 func (c *cluster) keeps(m *member, during time.Duration, calm int, what string, flood func(head *primitives.Block)) {
 	c.t.Helper()
 	for tries := 3; ; tries-- {

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// tape records the blocks of a node.
+// tape records the accepted blocks of a node.
 type tape struct {
 	mu     sync.Mutex
 	blocks []messages.BlockReceived
@@ -40,7 +40,7 @@ func (r *tape) all() []messages.BlockReceived {
 	return append([]messages.BlockReceived{}, r.blocks...)
 }
 
-// await waits until the node's head has a height.
+// await waits until the node's head has at least the height want.
 func (r *tape) await(t *testing.T, want primitives.Height) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -56,7 +56,7 @@ func (r *tape) await(t *testing.T, want primitives.Height) {
 	}
 }
 
-// until polls until f is true.
+// until waits until f returns true, up to a minute.
 func until(t *testing.T, f func() bool) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
@@ -68,7 +68,7 @@ func until(t *testing.T, f func() bool) {
 	}
 }
 
-// maker starts a node that makes blocks when asked; its clock is later seconds ahead.
+// maker starts a node that makes blocks on request. Its clock is ahead by later seconds.
 func maker(t *testing.T, shards int, later uint64) (*sandbox, *tape) {
 	r := newTape()
 	return start(t, shards, func(o *Options) {
@@ -89,8 +89,8 @@ func mine(t *testing.T, s *sandbox, n uint64) {
 	}
 }
 
-// TestFollower: blocks in any order, repeated, and with forged ones among them lead a node that
-// makes none to the same head.
+// TestFollower: a node that makes no blocks gets blocks out of order, repeated, and mixed with
+// forged ones. It ends with the same head.
 func TestFollower(t *testing.T) {
 	a, tapeA := maker(t, 2, 0)
 	for range 10 {
@@ -104,7 +104,7 @@ func TestFollower(t *testing.T) {
 	b, tapeB := follower(t, 2)
 	blocks := tapeA.all()
 	blocks = append(blocks, blocks...)
-	for i := range 3 { // unsigned
+	for i := range 3 { // forged: unsigned
 		forged := *blocks[i].Block.Header
 		forged.Signature = primitives.ZeroED25519Signature
 		forged.Timestamp++
@@ -125,8 +125,8 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// TestReorganisation: a transaction of a losing branch returns to the pool, and a wait for it
-// goes on until the other branch includes it.
+// TestReorganisation: a transaction of a replaced branch returns to the pool. A wait for it
+// continues until the other branch includes it.
 func TestReorganisation(t *testing.T) {
 	one, tapeOne := maker(t, 1, 0)
 	two, tapeTwo := maker(t, 1, 7)
@@ -163,7 +163,7 @@ func TestReorganisation(t *testing.T) {
 	if _, err := f.e.TransactionStatus(tx.Hash()); err == nil {
 		t.Error("the branch that won has the transaction")
 	}
-	until(t, func() bool { return f.Stats().Pooled == 1 }) // the mempool is told after the head is seen
+	until(t, func() bool { return f.Stats().Pooled == 1 }) // the mempool gets the block after readers see it as head
 	select {
 	case err := <-done:
 		t.Fatalf("the wait ended on the branch that lost: %v", err)

@@ -18,30 +18,31 @@ import (
 // Halted is why a node takes no more blocks. It still serves reads up to its head.
 type Halted struct {
 	Since  time.Time
-	Actor  string // the actor that noticed; empty: none failed
+	Actor  string // the actor that failed or found the failure; "": none
 	Reason string
-	// Height, Block and Shard identify the block that could not be applied. Zero: it was no block.
+	// Height, Block and Shard identify the block that could not be applied. Zero: the failure was
+	// not in a block.
 	Height primitives.Height
 	Block  primitives.Hash
 	Shard  primitives.ShardID
-	// Full: a full disk is the reason. It ends by itself, unless Actor names an actor that has
-	// failed on it.
+	// Full: a full disk is the reason. The halt ends by itself once there is room, unless Actor is
+	// set.
 	Full bool
-	// patched: the chain has one validator and its outcome differs, so that it may have patched
-	// the state.
+	// patched: the chain has one validator, and its outcome differs from this node's. Then the
+	// validator has probably patched the state.
 	patched bool
-	// File is the file with the chunk that could not be applied, for troupe verify. It is set some
-	// time after the halt. Empty: none.
+	// File is the path of the file with the chunk that could not be applied, for troupe verify. It
+	// is set some time after the halt. Empty: none was written.
 	File string
 }
 
-// HaltedError is the error of requests that need the chain while the node is halted.
+// HaltedError is the error of requests that need new blocks while the node is halted.
 type HaltedError struct {
 	Halted
 	view *view.Halted
 }
 
-// Error is the text that clients get.
+// Error returns the text for clients.
 func (e *HaltedError) Error() string {
 	if e.Full && e.Actor == "" {
 		return fmt.Sprintf("the disk is full: the node takes no blocks and no transactions until there is room, then it goes on by itself: %s", e.Reason)
@@ -60,7 +61,7 @@ func (n *Node) Halted() (Halted, bool) {
 	return Halted{}, false
 }
 
-// Full returns whether nothing is written because the disk is full, and why.
+// Full returns whether the disk is full, so that nothing is written, and the details.
 func (n *Node) Full() (Halted, bool) {
 	if h := n.full.Load(); h != nil {
 		return h.Halted, true
@@ -68,8 +69,8 @@ func (n *Node) Full() (Halted, bool) {
 	return Halted{}, false
 }
 
-// HaltedView returns Halted or Full as status shows it, or nil if the node takes blocks. Equal
-// states give the same pointer.
+// HaltedView returns the state of Halted or Full for the RPC's status, or nil if the node takes
+// blocks. It returns the same pointer until the state changes.
 func (n *Node) HaltedView() *view.Halted {
 	if h := n.haltReason(); h != nil {
 		return h.view
@@ -77,7 +78,7 @@ func (n *Node) HaltedView() *view.Halted {
 	return nil
 }
 
-// haltReason returns why no blocks are taken, for good or until the disk has room, or nil.
+// haltReason returns the error of a halt or of a full disk, or nil if the node takes blocks.
 func (n *Node) haltReason() *HaltedError {
 	if h := n.halted.Load(); h != nil {
 		return h
@@ -85,8 +86,8 @@ func (n *Node) haltReason() *HaltedError {
 	return n.full.Load()
 }
 
-// diskRoom is called by the store when the disk is full, and with nil when it has room again.
-// Writes wait meanwhile, and requests that depend on them fail.
+// diskRoom is called by the store when the disk is full, and with nil when it has room again. While
+// it is full, writes wait and requests that depend on them fail.
 func (n *Node) diskRoom(f *storage.Full) {
 	n.haltMu.Lock()
 	defer n.haltMu.Unlock()
@@ -101,7 +102,7 @@ func (n *Node) diskRoom(f *storage.Full) {
 			close(n.haltedNow)
 		}
 	}
-	if h := n.halted.Load(); f == nil && h != nil && h.Full { // the state of the actor that failed on it is lost
+	if h := n.halted.Load(); f == nil && h != nil && h.Full { // the failed actor's state is lost
 		f = &storage.Full{Since: h.Since, Err: h, Reopen: true}
 	}
 	if n.o.Room != nil {
@@ -109,14 +110,15 @@ func (n *Node) diskRoom(f *storage.Full) {
 	}
 }
 
-// haltedCh returns a channel that is closed while no blocks are taken.
+// haltedCh returns a channel that is closed when the node halts or the disk is full.
 func (n *Node) haltedCh() <-chan struct{} {
 	n.haltMu.Lock()
 	defer n.haltMu.Unlock()
 	return n.haltedNow
 }
 
-// haltedErr returns why a wait on haltedCh has ended, even if the disk has room again.
+// haltedErr returns the reason why the channel of haltedCh was closed, even if the disk has room
+// again.
 func (n *Node) haltedErr() error {
 	if err := n.refuseRequests(); err != nil {
 		return err
@@ -124,7 +126,7 @@ func (n *Node) haltedErr() error {
 	return n.wasFull.Load()
 }
 
-// EndWaits gives up writes that wait for room on a full disk. Call it before Stop.
+// EndWaits makes writes fail that wait for disk space. Call it before Stop.
 func (n *Node) EndWaits() {
 	n.stopping.Store(true)
 	n.engine.Store().CancelSpaceWaits()
@@ -137,7 +139,7 @@ func haltedError(h Halted) *HaltedError {
 	return e
 }
 
-// refuseRequests returns why nothing new is taken, or nil.
+// refuseRequests returns why the node takes no new requests, or nil.
 func (n *Node) refuseRequests() error {
 	select {
 	case <-n.ended:
@@ -150,7 +152,7 @@ func (n *Node) refuseRequests() error {
 	return nil
 }
 
-// refuseBlocks returns why no block is taken, or nil. On a full disk blocks are taken, and
+// refuseBlocks returns why the node takes no blocks, or nil. On a full disk blocks are taken, and
 // wait.
 func (n *Node) refuseBlocks() error {
 	if err := n.refuseRequests(); err != nil && (n.halted.Load() != nil || errors.Is(err, ErrStopped)) {
@@ -159,8 +161,8 @@ func (n *Node) refuseBlocks() error {
 	return nil
 }
 
-// halt ends all work on blocks and wakes requests that wait for blocks. It returns whether this
-// was the first call.
+// halt ends all work on blocks, and wakes requests that wait for blocks. It returns false if the
+// node was halted before.
 func (n *Node) halt(h Halted) (first bool) {
 	h.Since = time.Now()
 	n.haltMu.Lock()
@@ -179,7 +181,8 @@ func (n *Node) halt(h Halted) (first bool) {
 	return true
 }
 
-// chainHalted handles a failure to apply a block.
+// chainHalted handles a ChainHalted of the chain actor. It halts the node, or ends the process if
+// the disk failed.
 func (n *Node) chainHalted(m messages.ChainHalted) {
 	h := Halted{Actor: "chain", Reason: m.Err.Error(), Height: m.Height, Block: m.Block}
 	var f *engine.ApplyFailure
@@ -197,7 +200,7 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 		m.Drop()
 		return
 	}
-	n.goBackground("keeping the chunk", func() { // it may take as long as the chunk did
+	n.goBackground("keeping the chunk", func() { // this may take as long as applying the chunk
 		defer m.Drop()
 		defer n.logHalted()
 		if f == nil || !f.HasInput() || n.o.Failed == "" {
@@ -214,7 +217,7 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 	})
 }
 
-// hasOneValidator returns whether the next block's epoch has one validator.
+// hasOneValidator returns whether the epoch of the next block has one validator.
 func (n *Node) hasOneValidator() (one bool) {
 	err := n.engine.Epochs(func(m *epoch.Manager) error {
 		id, err := m.EpochIDFromPrev(n.engine.Head().Hash)
@@ -228,7 +231,7 @@ func (n *Node) hasOneValidator() (one bool) {
 	return err == nil && one
 }
 
-// writeBadChunk writes the file of a chunk that could not be applied.
+// writeBadChunk writes the file of a chunk that could not be applied to dir, and returns its path.
 func writeBadChunk(f *engine.ApplyFailure, build, dir string) (path string, err error) {
 	err = engine.Catch(func() error {
 		file, err := badchunk.Capture(f)
@@ -242,7 +245,7 @@ func writeBadChunk(f *engine.ApplyFailure, build, dir string) (path string, err 
 	return path, err
 }
 
-// logHalted logs the halt and what to do about it.
+// logHalted logs why the node has halted, and what to do.
 func (n *Node) logHalted() {
 	h := n.halted.Load()
 	e := n.o.Log.WithField("actor", h.Actor)
@@ -262,7 +265,8 @@ func (n *Node) logHalted() {
 	e.Errorf("%v. %s.", h, next)
 }
 
-// failed handles the failure of an actor with state that the chain needs.
+// failed handles the failure of an actor that the chain needs. It halts the node, or ends the
+// process if the disk failed.
 func (n *Node) failed(who string, reason any, stack []byte) {
 	if err, ok := reason.(error); ok && n.haltIfFull(who, err) {
 		return
@@ -276,9 +280,9 @@ func (n *Node) failed(who string, reason any, stack []byte) {
 	}
 }
 
-// haltIfFull halts the node if an actor failed on a full disk, and returns whether it did. The
-// actor's state is lost; the caller of Start restarts the node once there is room. While the
-// node stops, nothing is logged.
+// haltIfFull halts the node if err means that an actor failed on a full disk, and returns whether
+// it does. The actor's state is lost. The caller of Start restarts the node once there is room.
+// While the node stops, nothing is logged.
 func (n *Node) haltIfFull(who string, err error) bool {
 	if !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrFailed) {
 		return false
@@ -289,15 +293,15 @@ func (n *Node) haltIfFull(who string, err error) bool {
 	return true
 }
 
-// isDiskFailure returns whether an error comes from the disk. Then reads fail too, and only a
-// restart finds what is on disk.
+// isDiskFailure returns whether an error comes from the disk. After such an error reads fail too,
+// and only a restart finds out what is on disk.
 func isDiskFailure(err error) bool {
 	var errno syscall.Errno
 	return errors.Is(err, storage.ErrFailed) || errors.As(err, &errno)
 }
 
-// goBackground runs f on a goroutine of its own. Stop waits for it. A panic of f is only
-// logged.
+// goBackground runs f on a new goroutine that Stop waits for. A panic in f is logged; what names f
+// in the log.
 func (n *Node) goBackground(what string, f func()) {
 	n.background.Go(func() {
 		err := engine.Catch(func() error { f(); return nil })

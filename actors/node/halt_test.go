@@ -27,7 +27,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// brittle is a VM with calls that behave as how says.
+// brittle is a VM whose calls return the error of how, or panic with it.
 type brittle struct{ how atomic.Pointer[func() error] }
 
 func (v *brittle) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
@@ -47,7 +47,7 @@ func call() primitives.Action {
 
 func second(_ int, text string) string { return text }
 
-// stopNow ends a node before its disk is opened again.
+// stopNow stops a node before its disk is opened again.
 func (s *sandbox) stopNow(t *testing.T) {
 	t.Helper()
 	s.ended.Store(true)
@@ -68,10 +68,10 @@ func (s *sandbox) stopNow(t *testing.T) {
 	}
 }
 
-// TestHalt: A chunk that cannot be applied, because the code panics or this node is at fault,
-// halts the node: it reports the reason, rejects requests, answers waits, and serves reads. The
-// written file fails again. After a restart the same block is tried once and halts the node
-// again, until the cause is fixed.
+// TestHalt: a chunk cannot be applied, because a call panics or returns an error. The node halts:
+// it reports the reason, rejects requests, answers waits, and serves reads. The written file
+// reproduces the failure. After a restart the block is tried once and halts the node again, until
+// the cause is removed.
 func TestHalt(t *testing.T) {
 	for name, how := range map[string]func() error{
 		"panic": func() error { panic("an impossible trap") },
@@ -185,8 +185,8 @@ func TestHalt(t *testing.T) {
 				t.Errorf("the stack does not show where it failed:\n%s", f.Stack)
 			}
 
-			// The receipt is not on the chain, since its block is not: the node goes on until the same
-			// comes again.
+			// The block is not on the chain, so its receipt is not either. The node works until
+			// such a receipt comes again.
 			s = startOn(t, 2, disk, vm, change)
 			if s.e.Head().Hash != head.Hash {
 				t.Errorf("the head after a restart is %d, was %d", s.e.Head().Height(), head.Height())
@@ -212,8 +212,8 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestHaltOnStoredReceipt: a stored receipt that cannot be executed halts the node at each
-// start, after one try. Reads work meanwhile.
+// TestHaltOnStoredReceipt: if a stored receipt cannot be executed, the node halts at each start
+// after one try, and serves reads.
 func TestHaltOnStoredReceipt(t *testing.T) {
 	disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(),
 		"failed"), new(brittle).set(func() error { return nil })
@@ -231,7 +231,7 @@ func TestHaltOnStoredReceipt(t *testing.T) {
 	}
 	tried := new(atomic.Int64)
 	vm.set(func() error { tried.Add(1); panic("broken") })
-	tx := s.tx(to, call()) // its receipt is for another account, so it runs in the block after
+	tx := s.tx(to, call()) // its receipt is for another account, so it is executed in the next block
 	var halted *HaltedError
 	if err := send(tx, view.LevelFinal); !errors.As(err, &halted) {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestHaltOnStoredReceipt(t *testing.T) {
 		tried.Store(0)
 		s = startOn(t, 1, disk, vm, change)
 		until(t, func() bool { h, ok := s.Halted(); return ok && h.File != "" })
-		if n := tried.Load(); n != 2 { // once in the block, once for the file
+		if n := tried.Load(); n != 2 { // once for the block, once for the file
 			t.Errorf("run %d times", n)
 		}
 		if out, err := s.e.TransactionStatus(tx.Hash()); err != nil || out.Level < view.LevelIncluded {
@@ -260,8 +260,8 @@ func TestHaltOnStoredReceipt(t *testing.T) {
 	}
 }
 
-// TestOwnFailureOfTheChain: a failure of this node that is no chunk's halts it; one of the disk
-// ends the process.
+// TestOwnFailureOfTheChain: a fault of this node that is not in a chunk halts it. A fault of the
+// disk ends the process.
 func TestOwnFailureOfTheChain(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -280,7 +280,7 @@ func TestOwnFailureOfTheChain(t *testing.T) {
 	}
 }
 
-// talker is a VM that logs one more line in each call than on other nodes.
+// talker is a VM that logs an additional line in each call, unlike other nodes.
 type talker struct{}
 
 func (talker) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
@@ -289,9 +289,9 @@ func (talker) Call(c *action.Call, _ *action.External) (action.CallOutcome, erro
 	return out, nil
 }
 
-// TestDoubtHalts: if a block's chunk, endorsed by its validators, has another outcome than this
-// node computes, the node halts and keeps the input. The sender of the block is not blamed, and
-// reads go on.
+// TestDoubtHalts: a chunk that its validators have endorsed has another outcome than this node
+// computes. The node halts, writes the input to a file, and serves reads. It does not blame the
+// peer that sent the block.
 func TestDoubtHalts(t *testing.T) {
 	r := newTape()
 	a := startOn(t, 2, storage.NewMemDisk(), new(brittle).set(func() error { return nil }), func(o *Options) {
@@ -317,7 +317,7 @@ func TestDoubtHalts(t *testing.T) {
 	}
 	until(t, func() bool { h, _ := b.Halted(); return h.File != "" })
 	h, _ := b.Halted()
-	// the block that it stands at may be on its way to the disk
+	// The parent of the failed block may not be on disk yet.
 	until(t, func() bool { return b.e.Head().Height() >= h.Height })
 	head := b.e.Head()
 	if h.Height != head.Height() || h.Block != head.Hash || head.Height() >= a.e.Head().Height() ||

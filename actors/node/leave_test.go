@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestClientLeavesAtOnce: A submission is checked even if its client disconnects right after
-// it.
+// TestClientLeavesAtOnce: a submission is checked even if its client disconnects immediately after
+// sending it.
 func TestClientLeavesAtOnce(t *testing.T) {
 	const n = 300
 	t.Run("session", func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestClientLeavesAtOnce(t *testing.T) {
 		s.reached(t, n)
 		until(t, func() bool { return s.alive("session") == 0 })
 	})
-	t.Run("wire", func(t *testing.T) { // a connection for each
+	t.Run("wire", func(t *testing.T) { // each submission has its own connection
 		s := start(t, 1, nil)
 		w := serve(t, s)
 		var all sync.WaitGroup
@@ -48,7 +48,7 @@ func TestClientLeavesAtOnce(t *testing.T) {
 	})
 }
 
-// reached waits until that many submissions have come to the mempool.
+// reached waits until the mempools have got want submissions.
 func (s *sandbox) reached(t *testing.T, want uint64) {
 	t.Helper()
 	limit := time.Now().Add(time.Minute)

@@ -11,12 +11,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stats are counters since the node began.
+// stats are counters since the node started.
 type stats struct {
 	begun                     time.Time
 	blocks, transactions, gas atomic.Uint64 // of canonical blocks
 	outcomes                  atomic.Uint64
-	chunks, converted         atomic.Uint64 // new chunks; transactions that became receipts
+	chunks, converted         atomic.Uint64 // new chunks; transactions with an outcome
 	delayed                   atomic.Pointer[[]Delayed]
 }
 
@@ -48,8 +48,8 @@ type Delayed struct {
 	Receipts uint64
 }
 
-// converted counts the transactions of a chunk that have an outcome. Their outcomes come first,
-// in their order.
+// converted returns how many transactions of a chunk have an outcome: those that became receipts.
+// The outcomes of transactions come first, in order.
 func converted(x *messages.ShardAccepted) (n uint64) {
 	for _, t := range x.Chunk.Transactions {
 		if int(n) < len(x.Outcomes) && x.Outcomes[n].ID == t.Hash() {
@@ -59,18 +59,18 @@ func converted(x *messages.ShardAccepted) (n uint64) {
 	return n
 }
 
-// Stats are counters since the node began, and current gauges.
+// Stats are counters since the node started, and current values.
 type Stats struct {
 	Uptime                      time.Duration
-	Blocks, Transactions        uint64 // of the current chain
+	Blocks, Transactions        uint64 // in blocks that became the head
 	Outcomes, Gas               uint64
-	Submitted, Refused, Overrun uint64 // Overrun: evicted unchecked because too many came
+	Submitted, Refused, Overrun uint64 // Overrun: evicted before they were checked
 	Pooled                      int    // transactions in all pools
 	PooledBytes                 int64
 	Parked, Sessions            int64
-	Chunks, Converted           uint64    // new chunks; transactions that became receipts
-	Delayed                     []Delayed // of the head
-	Subscribed, Streamed        int64     // open subscriptions; these and ended ones with an actor that has not ended
+	Chunks, Converted           uint64    // new chunks; transactions with an outcome
+	Delayed                     []Delayed // of the head block
+	Subscribed, Streamed        int64     // open subscriptions; also those that ended but whose actor has not
 }
 
 // Stats returns the counts.
@@ -92,8 +92,8 @@ func (n *Node) Stats() Stats {
 	return out
 }
 
-// Metrics appends the metrics of actors and pools in Prometheus' text format: troupe_actor_*
-// for actors, near_transaction_pool_* for shards, troupe_* for the edges.
+// Metrics appends the metrics of actors and pools to b, in Prometheus' text format: troupe_actor_*
+// for actors, near_transaction_pool_* for pools, troupe_* for sessions, waits and limits.
 func (n *Node) Metrics(b []byte) []byte {
 	b = n.asyncMetrics(n.actorMetrics(b))
 	shard := func(name, help string, value func(*trackedShard) int64) {
@@ -185,7 +185,7 @@ func (n *Node) Metrics(b []byte) []byte {
 		n.admission.delay().Seconds())
 }
 
-// meter is the actor that logs the summary line.
+// meter is the actor that logs a summary line once in Options.Summary.
 type meter struct {
 	n     *Node
 	timer *time.Timer

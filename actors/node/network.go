@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// connectNetwork fills in the options of the network actor, if there is one, and makes it a
-// receiver of Options.Net's messages.
+// connectNetwork completes the options of the network actor, if there is one, and adds the actor as
+// a receiver of the messages in Options.Net.
 func (n *Node) connectNetwork() {
 	if n.o.Network == nil {
 		return
@@ -58,13 +58,13 @@ func (n *Node) connectNetwork() {
 	net.ChunksWanted = alsoNetwork(n, net.ChunksWanted)
 }
 
-// ShardMoves returns which shards a validator holds and which it is catching up, or nil if its
-// shards do not change.
+// ShardMoves returns which shards this validator tracks and is catching up, or nil if its shards do
+// not change.
 func (n *Node) ShardMoves() *validatoractor.Moved { return n.shardMoves.Now() }
 
-// newValidator returns the actor that takes the place of chain and producer among other
-// validators. life outlives it; floor is the greatest height voted for before there was a
-// signing journal.
+// newValidator returns the actor that replaces chain and producer when there are other validators.
+// life is shared with later instances after a failure. floor is the greatest height approved before
+// there was a signing journal.
 func (n *Node) newValidator(life *validatoractor.Life, floor primitives.Height) actor.Actor {
 	o := *n.o.Validator
 	o.Engine, o.Delays, o.Vote, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, n.o.Seed, n.o.Clock, n.o.Log
@@ -93,9 +93,9 @@ func (n *Node) newValidator(life *validatoractor.Life, floor primitives.Height) 
 	return validatoractor.New(o)
 }
 
-// Rekey makes the validator sign with another key from now on, or with none if key is zero. It
-// returns false if this node has no validator among others. The signing journal is kept by
-// account, so no two signatures contradict each other across keys.
+// Rekey makes the validator sign with another key, or with none if key is zero. It returns false if
+// this node is not a validator among others. The signing journal belongs to the account, so
+// signatures of different keys do not contradict each other.
 func (n *Node) Rekey(key primitives.SecretKey) bool {
 	if n.network == nil || n.o.Validator == nil {
 		return false
@@ -116,7 +116,7 @@ func alsoNetwork[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
 	}
 }
 
-// pooled returns the Sender for pooled transactions, or nil if nothing receives them.
+// pooled returns the Sender for pooled transactions, or nil if they have no receiver.
 func (n *Node) pooled() messages.Sender[messages.TransactionPooled] {
 	if n.network == nil {
 		return n.o.Pooled
@@ -129,7 +129,8 @@ func (n *Node) pooled() messages.Sender[messages.TransactionPooled] {
 	}
 }
 
-// submitOthers submits transactions of peers to the pools.
+// submitOthers submits transactions of peers to the mempools, and returns one request for each
+// shard. It returns nil if the node takes no transactions.
 func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransaction) (out []mempool.Request) {
 	if n.refuseRequests() != nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestJudgeSideBySide: transactions of a batch do not wait for each other's loads, each gets
-// its own verdict, and a panic reaches the caller.
+// TestJudgeSideBySide: the transactions of a batch are checked concurrently, each gets its own
+// verdict, and a panic reaches the caller.
 func TestJudgeSideBySide(t *testing.T) {
 	s := start(t, 1, nil)
 	const many = 4*checksPerGoroutine - 3

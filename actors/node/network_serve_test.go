@@ -19,17 +19,17 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 )
 
-// wire is a node as clients see it.
+// wire is a client of a node's RPC.
 type wire struct {
 	url    string
-	client *http.Client // with connections of its own
+	client *http.Client // with its own connections
 	back   *backend.Backend
 }
 
-// serve opens a node's RPC.
+// serve starts the RPC of a node.
 func serve(t *testing.T, s *sandbox) *wire { return servePolled(t, s, 5*time.Second) }
 
-// servePolled is serve with a polling timeout.
+// servePolled starts the RPC of a node with the given limit of waits.
 func servePolled(t *testing.T, s *sandbox, timeout time.Duration) *wire {
 	t.Helper()
 	back := backend.New(backend.Options{
@@ -49,7 +49,7 @@ func servePolled(t *testing.T, s *sandbox, timeout time.Duration) *wire {
 	return (&wire{url: "http://" + l.Addr().String(), back: back}).another()
 }
 
-// another is another client of the same node.
+// another returns another client of the same node.
 func (w *wire) another() *wire {
 	return &wire{url: w.url, back: w.back, client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
 }
@@ -66,7 +66,7 @@ type reply struct {
 	}
 }
 
-// fault returns the cause's name, or "" for a success.
+// fault returns the name of the error's cause, or "" for a success.
 func (r *reply) fault() string {
 	if r.Error == nil {
 		return ""
@@ -93,7 +93,7 @@ func (w *wire) call(t *testing.T, method string, params any) *reply {
 	return out
 }
 
-// send submits a transaction and waits for a level.
+// send submits a transaction and waits until it reaches a level.
 func (w *wire) send(t *testing.T, tx *primitives.SignedTransaction, until view.ExecutionLevel) *reply {
 	t.Helper()
 	return w.call(t, "send_tx", map[string]any{
@@ -101,7 +101,7 @@ func (w *wire) send(t *testing.T, tx *primitives.SignedTransaction, until view.E
 	})
 }
 
-// reads returns whether a read of the head's state works.
+// reads returns whether a query of the head's state succeeds.
 func (w *wire) reads(t *testing.T) bool {
 	t.Helper()
 	r := w.call(t, "query", map[string]any{"request_type": "view_account", "finality": "optimistic",

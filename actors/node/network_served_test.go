@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestServed: all waits over connections for FINAL of one transaction with 1,300 receipts are
-// answered, then all reads of it at once, with at most 16 replies of 3 MB in memory.
+// TestServed: many clients wait over connections for FINAL of one transaction with 1,300 receipts,
+// and then all read its status at once. All are answered, with at most 16 replies of 3 MB in
+// memory.
 //
 //	TROUPE_SERVED=2000 go test ./actors/node -run TestServed -v
 func TestServed(t *testing.T) {
@@ -81,7 +82,7 @@ func TestServed(t *testing.T) {
 	t.Logf("%d waits: %v, %d MiB read, last behind %v, processor %v, most %.0f MiB of heap more than idle", n, got,
 		bytesRead>>20, last.Sub(began), cpuTime()-cpu, peak()-idle)
 	began, cpu, peak = time.Now(), cpuTime(), peakOf()
-	for range n { // when it is known how large that is
+	for range n { // the size of the reply is known by now
 		ask()
 	}
 	all.Wait()

@@ -21,14 +21,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// member is a node with a network.
+// member is a node with peers.
 type member struct {
 	*sandbox
 	front *network.Status
 	info  peerwire.PeerInfo
 }
 
-// networked makes a node listen and dial others.
+// networked makes a node listen and dial boot.
 func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo) (*network.Status, peerwire.PeerInfo) {
 	t.Helper()
 	l, err := tcp.Bind("127.0.0.1:0")
@@ -60,7 +60,7 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 	return front, peerwire.PeerInfo{ID: key.PublicKey(), Addr: at}
 }
 
-// join starts a node of a network: the block producer if there is no address to dial.
+// join starts a member. Without boot nodes it is the block producer.
 func join(t *testing.T, name string, change func(*Options), boot ...peerwire.PeerInfo) *member {
 	t.Helper()
 	m := &member{}
@@ -77,7 +77,7 @@ func join(t *testing.T, name string, change func(*Options), boot ...peerwire.Pee
 	return m
 }
 
-// at waits until a node has reached another one's head.
+// at waits until the member's head is that of other.
 func (m *member) at(t *testing.T, other *sandbox) {
 	t.Helper()
 	limit := time.Now().Add(60 * time.Second)
@@ -89,9 +89,8 @@ func (m *member) at(t *testing.T, other *sandbox) {
 	}
 }
 
-// TestNetwork: a node that dials another one syncs from nothing, follows its blocks, and gets
-// its own clients' transactions included. A third node that knows only the second does the
-// same.
+// TestNetwork: a node that dials another one syncs from genesis, follows its blocks, and gets its
+// own clients' transactions included. A third node that knows only the second one does the same.
 func TestNetwork(t *testing.T) {
 	a := join(t, "a", nil)
 	for range 30 {
@@ -124,7 +123,7 @@ func TestNetwork(t *testing.T) {
 		}
 	}
 	for _, m := range []*member{b, c} {
-		m.at(t, a.sandbox) // the transaction refers to its head
+		m.at(t, a.sandbox) // the transaction's base block is that head
 		tx := a.tx("near", transfer(7))
 		done := make(chan error, 1)
 		go func() {
@@ -159,7 +158,7 @@ func TestNetwork(t *testing.T) {
 	})
 }
 
-// enemy is a peer with a proper handshake.
+// enemy is an attacker with a valid handshake.
 type enemy struct {
 	*tcp.Server
 	key  primitives.SecretKey
@@ -195,7 +194,7 @@ func (x *enemy) connected() bool {
 	return slices.ContainsFunc(x.Info().Peers, func(p near.PeerState) bool { return p.Info.ID == x.to })
 }
 
-// forged returns an unsigned block on a node's head.
+// forged returns an unsigned block on a node's head, step heights above it.
 func forged(on *sandbox, step primitives.Height) *primitives.Block {
 	b := on.e.Head().Block
 	h := *b.Header
@@ -206,9 +205,9 @@ func forged(on *sandbox, step primitives.Height) *primitives.Block {
 	return &primitives.Block{Header: &h, Body: b.Body}
 }
 
-// TestNetworkEnemies: A peer of another chain is rejected. A peer that sends garbage, a byte a
-// second, a thousand requests a second or invalid blocks is tolerated or banned, and the node
-// keeps making and serving blocks.
+// TestNetworkEnemies: a peer of another chain is rejected. Peers that send garbage, one byte a
+// second, a thousand requests a second, or invalid blocks are tolerated or banned. The node keeps
+// making and serving blocks.
 func TestNetworkEnemies(t *testing.T) {
 	a := join(t, "a", nil)
 	mine(t, a.sandbox, 20)
@@ -297,12 +296,12 @@ func TestNetworkEnemies(t *testing.T) {
 	if a.e.Head().Height() != before+1 {
 		t.Error("no block")
 	}
-	until(t, func() bool { return len(a.front.Info().ActivePeers) == 2 }) // the flood and b
+	until(t, func() bool { return len(a.front.Info().ActivePeers) == 2 }) // b and the flooding peer, which is tolerated
 }
 
-// TestNetworkRelays: A peer that relays a block in which the producer has put a chunk with a
-// forged signature is not banned, since the block's own signature does not show that. A peer
-// that brings an unsigned block is.
+// TestNetworkRelays: a block producer puts a chunk with a forged signature into a block. A peer
+// that relays this block is not banned, since the block's own signature is valid. A peer that sends
+// an unsigned block is banned.
 func TestNetworkRelays(t *testing.T) {
 	a := join(t, "a", nil)
 	var refused atomic.Int64
@@ -337,8 +336,8 @@ func TestNetworkRelays(t *testing.T) {
 	}
 }
 
-// TestNetworkStill: A follower broadcasts its head again when nothing moves, to peers that have
-// not sent it themselves, and not forever.
+// TestNetworkStill: a follower broadcasts an unchanged head again, to peers that have not sent it,
+// a limited number of times.
 func TestNetworkStill(t *testing.T) {
 	a := join(t, "a", nil)
 	b := join(t, "b", nil, a.info)
@@ -370,8 +369,8 @@ func TestNetworkStill(t *testing.T) {
 	}
 }
 
-// TestNetworkGaps: A follower that was away while blocks were made catches up, and a follower
-// with a failed network actor goes on.
+// TestNetworkGaps: a follower that was stopped while blocks were made catches up. A follower whose
+// network actor fails continues.
 func TestNetworkGaps(t *testing.T) {
 	var trip atomic.Bool
 	a := join(t, "a", nil)

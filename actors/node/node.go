@@ -36,7 +36,7 @@ type Node struct {
 
 	chain, producer, tracker, rpc, meter *actor.PID
 	subscriptions                        *actor.PID
-	network                              *actor.PID // nil: there are no other nodes
+	network                              *actor.PID // nil: the node has no network
 	shards                               shards
 	wakeup                               *mempool.Wakeup
 	signatures                           *signature.Checker
@@ -45,7 +45,7 @@ type Node struct {
 
 	heightCache    heightCache
 	rollbacks      rollbackState
-	mode           atomic.Int32 // a production.Mode
+	mode           atomic.Int32 // the current production.Mode
 	tally          mempool.Tally
 	drops          dropRecord
 	sessionHandles sessionHandles
@@ -57,31 +57,31 @@ type Node struct {
 	sessions       atomic.Int64
 	// subscribed counts subscriptions that have not ended.
 	subscribed atomic.Int64
-	// followed counts these and other readers that follow blocks.
+	// followed counts open subscriptions and other readers of new blocks.
 	followed   atomic.Int64
 	moves      moves
 	patches    patches
 	shardMoves validatoractor.Moves
-	validator  *validatoractor.Life // nil: this node is no validator among others
-	statuses   *network.TxStatuses  // nil: other nodes are not asked
-	// streamed counts subscriptions that have not ended or still have an actor.
+	validator  *validatoractor.Life // nil: this node is not a validator among others
+	statuses   *network.TxStatuses  // nil: peers are not asked
+	// streamed counts subscriptions that have not ended or whose actor has not ended.
 	streamed      atomic.Int64
 	ids           atomic.Uint64 // last id of a session, waiter or subscription
 	ended         chan struct{} // closed when Stop begins
 	halted        atomic.Pointer[HaltedError]
 	full          atomic.Pointer[HaltedError] // nil: the disk has room
-	wasFull       atomic.Pointer[HaltedError] // the last value of full
-	stopping      atomic.Bool                 // the node is about to be stopped
+	wasFull       atomic.Pointer[HaltedError] // the last non-nil value of full
+	stopping      atomic.Bool                 // EndWaits was called
 	haltedForGood chan struct{}               // closed when the node halts
 	haltMu        sync.Mutex
 	// haltedNow is closed when the node halts and while the disk is full. Guarded by haltMu.
 	haltedNow  chan struct{}
-	background sync.WaitGroup // goroutines beside the actors
+	background sync.WaitGroup // goroutines started by goBackground
 	stopOnce   sync.Once
 	stopErr    error
 }
 
-// chainView adds what the producer needs to the engine.
+// chainView adds to the engine the methods that the producer needs.
 type chainView struct{ *engine.Engine }
 
 // ChildEpoch returns the epoch of a block's children, and its shard layout.
@@ -96,7 +96,7 @@ func (c chainView) ChildEpoch(parent primitives.Hash) (id primitives.EpochID, la
 	return id, layout, err
 }
 
-// Epoch returns the position of a block in its epoch.
+// Epoch returns where in its epoch a block is.
 func (c chainView) Epoch(block primitives.Hash) (at production.Epoch, err error) {
 	err = c.Epochs(func(m *epoch.Manager) error {
 		first, length, last, err := m.EpochSpan(block)
@@ -106,8 +106,8 @@ func (c chainView) Epoch(block primitives.Hash) (at production.Epoch, err error)
 	return at, err
 }
 
-// Start starts the actors at the engine's head. Options may not change afterwards. Call Stop to
-// end the node.
+// Start starts the actors at the engine's head. The Options must not change afterwards. Call Stop
+// to end the node.
 func Start(o Options) (*Node, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -121,7 +121,8 @@ func Start(o Options) (*Node, error) {
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), haltedForGood: make(chan struct{}), haltedNow: make(chan struct{}),
 		spawner: &spawner{root: sys.Root, meter: system.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
 			waitDispatcher: system.NewBoundedDispatcher(2*runtime.GOMAXPROCS(0), time.Millisecond),
-			// readers of the past get half of the cores, plus one for those at the head
+			// Subscribers that read old blocks get half of the cores; one goroutine is for those at
+			// the head.
 			subscriberDispatcher: system.NewBoundedDispatcher(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)},
 		signatures: o.Signatures,
 	}
@@ -136,13 +137,13 @@ func Start(o Options) (*Node, error) {
 	n.rollbacks.turn = make(chan struct{}, 1)
 	n.mode.Store(int32(o.Mode))
 	n.shards.n = n
-	// The actors address each other from the moment they start, so all PIDs are set first.
+	// The actors send each other messages as soon as they start, so all PIDs are set before.
 	for name, pid := range map[string]**actor.PID{
 		"chain": &n.chain, "producer": &n.producer, "milestones": &n.tracker, "rpc": &n.rpc, subscriptions.Name: &n.subscriptions,
 	} {
 		*pid = actor.NewPID(sys.Address(), name)
 	}
-	if o.Validator != nil { // one actor is both
+	if o.Validator != nil { // one actor takes the place of both
 		n.chain = actor.NewPID(sys.Address(), validatoractor.Name)
 		n.producer = n.chain
 	}
@@ -166,7 +167,7 @@ func Start(o Options) (*Node, error) {
 
 func (n *Node) tell(pid *actor.PID, m any) { n.root.Send(pid, m) }
 
-// spawn starts the tree, receivers before senders.
+// spawn starts the actor tree, receivers before senders.
 func (n *Node) spawn() (err error) {
 	k := n.spawner
 	spawn := func(name string, make func(again bool) actor.Actor) {
@@ -231,7 +232,7 @@ func (n *Node) spawn() (err error) {
 	return nil
 }
 
-// newChainActor returns the chain's actor of a node without other validators.
+// newChainActor returns the chain actor of a node without other validators.
 func (n *Node) newChainActor() actor.Actor {
 	return chainactor.New(chainactor.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
@@ -243,7 +244,7 @@ func (n *Node) newChainActor() actor.Actor {
 	})
 }
 
-// newProducer returns the actor that makes blocks alone.
+// newProducer returns the producer actor of a node without other validators.
 func (n *Node) newProducer(target primitives.Height) actor.Actor {
 	return producer.New(producer.Options{
 		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
@@ -257,7 +258,7 @@ func (n *Node) newProducer(target primitives.Height) actor.Actor {
 	})
 }
 
-// position returns the position of the chain that readers see.
+// position returns the persisted position of the chain.
 func (n *Node) position() messages.Position {
 	head := n.engine.Head()
 	return messages.Position{Head: head.Height(), Final: n.engine.Final().Height}
@@ -265,8 +266,9 @@ func (n *Node) position() messages.Position {
 
 func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height }
 
-// blockImported reports a block that is in memory and not on disk, on the chain's goroutine.
-// The shards come before the producer, so that what the producer asks of them comes after.
+// blockImported reports a block that was imported and is not on disk yet. It runs on the chain's
+// goroutine. Shards get the message before the producer, so that requests of the producer reach
+// them after it.
 func (n *Node) blockImported(m messages.BlockImported) {
 	n.tracer.block(m.BlockAccepted, imported)
 	if m.IsHead && m.Reorganised {
@@ -295,7 +297,7 @@ func (n *Node) blockImported(m messages.BlockImported) {
 	}
 }
 
-// blockAccepted reports a block that is on disk, on the chain's goroutine.
+// blockAccepted reports a block that is on disk. It runs on the chain's goroutine.
 func (n *Node) blockAccepted(m messages.BlockAccepted) {
 	n.stats.count(&m)
 	n.tracer.block(&m, persisted)
@@ -312,12 +314,12 @@ func (n *Node) blockAccepted(m messages.BlockAccepted) {
 		n.o.Observe(&m)
 	}
 	if n.subscribed.Load() > 0 {
-		runtime.Gosched() // subscribers run next on this core, and not when the chain's goroutine rests
+		runtime.Gosched() // let subscribers run now, not only when the chain's goroutine is idle
 	}
 }
 
-// targetKey is the store's key of the greatest height that this node's validators ever voted
-// for.
+// targetKey is the key in the store of the greatest height that this node's validators have
+// approved.
 const targetKey = "doomslug_largest_target_height"
 
 func (n *Node) largestTarget() (primitives.Height, error) {
@@ -331,8 +333,8 @@ func (n *Node) largestTarget() (primitives.Height, error) {
 	return decodeHeight(raw)
 }
 
-// persistTarget is called before votes leave the node. A vote that stays in it is stored with
-// its block.
+// persistTarget stores the greatest approved height, before approvals are sent to peers. Approvals
+// that are not sent are stored in the node's own block.
 func (n *Node) persistTarget(h primitives.Height) error {
 	var b storage.Batch
 	raw := encodeHeight(h)
@@ -340,7 +342,7 @@ func (n *Node) persistTarget(h primitives.Height) error {
 	return n.engine.Store().Write(&b)
 }
 
-// Receive passes a message of the net to its actor: messages.BlockReceived, ChunkReceivedAlone,
+// Receive passes a message of the network to its actor: messages.BlockReceived, ChunkReceivedAlone,
 // ApprovalReceived, ChunkReceived or ChunkEndorsed. It panics on another type.
 func (n *Node) Receive(m any) {
 	switch m := m.(type) {

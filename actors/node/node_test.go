@@ -27,13 +27,14 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// sandbox is an in-memory chain with one validator, test.near; its key signs everything.
+// sandbox is a node with an in-memory chain and one validator, test.near, whose key signs
+// everything.
 type sandbox struct {
 	*Node
 	e     *engine.Engine
 	key   primitives.SecretKey
 	store *storage.Store
-	ended atomic.Bool // by the test itself
+	ended atomic.Bool // the test has stopped it
 
 	mu    sync.Mutex
 	nonce primitives.Nonce
@@ -41,14 +42,14 @@ type sandbox struct {
 
 const validator primitives.AccountID = "test.near"
 
-// open initialises a chain as the init command does, and opens an engine on it.
+// open initialises a chain like the init command, and opens an engine on it.
 func open(t testing.TB, shards int, fast bool, disk *storage.MemDisk) (*engine.Engine, *storage.Store,
 	primitives.SecretKey, *signature.Checker) {
 	t.Helper()
 	return openVM(t, shards, fast, disk, nil)
 }
 
-// openVM is open with a contract runtime.
+// openVM does the same as open, with the given VM.
 func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm action.VM) (*engine.Engine,
 	*storage.Store, primitives.SecretKey, *signature.Checker) {
 	t.Helper()
@@ -76,7 +77,7 @@ func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm actio
 	checker := signature.New()
 	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check, VM: vm,
 		Tries: trie.Options{Poison: true}})
-	if errors.Is(err, engine.ErrInconsistent) { // the disk's content is evidence
+	if errors.Is(err, engine.ErrInconsistent) { // keep the disk's content for the analysis
 		kept, derr := os.MkdirTemp("", "troupe-inconsistent-")
 		t.Logf("the folder is kept in %s: %v", kept, errors.Join(derr, disk.Save(kept)))
 	}
@@ -91,7 +92,7 @@ func start(t testing.TB, shards int, change func(*Options)) *sandbox {
 	return startOn(t, shards, storage.NewMemDisk(), nil, change)
 }
 
-// startOn is start on a disk's content, with a contract runtime.
+// startOn starts a node on the given disk, with the given VM.
 func startOn(t testing.TB, shards int, disk *storage.MemDisk, vm action.VM, change func(*Options)) *sandbox {
 	t.Helper()
 	e, store, key, checker := openVM(t, shards, false, disk, vm)
@@ -128,7 +129,7 @@ func startOn(t testing.TB, shards int, disk *storage.MemDisk, vm action.VM, chan
 	return s
 }
 
-// tx signs actions with the next nonce, on the head.
+// tx signs a transaction of the validator with the next nonce, based on the head.
 func (s *sandbox) tx(receiver primitives.AccountID, actions ...primitives.Action) *primitives.SignedTransaction {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,7 @@ func transfer(yocto uint64) primitives.Action {
 	return &primitives.Transfer{Deposit: primitives.Yocto(yocto)}
 }
 
-// TestEveryMilestone sends a transfer for each wait_until, and looks for it again by hash.
+// TestEveryMilestone sends a transfer for each wait_until, and then looks it up by hash.
 func TestEveryMilestone(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
@@ -241,7 +242,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestLoad sends many transactions from many clients at once; all of them become final.
+// TestLoad sends many transactions from many clients at once. All of them become final.
 func TestLoad(t *testing.T) {
 	s := start(t, 2, func(o *Options) { o.Mode = production.Instant })
 	const clients, each = 16, 20
@@ -261,7 +262,7 @@ func TestLoad(t *testing.T) {
 				out, err := s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic})
 				var invalid *primitives.InvalidTxError
 				if errors.As(err, &invalid) && invalid.Tag == primitives.TxInvalidNonce {
-					continue // one key on many connections: a later nonce was faster
+					continue // the clients share one key, and a later nonce was faster
 				}
 				if err != nil || out.Level < view.LevelExecutedOptimistic {
 					t.Errorf("%v, %v", out, err)
@@ -292,7 +293,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestRestart stops a node under load and continues where it was.
+// TestRestart stops a node under load. After the restart it continues at its head.
 func TestRestart(t *testing.T) {
 	disk := storage.NewMemDisk()
 	var height primitives.Height

@@ -23,21 +23,21 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Limits bound what clients may use at once. The zero value means the defaults.
+// Limits bound what clients may use at the same time. Zero fields mean the defaults.
 type Limits struct {
 	Sessions int // clients with an open session; 0: DefaultSessions
 	Parked   int // requests that wait for a transaction; 0: DefaultParked
-	// Outcomes bounds the outcomes known for waits, of all awaited transactions and their
-	// receipts; 0: DefaultOutcomes. Beyond it a wait that would read more than 64 is refused.
+	// Outcomes bounds the known outcomes of awaited transactions and their receipts; 0:
+	// DefaultOutcomes. At the limit, a wait that would read more than 64 fails.
 	Outcomes   int
 	Queue      int // unchecked submissions of one shard; 0: DefaultQueue
 	QueueBytes int // sum of their sizes; 0: DefaultQueueBytes
 	Held       int // transactions of one shard that wait for compilation; 0: DefaultHeld
 	// HeldBytes bounds the sum of their sizes; 0: DefaultHeldBytes. It is at most a quarter of
-	// Options.Mempool.Bytes, but at least enough for two of the largest transactions.
+	// Options.Mempool.Bytes, but always enough for two of the largest transactions.
 	HeldBytes int
 	Wait      time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout); 0: DefaultWait
-	// BeginWait: new waits are refused while a wait takes longer than this to begin
+	// BeginWait: new waits are refused while it takes longer than this until a wait begins
 	// (troupe.rpc.max_wait_delay); 0: never.
 	BeginWait time.Duration
 }
@@ -55,104 +55,106 @@ const (
 	DefaultWait       = 10 * time.Second
 )
 
-// DefaultLinger is less than the time of a block in neard. A client that waited for execution
-// and asks for its transaction right after finds it executed and not final, as with neard.
+// DefaultLinger is shorter than neard's block time. A client that has waited for execution and
+// reads its transaction immediately afterwards finds it executed and not final, as with neard.
 const DefaultLinger = 200 * time.Millisecond
 
-// Options configure a node. Engine is required. Either Keys, Validator or Replica decides how
-// blocks come: Keys makes them alone; Validator together with others; Replica gets them
-// executed from another node; none of them follows the network. Functions are called on any
-// goroutine and must not wait, unless their comment says otherwise.
+// Options configure a node. Engine is required. One of Keys, Validator and Replica decides where
+// blocks come from: with Keys this node makes them alone, with Validator together with other
+// validators, and with Replica it gets executed blocks from another node. With none of them it
+// follows the network. Functions are called on any goroutine and must not block, unless their
+// comment says otherwise.
 type Options struct {
-	// Engine is open, and only the node changes it. The node does not close it.
+	// Engine is open, and only the node changes it from now on. The node does not close it.
 	Engine *engine.Engine
-	// Signatures is the checker with the Check that is the engine's Options.Signature, so that a
-	// signature checked at submission is not checked again in the chunk. nil: submissions have a
-	// checker of their own. The node closes it.
+	// Signatures caches verified transaction signatures. Its Check should be the engine's
+	// Options.Signature, so that a signature checked at submission is not checked again in the
+	// chunk. nil: the node uses a new one. The node closes it.
 	Signatures *signature.Checker
-	// Keys are the keys of this node's validators, by account, for a chain without other
+	// Keys are the signing keys of this node's validators by account, for a chain without other
 	// validators. Empty: the node makes no blocks.
 	Keys map[primitives.AccountID]primitives.SecretKey
-	// Vote is the latest_protocol_version of its blocks. 0: as the engine's upgrade schedule says.
+	// Vote is the protocol version that its blocks announce (latest_protocol_version). 0: by the
+	// engine's upgrade schedule.
 	Vote primitives.ProtocolVersion
 	// Mode is when blocks are made; a sandbox may change it. The zero value is production.Instant.
 	Mode production.Mode
-	// SkipEmpty: no blocks while there is nothing to do (consensus.produce_empty_blocks = false).
+	// SkipEmpty: make no blocks while there is nothing to do (consensus.produce_empty_blocks =
+	// false).
 	SkipEmpty bool
-	// Linger is production.Rules.Linger: how long blocks that only bring finality wait, unless a
-	// client waits for it. 0: DefaultLinger; negative: none.
+	// Linger is production.Rules.Linger: how long blocks that are only needed for finality are
+	// delayed, unless a client waits for finality. 0: DefaultLinger; negative: not delayed.
 	Linger time.Duration
-	// Delays are doomslug's (consensus.* in config.json). There is no default.
+	// Delays are those of doomslug (consensus.* in config.json). They have no default.
 	Delays doomslug.Delays
 	// Mempool limits each shard's pool. Zero fields mean no limit.
 	Mempool txpool.Limits
 	// Limits bound what clients use.
 	Limits Limits
-	// Clock returns the time of blocks, ns since 1970. nil: the system clock.
+	// Clock returns the time for timestamps of blocks, in ns since 1970. nil: the system clock.
 	Clock func() uint64
-	// Small: the process runs many such nodes (sandbox worlds), so that a small actor system is
-	// used.
+	// Small: the process runs many such nodes (sandbox worlds). A small actor system is used.
 	Small bool
-	// Begin is the initial state of a sandbox's clock. nil: as Clock says.
+	// Begin is the initial state of the sandbox clock. nil: it follows Clock.
 	Begin *messages.Clock
-	// Seed orders the groups of pools. Zero: random.
+	// Seed determines the order of transaction groups in the pools. Zero: random.
 	Seed primitives.Hash
 	// Summary is the time between summary lines in the log. 0: none.
 	Summary time.Duration
-	// OneIn: one in so many transactions is traced, if Traced is set. 0 means 1.
+	// OneIn: one in OneIn transactions is traced, if Traced is set. 0 means 1.
 	OneIn uint64
 	// Traced gets the trace of each sampled transaction when it is done. nil: tracing is off.
 	Traced func(*Trace)
-	// Thread starts an extra thread for actors while blocks are followed by a subscriber, and
-	// returns what stops it. nil: none.
+	// Thread is called while clients subscribe to blocks. It starts an additional thread for
+	// actors, and returns the function that stops it. nil: no thread.
 	Thread func() (done func())
-	// Observe is called for each accepted block on the chain's goroutine, which it delays. nil:
-	// not called.
+	// Observe is called for each accepted block, on the chain's goroutine; it delays the chain
+	// while it runs. nil: not called.
 	Observe func(*messages.BlockAccepted)
-	// Approval and Endorse send votes and endorsements of Keys to the net. nil: there is none. For
-	// tests of networks without package network.
+	// Approval and Endorse send approvals and endorsements made with Keys to peers. nil: not sent.
+	// They are for tests of networks without package network.
 	Approval messages.Sender[messages.ApprovalMade]
 	Endorse  messages.Sender[messages.EndorsementMade]
-	// Net receives what the chain reports to the net, in addition to the network actor.
+	// Net gets the chain actor's messages for the network, in addition to the network actor.
 	Net Net
-	// Network configures the network actor. Engine, Log and Out are filled in by the node. nil:
-	// there are no other nodes.
+	// Network configures the network actor. The node sets Engine, Log and Out. nil: the node has no
+	// network.
 	Network *network.Options
-	// Validator makes blocks together with other validators, instead of Keys; the node fills in
-	// most of it. It needs Network. nil: this node is no validator among others.
+	// Validator makes this node a validator among others, instead of Keys. The node sets most of
+	// its fields. It needs Network. nil: this node is not a validator among others.
 	Validator *validatoractor.Options
-	// Replica: the node executes nothing and makes no blocks. Its blocks come through Give.
+	// Replica: the node executes nothing and makes no blocks. Its blocks come from Give.
 	Replica bool
-	// Pooled gets the transactions that clients of this node submit, in addition to the network.
-	// nil: not called.
+	// Pooled gets the transactions that clients of this node submit, in addition to the network
+	// actor. nil: not called.
 	Pooled messages.Sender[messages.TransactionPooled]
 	Log    *logrus.Logger // nil: nothing is logged
 	// Failed is the folder for chunks that could not be applied and for stack dumps of the
-	// watchdog; empty: none are written. FailedBuild is the program's version in these files.
+	// watchdog. Empty: none are written. FailedBuild is the program version that these files name.
 	Failed, FailedBuild string
-	// Exit ends the process because the disk has failed under an actor that owns state. nil: the
-	// reason is logged and the process ends with ExitCode.
+	// Exit ends the process after the disk has failed under an actor. nil: the reason is logged and
+	// the process exits with ExitCode.
 	Exit func(who string, reason any, stack []byte)
 
-	// Room is called when the disk is full, when it has room again (with nil), and with Reopen set
-	// when the store must be reopened for that. nil: not called.
+	// Room is called when the disk is full; with nil when it has room again; and with Reopen set
+	// when the store must be reopened first. nil: not called.
 	Room func(*storage.Full)
 
-	// Standstill is how long an actor may spend on one message, or a message may wait, before the
-	// watchdog reports it. 0: DefaultStandstill.
+	// Standstill is how long a handler may run, or a message may wait, before the watchdog reports
+	// the actor. 0: DefaultStandstill.
 	Standstill time.Duration
 
-	// Hooks of tests. dispatcher replaces all dispatchers; tripHook sees each message; onSend sees
-	// what a validator sends before it leaves; wrapSource wraps the source of a validator's
-	// incoming shards. nil: none.
+	// For tests; nil: not used. dispatcher replaces all dispatchers. trip is called before and
+	// after each message. onSend gets the messages of a validator before they are sent. wrapSource
+	// wraps the source of shards that a validator catches up.
 	dispatcher actor.Dispatcher
 	trip       tripHook
 	onSend     func([]consensus.Send)
 	wrapSource func(engine.PartSource) engine.PartSource
 }
 
-// Net receives what the chain reports to the network, on the chain's goroutine. nil fields are
-// not called.
+// Net receives the chain actor's messages for the network, on the chain's goroutine. Fields may be
+// nil.
 type Net struct {
 	Refused      messages.Sender[messages.BlockRefused]
 	ChunkRefused messages.Sender[messages.ChunkRefused]
@@ -160,10 +162,10 @@ type Net struct {
 	ChunksWanted messages.Sender[messages.ChunksWanted]
 }
 
-// ExitCode is the exit code of a process with a state in doubt after a disk failure.
+// ExitCode is the exit code after a disk failure that leaves the state in doubt.
 const ExitCode = 70
 
-// complete fills in the defaults.
+// complete sets the defaults.
 func (o *Options) complete() error {
 	if o.Log == nil {
 		o.Log = logrus.New()
@@ -173,7 +175,7 @@ func (o *Options) complete() error {
 	l.Sessions, l.Parked = cmp.Or(l.Sessions, DefaultSessions), cmp.Or(l.Parked, DefaultParked)
 	l.Queue, l.QueueBytes = cmp.Or(l.Queue, DefaultQueue), cmp.Or(l.QueueBytes, DefaultQueueBytes)
 	l.Held, l.HeldBytes = cmp.Or(l.Held, DefaultHeld), cmp.Or(l.HeldBytes, DefaultHeldBytes)
-	if most := o.Mempool.Bytes / 4; most > 0 { // held transactions keep others out of the pool
+	if most := o.Mempool.Bytes / 4; most > 0 { // held transactions take room in the pool
 		l.HeldBytes = min(l.HeldBytes, max(int(most), leastHeldBytes))
 	}
 	l.Wait, l.Outcomes = cmp.Or(l.Wait, DefaultWait), cmp.Or(l.Outcomes, DefaultOutcomes)
@@ -195,7 +197,7 @@ func (o *Options) complete() error {
 		o.Exit = func(who string, reason any, stack []byte) {
 			var errno syscall.Errno
 			entry := log.WithField("actor", who)
-			if err, ok := reason.(error); ok && errors.As(err, &errno) { // a full disk and the like: a stack would only hide it
+			if err, ok := reason.(error); ok && errors.As(err, &errno) { // a stack would hide the reason
 				entry.Errorf("the node ends: %v", err)
 			} else {
 				entry.Errorf("the node ends: %v\n%s", reason, stack)

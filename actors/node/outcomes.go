@@ -20,8 +20,7 @@ func (l outcomeLedger) Outcome(id primitives.Hash, upto primitives.Height) (m me
 		return m, false, err
 	}
 	for _, p := range places {
-		// Only blocks on the chain of the head that readers see count; the store may be ahead of it.
-		// on the chain of the head that readers see, which the store may be ahead of
+		// The store may be ahead of the head that readers see.
 		if p.Block.Ref().Height > upto || !l.e.Canonical(p.Block.Ref()) {
 			continue
 		}

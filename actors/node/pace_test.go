@@ -13,21 +13,21 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// pace is the clock of validators in tests: the machine's, except that a gap between two turns
-// of this process counts as at most paceMost. So an epoch does not pass while nothing could
-// happen, and on an idle machine it is as long as ever.
+// pace is the clock of validators in tests. It follows the machine's clock, except that a gap
+// between two turns of this process counts as at most paceMost. So an epoch does not pass while the
+// machine runs other processes.
 type pace struct{ gone atomic.Int64 }
 
-// Of a pace: how often it looks, and how much may have gone since it looked last.
+// paceStep is how often a pace reads the clock. paceMost is the most that it advances at once.
 const (
 	paceStep = 2 * time.Millisecond
 	paceMost = 20 * time.Millisecond
 )
 
-// Even is what has gone.
+// Even returns the time that has passed on this clock.
 func (p *pace) Even() time.Duration { return time.Duration(p.gone.Load()) }
 
-// run advances it until a test ends.
+// run advances the clock until the test ends.
 func (p *pace) run(t *testing.T) {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
@@ -49,11 +49,11 @@ func (p *pace) run(t *testing.T) {
 	})
 }
 
-// stages holds back requests of shards that are caught up.
+// stages blocks requests of shards that are caught up, at one stage.
 type stages struct {
 	mu    sync.Mutex
 	stage engine.Stage
-	goOn  chan struct{} // nil: nothing is held
+	goOn  chan struct{} // nil: no stage is blocked
 }
 
 func (s *stages) begin(at engine.Stage) {
@@ -69,7 +69,7 @@ func (s *stages) end() {
 	s.goOn = nil
 }
 
-// wait blocks at a stage of a shard.
+// wait blocks while the stage at is blocked.
 func (s *stages) wait(ctx context.Context, at engine.Stage) {
 	s.mu.Lock()
 	goOn := s.goOn
@@ -83,15 +83,15 @@ func (s *stages) wait(ctx context.Context, at engine.Stage) {
 	}
 }
 
-// heldSource is a validator's source that answers while the stage is not held, and records
-// requests and answers.
+// heldSource is a validator's source of shards whose requests can be blocked by stages. It reports
+// requests and their results to say.
 type heldSource struct {
 	engine.PartSource
 	hold *stages
 	say  func(string)
 }
 
-// said records that a request is made, and how it ended.
+// said reports a request before and after it is made.
 func (s *heldSource) said(what string, ask func() error) {
 	begun := time.Now()
 	s.say(what)

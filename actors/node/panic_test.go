@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// inline is a dispatcher that runs actors on the sender's goroutine while it is on.
+// inline is a dispatcher that runs actors on the sender's goroutine while on is set.
 type inline struct{ on atomic.Bool }
 
 func (d *inline) Schedule(fn func()) {
@@ -28,9 +28,9 @@ func (d *inline) Schedule(fn func()) {
 
 func (d *inline) Throughput() int { return 300 }
 
-// TestFailsTwice: A session fails while a request is on its way to it, and so does the next
-// one, which has taken the request. The client is answered at once, even if both fail before it
-// notices the first.
+// TestFailsTwice: a session fails while a request is on its way to it. The next session takes the
+// request and fails too. The client is answered at once, even if both fail before it notices the
+// first failure.
 func TestFailsTwice(t *testing.T) {
 	var at messages.SessionID
 	var s *sandbox
@@ -46,7 +46,7 @@ func TestFailsTwice(t *testing.T) {
 				if r.Waiter.Session == at && kind == "session" && after {
 					s.tell(s.rpc, messages.ForgetTransaction{Waiter: r.Waiter})
 				}
-			case *actor.Terminated: // of its waiter
+			case *actor.Terminated: // its waiter has ended
 				if kind == "session" && !after {
 					panic("the next one fails, too")
 				}
@@ -70,8 +70,8 @@ func TestFailsTwice(t *testing.T) {
 	}
 }
 
-// TestEndsWithItsClient: A wait that ends with its client is no failure of the node at any
-// point, and nothing is logged.
+// TestEndsWithItsClient: if a client disconnects at any point of its wait, that is not treated as a
+// failure and nothing is logged.
 func TestEndsWithItsClient(t *testing.T) {
 	var leave func()
 	var s *sandbox
@@ -90,7 +90,7 @@ func TestEndsWithItsClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.idle(t)
-		if leave = done; i%2 == 0 { // before it is sent; else on its way
+		if leave = done; i%2 == 0 { // leave before the request is sent, or while it is on its way
 			done()
 			leave = nil
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// TestPatchesMakeAccounts: an account is created by patches from the begin of the first one to
-// the end of the last.
+// TestPatchesMakeAccounts: patches.makes reports an account from the begin of the first patch that
+// creates it until the end of the last one.
 func TestPatchesMakeAccounts(t *testing.T) {
 	var p patches
 	records := []genesis.Record{&genesis.AccountRecord{AccountID: "a.near"}, &genesis.DataRecord{AccountID: "b.near"}}

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestOvertaking: transactions of one key that are sent at once and arrive out of order all
-// run, with and without waits.
+// TestOvertaking: transactions of one key that are sent at once and arrive out of order are all
+// executed, whether clients wait or not.
 func TestOvertaking(t *testing.T) {
 	for _, until := range []view.ExecutionLevel{view.LevelFinal, view.LevelNone} {
 		t.Run(fmt.Sprint(until), func(t *testing.T) {
@@ -41,8 +41,8 @@ func TestOvertaking(t *testing.T) {
 	}
 }
 
-// TestGapIsNoError: a nonce that stays ahead is accepted after a moment, since neard only
-// requires nonces to rise.
+// TestGapIsNoError: a nonce that stays ahead is accepted after a moment, because neard only
+// requires that nonces rise.
 func TestGapIsNoError(t *testing.T) {
 	s := start(t, 1, nil)
 	s.nonce = 40
@@ -52,8 +52,8 @@ func TestGapIsNoError(t *testing.T) {
 	}
 }
 
-// TestOvertookFollowsMode: whether a nonce that is ahead waits depends on the current mode, not
-// on the one at the start.
+// TestOvertookFollowsMode: whether a nonce that is ahead is held depends on the current production
+// mode, not on the initial one.
 func TestOvertookFollowsMode(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mode = production.Manual })
 	o := s.mempool(s.shards.set.Load().list[0], false, nil)

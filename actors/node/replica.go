@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// newReplica returns the actor that takes the place of chain and producer in a replica.
+// newReplica returns the actor that replaces chain and producer in a replica.
 func (n *Node) newReplica() actor.Actor {
 	return replica.New(replica.Options{Engine: n.engine, Log: n.o.Log,
 		Out: replica.Out{Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted}})
 }
 
-// Give passes a replica its next block, after those given before. done is called with nil when
-// the block is on disk, else with the reason why it will not be.
+// Give passes the next executed block to a replica, in the order of calls. done is called with nil
+// when the block is on disk, else with an error.
 func (n *Node) Give(g *engine.ExecutedBlock, done func(error)) {
 	if err := n.refuseBlocks(); err != nil {
 		done(err)
@@ -26,11 +26,11 @@ func (n *Node) Give(g *engine.ExecutedBlock, done func(error)) {
 	n.tell(n.chain, replica.Block{ExecutedBlock: g, Done: done})
 }
 
-// SubmitFromPeers submits transactions of another node to the pools, and returns a request for
-// each shard that carries the results. It returns nil if the node takes no transactions.
+// SubmitFromPeers submits transactions of another node to the mempools. It returns one request for
+// each shard, which carries the results. It returns nil if the node takes no transactions.
 func (n *Node) SubmitFromPeers(c messages.Client, txs []*primitives.SignedTransaction) []mempool.Request {
 	return n.submitOthers(c, txs)
 }
 
-// Halt ends all work on blocks for a reason of the caller.
+// Halt halts the node with an error of the caller.
 func (n *Node) Halt(err error) { n.chainHalted(messages.ChainHalted{Err: err, Drop: func() {}}) }

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// RevertPoint is a point that the chain can be rolled back to: a block, the content of the
-// pools, and the clock.
+// RevertPoint is a point to which the chain can be rolled back: a block, the pooled transactions,
+// and the sandbox clock.
 type RevertPoint struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -22,19 +22,19 @@ type RevertPoint struct {
 	pools  map[primitives.ShardID]messages.PoolCaptured
 }
 
-// rollbackState serialises snapshots and rollbacks, and holds what the chain's goroutine
-// exchanges with them.
+// rollbackState makes snapshots and rollbacks exclusive, and holds the data that they exchange with
+// the chain's goroutine.
 type rollbackState struct {
-	turn   chan struct{} // held by the one in work
+	turn   chan struct{} // held by the snapshot or rollback that runs
 	clock  system.Request[messages.CaptureClock, messages.Clock]
 	pools  map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]
-	target *RevertPoint // of the rollback in work
-	// restores are the requests that the pools were sent.
+	target *RevertPoint // of the rollback that runs
+	// restores are the requests that rolledBack sent to the pools.
 	restores []system.Request[messages.RestorePool, messages.PoolRestored]
 }
 
-// capture asks the producer and all pools for their state, on the chain's goroutine, between
-// two blocks.
+// capture requests the state of the clock and of all pools, on the chain's goroutine, between two
+// blocks.
 func (n *Node) capture() {
 	n.rollbacks.clock = system.NewRequest[messages.CaptureClock, messages.Clock](messages.CaptureClock{})
 	n.tell(n.producer, n.rollbacks.clock)
@@ -46,8 +46,8 @@ func (n *Node) capture() {
 	}
 }
 
-// rolledBack reports a rollback to all actors, on the chain's goroutine. The producer is last,
-// so that its requests come after.
+// rolledBack informs all actors of a rollback, on the chain's goroutine. The producer is last, so
+// that its requests reach the other actors after the rollback.
 func (n *Node) rolledBack(m messages.RolledBack) {
 	s := n.rollbacks.target
 	n.heightCache.forget()
@@ -55,7 +55,7 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 	n.tell(n.tracker, m)
 	head := n.engine.Head()
 	_, layout, err := chainView{n.engine}.ChildEpoch(head.Hash)
-	// the pools' content belongs to removed blocks and is not forwarded
+	// The pooled transactions belong to removed blocks, so they are dropped and not forwarded.
 	if set := n.shards.set.Load(); err == nil && !layout.Equal(set.layout) {
 		for _, t := range set.list {
 			n.tell(t.pid, system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{Head: m.At.Head}))
@@ -79,7 +79,7 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 	n.tell(n.producer, m)
 }
 
-// TakeSnapshot returns a point to roll back to the current head. Error: producer.ErrShared.
+// TakeSnapshot returns a RevertPoint of the head. Error: producer.ErrShared.
 func (n *Node) TakeSnapshot(ctx context.Context) (*RevertPoint, error) {
 	return exclusively(ctx, n, func() (*RevertPoint, error) {
 		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{}))
@@ -103,8 +103,8 @@ func (n *Node) TakeSnapshot(ctx context.Context) (*RevertPoint, error) {
 	}, n.EndSnapshot)
 }
 
-// ShareSnapshot takes a snapshot of the block of another one, with its clock and without pools.
-// It ends independently of the other. Error: engine.ErrEnded.
+// ShareSnapshot returns another RevertPoint of the same block, with the same clock and without
+// pooled transactions. It ends independently of the first. Error: engine.ErrEnded.
 func (n *Node) ShareSnapshot(ctx context.Context, of *RevertPoint) (*RevertPoint, error) {
 	return exclusively(ctx, n, func() (*RevertPoint, error) {
 		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{Of: of.state}))
@@ -115,52 +115,52 @@ func (n *Node) ShareSnapshot(ctx context.Context, of *RevertPoint) (*RevertPoint
 	}, n.EndSnapshot)
 }
 
-// Engine returns the engine's part, for a child of the engine.
+// Engine returns the engine's RevertPoint, for an engine that continues from its block.
 func (s *RevertPoint) Engine() *engine.RevertPoint { return s.state.(*engine.RevertPoint) }
 
-// Clock returns the clock at the snapshot.
+// Clock returns the state of the clock when the snapshot was taken.
 func (s *RevertPoint) Clock() messages.Clock { return s.clock }
 
-// Ended returns whether the chain can no longer be rolled back to it.
+// Ended returns whether the chain can no longer be rolled back to the snapshot.
 func (s *RevertPoint) Ended() bool { return s.state.Ended() }
 
 // EndSnapshot releases a snapshot.
 func (n *Node) EndSnapshot(s *RevertPoint) { n.tell(n.chain, messages.EndSnapshot{Snapshot: s.state}) }
 
-// Rollback rolls the chain, the pools and the clock back to a snapshot. Pending waits for
-// anything the rollback removed fail. Errors: engine.ErrEnded (the snapshot is gone),
-// producer.ErrShared (there are other validators).
+// Rollback rolls the chain, the pools and the clock back to a snapshot. Waits that are open fail.
+// Errors: engine.ErrEnded if the snapshot has ended, producer.ErrShared if there are other
+// validators.
 //
 // # Rollback
 //
-// Problem: a sandbox makes an earlier block the head again within milliseconds, while clients
-// submit and wait, blocks are on their way to disk, and actors hold messages about blocks that
-// are about to vanish.
+// Problem: a sandbox makes an earlier block the head again within milliseconds. Meanwhile clients
+// submit and wait, blocks are on their way to disk, and mailboxes hold messages about blocks that
+// will be removed.
 //
 // Invariants:
-//   - After Rollback returns, every actor is as it was at the snapshot, and readers see its
+//   - After Rollback returns, every actor has the state of the snapshot, and readers see its
 //     block.
-//   - No block or chunk requested before a rollback is made after it: each rollback starts a
-//     new era, and requests of an earlier era are dropped.
-//   - A wait for something that the rollback removed ends with an error.
-//   - Pools are restored after all messages about removed blocks: the request passes the
-//     shard's mailbox, as those did.
+//   - Blocks and chunks that were requested before a rollback are not made after it: each
+//     rollback starts a new era, and requests of an earlier era are dropped.
+//   - Waits that are open during the rollback end with an error.
+//   - Pools are restored after all messages about removed blocks, because RestorePool passes
+//     through the same mailbox (the shard's).
 //
 // Outline:
 //
-//	producer: StandStill; it no longer reads the chain
-//	chain: waits until no block is in work or on its way to disk, rewinds the engine, starts a
+//	producer: gets StandStill and no longer reads the chain
+//	chain: waits until no block is being imported or written, rewinds the engine, starts a
 //	        new era
-//	chain's goroutine (rolledBack): txtracker ends waits; shards get the old layout and
-//	        RestorePool; producer gets its clock and RolledBack
-//	Rollback: waits for the pools' answers
-//	on an error: GoOn to the producer; nothing has changed
+//	rolledBack, on the chain's goroutine: txtracker ends the waits; shards get the old
+//	        layout and RestorePool; the producer gets its clock and RolledBack
+//	Rollback: waits for the replies of the pools
+//	on an error: the producer gets GoOn; nothing has changed
 //
 // Only one snapshot or rollback runs at a time (exclusively).
 //
-// Rejected: restarting the node on a copy of the store, which takes hundreds of milliseconds
-// and drops all connections; undoing blocks one by one, since the engine keeps the states of
-// snapshots anyway.
+// Rejected: restarting the node on a copy of the store, which takes hundreds of milliseconds and
+// closes all connections; undoing blocks one by one, since the engine keeps the states of snapshots
+// anyway.
 func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 	_, err := exclusively(ctx, n, func() (none struct{}, err error) {
 		if _, err := await(n, n.producer,
@@ -169,7 +169,7 @@ func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 		}
 		n.rollbacks.target = s
 		if _, err = await(n, n.chain, system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: s.state})); err != nil {
-			n.tell(n.producer, messages.GoOn{}) // it got no RolledBack
+			n.tell(n.producer, messages.GoOn{}) // it did not get RolledBack
 			return none, err
 		}
 		for _, r := range n.rollbacks.restores {
@@ -182,8 +182,8 @@ func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 	return err
 }
 
-// exclusively runs f when no other snapshot or rollback does, and returns its result. If ctx
-// ends first, f goes on and lost gets its value.
+// exclusively runs f while no other snapshot or rollback runs, and returns its result. If ctx ends
+// first, f continues and its value is passed to lost.
 func exclusively[T any](ctx context.Context, n *Node, f func() (T, error), lost func(T)) (none T, err error) {
 	if err := n.refuseRequests(); err != nil {
 		return none, err
@@ -219,8 +219,8 @@ func exclusively[T any](ctx context.Context, n *Node, f func() (T, error), lost 
 	}
 }
 
-// await sends a request and waits for the answer until the node halts. If to is nil the request
-// was sent before.
+// await sends a request and waits for the reply until the node halts or stops. If to is nil, the
+// request was sent before.
 func await[Q, A any](n *Node, to *actor.PID, r system.Request[Q, A]) (none A, err error) {
 	if to != nil {
 		n.tell(to, r)
@@ -238,12 +238,14 @@ func await[Q, A any](n *Node, to *actor.PID, r system.Request[Q, A]) (none A, er
 	}
 }
 
-// Clock sets and returns the clock of blocks. Errors: producer.ErrShared, ErrClock.
+// Clock changes the sandbox clock and returns its state. Errors: producer.ErrShared,
+// producer.ErrClock.
 func (n *Node) Clock(ctx context.Context, m messages.SetClock) (messages.Clock, error) {
 	return askProducer[messages.SetClock, messages.Clock](ctx, n, m)
 }
 
-// Production sets and returns when blocks are made. Errors: producer.ErrShared, ErrProduction.
+// Production changes when blocks are made and returns the result. Errors: producer.ErrShared,
+// producer.ErrProduction.
 func (n *Node) Production(ctx context.Context, m messages.SetProduction) (messages.Production, error) {
 	p, err := askProducer[messages.SetProduction, messages.Production](ctx, n, m)
 	if err == nil {
@@ -252,7 +254,7 @@ func (n *Node) Production(ctx context.Context, m messages.SetProduction) (messag
 	return p, err
 }
 
-// Mode returns when blocks are made.
+// Mode returns the current production mode.
 func (n *Node) Mode() production.Mode { return production.Mode(n.mode.Load()) }
 
 // Waiting returns the number of transactions in all pools.

@@ -11,23 +11,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// How long requested blocks wait for submissions that are on their way. A session with
-// submissions that do not move is not waited for.
+// settleTime is how long requested blocks wait for submissions that are being checked. settleStep
+// is the time between two looks.
 const (
 	settleTime = time.Second
 	settleStep = 100 * time.Microsecond
 )
 
-// Mine makes that many more blocks in any mode, and returns the head. Submissions accepted
-// before the call are checked first, so that the next block may include them.
+// Mine makes blocks more blocks, in any mode, and returns the new head. Submissions that were
+// accepted before the call are checked first, so that the next block may include them.
 func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, primitives.Hash, error) {
 	n.awaitChecked(ctx)
 	a, err := askProducer[messages.MineBlocks, messages.BlocksMined](ctx, n, messages.MineBlocks{Blocks: blocks})
 	return a.Height, a.Hash, err
 }
 
-// awaitChecked waits until the mempools have checked all submissions on their way, at most
-// settleTime.
+// awaitChecked waits until the mempools have checked all submissions sent before the call, but not
+// longer than settleTime.
 func (n *Node) awaitChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -38,8 +38,8 @@ func (n *Node) awaitChecked(ctx context.Context) {
 	var all []pending
 	n.sessionHandles.m.Range(func(_, v any) bool {
 		h := v.(*sessionHandle)
-		// read before the number of permits, so that it waits for one too many rather than one too
-		// few
+		// Read before the number of permits: the wait may then include a later submission, but
+		// misses none.
 		looked := h.returned.Load()
 		if k := len(h.slots); k > 0 {
 			all = append(all, pending{h, looked + uint64(k)})
@@ -57,9 +57,9 @@ func (n *Node) awaitChecked(ctx context.Context) {
 	}
 }
 
-// PatchState writes records into the state with the next block, which is made at once, and
-// returns that block. Errors: engine.ErrPatch if the records do not fit, producer.ErrShared,
-// ErrMany.
+// PatchState writes records into the state with the next block, which is made at once, and returns
+// that block. Errors: engine.ErrPatch if the records are not valid for the state,
+// producer.ErrShared, producer.ErrMany.
 func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primitives.Height, primitives.Hash, error) {
 	if err := n.engine.CheckPatch(records, n.patches.makes); err != nil {
 		return 0, primitives.Hash{}, err
@@ -69,14 +69,14 @@ func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primit
 	return a.Height, a.Hash, err
 }
 
-// patches are the accounts that pending patches create. A patch sent at the same time may
-// belong to them.
+// patches holds the accounts that pending patches create. A patch that is sent at the same time may
+// contain records of these accounts.
 type patches struct {
 	mu     sync.Mutex
-	making map[primitives.AccountID]int // number of patches that create it; never 0
+	making map[primitives.AccountID]int // number of pending patches that create it; never 0
 }
 
-// begin adds the accounts that records create, and returns what removes them.
+// begin adds the accounts that records create. The returned function removes them.
 func (p *patches) begin(records []genesis.Record) (end func()) {
 	var made []primitives.AccountID
 	for _, r := range records {
@@ -101,21 +101,21 @@ func (p *patches) add(made []primitives.AccountID, by int) {
 	}
 }
 
-// makes returns whether a pending patch creates an account.
+// makes returns whether a pending patch creates the account.
 func (p *patches) makes(id primitives.AccountID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.making[id] > 0
 }
 
-// FastForward advances the head by that many heights, skipping what may be skipped, and returns
-// the head. Errors: producer.ErrShared, ErrForward, ErrMany.
+// FastForward advances the head by heights heights, skipping as many as possible, and returns the
+// new head. Errors: producer.ErrShared, producer.ErrForward, producer.ErrMany.
 func (n *Node) FastForward(ctx context.Context, heights uint64) (primitives.Height, primitives.Hash, error) {
 	a, err := askProducer[messages.FastForward, messages.Forwarded](ctx, n, messages.FastForward{Heights: heights})
 	return a.Height, a.Hash, err
 }
 
-// MockVerification mocks the signature verification of contracts. nil ends it. Error:
+// MockVerification replaces the signature verification of contracts. nil restores it. Error:
 // producer.ErrShared.
 func (n *Node) MockVerification(ctx context.Context, m *primitives.Mocks) error {
 	_, err := askProducer[messages.MockVerification, messages.VerificationMocked](ctx, n,
@@ -123,8 +123,9 @@ func (n *Node) MockVerification(ctx context.Context, m *primitives.Mocks) error 
 	return err
 }
 
-// MissChunks leaves out the new chunks of shards (nil: all) in that many blocks, and returns
-// for each shard how many blocks will miss its chunk. Errors: producer.ErrShared, ErrMiss.
+// MissChunks leaves out the new chunks of shards (nil: of all) in the next blocks blocks. It
+// returns, for each shard, how many of the next blocks have no new chunk. Errors:
+// producer.ErrShared, producer.ErrMiss.
 func (n *Node) MissChunks(ctx context.Context, shards []primitives.ShardID,
 	blocks uint64) (map[primitives.ShardID]uint64, error) {
 	a, err := askProducer[messages.MissChunks, messages.ChunksMissed](ctx, n,
@@ -132,13 +133,14 @@ func (n *Node) MissChunks(ctx context.Context, shards []primitives.ShardID,
 	return a.Left, err
 }
 
-// Reorganise replaces the last blocks by another branch, and returns the new head and the
-// replaced blocks. Errors: producer.ErrShared, ErrFork.
+// Reorganise replaces the last blocks blocks by another branch, and returns the new head and the
+// replaced blocks. Errors: producer.ErrShared, producer.ErrFork.
 func (n *Node) Reorganise(ctx context.Context, blocks uint64) (messages.Reorganised, error) {
 	return askProducer[messages.Reorganise, messages.Reorganised](ctx, n, messages.Reorganise{Blocks: blocks})
 }
 
-// askProducer asks the producer and waits for the answer until the node halts or ctx ends.
+// askProducer sends a request to the producer and waits for the reply until the node halts or ctx
+// ends.
 func askProducer[Q, A any](ctx context.Context, n *Node, question Q) (none A, err error) {
 	if err := n.refuseRequests(); err != nil {
 		return none, err

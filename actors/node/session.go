@@ -9,22 +9,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// DefaultSession is open as long as the node runs, for callers without a connection.
+// DefaultSession is the session of callers without a connection. It is open as long as the node
+// runs.
 const DefaultSession messages.SessionID = 0
 
-// How many submissions of a session may be on their way; further ones wait. The default session
-// serves many callers.
+// sessionQueue is how many unchecked submissions a session may have; further ones wait.
+// defaultQueue is that of the default session, which serves many callers.
 const (
 	sessionQueue = 64
 	defaultQueue = 4096
 )
 
-// sessionHandle is what the requests of a session share: permits, taken before anything is
-// sent, and the signal that the session's actor has failed. Safe for concurrent use.
+// sessionHandle is what the requests of a session share: the permits that they take before anything
+// is sent, and the signal that the session's actor has failed. Safe for concurrent use.
 type sessionHandle struct {
 	id       messages.SessionID
-	slots    chan struct{}                 // permits of submissions on their way
-	returned atomic.Uint64                 // number of permits given back
+	slots    chan struct{}                 // one element for each unchecked submission
+	returned atomic.Uint64                 // number of permits that were returned
 	failed   atomic.Pointer[chan struct{}] // closed when the current actor has failed
 }
 
@@ -35,18 +36,19 @@ func newSessionHandle(id messages.SessionID, slots int) *sessionHandle {
 	return h
 }
 
-// done gives n permits back.
+// done returns n permits.
 func (h *sessionHandle) done(n int) {
 	for range n {
 		select {
 		case <-h.slots:
 			h.returned.Add(1)
-		default: // fail has given it back
+		default: // fail has returned it
 		}
 	}
 }
 
-// fail ends the waits of an actor that has failed. Later requests go to a new one.
+// fail ends the waits of the session's actor, which has failed, and returns all permits. Later
+// requests go to a new actor.
 func (h *sessionHandle) fail() {
 	next := make(chan struct{})
 	close(*h.failed.Swap(&next))
@@ -60,21 +62,21 @@ func (s *sessionHandles) open(h *sessionHandle) { s.m.Store(h.id, h) }
 
 func (s *sessionHandles) close(id messages.SessionID) { s.m.Delete(id) }
 
-// of returns a session's handle, or nil if it is closed.
+// of returns the handle of a session, or nil if the session is closed.
 func (s *sessionHandles) of(id messages.SessionID) *sessionHandle {
 	h, _ := s.m.Load(id)
 	out, _ := h.(*sessionHandle)
 	return out
 }
 
-// failed handles a session after its actor has failed.
+// failed is called after the actor of a session has failed.
 func (s *sessionHandles) failed(id messages.SessionID) {
 	if h := s.of(id); h != nil {
 		h.fail()
 	}
 }
 
-// failAll handles the failure of all sessions' actors, and returns the open sessions.
+// failAll is called after the actors of all sessions have failed. It returns the open sessions.
 func (s *sessionHandles) failAll() (open []messages.SessionID) {
 	s.m.Range(func(id, h any) bool {
 		h.(*sessionHandle).fail()
@@ -84,8 +86,9 @@ func (s *sessionHandles) failAll() (open []messages.SessionID) {
 	return open
 }
 
-// OpenSession admits a client. Waits under the returned context end at the latest with done,
-// which must be called once, when the client is gone. Error: view.ErrTooManyRequests.
+// OpenSession admits a client. The client's requests use the returned context; their waits end when
+// done is called. done must be called once, when the client has disconnected. Error:
+// view.ErrTooManyRequests.
 func (n *Node) OpenSession(ctx context.Context) (session context.Context, done func(), err error) {
 	if n.sessions.Add(1) > int64(n.o.Limits.Sessions) {
 		n.sessions.Add(-1)
@@ -103,10 +106,10 @@ func (n *Node) OpenSession(ctx context.Context) (session context.Context, done f
 	}, nil
 }
 
-// finalityWaits counts the waits that final blocks may end.
+// finalityWaits counts open waits that need finality.
 type finalityWaits struct{ n atomic.Int64 }
 
-// add counts one more and returns whether there was none.
+// add counts one more wait, and returns whether it is the only one.
 func (f *finalityWaits) add() (first bool) { return f.n.Add(1) == 1 }
 
 func (f *finalityWaits) done() { f.n.Add(-1) }

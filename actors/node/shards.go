@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// shards are the shards with actors. The chain's goroutine changes the set when the layout
-// changes; any goroutine reads it.
+// shards are the shards that have actors. The chain's goroutine changes the set when the shard
+// layout changes; any goroutine may read it.
 type shards struct {
 	n   *Node
 	set atomic.Pointer[shardSet]
@@ -26,21 +26,21 @@ type shards struct {
 // shardSet is immutable.
 type shardSet struct {
 	layout primitives.ShardLayout // of the next block
-	list   []*trackedShard        // shards with actors: those of the layout, and older ones
+	list   []*trackedShard        // shards of the layout, and older ones whose actors still run
 }
 
 type trackedShard struct {
 	id   primitives.ShardID
 	pool *mempool.Status
 	pid  *actor.PID
-	// mempool and producer are children of pid.
+	// mempool and producer are the children of pid.
 	mempool, producer *actor.PID
-	// first height at which the head's branch lacks the shard; 0: it has it. Owned by the chain's
-	// goroutine
+	// gone is the lowest height at which the head's branch lacks the shard; 0: it has the shard.
+	// Only the chain's goroutine uses it.
 	gone primitives.Height
 }
 
-// find returns the shard with this id, or nil.
+// find returns the shard with an id, or nil.
 func (s *shardSet) find(id primitives.ShardID) *trackedShard {
 	i := slices.IndexFunc(s.list, func(t *trackedShard) bool { return t.id == id })
 	if i < 0 {
@@ -54,13 +54,13 @@ func (s *shardSet) of(account primitives.AccountID) *trackedShard {
 	return s.find(s.layout.ShardOf(account))
 }
 
-// layoutChanged is the request that tells a mempool.
+// layoutChanged is the request that makes a mempool forward transactions.
 type layoutChanged = system.Request[messages.LayoutChanged, messages.PoolMoved]
 
-// setLayout switches to the shard layout after a block. New shards get actors. Mempools with
-// other accounts than before forward transactions before any chunk is requested: otherwise a
-// transaction that arrives at the new pool would run before pending ones with lower nonces,
-// which could then never run. It does nothing while the layout stays.
+// setLayout switches to the shard layout after a block. New shards get actors. Mempools whose
+// accounts have changed forward transactions before any chunk is requested. Otherwise a transaction
+// that arrives at the new pool could be included before transactions with lower nonces, which would
+// then be invalid. If the layout is unchanged, it does nothing.
 func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccepted) error {
 	old := s.set.Load()
 	if old != nil && layout.Equal(old.layout) {
@@ -71,7 +71,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 		set.list = slices.Clone(old.list)
 	}
 	for _, id := range layout.ShardIDs() {
-		if t := set.find(id); t != nil { // another branch had a shard of this id
+		if t := set.find(id); t != nil { // a shard of another branch had this id
 			t.gone = 0
 			continue
 		}
@@ -90,7 +90,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 		if !layout.Has(t.id) && t.gone == 0 {
 			t.gone = m.Height() + 1
 		}
-		if old.find(t.id) == nil { // transactions of a branch that lost may belong to it
+		if old.find(t.id) == nil { // Returned may contain transactions of this shard
 			s.n.tell(t.pid, messages.BlockImported{BlockAccepted: m})
 			continue
 		}
@@ -106,8 +106,8 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 	return nil
 }
 
-// awaitMoved waits until pools have forwarded transactions. A failed pool has none any more; a
-// slow one is not waited for.
+// awaitMoved waits until the mempools have forwarded transactions. It ends early if a mempool needs
+// longer than endLimit. A mempool that has failed has no transactions left.
 func (s *shards) awaitMoved(leaving []layoutChanged) {
 	limit := time.NewTimer(endLimit)
 	defer limit.Stop()
@@ -122,7 +122,7 @@ func (s *shards) awaitMoved(leaving []layoutChanged) {
 	}
 }
 
-// publish makes a set visible.
+// publish makes a set visible to readers.
 func (s *shards) publish(set *shardSet) {
 	s.set.Store(set)
 	fronts := make([]*mempool.Status, len(set.list))
@@ -132,8 +132,9 @@ func (s *shards) publish(set *shardSet) {
 	s.n.wakeup.SetPools(fronts)
 }
 
-// retire ends the actors of shards that no branch can have any more, since a block of a layout
-// without them is final. What is in their mailboxes and their mempools' is handled first.
+// retire ends the actors of shards that no branch can contain any more: a block whose layout lacks
+// them is final. The messages in their mailboxes, and in those of their mempools, are handled
+// first.
 func (s *shards) retire(final primitives.Height) {
 	old := s.set.Load()
 	past := func(t *trackedShard) bool { return t.gone != 0 && t.gone <= final }
@@ -151,7 +152,7 @@ func (s *shards) retire(final primitives.Height) {
 	s.publish(set)
 }
 
-// spawn starts a shard's actors.
+// spawn starts the actors of a shard.
 func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
 	n, k := s.n, s.n.spawner
 	name, address := fmt.Sprintf("shards/%d", id), n.rpc.GetAddress()
@@ -184,16 +185,16 @@ func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
 		n.tracer.applying(t.id, m.Block, true)
 		n.tell(n.chain, m)
 	}, producer, pool))); err == nil {
-		<-ready // submissions go straight to the mempool
+		<-ready // from now on, submissions are sent to the mempool directly
 	}
 	return t, err
 }
 
-// endLimit is how long an actor may take to end if its name is needed again.
+// endLimit is how long to wait for an actor to end before its name is used again.
 const endLimit = 10 * time.Second
 
-// awaitEnded waits for an ending actor of a shard that exists again, on another branch or after
-// a rollback. No other goroutine spawns shard actors.
+// awaitEnded waits until an actor with this name has ended: a shard may exist again, on another
+// branch or after a rollback. Only the chain's goroutine spawns shard actors.
 func (s *shards) awaitEnded(name string) error {
 	registry := s.n.root.ActorSystem().ProcessRegistry
 	for limit := time.Now().Add(endLimit); ; time.Sleep(time.Millisecond) {
@@ -206,8 +207,8 @@ func (s *shards) awaitEnded(name string) error {
 	}
 }
 
-// apply sends a chunk to its shard. A branch that is not canonical may have a shard that the
-// head's layout lacks.
+// apply sends a chunk to its shard's actor. A block of a side branch may have a shard that the
+// head's layout lacks; that shard gets an actor too.
 func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 	set := s.set.Load()
 	t := set.find(id)
@@ -223,9 +224,9 @@ func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 	s.n.tell(t.pid, m)
 }
 
-// produce requests a chunk. If the pool is empty there is nothing to choose and the chain is
-// asked directly. A shard that is gone is requested only by a producer that is behind; its
-// answer would be dropped.
+// produce requests a chunk. If no transactions need to be chosen, the chain actor is asked
+// directly. A request for a shard that no longer exists is dropped: its producer is behind the
+// chain and would drop the chunk.
 func (s *shards) produce(m messages.ProduceChunk) {
 	t := s.set.Load().find(m.ShardID)
 	switch {
@@ -238,7 +239,8 @@ func (s *shards) produce(m messages.ProduceChunk) {
 	}
 }
 
-// PoolBytes returns the sum of the sizes of the transactions in all pools.
+// PoolBytes returns the sum of the sizes of the transactions in all pools; transactions that wait
+// for compilation count twice.
 func (n *Node) PoolBytes() (sum uint64) {
 	for _, t := range n.shards.set.Load().list {
 		sum += uint64(max(t.pool.Bytes(), 0)) + uint64(max(t.pool.HeldBytes(), 0))

@@ -15,14 +15,14 @@ import (
 type subscriber struct {
 	n       *Node
 	r       *subscriptions.Request
-	started atomic.Bool // also set if it ended before its start
+	started atomic.Bool // also set if it ended before it was started
 }
 
-// maxLingering bounds ended subscriptions with an actor that has not ended. A client that
-// subscribes and unsubscribes faster than actors come and go is refused meanwhile.
+// maxLingering bounds the ended subscriptions whose actors have not ended. While it is reached, new
+// subscriptions are refused, so that a client cannot create actors faster than they end.
 const maxLingering = 1024
 
-// Subscribe admits a subscription that begins at a cursor of chain. It starts with Start.
+// Subscribe admits a subscription to chain that begins at a cursor. Notices begin with Start.
 // Errors: view.ErrLingering, ErrStopped.
 func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain subscriptions.Chain,
 	sink view.Sink) (view.Subscriber, error) {
@@ -43,31 +43,31 @@ func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain subscrip
 	return s, nil
 }
 
-// countedSink counts the end of its subscription.
+// countedSink is a sink that counts the end of its subscription.
 type countedSink struct {
 	view.Sink
 	n    *Node
 	done func() // returned by Followed
 }
 
-// End is part of view.Sink.
+// End implements view.Sink.
 func (c *countedSink) End(why view.EndReason, at *view.Cursor) {
 	c.n.subscribed.Add(-1)
 	c.done()
 	c.Sink.End(why, at)
 }
 
-// At returns the cursor at which it begins.
+// At returns the cursor at which the subscription begins.
 func (s *subscriber) At() view.Cursor { return s.r.Begin }
 
-// Start begins the notices.
+// Start makes the subscription's actor send notices.
 func (s *subscriber) Start() {
 	if s.started.CompareAndSwap(false, true) {
 		s.n.tell(s.n.subscriptions, s.r)
 	}
 }
 
-// Cancel ends the subscription for its client.
+// Cancel ends the subscription at the request of its client.
 func (s *subscriber) Cancel() { s.stop(view.EndCancelled) }
 
 // Stop ends the subscription because the node stops.
@@ -83,7 +83,7 @@ func (s *subscriber) stop(why view.EndReason) {
 	}
 }
 
-// wantFinal counts subscriptions to transactions that are not final.
+// wantFinal counts subscriptions that need final blocks: yes is true when one begins to need them.
 func (n *Node) wantFinal(yes bool) {
 	if !yes {
 		n.finalityWaits.done()
@@ -92,12 +92,12 @@ func (n *Node) wantFinal(yes bool) {
 	}
 }
 
-// subscriberProps returns the properties of a subscription's actor.
+// subscriberProps returns the Props of a subscription's actor.
 func (n *Node) subscriberProps(r *subscriptions.Request) *actor.Props {
 	return n.spawner.props("subscriber", func() actor.Actor { return subscriptions.NewSubscriber(r, n.o.Log) })
 }
 
-// Moves returns a channel that is closed when the chain has a new head.
+// Moves returns a channel that is closed at the next new head.
 func (n *Node) Moves() <-chan struct{} {
 	n.moves.Lock()
 	defer n.moves.Unlock()
@@ -107,14 +107,14 @@ func (n *Node) Moves() <-chan struct{} {
 	return n.moves.next
 }
 
-// moves wakes readers that follow the chain and are no subscribers.
+// moves wakes readers of new heads that are not subscriptions.
 type moves struct {
 	sync.Mutex
 	next chan struct{} // nil: no reader waits
 }
 
-// flatHeadPause is how long an advance of the flat head waits while blocks are followed: the
-// time to deliver a block, its text included, on a busy machine.
+// flatHeadPause is how long an advance of the flat head waits while clients follow blocks: the time
+// to deliver a block with its text on a busy machine.
 const flatHeadPause = 10 * time.Millisecond
 
 func (n *Node) pauseBeforeFlatHead() time.Duration {
@@ -124,8 +124,8 @@ func (n *Node) pauseBeforeFlatHead() time.Duration {
 	return 0
 }
 
-// Followed marks that blocks are followed, by a subscriber or otherwise, until done is called.
-// Meanwhile the flat head advances with a delay, and Options.Thread's thread runs.
+// Followed records that a client follows blocks, until done is called. Meanwhile each advance of
+// the flat head waits for flatHeadPause, and the thread of Options.Thread runs.
 func (n *Node) Followed() (done func()) {
 	n.followed.Add(1)
 	thread := n.o.Thread()
@@ -135,7 +135,7 @@ func (n *Node) Followed() (done func()) {
 	})
 }
 
-// notifyMoved tells subscribers that the chain has a new head.
+// notifyMoved informs subscriptions and readers that the chain has a new head.
 func (n *Node) notifyMoved() {
 	n.moves.Lock()
 	if n.moves.next != nil {

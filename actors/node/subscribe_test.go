@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// stalled is a chain that stops its readers until it goes on.
+// stalled is a chain whose readers wait until goOn is closed.
 type stalled struct {
 	reads atomic.Int64
 	goOn  chan struct{}
@@ -28,9 +28,9 @@ func (*stalled) Tip(view.RefKind) (at view.At, err error)                     { 
 func (*stalled) Step(view.At, view.RefKind) (s subscriptions.Step, err error) { return s, nil }
 func (*stalled) Digest(at view.At) (*stream.Digest, error)                    { return nil, view.UnknownBlock(at.Hash) }
 
-// TestLingering: ended subscriptions count until their actors have ended: a client that
-// subscribes and unsubscribes faster than that is refused in the end, and admitted when they
-// have.
+// TestLingering: ended subscriptions count until their actors have ended. A client that subscribes
+// and unsubscribes faster than actors end is refused after a while, and admitted once they have
+// ended.
 func TestLingering(t *testing.T) {
 	s := start(t, 1, nil)
 	chain := &stalled{goOn: make(chan struct{})}
@@ -46,7 +46,7 @@ func TestLingering(t *testing.T) {
 		}
 		all[i].Start()
 	}
-	until(t, func() bool { // all have an actor, and some are at work
+	until(t, func() bool { // all have an actor
 		for _, x := range s.Meter() {
 			if x.Name == "streams" && (x.Mailbox > 0 || x.Since > 0) {
 				return false
@@ -72,7 +72,7 @@ func TestLingering(t *testing.T) {
 	}
 }
 
-// resting is a chain that signals when its readers are up to date.
+// resting is a chain whose readers may always read, and that reports calls of Soon.
 type resting struct {
 	stalled
 	soon chan primitives.Hash
@@ -87,8 +87,8 @@ func (c *resting) Soon(hash primitives.Hash) {
 	}
 }
 
-// TestToldSoon: A subscription to the texts of blocks that are not final announces them to the
-// chain before they are on disk.
+// TestToldSoon: a subscription to the texts of optimistic blocks calls the chain's Soon before a
+// block is on disk.
 func TestToldSoon(t *testing.T) {
 	s := start(t, 1, nil)
 	chain := &resting{soon: make(chan primitives.Hash, 100)}
@@ -106,7 +106,7 @@ func TestToldSoon(t *testing.T) {
 		}
 		select {
 		case hash := <-chain.soon:
-			return s.e.BlockNode(hash) != nil // it has come to the disk since
+			return s.e.BlockNode(hash) != nil // the block has reached the disk since then
 		default:
 			return false
 		}

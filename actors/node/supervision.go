@@ -13,82 +13,82 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// failure is what happens when an actor panics.
+// failure is the rule for actors that panic.
 //
 // # Supervision
 //
-// Problem: an actor that panics leaves its state in doubt and its senders waiting. A silent
-// restart of the chain would leave a node alive and wrong; ending the process for one client's
-// bug would let one request stop everything.
+// Problem: an actor that panics leaves its state in doubt and its senders waiting. If the chain
+// actor were restarted silently, the node might continue with a wrong state. If each panic ended
+// the process, one request could stop the node for all clients.
 //
-// Invariants:
-//   - No failure leaves the node alive and wrong: an actor restarts only if its state can be
+//   - A node never continues with a wrong state: an actor restarts only if its state can be
 //     rebuilt.
-//   - Every client that waits for a failed actor gets an answer: the mailbox calls Failed on
-//     messages it drops, and a failed session's handle ends its requests.
+//   - Each client that waits for a failed actor gets an answer: the mailbox calls Failed on
+//     messages it drops, and the handle of a failed session ends its requests.
 //   - Reads never depend on a failed actor.
 //
-// Outline: actors panic instead of handling impossible errors. The mailbox hands the panic with
-// its stack to supervisor.HandleFailure, which looks up the actor's kind in failures. halts:
-// the actor stops and Node.halt ends block production for good; reads go on. restarts:
-// protoactor makes the actor anew from Options; the sixth failure within restartSpan halts
-// instead. stopsAlone: the actor ends, and its parent answers for it. Actors that serve single
-// clients are not counted, so that a client cannot halt the node.
+// Outline: actors panic at impossible errors instead of handling them. The mailbox passes the panic
+// with its stack to supervisor.HandleFailure, which looks up the actor's kind in failures. With
+// halts, the actor stops and Node.halt ends block production for good; reads still work. With
+// restarts, protoactor makes a new actor; the sixth failure within restartSpan halts the node
+// instead. With stopsAlone, the actor ends and its parent answers for it. Failures of actors that
+// serve a single client are not counted, so that a client cannot halt the node.
 //
-// Rejected: ending the process on each failure, since the bad block is still there after a
-// restart and the node would serve nothing; a generic retry, which would hide a state in doubt.
+// Rejected: ending the process at each failure, because the bad block is still there after a
+// restart and the node would not even serve reads; restarting every actor, which could continue
+// with a wrong state.
 //
-// TestEachFailure trips every row of the table.
+// TestEachFailure makes an actor of each kind fail.
 type failure byte
 
 const (
-	// halts: blocks need the actor and its state. The node takes no more blocks; submissions and
-	// waits fail with the reason, reads go on. Only a disk failure ends the process.
+	// halts: blocks need the actor and its state. The node takes no more blocks. Submissions and
+	// waits get the reason, and reads still work. Only a disk failure ends the process.
 	halts failure = iota
-	// stopsAlone: the actor serves one client. The client's waits get an error, and its next
+	// stopsAlone: the actor serves one client. That client's waits get an error, and its next
 	// request starts a new actor.
 	stopsAlone
-	// restarts: the actor's state can be rebuilt or is not worth keeping. Requests in work may get
-	// an error, and the next ones succeed. The sixth failure of one actor in a minute halts the
-	// node.
+	// restarts: the actor's state can be rebuilt or is not needed. Requests that it was handling
+	// may get an error; later ones succeed. The sixth failure of one actor within a minute halts
+	// the node.
 	restarts
 )
 
-// failures is the rule for each kind of actor.
+// failures maps each kind of actor to its rule.
 var failures = map[string]failure{
 	"chain":          halts,      // the engine may be half changed
-	"producer":       halts,      // a vote may be lost or doubled
-	"validator":      restarts,   // signatures and chain are on disk; halts if it fails while it changes the engine
-	"shard":          halts,      // the chain waits for its answer
+	"producer":       halts,      // an approval may be lost or made twice
+	"validator":      restarts,   // signatures and chain are on disk; halts in calls that change the engine
+	"shard":          halts,      // the chain waits for its reply
 	"chunk-producer": halts,      // the block waits for its chunk
 	"mempool":        restarts,   // the pool is lost; waiters submit again
 	"milestones":     restarts,   // waiters watch again and read what they missed
 	"rpc":            restarts,   // all sessions and waits end with an error
-	"streams":        restarts,   // all subscriptions end with their cursor
-	"subscriber":     stopsAlone, // one subscription ends with its cursor
-	"session":        stopsAlone, // all waits of a client
-	"waiter":         stopsAlone, // one wait
+	"streams":        restarts,   // all subscriptions end; clients resume at their cursors
+	"subscriber":     stopsAlone, // one subscription ends; its client resumes at the cursor
+	"session":        stopsAlone, // all waits of one client end
+	"waiter":         stopsAlone, // one wait ends
 	"meter":          restarts,   // a summary line is missing
-	"network":        restarts,   // all connections are made again
+	"network":        restarts,   // all connections are opened again
 }
 
-// An actor that restarts more than maxRestarts times within restartSpan halts the node.
+// An actor that fails more than maxRestarts times within restartSpan halts the node.
 const (
 	maxRestarts = 5
 	restartSpan = time.Minute
 )
 
-// supervisor applies the table: as the guardian of the top, and as the strategy of every
+// supervisor applies failures. It is the guardian of the top-level actors and the strategy of every
 // parent.
 type supervisor struct {
-	onHalt   func(who string, reason any, stack []byte) // called for an actor that halts the node
+	onHalt   func(who string, reason any, stack []byte) // called when an actor halts the node
 	log      *logrus.Logger
 	mu       sync.Mutex
-	halted   map[string]bool        // actors that have halted the node, by id
-	restarts map[string][]time.Time // by id; only actors that serve no single client, so they are few
+	halted   map[string]bool        // ids of the actors that have halted the node
+	restarts map[string][]time.Time // recent restarts by id; only for kinds with the rule restarts, so there are few
 }
 
-// HandleFailure is part of actor.SupervisorStrategy.
+// HandleFailure implements actor.SupervisorStrategy.
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID,
 	_ *actor.RestartStatistics, reason, _ any) {
 	c, ok := reason.(*system.Crash)
@@ -115,7 +115,7 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	}
 }
 
-// mayRestart counts a restart of an actor and returns whether it is allowed.
+// mayRestart counts a failure of an actor, and returns whether the actor may restart.
 func (s *supervisor) mayRestart(id string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,27 +127,27 @@ func (s *supervisor) mayRestart(id string, now time.Time) bool {
 	return len(recent) < maxRestarts
 }
 
-// hasHalted returns whether an actor has failed and halted the node.
+// hasHalted returns whether an actor's failure has halted the node.
 func (s *supervisor) hasHalted(pid *actor.PID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.halted[pid.GetId()]
 }
 
-// spawner holds what actors are spawned with.
+// spawner holds what is needed to spawn actors.
 type spawner struct {
 	root                 *actor.RootContext // its guardian is the supervisor
 	meter                *system.Meter
-	dispatcher           actor.Dispatcher // replaces all dispatchers in tests; nil: none
-	subscriberDispatcher actor.Dispatcher // of subscribers, of which there may be thousands
-	// of sessions and waiters: a block wakes hundreds at once, and the next block must not wait
-	// for them
+	dispatcher           actor.Dispatcher // for tests: used for all actors; nil: the normal dispatchers
+	subscriberDispatcher actor.Dispatcher // for subscribers, of which there may be thousands
+	// waitDispatcher runs sessions and waiters. A block wakes hundreds of them at once, and the
+	// next block must not wait for them.
 	waitDispatcher actor.Dispatcher
 	supervisor     *supervisor
-	trip           tripHook // of tests; nil: none
+	trip           tripHook // for tests; nil: none
 }
 
-// kindOf returns the kind of an actor: the last part of its id without a number.
+// kindOf returns the kind of an actor from its id: the last part without its number.
 func kindOf(id string) string {
 	id = id[strings.LastIndexByte(id, '/')+1:]
 	kind := strings.TrimRight(id, "0123456789")
@@ -161,8 +161,7 @@ func kindOf(id string) string {
 	return kind
 }
 
-// props returns the properties of an actor. kind is its row in failures and its name in
-// metrics.
+// props returns the Props of an actor of a kind in failures. The kind is also its name in metrics.
 func (k *spawner) props(kind string, producer func() actor.Actor) *actor.Props {
 	if _, ok := failures[kind]; !ok {
 		panic(fmt.Sprintf("node: no rule for how a %s fails", kind))
@@ -183,24 +182,25 @@ func (k *spawner) props(kind string, producer func() actor.Actor) *actor.Props {
 	return system.Props(kind, k.meter, producer, more...)
 }
 
-// tripHook is called with each message of an actor, before and after it is handled.
+// tripHook is called before and after an actor handles a message.
 type tripHook func(kind string, m any, after bool)
 
-// trippedActor calls the hook of a test.
+// trippedActor is an actor that calls a tripHook.
 type trippedActor struct {
 	actor.Actor
 	kind string
 	trip tripHook
 }
 
-// Receive is part of actor.Actor.
+// Receive implements actor.Actor.
 func (t *trippedActor) Receive(c actor.Context) {
 	t.trip(t.kind, c.Message(), false)
 	t.Actor.Receive(c)
 	t.trip(t.kind, c.Message(), true)
 }
 
-// spawn starts an actor below the guardian. make is called again with true when it restarts.
+// spawn starts a top-level actor. make is called with false for the first instance, and with true
+// after each failure.
 func (k *spawner) spawn(kind, name string, make func(again bool) actor.Actor) (*actor.PID, error) {
 	again := false
 	pid, err := k.root.SpawnNamed(k.props(kind, func() actor.Actor {
@@ -214,7 +214,8 @@ func (k *spawner) spawn(kind, name string, make func(again bool) actor.Actor) (*
 	return pid, nil
 }
 
-// onlyOnce returns a constructor for an actor that must not restart.
+// onlyOnce returns a constructor for an actor that must not restart. It panics if it is called
+// again.
 func onlyOnce(a actor.Actor) func(bool) actor.Actor {
 	return func(again bool) actor.Actor {
 		if again {

@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// fragile panics when it is told to, and records its lifecycle.
+// fragile is an actor that panics on request and reports its lifecycle messages.
 type fragile struct {
 	says  chan string
-	child *actor.Props // spawned at the start
+	child *actor.Props // Props of a child that it spawns at its start
 	kid   *actor.PID
 }
 
@@ -36,7 +36,7 @@ func (f *fragile) Receive(c actor.Context) {
 	}
 }
 
-// TestFailures: what the table says happens, for an actor at the top and for a child.
+// TestFailures checks the effect of each rule in failures, for top-level actors and for children.
 func TestFailures(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

@@ -10,38 +10,39 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Span is a part of a trace.
+// Span is a named period in a trace.
 type Span struct {
 	Name       string
 	Begin, End time.Time
 	Attributes [][2]string
-	Failed     string // the reason; empty: it did not fail
+	Failed     string // why it failed; "": it did not
 }
 
-// Trace shows where the time of one transaction went: the whole first, then its parts by begin.
+// Trace shows where the time of one transaction was spent. The first span is the whole, followed by
+// its parts in the order of their begins.
 //
-// One in OneIn transactions is traced, selected by hash, so that every stage knows without a
-// message carrying anything.
+// One in OneIn transactions is traced. The hash decides, so each stage knows it without data in
+// messages.
 type Trace struct {
 	ID    primitives.Hash // of the transaction
 	Spans []Span
 }
 
-// stage is a moment in the life of a transaction.
+// stage is a point in the processing of a transaction.
 type stage byte
 
 const (
-	submitted  stage = iota // handed to the node by its client
-	routed                  // sent to a mempool, by the session or the waiter
+	submitted  stage = iota // the node got it from its client
+	routed                  // the session or waiter has sent it to a mempool
 	checkBegun              // its check has begun
 	checkEnded              // its check has ended
-	chosen                  // chosen for a chunk
+	chosen                  // a chunk takes it
 	imported                // its block is in memory
 	persisted               // its block is on disk
 	numStages
 )
 
-// parts are the spans between stages. A span exists if both ends do.
+// parts are the spans between two stages. A span exists if the transaction passed both.
 var parts = []struct {
 	name     string
 	from, to stage
@@ -50,23 +51,24 @@ var parts = []struct {
 		checkEnded}, {"mempool.wait", checkEnded, chosen}, {"chunk", chosen, imported}, {"store", imported, persisted},
 }
 
-// Bounds of the transactions in work that are traced.
+// Limits of the traces that are not finished.
 const (
 	maxOpen    = 4096
 	maxOpenAge = 5 * time.Minute
-	// if no client waits and no chunk has it: most likely it was refused, which is not reported
+	// maxIdleAge applies if no client waits and no chunk has the transaction. Most likely it was
+	// rejected, which the tracer does not see.
 	maxIdleAge  = 10 * time.Second
-	sweepPeriod = time.Second // between searches for old ones
+	sweepPeriod = time.Second // time between two removals of old traces
 	maxApplied  = 256
 )
 
-// txTrace is what is known of a transaction in work.
+// txTrace is the unfinished trace of a transaction.
 type txTrace struct {
 	at     [numStages]time.Time
 	signer primitives.AccountID
 	height primitives.Height
 	shard  primitives.ShardID
-	wait   bool // a client waits for it
+	wait   bool // a client waits for the transaction
 	apply  [2]time.Time
 }
 
@@ -75,16 +77,15 @@ type shardOfBlock struct {
 	shard primitives.ShardID
 }
 
-// tracer records traces. Its methods accept a nil tracer, which records nothing. Safe for
-// concurrent use.
+// tracer records traces. A nil *tracer is valid and records nothing. Safe for concurrent use.
 type tracer struct {
 	oneIn uint64
 	out   func(*Trace)
 
 	mu      sync.Mutex
 	open    map[primitives.Hash]*txTrace
-	swept   time.Time                     // last search for old entries
-	applied map[shardOfBlock][2]time.Time // begin and end of applying a shard's chunk
+	swept   time.Time                     // last removal of old traces
+	applied map[shardOfBlock][2]time.Time // when applying a shard's chunk began and ended
 }
 
 func newTracer(oneIn uint64, out func(*Trace)) *tracer {
@@ -100,7 +101,7 @@ func (s *tracer) sampled(id primitives.Hash) bool {
 	return s != nil && binary.LittleEndian.Uint64(id[:])%s.oneIn == 0
 }
 
-// begin starts the trace of a transaction. wait: a client waits for it.
+// begin starts the trace of a transaction. wait says whether a client waits for it.
 func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 	if tx == nil || !s.sampled(tx.Hash()) {
 		return
@@ -120,14 +121,14 @@ func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 			}
 		}
 	}
-	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // a second submission joins the first
+	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // a second submission continues the first trace
 		p = &txTrace{signer: tx.SignerID, wait: wait}
 		p.at[submitted] = now
 		s.open[tx.Hash()] = p
 	}
 }
 
-// mark records the first time that transactions reach a stage.
+// mark records the time at which transactions reach a stage for the first time.
 func (s *tracer) mark(txs []*primitives.SignedTransaction, at stage) {
 	if s == nil {
 		return
@@ -143,8 +144,8 @@ func (s *tracer) mark(txs []*primitives.SignedTransaction, at stage) {
 	}
 }
 
-// applying records that a shard's actor was asked to apply its chunk of a block, or has done
-// so.
+// applying records that a shard's chunk of a block was sent to its actor, or (done) that the actor
+// has applied it.
 func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done bool) {
 	if s == nil {
 		return
@@ -152,7 +153,7 @@ func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done boo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.applied) >= maxApplied {
-		clear(s.applied) // mostly of blocks that were dropped
+		clear(s.applied) // most entries are of blocks that were dropped
 	}
 	key := shardOfBlock{block, id}
 	x := s.applied[key]
@@ -164,8 +165,8 @@ func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done boo
 	s.applied[key] = x
 }
 
-// block records that a block is imported or persisted. Traces that no client waits for end when
-// it is persisted.
+// block records that a block was imported or persisted. When it is persisted, traces end whose
+// transaction no client waits for.
 func (s *tracer) block(m *messages.BlockAccepted, at stage) {
 	if s == nil {
 		return
@@ -207,7 +208,7 @@ func (s *tracer) included(id primitives.Hash, height primitives.Height, shard pr
 	}
 }
 
-// end finishes a trace: the client has its answer, or waits for none.
+// end finishes a trace and passes it to out. err is the error that the client gets.
 func (s *tracer) end(id primitives.Hash, err error) {
 	if !s.sampled(id) {
 		return
@@ -221,7 +222,7 @@ func (s *tracer) end(id primitives.Hash, err error) {
 	}
 }
 
-// trace returns the spans of a transaction.
+// trace converts an unfinished trace to spans.
 func (p *txTrace) trace(id primitives.Hash, now time.Time, err error) *Trace {
 	root := Span{Name: "transaction", Begin: p.at[submitted], End: now,
 		Attributes: [][2]string{{"near.tx", id.String()}, {"near.signer", string(p.signer)}}}

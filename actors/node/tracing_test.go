@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestOpenSpans: without room for more transactions, those without a wait and without a chunk
-// are removed after some seconds, others after minutes. The search runs at most once a second.
+// TestOpenSpans: when there is no room for another trace, old ones are removed: after some seconds
+// if no client waits and no chunk has the transaction, else after minutes. That is done at most
+// once a second.
 func TestOpenSpans(t *testing.T) {
 	s := newTracer(1, func(*Trace) {})
 	nonce := primitives.Nonce(0)

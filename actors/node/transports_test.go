@@ -21,14 +21,15 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// spot is a node's address on a transport; not valid: it has none.
+// spot is a node's addresses on both transports. An invalid address means that the node does not
+// use the transport.
 type spot struct {
 	id         peerwire.PeerID
 	near, over netip.AddrPort
 }
 
-// roads makes nodes listen on neard's sockets, on libp2p or both, and dial earlier ones over a
-// common transport.
+// roads makes nodes listen on neard's sockets, on libp2p or on both, and dial earlier nodes over a
+// transport that both use.
 type roads struct {
 	mu    sync.Mutex
 	spots map[peerwire.PeerID]spot
@@ -36,7 +37,7 @@ type roads struct {
 
 func newRoads() *roads { return &roads{spots: map[peerwire.PeerID]spot{}} }
 
-// take changes the transports of a networked node. It listens where it did if it restarts.
+// take sets the transports of a node. After a restart it listens at the same addresses.
 func (r *roads) take(name string, o *Options, sockets, over bool) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, name)
 	genesis := peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}
@@ -88,8 +89,8 @@ func (r *roads) take(name string, o *Options, sockets, over bool) {
 	}
 }
 
-// paid requires payments to every validator to become final there, and the chain to go on with
-// few missing chunks.
+// paid requires that payments at each validator become final there, and that the chain continues
+// with few missing chunks.
 func (c *cluster) paid() {
 	c.t.Helper()
 	c.reach(10, 120*time.Second)
@@ -105,8 +106,8 @@ func (c *cluster) paid() {
 	c.few()
 }
 
-// TestValidatorsOverLibp2p: four validators make blocks together over libp2p, also after one
-// has been away.
+// TestValidatorsOverLibp2p: four validators make blocks over libp2p, also after one was stopped and
+// started again.
 func TestValidatorsOverLibp2p(t *testing.T) {
 	r := newRoads()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, false, true) })
@@ -118,8 +119,8 @@ func TestValidatorsOverLibp2p(t *testing.T) {
 	c.reach(c.members[0].e.Final().Height+5, 120*time.Second)
 }
 
-// TestValidatorsOverBridge: two validators with neard's sockets only and two with libp2p only
-// make blocks together through a node with both that makes none.
+// TestValidatorsOverBridge: two validators with only neard's sockets and two with only libp2p make
+// blocks through a node that has both transports and makes no blocks.
 func TestValidatorsOverBridge(t *testing.T) {
 	r := newRoads()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, i < 2, i >= 2) })

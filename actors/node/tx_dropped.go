@@ -15,36 +15,37 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxDropped is how many dropped transactions a node remembers, some 300 bytes each.
+// maxDropped is how many dropped transactions a node remembers. Each takes some 300 bytes.
 const maxDropped = 8192
 
-// droppedLogged is the period of log lines about transactions dropped for a reason of the
-// node's.
+// droppedLogged is the time between two log lines about transactions that were dropped because of
+// the node.
 const droppedLogged = time.Minute
 
-// dropRecord records why transactions were dropped, so that a client that did not wait can ask
-// by hash. It keeps the newest maxDropped. When it is full, the sources with most entries lose
-// their oldest, so that one client cannot evict the entries of others. Safe for concurrent use.
+// dropRecord records why transactions were dropped, so that a client that did not wait can ask by
+// hash. It keeps the newest maxDropped. When it is full, the sources with most entries lose their
+// oldest ones, so that one client cannot evict the entries of another. Safe for concurrent use.
 type dropRecord struct {
 	count atomic.Int64 // len(why)
 	mu    sync.Mutex
 	why   map[primitives.Hash]reason
-	order []place // of why, oldest first; some are stale
+	order []place // entries of why, oldest first; some are stale
 	next  uint64
 
-	// since the node began: dropped by the chain's rules, by a limit, for a reason of the node's
+	// Counters since the node started: dropped as invalid, by a limit, and for a reason of the
+	// node.
 	invalid, room, node atomic.Uint64
-	logged              time.Time // last log line; under mu
-	unlogged            uint64    // dropped since; under mu
+	logged              time.Time // time of the last log line; guarded by mu
+	unlogged            uint64    // drops since then; guarded by mu
 }
 
 // reason is why a transaction was dropped.
 type reason struct {
 	err    error
-	tip    primitives.Height // in-memory head at that time
+	tip    primitives.Height // height of the in-memory head at that time
 	source string
-	nth    uint64 // its place in order
-	again  int    // copies sent since that no mempool has checked yet
+	nth    uint64 // the nth of its entry in order
+	again  int    // copies submitted since then that no mempool has checked yet
 }
 
 type place struct {
@@ -52,7 +53,7 @@ type place struct {
 	nth  uint64
 }
 
-// add records drops.
+// add records drops and logs them.
 func (d *dropRecord) add(m *messages.TransactionsDropped, log logrus.FieldLogger) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,8 +78,8 @@ func (d *dropRecord) add(m *messages.TransactionsDropped, log logrus.FieldLogger
 	}
 }
 
-// trim evicts the oldest entries of the sources with most. It leaves an eighth free, so that it
-// runs rarely.
+// trim removes stale entries from order, and evicts the oldest entries of the sources with most. It
+// leaves an eighth free, so that it runs rarely.
 func (d *dropRecord) trim() {
 	d.order = slices.DeleteFunc(d.order, func(p place) bool { return d.why[p.hash].nth != p.nth })
 	const keep = maxDropped - maxDropped/8
@@ -100,8 +101,8 @@ func (d *dropRecord) trim() {
 	})
 }
 
-// share returns how many entries each source may keep so that all together keep at most keep.
-// counts are the sources' entries in ascending order.
+// share returns how many entries each source may keep, so that all together keep at most keep.
+// counts are the sources' numbers of entries in ascending order.
 func share(counts []int, keep int) int {
 	for i, n := range counts {
 		if each := keep / (len(counts) - i); n > each {
@@ -112,7 +113,7 @@ func share(counts []int, keep int) int {
 	return keep
 }
 
-// counted counts a reason and returns whether the transaction itself is invalid.
+// counted counts a drop by its reason, and returns whether the transaction itself is invalid.
 func (d *dropRecord) counted(why error) bool {
 	var invalid *primitives.InvalidTxError
 	switch {
@@ -127,8 +128,8 @@ func (d *dropRecord) counted(why error) bool {
 	return false
 }
 
-// sent notes a new copy of a transaction. Its drop is no longer reported, unless the copy is
-// rejected.
+// sent records that a copy of a transaction was submitted. of does not report an earlier drop until
+// the copy is checked.
 func (d *dropRecord) sent(hash primitives.Hash) {
 	if d.count.Load() == 0 {
 		return
@@ -141,8 +142,9 @@ func (d *dropRecord) sent(hash primitives.Hash) {
 	}
 }
 
-// settled notes the result of a copy. If it is pooled, the drop is forgotten. If the last copy
-// was rejected, the drop counts again and is returned.
+// settled records the result of a submitted copy. If the copy is pooled, an earlier drop is
+// removed. If it was the last unchecked copy and was rejected, the earlier drop counts again and is
+// returned.
 func (d *dropRecord) settled(hash primitives.Hash, pooled bool) (why reason) {
 	if d.count.Load() == 0 {
 		return why
@@ -163,8 +165,8 @@ func (d *dropRecord) settled(hash primitives.Hash, pooled bool) (why reason) {
 	return why
 }
 
-// reorganised notes that the chain has changed to a branch with the highest block tip. What was
-// invalid on the previous branch may run on this one.
+// reorganised adapts the record to another branch with the head height tip. A transaction that was
+// invalid on the previous branch may be valid on this one.
 func (d *dropRecord) reorganised(tip primitives.Height) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,13 +180,12 @@ func (d *dropRecord) reorganised(tip primitives.Height) {
 	}
 }
 
-// errOtherChain is the reason for a transaction that was invalid on a branch that the node has
-// left.
+// errOtherChain replaces the reason of a transaction that was invalid on another branch.
 var errOtherChain = errors.New("node: the transaction was invalid on a branch that this node has left")
 
-// of returns why a transaction was dropped. Its err is nil if it was not, or that is forgotten,
-// or a copy has been sent since. The reason holds for a reader that sees the chain up to tip
-// without the transaction.
+// of returns why a transaction was dropped. Its err is nil if no drop is recorded, or a copy was
+// submitted since. The reason is valid for a reader that sees the chain up to reason.tip without
+// the transaction.
 func (d *dropRecord) of(hash primitives.Hash) reason {
 	if d.count.Load() == 0 {
 		return reason{}
@@ -204,8 +205,8 @@ func (n *Node) dropped(m messages.TransactionsDropped) {
 	n.tell(n.tracker, m)
 }
 
-// settled handles a mempool's verdict on a submission. If an earlier drop of the same
-// transaction counts again, its waiters get the reason.
+// settled handles the result of a submission. If an earlier drop of the transaction counts again,
+// its waiters are informed.
 func (n *Node) settled(hash primitives.Hash, pooled bool) {
 	if why := n.drops.settled(hash, pooled); why.err != nil {
 		n.tell(n.tracker, messages.TransactionsDropped{Tip: why.tip,
@@ -213,12 +214,12 @@ func (n *Node) settled(hash primitives.Hash, pooled bool) {
 	}
 }
 
-// lost records the pool of a mempool that failed. These drops have no number, so they end no
-// wait: the waiters submit again.
+// lost records the pool of a mempool that failed. These drops have the number 0, so waiters that
+// submit ignore them; they submit again.
 func (n *Node) lost(m messages.TransactionsDropped) { n.dropped(m) }
 
-// Refused handles a rejection by the node that a transaction was forwarded to: the transaction
-// leaves the pool, and its waiters get the reason.
+// Refused handles the rejection of a forwarded transaction by another node: the transaction leaves
+// the pool, and its waiters get the reason.
 func (n *Node) Refused(tx *primitives.SignedTransaction, why error) {
 	if t := n.shards.set.Load().of(tx.SignerID); t != nil {
 		n.tell(t.mempool, messages.TransactionRefused{Tx: tx, Err: why})

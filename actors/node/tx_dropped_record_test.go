@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestDroppedRecordIsShared: one client with more drops than are remembered evicts neither
-// other clients' nor its own newest; if all have few, the oldest go.
+// TestDroppedRecordIsShared: a client with more drops than fit evicts neither the entries of other
+// clients nor its own newest ones. If all clients have few, the oldest entries are evicted.
 func TestDroppedRecordIsShared(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	id := func(i int) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, i)) }
@@ -54,8 +54,8 @@ func TestDroppedRecordIsShared(t *testing.T) {
 	}
 }
 
-// TestDroppedRecordOutlivesBadCopies: a new copy hides an earlier drop until it is checked, and
-// only a pooled one erases it.
+// TestDroppedRecordOutlivesBadCopies: a new copy hides an earlier drop until it is checked. Only a
+// pooled copy removes it.
 func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	hash, full := primitives.Hash{1}, &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
@@ -75,9 +75,9 @@ func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
 	}
 }
 
-// TestDroppedRecordIsOfOneChain: what was invalid on a branch that has lost, or on blocks
-// removed by a rollback, is no longer called invalid, and a request does not wait for a height
-// that the chain does not have.
+// TestDroppedRecordIsOfOneChain: a transaction that was invalid on a replaced branch, or on blocks
+// removed by a rollback, is no longer reported as invalid. Requests do not wait for a height that
+// the chain does not have.
 func TestDroppedRecordIsOfOneChain(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	hash, used := primitives.Hash{1}, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
@@ -98,7 +98,7 @@ func TestDroppedRecordIsOfOneChain(t *testing.T) {
 	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: second, WaitUntil: view.LevelFinal}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SendTxAsync(t.Context(), first); err != nil { // its nonce is behind
+	if err := s.SendTxAsync(t.Context(), first); err != nil { // its nonce is already used
 		t.Fatal(err)
 	}
 	until(t, func() bool { return errors.As(s.drops.of(first.Hash()).err, &invalid) })
@@ -116,8 +116,8 @@ func TestDroppedRecordIsOfOneChain(t *testing.T) {
 	}
 }
 
-// TestReplicaHoldsNothing: A node that makes no chunks from its pools forwards a transaction at
-// once and does not hold it for compilation. It may run elsewhere, so no limit may drop it
+// TestReplicaHoldsNothing: a node that makes no chunks from its pools forwards a transaction at
+// once and does not hold it for compilation. Another node may include it, so no limit drops it
 // here.
 func TestReplicaHoldsNothing(t *testing.T) {
 	passed := make(chan struct{}, 1)

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestFullPoolIsToldAtOnce: a transaction without room in the pool is rejected with the limit,
-// with and without a wait.
+// TestFullPoolIsToldAtOnce: a transaction without room in the pool is rejected with the name of the
+// limit, with and without a wait.
 func TestFullPoolIsToldAtOnce(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mempool = txpool.Limits{Bytes: 10} })
 	x := s.tx("near", transfer(1))
@@ -47,16 +47,16 @@ func TestFullPoolIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestDroppedIsAnsweredByHash: an invalid transaction that was accepted without a check is
-// answered by its hash with the reason, at once. One that a block includes is not, whatever
-// became of its copies, and one that is sent again is waited for.
+// TestDroppedIsAnsweredByHash: a request by hash for an invalid transaction that was accepted
+// unchecked gets the reason at once. It gets the status if a block includes the transaction,
+// whatever happened to copies. If the transaction was submitted again, the request waits.
 func TestDroppedIsAnsweredByHash(t *testing.T) {
 	s := start(t, 1, nil)
 	first, second := s.tx("near", transfer(1)), s.tx("near", transfer(2))
 	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: second, WaitUntil: view.LevelFinal}); err != nil {
 		t.Fatal(err)
 	}
-	// One with a used nonce, and a copy of one that has run.
+	// One with a used nonce, and a copy of one that was executed.
 	for _, x := range []*primitives.SignedTransaction{first, second} {
 		if err := s.SendTxAsync(t.Context(), x); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,8 @@ func TestDroppedIsAnsweredByHash(t *testing.T) {
 	}
 }
 
-// TestDroppedRecordIsBounded: the newest are remembered, and one that is sent again is forgotten.
+// TestDroppedRecordIsBounded: the newest drops are kept, and the drop of a transaction that is
+// pooled later is removed.
 func TestDroppedRecordIsBounded(t *testing.T) {
 	var d dropRecord
 	log, hook := logtest.NewNullLogger()
@@ -100,15 +101,15 @@ func TestDroppedRecordIsBounded(t *testing.T) {
 	}
 }
 
-// TestGoBackTellsWhatWaited: A wait for a pooled transaction ends with the reason when the
-// chain rolls back. Without a wait the transaction's hash is answered with it.
+// TestGoBackTellsWhatWaited: when the chain is rolled back, the wait for a pooled transaction ends
+// with the reason. A later request by hash gets it too.
 func TestGoBackTellsWhatWaited(t *testing.T) {
 	s, vm := startSlow(t, nil)
 	snapshot, err := s.TakeSnapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := s.tx(validator, deployCode("one")) // it is held until the compiler is done
+	x := s.tx(validator, deployCode("one")) // held until its code is compiled
 	waits := s.sends(t.Context(), x, view.LevelFinal)
 	until(t, func() bool { return vm.asked("one") })
 	if err := s.Rollback(t.Context(), snapshot); err != nil {
@@ -133,12 +134,12 @@ func TestGoBackTellsWhatWaited(t *testing.T) {
 	}
 }
 
-// TestHeldLossIsToldAtOnce: a transaction evicted from the compile queue ends its wait at once,
-// with the limit.
+// TestHeldLossIsToldAtOnce: if a transaction is evicted from the compile queue, its wait ends at
+// once with the name of the limit.
 func TestHeldLossIsToldAtOnce(t *testing.T) {
 	s, vm := startSlow(t, func(o *Options) { o.Limits.Held = 1 })
 	var waits []<-chan error
-	// two are with the compiler, one waits for it
+	// Two are being compiled, and one waits.
 	for i, code := range []string{"code0", "code1", "code2 is the longest of those that wait"} {
 		waits = append(waits, s.sends(t.Context(), s.tx(validator, deployCode(code)), view.LevelFinal))
 		until(t, func() bool { return s.shards.set.Load().list[0].pool.Held() == i+1 })
@@ -147,7 +148,7 @@ func TestHeldLossIsToldAtOnce(t *testing.T) {
 	if !errors.Is(refused, view.ErrNoRoom) {
 		t.Errorf("one too many: %v", refused)
 	}
-	s.sends(t.Context(), s.other(1, deployCode("code4")), view.LevelFinal) // of an account without a pooled one
+	s.sends(t.Context(), s.other(1, deployCode("code4")), view.LevelFinal) // has no pooled transaction yet
 	if err := <-waits[2]; !errors.Is(err, view.ErrNoRoom) {
 		t.Errorf("who gives way is told %v", err)
 	}
@@ -159,9 +160,9 @@ func TestHeldLossIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestStopTellsWhatWaits: when the node stops, a wait for a pending transaction ends at once,
-// and the log says how many are pending. After a restart the transaction is unknown, and runs
-// when it is sent again.
+// TestStopTellsWhatWaits: when the node stops, the wait for a pending transaction ends at once, and
+// the log says how many are pending. After a restart the transaction is unknown, and is executed if
+// it is submitted again.
 func TestStopTellsWhatWaits(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	disk, vm := storage.NewMemDisk(), newSlowVM()

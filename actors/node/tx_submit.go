@@ -20,11 +20,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrStopped means that the node is stopping.
+// ErrStopped is the error of requests when the node stops.
 var ErrStopped = errors.New("node: stopped")
 
-// Submit checks a transaction against the head and adds it to its signer's pool. pooled is true
-// exactly if err is nil. Errors: *primitives.InvalidTxError, view.ErrNoRoom, ErrStopped,
+// Submit has a transaction checked against the head and added to its signer's pool. pooled is true
+// if and only if err is nil. Errors: *primitives.InvalidTxError, view.ErrNoRoom, ErrStopped,
 // *HaltedError.
 func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
 	out, err := n.submitAll([]*primitives.SignedTransaction{tx})
@@ -34,7 +34,7 @@ func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 	return out[0].Pooled, out[0].Err
 }
 
-// SubmitAll submits many transactions at once. errs[i] is nil if txs[i] was pooled.
+// SubmitAll submits many transactions at once. errs[i] is the error of txs[i]; nil: it is pooled.
 func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 	errs = make([]error, len(txs))
 	out, err := n.submitAll(txs)
@@ -46,7 +46,7 @@ func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 	return errs
 }
 
-// submitAll asks the mempools and waits for the results.
+// submitAll sends the transactions to their mempools and waits for the results.
 func (n *Node) submitAll(txs []*primitives.SignedTransaction) ([]messages.Submitted, error) {
 	if err := n.refuseRequests(); err != nil {
 		return nil, err
@@ -97,10 +97,10 @@ next:
 	return out, nil
 }
 
-// SendTxAsync passes a transaction on without waiting for its check. A session with too many
-// unchecked submissions waits here, at most until ctx ends or Limits.Wait is over. An error
-// means that the transaction was not taken: view.ErrNoRoom, or why the node takes none. Tx
-// returns what became of it.
+// SendTxAsync submits a transaction without waiting for its check. If the session has too many
+// unchecked submissions, it waits until ctx ends or for Limits.Wait. An error means that the
+// transaction was not taken: view.ErrNoRoom, ErrStopped, *HaltedError or session.ErrNoSession.
+// Otherwise Tx returns the result later.
 func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if err := n.refuseRequests(); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 	return nil
 }
 
-// route sends submissions of one signer to the mempool of its shard.
+// route sends submissions of one signer to the mempool of the signer's shard.
 func (n *Node) route(m messages.SubmitTransactions) {
 	n.tracer.mark(m.Transactions, routed)
 	for _, tx := range m.Transactions {
@@ -151,9 +151,8 @@ func (n *Node) route(m messages.SubmitTransactions) {
 
 // mempool returns the options of a shard's mempool.
 func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Options {
-	// Only instant mode makes a block before earlier nonces may arrive; in the other modes the
-	// pool sorts them by then.
-	// only in instant mode a block may come before earlier nonces arrive
+	// Only in instant mode may a block be made before smaller nonces arrive. In the other modes the
+	// pool sorts them before the next block.
 	overtook := func(tx *primitives.SignedTransaction) bool {
 		return n.Mode() == production.Instant && n.nonceAhead(tx)
 	}
@@ -167,7 +166,7 @@ func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Opti
 		Base:      n.baseHeight,
 		IsAhead:   overtook,
 		NonceUsed: n.nonceUsed,
-		Route:     n.network != nil, // neard forwards what it cannot check whatever disable_tx_routing says
+		Route:     n.network != nil, // neard also does this, independently of disable_tx_routing
 		Out: mempool.Out{
 			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
 			Dropped:    n.dropped,
@@ -191,17 +190,17 @@ func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Opti
 	}
 }
 
-// checksPerGoroutine is how many transactions one goroutine checks.
+// checksPerGoroutine is how many transactions one goroutine of checkAll checks.
 const checksPerGoroutine = 16
 
-// checkAll checks transactions against the state of the head. Several goroutines share the
-// work, since the accounts may have to be loaded from a large state. Signatures are checked on
-// all cores.
+// checkAll checks transactions against the state of the head, on several goroutines because
+// accounts may have to be read from disk. Signatures are checked on all cores. If a check panics,
+// it panics.
 func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 	overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
 	n.tracer.mark(txs, checkBegun)
 	defer n.tracer.mark(txs, checkEnded)
-	n.signatures.CheckAll(txs) // good ones are remembered
+	n.signatures.CheckAll(txs) // valid ones are cached
 	out := make([]mempool.Verdict, len(txs))
 	failed := make([]any, (len(txs)+checksPerGoroutine-1)/checksPerGoroutine)
 	var wg sync.WaitGroup
@@ -221,13 +220,13 @@ func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 	wg.Wait()
 	for _, p := range failed {
 		if p != nil {
-			panic(p) // on the caller's goroutine: the mempool finds the transaction that causes it
+			panic(p) // on the caller's goroutine, where mempool.check finds the transaction that causes it
 		}
 	}
 	return out
 }
 
-// checkOne checks a transaction after its signature.
+// checkOne checks a transaction whose signature was checked.
 func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	overtook func(*primitives.SignedTransaction) bool) (v mempool.Verdict) {
 	if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.CheckNew); v.Invalid != nil || v.Err != nil {
@@ -244,11 +243,11 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	v.Ahead = overtook(tx)
 	switch u := n.engine.PendingCompilation(tx); {
 	case u == nil:
-	// The client that requests blocks decides when to wait. Among other validators chunks are not
-	// made from this pool: the transaction goes on at once, and may run although there was no room
-	// to hold it.
+	// In manual mode the client that requests blocks decides when to wait. With other validators,
+	// chunks are not made from this pool: the transaction is forwarded at once, and another node
+	// may include it even if it could not be held here.
 	case n.Mode() == production.Manual,
-		n.producer == n.chain: // chunks are not made from this pool: the transaction goes on at once
+		n.producer == n.chain: // chunks are not made from this pool
 		u.Warm()
 	default:
 		v.Code = u.Compile
@@ -257,37 +256,37 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	return v
 }
 
-// nonceAhead returns whether a transaction's nonce is so little ahead of its key's next one
-// that those between are probably on their way.
+// nonceAhead returns whether a transaction's nonce is above its key's next one, but so little that
+// the nonces in between are probably on their way.
 func (n *Node) nonceAhead(tx *primitives.SignedTransaction) bool {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce+1 && tx.Nonce.Nonce-nonce <= mempool.EarlyGap
 }
 
-// nonceUsed returns the nonce of a transaction's key, and whether the transaction's is not
-// above it, so that it cannot run any more.
+// nonceUsed returns the current nonce of a transaction's key, and whether the transaction's nonce
+// is not above it, so that no block can include the transaction.
 func (n *Node) nonceUsed(tx *primitives.SignedTransaction) (primitives.Nonce, bool) {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return nonce, err == nil && ok && tx.Nonce.Nonce <= nonce
 }
 
-// heightCache caches the heights of blocks that transactions refer to.
+// heightCache caches the heights of the transactions' base blocks.
 type heightCache struct {
 	mu sync.RWMutex
 	m  map[primitives.Hash]primitives.Height
 }
 
-// maxHeights bounds the cache; it is emptied when full.
+// maxHeights bounds the cache. When full, it is emptied.
 const maxHeights = 8192
 
-// forget empties the cache after a rollback, which removes blocks.
+// forget empties the cache after a rollback, which may have removed blocks.
 func (h *heightCache) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.m = nil
 }
 
-// baseHeight returns the height of a block, and whether it is known.
+// baseHeight returns the height of a block. It returns false if the block is unknown.
 func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 	n.heightCache.mu.RLock()
 	h, ok := n.heightCache.m[hash]
@@ -296,7 +295,7 @@ func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 		return h, true
 	}
 	ref, err := n.engine.Ref(hash)
-	if base := n.engine.Fork(); err != nil && base != nil { // a block of the forked chain
+	if base := n.engine.Fork(); err != nil && base != nil { // it may be a block of the forked chain
 		var known bool
 		if ref.Height, known, err = base.Height(hash); !known && err == nil {
 			return 0, false

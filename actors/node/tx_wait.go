@@ -16,43 +16,44 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// SendTx submits a transaction and waits until it has reached r.WaitUntil or ctx ends. The
-// status is as of the first block that satisfies the wait. With NONE it returns once the
-// transaction is accepted for its check.
+// SendTx submits a transaction and waits until it has reached the level r.WaitUntil or ctx ends.
+// The status is that of the first block that satisfies the wait. With NONE it returns as soon as
+// the transaction is queued for its check.
 //
 // Errors: *primitives.InvalidTxError; view.ErrNoRoom; view.ErrTimeout, after which a block may
 // still include it; view.ErrTooManyRequests; view.ErrBehind; *HaltedError; ErrStopped.
 //
 // # A wait and its ends
 //
-// Problem: thousands of requests wait for transactions at once. Each must end exactly once,
-// with a status that a later read does not contradict, and must give its permits back whatever
-// fails.
+// Problem: thousands of requests wait for transactions at once. Each must end exactly once, with a
+// status that a later read does not contradict, and must return its permits whatever fails.
 //
 // Outline:
 //
-//	wait: take permits (session, Limits.Parked, admission); count waits that need final blocks
-//	ask: send a session.Request to rpc; the session spawns a waiter; select on the ends below
-//	statusInTurn: read the status as of the reply's position, shared by all requests for it
-//	        (statusGroup)
-//	waitFor: if a reorganisation has taken the transaction away meanwhile, wait again
+//	wait: takes permits (session, Limits.Parked, admission); counts waits that need finality
+//	ask: sends a session.Request to rpc; the session spawns a waiter; waits for one of the
+//	        ends below
+//	statusInTurn: reads the status at the reply's position; all requests for it share the
+//	        read (statusGroup)
+//	waitFor: if a reorganisation has removed the transaction meanwhile, waits again
 //
-// The ends of ask, of which the first counts:
-//   - the waiter's answer: the level is reached, or the wait was refused, dropped, rolled back
-//     or timed out;
-//   - ctx ends: the client is gone, or its deadline has passed (ErrTimeout with the last known
-//     status, see timedOut);
-//   - the session's actor has failed: ErrFailed, or the request goes to its successor;
-//   - lostAfter beyond the timeout: the waiter does not answer, which is a bug of this node;
-//   - the node halts or the disk is full: *HaltedError;
-//   - the node stops: ErrStopped.
+// The first of these events ends ask:
+//   - The waiter answers: the level is reached, or the transaction was rejected or dropped, or
+//     the chain was rolled back, or the wait timed out.
+//   - ctx ends: the client has disconnected, or its deadline has passed (ErrTimeout with the
+//     last known status, see timedOut).
+//   - The session's actor has failed: ErrFailed, or the next actor gets the request.
+//   - lostAfter has passed since the timeout: the waiter does not answer, which is a bug of
+//     this node.
+//   - The node halts or the disk is full: *HaltedError.
+//   - The node stops: ErrStopped.
 //
-// The levels of wait_until are described at waiter.Actor. Level INCLUDED is answered without
-// outcomes, as in neard.
+// The levels of wait_until are described at waiter.Actor. As in neard, the answer for INCLUDED has
+// no outcomes.
 //
-// Rejected: answering from the head at the time of the reply. Blocks are a millisecond apart
-// here; a client that waits for EXECUTED_OPTIMISTIC would be shown FINAL, which neard with its
-// slow blocks never does.
+// Rejected: answering with the status at the time of the reply. Blocks may be a millisecond apart
+// here. A client that waits for EXECUTED_OPTIMISTIC would see FINAL, which neard with its slower
+// blocks never shows.
 func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
 	if err := n.refuseRequests(); err != nil {
 		return nil, err
@@ -66,8 +67,8 @@ func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, 
 	return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil}, false)
 }
 
-// signerOf returns the signer of the transaction. Its shard knows what became of the
-// transaction.
+// signerOf returns the signer of the transaction that a request asks about; the nodes of its shard
+// know the transaction's status.
 func signerOf(r *view.GetTx) primitives.AccountID {
 	if r.Tx != nil {
 		return r.Tx.Transaction.SignerID
@@ -78,11 +79,11 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 // Tx waits until a transaction has reached r.WaitUntil or ctx ends.
 //
 // Errors: view.ErrUnknownTx if there is nothing to wait for; view.ErrTimeout;
-// *primitives.InvalidTxError for a transaction given in full that is unknown and cannot run any
-// more. If this node has dropped it, the error says why: *primitives.InvalidTxError, or
+// *primitives.InvalidTxError if r.Tx is set, unknown, and can no longer be included. If this node
+// has dropped the transaction, the error is the reason: *primitives.InvalidTxError, or
 // view.ErrUnknownTx with the reason.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	why := n.drops.of(r.Hash) // before the read: a copy sent meanwhile may be in a block by then
+	why := n.drops.of(r.Hash) // before the read: a copy submitted after it may be in a block by then
 	at := n.visiblePosition()
 	out, err := n.status(ctx, r.Hash, at, r.Receipts)
 	switch {
@@ -104,7 +105,7 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	if err != nil {
 		return nil, err
 	}
-	// a block has included it since the first read
+	// A block may have included it since the first read.
 	if out, err = n.status(ctx, r.Hash, n.visiblePosition(), r.Receipts); !errors.Is(err, engine.ErrUnknown) {
 		return out, err
 	}
@@ -114,8 +115,8 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 }
 
-// status returns how far a transaction has come as of a position, with its receipts if they are
-// requested.
+// status returns the status of a transaction as of a position, with its receipts if receipts is
+// set.
 func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Position,
 	receipts bool) (*view.FinalOutcome, error) {
 	x := n.statusGroup.join(statusKey{hash, at, receipts})
@@ -123,18 +124,18 @@ func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Pos
 	return n.readStatus(ctx, x)
 }
 
-// waitFor waits, then reads the status as of the block that ended the wait.
+// waitFor waits, and then reads the status as of the block that ended the wait.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipts bool) (*view.FinalOutcome, error) {
 	for ; ; m.Again++ {
-		messages.LeaveTurn(ctx) // a wait holds no memory and no turn of its reply
+		messages.LeaveTurn(ctx) // while it waits, a request holds neither memory nor a turn
 		a, err := n.wait(ctx, m)
 		if err != nil {
 			return n.timedOut(ctx, m, receipts, err)
 		}
 		if a.Level == view.LevelIncluded {
 			messages.TakeTurn(ctx)
-			// At the moment of inclusion neard has no outcome yet and answers with the level alone.
-			// Clients such as near-kit do not parse the status "Started".
+			// At inclusion, neard has no outcome yet and answers with the level only. Clients such
+			// as near-kit cannot parse the status "Started".
 			return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 		}
 		out, err := n.statusInTurn(ctx, statusKey{m.Hash, a.At, receipts})
@@ -146,13 +147,15 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipt
 		case m.Again == maxForked:
 			return nil, &view.LookupError{Kind: view.ErrTimeout, Cause: view.TimeoutNotObserved}
 		}
-		// A reorganisation has just taken it away, or to another block: as in neard the wait goes on.
+		// A reorganisation has removed the transaction or moved it to another block: as in neard,
+		// the wait continues.
 	}
 }
 
-// timedOut adds the transaction's status to the error of a wait that has timed out. If it meets the
-// wait by now, it is the answer. For a transaction that no block has, or whose client is gone,
-// nothing is read: where many requests wait in vain, that would be most of the node's work.
+// timedOut adds the transaction's status to the error of a wait that has timed out. If the status
+// satisfies the wait by now, it is the result. Nothing is read if no block includes the transaction
+// or the client has disconnected: with many waits that end in vain, these reads would be most of
+// the node's work.
 func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, receipts bool, err error) (*view.FinalOutcome, error) {
 	var e *view.LookupError
 	if !errors.As(err, &e) || e.Kind != view.ErrTimeout {
@@ -167,9 +170,9 @@ func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, receip
 	}
 	out, err := n.statusInTurn(ctx, statusKey{m.Hash, n.visiblePosition(), receipts})
 	switch {
-	case errors.Is(err, engine.ErrUnknown): // a reorganisation has taken it away
+	case errors.Is(err, engine.ErrUnknown): // a reorganisation has removed it
 		over.Level, over.Cause = view.LevelNone, view.TimeoutNotObserved
-	case err != nil: // no memory for it: the level has to do
+	case err != nil: // there is no memory for the status: return only the level
 	case txstatus.Meets(out.Level, m.Until):
 		return out, nil
 	default:
@@ -178,8 +181,8 @@ func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, receip
 	return nil, &over
 }
 
-// statusInTurn is status after a wait. Requests that queue for their turn share the read of
-// those before them.
+// statusInTurn waits for the request's turn and reads a status. Requests that wait for their turn
+// share the read of an earlier one.
 func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcome, error) {
 	x := n.statusGroup.join(k)
 	defer n.statusGroup.leave(x)
@@ -187,14 +190,16 @@ func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcom
 	return n.readStatus(ctx, x)
 }
 
-// maxForked is how many reorganisations between answer and reply a wait survives.
+// maxForked is how many reorganisations between a waiter's answer and the reply lead to another
+// wait.
 const maxForked = 8
 
-// wait parks the caller until its waiter answers.
+// wait blocks until the waiter answers or another end of ask. It takes the permits and counts the
+// wait.
 func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a messages.Awaited, err error) {
 	h := n.sessionHandles.of(messages.SessionOf(ctx))
 	if h == nil {
-		if ctx.Err() != nil { // its client is gone
+		if ctx.Err() != nil { // its client has disconnected
 			return a, &view.LookupError{Kind: view.ErrTimeout}
 		}
 		return a, session.ErrNoSession
@@ -232,19 +237,20 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 		if a, err = n.ask(ctx, h, m, until, spare); !errors.Is(err, session.ErrUnhandled) {
 			return a, err
 		}
-		// the session has failed, and its parent does not know yet
+		// The session has failed, and its parent does not know that yet.
 		time.Sleep(time.Duration(again) * time.Millisecond)
 	}
 	return a, err
 }
 
-// maxUnhandled is how often a request is sent to a session that has failed on another request.
+// maxUnhandled is how often a request is sent again because its session had failed on another
+// request.
 const maxUnhandled = 16
 
-// lostAfter is how long after the timeout a silent waiter is waited for.
+// lostAfter is how long after its timeout a waiter may answer before it counts as lost.
 const lostAfter = 2 * time.Second
 
-// ask sends a request once and waits for its end.
+// ask sends a request once and waits for one of the ends listed at SendTx.
 func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransaction, until time.Time,
 	spare time.Duration) (a messages.Awaited, err error) {
 	m.Waiter = messages.Address{Session: h.id, Waiter: messages.WaiterID(n.ids.Add(1))}
@@ -258,7 +264,7 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 			n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
 		}
 	}
-	// The waiter has its own timer; this one is for a waiter that is lost.
+	// The waiter has its own timer. This one is for a waiter that does not answer.
 	lost := time.NewTimer(time.Until(until) + lostAfter)
 	defer lost.Stop()
 	stands := n.haltedCh()
@@ -266,14 +272,14 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 		select {
 		case a = <-r.Answer():
 			if ctx.Err() != nil && (errors.Is(a.Err, session.ErrNoSession) || errors.Is(a.Err, session.ErrFailed)) {
-				return a, timeout(r) // the waiter ended with its client, which is no failure
+				return a, timeout(r) // the waiter ended with its client, which is not a failure
 			}
 			return a, a.Err
 		case <-ctx.Done():
 			forget()
 			return a, timeout(r)
 		case <-failed:
-			failed = *h.failed.Load() // it goes to the session's next actor, or comes back
+			failed = *h.failed.Load() // the session's next actor gets the request, or it is returned
 			if r.Ended() {            // several actors may have failed before this goroutine ran
 				return a, session.ErrFailed
 			}
@@ -292,7 +298,7 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 	}
 }
 
-// timeout returns the timeout error with the level that the waiter knew last.
+// timeout returns the timeout error with the level that the waiter recorded last.
 func timeout(r session.Request) error {
 	level, looked := r.Level()
 	e := &view.LookupError{Kind: view.ErrTimeout, Level: level}
@@ -302,7 +308,7 @@ func timeout(r session.Request) error {
 	return e
 }
 
-// session returns the properties of a client's actor.
+// session returns the Props of a session's actor.
 func (n *Node) session(id messages.SessionID) *actor.Props {
 	return n.spawner.props("session", func() actor.Actor {
 		o := session.SessionOptions{Waiter: n.waiter, Submit: n.route, Done: func(count int) {
@@ -317,7 +323,7 @@ func (n *Node) session(id messages.SessionID) *actor.Props {
 	})
 }
 
-// waiter returns the properties of a wait's actor.
+// waiter returns the Props of a waiter.
 func (n *Node) waiter(r session.Request) *actor.Props {
 	return n.spawner.props("waiter", func() actor.Actor {
 		return waiter.New(waiter.Options{
@@ -341,7 +347,7 @@ func (n *Node) waiter(r session.Request) *actor.Props {
 	})
 }
 
-// use returns what the validity of a transaction that is in no block depends on.
+// use returns what the validity of a transaction depends on that no block includes.
 func (n *Node) use(tx *primitives.SignedTransaction) messages.Use {
 	handle := tx.PublicKey.Handle()
 	u := messages.Use{Nonce: tx.Nonce.Nonce}
@@ -356,7 +362,7 @@ func (n *Node) use(tx *primitives.SignedTransaction) messages.Use {
 	return u
 }
 
-// toWaiter sends a message to a waiter or a session.
+// toWaiter sends a message to a waiter, or to a session if to.Waiter is 0.
 func (n *Node) toWaiter(to messages.Address, m any) {
 	n.tell(actor.NewPID(n.rpc.GetAddress(), session.ID(to)), m)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestValidatorsClock: a clock set forward and then back changes the timestamps of blocks, not
+// TestValidatorsClock: setting the clock forward and back changes the timestamps of blocks but not
 // their pace.
 func TestValidatorsClock(t *testing.T) {
 	var shift atomic.Int64

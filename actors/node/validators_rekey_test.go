@@ -14,11 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// rekeyed counts a validator's signatures by key, without those of others that it forwards.
+// rekeyed counts the signatures of a validator by key. Signatures of other validators that it
+// forwards are not counted.
 type rekeyed struct {
 	keys [2]primitives.PublicKey
 	by   [2]atomic.Int64
-	none atomic.Int64 // by neither
+	none atomic.Int64 // by neither key
 }
 
 func (r *rekeyed) said(me primitives.AccountID, list []consensus.Send) {
@@ -44,11 +45,10 @@ func (r *rekeyed) said(me primitives.AccountID, list []consensus.Send) {
 	}
 }
 
-// TestValidatorsRekey: a validator of a running chain stakes with another key, switches to it
-// while running, keeps making blocks, and its account never signs two contradicting messages,
-// also after its actor fails, after the key is removed and set again, and after a restart.
-// Without a key it signs nothing. Other nodes learn its address from an announcement with the
-// new key.
+// TestValidatorsRekey: a validator stakes with another key and switches to it while it runs. It
+// keeps making blocks, and its account never signs contradictory messages: also after its actor
+// fails, after the key is removed and set again, and after a restart. Without a key it signs
+// nothing. Other nodes learn its address from an announcement with the new key.
 func TestValidatorsRekey(t *testing.T) {
 	const who, length = 2, 20
 	old, next := keyOf(voter(who)), keyOf("another key")
@@ -68,13 +68,13 @@ func TestValidatorsRekey(t *testing.T) {
 				panic("tripped on purpose")
 			}
 		}
-	}, shuffled(4, 1)) // a validator with a wrong key for a while loses no seat
+	}, shuffled(4, 1)) // a validator with a wrong key for some time is not kicked out
 	for i := range 4 {
 		c.start(i)
 	}
 	c.reach(3, 60*time.Second)
 	e := c.members[0].e
-	in := func() (out *primitives.ValidatorStake) { // of the epoch of the head's child
+	in := func() (out *primitives.ValidatorStake) { // in the epoch of the head's child
 		if err := e.Epochs(func(m *epoch.Manager) error {
 			id, err := m.EpochIDFromPrev(e.Head().Hash)
 			if err == nil {
@@ -100,7 +100,7 @@ func TestValidatorsRekey(t *testing.T) {
 			t.Fatal("the epoch with the other key does not come")
 		}
 	}
-	// makes waits for a block of the validator after the head.
+	// makes waits for a block of the validator above the head.
 	makes := func(what string) {
 		t.Helper()
 		from := e.Head().Height()
@@ -141,7 +141,7 @@ func TestValidatorsRekey(t *testing.T) {
 	})
 
 	change(primitives.SecretKey{})
-	c.reach(e.Final().Height+3, 60*time.Second) // what it had begun to say
+	c.reach(e.Final().Height+3, 60*time.Second) // signatures that were already on their way
 	was = r.by[1].Load()
 	c.reach(e.Final().Height+10, 60*time.Second)
 	if now := r.by[1].Load(); now != was {

@@ -29,7 +29,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// cluster is a chain of several validators, each a node with its own host on the loopback.
+// cluster is a chain of several validators. Each is a node with its own host on the loopback
+// interface.
 type cluster struct {
 	t       *testing.T
 	chain   *engine.ChainSpec
@@ -40,17 +41,17 @@ type cluster struct {
 	infos   []peerwire.PeerInfo
 	change  func(i int, o *Options)
 	open    func(i int, o *engine.Options) // changes engine options; may be nil
-	fold    int                            // final blocks that a fold waits for; 0: the default
+	fold    int                            // final blocks that an advance of the flat head waits for; 0: the default
 
 	mu     sync.Mutex
 	seen   map[primitives.Height]primitives.Hash // final blocks
-	signed map[signature3]any                    // what each validator has signed and may sign only once
+	signed map[signature3]any                    // messages of each validator that it may sign only once
 	target map[primitives.AccountID]primitives.Height
 	missed int // chunks
 	blocks int
 }
 
-// voter is the account of a validator, payer that of an account with tokens.
+// voter returns the account of a validator, payer that of an account with tokens.
 func voter(i int) primitives.AccountID { return primitives.AccountID(fmt.Sprintf("voter%d", i)) }
 func payer(i int) primitives.AccountID {
 	return primitives.AccountID(fmt.Sprintf("%c%d", 'a'+byte(i*6), i))
@@ -60,7 +61,7 @@ func keyOf(id primitives.AccountID) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, string(id))
 }
 
-// validators makes a chain, and starts all of its nodes.
+// validators makes a chain and starts all its nodes.
 func validators(t *testing.T, n, shards int, epoch uint64, change func(int, *Options)) *cluster {
 	t.Helper()
 	c := newCluster(t, n, shards, epoch, change, nil)
@@ -70,7 +71,8 @@ func validators(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 	return c
 }
 
-// newCluster makes a chain, with its own epoch configs if there are any, and starts no node.
+// newCluster makes a chain, with the epoch configs that configs returns if it is set, and starts no
+// node.
 func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Options),
 	configs func(*genesis.Config) map[string][]byte) *cluster {
 	t.Helper()
@@ -114,7 +116,7 @@ func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 	return c
 }
 
-// start starts a node on what its disk has.
+// start starts a node from the content of its disk.
 func (c *cluster) start(i int) {
 	c.t.Helper()
 	store, err := storage.OpenMemory(c.disks[i], storage.Options{Identity: storage.Identity{ChainID: "test"},
@@ -154,7 +156,7 @@ func (c *cluster) start(i int) {
 	if c.change != nil {
 		c.change(i, &o)
 	}
-	c.mu.Lock() // messages of other nodes are checked meanwhile
+	c.mu.Lock() // other nodes' messages are checked at the same time
 	c.members[i], c.infos[i] = m, m.info
 	c.mu.Unlock()
 	if m.Node, err = Start(o); err != nil {
@@ -163,7 +165,7 @@ func (c *cluster) start(i int) {
 	c.t.Cleanup(func() { c.stop(m) })
 }
 
-// stop ends a node as a stop does.
+// stop stops a node regularly.
 func (c *cluster) stop(m *member) {
 	if m.ended.Swap(true) {
 		return
@@ -181,7 +183,7 @@ func (c *cluster) stop(m *member) {
 	}
 }
 
-// observe requires each height to have one final block on all nodes.
+// observe requires that all nodes have the same final block at each height.
 func (c *cluster) observe(i int, m *messages.BlockAccepted) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +204,8 @@ func (c *cluster) observe(i int, m *messages.BlockAccepted) {
 	c.seen[m.Final] = m.FinalHash
 }
 
-// signature3 is what a validator may sign once: a block, a chunk or an endorsement of one, for
-// a height.
+// signature3 identifies what a validator may sign only once: a block, a chunk, or an endorsement of
+// a chunk, at a height.
 type signature3 struct {
 	by     primitives.AccountID
 	kind   string
@@ -211,8 +213,8 @@ type signature3 struct {
 	height primitives.Height
 }
 
-// said requires a validator, over all its lives, to sign one block, chunk and endorsement of a
-// height, and to endorse no block for a height that it has voted for or skipped.
+// said requires that a validator, across restarts, signs at most one block, chunk and endorsement
+// for each height, and endorses no block for a height that it has approved or skipped before.
 func (c *cluster) said(i int, list []consensus.Send) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +231,7 @@ func (c *cluster) said(i int, list []consensus.Send) {
 		case *primitives.Block:
 			if p, err := c.members[0].e.Header(m.Header.PrevHash); err == nil && p != nil {
 				if by, err := c.members[0].e.BlockProducer(m.Header.PrevHash, m.Header.Height); err != nil || by.AccountID != me {
-					continue // passed on
+					continue // relayed, not signed
 				}
 			}
 			once("block", 0, m.Header.Height, m.Hash())
@@ -243,7 +245,7 @@ func (c *cluster) said(i int, list []consensus.Send) {
 				continue
 			}
 			if was, ok := c.signed[signature3{me, "vote", 0, m.Target}]; ok && was == any(m.Inner.Endorsement) {
-				continue // the same once more
+				continue // the same approval again
 			}
 			if m.Target <= c.target[me] {
 				c.t.Errorf("%s endorses for %d, and has voted for %d", me, m.Target, c.target[me])
@@ -254,7 +256,7 @@ func (c *cluster) said(i int, list []consensus.Send) {
 	}
 }
 
-// reach waits until all running nodes have a final block of a height.
+// reach waits until all running nodes have a final block at h.
 func (c *cluster) reach(h primitives.Height, within time.Duration) {
 	c.t.Helper()
 	limit := time.Now().Add(within)
@@ -281,7 +283,8 @@ func (c *cluster) where() (out string) {
 	return out
 }
 
-// pay submits a transfer of a payer to a node, and waits until it is final there.
+// pay submits a payer's transfer to a node, waits until it is final there, and returns the time
+// that took.
 func (c *cluster) pay(i int, to primitives.AccountID) time.Duration {
 	c.t.Helper()
 	m := c.members[i]
@@ -299,8 +302,8 @@ func (c *cluster) pay(i int, to primitives.AccountID) time.Duration {
 	return time.Since(begun)
 }
 
-// TestValidators: four validators with their hosts make blocks of four shards together, over
-// epochs, with one final block a height, and clients' transactions become final soon.
+// TestValidators: four validators make blocks of four shards over several epochs. There is one
+// final block for each height, and transactions of clients become final soon.
 func TestValidators(t *testing.T) {
 	c := validators(t, 4, 4, 40, nil)
 	c.reach(10, 120*time.Second)
@@ -325,8 +328,8 @@ func TestValidators(t *testing.T) {
 	}
 }
 
-// few requires few missing chunks while 30 heights become final. On a busy machine many may be
-// late, but not each time.
+// few requires few missing chunks while 30 heights become final, within five tries: on a busy
+// machine many chunks may be late once.
 func (c *cluster) few() {
 	c.t.Helper()
 	for tries := 5; ; tries-- {
@@ -347,16 +350,16 @@ func (c *cluster) few() {
 	}
 }
 
-// TestValidatorsBack: a validator knows its signatures after a restart. With two of four
-// nothing becomes final; with three the chain goes on, at its old pace with all.
+// TestValidatorsBack: a validator knows its signatures after a restart. With two of four validators
+// nothing becomes final. With three the chain continues; with four it has its former pace.
 func TestValidatorsBack(t *testing.T) {
-	c := validators(t, 4, 4, 1000, nil) // in short epochs a validator that was down is kicked out
+	c := validators(t, 4, 4, 1000, nil) // with short epochs, a stopped validator would be kicked out
 	c.reach(10, 120*time.Second)
 	for _, i := range []int{1, 2} {
 		c.stop(c.members[i])
 	}
 	was := c.members[0].e.Final().Height
-	for { // what was under way comes to its end
+	for { // wait until messages that are on their way have no more effect
 		time.Sleep(time.Second)
 		now := c.members[0].e.Final().Height
 		if now == was {
@@ -380,8 +383,8 @@ func TestValidatorsBack(t *testing.T) {
 	}
 }
 
-// TestValidatorsFail: A validator with an actor that fails again and again continues each time
-// from what is on disk, contradicts nothing that it has signed, and serves its clients.
+// TestValidatorsFail: a validator whose actor fails again and again continues from the disk each
+// time. It signs nothing contradictory, and serves its clients.
 func TestValidatorsFail(t *testing.T) {
 	var armed atomic.Bool
 	var fell atomic.Int64
@@ -411,8 +414,8 @@ func TestValidatorsFail(t *testing.T) {
 	}
 }
 
-// TestValidatorsEager: validators in eager mode make a transaction final in less than the time
-// of three blocks. All hold all shards and announce that, so their chunks are endorsed without
+// TestValidatorsEager: in eager mode a transaction becomes final in less than the time of three
+// blocks. All validators track all shards and announce that, so chunks are endorsed without
 // witnesses.
 func TestValidatorsEager(t *testing.T) {
 	const pace = 2 * time.Second

@@ -7,17 +7,17 @@ import (
 	"github.com/troupe-chain/troupe/actors/session"
 )
 
-// minPending is how many waits may be beginning whatever the delay.
+// minPending is how many waits may be beginning, however long that takes.
 const minPending = 64
 
-// waitAdmission measures how long waits take to begin: from the client's request until
-// txtracker knows the waiter. All waits pass the same actors in order, so the next one takes
-// about as long as the last. A node that is asked for more than its processor allows falls
-// behind here first, and refuses further waits (isSlow). Safe for concurrent use.
+// waitAdmission measures how long waits take to begin: the time from the client's request until
+// txtracker knows the waiter. All waits pass through the same actors in order, so the next one
+// takes about as long as the last. On an overloaded node this time grows first; the node then
+// refuses further waits (isSlow). Safe for concurrent use.
 type waitAdmission struct {
-	pending  atomic.Int64 // requests that have not begun
-	last     atomic.Int64 // smoothed duration, ns
-	lastMove atomic.Int64 // when a request last began, or the first one came; ns since admissionStart
+	pending  atomic.Int64 // requests whose waits have not begun
+	last     atomic.Int64 // smoothed time that waits take to begin, ns
+	lastMove atomic.Int64 // when a wait last began, or pending became 1; ns since admissionStart
 	refused  atomic.Uint64
 }
 
@@ -30,7 +30,7 @@ func (b *waitAdmission) add() {
 	}
 }
 
-// began notes that a request has begun.
+// began records that the wait of a request has begun.
 func (b *waitAdmission) began(r session.Request) {
 	took, first := r.BeginTime()
 	if !first {
@@ -44,14 +44,14 @@ func (b *waitAdmission) began(r session.Request) {
 	b.last.Store(int64(took))
 }
 
-// end notes that a request is over, whether it has begun or not.
+// end records that a request is over, whether its wait has begun or not.
 func (b *waitAdmission) end(r session.Request) {
 	if _, first := r.BeginTime(); first {
 		b.pending.Add(-1)
 	}
 }
 
-// delay returns how long the next request would take to begin.
+// delay returns an estimate of how long the next wait would take to begin.
 func (b *waitAdmission) delay() time.Duration {
 	if b.pending.Load() == 0 {
 		return 0
@@ -59,8 +59,8 @@ func (b *waitAdmission) delay() time.Duration {
 	return max(time.Duration(b.last.Load()), time.Since(admissionStart)-time.Duration(b.lastMove.Load()))
 }
 
-// isSlow returns whether the next request would take longer than limit to begin. A limit of 0
-// never is.
+// isSlow returns whether the next wait would take longer than limit to begin. It returns false if
+// limit is 0.
 func (b *waitAdmission) isSlow(limit time.Duration) bool {
 	return limit > 0 && b.pending.Load() >= minPending && b.delay() > limit
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// stuck starts a node with a transaction tracker that can be stopped, and counts waiters.
+// stuck starts a node whose transaction tracker can be stopped by hold. waiters returns the number
+// of waiters.
 func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()), waiters func() int64) {
 	var mu sync.Mutex
 	var gate chan struct{}
@@ -54,8 +55,8 @@ func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()
 	}
 }
 
-// TestBehind: while waits take longer than allowed to begin, further ones are refused at once,
-// and nothing else is. When the earlier ones have begun all is as before.
+// TestBehind: while waits take longer than allowed to begin, further waits are refused at once;
+// other requests work. Once the earlier waits have begun, new ones are admitted again.
 func TestBehind(t *testing.T) {
 	s, hold, _ := stuck(t, Limits{BeginWait: 100 * time.Millisecond, Wait: time.Minute})
 	send := func() (time.Duration, error) {
@@ -80,7 +81,7 @@ func TestBehind(t *testing.T) {
 				mu.Unlock()
 			}
 		})
-		if i == minPending-2 { // one less than counts
+		if i == minPending-2 { // one less than minPending
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
@@ -115,8 +116,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestLateWaits: A wait that times out before its session has handled it costs nothing more:
-// its transaction is not sent, and no waiter starts.
+// TestLateWaits: if a wait times out before its session handles it, its transaction is not
+// submitted and no waiter starts.
 func TestLateWaits(t *testing.T) {
 	var mu sync.Mutex
 	gate := make(chan struct{})

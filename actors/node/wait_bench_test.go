@@ -23,10 +23,10 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkBesideWaits measures the CPU time of five blocks with 50 transfers while many waits
-// are open for valid transactions that were not sent, of the key that signs the transfers: in
-// one session, or one session each. A node without waits does the same in turns with it, since
-// the machine may have other work; of-calm is the ratio of the medians.
+// BenchmarkBesideWaits measures the CPU time of five blocks with 50 transfers while many waits are
+// open. They wait for valid transactions that are never sent, of the key that signs the transfers,
+// in one session or in one session each. Alternately, a node without waits makes the same blocks,
+// because the machine may have other work. of-calm is the ratio of the medians.
 //
 //	go test ./actors/node -run - -bench BesideWaits -benchtime 200x
 func BenchmarkBesideWaits(b *testing.B) {
@@ -68,7 +68,7 @@ func manualNode(b *testing.B) *sandbox {
 	})
 }
 
-// park makes waits and returns once all have begun; end ends them.
+// park starts waits and returns when all have begun. end ends them.
 func park(b *testing.B, s *sandbox, waits, sessions int) (end func()) {
 	var all sync.WaitGroup
 	var ends []func()
@@ -115,8 +115,8 @@ func fiveBlocks(b *testing.B, s *sandbox) {
 			b.Fatal(err)
 		}
 	}
-	// Not by Mine, which looks through all sessions for pending submissions: that is a cost of the
-	// method, not of blocks.
+	// Mine is not used, because it looks through all sessions for unchecked submissions. That is a
+	// cost of Mine, not of blocks.
 	if _, err := askProducer[messages.MineBlocks, messages.BlocksMined](b.Context(), s.Node,
 		messages.MineBlocks{Blocks: 5}); err != nil {
 		b.Fatal(err)

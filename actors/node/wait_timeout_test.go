@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestTimeoutSaysWhatIsKnown: a wait that times out, by its own timer or by its client's deadline,
-// says whether a block has the transaction, and its status if one has; nothing is read for a client
-// that is gone.
+// TestTimeoutSaysWhatIsKnown: a wait times out by its own timer or by its client's deadline. The
+// error says whether a block includes the transaction, and has its status in that case. Nothing is
+// read for a client that has disconnected.
 func TestTimeoutSaysWhatIsKnown(t *testing.T) {
 	const wait = 400 * time.Millisecond
 	for _, by := range []string{"timer", "deadline"} {

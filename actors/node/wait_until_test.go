@@ -13,9 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestFirstBlock: A wait is answered as of the first block that satisfies it, however fast
-// blocks come: fifteen waits for each level of a transfer to another account. A transfer is
-// executed before its block is final, so INCLUDED_FINAL is skipped, as in neard.
+// TestFirstBlock: a wait is answered with the status at the first block that satisfies it, however
+// fast blocks are made. The test makes fifteen waits for each level of a transfer to another
+// account. A transfer is executed before its block is final, so INCLUDED_FINAL is skipped, as in
+// neard.
 func TestFirstBlock(t *testing.T) {
 	want := map[view.ExecutionLevel]view.ExecutionLevel{
 		view.LevelIncluded: view.LevelIncluded, view.LevelExecutedOptimistic: view.LevelExecutedOptimistic,
@@ -24,7 +25,7 @@ func TestFirstBlock(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		for level, want := range want {
 			t.Run(fmt.Sprintf("shards=%d/%v", shards, level), func(t *testing.T) {
-				// Only waits for final blocks bring them before the linger time is over.
+				// With a linger time of an hour, only waits for finality make final blocks come.
 				s := start(t, shards, func(o *Options) { o.Mode, o.Linger = production.Instant, time.Hour })
 				for i := range 15 {
 					tx := s.tx("near", transfer(1))
@@ -38,7 +39,8 @@ func TestFirstBlock(t *testing.T) {
 					if out.Status.Kind != view.FinalSuccessValue || len(out.Outcomes) == 0 {
 						t.Errorf("transfer %d: status %v with %d receipts", i, out.Status.Kind, len(out.Outcomes))
 					}
-					// A read now shows no less, and what has run is not final at once.
+					// A read at this moment returns at least that status. An executed transaction
+					// is not final immediately.
 					now, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone})
 					if err != nil || now.Level < out.Level || len(now.Outcomes) < len(out.Outcomes) {
 						t.Errorf("transfer %d: %v after an answer that said %v: %v", i, now.Level, out.Level, err)
@@ -52,8 +54,8 @@ func TestFirstBlock(t *testing.T) {
 	}
 }
 
-// TestInclusionRaces: A request for another client's transaction, at the moment when a block
-// includes it, gets its status, and neither an invalid nonce nor a timeout.
+// TestInclusionRaces: a request for another client's transaction, made while a block includes it,
+// gets its status, and neither an invalid nonce nor a timeout.
 func TestInclusionRaces(t *testing.T) {
 	s := start(t, 1, nil)
 	for i := range 100 {
@@ -69,8 +71,8 @@ func TestInclusionRaces(t *testing.T) {
 	}
 }
 
-// TestUsedElsewhere: A wait for a transaction that was not sent ends when another one uses its
-// nonce or its key is deleted, and not before.
+// TestUsedElsewhere: the wait for a transaction that is never submitted ends when another
+// transaction uses its nonce or its key is deleted, and not before.
 func TestUsedElsewhere(t *testing.T) {
 	s := start(t, 1, nil)
 	other := s.tx("near", transfer(2)) // never sent
@@ -93,7 +95,7 @@ func TestUsedElsewhere(t *testing.T) {
 	}
 }
 
-// TestFloodOfAsync: A client that sends far more than is checked waits for room, and delays no
+// TestFloodOfAsync: a client that submits far more than can be checked waits for room. It delays no
 // other client.
 func TestFloodOfAsync(t *testing.T) {
 	s := start(t, 1, nil)
@@ -107,10 +109,10 @@ func TestFloodOfAsync(t *testing.T) {
 	var flooded atomic.Int64
 	go func() {
 		defer close(ended)
-		for n := 0; ctx.Err() == nil; n++ { // each has another hash and is rejected by the check
+		for n := 0; ctx.Err() == nil; n++ { // each has another hash and fails the check
 			x := s.sign(primitives.Transaction{SignerID: "nobody.near", ReceiverID: "near", BlockHash: s.e.Head().Hash,
 				Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(n + 1)}})
-			// one that waits for room as its client leaves is not taken
+			// A submission that waits for room when its client disconnects is not taken.
 			if err := s.SendTxAsync(ctx, x); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
@@ -126,7 +128,7 @@ func TestFloodOfAsync(t *testing.T) {
 		if _, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelIncluded}); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took > 20*time.Second { // the flood itself would last far longer
+		if took := time.Since(begin); took > 20*time.Second { // without fairness it would take far longer
 			t.Errorf("a transfer took %v beside the flood", took)
 		}
 		if queued := s.shards.set.Load().list[0].pool.Queued(); queued > sessionQueue {
@@ -138,8 +140,8 @@ func TestFloodOfAsync(t *testing.T) {
 	<-ended
 }
 
-// TestAskedWhole: A request with a full transaction that was not sent learns why it cannot run,
-// without waiting for a block.
+// TestAskedWhole: a request with a full transaction that was never submitted gets the reason why it
+// is invalid, without waiting for a block.
 func TestAskedWhole(t *testing.T) {
 	s := start(t, 1, nil)
 	tx := s.tx("near", &primitives.Transfer{Deposit: primitives.Balance{Hi: 1 << 62}})

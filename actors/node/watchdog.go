@@ -12,16 +12,17 @@ import (
 	"github.com/troupe-chain/troupe/engine/badchunk"
 )
 
-// Bounds of the watchdog. The longest legitimate message is a chunk: a second of gas, and the
-// compilation of what it calls.
+// Limits of the watchdog. The longest message that is legitimate is a chunk: a second of gas, plus
+// the compilation of the contracts that it calls.
 const (
 	DefaultStandstill = 10 * time.Second
-	stackFiles        = 4       // kept in the folder
-	stackBytes        = 4 << 20 // of one dump
+	stackFiles        = 4       // dump files kept in the folder
+	stackBytes        = 4 << 20 // largest dump
 	stackPause        = time.Minute
 )
 
-// watch reports stalled actors, with the stacks of all goroutines, until the node ends.
+// watch reports stalled actors until the node stops: in the log, with the stacks of all goroutines
+// in a file.
 func (n *Node) watch() {
 	tick := time.NewTicker(n.o.Standstill / 4)
 	defer tick.Stop()
@@ -62,8 +63,9 @@ func (n *Node) logStall(s *system.Stall, where string) {
 		s.Oldest.Round(time.Millisecond))
 }
 
-// dumpStacks writes the stacks of all goroutines into dir and removes the oldest dumps. The new
-// file is never removed, even if the clock was set back. On a full disk no partial file stays.
+// dumpStacks writes the stacks of all goroutines to a file in dir, returns its path, and removes
+// the oldest dumps. It never removes the new file, even if the clock was set back. On a full disk
+// it leaves no partial file.
 func dumpStacks(dir string, stalls []system.Stall, now time.Time) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err

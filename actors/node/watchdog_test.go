@@ -35,8 +35,8 @@ func (s *safe) String() string {
 	return s.b.String()
 }
 
-// TestWatchdog: a call that does not end is reported while it runs: in the log, with all
-// stacks, and in the metrics. When it has ended only counters show it.
+// TestWatchdog: a call that does not end is reported while it runs: in the log, with all stacks,
+// and in the metrics. After it has ended, only counters show it.
 func TestWatchdog(t *testing.T) {
 	dir, vm, said, end := t.TempDir(), new(brittle).set(func() error { return nil }), new(safe), make(chan struct{})
 	log := logrus.New()
@@ -89,7 +89,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// account waits for the first sample of a kind that satisfies a condition.
+// account returns the first sample of a kind that satisfies want. If there is none, the test fails.
 func (s *sandbox) account(t *testing.T, kind string, want func(*system.Sample) bool) system.Sample {
 	t.Helper()
 	for _, x := range s.Meter() {
@@ -101,7 +101,7 @@ func (s *sandbox) account(t *testing.T, kind string, want func(*system.Sample) b
 	return system.Sample{}
 }
 
-// TestDumps: only the newest dumps are kept, up to the limit.
+// TestDumps: only the newest dumps are kept.
 func TestDumps(t *testing.T) {
 	dir := t.TempDir()
 	for i := range stackFiles + 2 {
@@ -113,7 +113,7 @@ func TestDumps(t *testing.T) {
 	if err != nil || len(names) != stackFiles || names[0].Name() != "stacks-19700101T001642.000.txt" {
 		t.Errorf("%v, %v", names, err)
 	}
-	path, err := dumpStacks(dir, nil, time.Unix(1, 0)) // the clock has gone back
+	path, err := dumpStacks(dir, nil, time.Unix(1, 0)) // as if the clock were set back
 	if err != nil {
 		t.Fatal(err)
 	}
