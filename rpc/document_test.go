@@ -39,6 +39,7 @@ type alternative struct {
 type memberOf struct {
 	required bool
 	of       normal
+	standing string // JSON of the default; empty: none is stated
 }
 
 func (n normal) String() string { return strings.Join(slices.Sorted(maps.Keys(n)), " | ") }
@@ -54,7 +55,7 @@ func (a *alternative) String() string {
 	}
 	for _, k := range slices.Sorted(maps.Keys(a.members)) {
 		m := a.members[k]
-		fmt.Fprintf(&b, "{%s %v: %v}", k, m.required, m.of)
+		fmt.Fprintf(&b, "{%s %v: %v = %s}", k, m.required, m.of, m.standing)
 	}
 	return b.String()
 }
@@ -161,7 +162,7 @@ func (s *schemas) own(m map[string]any) normal {
 		required, _ := m["required"].([]any)
 		properties, _ := m["properties"].(map[string]any)
 		for k, v := range properties {
-			a.members[k] = memberOf{slices.Contains(required, any(k)), s.norm(v)}
+			a.members[k] = memberOf{slices.Contains(required, any(k)), s.norm(v), standing(v)}
 		}
 		if len(a.members) == 0 && (m["oneOf"] != nil || m["anyOf"] != nil || m["allOf"] != nil) {
 			return nil
@@ -169,6 +170,26 @@ func (s *schemas) own(m map[string]any) normal {
 		return one(a)
 	}
 	return nil
+}
+
+// standing is the default that a schema states, without members that are null.
+func standing(schema any) string {
+	v, ok := schema.(map[string]any)["default"]
+	if !ok {
+		return ""
+	}
+	text, err := json.Marshal(withoutNulls(v))
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func withoutNulls(v any) any {
+	if m, ok := v.(map[string]any); ok {
+		maps.DeleteFunc(m, func(_ string, x any) bool { return withoutNulls(x) == nil })
+	}
+	return v
 }
 
 // both is the intersection of two.
@@ -237,6 +258,9 @@ func differ(at string, theirs, ours normal, say func(string)) {
 				if x.required != y.required {
 					say(fmt.Sprintf("± %s.%s: required %v, ours %v", at, k, x.required, y.required))
 				}
+				if x.standing != y.standing {
+					say(fmt.Sprintf("± %s.%s: %s if it is missing, ours %s", at, k, x.standing, y.standing))
+				}
 				differ(at+"."+k, x.of, y.of, say)
 			}
 		}
@@ -302,12 +326,6 @@ func TestDocument(t *testing.T) {
 	}
 	ours, theirs := readSchemas(t, text), readSchemas(t, theirText)
 	var found []string
-	dig := func(v any, path ...string) any {
-		for _, k := range path {
-			v = v.(map[string]any)[k]
-		}
-		return v
-	}
 	for _, path := range slices.Sorted(maps.Keys(theirs.paths)) {
 		if ours.paths[path] == nil {
 			found = append(found, "- "+path)
@@ -328,11 +346,17 @@ func TestDocument(t *testing.T) {
 			found = append(found, "+ "+path)
 		}
 	}
+	explain(t, found, "testdata/openapi-differences.txt")
+}
+
+// explain fails the test for each difference without a reason in a file, and for each reason
+// without a difference.
+func explain(t *testing.T, found []string, file string) {
+	t.Helper()
 	slices.Sort(found)
-	found = slices.Compact(found)
-	reasons := readReasons(t, "testdata/openapi-differences.txt")
+	reasons := readReasons(t, file)
 	used := map[string]bool{}
-	for _, f := range found {
+	for _, f := range slices.Compact(found) {
 		ok := false
 		for pattern := range reasons {
 			if matches(pattern, f) {
@@ -366,6 +390,14 @@ func TestDocumentIsWhole(t *testing.T) {
 	if want, err := openAPI(); err != nil || ctx.Response.StatusCode() != 200 || !bytes.Equal(ctx.Response.Body(), want) {
 		t.Errorf("GET /openapi.json: %d, %d bytes, %v", ctx.Response.StatusCode(), len(ctx.Response.Body()), err)
 	}
+}
+
+// dig returns what is at a path of members.
+func dig(v any, path ...string) any {
+	for _, k := range path {
+		v = v.(map[string]any)[k]
+	}
+	return v
 }
 
 // readReasons reads patterns of differences and their reasons, "pattern  # reason" each on a line.

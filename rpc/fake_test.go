@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type fakeNode struct {
 	mu         sync.Mutex // of recorded requests; those of a batch run concurrently
 	state      fakeState
 	err        error // of all reads
+	origin     error // of ReceiptToTx
 	call       func(*view.Call) (*view.CallResult, error)
 	sendTx     func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	tx         func(context.Context, *view.GetTx) (*view.FinalOutcome, error)
@@ -134,7 +136,7 @@ func (n *fakeNode) SplitStorage() (*view.SplitStorage, error) {
 	return &view.SplitStorage{Head: 100, Final: 98, Kind: "RPC"}, n.err
 }
 func (n *fakeNode) ReceiptToTx(context.Context, *view.OriginQuery) (*view.Origin, error) {
-	return &view.Origin{Transaction: testHash, Sender: "a.near"}, n.err
+	return &view.Origin{Transaction: testHash, Sender: "a.near"}, cmp.Or(n.origin, n.err)
 }
 func (n *fakeNode) OpenSession(ctx context.Context) (context.Context, func(), error) {
 	n.sessions.Add(1)
@@ -295,6 +297,7 @@ func (r rawJSON) AppendJSON(b []byte) []byte { return append(b, r...) }
 
 // fakeState holds one account.
 type fakeState struct {
+	at       *view.At // nil: testAt
 	account  *primitives.Account
 	key      *primitives.AccessKey
 	code     []byte
@@ -305,7 +308,12 @@ type fakeState struct {
 	released atomic.Int64
 }
 
-func (s *fakeState) At() view.At { return testAt }
+func (s *fakeState) At() view.At {
+	if s.at != nil {
+		return *s.at
+	}
+	return testAt
+}
 func (s *fakeState) Account(_ primitives.AccountID, a *primitives.Account) (bool, error) {
 	if s.account != nil {
 		*a = *s.account

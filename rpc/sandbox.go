@@ -44,7 +44,7 @@ func sandboxFailure(err error, refused *Fault, late string) error {
 	case errors.Is(err, view.ErrTimeout):
 		return Timeout.because(late, nil)
 	}
-	return internal("", err)
+	return internalAsCause(err)
 }
 
 // patchState are the parameters of sandbox_patch_state.

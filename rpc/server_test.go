@@ -253,11 +253,11 @@ func TestTimeoutSaysHowFar(t *testing.T) {
 		{"no status", view.LookupError{}, `{"cause":"ERROR","debug_info":"the node timed out before returning a transaction status"}`, "Timeout"},
 		{"not observed", view.LookupError{Cause: view.TimeoutNotObserved}, `{"cause":"NOT_OBSERVED"}`, "Timeout"},
 		{"not tracked", view.LookupError{Cause: view.TimeoutUntracked, ShardID: 3}, `{"cause":"DOES_NOT_TRACK_SHARD","shard_id":3}`, "Timeout"},
-		{"included", view.LookupError{Level: view.LevelIncluded}, `{"cause":"PENDING","status":{"final_execution_status":"INCLUDED"}}`, "Timeout: the transaction is INCLUDED"},
+		{"included", view.LookupError{Level: view.LevelIncluded}, `{"cause":"PENDING","status":{"final_execution_status":"INCLUDED"}}`, "Timeout"},
 		{"executed", view.LookupError{Level: view.LevelExecutedOptimistic, Status: status},
-			`{"cause":"PENDING","status":` + string(view.AppendFinalOutcome(nil, status, false)) + `}`, "Timeout: the transaction is EXECUTED_OPTIMISTIC"},
+			`{"cause":"PENDING","status":` + string(view.AppendFinalOutcome(nil, status, false)) + `}`, "Timeout"},
 		{"too large", view.LookupError{Level: view.LevelExecutedOptimistic, Status: &large},
-			`{"cause":"PENDING","status":{"final_execution_status":"EXECUTED_OPTIMISTIC"}}`, "Timeout: the transaction is EXECUTED_OPTIMISTIC"},
+			`{"cause":"PENDING","status":{"final_execution_status":"EXECUTED_OPTIMISTIC"}}`, "Timeout"},
 	} {
 		c.e.Kind = view.ErrTimeout
 		s := newServer(t, &fakeNode{err: &c.e}, Options{Limits: limited(func(l *limits.Limits) { l.Reply = 1 << 20 })})

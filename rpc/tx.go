@@ -169,11 +169,7 @@ func (s *Server) txFault(err error) error {
 			return busy(limits.MaxWaitDelay)
 		case view.ErrTimeout:
 			s.metrics.timeouts.Add(1)
-			text := "Timeout" // clients match this word; the rest is for people
-			if e.Level != view.LevelNone {
-				text += ": the transaction is " + e.Level.String()
-			}
-			return TxTimeout.because(text, timeoutInfo(e))
+			return TxTimeout.because("Timeout", timeoutInfo(e))
 		}
 	}
 	switch {

@@ -1,9 +1,13 @@
 //! What nearcore's own types say of what a client sent: the vectors of rpc and primitives/genesis. See ../README.md.
 
 mod draws;
+mod errors;
 mod messages;
+mod methods;
 mod params;
+mod replies;
 mod rng;
+mod schemas;
 mod tx;
 mod values;
 
@@ -15,8 +19,11 @@ use std::io::Write;
 const USAGE: &str = "usage: troupe-answers COMMAND DIR [N]
   base64   base64.jsonl.gz: random texts, read strictly and without regard to padding
   draws    draws.jsonl.gz: draws of chunk producers of which some are left out
+  errors   errors.jsonl.gz: errors of the methods
   messages messages.jsonl.gz: messages about chunks before EarlyKickout and from it on
   params   params.jsonl.gz: random parameters of the methods
+  replies  replies.jsonl.gz: replies from stdin, read and written again
+  schemas  schemas.jsonl.gz: JSON schemas of the methods
   tx       tx.jsonl.gz: signed transactions, spoiled
   values   values.jsonl.gz: values of protocol 88, in bytes and JSON";
 
@@ -31,8 +38,11 @@ fn main() {
     let lines = match command.as_str() {
         "base64" => base64(&mut rng),
         "draws" => draws::all(&mut rng),
+        "errors" => errors::all(&mut rng),
         "messages" => messages::all(),
         "params" => params::all(&mut rng),
+        "replies" => replies::all(),
+        "schemas" => schemas::all(),
         "tx" => tx::all(&mut rng),
         "values" => values::all(&mut rng),
         _ => {

@@ -81,7 +81,7 @@ fn bytes(rng: &mut Rng, most: usize) -> Vec<u8> {
     v
 }
 
-fn number(rng: &mut Rng) -> u64 {
+pub fn number(rng: &mut Rng) -> u64 {
     match rng.below(4) {
         0 => 0,
         1 => u64::MAX - rng.below(3) as u64,
@@ -94,16 +94,16 @@ fn tokens(rng: &mut Rng) -> Balance {
     Balance::from_yoctonear(((number(rng) as u128) << (rng.below(64))) + rng.below(2) as u128)
 }
 
-fn hash(rng: &mut Rng) -> CryptoHash {
+pub fn hash(rng: &mut Rng) -> CryptoHash {
     CryptoHash([[0, 0x22, 0xab][rng.below(3)]; 32])
 }
 
-fn name(rng: &mut Rng) -> AccountId {
+pub fn name(rng: &mut Rng) -> AccountId {
     let all = ["aa", "alice.near", "0u", "0s1234567890123456789012345678901234567890", "0u000g40r40m30e209185gr38e1w8124gk2gahc5rr34d1p70x3rfg"];
     rng.pick(&all).parse().expect("account id")
 }
 
-fn code(rng: &mut Rng) -> GlobalContractIdentifier {
+pub fn code(rng: &mut Rng) -> GlobalContractIdentifier {
     match rng.below(2) {
         0 => GlobalContractIdentifier::CodeHash(hash(rng)),
         _ => GlobalContractIdentifier::AccountId(name(rng)),
@@ -230,7 +230,7 @@ fn action_of(state_init: RawStateInit, deposit: Balance) -> Action {
     Action::UniversalStateInit(Box::new(UniversalStateInitAction { state_init, deposit }))
 }
 
-fn key(rng: &mut Rng) -> PublicKey {
+pub fn key(rng: &mut Rng) -> PublicKey {
     PublicKey::ED25519(ED25519PublicKey([rng.below(3) as u8; 32]))
 }
 
@@ -278,6 +278,16 @@ fn action(rng: &mut Rng, i: usize) -> Value {
 
 /// Every variant of the errors: bytes of up to four fields of usual types are tried behind each tag.
 fn errors(rng: &mut Rng, out: &mut Vec<Value>) {
+    for (raw, e) in variants(rng) {
+        out.push(json!({"type": "error", "borsh": hex(&raw), "json": serde_json::to_value(&e).expect("json")}));
+    }
+}
+
+pub fn tx_errors(rng: &mut Rng) -> Vec<TxExecutionError> {
+    variants(rng).into_iter().map(|(_, e)| e).collect()
+}
+
+fn variants(rng: &mut Rng) -> Vec<(Vec<u8>, TxExecutionError)> {
     let pieces: Vec<Vec<u8>> = vec![
         vec![],
         borsh::to_vec(&(rng.next() as u16)).expect("borsh"),
@@ -292,7 +302,12 @@ fn errors(rng: &mut Rng, out: &mut Vec<Value>) {
     ];
     // ActionError without and with an index, FunctionCallError::HostError and CompilationError::PrepareError in one,
     // ReceiptValidationError::ActionsValidation in one, InvalidTxError, and its ActionsValidation and InvalidAccessKeyError.
-    for head in [vec![0, 0], vec![0, 1, 3, 0, 0, 0, 0, 0, 0, 0], vec![0, 0, 12, 5], vec![0, 0, 12, 0, 1], vec![0, 0, 13, 6], vec![1], vec![1, 12], vec![1, 0]] {
+    let mut heads = vec![vec![0, 0], vec![0, 1, 3, 0, 0, 0, 0, 0, 0, 0], vec![0, 0, 12, 5], vec![0, 0, 12, 0, 1], vec![0, 0, 13, 6], vec![1], vec![1, 12], vec![1, 0]];
+    // FunctionCallError, its CompilationError, MethodResolveError and WasmTrap, ReceiptValidationError, InvalidAccessKeyError of a
+    // delegate, StorageError, and its MissingTrieValue.
+    heads.extend([vec![0, 0, 12], vec![0, 0, 12, 0], vec![0, 0, 12, 2], vec![0, 0, 12, 3], vec![0, 0, 13], vec![0, 0, 19], vec![1, 15], vec![1, 15, 1]]);
+    let mut out = vec![];
+    for head in heads {
         for tag in 0..=40u8 {
             if head == [1] && tag == 16 {
                 continue; // a float
@@ -306,12 +321,13 @@ fn errors(rng: &mut Rng, out: &mut Vec<Value>) {
                     left /= pieces.len();
                 }
                 if let Ok(e) = TxExecutionError::try_from_slice(&raw) {
-                    out.push(json!({"type": "error", "borsh": hex(&raw), "json": serde_json::to_value(&e).expect("json")}));
+                    out.push((raw, e));
                     break 'tag;
                 }
             }
         }
     }
+    out
 }
 
 fn header(rng: &mut Rng, spice: bool) -> Value {
