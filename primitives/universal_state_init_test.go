@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,15 +192,39 @@ func TestUniversalStateInit(t *testing.T) {
 	})
 }
 
-// The counts do not copy a canonical state init, however long it is.
-func TestStateInitCountsAllocateNothing(t *testing.T) {
+// manyEntries is a state init of 1000 entries and two keys, sorted or with the entries in the reverse
+// order.
+func manyEntries(sorted bool) RawStateInit {
 	var data []StateEntry
 	for i := range 1000 {
 		data = append(data, StateEntry{[]byte{byte(i >> 8), byte(i)}, []byte("value")})
 	}
-	raw := stateInitBytes(data, edHandle(1), mlDSAHandle(1))
+	if !sorted {
+		slices.Reverse(data)
+	}
+	return stateInitBytes(data, edHandle(1), mlDSAHandle(1))
+}
+
+// The counts do not copy a canonical state init, however long it is.
+func TestStateInitCountsAllocateNothing(t *testing.T) {
+	raw := manyEntries(true)
 	if n := testing.AllocsPerRun(10, func() { raw.Counts(); raw.SendCounts(true); raw.HasPostQuantumKey() }); n > 6 {
 		t.Errorf("%v allocations, want at most 6", n)
+	}
+}
+
+// What is refused for its order is neither copied nor collected. Counting its distinct entries, which
+// only errors need, takes a list and a table.
+func TestRefusedStateInitIsNotCopied(t *testing.T) {
+	raw := manyEntries(false)
+	if n := testing.AllocsPerRun(10, func() { _, _ = raw.Decode(); _ = raw.Check(); raw.SendCounts(true) }); n > 6 {
+		t.Errorf("%v allocations, want at most 6", n)
+	}
+	if n := testing.AllocsPerRun(10, func() { raw.Counts() }); n > 30 {
+		t.Errorf("%v allocations for the counts, want at most 30", n)
+	}
+	if c := raw.Counts(); c.Entries != 1000 || c.Keys != 2 {
+		t.Errorf("counts are %+v", c)
 	}
 }
 
@@ -316,8 +341,9 @@ func FuzzRawStateInit(f *testing.F) {
 		if got := raw.HasPostQuantumKey(); got != quantum {
 			t.Errorf("%x: post-quantum is %v, want %v", in, got, quantum)
 		}
-		if _, strict := raw.Decode(); (strict == nil) != canonical {
-			t.Errorf("%x: %v, but canonical is %v", in, strict, canonical)
+		_, strict := raw.Decode()
+		if (strict == nil) != canonical || (strict == ErrStateInitMalformed) != (err != nil) || raw.Check() != strict {
+			t.Errorf("%x: %v, but canonical is %v, and the lenient error %v", in, strict, canonical, err)
 		}
 		if !canonical {
 			want = upperCounts(uint64(len(in)))

@@ -23,7 +23,7 @@ func universalAccountID(l *Logic, a []uint64) (uint64, error) {
 	}
 	init := primitives.RawStateInit(b)
 	if l.wasm.CanonicalUniversalStateInit {
-		if _, err := init.Decode(); err != nil {
+		if err := init.Check(); err != nil {
 			return primitives.StateInitExitStatus(err), nil
 		}
 	}
