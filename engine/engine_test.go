@@ -21,12 +21,13 @@ func seedKey(name primitives.AccountID) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, string(name))
 }
 
-// node is an engine with the keys of all validators.
+// node is an engine under test together with the secret keys of all validators, so it can also
+// produce blocks.
 type node struct {
 	*Engine
 	t    testing.TB
 	disk *storage.MemDisk
-	vote primitives.ProtocolVersion // of blocks that make makes; 0: by the upgrade schedule
+	vote primitives.ProtocolVersion // what blocks from make vote for; 0: the version of the upgrade schedule
 }
 
 // testGenesis returns the genesis of `neard localnet` with the given validators, two shards and
@@ -43,8 +44,9 @@ func testGenesis(t testing.TB, validators ...primitives.AccountID) *genesis.Gene
 	return g
 }
 
-// TestOwnParameters: for two test chains, nearcore uses other limits of congestion, bandwidth and
-// witnesses (core/parameters/src/config_store.rs:171 for_chain_id). Their names are refused.
+// TestOwnParameters: nearcore uses special limits of congestion, bandwidth and witnesses for two
+// test chains (core/parameters/src/config_store.rs:171 for_chain_id). The engine does not implement
+// them, so it refuses a genesis with one of their names.
 func TestOwnParameters(t *testing.T) {
 	for id, want := range map[string]error{
 		"benchmarknet": ErrChainID, "congestion_control_test": ErrChainID, "mocknet": nil, "localnet": nil, "benchmarknet2": nil,
@@ -62,7 +64,7 @@ func openNode(t testing.TB, g *genesis.Genesis) *node {
 	return openOn(t, g, storage.NewMemDisk(), storage.Options{})
 }
 
-// openOn opens a node on a disk that may contain its chain.
+// openOn opens a node on a disk, which is empty or contains the node's chain from an earlier run.
 func openOn(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options) *node {
 	t.Helper()
 	return openWith(t, g, disk, o, trie.Options{Poison: true})
@@ -106,8 +108,8 @@ func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o stor
 	return &node{Engine: e, t: t, disk: disk}, err
 }
 
-// make makes a block at height on parent. txs go into the first shard's chunk. skip leaves out the
-// second shard's chunk.
+// make makes a block at height on parent and the chunks in it. The first shard's chunk contains
+// txs. If skip is set, the second shard's chunk is missing.
 func (n *node) make(parent primitives.Hash, height primitives.Height, skip bool, txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
 	n.t.Helper()
 	fail := func(err error) {
@@ -158,7 +160,7 @@ func (n *node) producer(parent primitives.Hash, height primitives.Height) primit
 	return seedKey(v.AccountID)
 }
 
-// accept imports a block as a peer's.
+// accept imports a block as one that a peer has sent.
 func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted {
 	n.t.Helper()
 	a, err := n.Process(b, chunks, false)
@@ -168,8 +170,9 @@ func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted
 	return a
 }
 
-// TestVectorA2: mainnet's genesis block (nearcore chain/chain/src/genesis.rs:105), from its file,
-// its root (A1) and the settlement of its first epoch.
+// TestVectorA2: the engine computes mainnet's genesis block (nearcore
+// chain/chain/src/genesis.rs:105) from its genesis config and its state root (vector A1), and the
+// validators of its first epochs.
 func TestVectorA2(t *testing.T) {
 	g, _, err := genesis.ReadConfig(testutil.Open(t, "../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {
@@ -225,7 +228,7 @@ func TestVectorA2(t *testing.T) {
 	}
 }
 
-// nothing is an empty epoch store.
+// nothing is an epoch.Store without entries.
 type nothing struct{}
 
 func (nothing) BlockInfo(primitives.Hash) (*epoch.BlockInfo, error)          { return nil, nil }
@@ -235,7 +238,8 @@ func (nothing) EpochStart(primitives.EpochID) (primitives.Height, bool, error) {
 	return 0, false, nil
 }
 
-// TestVectorA66: nearcore chain/chain/src/tests/validate_header_recompute.rs:12, on whole blocks.
+// TestVectorA66: the cases of nearcore's chain/chain/src/tests/validate_header_recompute.rs:12, on
+// whole blocks: a wrong block ordinal or epoch_sync_data_hash is refused.
 func TestVectorA66(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
@@ -264,15 +268,16 @@ func TestVectorA66(t *testing.T) {
 	}
 }
 
-// state returns what a refused block must not change.
+// state returns the parts of the engine that a refused block must not change: head, final block,
+// number of blocks, and references to the head.
 func (n *node) state() [4]any {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return [4]any{n.Head(), n.Final(), len(n.entries), n.Head().refs.Load()}
 }
 
-// TestInvalidBlocksLeaveEngineUnchanged: an invalid block leaves the engine unchanged, and the
-// valid one is accepted afterwards.
+// TestInvalidBlocksLeaveEngineUnchanged: for each kind of invalid block, the engine refuses it
+// without any change, and accepts the valid block afterwards.
 func TestInvalidBlocksLeaveEngineUnchanged(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	n.accept(n.make(n.Head().Hash, 1, false))
@@ -345,7 +350,8 @@ func TestInvalidBlocksLeaveEngineUnchanged(t *testing.T) {
 	}
 }
 
-// TestUncheckedParts: parts of a chunk that its hashes do not cover are not trusted.
+// TestUncheckedParts: the engine does not trust those parts of a chunk that no hash in its header
+// covers.
 func TestUncheckedParts(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	b, chunks := n.make(n.Head().Hash, 1, false)
@@ -367,8 +373,9 @@ func TestUncheckedParts(t *testing.T) {
 	}
 }
 
-// TestForkChoice: the highest block is the head; of two blocks of one height the first stays.
-// Transactions that only the old branch contains are returned.
+// TestForkChoice: the block of the greatest height becomes the head. Of two blocks of equal height
+// the one imported first stays the head. A reorganization returns the transactions that only the
+// old branch contains.
 func TestForkChoice(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := openNode(t, g)
@@ -407,8 +414,8 @@ func TestForkChoice(t *testing.T) {
 	}
 }
 
-// TestReceiverAgreesWithProducer: an engine that only imports computes the producer's hashes, over
-// epochs, with missing chunks and skipped heights.
+// TestReceiverAgreesWithProducer: an engine that only imports blocks computes the same hashes as
+// the engine that produced them, over several epochs, with missing chunks and skipped heights.
 func TestReceiverAgreesWithProducer(t *testing.T) {
 	maker, other := openNode(t, testGenesis(t, "aa", "bb", "cc")), openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	if maker.Head().Hash != other.Head().Hash {
@@ -425,7 +432,7 @@ func TestReceiverAgreesWithProducer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k, c := range chunks { // as received from the network
+		for k, c := range chunks { // as the network delivers it: without the outgoing receipts
 			if c != nil {
 				x := *c
 				x.PrevOutgoingReceipts = nil
@@ -447,10 +454,10 @@ func TestReceiverAgreesWithProducer(t *testing.T) {
 	}
 }
 
-// TestTrap8: after missing chunks a shard applies this block's receipts first, then those of the
-// blocks before, newest first, down to the block of its last chunk. The bandwidth scheduler lets
-// nothing through to a shard that misses chunks, so whole blocks cannot show more than one such
-// block.
+// TestTrap8: if a shard had no chunk in some blocks, its next chunk applies the receipts of its own
+// block first, then those of the earlier blocks, newest first, back to the block of its last chunk.
+// The test calls the function directly: with real blocks, the bandwidth scheduler grants nothing to
+// a shard without chunks, so at most one earlier block would have receipts.
 func TestTrap8(t *testing.T) {
 	e := &Engine{entries: map[primitives.Hash]*BlockNode{}}
 	layout := primitives.SingleShardLayout()

@@ -10,34 +10,40 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// RemoteState is the state of the remote chain that a fork is based on. What it returns for a block
-// never changes. If the remote does not answer, or its answer cannot be verified, the error wraps
-// state.ErrAway. Its methods may block on the network. Safe for concurrent use.
+// RemoteState is the state of the remote chain that a fork is based on. For a given block it always
+// returns the same values. If the remote node does not answer, or its answer cannot be verified,
+// the error wraps state.ErrAway. Its methods may block on the network. Safe for concurrent use.
 type RemoteState interface {
-	// Pinned returns the block that the fork is based on.
+	// Pinned returns the hash of the remote block that the fork starts from.
 	Pinned() primitives.Hash
-	// Get returns the value of a key (primitives.Inherited) after a block, nil if there is none.
+	// Get returns the value of a key after the block at; nil: the key does not exist there.
+	// primitives.Inherited(key) must be true.
 	Get(at primitives.Hash, key []byte) ([]byte, error)
-	// Scan returns the pairs under a prefix that belongs to one account, ascending by key.
+	// Scan returns the keys with a prefix and their values after the block at, ascending by key.
+	// All of them must belong to one account.
 	Scan(at primitives.Hash, prefix []byte) ([]state.Change, error)
-	// Forks returns the branching of a key's trie path as far as a proof showed it. false: nothing
-	// is proven of the path.
+	// Forks returns where other keys branch off from the key's path in the trie after the block at,
+	// as far as state proofs have shown. false: no proof has covered the path.
 	Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error)
-	// Height returns the height of the pinned block or an ancestor of it. false: no such block has
-	// that hash.
+	// Height returns the height of the pinned block or of one of its ancestors. false: hash is
+	// neither.
 	Height(hash primitives.Hash) (primitives.Height, bool, error)
-	// Again waits before a failed request is tried again. false: the node is stopping.
+	// Again blocks for the pause before a failed request is repeated. false: do not repeat, because
+	// the node is stopping.
 	Again(err error) bool
 }
 
-// ForkOverlay is the state of a fork: its own values, and below them those of the remote chain.
+// ForkOverlay reads the state of a fork: the fork's own values first, then those of the remote
+// chain.
 type ForkOverlay struct {
 	Base RemoteState
-	Get  func(key []byte) ([]byte, error) // the fork's own value; nil: absent
+	Get  func(key []byte) ([]byte, error) // reads the fork's own value; nil: it has none
 	Scan func(prefix, after []byte, yield func(key, value []byte) bool) error
 }
 
-// baseUnder returns the remote block that a key's value is visible from. false: none is.
+// baseUnder returns the remote block from which the fork sees the value of key. false: no remote
+// value is visible, because the fork deleted the key, detached its account, or such keys are not
+// inherited.
 func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err error) {
 	if !primitives.Inherited(key) {
 		return at, false, nil
@@ -48,7 +54,8 @@ func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err er
 	return o.baseOf(key)
 }
 
-// baseOf is baseUnder for a key, or a prefix of keys, without the check for a deletion by the fork.
+// baseOf returns the same as baseUnder for a key or for a prefix of one account's keys, but does
+// not check whether the fork deleted the key.
 func (o *ForkOverlay) baseOf(key []byte) (at primitives.Hash, ok bool, err error) {
 	account, owned, err := primitives.TrieKeyAccount(key)
 	if err != nil {
@@ -67,7 +74,7 @@ func (o *ForkOverlay) baseOf(key []byte) (at primitives.Hash, ok bool, err error
 	return at, !at.IsZero(), nil
 }
 
-// Value returns the value of a key, nil if there is none.
+// Value returns the value of a key from the fork or else from the remote chain; nil: there is none.
 func (o *ForkOverlay) Value(key []byte) ([]byte, error) {
 	if v, err := o.Get(key); v != nil || err != nil {
 		return v, err
@@ -75,8 +82,8 @@ func (o *ForkOverlay) Value(key []byte) ([]byte, error) {
 	return o.baseValue(key)
 }
 
-// baseValue returns the remote value of a key for which the fork has no own value, nil if there is
-// none.
+// baseValue returns the remote chain's value of a key for which the fork has no own value; nil:
+// there is none.
 func (o *ForkOverlay) baseValue(key []byte) ([]byte, error) {
 	at, ok, err := o.baseUnder(key)
 	if !ok || err != nil {
@@ -85,8 +92,8 @@ func (o *ForkOverlay) baseValue(key []byte) ([]byte, error) {
 	return o.Base.Get(at, key)
 }
 
-// Each calls yield for the pairs with the given prefix and keys above after (nil: all), ascending,
-// until yield returns false.
+// Each calls yield for all keys with the given prefix that are greater than after (nil: all),
+// ascending, with their values, until yield returns false.
 func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) bool) error {
 	at, ok := primitives.Hash{}, false
 	if primitives.Inherited(prefix) {
@@ -140,14 +147,14 @@ func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) b
 	return nil
 }
 
-// forkTrie is the state of a fork: an own trie above the remote state. Recordings and roots cover
-// the own trie only.
+// forkTrie is a shard's state on a fork: the fork's own trie in front of the remote state. Its root
+// and its recordings cover only the own trie.
 type forkTrie struct {
 	local state.Trie
 	base  RemoteState
 }
 
-// overBase returns t above the remote state; t itself if base is nil.
+// overBase returns t in front of the remote state base; t itself if base is nil.
 func overBase(t state.Trie, base RemoteState) state.Trie {
 	if base == nil {
 		return t
@@ -155,13 +162,14 @@ func overBase(t state.Trie, base RemoteState) state.Trie {
 	return forkTrie{t, base}
 }
 
-// rooted wraps a root for the runtime.
+// rooted returns the trie of r as the runtime's state.Trie; on a fork, in front of the remote
+// state.
 func rooted(r *trie.Root) state.Trie {
 	base, _ := r.Forest().UserData().(RemoteState)
 	return overBase(stateTrie{r}, base)
 }
 
-// rootOf returns the root of a trie from rooted, or from an update of one.
+// rootOf returns the root of the own trie. t comes from rooted or from an Update of such a trie.
 func rootOf(t state.Trie) *trie.Root {
 	if f, ok := t.(forkTrie); ok {
 		t = f.local
@@ -221,9 +229,9 @@ func (t forkTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key
 	return t.over().Each(prefix, after, yield)
 }
 
-// Path returns as many nodes as the key's path would have in one trie of both chains, because
-// contracts pay for them. The nodes are synthetic, like those of historicalTrie. If nothing is
-// proven of the remote path, there are too few.
+// Path returns as many nodes as the key's path would have if one trie contained both chains'
+// entries, because contracts pay gas for each node. The nodes are made up, like those of
+// historicalTrie. If no proof has covered the remote path, only the fork's own nodes are counted.
 func (t forkTrie) Path(
 	key []byte,
 	rec state.Recording,
@@ -247,8 +255,9 @@ func (t forkTrie) Path(
 	return madeVisits(key, depths, alone, found, path), ref, found, nil
 }
 
-// forks returns the depths at which other keys branch off from key in the trie of both chains.
-// alone has the meaning of historicalTrie.forks' part.
+// forks returns the depths, in nibbles, at which other keys branch off from key in a trie of both
+// chains' entries. own: the fork has a value of the key; found: one of the chains has. alone has
+// the meaning of part in historicalTrie.forks.
 func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, err error) {
 	local := &historicalTrie{base: ownValues{t.local}}
 	depths, alone, err = local.forks(key, own)
@@ -277,7 +286,7 @@ func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, 
 		if err != nil {
 			return nil, false, err
 		}
-		alone = next == base.Next // else the two branch there
+		alone = next == base.Next // else the keys of the two chains branch here
 	case mine == theirs:
 		alone = false
 	}
@@ -286,7 +295,8 @@ func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, 
 	return slices.Compact(depths), alone, nil
 }
 
-// nextNibble returns the nibble at depth of the first key that shares depth nibbles with key.
+// nextNibble returns the nibble at depth of the first key that shares its first depth nibbles with
+// key; trie.EndNibble if that key ends there.
 func (t *historicalTrie) nextNibble(key []byte, depth int) (byte, error) {
 	from, to := nibbleRange(key, depth)
 	one, err := t.first(from, to)
@@ -299,7 +309,7 @@ func (t *historicalTrie) nextNibble(key []byte, depth int) (byte, error) {
 	return one[depth/2] & 15, nil
 }
 
-// ownValues are the values of a fork's own trie, without the columns that only forks have.
+// ownValues are the values of a fork's own trie, without the columns that only forks use.
 type ownValues struct{ t state.Trie }
 
 func (v ownValues) get(key []byte) ([]byte, error) { return v.t.Get(key, nil) }
@@ -326,12 +336,12 @@ func (v ownValues) scan(from, to []byte, yield func(key, value []byte) bool) err
 	)
 }
 
-// forkedValues are the values of an older block of a fork.
+// forkedValues are a shard's values after an older block of a fork, with the remote chain's.
 type forkedValues struct{ over ForkOverlay }
 
 func (v forkedValues) get(key []byte) ([]byte, error) { return v.over.Value(key) }
 
-// scan includes the remote chain only if the range is a whole prefix of an account.
+// scan includes values of the remote chain only if the range is exactly the keys with one prefix.
 func (v forkedValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	if bytes.Equal(to, storage.PrefixEnd(from)) {
 		return v.over.Each(from, nil, yield)
@@ -339,7 +349,8 @@ func (v forkedValues) scan(from, to []byte, yield func(key, value []byte) bool) 
 	return v.over.Scan(from, nil, yield)
 }
 
-// overStored returns stored values above the remote state; s itself if the chain is not a fork.
+// overStored returns the stored values of a fork in front of the remote state; s itself if this
+// chain is no fork.
 func overStored(s storedValues) historicalValues {
 	base := s.e.o.Base
 	if base == nil {
@@ -357,7 +368,7 @@ func overStored(s storedValues) historicalValues {
 }
 
 // CutOff returns the accounts that the fork has detached from the remote chain as of the head,
-// ascending.
+// ascending: their remote values are no longer visible. nil if this chain is no fork.
 func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
 	if e.o.Base == nil {
 		return nil, nil
@@ -385,5 +396,5 @@ func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
 	return out, nil
 }
 
-// Fork returns the remote chain that this one is a fork of, or nil.
+// Fork returns the state of the remote chain that this chain is a fork of; nil: it is no fork.
 func (e *Engine) Fork() RemoteState { return e.o.Base }

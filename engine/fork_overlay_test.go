@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// stillBase is a remote chain in memory.
+// stillBase is a RemoteState in memory. It returns state.ErrAway while away is set.
 type stillBase struct {
 	pinned primitives.Hash
 	blocks map[primitives.Hash]map[string]string
@@ -53,7 +53,7 @@ func (b *stillBase) Forks(_ primitives.Hash, key []byte) (trie.Forks, bool, erro
 func (b *stillBase) Height(primitives.Hash) (primitives.Height, bool, error) { return 0, false, nil }
 func (b *stillBase) Again(error) bool                                        { return false }
 
-// grown makes a trie of pairs.
+// grown returns a trie that contains the pairs.
 func grown(t *testing.T, f *trie.Forest, pairs map[string]string) *trie.Root {
 	t.Helper()
 	var changes []trie.Change
@@ -67,7 +67,7 @@ func grown(t *testing.T, f *trie.Forest, pairs map[string]string) *trie.Root {
 	return root
 }
 
-// newStillBase returns one with a proof of all its pairs.
+// newStillBase returns a stillBase whose pinned block has the pairs, with a proof of all of them.
 func newStillBase(t *testing.T, pairs map[string]string) *stillBase {
 	t.Helper()
 	b := &stillBase{pinned: primitives.Hash{1}, blocks: map[primitives.Hash]map[string]string{{1}: pairs}}
@@ -84,13 +84,14 @@ func newStillBase(t *testing.T, pairs map[string]string) *stillBase {
 	return b
 }
 
-// forkOf returns a fork of a base with nothing of its own except what every shard has.
+// forkOf returns the state of a fork of b. Its own trie contains only the bandwidth scheduler's
+// state, which every shard has.
 func forkOf(t *testing.T, b *stillBase) state.Trie {
 	t.Helper()
 	return rooted(grown(t, trie.New(trie.Options{UserData: b}), map[string]string{string(primitives.BandwidthSchedulerKey): "x"}))
 }
 
-// forkKey returns one of few keys with long common prefixes.
+// forkKey returns a random key from a small set with long common prefixes.
 func forkKey(r *rand.Rand) []byte {
 	id := []primitives.AccountID{"app.near", "app", "zoe.near"}[r.IntN(3)]
 	if r.IntN(12) == 0 {
@@ -103,9 +104,9 @@ func forkKey(r *rand.Rand) []byte {
 	return primitives.AppendContractDataKey(nil, id, key)
 }
 
-// TestForkTrie: a fork has the values of both chains in order, its own before the remote ones. The
-// path of each key has as many nodes as in one trie of both, as long as nothing of the remote chain
-// is removed.
+// TestForkTrie: a fork has the values of both chains in key order, and its own value hides the
+// remote one. Each key's path has as many nodes as in one trie of both chains, as long as the fork
+// has not removed a remote key.
 func TestForkTrie(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -188,8 +189,9 @@ func TestForkTrie(t *testing.T) {
 	}
 }
 
-// TestForkRebase: a removed account stays removed. A detached account has only its own values; a
-// reset one has the remote chain's; one moved to another block has that block's.
+// TestForkRebase: a removed account stays removed. A detached account has only its own values. A
+// reset account has the values of the remote chain again. An account that was moved to another
+// block has the values of that block.
 func TestForkRebase(t *testing.T) {
 	account := func(n uint64) string {
 		a := primitives.Account{Version: primitives.AccountV1, Amount: primitives.Yocto(n), StorageUsage: 100}
@@ -226,7 +228,7 @@ func TestForkRebase(t *testing.T) {
 			case v == nil:
 				out += "- "
 			case key[0] == 0:
-				out += fmt.Sprint(v[0], " ") // of the amount
+				out += fmt.Sprint(v[0], " ") // the first byte of the account's amount
 			default:
 				out += string(v) + " "
 			}

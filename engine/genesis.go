@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// NewChain reads the chain spec from a genesis. records opens the genesis document, or its records
-// file, from the beginning at each call; it is read when the chain starts. epochConfigs are the
-// files of <home>/epoch_configs by name.
+// NewChain returns the chain spec of a genesis. records opens the genesis document, or its separate
+// records file, at its beginning; each call opens it again. It is called only when the chain
+// starts. epochConfigs are the contents of the files in <home>/epoch_configs by file name.
 func NewChain(
 	g *genesis.Config,
 	numbering primitives.Numbering,
@@ -43,25 +43,26 @@ func NewChain(
 	return c, nil
 }
 
-// ErrChainID reports a chain name for which neard uses special parameters that are not implemented
-// here. With the usual parameters it would be a different chain.
+// ErrChainID reports a chain id for which nearcore uses special parameters that are not implemented
+// here. With the usual parameters the chain would differ from nearcore's.
 var ErrChainID = errors.New("engine: neard has other parameters for chains of this name; choose another chain_id")
 
-// ownParameters reports whether the parameters depend on the chain's name, as they do for two names
-// of nearcore's tests (core/parameters/src/config_store.rs:171). testnet no longer differs from the
-// others.
+// ownParameters reports whether nearcore uses special parameters for this chain id. It does for two
+// ids of its tests (core/parameters/src/config_store.rs:171); testnet has had the common parameters
+// since then.
 func ownParameters(chainID string) bool {
 	return chainID == "benchmarknet" || chainID == "congestion_control_test"
 }
 
-// GenesisState is the state of the genesis block.
+// GenesisState is the state of the genesis block, all shards.
 type GenesisState struct {
 	shards []*genesisstate.Shard
-	more   []iter.Seq2[[]byte, []byte] // by shard
+	more   []iter.Seq2[[]byte, []byte] // entries from Add, by shard index
 }
 
-// Add adds pairs with other keys to a shard, for a state larger than memory. pairs must yield
-// ascending keys, each time it is called. The yielded slices may be reused by the caller.
+// Add adds key-value pairs to a shard, for a state that does not fit into memory. Their keys must
+// differ from those of the genesis. pairs must yield the same pairs in ascending order each time it
+// is called. It may reuse the yielded slices.
 func (s *GenesisState) Add(shard int, pairs iter.Seq2[[]byte, []byte]) {
 	if s.more == nil {
 		s.more = make([]iter.Seq2[[]byte, []byte], len(s.shards))
@@ -97,7 +98,7 @@ func (s *GenesisState) Pairs(shard int) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Congestion returns the congestion infos by shard index.
+// Congestion returns each shard's congestion info, by shard index.
 func (s *GenesisState) Congestion() []primitives.CongestionInfo {
 	out := make([]primitives.CongestionInfo, len(s.shards))
 	for i, x := range s.shards {
@@ -137,10 +138,10 @@ func loadState(
 	return out, nil
 }
 
-// ratio converts a ratio. A genesis's parts are below 2^31.
+// ratio converts a genesis's ratio. Numerator and denominator of a valid genesis are below 2^31.
 func ratio(r genesis.Ratio) epoch.Ratio { return epoch.Ratio{Num: int32(r.Num), Den: int32(r.Den)} }
 
-// EpochParams returns the parameters of the epoch manager from a genesis.
+// EpochParams returns the epoch manager's parameters of a genesis.
 func EpochParams(g *genesis.Config) *epoch.GenesisParams {
 	p := &epoch.GenesisParams{
 		ChainID: g.ChainID, ProtocolVersion: g.ProtocolVersion, ProtocolTreasuryAccount: g.ProtocolTreasuryAccount,
@@ -170,10 +171,10 @@ func EpochParams(g *genesis.Config) *epoch.GenesisParams {
 	return p
 }
 
-// ChainSpec is what the engine needs from a genesis. It is read-only.
+// ChainSpec contains the values of a genesis that the engine needs. It is read-only.
 type ChainSpec struct {
 	ID             string
-	Version        parameters.Version // of the genesis
+	Version        parameters.Version // protocol version of the genesis block, and the numbering of versions
 	Height         primitives.Height
 	Time           uint64 // ns since 1970
 	GasLimit       primitives.Gas
@@ -185,6 +186,6 @@ type ChainSpec struct {
 	Treasury       primitives.AccountID
 	Params         *epoch.GenesisParams
 	Configs        *epoch.Configs
-	// Load reads the genesis state. It is called once, when the chain starts.
+	// Load reads the state of the genesis block. The engine calls it once, when the chain starts.
 	Load func() (*GenesisState, error)
 }

@@ -12,19 +12,20 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// headerChain is the chain of headers where it is ahead of the blocks. Its rows start above the
-// flat head; those of older blocks are the engine's own.
+// headerChain is the chain of validated headers, as far as it is above the imported blocks. Its own
+// rows start above the flat head; for blocks at or below it, the engine's block records are used.
 type headerChain struct {
-	adding    sync.Mutex // one list at a time; taken before mu
-	mu        sync.Mutex // taken after epochMu, for the time of one header
+	adding    sync.Mutex // held while one AddHeaders or JumpHeaders runs; taken before mu
+	mu        sync.Mutex // taken after epochMu, and only for the time of one header
 	chain     *headerchain.Chain
 	rows      *headerRows
-	busy      bool // a list is being added and not all of its rows are written
-	offBranch bool // the highest header on disk is on a branch that does not extend the chain, for now
+	busy      bool // AddHeaders is running and has not written all its rows
+	offBranch bool // the highest header on disk is on a branch that does not extend the chain
 }
 
-// Cells of the header chain: the hash of the highest header, the hash of the first header after an
-// epoch sync proof, the proof's info of the first block of the epoch before, and that proof.
+// Names of the header chain's cells in the store: the hash of the highest header; the hash of the
+// first header after an epoch sync proof; the proof's BlockInfo of the first block of the epoch
+// before; and the proof itself.
 const (
 	headersHead  = "head"
 	headersFloor = "floor"
@@ -32,13 +33,13 @@ const (
 	headersProof = "proof"
 )
 
-// pruneHeaders bounds the headers below the flat head that one AddHeaders removes.
+// pruneHeaders bounds the number of headers at or below the flat head that one AddHeaders removes.
 const pruneHeaders = 4096
 
-// AddHeaders adds headers above the blocks, parents first, as one peer's response contains them.
-// Each is validated as far as a header can be. The accepted ones are on disk when it returns; known
-// ones are skipped. It stops at the first bad header with an error of package chain/headerchain, of
-// which chain.Invalid is the sender's fault. Safe for concurrent use.
+// AddHeaders validates headers and adds them to the header chain. list is one peer's response,
+// parents first. It skips known headers. It stops at the first bad header, with an error of package
+// chain/headerchain or chain; chain.Invalid means that the sender is at fault. The accepted
+// headers, taken of them, are on disk when it returns. Safe for concurrent use.
 func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err error) {
 	l := &e.headerChain
 	l.adding.Lock()
@@ -65,7 +66,7 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 			break
 		}
 		taken++
-		l.mu.Unlock() // a Precheck waits for one header, not for all
+		l.mu.Unlock() // so a Precheck waits for one header, not for the whole list
 		l.mu.Lock()
 	}
 	if taken == 0 {
@@ -77,15 +78,16 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 	l.mu.Lock()
 	l.rows.reset()
 	if ferr != nil {
-		l.chain = nil // it is ahead of its rows: the next call starts from the disk
+		l.chain = nil // the chain is ahead of the rows on disk, so the next call opens it again
 		return 0, ferr
 	}
 	return taken, err
 }
 
-// JumpHeaders continues the header chain at the first block of an epoch that an epoch sync proof
-// leads to, far above the blocks (nearcore's epoch sync). headerchain.ErrProof is the sender's
-// fault. headerchain.ErrOld is no one's: the headers are known already. Safe for concurrent use.
+// JumpHeaders moves the header chain far above the blocks, to the first block of the epoch that an
+// epoch sync proof leads to (nearcore's epoch sync). headerchain.ErrProof: the proof is wrong, and
+// its sender is at fault. headerchain.ErrOld: the node already knows later headers; the sender is
+// not at fault. Safe for concurrent use.
 func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	l := &e.headerChain
 	l.adding.Lock()
@@ -103,7 +105,7 @@ func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 		l.mu.Lock()
 	}
 	if err == nil {
-		err = e.ensureHeaderChain() // blocks may have arrived
+		err = e.ensureHeaderChain() // again, because blocks may have arrived
 	}
 	if err != nil {
 		return fmt.Errorf("engine: %w", err)
@@ -121,7 +123,7 @@ func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	return nil
 }
 
-// HeaderProof returns the proof of the last JumpHeaders; nil: none.
+// HeaderProof returns the proof of the last JumpHeaders; nil: there was none.
 func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersProof)
 	if err != nil {
@@ -131,8 +133,8 @@ func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
 	return p, borsh.Unmarshal(raw, p)
 }
 
-// HeadersApart reports whether the headers start, with a proof, above the chain, with a gap
-// between.
+// HeadersApart reports whether a gap separates the headers from the blocks: the headers start at an
+// epoch sync proof above the tip.
 func (e *Engine) HeadersApart() (bool, error) {
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
 	if err != nil || len(raw) != len(primitives.Hash{}) {
@@ -142,11 +144,12 @@ func (e *Engine) HeadersApart() (bool, error) {
 	return height > e.Tip().Height(), err
 }
 
-// HeaderHead returns the highest known header: that of the head if no other is above it.
+// HeaderHead returns the highest validated header; the head's if no header is above the head.
 func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()
-	// on a block producer it is so with each block: leave the header chain as it is
+	// On a block producer every block overtakes the headers. Then the header chain is left as it
+	// is.
 	if tip := e.Head(); e.headerChain.overtaken(tip) {
 		return storage.BlockRef{Height: tip.Height(), Hash: tip.Hash}, nil
 	}
@@ -157,20 +160,20 @@ func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	return storage.BlockRef{Height: h.Height, Hash: h.Hash}, nil
 }
 
-// overtaken reports whether the blocks have passed the highest header. The caller holds mu.
+// overtaken reports whether the head is above the highest header. The caller holds mu.
 func (l *headerChain) overtaken(tip *BlockNode) bool {
 	return l.chain != nil && !l.busy && !l.offBranch && l.chain.Head().Info.Height < tip.Height()
 }
 
-// ensureHeaderChain opens the header chain if there is none, or if persisted blocks have passed it.
-// The caller holds mu.
+// ensureHeaderChain opens the header chain, if it is not open or the head is above its highest
+// header. The caller holds mu.
 func (e *Engine) ensureHeaderChain() error {
 	l, tip := &e.headerChain, e.Head()
 	if l.chain != nil && (l.busy || l.chain.Head().Info.Height >= tip.Height()) {
 		return nil
 	}
 	l.rows = &headerRows{e: e}
-	l.rows.reset() // nothing is unwritten
+	l.rows.reset() // drops unwritten rows; there are none
 	head := tip.Hash
 	if raw, err := storage.HeaderCell.Get(e.store.Reader(), headersHead); err == nil && len(raw) == len(head) {
 		if r, err := l.rows.Row(primitives.Hash(raw)); err != nil {
@@ -183,7 +186,7 @@ func (e *Engine) ensureHeaderChain() error {
 	}
 	var err error
 	l.offBranch = false
-	// of a branch that lost
+	// the highest header may belong to a branch that lost: then continue from the tip
 	if l.chain, err = e.openHeaderChain(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash {
 		l.offBranch = true
 		l.chain, err = e.openHeaderChain(tip.Hash)
@@ -210,22 +213,22 @@ func (e *Engine) openHeaderChain(head primitives.Hash) (*headerchain.Chain, erro
 		if err != nil {
 			return nil, err
 		}
-		if height > 0 { // else the blocks have passed the floor
+		if height > 0 { // else the blocks have passed the first header after the proof
 			o.Floor = headerchain.Ref{Hash: primitives.Hash(raw), Height: height}
 		}
 	}
 	return headerchain.New(o)
 }
 
-// headerEpochs returns the epoch manager of the headers if they announce an epoch above the flat
-// head, else nil. The caller holds mu.
+// headerEpochs returns the headers' epoch manager if a header above the flat head begins the epoch
+// id; else nil. The caller holds mu.
 func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 	_, err := storage.HeaderEpochInfo.Get(e.store.Reader(), id)
 	if err != nil {
 		return nil, absent(err)
 	}
 	ref, err := e.headerAt(primitives.Hash(id))
-	if err != nil || ref <= e.store.Tip().FlatHead.Height { // of an epoch that may be over; BeginImport decides
+	if err != nil || ref <= e.store.Tip().FlatHead.Height { // the epoch may be over; BeginImport decides
 		return nil, err
 	}
 	if err := e.ensureHeaderChain(); err != nil {
@@ -234,7 +237,7 @@ func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 	return e.headerChain.chain.Epochs(), nil
 }
 
-// headerAt returns the height of a kept header; 0: it is not kept.
+// headerAt returns the height of a header in the header rows; 0: it is not there.
 func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 	raw, err := storage.HeaderRow.Get(e.store.Reader(), hash)
 	if err != nil {
@@ -247,8 +250,8 @@ func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 	return r.Info.Height, nil
 }
 
-// headerRows are the rows of headers: the unwritten ones, those on disk, and the engine's own for
-// blocks.
+// headerRows implements the header chain's store. It reads the rows that are not written yet, then
+// those on disk, then the engine's block records.
 type headerRows struct {
 	e     *Engine
 	batch storage.Batch
@@ -264,7 +267,8 @@ func (s *headerRows) reset() {
 	s.sums, s.first = map[primitives.EpochID]*epoch.EpochSummary{}, map[primitives.EpochID]primitives.Height{}
 }
 
-// Put adds a header and its epoch changes to the batch.
+// Put adds a header and the epoch data that it changes to the batch. head: the header is the
+// highest.
 func (s *headerRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error {
 	ref := storage.BlockRef{Height: r.Info.Height, Hash: r.Info.Hash}
 	raw := storage.Raw(r.AppendBorsh(nil))
@@ -294,7 +298,7 @@ func (s *headerRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error 
 	return nil
 }
 
-// Begin adds the rows that a proof starts with.
+// Begin adds the headers and epochs of an epoch sync proof to the batch.
 func (s *headerRows) Begin(b *headerchain.Start) error {
 	head := b.Rows[len(b.Rows)-1]
 	for _, r := range b.Rows {
@@ -317,7 +321,8 @@ func (s *headerRows) Begin(b *headerchain.Start) error {
 	return nil
 }
 
-// Before returns the proof's info of the first block of the epoch before the headers start.
+// Before returns the BlockInfo, from the epoch sync proof, of the first block of the epoch before
+// the first header. nil: no proof was used.
 func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 	raw, err := storage.HeaderCell.Get(s.e.store.Reader(), headersFirst)
 	if err != nil {
@@ -327,7 +332,8 @@ func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 	return b, borsh.Unmarshal(raw, b)
 }
 
-// prune removes headers up to a height: blocks replace them, or their branch lost.
+// prune adds the removal of headers up to a height to the batch, pruneHeaders at most. Blocks have
+// replaced these headers, or their branch has lost.
 func (s *headerRows) prune(height primitives.Height) error {
 	n, seen := 0, map[string]bool{}
 	var failed error
@@ -335,7 +341,7 @@ func (s *headerRows) prune(height primitives.Height) error {
 		storage.HeaderRow.Delete(&s.batch, ref.Hash)
 		storage.HeaderHeight.Delete(&s.batch, ref)
 		storage.HeaderEpochInfo.Delete(&s.batch, ref.Hash)
-		if id := string(id); len(id) == len(primitives.EpochID{}) && !seen[id] { // once for each epoch
+		if id := string(id); len(id) == len(primitives.EpochID{}) && !seen[id] { // once per epoch
 			seen[id] = true
 			if id := primitives.EpochID([]byte(id)); s.begun(id, height, &failed) {
 				storage.HeaderEpochStart.Delete(&s.batch, id)
@@ -348,8 +354,9 @@ func (s *headerRows) prune(height primitives.Height) error {
 	return errors.Join(err, failed)
 }
 
-// begun reports whether the headers say that an epoch began at or below height. On another branch
-// the epoch may begin later; then the rows describe that.
+// begun reports whether the epoch data of id can be removed: it starts at or below height, or has
+// no start. On another branch the same epoch may start above height; then the stored start is that
+// branch's and is kept.
 func (s *headerRows) begun(id primitives.EpochID, height primitives.Height, failed *error) bool {
 	if at, ok := s.first[id]; ok {
 		return at <= height
@@ -361,7 +368,7 @@ func (s *headerRows) begun(id primitives.EpochID, height primitives.Height, fail
 	return err != nil || primitives.Height(at) <= height
 }
 
-// Row returns a header's row, or nil.
+// Row returns the row of a header; nil: the header is unknown.
 func (s *headerRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 	if r := s.new[hash]; r != nil {
 		return r, nil
@@ -377,13 +384,13 @@ func (s *headerRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 	return s.ofBlock(hash)
 }
 
-// ofBlock returns the row of a header that has its block here.
+// ofBlock returns the row of a header whose block this node has; nil: it does not have the block.
 func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	info, err := (epochStore{s.e}).BlockInfo(hash)
 	if err != nil || info == nil {
 		return nil, err
 	}
-	if at := s.e.BlockNode(hash); at != nil { // an in-flight block may be lost, while headers above it are written
+	if at := s.e.BlockNode(hash); at != nil { // a block in flight to the disk could be lost, but headers above it stay
 		return &headerchain.Row{Header: at.Header(), Info: info, Tree: at.Tree, Final: at.finalHeight}, nil
 	}
 	rec, err := s.e.store.BlockByHash(hash)
@@ -411,7 +418,7 @@ func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	return r, nil
 }
 
-// EpochInfo returns an epoch's info from blocks or headers, nil if unknown.
+// EpochInfo returns an epoch's info from blocks or headers; nil: unknown.
 func (s *headerRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
 	if v := s.infos[id]; v != nil {
 		return v, nil
@@ -427,7 +434,7 @@ func (s *headerRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) 
 	return v, borsh.Unmarshal(raw, v)
 }
 
-// EpochStart returns the height of an epoch's first block.
+// EpochStart returns the height of an epoch's first block. false: unknown.
 func (s *headerRows) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
 	if h, ok := s.first[id]; ok {
 		return h, true, nil
@@ -439,7 +446,7 @@ func (s *headerRows) EpochStart(id primitives.EpochID) (primitives.Height, bool,
 	return primitives.Height(h), err == nil, absent(err)
 }
 
-// EpochSummary returns an epoch's summary, nil if unknown.
+// EpochSummary returns an epoch's summary from blocks or headers; nil: unknown.
 func (s *headerRows) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
 	if v := s.sums[id]; v != nil {
 		return v, nil

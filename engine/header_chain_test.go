@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestHeadersAheadOfBlocks: with a chain's headers a node knows epochs beyond its blocks, so the
-// producer of a block in them is checked on arrival, also after a restart. Without headers the
-// block's epoch is unknown. Headers below the flat head are removed, and more can be added above
-// blocks that have arrived meanwhile.
+// TestHeadersAheadOfBlocks: with headers above its blocks a node knows later epochs, so it checks
+// the producer of a block in such an epoch on arrival, also after a restart. Without the headers
+// that epoch is unknown. Headers at or below the flat head are removed, and headers can be added
+// after blocks have overtaken them.
 func TestHeadersAheadOfBlocks(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, disk := openNode(t, g), storage.NewMemDisk()
@@ -108,8 +108,8 @@ func TestHeadersAheadOfBlocks(t *testing.T) {
 	}
 }
 
-// TestHeadersOfLostBranch: headers of a lost branch are removed at their heights. The epoch start
-// of the surviving branch stays, even if the lost branch started the epoch earlier.
+// TestHeadersOfLostBranch: prune removes the headers of a branch that lost. It keeps the epoch
+// start of the surviving branch, even if the lost branch started that epoch earlier.
 func TestHeadersOfLostBranch(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	rows := &headerRows{e: n.Engine}
@@ -130,7 +130,7 @@ func TestHeadersOfLostBranch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(5, 1) // lost
+	put(5, 1) // on the branch that loses
 	put(9, 2)
 	write()
 	for _, c := range []struct {
@@ -147,8 +147,8 @@ func TestHeadersOfLostBranch(t *testing.T) {
 	}
 }
 
-// TestHeadersOvertaken: when blocks pass the headers, the head is the highest header and the header
-// chain is not rebuilt, until headers arrive again.
+// TestHeadersOvertaken: when blocks overtake the headers, the head counts as the highest header,
+// and the header chain is not rebuilt until headers arrive again.
 func TestHeadersOvertaken(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
 	n, maker := openNode(t, g), openNode(t, g)
@@ -190,7 +190,7 @@ func TestHeadersFromTheFuture(t *testing.T) {
 		maker.accept(b, chunks)
 		heads = append(heads, b.Header)
 	}
-	clock := heads[4].Timestamp - chain.AcceptableTimeDifference // the fifth is just near enough
+	clock := heads[4].Timestamp - chain.AcceptableTimeDifference // the fifth header is as far ahead as is allowed
 	n.o.Now = func() uint64 { return clock }
 	if got, err := n.AddHeaders(heads); got != 5 || !errors.Is(err, chain.InvalidBlockFutureTime) || VerdictOf(err) != VerdictEarly {
 		t.Fatalf("%d headers taken, %v, want 5 and %v", got, err, chain.InvalidBlockFutureTime)

@@ -13,15 +13,17 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// An epoch sync proof contains an entry for every past epoch, but blocks of old epochs are garbage
-// collected. So the entry of an epoch is stored with the first block of the second epoch after it.
-// The hash of an epoch's last block is the id of that second epoch, on every branch.
+// An epoch sync proof contains an entry for every past epoch, but the blocks of old epochs are
+// garbage collected. Therefore the engine stores the entry of an epoch together with the first
+// block of the epoch after next. On every branch, the id of that epoch is the hash of the last
+// block of the entry's epoch.
 
-// provenRow names the row with an epoch's entry of a proof.
+// provenRow is the name of the row that stores the proof entry of the epoch id.
 func provenRow(id primitives.EpochID) string { return "proven " + string(id[:]) }
 
-// saveProvenEpoch stores the proof entry of the epoch two before the one that begins with a block.
-// It skips an epoch without its blocks here, as before the start of a bootstrapped folder.
+// saveProvenEpoch stores the proof entry of the epoch two before the one that entry's block begins;
+// it does nothing if the block begins no epoch. It also skips an epoch whose blocks this node does
+// not have, such as those before the start of a bootstrapped node.
 func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID {
 		return nil
@@ -34,13 +36,13 @@ func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) err
 	return e.saveProofEnd(b, primitives.Hash(entry.Header().EpochID), p.Final)
 }
 
-// proofEnd names the row with the rest of a proof: the epoch that it leads to and the one before. A
-// node that keeps three epochs, neard's minimum, loses the blocks of the latter when the head's
-// epoch begins.
+// proofEnd is the name of the row that stores the end of a proof: the data of the epoch that the
+// proof leads to and of the one before it. It is stored because a node that keeps three epochs,
+// neard's minimum, loses the blocks of the earlier one as soon as the head enters a new epoch.
 const proofEnd = "proof end"
 
-// endOf fills the proof's data of the epoch that ends with a block and of the one before it. final
-// is the final block of the former.
+// endOf fills p.Last and p.Current: the data of the epoch that ends with the block last, and of the
+// first block of the next one. final is the final block of the former, as its proof entry has it.
 func (e *Engine) endOf(p *headerchain.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
 	end, err := e.Header(last)
 	if err == nil {
@@ -52,7 +54,8 @@ func (e *Engine) endOf(p *headerchain.EpochProof, last primitives.Hash, final *p
 	return err
 }
 
-// saveProofEnd stores that data for EpochProof if its blocks are here.
+// saveProofEnd stores the data from endOf for EpochProof. It does nothing if this node does not
+// have the blocks.
 func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *primitives.BlockHeader) error {
 	p := new(headerchain.EpochProof)
 	if err := e.endOf(p, last, final); err != nil {
@@ -63,7 +66,8 @@ func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *pri
 	return nil
 }
 
-// savedProofEnd reads what saveProofEnd stored for the same block.
+// savedProofEnd fills p with the data that saveProofEnd stored for the block last. storage.ErrGone:
+// it stored data for another block.
 func (e *Engine) savedProofEnd(p *headerchain.EpochProof, last primitives.Hash) error {
 	raw, err := storage.Misc.Get(e.store.Reader(), proofEnd)
 	if err != nil {
@@ -85,7 +89,8 @@ func putProven(b *storage.Batch, p *headerchain.ProvenEpoch) {
 	storage.Misc.Put(b, provenRow(p.Final.EpochID), &raw)
 }
 
-// gone turns "not found", "collected" and "unknown" into nil.
+// gone returns nil for errors that mean that data does not exist here (not found, garbage
+// collected, unknown), and err otherwise.
 func gone(err error) error {
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) || errors.Is(err, ErrUnknown) {
 		return nil
@@ -93,8 +98,8 @@ func gone(err error) error {
 	return err
 }
 
-// provenEpoch returns the proof entry of the epoch with this last block; nil for the first epoch,
-// which has no entry.
+// provenEpoch returns the proof entry of the epoch that ends with the block last. nil: it is the
+// first epoch, which has no entry.
 func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, error) {
 	end, err := e.Header(last)
 	if err != nil || end.EpochID == (primitives.EpochID{}) {
@@ -104,7 +109,7 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, er
 	if err != nil {
 		return nil, err
 	}
-	p := &headerchain.ProvenEpoch{Versioned: true} // proofs of all supported versions
+	p := &headerchain.ProvenEpoch{Versioned: true} // the format for all protocol versions that this node supports
 	if p.Final, err = e.Header(second.PrevHash); err != nil {
 		return nil, err
 	}
@@ -112,15 +117,16 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, er
 		p.Producers, err = m.BlockProducersOrdered(end.EpochID)
 		return err
 	})
-	p.Endorsements = make([]primitives.Signature, len(p.Producers)) // producers come first among the approvers
+	p.Endorsements = make([]primitives.Signature, len(p.Producers)) // block producers approve first
 	copy(p.Endorsements, second.Approvals)
 	return p, err
 }
 
-// provenEpochs returns the proof entries of all epochs up to the one with this last block.
+// provenEpochs returns the proof entries of all epochs, in order, up to the one that ends with the
+// block last.
 func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpoch, err error) {
 	place := map[primitives.EpochID]int{}
-	for id := primitives.EpochID(e.genesis.Hash); ; { // the stored entries
+	for id := primitives.EpochID(e.genesis.Hash); ; { // read the stored entries
 		raw, err := storage.Misc.Get(e.store.Reader(), provenRow(id))
 		if err != nil {
 			if absent(err) != nil {
@@ -163,14 +169,14 @@ func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpo
 	return append(out, rest...), nil
 }
 
-// ProofTarget returns the last block before the epoch that EpochProof leads to: that epoch is two
-// before the head's.
+// ProofTarget returns the hash that identifies the current epoch sync proof: the last block before
+// the epoch that EpochProof leads to, which is two epochs before the head's.
 func (e *Engine) ProofTarget() primitives.Hash { return primitives.Hash(e.Head().Header().EpochID) }
 
-// EpochProof builds the epoch sync proof for the first block of the epoch two before the head's, as
-// neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). ErrNotYet: the chain is too young.
-// storage.ErrGone: this node does not know the older epochs. The proof grows with the chain, so
-// callers cache it by ProofTarget. Safe for concurrent use.
+// EpochProof builds an epoch sync proof for the first block of the epoch two before the head's, as
+// neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). ErrNotYet: the chain has too few
+// epochs. storage.ErrGone: this node does not have the data of older epochs. A proof grows with the
+// chain, so callers should cache it by ProofTarget. Safe for concurrent use.
 func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	last := e.ProofTarget()
 	p := new(headerchain.EpochProof)
@@ -181,7 +187,7 @@ func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	if p.Epochs, err = e.provenEpochs(last); err != nil {
 		return nil, fmt.Errorf("engine: epoch sync proof: %w", err)
 	}
-	if len(p.Epochs) < 2 { // no node accepts such a proof
+	if len(p.Epochs) < 2 { // nodes refuse a proof of fewer
 		return nil, fmt.Errorf("%w: %d epochs after the first", ErrNotYet, len(p.Epochs))
 	}
 	if err = e.endOf(p, last, p.Epochs[len(p.Epochs)-1].Final); err != nil && gone(err) == nil {
@@ -193,7 +199,7 @@ func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	return p, nil
 }
 
-// lastEpoch describes the epoch with this last block.
+// lastEpoch fills l for the epoch that ends with the block last.
 func (e *Engine) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error {
 	s := epochStore{e}
 	for _, x := range []struct {
@@ -229,8 +235,8 @@ func (e *Engine) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error
 	return nil
 }
 
-// currentEpoch describes the first block of the epoch with this last block, and proves it in the
-// block Merkle tree of the epoch's final block.
+// currentEpoch fills c for the epoch that ends with the block last: its first block, the two blocks
+// before, and the proof that the first block is in the block Merkle tree of final.
 func (e *Engine) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash, final *primitives.BlockHeader) error {
 	info, err := (epochStore{e}).BlockInfo(last)
 	if err == nil && info == nil {
@@ -256,7 +262,7 @@ func (e *Engine) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash,
 	return err
 }
 
-// blockTrees implements the tree lookup of block proofs.
+// blockTrees implements the lookups that primitives.BlockMerkleProof needs.
 type blockTrees struct{ e *Engine }
 
 func (s blockTrees) BlockMerkleTree(hash primitives.Hash) (*primitives.PartialMerkleTree, error) {

@@ -6,9 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Voted reports whether more than two thirds of the stake of a header's epoch approved a block of
-// its height on its parent, which need not be known. A height claimed by the producer alone proves
-// nothing. It is false for an epoch that is neither current nor announced by headers.
+// Voted reports whether approvals of more than two thirds of the stake of h's epoch are in h, so
+// that the network has really reached its height. The parent need not be known. A height for which
+// only the producer signed proves nothing. false if the epoch is neither current nor announced by
+// headers.
 func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
 	voters, err := e.voters(h.EpochID)
 	if err != nil || voters == nil {
@@ -17,7 +18,8 @@ func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
 	return chain.Voted(h, voters, e.verify), nil
 }
 
-// voters returns the approvers of an epoch's blocks in the order of their headers; nil: unknown.
+// voters returns the approvers of an epoch's blocks, in the order of a header's approvals. nil: the
+// epoch is unknown.
 func (e *Engine) voters(id primitives.EpochID) ([]chain.Approver, error) {
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
@@ -48,8 +50,8 @@ func votersOf(m *epoch.Manager, id primitives.EpochID) ([]chain.Approver, error)
 	return out, nil
 }
 
-// HighestHeader returns the highest validated header, or nil if it is not known without reading the
-// disk. Two thirds of the stake approved its height.
+// HighestHeader returns the highest validated header, which contains approvals of two thirds of the
+// stake. nil: it is not known without reading the disk.
 func (e *Engine) HighestHeader() *primitives.BlockHeader {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()

@@ -6,28 +6,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vrfCache caches the random values that keys recently produced. A value depends only on the
-// previous block and the key, so it is computed while that block is applied and synced: proving it
-// takes as long as the rest of producing a small block. An engine and its children share one cache,
-// since chains that continue from the same block (worlds, or after a revert) have the same values.
-// Safe for concurrent use.
+// vrfCache caches VRF outputs. An output depends only on the previous block's random value and the
+// producer's key, so it is computed while that block is applied and synced: the VRF proof takes as
+// long as all other work for a small block. An engine and its children share one cache, because
+// chains that continue from the same block (sandbox worlds, or a reverted chain) have the same
+// outputs. Safe for concurrent use.
 type vrfCache struct {
 	mu   sync.Mutex
 	of   map[vrfInput]*vrfOutput
-	last [maxVRFOutputs]vrfInput // keys of the map in insertion order, a ring
+	last [maxVRFOutputs]vrfInput // the keys of the map by age, a ring
 	next int
 }
 
-// maxVRFOutputs is the number of cached values.
+// maxVRFOutputs is the capacity of vrfCache.
 const maxVRFOutputs = 128
 
-// vrfInput determines a value.
+// vrfInput determines a VRF output.
 type vrfInput struct {
-	random primitives.Hash // of the block before
+	random primitives.Hash // the previous block's
 	key    primitives.SecretKey
 }
 
-// vrfOutput is the random value of a key's next block, computed once.
+// vrfOutput is the VRF output of a vrfInput, or the error of computing it. It is computed once.
 type vrfOutput struct {
 	once  sync.Once
 	value [32]byte
@@ -39,7 +39,7 @@ func (f *vrfOutput) compute(q *vrfInput) {
 	f.once.Do(func() { f.value, f.proof, f.err = q.key.ProveVRF(q.random[:]) })
 }
 
-// find returns the entry of a value; fresh: no caller has asked for it before.
+// find returns the cache's entry for q. fresh: this call created it.
 func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -56,9 +56,9 @@ func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 	return f, true
 }
 
-// precomputeVRF starts to compute the value after b if the key that produced b is to produce the
-// next block too. A wrong guess, as at the end of an epoch, only wastes the work. The caller holds
-// epochMu.
+// precomputeVRF starts to compute the VRF output after the block b in the background, if key, which
+// produced b, also produces the next height. If the guess is wrong, as at the end of an epoch, only
+// the work is lost. The caller holds epochMu.
 func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 	next, err := e.epochs.BlockProducer(b.Header.EpochID, b.Header.Height+1)
 	if err != nil || next.PublicKey != key.PublicKey() {
@@ -70,7 +70,7 @@ func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 	}
 }
 
-// proveVRF returns the random value after a block, and its proof.
+// proveVRF returns the VRF output after a block with the random value random, and its proof.
 func (e *Engine) proveVRF(
 	random primitives.Hash,
 	key primitives.SecretKey,
@@ -81,17 +81,17 @@ func (e *Engine) proveVRF(
 	return f.value, f.proof, f.err
 }
 
-// vrfKeys caches the decoded keys of recent block producers: decoding takes longer than verifying a
-// value. Safe for concurrent use.
+// vrfKeys caches the decoded VRF keys of recent block producers, because decoding a key takes
+// longer than verifying an output. Safe for concurrent use.
 type vrfKeys struct {
 	mu sync.Mutex
 	of map[primitives.PublicKey]*primitives.VRFPublicKey
 }
 
-// maxVRFKeys bounds the cache. When it is full, it is emptied.
+// maxVRFKeys is the capacity of vrfKeys. A full cache is emptied.
 const maxVRFKeys = 512
 
-// verify is primitives.VerifyVRF with the cache.
+// verify does the same as primitives.VerifyVRF, with the cached key.
 func (v *vrfKeys) verify(k primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool {
 	v.mu.Lock()
 	key := v.of[k]

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVRFCache: the cached value is the one that the key proves, it is proven once, and the oldest
-// entry is evicted.
+// TestVRFCache: the cache returns the output that the key proves, computes it once, and evicts the
+// oldest entry.
 func TestVRFCache(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "oracle")
 	parent := &Engine{vrf: new(vrfCache)}
@@ -22,7 +22,7 @@ func TestVRFCache(t *testing.T) {
 	if fresh || f.value != value || f.proof != proof {
 		t.Errorf("a child has %x, computed anew %v", f.value, fresh)
 	}
-	f.value[0]++ // not computed again, or it would be as before
+	f.value[0]++ // so a second computation would be noticed
 	if again, _, _ := child.proveVRF(random, key); again != f.value {
 		t.Error("a child has computed it again")
 	}

@@ -20,13 +20,14 @@ func newHistogram(bounds []float64) *Histogram {
 }
 
 func (h *Histogram) add(v float64) {
-	i, _ := slices.BinarySearch(h.bounds, v) // the first bound that is not below v
+	i, _ := slices.BinarySearch(h.bounds, v) // of the first bound that is at least v
 	h.counts[i].Add(1)
 	h.sum.Add(uint64(v * 1e6))
 }
 
-// Read returns the upper bounds of the buckets, the number of values in each (not cumulative; the
-// last: above all bounds), and the sum of the values.
+// Read returns the upper bounds of the buckets, the number of values in each bucket, and the sum of
+// the values. counts is not cumulative and has one more entry than bounds: the values above all
+// bounds.
 func (h *Histogram) Read() (bounds []float64, counts []uint64, sum float64) {
 	counts = make([]uint64, len(h.counts))
 	for i := range counts {
@@ -35,7 +36,7 @@ func (h *Histogram) Read() (bounds []float64, counts []uint64, sum float64) {
 	return h.bounds, counts, float64(h.sum.Load()) / 1e6
 }
 
-// The bounds are nearcore's (chain/chain/src/metrics.rs).
+// Upper bounds of the histograms' buckets, as in nearcore (chain/chain/src/metrics.rs).
 var (
 	blockBounds = func() (out []float64) {
 		for v, i := 0.001, 0; i < 20; v, i = v*1.6, i+1 {
@@ -52,20 +53,22 @@ var (
 	tgasBounds = []float64{50, 100, 300, 500, 700, 800, 900, 950, 1000, 1050, 1100, 1150, 1200, 1250, 1300}
 )
 
-// Times are durations of blocks and chunks since the engine started. No rule depends on them.
+// Times contains histograms of blocks and chunks since the engine started, for metrics only. Safe
+// for concurrent use.
 type Times struct {
 	Blocks atomic.Pointer[Histogram] // seconds from BeginImport to FinishImport; nil: no block yet
-	// seconds to apply a chunk, by gas burnt in units of 100 Tgas, rounded up
+	// seconds to apply a chunk. Index i: chunks that burnt more than 100(i-1) and at most 100i
+	// Tgas; the last: all above
 	Chunks [maxTgasCeiling + 1]atomic.Pointer[Histogram]
-	Gas    atomic.Pointer[map[primitives.ShardID]*Histogram] // Tgas of new chunks; the map itself is immutable
+	Gas    atomic.Pointer[map[primitives.ShardID]*Histogram] // Tgas burnt by new chunks; a new shard replaces the map
 }
 
-// maxTgasCeiling is the last class of Chunks; it includes everything above.
+// maxTgasCeiling is the last index of Times.Chunks.
 const maxTgasCeiling = 13
 
 const teragas = 1_000_000_000_000
 
-// Times returns the engine's measurements.
+// Times returns the histograms of this engine.
 func (e *Engine) Times() *Times { return &e.times }
 
 func histogramAt(p *atomic.Pointer[Histogram], bounds []float64) *Histogram {
@@ -76,7 +79,7 @@ func histogramAt(p *atomic.Pointer[Histogram], bounds []float64) *Histogram {
 	return p.Load()
 }
 
-// measure records an imported block. It is called by one goroutine.
+// measure adds an imported block to the histograms. Not safe for concurrent use.
 func (t *Times) measure(p *BlockImport) {
 	histogramAt(&t.Blocks, blockBounds).add(time.Since(p.began).Seconds())
 	for i := range p.jobs {

@@ -37,27 +37,27 @@ import (
 // later, has not compiled the code. Compiling all code of a state in advance: most of it is never
 // called.
 
-// Bounds of ahead-of-time compilation: code compiled at a time, and bytes of code queued or
-// examined for a block. The byte bound covers all blocks, because a producer of many blocks with
-// delayed receipts could otherwise pile up code. Code beyond the bound is compiled when it is
-// called.
+// Bounds of precompilation over all blocks: compilations that run at a time, and bytes of code that
+// are queued or being compiled. A bound per block would not be enough: a producer of many blocks
+// with delayed receipts could pile up code. Code that does not fit is compiled when it is called.
 const (
 	precompileWorkers = 4
 	precompileBytes   = 32 << 20
 )
 
-// precompiler is the queue of code that is compiled ahead of its first call.
+// precompiler is the queue of code to compile before its first call. Its methods are safe for
+// concurrent use.
 type precompiler struct {
-	looks sync.WaitGroup // running scans of states for code
+	looks sync.WaitGroup // running startPrecompile goroutines
 
 	mu      sync.Mutex
-	codes   map[codeKey]bool // queued or being compiled
-	bytes   int              // their total size
+	codes   map[codeKey]bool // codes that are queued or being compiled
+	bytes   int              // total size of codes
 	queue   []queuedCode
 	workers int
 }
 
-// codeKey is the identity of compiled code: its hash and the rules that it is compiled for.
+// codeKey identifies compiled code: the hash of the code and the rules that it was compiled for.
 type codeKey struct {
 	hash  primitives.Hash
 	rules *parameters.Wasm
@@ -68,14 +68,16 @@ type queuedCode struct {
 	code []byte
 }
 
-// accepts reports whether code is not queued and there is room for more.
+// accepts reports whether the code is neither queued nor being compiled and the byte bound is not
+// reached.
 func (h *precompiler) accepts(c codeKey) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.codes[c] && h.bytes < precompileBytes
 }
 
-// push queues a copy of code, unless it is queued or there is no room.
+// push queues a copy of code. It does nothing if the code is already queued or would exceed the
+// byte bound.
 func (h *precompiler) push(vm action.Precompiler, c codeKey, code []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +92,7 @@ func (h *precompiler) push(vm action.Precompiler, c codeKey, code []byte) {
 	h.queue = append(h.queue, queuedCode{c, bytes.Clone(code)})
 	if h.workers < precompileWorkers {
 		h.workers++
-		go h.work(vm) // not waited for: closing the VM ends it
+		go h.work(vm) // nothing waits for it; closing the VM ends it
 	}
 }
 
@@ -110,15 +112,16 @@ func (h *precompiler) work(vm action.Precompiler) {
 	h.workers--
 }
 
-// precompileScan collects code that a block is going to need.
+// precompileScan collects the code that a block is about to run.
 type precompileScan struct {
 	vm    action.Precompiler
-	entry *BlockNode // the node with the states to read
+	entry *BlockNode // the block whose states are read
 	seen  map[contractKey]bool
 	list  []scanItem
 }
 
-// contractKey identifies a contract within a scan.
+// contractKey identifies a contract within a scan: that of an account, or a global contract that
+// the account uses.
 type contractKey struct {
 	account primitives.AccountID
 	global  primitives.GlobalContractID
@@ -127,11 +130,11 @@ type contractKey struct {
 type scanItem struct {
 	codeRef
 	trie state.Trie
-	paid func() bool // reports whether the sender can pay; nil: it has paid
+	paid func() bool // reports whether the signer can pay; nil: the actions are paid for
 }
 
-// newPrecompileScan starts a scan on the states of an entry, which the caller holds. nil: the VM
-// does not compile.
+// newPrecompileScan returns an empty scan of the states of entry, which the caller holds. nil: the
+// VM does not support precompilation.
 func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 	vm, ok := e.o.VM.(action.Precompiler)
 	if !ok {
@@ -140,10 +143,11 @@ func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 	return &precompileScan{vm: vm, entry: entry}
 }
 
-// add records the code that actions for an account deploy or call, by the state t of its shard.
-// paid reports whether the actions are paid for; nil: they are. Deployed code is compiled only if
-// its deployment is certain to execute. A deployment after another action may fail, and one by
-// another account costs a tenth of the compilation and is not called.
+// add records the code that the actions from the account from for the account to deploy or call. t
+// is the state of to's shard. paid reports whether the actions are paid for; nil: they are.
+// Deployed code is recorded only if it is in the first action and from equals to: after another
+// action the deployment may fail, and a deployment by another account costs its sender a tenth of
+// the compilation, without any call of the code.
 func (h *precompileScan) add(
 	t state.Trie,
 	from, to primitives.AccountID,
@@ -160,7 +164,7 @@ func (h *precompileScan) add(
 			if !sure {
 				return
 			}
-			sure = false // not of the next one
+			sure = false // a later deployment may fail
 		}
 		if x.code == nil && paid == nil {
 			key := contractKey{x.account, x.global}
@@ -194,7 +198,7 @@ func (h *precompileScan) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	}
 }
 
-// precompileBlock compiles the code that a block is about to run. Its jobs have the states of its
+// precompileBlock precompiles the code that a block is about to run, read from the states after its
 // parent.
 func (e *Engine) precompileBlock(p *BlockImport) {
 	h := e.newPrecompileScan(p.parent)
@@ -212,8 +216,9 @@ func (e *Engine) precompileBlock(p *BlockImport) {
 	e.startPrecompile(h, p.entry)
 }
 
-// addLocal records transactions that run in their own chunk, because the signer is the receiver. A
-// chunk may contain invalid ones, which cost their signer nothing.
+// addLocal records the transactions of a chunk that run in that chunk because the signer is also
+// the receiver. A chunk may contain invalid transactions, which cost their signer nothing, so each
+// is recorded with a check whether the signer can pay.
 func (h *precompileScan) addLocal(in *apply.Input) {
 	for i := range in.Transactions {
 		if tx := in.Transactions[i].SignedTransaction; tx.SignerID == tx.ReceiverID {
@@ -222,8 +227,8 @@ func (h *precompileScan) addLocal(in *apply.Input) {
 	}
 }
 
-// precompileNext compiles the code that the outgoing receipts of an applied block will run in the
-// next one, for shards that are held.
+// precompileNext precompiles the code that the outgoing receipts of an applied block run in the
+// next block, for receivers in held shards.
 func (e *Engine) precompileNext(entry *BlockNode) {
 	h := e.newPrecompileScan(entry)
 	if h == nil {
@@ -246,8 +251,8 @@ func (e *Engine) precompileNext(entry *BlockNode) {
 	e.startPrecompile(h, entry)
 }
 
-// startPrecompile reads the recorded code on another goroutine and queues what is not compiled. The
-// states are held until it ends.
+// startPrecompile starts a goroutine that reads the recorded code and queues what is not compiled.
+// The goroutine holds the scan's states until it ends.
 func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	if len(h.list) == 0 || !h.entry.Acquire() {
 		return
@@ -277,9 +282,9 @@ func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	})
 }
 
-// Precompile compiles code that validators announced as deployed in a shard which this node does
-// not hold, by the rules of the head. The first call in a witness then needs no compilation. It
-// returns at once. Safe for concurrent use.
+// Precompile queues code for compilation that other validators announced as deployed in a shard
+// that this node does not hold, by the rules of the head, so that its first call in a witness needs
+// no compilation. It returns at once. Safe for concurrent use.
 func (e *Engine) Precompile(codes [][]byte) {
 	vm, ok := e.o.VM.(action.Precompiler)
 	if !ok {

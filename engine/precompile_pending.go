@@ -9,32 +9,32 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// CompileWait is the maximum duration of PendingCompilation.Compile. The compiler's own limits end
-// each compilation earlier; this is a last resort.
+// CompileWait is the longest time that PendingCompilation.Compile takes. The compiler's own limits
+// should end each compilation earlier.
 const CompileWait = 5 * time.Minute
 
-// compileRetry is the pause before code is offered again to a compiler that has a full queue.
+// compileRetry is the pause before Compile offers code again to a compiler with a full queue.
 const compileRetry = 100 * time.Millisecond
 
-// maxCodeChanges bounds how often Compile starts over because the account has other code when the
-// compilation ends.
+// maxCodeChanges bounds the rounds of Compile. A new round starts if the called accounts have other
+// code after a compilation than before.
 const maxCodeChanges = 4
 
-// PendingCompilation is the code that one transaction deploys or calls and that was not compiled
-// when it was examined. The mempool holds the transaction back until the code is compiled, so that
-// no chunk waits for it. Safe for concurrent use.
+// PendingCompilation is the set of codes that one transaction deploys or calls and that were not
+// compiled when the transaction was examined. The mempool holds the transaction back until they are
+// compiled, so that no chunk has to wait. Safe for concurrent use.
 type PendingCompilation struct {
 	e    *Engine
 	vm   compilingVM
 	of   primitives.AccountID // the signer
 	list []codeRef
 
-	names []byte // hashes of the code, concatenated
-	bytes int    // size of the code that the transaction itself contains
+	names []byte // hashes of the codes, concatenated
+	bytes int    // total size of the code that the transaction itself deploys
 }
 
-// Code returns a name for the set of code, and the size of the code that the transaction itself
-// contains.
+// Code returns a hash that identifies the set of codes, and the total size in bytes of the code
+// that the transaction itself deploys.
 func (u *PendingCompilation) Code() (name primitives.Hash, bytes int) {
 	return primitives.HashBytes(u.names), u.bytes
 }
@@ -44,20 +44,20 @@ type compilingVM interface {
 	action.Preparer
 }
 
-// codeRef is code that is not compiled: the deployed bytes, or where to read them in the head's
-// state.
+// codeRef refers to code: either the code itself, as the transaction deploys it, or the account or
+// global contract that it belongs to in the head's state.
 type codeRef struct {
 	code    []byte
 	hash    primitives.Hash      // of code
 	account primitives.AccountID // if code is nil: the account called
-	// if code is nil: the global contract that the account is about to use; zero: its current
-	// contract
+	// if code is nil: the global contract that account is going to use; zero: the contract that it
+	// has
 	global primitives.GlobalContractID
 }
 
-// PendingCompilation returns the code that a transaction deploys or calls and that is not compiled;
-// nil: there is none. It includes delegated actions. It cannot see what a contract deploys or
-// calls. Safe for concurrent use.
+// PendingCompilation returns the codes that a transaction, or a delegate action in it, deploys or
+// calls and that are not compiled; nil: all are compiled. It cannot foresee what a called contract
+// will deploy or call. Safe for concurrent use.
 func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCompilation {
 	vm, ok := e.o.VM.(compilingVM)
 	if !ok {
@@ -71,7 +71,7 @@ func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCo
 			u.add(a.Action.ReceiverID, a.Action.Actions)
 		case *primitives.DelegateV2:
 			u.add(a.Action.ReceiverID, a.Action.Actions)
-		default: // no other carries actions
+		default: // no other action contains actions
 		}
 	}
 	if u.list == nil {
@@ -80,8 +80,8 @@ func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCo
 	return u
 }
 
-// add examines actions for an account. A call runs the account's code at the head, unless an
-// earlier action replaces it.
+// add records the codes of actions for the account to. A call runs the account's code at the head,
+// unless an earlier action replaces that code.
 func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.Action) {
 	rules := &u.e.Head().Config.Wasm
 	codesOf(to, actions, func(x codeRef) {
@@ -102,8 +102,8 @@ func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.A
 	})
 }
 
-// codesOf calls tell with the code that actions for an account contain, without its hash, and with
-// the contracts that they call.
+// codesOf calls tell for each code that actions for the account to deploy, with hash unset, and for
+// each contract that they call.
 func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(codeRef)) {
 	callable := []codeRef{{account: to}}
 	for _, a := range actions {
@@ -125,21 +125,22 @@ func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(cod
 			for _, x := range callable {
 				tell(x)
 			}
-			callable = nil // further calls run the same
-		default: // brings no code
+			callable = nil // further calls run the same code
+		default: // the action neither deploys, selects nor calls code
 		}
 	}
 }
 
-// Warm asks for compilation in the background and returns at once.
+// Warm asks the VM to compile the codes in the background, and returns at once.
 func (u *PendingCompilation) Warm() {
 	rules := &u.e.Head().Config.Wasm
 	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(u.of, code, rules) })
 }
 
-// Compile compiles the code in the background and returns when it is compiled, when that failed (a
-// block that needs the code reports why), after CompileWait, or when end is closed. It then reads
-// the accounts again, since they may have other code by now.
+// Compile compiles the codes in the background and waits for it. It also returns after CompileWait
+// and when end is closed. A failed compilation counts as done: the block that needs the code
+// reports the error. Afterwards it reads the accounts' codes again, since they may have changed
+// meanwhile.
 func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	limit := time.NewTimer(CompileWait)
 	defer limit.Stop()
@@ -154,7 +155,7 @@ func (u *PendingCompilation) Compile(end <-chan struct{}) {
 			}
 			done := u.vm.Warm(u.of, code, rules) // the VM keeps a copy
 			select {
-			case <-done: // the queue was full: not accepted
+			case <-done: // already done: the code was compiled before, or the VM's queue is full
 				full = !u.vm.Ready(hash, rules) || full
 			default:
 				tried[hash] = true
@@ -191,7 +192,7 @@ func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	}
 }
 
-// each calls do with the code that is still not compiled. code is valid only during the call.
+// each calls do for each code that is still not compiled. The bytes are valid only during the call.
 func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitives.Hash, code []byte)) {
 	for i := range u.list {
 		x := &u.list[i]
@@ -212,9 +213,9 @@ func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitive
 	}
 }
 
-// lookContract calls look with the hash of the code that a call of an account would run in the
-// head's state, and with a function that reads the code, valid only during the call. It skips code
-// that cannot be read: a block that calls it reports that.
+// lookContract finds the code that a call of x runs in the head's state. It calls look with the
+// hash and a function that reads the bytes, which is valid only during the call. It does not call
+// look if the code cannot be read: the block that calls the code reports why.
 func (e *Engine) lookContract(x *codeRef, look func(hash primitives.Hash, code func() []byte)) {
 	head, err := e.acquireHead()
 	if err != nil {
@@ -228,7 +229,7 @@ func (e *Engine) lookContract(x *codeRef, look func(hash primitives.Hash, code f
 	lookContractIn(head.trieOf(i), e.chain.ID, x, look)
 }
 
-// lookContractIn is lookContract on the state of a shard.
+// lookContractIn does the same as lookContract on the state t of a shard.
 func lookContractIn(t state.Trie, chainID string, x *codeRef, look func(hash primitives.Hash, code func() []byte)) {
 	u := state.NewUnrecorded(t)
 	var hash primitives.Hash

@@ -12,13 +12,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// compilerVM is a VM that only records what it is asked to compile.
+// compilerVM is a VM that only records the requests to compile.
 type compilerVM struct {
 	action.VM
 	ready []primitives.Hash
 	asked []string
 	done  []chan struct{}
-	full  int // number of requests that it refuses
+	full  int // number of requests to refuse, as a full queue does
 }
 
 func (v *compilerVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
@@ -35,7 +35,7 @@ func (v *compilerVM) Warm(_ primitives.AccountID, code []byte, _ *parameters.Was
 	return done
 }
 
-// makeReady ends the newest compilation; it fails unless ok.
+// makeReady ends the newest compilation; with success if ok.
 func (v *compilerVM) makeReady(ok bool) {
 	last := len(v.asked) - 1
 	if ok {
@@ -44,8 +44,8 @@ func (v *compilerVM) makeReady(ok bool) {
 	close(v.done[last])
 }
 
-// pendingNode returns a node of two accounts, the first with a contract, and a VM that compiles on
-// the test's command.
+// pendingNode returns a node with two accounts, of which the first has a contract, and a VM whose
+// compilations end when the test calls makeReady.
 func pendingNode(t *testing.T) (*node, *compilerVM) {
 	t.Helper()
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
@@ -75,8 +75,8 @@ func calls(to primitives.AccountID) *primitives.SignedTransaction {
 	return &primitives.SignedTransaction{Transaction: primitives.Transaction{ReceiverID: to, Actions: []primitives.Action{&primitives.FunctionCall{Method: "run"}}}}
 }
 
-// does makes a block in which the owner acts on its own account, and another one for the resulting
-// receipts.
+// does makes two blocks: one with a transaction of the owner for its own account, and one that runs
+// the resulting receipts.
 func (n *node) does(nonce primitives.Nonce, actions ...primitives.Action) {
 	n.t.Helper()
 	head, key := n.Head(), seedKey(owner)
@@ -89,8 +89,8 @@ func (n *node) does(nonce primitives.Nonce, actions ...primitives.Action) {
 	}
 }
 
-// TestPendingCompilation: code that a transaction deploys or calls is found if it is not compiled,
-// also in delegated actions. Compile returns when the last of it is compiled.
+// TestPendingCompilation: PendingCompilation finds each code that a transaction or a delegate
+// action deploys or calls if it is not compiled. Compile returns when the last code is compiled.
 func TestPendingCompilation(t *testing.T) {
 	n, vm := pendingNode(t)
 	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
@@ -168,7 +168,8 @@ func TestPendingCompilation(t *testing.T) {
 	}
 }
 
-// TestCompile: a waiter for code waits while the compiler works on it, and no longer.
+// TestCompile: Compile returns exactly when the compiler has finished, the code has changed, or the
+// caller gives up.
 func TestCompile(t *testing.T) {
 	begin := func(u *PendingCompilation, end <-chan struct{}) (done chan struct{}) {
 		done = make(chan struct{})

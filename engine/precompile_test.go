@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// precompileVM is a VM that only records what it is to precompile; each compilation ends on the
-// test's command.
+// precompileVM is a VM that only records what it is asked to precompile. Its compilations end when
+// the test closes end.
 type precompileVM struct {
 	action.VM
 	ready []primitives.Hash
@@ -36,7 +36,8 @@ func (v *precompileVM) Precompile(code []byte, _ *parameters.Wasm) {
 	<-v.end
 }
 
-// wants expects exactly these codes to be compiled at the same time.
+// wants checks that exactly these codes are being compiled, all at the same time, and then ends the
+// compilations.
 func (v *precompileVM) wants(t *testing.T, n *node, what string, codes ...string) {
 	t.Helper()
 	n.precompiler.looks.Wait()
@@ -62,7 +63,7 @@ func (v *precompileVM) wants(t *testing.T, n *node, what string, codes ...string
 	v.end = make(chan struct{})
 }
 
-// signed returns a signed transaction.
+// signed returns a transaction signed with the key of from.
 func (n *node) signed(from, to primitives.AccountID, nonce primitives.Nonce, actions ...primitives.Action) *primitives.SignedTransaction {
 	key := seedKey(from)
 	x := primitives.Transaction{SignerID: from, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce}, ReceiverID: to,
@@ -71,9 +72,9 @@ func (n *node) signed(from, to primitives.AccountID, nonce primitives.Nonce, act
 	return primitives.NewSignedTransaction(x, key.Sign(hash[:]))
 }
 
-// TestPrecompile: code called by the receipts of an applied block, and by a block's own receipts
-// and transactions, is compiled in parallel before it runs. Compiled code is not compiled again,
-// and states are held only while they are read.
+// TestPrecompile: the codes that an applied block's receipts, or an arriving block's receipts and
+// transactions, call are compiled in parallel in advance. A compiled code is not compiled again.
+// States are held only while they are read.
 func TestPrecompile(t *testing.T) {
 	n, _ := pendingNode(t)
 	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
@@ -118,8 +119,9 @@ func TestPrecompile(t *testing.T) {
 	vm.wants(t, n, "a block of which one code is not compiled", "theirs")
 }
 
-// TestPrecompileIsBounded: over all blocks the number of compilations and of queued bytes is
-// bounded, and no code is compiled twice. Code that does not fit is refused until there is room.
+// TestPrecompileIsBounded: the bounds of running compilations and of queued bytes apply to all
+// blocks together, and no code is compiled twice. Code that exceeds the bounds is refused until
+// earlier compilations end.
 func TestPrecompileIsBounded(t *testing.T) {
 	vm := &precompileVM{asked: make(chan string, 100), end: make(chan struct{})}
 	var h precompiler
@@ -138,7 +140,7 @@ func TestPrecompileIsBounded(t *testing.T) {
 	for n := range byte(precompileWorkers + 3) {
 		push(n, 1000)
 	}
-	push(100, precompileBytes-(precompileWorkers+3)*1000) // the last one that fits
+	push(100, precompileBytes-(precompileWorkers+3)*1000) // exactly fills the byte bound
 	push(101, 1)
 	for range precompileWorkers {
 		<-vm.asked
@@ -169,7 +171,7 @@ func TestPrecompileIsBounded(t *testing.T) {
 	}
 }
 
-// waitingVM is a precompileVM that blocks questions about one code until the test releases them.
+// waitingVM is a precompileVM whose Ready blocks for one code until the test releases it.
 type waitingVM struct {
 	precompileVM
 	at   primitives.Hash
@@ -183,10 +185,10 @@ func (v *waitingVM) Ready(code primitives.Hash, rules *parameters.Wasm) bool {
 	return v.precompileVM.Ready(code, rules)
 }
 
-// TestPrecompileBesideTrim: code called by the receipts of an applied block is read from the states
-// that the block ends with, even while trim evicts the previous ones.
+// TestPrecompileBesideTrim: the codes called by an applied block's receipts are read from the
+// states after that block, even while trim evicts the states before it.
 func TestPrecompileBesideTrim(t *testing.T) {
-	const there = primitives.AccountID("00.test1") // in the first shard, which has more than it changes
+	const there = primitives.AccountID("00.test1") // in the first shard, which the test changes only in part
 	accounts := []primitives.AccountID{bare, owner}
 	for i := range 40 {
 		accounts = append(accounts, primitives.AccountID(fmt.Sprintf("%02d.test1", i)), primitives.AccountID(fmt.Sprintf("test1%02d", i)))
@@ -202,7 +204,7 @@ func TestPrecompileBesideTrim(t *testing.T) {
 	n.o.VM = &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("theirs"))}, end: make(chan struct{})}
 	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
 	n.does(2, deploys("more"))
-	if err := n.AdvanceFlatHead(); err != nil { // nodes unchanged since then may be evicted
+	if err := n.AdvanceFlatHead(); err != nil { // so that trim may evict the nodes unchanged since then
 		t.Fatal(err)
 	}
 	n.o.VM, n.o.StateBytes = vm, 1
@@ -215,8 +217,8 @@ func TestPrecompileBesideTrim(t *testing.T) {
 	vm.wants(t, n, "receipts of a block whose states were trimmed", "more", "theirs")
 }
 
-// TestPrecompileAnnouncedCode: code announced by peers is compiled unless it is already; without a
-// VM nothing happens.
+// TestPrecompileAnnouncedCode: code that peers announce is compiled unless it is compiled already.
+// Without a VM nothing happens.
 func TestPrecompileAnnouncedCode(t *testing.T) {
 	n, _ := pendingNode(t)
 	n.o.VM = nil

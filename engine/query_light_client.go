@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// headers implements package chain's header lookup on the branch of tip.
+// headers implements chain's header lookup for the blocks of one branch, up to tip.
 type headers struct {
 	e   *Engine
 	tip *BlockNode
@@ -21,8 +21,8 @@ func (h headers) ByHash(hash primitives.Hash) (*primitives.BlockHeader, error) {
 	return h.e.header(h.e.Imported(hash), hash)
 }
 
-// branch returns the block of tip's branch at a height, or the next one above if that height was
-// skipped. exact says which.
+// branch returns the header at a height on tip's branch. If that height was skipped, it returns the
+// next higher one, and exact is false.
 func (h headers) branch(height primitives.Height) (at *primitives.BlockHeader, exact bool, err error) {
 	x := h.tip
 	for {
@@ -72,12 +72,13 @@ func (h headers) NextHash(hash primitives.Hash) (primitives.Hash, error) {
 	return next.Hash(), nil
 }
 
-// Header returns the header of a known block.
+// Header returns the header of a block in memory or in the store. storage.ErrNotFound,
+// storage.ErrGone: there is no such block.
 func (e *Engine) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
 	return e.header(e.BlockNode(hash), hash)
 }
 
-// header returns the header of at, or if at is nil that of the stored block.
+// header returns the header of at; if at is nil, that of the stored block with this hash.
 func (e *Engine) header(at *BlockNode, hash primitives.Hash) (*primitives.BlockHeader, error) {
 	if at != nil {
 		return at.Header(), nil
@@ -105,10 +106,10 @@ func (e *Engine) lightClientBlock(tip *BlockNode, head *primitives.BlockHeader) 
 	)
 }
 
-// NextLightClientBlock returns the next block for a light client that knows the block last: the
+// NextLightClientBlock returns the block with which a light client at block last continues: the
 // latest final block if last's epoch is the head's or the one before, else the last final block of
-// the epoch after last's. nil without an error: nothing newer (nearcore
-// chain/client/src/view_client_actor.rs:1087).
+// the epoch after last's. nil without an error: the client is up to date, or the block is not
+// available (nearcore chain/client/src/view_client_actor.rs:1087).
 func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
 	at, err := e.Header(last)
 	if err != nil {
@@ -122,7 +123,8 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 		}
 		return b, nil
 	}
-	// while the next epoch's first block is above the flat head, the store has rows of all branches
+	// While the first block of the epoch after next is above the flat head, the store contains rows
+	// of all branches, so search the head's branch in memory.
 	for x := head; x != nil; {
 		parent := e.BlockNode(x.Header().PrevHash)
 		if parent != nil && parent.Header().EpochID == at.NextEpochID && x.Header().EpochID != at.NextEpochID {
@@ -142,17 +144,17 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 	return b, borsh.Unmarshal(raw, b)
 }
 
-// saveLightClientBlock stores the view of an epoch's last final block together with the first block
-// of the next epoch, on any branch: the row lives and dies with that block. If it were stored with
-// the block that makes a branch the head, it would be lost on another branch above the same first
-// block.
+// saveLightClientBlock stores the light client view of an epoch's last final block in the batch of
+// the next epoch's first block, on every branch. The row then exists exactly as long as that block.
+// If it were stored by the block that makes a branch the head, a later branch from the same first
+// block would lack it.
 func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID || parent.Header().LastFinalBlock.IsZero() {
 		return nil
 	}
 	l, err := e.lightClientBlock(parent, parent.Header())
 	if errors.Is(err, ErrUnknown) || errors.Is(err, storage.ErrNotFound) {
-		return nil // the view needs blocks of skipped heights
+		return nil // blocks that the view needs are missing
 	}
 	if err != nil {
 		return err

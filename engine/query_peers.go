@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// What peers request, and what this node needs to request from them. All of it is safe for
-// concurrent use.
+// Queries that answer peers' requests, and queries for this node's own requests to peers. All are
+// safe for concurrent use.
 
-// WholeBlock returns a stored block of any branch with its body. storage.ErrNotFound or
-// storage.ErrGone: there is none.
+// WholeBlock returns a known block of any branch, header and body. storage.ErrNotFound,
+// storage.ErrGone: there is no such block.
 func (e *Engine) WholeBlock(hash primitives.Hash) (*primitives.Block, error) {
 	if x := e.BlockNode(hash); x != nil {
 		return x.Block, nil
@@ -42,8 +42,9 @@ func headerOf(rec *storage.Record) (*primitives.BlockHeader, error) {
 	return h, borsh.Unmarshal(raw, h)
 }
 
-// HeadersAfter returns the headers of the head's chain after the first block of locator that is on
-// it, at most max, by height. It returns none if no block of locator is on the chain.
+// HeadersAfter returns the headers of the canonical chain after the first hash in locator that is
+// on that chain, ascending by height, at most max. It returns none if no hash of locator is on the
+// chain.
 func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primitives.BlockHeader, err error) {
 	for _, hash := range locator {
 		ref, err := e.Ref(hash)
@@ -78,7 +79,7 @@ func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primit
 	return nil, nil
 }
 
-// FindChunk returns a stored chunk with its body, or nil.
+// FindChunk returns the stored chunk with this hash; nil: there is none, or it cannot be read.
 func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
 	places, err := e.store.FindChunk(hash)
 	if err != nil {
@@ -92,9 +93,9 @@ func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
 	return nil
 }
 
-// HeaderPath returns the headers from above the chain's blocks up to the highest one, lowest first:
-// the first is a child of a block of the chain. It is empty if no header is above the blocks. Its
-// cost is proportional to its length.
+// HeaderPath returns the headers above the imported blocks up to the highest header, ascending by
+// height. The parent of the first one is an imported block. It is empty if no header is above the
+// blocks. The cost is proportional to the length.
 func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()
@@ -113,8 +114,9 @@ func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
 	return out, nil
 }
 
-// Locator returns block hashes from the top of path, or of the chain, back to the genesis, in steps
-// that double. A peer finds the last common block with it. It has at most max hashes.
+// Locator returns block hashes in descending order from the top of path (from the tip if path is
+// empty) to the genesis, in steps that double in length, at most max. A peer finds the last block
+// that both nodes have by it.
 func (e *Engine) Locator(path []storage.BlockRef, max int) (out []primitives.Hash) {
 	step, genesis := primitives.Height(1), e.genesis
 	at := e.Tip().Height()

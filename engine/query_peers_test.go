@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestPeerQueries: answers for peers exist below and above the flat head, and the node's own
-// locator leads to the last common block. A second node that is answered so reaches the end from
-// any start.
+// TestPeerQueries: WholeBlock, FindChunk and HeadersAfter return data below and above the flat
+// head. A peer that requests headers with its locator gets them from the last common block on, and
+// so reaches the head from any state.
 func TestPeerQueries(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
@@ -57,7 +57,7 @@ func TestPeerQueries(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		locator []primitives.Hash
-		first   int // index in list; -1: none
+		first   int // index in list of the first returned header; -1: none is returned
 	}{
 		{[]primitives.Hash{maker.Genesis().Hash}, 0},
 		{[]primitives.Hash{{1}, list[9].Hash(), maker.Genesis().Hash}, 10},
@@ -78,8 +78,8 @@ func TestPeerQueries(t *testing.T) {
 		}
 	}
 
-	// The other node gets some blocks first, then headers in lists of 7, then the blocks along
-	// them.
+	// The second node imports some blocks first. Then it receives headers in responses of 7, then
+	// the blocks of those headers.
 	for i := range 5 {
 		n.accept(list[i], bodies[i])
 	}

@@ -16,21 +16,21 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// MaxPrestate bounds the entries that Prestate returns.
+// MaxPrestate is the greatest number of state entries that Prestate returns.
 const MaxPrestate = 100_000
 
-// ErrPrestate reports why the prestate of a transaction cannot be computed.
+// ErrPrestate means that the prestate of a transaction cannot be computed.
 var ErrPrestate = errors.New("engine: the prestate cannot be computed")
 
-// Prestate returns the state entries that a transaction in a block reads and writes with all its
-// receipts, as they were before that block, together with its outcomes. It runs the transaction
-// again, alone, on the state before the block: other transactions' effects in between are not
-// included. If the transaction behaves differently then, or needs something that has no record,
-// Case.Alone says so.
+// Prestate returns the state entries that a transaction and all its receipts read or write, with
+// the values before the transaction's block, together with the outcomes. To find them it runs the
+// transaction again, alone, on the state before the block, without the effects of other
+// transactions in between. If the transaction behaves differently on exactly the returned entries,
+// or fails, Case.Alone contains the difference.
 //
-// vm runs contracts in place of the engine's VM; nil: the engine's. On a fork, entries of the
-// remote chain are included. Errors: ErrUnknown; ErrPrestate; ErrUntracked; storage.ErrGone if the
-// state was collected; state.ErrAway. Safe for concurrent use.
+// vm runs the contracts; nil: the engine's VM. On a fork, entries of the remote chain are included.
+// Errors: ErrUnknown; ErrPrestate; ErrUntracked; storage.ErrGone if the state was garbage
+// collected; state.ErrAway. Safe for concurrent use.
 func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.VM) (*view.Case, error) {
 	was, err := e.TransactionStatus(hash)
 	if err != nil {
@@ -103,7 +103,7 @@ func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.V
 	return c, nil
 }
 
-// deeds returns what outcomes say apart from ids and costs, without refunds.
+// deeds returns the outcomes without ids and prices, except those of refunds.
 func (e *Engine) deeds(o *view.FinalOutcome) (out []view.Deed) {
 	refunds := map[primitives.Hash]bool{}
 	for _, r := range o.Receipts {
@@ -118,7 +118,8 @@ func (e *Engine) deeds(o *view.FinalOutcome) (out []view.Deed) {
 	return out
 }
 
-// Deeds returns the part of a transaction's outcomes that is the same wherever it runs.
+// Deeds returns the parts of a transaction's outcomes that do not depend on the chain that it runs
+// on. ErrUnknown.
 func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
 	o, err := e.TransactionStatus(hash)
 	if err != nil {
@@ -127,16 +128,17 @@ func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
 	return e.deeds(&o), nil
 }
 
-// notes is a set of keys that were read.
+// notes is the set of keys that were read or written.
 type notes map[string]bool
 
-// notedTrie records the keys that it is asked for, except those read only to count nodes.
+// notedTrie adds each requested key to notes, except in calls of other methods that read keys only
+// to count trie nodes.
 type notedTrie struct {
 	state.Trie
 	notes notes
 }
 
-// notedFork is the notedTrie of a fork. It records what is asked of both chains.
+// notedFork is a notedTrie that also implements state.Forked. It notes keys of both chains.
 type notedFork struct{ notedTrie }
 
 func noted(t state.Trie, n notes) state.Trie {
@@ -188,10 +190,10 @@ func (t notedTrie) Update(changes []state.Change, rec state.Recording) (state.Tr
 	return noted(next, t.notes), nil
 }
 
-// emptyQueueValues are a shard's values with all its queues empty.
+// emptyQueueValues are a shard's values as if all its queues were empty.
 type emptyQueueValues struct{ of historicalValues }
 
-// queued reports whether a key belongs to a queue.
+// queued reports whether a key belongs to a queue of the shard.
 func queued(key []byte) bool {
 	switch primitives.TrieColumn(key[0]) {
 	case primitives.ColDelayedReceipt,
@@ -218,7 +220,7 @@ func (v emptyQueueValues) scan(from, to []byte, yield func(key, value []byte) bo
 	return v.of.scan(from, to, func(key, value []byte) bool { return queued(key) || yield(key, value) })
 }
 
-// prestatePairs are the few values of a prestate, ascending by key.
+// prestatePairs are the entries of a prestate in one shard, ascending by key.
 type prestatePairs []state.Change
 
 func (p prestatePairs) at(key []byte) (int, bool) {
@@ -241,7 +243,7 @@ func (p prestatePairs) scan(from, to []byte, yield func(key, value []byte) bool)
 	return nil
 }
 
-// prestateShard builds records of the keys that were read in a shard, and the state made of them.
+// prestateShard builds the records and the entries of the keys that one shard's notes contain.
 type prestateShard struct {
 	values historicalValues
 	chain  string
@@ -249,7 +251,7 @@ type prestateShard struct {
 	pairs  prestatePairs
 }
 
-// all adds the keys, which ascend.
+// all adds the given keys, which must ascend.
 func (t *prestateShard) all(keys []string) error {
 	for _, k := range keys {
 		if err := t.one([]byte(k)); err != nil {
@@ -273,7 +275,7 @@ func (t *prestateShard) one(key []byte) error {
 		return nil
 	}
 	switch col {
-	case primitives.ColPostponedReceiptID, primitives.ColPendingDataCount: // derived from a postponed receipt
+	case primitives.ColPostponedReceiptID, primitives.ColPendingDataCount: // derived from postponed receipts
 		t.pairs = append(t.pairs, state.Change{Key: key, Value: value})
 		return nil
 	}
@@ -300,8 +302,8 @@ func (t *prestateShard) one(key []byte) error {
 	return nil
 }
 
-// ownCode turns an account's global code into its own code, since global code has no record. It
-// returns nil if the account has no global code.
+// ownCode replaces a global contract in an account record by a local contract with the same code,
+// because global code has no record. It returns the code; nil: the account uses no global contract.
 func (t *prestateShard) ownCode(r *genesis.AccountRecord) ([]byte, error) {
 	c := &r.Account.Contract
 	if _, global := c.GlobalID(); !global {

@@ -13,9 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// recordColumns are the state columns that have records, in key order; the delayed receipts are
-// handled apart. Other columns have no record (nearcore tools/state-viewer/src/state_dump.rs):
-// global code, promise yields, and what waits between shards.
+// recordColumns are the state columns that are written as records, in key order. Delayed receipts
+// are written too, but by recordScan.delayed. The other columns have no record type (nearcore
+// tools/state-viewer/src/state_dump.rs): global code, promise yields, and receipts that wait for
+// another shard.
 var recordColumns = []primitives.TrieColumn{
 	primitives.ColAccount,
 	primitives.ColContractCode,
@@ -25,11 +26,11 @@ var recordColumns = []primitives.TrieColumn{
 	primitives.ColContractData,
 }
 
-// EachRecord calls yield for the state after a stored block as records: shard by shard in key
-// order, each shard's delayed receipts last, in queue order. accounts selects the owners; nil: all.
-// It reads the store as of one moment and holds no lock. It ends with the first error of yield, or
-// with ctx's error. ErrUnknown; storage.ErrGone if the state was collected. Safe for concurrent
-// use.
+// EachRecord calls yield with the state after a stored block as records: shard by shard in key
+// order, and after each shard its delayed receipts in queue order. accounts selects the accounts;
+// nil: all. It reads a consistent state and holds no lock meanwhile. It stops at the first error of
+// yield, and when ctx is done. Errors: ErrUnknown; storage.ErrGone if the state was garbage
+// collected. Safe for concurrent use.
 func (e *Engine) EachRecord(
 	ctx context.Context,
 	hash primitives.Hash,
@@ -39,7 +40,7 @@ func (e *Engine) EachRecord(
 	return e.eachRecord(ctx, hash, accounts, recordScan{columns: recordColumns, queue: true, yield: yield})
 }
 
-// EachAccount is EachRecord for account records only.
+// EachAccount does the same as EachRecord, for account records only.
 func (e *Engine) EachAccount(
 	ctx context.Context,
 	hash primitives.Hash,
@@ -89,12 +90,13 @@ func (e *Engine) eachRecord(
 	return nil
 }
 
-// valuesOf returns the values of a shard after a stored block. ask is that of StateUntil.
+// valuesOf returns the values of a shard after a stored block. ask has the meaning that it has in
+// StateUntil.
 func (e *Engine) valuesOf(ask func() error, at *BlockNode, i primitives.ShardIndex) storedValues {
 	return storedValues{e, ref(at), at.Shards[i].ID, accounts(at.Layout, i), ask}
 }
 
-// recordScan turns one shard's state into records.
+// recordScan yields one shard's state as records.
 type recordScan struct {
 	values   historicalValues
 	columns  []primitives.TrieColumn
@@ -123,7 +125,7 @@ func (s *recordScan) all() error {
 	return s.delayed()
 }
 
-// ofAccount reads one account's entries in a column.
+// ofAccount yields one account's entries in a column.
 func (s *recordScan) ofAccount(col primitives.TrieColumn, a primitives.AccountID) error {
 	var key []byte
 	switch col {
@@ -145,7 +147,7 @@ func (s *recordScan) ofAccount(col primitives.TrieColumn, a primitives.AccountID
 	return s.one(key, value)
 }
 
-// scan reads all keys with a prefix.
+// scan yields the entries of all keys with a prefix.
 func (s *recordScan) scan(prefix []byte) error {
 	var inner error
 	err := s.values.scan(prefix, storage.PrefixEnd(prefix), func(key, value []byte) bool {
@@ -155,7 +157,7 @@ func (s *recordScan) scan(prefix []byte) error {
 	return errors.Join(inner, err)
 }
 
-// one yields a pair as a record, which shares no memory with it.
+// one yields an entry as a record, which shares no memory with key or value.
 func (s *recordScan) one(key, value []byte) error {
 	r, err := recordOf(key, value)
 	if err != nil {
@@ -164,7 +166,7 @@ func (s *recordScan) one(key, value []byte) error {
 	return s.yield(r)
 }
 
-// recordOf decodes a pair of one of recordColumns.
+// recordOf decodes an entry of one of the recordColumns.
 func recordOf(key, value []byte) (genesis.Record, error) {
 	k, err := primitives.ParseTrieKey(slices.Clone(key))
 	if err != nil {
@@ -204,7 +206,7 @@ func recordOf(key, value []byte) (genesis.Record, error) {
 	return nil, fmt.Errorf("no record of column %d", k.Column)
 }
 
-// delayed yields the queue of delayed receipts.
+// delayed yields the delayed receipts in queue order.
 func (s *recordScan) delayed() error {
 	raw, err := s.values.get(primitives.DelayedIndicesKey)
 	if raw == nil || err != nil {

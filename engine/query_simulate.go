@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// MaxSimulatedBlocks bounds a simulation: a yield waits for 200 blocks, and its consequences take
-// some more.
+// MaxSimulatedBlocks is the greatest number of blocks that a simulation runs. A promise yield times
+// out after 200 blocks, and its callbacks need a few more.
 const MaxSimulatedBlocks = 250
 
 // simulatedBlockTime is the time between the blocks of a simulation, in ns.
@@ -26,22 +26,24 @@ const simulatedBlockTime = 1_000_000_000
 
 // SimulateOptions configure Simulate.
 type SimulateOptions struct {
-	// Signature checks the transaction's signature. verify.Checked accepts an unsigned one.
+	// Signature checks the transaction's signature. verify.Checked accepts any, so also an unsigned
+	// transaction.
 	Signature verify.SignatureFunc
-	// VM runs contracts in place of the engine's, to trace them. nil: the engine's.
+	// VM runs the contracts, for example to trace them; nil: the engine's VM.
 	VM action.VM
-	// Alone runs a transaction that was in a block before: it is not checked, and nothing else is
-	// pending. The states must have empty queues.
+	// Alone is for a transaction that was in a block before: it is not checked, and the receipts
+	// and requests that the block left pending are ignored. The states must have empty queues.
 	Alone bool
-	// Mocks, with Alone, are the overrides of contracts' signature checks in that block. nil: none.
+	// Mocks are the overrides of contracts' signature checks that applied in that block; nil: none.
+	// Only used with Alone.
 	Mocks *primitives.Mocks
 }
 
-// Simulate runs a transaction with all its receipts on the state after a block and discards the
-// result. It uses imaginary blocks in which every shard has a chunk. Other transactions do not
-// arrive; what is in the shards' queues does. The epoch does not end. It returns
-// *primitives.InvalidTxError for a transaction that the RPC would refuse, and the context's error
-// if that ends between two blocks. Safe for concurrent use.
+// Simulate runs a transaction and all its receipts on the state after the block at, and discards
+// the new state. It runs them in imaginary blocks in which every shard has a chunk, no other
+// transaction arrives, and the epoch does not end. Receipts that already wait in the shards' queues
+// do run. Errors: *primitives.InvalidTxError if the RPC would refuse the transaction; ErrUntracked
+// if a shard is not held; ctx's error, which is checked between blocks. Safe for concurrent use.
 func (e *Engine) Simulate(
 	ctx context.Context,
 	at *State,
@@ -71,7 +73,7 @@ func (e *Engine) Simulate(
 			return nil, fmt.Errorf("engine: simulated block %d: %w", s.block.Height, err)
 		}
 		n++
-		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone { // refused by the first chunk, so by every next one
+		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone { // refused now, so also by later chunks
 			break
 		}
 	}
@@ -81,29 +83,29 @@ func (e *Engine) Simulate(
 	}, nil
 }
 
-// simulation is a chain of imaginary blocks.
+// simulation is the state of one Simulate: a chain of imaginary blocks.
 type simulation struct {
 	at     *State
 	tx     *primitives.SignedTransaction
 	shards []simulatedShard
-	block  action.Block // of the last block
+	block  action.Block // values of the last block
 	hash   primitives.Hash
 	base   apply.Input
 
 	calls    *linkRecorder                // nil without a VM
-	waiting  map[primitives.Hash]struct{} // the transaction, then its receipts without an outcome yet
+	waiting  map[primitives.Hash]struct{} // ids that have no outcome yet: the transaction, then receipts
 	outcomes map[primitives.Hash]view.OutcomeProof
 	receipts map[primitives.Hash]*primitives.Receipt
 }
 
-// simulatedShard is the state of a shard after the last block.
+// simulatedShard is a shard after the last imaginary block.
 type simulatedShard struct {
 	id         primitives.ShardID
 	state      state.Trie
-	owned      bool // the simulation releases state
+	owned      bool // this simulation must release state
 	gasLimit   primitives.Gas
 	congestion primitives.CongestionInfo
-	missed     uint64
+	missed     uint64 // blocks since the last chunk
 	requests   []primitives.BandwidthRequest
 	outgoing   []*primitives.Receipt
 }
@@ -154,13 +156,14 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	return s, nil
 }
 
-// linkRecorder is a VM that records which calls do not link. Not safe for concurrent use.
+// linkRecorder is a VM that records the calls of contracts with missing imports (LinkError). Not
+// safe for concurrent use.
 type linkRecorder struct {
 	action.VM
 	calls []view.UnlinkedCall
 }
 
-// Call runs a method.
+// Call implements action.VM.
 func (r *linkRecorder) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
 	out, err := r.VM.Call(c, x)
 	if link, ok := out.Cause.(*action.LinkError); ok && err == nil && len(r.calls) < maxUnlinkedCalls {
@@ -171,10 +174,10 @@ func (r *linkRecorder) Call(c *action.Call, x *action.External) (action.CallOutc
 	return out, err
 }
 
-// maxUnlinkedCalls bounds what a linkRecorder keeps, but for the imports of the last call.
+// maxUnlinkedCalls is the number of records after which linkRecorder ignores further calls.
 const maxUnlinkedCalls = 1000
 
-// unlinked returns the calls of the transaction's receipts that did not link.
+// unlinked returns the recorded calls of the transaction's own receipts; nil: none.
 func (s *simulation) unlinked() []view.UnlinkedCall {
 	if s.calls == nil {
 		return nil
@@ -185,7 +188,7 @@ func (s *simulation) unlinked() []view.UnlinkedCall {
 	})
 }
 
-// release releases a state that applying a chunk made.
+// release releases the trie that applying a chunk created.
 func release(t state.Trie) {
 	if f, ok := t.(forkTrie); ok {
 		t = f.local
@@ -203,7 +206,7 @@ func (s *simulation) release() {
 	}
 }
 
-// step makes the next block and applies it.
+// step applies the next imaginary block.
 func (s *simulation) step() error {
 	prev := s.hash
 	s.hash = primitives.HashBytes(
@@ -232,7 +235,8 @@ func (s *simulation) step() error {
 	return nil
 }
 
-// apply runs a shard's chunk. The first chunk of the signer's shard contains the transaction.
+// apply applies the chunk of shard i. in contains the block's values. The transaction is put into
+// the first chunk of its signer's shard.
 func (s *simulation) apply(in apply.Input, i int, incoming []*primitives.Receipt) error {
 	x := &s.shards[i]
 	in.Block.ShardID, in.Trie, in.GasLimit, in.Incoming = x.id, x.state, x.gasLimit, incoming
@@ -271,7 +275,7 @@ func (s *simulation) apply(in apply.Input, i int, incoming []*primitives.Receipt
 	return nil
 }
 
-// look returns the outcomes as a transaction status.
+// look returns the outcomes so far in the form of a transaction status.
 func (s *simulation) look() view.FinalOutcome {
 	out := txstatus.Look(s.tx, s)
 	for _, id := range txstatus.Receipts(&out) {
@@ -294,5 +298,5 @@ func (s *simulation) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 	return x != nil && x.PredecessorID == primitives.SystemAccount
 }
 
-// IsFinal implements txstatus.Source. Nothing can change any more.
+// IsFinal implements txstatus.Source. Imaginary blocks count as final.
 func (s *simulation) IsFinal(primitives.Hash) bool { return true }

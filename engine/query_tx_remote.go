@@ -11,25 +11,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Status of transactions in shards that this node does not hold: it asks peers, and believes an
-// answer as far as chunk headers prove it.
+// Status of transactions in shards that this node does not hold. Peers send it. Chunk headers of
+// this node's chain prove the outcomes, and only proven outcomes are accepted.
 
-// ErrAnswer reports that a peer's transaction status is wrong, or impossible on this node's chain.
+// ErrAnswer means that a transaction status from a peer is wrong, or does not fit to this node's
+// chain.
 var ErrAnswer = errors.New("engine: wrong transaction status from a peer")
 
-// maxBlocksToNextChunk bounds the blocks searched after an outcome's for the shard's next chunk.
-// Its header has the outcome root.
+// maxBlocksToNextChunk is the number of blocks after an outcome's block that are searched for the
+// shard's next chunk, whose header contains the outcome root.
 const maxBlocksToNextChunk = 64
 
-// Bounds of the outcomes of one transaction in an answer, and of the chunks that contain them. 300
-// Tgas produce fewer.
+// Bounds of one transaction's outcomes in a peer's status, and of the chunks that contain them. A
+// transaction with the greatest possible gas, 300 Tgas, has fewer.
 const (
 	maxOutcomes     = 1 << 14
 	maxRemoteChunks = 1 << 10
 )
 
-// AnswerTxStatus returns the encoded status of a transaction for a peer. ErrUntracked: the signer's
-// shard is not held. ErrUnknown: there is nothing to tell.
+// AnswerTxStatus returns the encoded status of a transaction, as the answer to a peer.
+// ErrUntracked: this node does not hold the signer's shard. ErrUnknown: this node has no outcome of
+// the transaction, or more than maxOutcomes.
 func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountID) ([]byte, error) {
 	at := e.Head()
 	if !e.Holds(at.Layout.ShardOf(signer)) {
@@ -53,15 +55,16 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 	)
 }
 
-// RemoteStatus validates a peer's status of a transaction and sets how far the transaction has
-// come. It keeps what this node's chain proves: outcomes that are connected, from the transaction's
-// on, each contained in the outcome root that the shard's next chunk declares. An outcome without
-// such a chunk yet is cut off together with everything after it and comes with the next answer, so
-// a client is never told, not even optimistically, what rests on a peer's word. Signer and receiver
-// are taken from the executors of the outcomes.
+// RemoteStatus validates o, a peer's status of the transaction hash, and sets its level of
+// finality. It keeps the outcomes that this node's chain proves: those that are connected to the
+// transaction's outcome, and that are in the outcome root of the shard's next chunk. If that chunk
+// does not exist yet, the outcome and those after it are removed; they are accepted in a later
+// answer. So a client never sees an outcome for which only a peer vouches, not even at the
+// optimistic level. Signer and receiver must be the executors of the first two outcomes.
 //
-// What no root covers is believed: failure texts, gas profiles, and the transaction's nonce,
-// actions, key and signature. ErrAnswer: the answer is useless.
+// Some data is accepted without a proof, because no root covers it: failure texts, gas profiles,
+// and the transaction's nonce, actions, key and signature. ErrAnswer: the status is wrong, or
+// nothing in it is proven yet.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Told == nil || o.Told.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%w: the remote node's reply is about another transaction", ErrAnswer)
@@ -95,13 +98,13 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 	return nil
 }
 
-// remoteSource shows a peer's outcomes to txstatus, each once, as they may form a cycle. With roots
-// it shows only proven outcomes.
+// remoteSource passes a peer's outcomes to package txstatus. It returns each outcome once, because
+// the ids could form a cycle. If roots is set, it returns proven outcomes only.
 type remoteSource struct {
 	e     *Engine
 	final primitives.Height
 	left  map[primitives.Hash]*view.OutcomeProof
-	roots map[remotePlace]*primitives.Hash // outcome roots found so far; nil: do not prove
+	roots map[remotePlace]*primitives.Hash // outcome roots found so far; nil: return outcomes without proof
 	err   error
 }
 
@@ -120,7 +123,8 @@ func (s *remoteSource) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	return *o, true
 }
 
-// isProven reports whether the chain proves an outcome. false without an error: not yet.
+// isProven reports whether the chain proves an outcome. false without an error: not yet. ErrAnswer:
+// the chain contradicts it.
 func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	if o.Status.Kind == primitives.StatusUnknown {
 		return false, nil
@@ -151,7 +155,8 @@ func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	return root != nil, nil
 }
 
-// IsRefund is false: only the receipt's shard knows its predecessor.
+// IsRefund implements txstatus.Source. It returns false, because only the receipt's shard knows the
+// predecessor.
 func (s *remoteSource) IsRefund(primitives.Hash, *view.OutcomeProof) bool { return false }
 
 func (s *remoteSource) IsFinal(block primitives.Hash) bool {
@@ -159,13 +164,15 @@ func (s *remoteSource) IsFinal(block primitives.Hash) bool {
 	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
 }
 
-// remotePlace is the chunk that an outcome is claimed to be in.
+// remotePlace is the chunk, given by block and shard, that contains an outcome according to the
+// peer.
 type remotePlace struct {
 	block primitives.Hash
 	shard primitives.ShardID
 }
 
-// remotePlace returns the chunk of an outcome. ErrAnswer if its block is not on the chain.
+// remotePlace returns the chunk that contains an outcome. ErrAnswer: its block is not on the
+// canonical chain.
 func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 	ref, err := e.Ref(o.BlockHash)
 	if err != nil || !e.Canonical(ref) {
@@ -179,9 +186,9 @@ func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 	return remotePlace{o.BlockHash, layout.ShardOf(o.ExecutorID)}, err
 }
 
-// outcomeRoot returns the outcome root in the header of the shard's next chunk after a block. If
-// the shard was split meanwhile, the header of the child that has the account is used, which
-// inherits the root. nil: there is no such chunk yet.
+// outcomeRoot returns the outcome root from the header of the shard's next chunk after the block
+// at. of is the outcome's executor. If the shard was split meanwhile, the child shard with that
+// account has the root. nil without an error: there is no such chunk yet.
 func (e *Engine) outcomeRoot(at remotePlace, of primitives.AccountID) (*primitives.Hash, error) {
 	chain, hash := headers{e, e.Head()}, at.block
 	for range maxBlocksToNextChunk {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestPartialBodyCopyDoesNotCondemnBlock: a wrong copy of a block does not condemn the block if the
-// hash does not cover the wrong part: the right copy is accepted.
+// TestPartialBodyCopyDoesNotCondemnBlock: if a copy of a block is wrong in a part that the block
+// hash does not cover, only the copy is refused, and the correct copy is accepted afterwards.
 func TestPartialBodyCopyDoesNotCondemnBlock(t *testing.T) {
 	g := testGenesis(t, "a.near")
 	maker := openNode(t, g)

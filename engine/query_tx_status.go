@@ -11,15 +11,17 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrUnknown reports that a transaction, receipt, block or chunk is not on the canonical chain.
+// ErrUnknown means that a transaction, receipt, block or chunk is not on the canonical chain.
 var ErrUnknown = errors.New("engine: unknown")
 
-// Outcome returns the canonical outcome of a transaction or receipt, with its proof and place.
+// Outcome returns the outcome of a transaction or receipt on the canonical chain, with its proof,
+// and its place in the store. ErrUnknown: there is none.
 func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, error) {
 	return e.outcomeFrom(id, 0)
 }
 
-// outcomeFrom is Outcome for an id that is in no block below the height from.
+// outcomeFrom does the same as Outcome for an id of which no block below the height from has an
+// outcome.
 func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.OutcomeProof, storage.Place, error) {
 	places, err := e.store.FindOutcomeFrom(id, from)
 	if err != nil {
@@ -40,7 +42,7 @@ func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	at := e.Head()
 	for at != nil && at.Height() > ref.Height {
 		next := e.BlockNode(at.Header().PrevHash)
-		if next == nil { // below the tree the store keeps only the canonical chain
+		if next == nil { // below the blocks in memory the store has only the canonical chain
 			ok, err := e.store.IsCanonical(ref)
 			return err == nil && ok
 		}
@@ -49,8 +51,8 @@ func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	return at != nil && at.Hash == ref.Hash
 }
 
-// outcomeAt reads an outcome and proves it in its chunk's outcome root. The chunk's Merkle tree is
-// cached, because all clients that wait for a block ask for outcomes of it.
+// outcomeAt reads an outcome and builds its proof up to its chunk's outcome root. The store caches
+// the chunk's Merkle tree, because clients that wait for one block request many of its outcomes.
 func (e *Engine) outcomeAt(p storage.Place) (view.OutcomeProof, error) {
 	var out view.OutcomeProof
 	tree, err := p.Block.OutcomeTree(p.Shard, func(o *storage.Outcome) (primitives.Hash, error) {
@@ -79,7 +81,8 @@ func decodeOutcome(o *storage.Outcome) (primitives.OutcomeWithID, error) {
 	return x, nil
 }
 
-// Transaction returns a transaction of a canonical block, and its place.
+// Transaction returns a transaction of the canonical chain, and its place in the store. ErrUnknown:
+// there is none.
 func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransaction, storage.Place, error) {
 	places, err := e.store.FindTransaction(hash)
 	if err != nil {
@@ -99,7 +102,7 @@ func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransactio
 	return nil, storage.Place{}, fmt.Errorf("%w: transaction %v", ErrUnknown, hash)
 }
 
-// Receipt returns a receipt of the canonical chain.
+// Receipt returns a receipt of the canonical chain. ErrUnknown: there is none.
 func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	places, err := e.store.FindReceipt(id)
 	if err != nil {
@@ -108,8 +111,9 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	return e.receiptAt(id, places)
 }
 
-// receiptAt reads the canonical receipt among the places. The block that sent it may have been
-// collected, because the oldest block processes receipts of the block before it.
+// receiptAt returns the receipt from the first of the places that is on the canonical chain. A
+// place in a garbage collected block counts too: the oldest remaining block executes receipts of
+// the one before.
 func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primitives.Receipt, error) {
 	for _, p := range places {
 		if ref := p.Block.Ref(); !e.Canonical(ref) {
@@ -127,27 +131,29 @@ func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primiti
 	return nil, fmt.Errorf("%w: receipt %v", ErrUnknown, id)
 }
 
-// source shows the chain up to a head to txstatus. It keeps the first error other than ErrUnknown.
+// source implements txstatus.Source for the canonical chain up to a head. It keeps the first error
+// other than ErrUnknown in err.
 type source struct {
 	e           *Engine
 	head, final primitives.Height
-	since       map[primitives.Hash]primitives.Height // lower bounds of the blocks with these ids
-	made        map[primitives.Hash]storage.Place     // for receipts: the outcome that lists the id
+	since       map[primitives.Hash]primitives.Height // by id: no block below this height has its outcome
+	made        map[primitives.Hash]storage.Place     // by receipt id: the place of the outcome that lists the receipt
 	err         error
-	most, size  int // limit and sum of the reply's bytes; limit 0: none
+	most, size  int // limit and sum of the reply's size in bytes; limit 0: none
 }
 
-// ErrLarge reports that a transaction status exceeds the caller's limit.
+// ErrLarge means that a transaction status is larger than the caller's limit.
 var ErrLarge = errors.New("engine: the status is large")
 
-// count adds n bytes to the reply and fails when that exceeds the limit.
+// count adds n bytes to the reply's size. It sets err to ErrLarge if that exceeds the limit.
 func (s *source) count(n int) {
 	if s.size += n; s.most > 0 && s.size > s.most && s.err == nil {
 		s.err = ErrLarge
 	}
 }
 
-// outcomesOf returns the source for a transaction. Its outcomes are in no block below its own.
+// outcomesOf returns the source for the transaction with this hash and place. It searches outcomes
+// from the transaction's block on.
 func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
 	return &source{
 		e:     e,
@@ -183,7 +189,8 @@ func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 	return err == nil && x.PredecessorID == primitives.SystemAccount
 }
 
-// receipt is Engine.Receipt with the hints of outcomes read before.
+// receipt does the same as Engine.Receipt, but faster for receipts listed in an outcome that was
+// read before.
 func (s *source) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	by, ok := s.made[id]
 	if !ok {
@@ -201,7 +208,8 @@ func (s *source) IsFinal(block primitives.Hash) bool {
 	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
 }
 
-// Ref returns the height and hash of a known block.
+// Ref returns the height and hash of a known block. storage.ErrNotFound, storage.ErrGone: there is
+// no such block.
 func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
 	if x := e.BlockNode(hash); x != nil {
 		return ref(x), nil
@@ -214,34 +222,34 @@ func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
 }
 
 // TransactionStatus returns the status of a transaction with its receipts (txstatus.Receipts).
-// ErrUnknown: no canonical block contains it.
+// ErrUnknown: no block of the canonical chain contains it.
 func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, error) {
 	at := e.view.Load()
 	return e.TransactionStatusAt(hash, at.entry.Height(), at.final.Height)
 }
 
-// TransactionStatusAt is TransactionStatus as of a time when the current chain's block at height
-// head was the head and the one at height final the last final block.
+// TransactionStatusAt does the same as TransactionStatus as of an earlier time: when the canonical
+// block of height head was the head, and that of height final was the last final block.
 func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
 	return e.StatusWithin(hash, head, final, true, 0)
 }
 
-// Status is TransactionStatus without the receipts. Most callers do not show them, and finding a
-// receipt that was executed in the next block means a search among all receipts that its block
-// sent.
+// Status does the same as TransactionStatus without the receipts. Most callers do not need them,
+// and they are expensive: a receipt that was executed in the next block is searched among all
+// receipts that the block before sent.
 func (e *Engine) Status(hash primitives.Hash) (view.FinalOutcome, error) {
 	at := e.view.Load()
 	return e.StatusAt(hash, at.entry.Height(), at.final.Height)
 }
 
-// StatusAt is TransactionStatusAt without the receipts.
+// StatusAt does the same as TransactionStatusAt without the receipts.
 func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
 	return e.StatusWithin(hash, head, final, false, 0)
 }
 
-// StatusWithin is StatusAt (TransactionStatusAt if receipts is set) with a limit on the reply's
-// size in bytes: most; 0: no limit. ErrLarge: the reply would be larger. It is found out before
-// much is read.
+// StatusWithin does the same as StatusAt, or as TransactionStatusAt if receipts is set, with a
+// limit on the reply: most bytes; 0: no limit. ErrLarge: the reply would be larger; this is noticed
+// before much more than the limit is read.
 func (e *Engine) StatusWithin(
 	hash primitives.Hash,
 	head, final primitives.Height,

@@ -6,20 +6,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// ValidatorsQuery selects an epoch.
+// ValidatorsQuery selects the epoch of a validators query.
 type ValidatorsQuery struct {
 	latest bool
 	epoch  primitives.EpochID
 }
 
-// LatestValidators selects the running epoch.
+// LatestValidators selects the head's epoch.
 func LatestValidators() ValidatorsQuery { return ValidatorsQuery{latest: true} }
 
-// ValidatorsOfEpoch selects an epoch by id. The running epoch's id is equivalent to
+// ValidatorsOfEpoch selects an epoch by its id. For the head's epoch it is equivalent to
 // LatestValidators.
 func ValidatorsOfEpoch(id primitives.EpochID) ValidatorsQuery { return ValidatorsQuery{epoch: id} }
 
-// Validators answers the RPC's validators query.
+// Validators returns the reply to the RPC's validators query.
 func (e *Engine) Validators(q ValidatorsQuery) (out *view.Validators, err error) {
 	head := e.Head()
 	err = e.Epochs(func(m *epoch.Manager) error {

@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// CallView runs a contract method read-only on the state after a block. found is false if the
-// account does not exist. The method sees the block as if it ran in it. v.Gas of 0 means the
-// maximum of a chunk's call. Safe for concurrent use while at is held.
+// CallView runs a contract method as a view call on the state after the block at. The method sees
+// the height, time and hashes of at. found is false if the account does not exist. If v.Gas is 0,
+// the limit is the protocol's gas limit of a function call. Safe for concurrent use while the
+// caller holds at.
 func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, found bool, err error) {
 	h := at.Header()
 	shard := at.Layout.ShardOf(v.Account)
@@ -41,12 +42,13 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	out, found, err = v.Run(b, &w.update, &w.parts)
 	w.block, w.parts = action.Block{}, action.ViewParts{}
 	w.update.Reset(nil)
-	viewings.Put(w) // not reached if it panicked
+	viewings.Put(w) // a call that panicked does not put w back
 	return out, found, err
 }
 
-// SetMocks sets the overrides of signature checks for contracts that are called as views or
-// simulated from now on; nil: none. Those for a block are in its Proposal. Safe for concurrent use.
+// SetMocks sets the overrides of contracts' signature checks in view calls and simulations from now
+// on; nil: none. The overrides for the contracts in a block are in that block's Proposal. Safe for
+// concurrent use.
 func (e *Engine) SetMocks(m *primitives.Mocks) {
 	if !m.Any() {
 		m = nil
@@ -54,11 +56,11 @@ func (e *Engine) SetMocks(m *primitives.Mocks) {
 	e.mocks.Store(m)
 }
 
-// Mocks returns the overrides of SetMocks. Safe for concurrent use.
+// Mocks returns the overrides that SetMocks has set. Safe for concurrent use.
 func (e *Engine) Mocks() *primitives.Mocks { return e.mocks.Load() }
 
-// viewing is reusable memory of a view call. Most calls are short, and this would be a third of
-// their garbage.
+// viewing is reusable memory of a view call. Allocating it in each call would be a third of the
+// garbage of a short call.
 type viewing struct {
 	block  action.Block
 	update state.TrieUpdate
@@ -67,7 +69,8 @@ type viewing struct {
 
 var viewings = sync.Pool{New: func() any { return new(viewing) }}
 
-// viewedEpoch caches one epoch info so that readers avoid the epoch manager's lock.
+// viewedEpoch caches the last epoch info that a view call used, so that view calls need not lock
+// the epoch manager.
 type viewedEpoch struct {
 	id   primitives.EpochID
 	info *epoch.EpochInfo

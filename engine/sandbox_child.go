@@ -9,18 +9,19 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// A child engine runs a chain that continues from a revert point of its parent engine independently
-// and in memory: a world of the sandbox.
+// A child engine runs a sandbox world: a chain that continues from a revert point of its parent
+// engine, independently of it and in memory.
 //
-// It has a store of its own (storage.Store.Child) and shares the forests: its states are further
-// versions of the parent's tries, like those of a branch. So creating a child copies no state, and
-// its changes are its own. The flat head of a child never advances.
+// A child has a store of its own (storage.Store.Child), but shares the parent's forests: its states
+// are further versions of the parent's tries, as those of a branch are. Creating a child therefore
+// copies no state, and the parent does not see its changes. A child's flat head never advances.
 //
-// The parent's revert point must exist as long as the child: it keeps the parent's flat head, and
-// so the source of the forests, at or below the child's first block. A child may have children.
+// The parent's revert point must exist as long as the child. It keeps the parent's flat head, from
+// which the forests read, at or below the child's first block. A child may have children.
 
-// Child opens a child engine that continues after a revert point. change may modify the inherited
-// options; nil: no change. ErrEnded. Safe for concurrent use.
+// Child opens a child engine that continues after a revert point. change modifies the options that
+// the child inherits; nil: no change. ErrEnded: the revert point no longer exists. Safe for
+// concurrent use.
 func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	if s.Ended() || !s.at.Acquire() {
 		return nil, fmt.Errorf("%w: block %v", ErrEnded, s.ref)
@@ -63,7 +64,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	return c, nil
 }
 
-// copyHeld returns a copy of the node that holds the same states on its own.
+// copyHeld returns a copy of a node with own references to the same states.
 func (e *BlockNode) copyHeld() *BlockNode {
 	t := &BlockNode{
 		Block:       e.Block,
@@ -85,8 +86,9 @@ func (e *BlockNode) copyHeld() *BlockNode {
 	return t
 }
 
-// Discard ends a child: it releases the states and closes the store. No goroutine may use the child
-// any more, except for readers that hold a node. It panics on an engine that is not a child.
+// Discard closes a child engine: it releases the states and closes the child's store. No goroutine
+// may use the child at the same time or later, except readers that hold a node. It panics if the
+// engine is no child.
 func (e *Engine) Discard() error {
 	if e.parent == nil {
 		panic("engine: Discard of an engine that is not a child")
@@ -109,21 +111,22 @@ func (e *Engine) Discard() error {
 	return err
 }
 
-// Size estimates the memory of a child's blocks in bytes: records, indexes and trie changes. Safe
-// for concurrent use.
+// Size returns an estimate of the memory that a child's blocks need, in bytes: records, indexes and
+// trie changes. Safe for concurrent use.
 func (e *Engine) Size() uint64 {
 	s := e.store.Stats()
 	return s.LogBytes + entryBytes*uint64(s.Pending) + trieFactor*uint64(s.PendingBytes)
 }
 
-// Estimates of Size: bytes of a node and a pending block without its record, and bytes of trie
-// nodes, values and history for each byte of a change.
+// Factors in the estimate of Size: bytes for each block in memory, apart from its record, and bytes
+// of trie nodes, values and history for each byte of state changes.
 const (
 	entryBytes = 8 << 10
 	trieFactor = 8
 )
 
-// ancestorEngine returns the parent engine if a block is below a child's first block, else nil.
+// ancestorEngine returns the parent engine if the block is below this child's first block; else
+// nil.
 func (e *Engine) ancestorEngine(at storage.BlockRef) *Engine {
 	if e.parent != nil && at.Height < e.flatHead.Height() {
 		return e.parent

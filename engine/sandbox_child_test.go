@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// kin is an engine, and a reference engine that imports the same blocks and shares nothing with
-// others.
+// kin is an engine under test together with a reference engine, judge, that imports the same blocks
+// but has no parent and no children.
 type kin struct {
 	*node
 	judge *node
@@ -23,7 +23,8 @@ type told struct {
 	chunks []*primitives.Chunk
 }
 
-// step makes a block on the head, and the reference engine imports it with the same states.
+// step makes a block on the head. Both engines import it, and the test fails unless they have the
+// same states and finality afterwards.
 func (k *kin) step(t *testing.T, skip bool, gap primitives.Height) {
 	t.Helper()
 	head := k.Head()
@@ -42,7 +43,8 @@ func (k *kin) step(t *testing.T, skip bool, gap primitives.Height) {
 	k.story = append(k.story, told{b, chunks})
 }
 
-// bear opens a child after a revert point of the head.
+// bear opens a child at the revert point s of the head, together with a reference engine of its
+// own.
 func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *RevertPoint) *kin {
 	t.Helper()
 	c, err := k.Child(s, nil)
@@ -59,11 +61,11 @@ func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *RevertPoint) *kin {
 	return out
 }
 
-// TestChild: children of a revert point, and a child of a child, continue independently over epochs
-// and reverts, beside their parent, which also continues. Each has the states, the finality and the
-// epochs of an engine that imported the same blocks only. None knows another's blocks. Earlier
-// states stay readable. The parent's flat head stays at the revert point's limit, and without the
-// children its tries are as if they had never existed.
+// TestChild: children of one revert point, and a child of a child, continue over epochs and
+// reverts, independently of each other and of the parent, which continues too. Each has the states,
+// finality and epochs of an engine that imported its blocks only, and none knows a block of
+// another. Earlier states stay readable. The parent's flat head stays at the limit of the revert
+// point. When the children have ended, the parent's tries are as if the children had never existed.
 func TestChild(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
@@ -90,7 +92,7 @@ func TestChild(t *testing.T) {
 				t.Fatal(err)
 			}
 			family = append(family, first.bear(t, g, inner))
-		case 60: // a revert within a child; its reference engine reverts too
+		case 60: // a revert within a child, and in its reference engine
 			if early, err = family[2].NewRevertPoint(); err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +165,7 @@ func TestChild(t *testing.T) {
 		if err := family[i].Discard(); err != nil {
 			t.Fatal(err)
 		}
-		// a later caller gets the error and does not loop forever
+		// A call after Discard returns ErrDiscarded; it must not retry forever.
 		if err := family[i].CheckPatch(nil, nil); !errors.Is(err, ErrDiscarded) {
 			t.Errorf("a chain that has ended: %v", err)
 		}
@@ -185,7 +187,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// TestChildOfGenesis: a child may start at the genesis.
+// TestChildOfGenesis: a child can start at the genesis block.
 func TestChildOfGenesis(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
@@ -206,7 +208,8 @@ func TestChildOfGenesis(t *testing.T) {
 	}
 }
 
-// TestChildrenAtOnce: children and their parent run on a goroutine each.
+// TestChildrenAtOnce: several children and their parent can run at the same time, each on a
+// goroutine of its own.
 func TestChildrenAtOnce(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := &kin{node: openNode(t, g), judge: openNode(t, g)}

@@ -13,18 +13,20 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// ErrDeal reports why a token balance cannot be set.
+// ErrDeal means that the balance of a fungible token cannot be set.
 var ErrDeal = errors.New("engine: the balance can't be set")
 
 // dealGas is the gas limit of one ft_balance_of call.
 const dealGas primitives.Gas = 100_000_000_000_000
 
-// maxDealKeys bounds the values that are tried: ft_balance_of runs once for each.
+// maxDealKeys is the number of storage values that Deal tries. For each it calls ft_balance_of
+// once.
 const maxDealKeys = 64
 
-// Deal finds the storage value of a NEP-141 token that holds an account's balance: among the values
-// that ft_balance_of reads on the head's state, the one that makes it return amount when set to
-// amount. It returns the record to write. ErrDeal; the context's error. Safe for concurrent use.
+// Deal finds the storage value of a NEP-141 token contract that contains an account's balance. It
+// tries the values that ft_balance_of reads on the head's state, and chooses the one for which
+// ft_balance_of returns amount if the value is replaced by amount. It returns the record with that
+// value, and writes nothing. Errors: ErrDeal; ctx's error. Safe for concurrent use.
 func (e *Engine) Deal(
 	ctx context.Context,
 	token, account primitives.AccountID,
@@ -69,7 +71,7 @@ func (e *Engine) Deal(
 	)
 }
 
-// balanceOf runs ft_balance_of on a state.
+// balanceOf returns the result of ft_balance_of, run on t as the state of shard i.
 func (e *Engine) balanceOf(
 	ctx context.Context,
 	at *State,
@@ -105,7 +107,8 @@ func (e *Engine) balanceOf(
 	return sum, fmt.Errorf("%w: ft_balance_of of %s returns no balance", ErrDeal, token)
 }
 
-// failure returns why a call failed: the VM's error if there is one, else the recorded one.
+// failure returns the reason of a failed call: the VM's own error if there is one, else the error
+// in the outcome.
 func failure(out *action.CallOutcome) error {
 	if out.Cause != nil {
 		return out.Cause
@@ -113,11 +116,11 @@ func failure(out *action.CallOutcome) error {
 	return out.Err
 }
 
-// readKeys is a trie that records which keys of an account's data are read, at most one more than
-// maxDealKeys.
+// readKeys is a trie that records the keys of one account's data in the order of their first read.
+// It stops after maxDealKeys+1 keys.
 type readKeys struct {
 	state.Trie
-	of   []byte
+	of   []byte   // prefix of the account's data keys
 	keys [][]byte // in the order of their first read
 }
 

@@ -16,18 +16,18 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrPatch reports why records cannot be written into the state.
+// ErrPatch means that records cannot be written into the state.
 var ErrPatch = errors.New("engine: the records can't be written")
 
-// pendingPatch is the patch and the mocks of a block that this engine produced and has not
-// imported.
+// pendingPatch is the patch (records and mocks) for a block that this engine has produced but not
+// imported yet.
 type pendingPatch struct {
 	block   primitives.Hash
 	records []genesis.Record
 	mocks   *primitives.Mocks
 }
 
-// takePatch returns and removes the patch of a block that this engine has just produced.
+// takePatch removes and returns the pending patch if it is for this block. nil: the block has none.
 func (e *Engine) takePatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks) {
 	p := e.patch
 	if p.block != block {
@@ -37,13 +37,14 @@ func (e *Engine) takePatch(block primitives.Hash) ([]genesis.Record, *primitives
 	return p.records, p.mocks
 }
 
-// mockedPatch is the stored form of a patch with mocks. Without mocks the records alone are stored.
+// mockedPatch is the stored form of a patch with mocks. A patch without mocks is stored as the
+// array of records.
 type mockedPatch struct {
 	Mocks   *primitives.Mocks `json:"mocks"`
 	Records json.RawMessage   `json:"records"`
 }
 
-// appendPatch encodes a patch for the store; nil: nothing to store.
+// appendPatch encodes a patch for the store. nil: there is nothing to store.
 func appendPatch(records []genesis.Record, mocks *primitives.Mocks) ([]byte, error) {
 	switch {
 	case mocks.Any():
@@ -54,7 +55,7 @@ func appendPatch(records []genesis.Record, mocks *primitives.Mocks) ([]byte, err
 	return nil, nil
 }
 
-// parsePatch decodes what appendPatch encoded.
+// parsePatch decodes a patch that appendPatch has encoded.
 func parsePatch(raw []byte) (records []genesis.Record, mocks *primitives.Mocks, err error) {
 	var m mockedPatch
 	if raw[0] == '{' {
@@ -67,17 +68,18 @@ func parsePatch(raw []byte) (records []genesis.Record, mocks *primitives.Mocks, 
 	return records, m.Mocks, err
 }
 
-// patchedRow names the last block with a patch or mocks on its branch.
+// patchedRow is the name of the row that stores LastPatched.
 const patchedRow = "last_patched_block"
 
-// savePatched adds that row for a block.
+// savePatched adds the row of LastPatched, for a block with a patch or mocks, to the batch.
 func savePatched(b *storage.Batch, ref storage.BlockRef) {
 	row := storage.Raw(borsh.AppendUint64(slices.Clone(ref.Hash[:]), uint64(ref.Height)))
 	storage.Misc.Put(b, patchedRow, &row)
 }
 
-// LastPatched returns the last block of the chain with a result that depends on a patch, so that
-// only its producer can execute it. false: there is none since such blocks are recorded.
+// LastPatched returns the last block whose result depends on a patch or on mocks. Only the node
+// that produced such a block can execute it. found is false if there is none, or none since nodes
+// began to store this. storedPatch returns the patch of a block on disk. nil: it has none.
 func (e *Engine) LastPatched() (ref storage.BlockRef, found bool, err error) {
 	row, err := storage.Misc.Get(e.store.Reader(), patchedRow)
 	if err != nil {
@@ -92,7 +94,7 @@ func (e *Engine) LastPatched() (ref storage.BlockRef, found bool, err error) {
 func (e *Engine) storedPatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks, error) {
 	rec, err := e.store.BlockByHash(block)
 	if err != nil {
-		return nil, nil, absent(err) // an in-flight block: none of the callers asks for its patch
+		return nil, nil, absent(err) // the block may be in flight to the disk; no caller needs its patch
 	}
 	raw, err := rec.Patch()
 	if err != nil || len(raw) == 0 {
@@ -101,7 +103,7 @@ func (e *Engine) storedPatch(block primitives.Hash) ([]genesis.Record, *primitiv
 	return parsePatch(raw)
 }
 
-// patchFor returns the records of a patch that belong to a shard.
+// patchFor returns the records of a patch whose owner is in the shard.
 func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primitives.ShardID) (out []genesis.Record) {
 	for _, r := range all {
 		if layout.ShardOf(r.Owner()) == shard {
@@ -111,10 +113,10 @@ func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primiti
 	return out
 }
 
-// CheckPatch checks records that a sandbox is to write into the state, in their order, against the
-// head's state. It refuses what would leave a state that contradicts itself, or to which a chunk
-// could not be applied (ErrPatch). coming reports whether an earlier patch that is not in a block
-// yet creates an account; nil: none does. Safe for concurrent use.
+// CheckPatch checks whether a sandbox can write records, in their order, into the head's state. It
+// returns ErrPatch for records that would make the state inconsistent, or such that a chunk could
+// not be applied. coming reports whether an earlier patch, which is not in a block yet, creates an
+// account; nil: none does. Safe for concurrent use.
 func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.AccountID) bool) error {
 	head, err := e.acquireHead()
 	if err != nil {
@@ -148,8 +150,8 @@ func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.Acc
 	return nil
 }
 
-// initial reports whether an account is a validator of the genesis. In a fork such an account
-// belongs to the fork alone.
+// initial reports whether an account is a validator in the genesis. On a fork, such an account
+// exists only on the fork.
 func (e *Engine) initial(id primitives.AccountID) bool {
 	return slices.ContainsFunc(
 		e.chain.Params.Validators,
@@ -161,15 +163,16 @@ var errRefused = errors.New("refused")
 
 func refused(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
 
-// refusal is an errRefused with its own text.
+// refusal is a reason why a record is refused. It matches errRefused.
 type refusal struct{ text string }
 
 func (r refusal) Error() string   { return r.text }
 func (r refusal) Is(e error) bool { return e == errRefused }
 
-// Limits of a patch. They are far above values on any real chain, and so far below the overflow
-// limits that thousands of patches do not reach them; a chunk with an overflow could not be
-// applied. The greatest balance is not usable: an account's encoding uses it as a version marker.
+// Limits of a patch. They are far above the values of any real chain. They are also so far below an
+// overflow that thousands of patches cannot cause one; a chunk with an overflow cannot be applied.
+// Balances up to the greatest possible one are not allowed: in an account's encoding that value
+// marks the version.
 var (
 	maxPatchBalance = primitives.Balance{Hi: 1 << 52} // 2^116 yoctoNEAR, 83 billion NEAR
 	maxPatchPrice   = primitives.Balance{Hi: 1}       // 2^64 yoctoNEAR for a unit of gas
@@ -182,18 +185,19 @@ type dataOf struct {
 	id      primitives.Hash
 }
 
-// patchCheck tracks what the records so far make of the head's state.
+// patchCheck is the state of a CheckPatch: the head's state together with the effects of the
+// records checked so far.
 type patchCheck struct {
 	head       *BlockNode
 	rules      *nextRules
 	base       RemoteState
 	treasury   primitives.AccountID
 	validators func(primitives.AccountID) bool              // reports whether an account is a genesis validator
-	accounts   map[primitives.AccountID]*primitives.Account // nil value: removed
-	made       map[primitives.AccountID]made                // the effect of all records on accounts
-	coming     func(primitives.AccountID) bool              // an earlier patch creates it; nil: none does
-	data       map[dataOf]bool                              // received data that exists
-	waiting    map[dataOf]bool                              // ids of waiting receipts and of the data that they wait for
+	accounts   map[primitives.AccountID]*primitives.Account // changed by records so far; nil value: removed
+	made       map[primitives.AccountID]made                // the effect of all records, by account
+	coming     func(primitives.AccountID) bool              // an earlier patch creates an account; nil: none does
+	data       map[dataOf]bool                              // received data in the records so far
+	waiting    map[dataOf]bool                              // ids of postponed receipts so far and of their inputs
 }
 
 func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
@@ -204,7 +208,7 @@ func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
 	return state.NewUnrecorded(c.head.trieOf(i)), nil
 }
 
-// account returns an account after the records so far; nil: it does not exist.
+// account returns an account after the records so far. nil: it does not exist.
 func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, error) {
 	if a, known := c.accounts[id]; known {
 		return a, nil
@@ -220,10 +224,10 @@ func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, erro
 	return a, nil
 }
 
-// made is the effect of a patch on an account.
+// made is the effect of a whole patch on an account.
 type made struct {
-	account bool // it exists in the end, or is taken from the remote chain
-	waits   bool // a receipt to it waits for data
+	account bool // it exists afterwards, or its state comes from the remote chain
+	waits   bool // a postponed receipt to it is in the patch
 }
 
 func madeBy(records []genesis.Record) map[primitives.AccountID]made {
@@ -249,8 +253,8 @@ func madeBy(records []genesis.Record) map[primitives.AccountID]made {
 	return out
 }
 
-// belongs refuses a record of an account that does not exist and that the patch does not create, in
-// any order.
+// belongs refuses a record of an account that does not exist and that no record of the patch
+// creates, before or after it. what is the kind of record in the error.
 func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	id := r.Owner()
 	if a := c.accounts[id]; a != nil && !a.IsInitialized() {
@@ -261,7 +265,7 @@ func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	}
 	a, err := c.account(id)
 	switch {
-	case err != nil && c.base != nil: // the remote chain does not answer now; the block with the patch waits for it
+	case err != nil && c.base != nil: // the remote chain does not answer now; the block with the patch will wait for it
 		return nil
 	case err == nil && a == nil && c.coming != nil && c.coming(id):
 		return nil
@@ -318,7 +322,7 @@ func (c *patchCheck) record(r genesis.Record) error {
 		}
 	case *genesis.ReceivedDataRecord:
 		c.data[dataOf{r.AccountID, r.DataID}] = true
-		if !c.made[r.AccountID].waits { // a receipt may wait at an account that does not exist yet
+		if !c.made[r.AccountID].waits { // else a receipt waits for it; the account need not exist
 			return c.belongs(r, "data that came")
 		}
 	case *genesis.PostponedReceiptRecord:
@@ -361,8 +365,8 @@ func (c *patchCheck) record(r genesis.Record) error {
 	return nil
 }
 
-// fork checks a change of an account's base. A validator's locked stake is needed in each epoch, so
-// its base must not change.
+// fork checks a change of the remote block from which an account's state comes. It refuses that for
+// validators and the treasury: each epoch needs their accounts as the fork has them.
 func (c *patchCheck) fork(r *genesis.ForkRecord) error {
 	if c.base == nil {
 		return refused("this chain is a fork of no other")
@@ -374,7 +378,7 @@ func (c *patchCheck) fork(r *genesis.ForkRecord) error {
 	return nil
 }
 
-// receipt checks what every receipt must satisfy.
+// receipt checks the conditions that apply to every receipt.
 func (c *patchCheck) receipt(r *primitives.Receipt) error {
 	if e := verify.Receipt(c.rules.config, r, verify.ExistingReceipt); e != nil {
 		return refused("the receipt is not valid: %v", e)
@@ -393,8 +397,8 @@ func (c *patchCheck) receipt(r *primitives.Receipt) error {
 	return nil
 }
 
-// delayed checks a receipt that is to run. One with inputs could consume data that another receipt
-// waits for.
+// delayed checks a delayed receipt. It must not have inputs, because it could consume data that
+// another receipt waits for.
 func (c *patchCheck) delayed(r *primitives.Receipt) error {
 	switch a := r.Body.(type) {
 	case *primitives.ActionReceipt:
@@ -403,12 +407,12 @@ func (c *patchCheck) delayed(r *primitives.Receipt) error {
 		}
 	case *primitives.GlobalContractDistribution:
 		return refused("code is distributed by the runtime alone")
-	case *primitives.DataReceipt: // its data waits for the receipt that needs it
+	case *primitives.DataReceipt: // the data waits for the receipt that needs it
 	}
 	return c.receipt(r)
 }
 
-// postponed checks a receipt that is to wait for data.
+// postponed checks a postponed receipt.
 func (c *patchCheck) postponed(r *primitives.Receipt) error {
 	if err := c.receipt(r); err != nil {
 		return err
@@ -424,7 +428,7 @@ func (c *patchCheck) postponed(r *primitives.Receipt) error {
 	if err != nil {
 		return err
 	}
-	if there, err := apply.Waits(u, r); there || err != nil { // the same receipt is sent again
+	if there, err := apply.Waits(u, r); there || err != nil { // it waits already: the record changes nothing
 		return err
 	}
 	may, err := apply.MayWait(u, r)

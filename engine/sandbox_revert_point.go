@@ -11,39 +11,40 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// MaxRevertBlocks bounds the blocks after a revert point. The flat head does not pass the block
-// that was final at the oldest revert point, so later blocks stay in memory, as while finality
-// stalls, and a start after a crash applies them again. A revert point with more blocks after it
-// ends.
+// MaxRevertBlocks is the number of blocks after a revert point that end it. The flat head does not
+// pass the block that was final at the oldest revert point, so all later blocks stay in memory, as
+// during a stall of finality, and are applied again at a start after a crash.
 const MaxRevertBlocks = 10_000
 
 // Errors of revert points.
 var (
-	// ErrEnded: the revert point has too many blocks after it, or the chain was reverted to before
-	// it.
+	// ErrEnded means that a revert point no longer exists: too many blocks follow it, or the chain
+	// was reverted to an earlier block.
 	ErrEnded = errors.New("engine: the snapshot has ended")
-	// ErrAhead: imported blocks are not on disk yet.
+	// ErrAhead means that imported blocks are not on disk yet. The caller may flush and try again.
 	ErrAhead = errors.New("engine: imported blocks are not on disk yet")
 )
 
-// RevertPoint is a block to which the chain can be reverted. Its states stay in memory until it
-// ends.
+// RevertPoint is a block to which the chain can be reverted. Its states stay in memory until the
+// revert point ends. Methods of the engine that take one run on the engine's goroutine, unless they
+// say otherwise.
 type RevertPoint struct {
-	entry  *BlockNode // retained; nil: ended
-	at     *BlockNode // the same, never nil
+	entry  *BlockNode // the block, retained; nil: the revert point has ended
+	at     *BlockNode // the same block, never nil, not retained
 	ended  atomic.Bool
 	ref    storage.BlockRef
 	final  storage.BlockRef
 	epochs epoch.Mark
 }
 
-// Ref returns the block.
+// Ref returns the height and hash of the block.
 func (s *RevertPoint) Ref() storage.BlockRef { return s.ref }
 
-// Ended reports whether the chain can no longer be reverted to it. Safe for concurrent use.
+// Ended reports whether the revert point has ended. Safe for concurrent use.
 func (s *RevertPoint) Ended() bool { return s.ended.Load() }
 
-// NewRevertPoint makes the head a revert point until EndRevertPoint. It writes nothing. ErrAhead.
+// NewRevertPoint makes the head a revert point, which lasts until EndRevertPoint, Rewind to an
+// earlier block, or MaxRevertBlocks. It writes nothing to disk. ErrAhead.
 func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	if e.InFlight() > 0 {
 		return nil, ErrAhead
@@ -60,7 +61,7 @@ func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	return s, nil
 }
 
-// ShareRevertPoint creates another revert point of the same block, which ends independently.
+// ShareRevertPoint returns a second revert point at the block of s, which ends independently of s.
 // ErrEnded.
 func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	if s.entry == nil || !s.entry.Acquire() {
@@ -71,7 +72,7 @@ func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	return t, nil
 }
 
-// EndRevertPoint ends a revert point. It does nothing if that has ended.
+// EndRevertPoint ends a revert point. If it has ended already, nothing happens.
 func (e *Engine) EndRevertPoint(s *RevertPoint) {
 	if s.entry == nil {
 		return
@@ -82,7 +83,7 @@ func (e *Engine) EndRevertPoint(s *RevertPoint) {
 	e.revertPoints = slices.DeleteFunc(e.revertPoints, func(x *RevertPoint) bool { return x == s })
 }
 
-// endOffBranch ends the revert points that are not on the chain of a new head.
+// endOffBranch ends the revert points whose blocks are not on the branch of a new head.
 func (e *Engine) endOffBranch(head *BlockNode) {
 	if len(e.revertPoints) == 0 {
 		return
@@ -105,9 +106,9 @@ func (e *Engine) EndRevertPoints() {
 	}
 }
 
-// flatHeadLimit returns the block up to which the flat head may advance, at most upto: the block
-// that was final at the oldest revert point, since what the flat head passes cannot be reverted. It
-// ends revert points with too many blocks after them.
+// flatHeadLimit returns the block up to which the flat head may advance: the block that was final
+// at the oldest revert point, or upto if that is lower. A block at or below the flat head cannot be
+// reverted. First it ends the revert points with more than MaxRevertBlocks blocks after them.
 func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 	for _, s := range slices.Clone(e.revertPoints) {
 		if e.Head().Tree.Size()-s.entry.Tree.Size() > MaxRevertBlocks {
@@ -121,11 +122,11 @@ func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 	return upto
 }
 
-// Rewind makes a revert point's block the head again. All blocks after it, and all that are not its
-// ancestors, are removed from memory and disk, and their heights are used again. Revert points of
-// removed blocks end; s itself stays. It waits for a running update of the flat head. ErrEnded;
-// ErrAhead; other errors are fatal to the node, except for storage.ErrFull, after which nothing has
-// changed.
+// Rewind makes the block of s the head again. It removes, from memory and disk, all blocks except
+// that block and its ancestors. New blocks may have the heights of removed ones. Revert points at
+// removed blocks end; s stays. If the flat head is being updated, it waits for that. Errors:
+// ErrEnded; ErrAhead; storage.ErrFull, after which nothing has changed; all others are fatal to the
+// node.
 func (e *Engine) Rewind(s *RevertPoint) error {
 	if s.entry == nil {
 		return fmt.Errorf("%w: block %v", ErrEnded, s.ref)
@@ -145,7 +146,7 @@ func (e *Engine) Rewind(s *RevertPoint) error {
 	return nil
 }
 
-// forgetAfter removes from memory what Rewind removed from the store.
+// forgetAfter removes the blocks from memory that Rewind has removed from the store.
 func (e *Engine) forgetAfter(s *RevertPoint) {
 	keep := map[primitives.Hash]bool{s.ref.Hash: true}
 	for x := e.Imported(s.entry.Header().PrevHash); x != nil; x = e.Imported(x.Header().PrevHash) {
@@ -162,7 +163,7 @@ func (e *Engine) forgetAfter(s *RevertPoint) {
 	at := e.entries[s.ref.Hash]
 	if at == nil || at.evicted {
 		at = s.entry
-		at.Acquire() // the revert point holds it, so this succeeds
+		at.Acquire() // cannot fail, because the revert point retains it
 		e.entries[s.ref.Hash] = at
 		e.resident = append(e.resident, at)
 	}
@@ -185,8 +186,8 @@ func (e *Engine) forgetAfter(s *RevertPoint) {
 	e.viewed.Store(nil)
 	e.proofs.forget(hashes)
 	e.show(&head{entry: at, final: s.final})
-	// After the view: a reader with the old view has acquired its node, or fails to and looks
-	// again.
+	// Release the states only after the view has changed. A reader that loaded the old view either
+	// has acquired its node already, or fails to acquire it and loads the view again.
 	for _, x := range gone {
 		if !x.evicted {
 			x.Release()

@@ -13,60 +13,60 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrNotYet reports that a shard's catchup cannot take its next step: the flat head has to advance
-// first, or parts are missing.
+// ErrNotYet means that the next step is not possible yet, for example because the flat head must
+// advance first, or state parts are missing. The caller tries again later.
 var ErrNotYet = errors.New("engine: the shard is still being caught up")
 
-// ShardCatchup adds one shard to a running engine.
+// ShardCatchup adds the state of one shard to a running engine.
 //
 // Problem. A node starts to track a shard in the middle of a chain, because its validator is
 // assigned to it in the next epoch. It must obtain the shard's state and reach the head without
 // stopping the chain.
 //
-// Invariants. (1) All data comes from peers and is verified before it is stored: parts against the
-// state root in a chunk header that the chain contains, chunks against their hashes, receipts
-// against proofs. (2) While the engine runs, either every BlockNode of the tree holds the shard or
-// none does. (3) A restart continues where it stopped, with the same arguments of CatchUpShard. (4)
-// The shard layout does not change meanwhile; if it does, the catchup fails with ErrReshard and is
-// abandoned.
+// Invariants. (1) All data comes from peers and is verified before it is stored: state parts
+// against the state root in a chunk header of this chain, chunks against their hashes, receipts
+// against their proofs. (2) While the engine runs, either all BlockNodes in memory hold the shard,
+// or none does. (3) After a restart, CatchUpShard with the same arguments continues where the
+// catchup stopped. (4) The shard layout does not change during a catchup. If it does, the catchup
+// fails with ErrReshard, and the caller abandons it.
 //
 // Outline.
 //
-//	CatchUpShard  stages the shard at the block j.at: the sync point's chunk header names its state
-//	Part          verifies and stores one state part; any goroutine
-//	Enter         all parts are here: they become the shard's flat state at j.at
-//	CatchUp       applies one block below the flat head to the shard and persists the result
-//	Finish        applies the blocks above the flat head, on every branch, and installs the shard
+//	CatchUpShard  begins or resumes; the state to fetch is that after the block j.at
+//	Part          verifies and stores one state part; callable from any goroutine
+//	Enter         once all parts are stored: makes them the shard's flat state at j.at
+//	CatchUp       applies one block at or below the flat head and persists the result
+//	Finish        applies the blocks above the flat head on all branches and installs the shard
 //
-// Finish runs with no block between BeginImport and FinishImport, and replaces all nodes of the
-// block tree at once. Everything else except Part also runs on the engine's goroutine, one block a
-// call, so that the chain's own blocks go on in between.
+// Finish runs while no block is between BeginImport and FinishImport, and replaces all nodes in
+// memory at once. All methods except Part run on the engine's goroutine. A call of CatchUp applies
+// only one block, so that imports of new blocks run in between.
 //
-// Wrong data of a peer gives ErrChunk, ErrMissing, trie.ErrMissing or trie.ErrCorrupt.
+// Wrong data from a peer causes ErrChunk, ErrMissing, trie.ErrMissing or trie.ErrCorrupt.
 //
-// Rejected. Replaying the shard from the genesis, which needs blocks that peers have collected.
-// Waiting at the head for the shard, which stops the node's other shards for hours. Catching up
-// beside the engine in a second store, as the states of both share history, snapshots and garbage
-// collection.
+// Rejected. Replaying the shard from the genesis: peers have garbage collected the old blocks.
+// Stopping at the head until the shard is complete: the node's other shards would stop for hours.
+// Catching up in a second store: history, snapshots and garbage collection would have to be done
+// for both.
 type ShardCatchup struct {
 	e      *Engine
 	id     primitives.ShardID
 	index  primitives.ShardIndex
 	layout primitives.ShardLayout
-	point  storage.BlockRef
-	at     storage.BlockRef // the state that is fetched is that after this block
-	next   *primitives.Chunk
-	before [][]*primitives.Receipt // receipts that arrived after the shard's last chunk up to at, oldest first
+	point  storage.BlockRef        // the sync point
+	at     storage.BlockRef        // the fetched state is that after this block
+	next   *primitives.Chunk       // the chunk applied on that state
+	before [][]*primitives.Receipt // by block, oldest first: receipts after the shard's previous chunk, up to at
 
-	block *BlockNode // the block that the shard has reached; nil: parts are missing
+	block *BlockNode // the block that the shard's state has reached; nil: not entered yet
 	shard ShardState
 }
 
-// CatchUpShard begins or resumes the catchup of a shard. next is the shard's last new chunk in the
-// block before an epoch's sync block (SyncPoint), or in an older block if it missed that one: its
-// header names the state to fetch, its body the receipts that the shard had sent. before are the
-// chunks of the blocks after the shard's previous chunk, as receipt proofs to the shard; empty if
-// it missed none.
+// CatchUpShard begins or resumes the catchup of the shard with this index. point is the block
+// before an epoch's sync block (SyncPoint). next is the shard's newest chunk as of point: its
+// header contains the root of the state to fetch, and its body contains the receipts that the shard
+// sent before. before contains, by block, the chunks with receipt proofs to the shard in the blocks
+// between the shard's previous chunk and next; empty if there are no such blocks.
 func (e *Engine) CatchUpShard(
 	point *BlockNode,
 	index primitives.ShardIndex,
@@ -114,8 +114,8 @@ func (e *Engine) CatchUpShard(
 	return j, j.resume(here)
 }
 
-// gather collects the receipts that came to the shard between its last chunk and the block of the
-// fetched state.
+// gather sets j.before: the receipts that arrived at the shard after its previous chunk, up to the
+// block at of the fetched state.
 func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primitives.Chunk) error {
 	since := at.Block.Body.Chunks[j.index].HeightIncluded
 	for at.Height() > since {
@@ -131,8 +131,8 @@ func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primi
 	return nil
 }
 
-// shardView returns a block as a node sees it that holds only this shard: its new chunks with the
-// receipts that they bring to the shard.
+// shardView returns a block as a node that holds only this shard sees it: with the block's new
+// chunks and the receipts in them for the shard.
 func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
 	y := &BlockNode{
 		Block:       x.Block,
@@ -175,12 +175,12 @@ func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*Blo
 	return y, nil
 }
 
-// storedShardAt returns the block at which the store has a shard that is being caught up. entered:
-// its state is complete.
+// storedShardAt returns the block at which the store has the state of a shard that is being caught
+// up. nil: it has none. entered: all parts of that state are in place.
 func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) {
 	folded := e.store.Tip().FlatHead
 	at, here := e.store.ShardAt(id)
-	for now := e.store.Tip().FlatHead; now != folded; now = e.store.Tip().FlatHead { // the flat head advances concurrently
+	for now := e.store.Tip().FlatHead; now != folded; now = e.store.Tip().FlatHead { // it may advance meanwhile
 		folded = now
 		at, here = e.store.ShardAt(id)
 	}
@@ -199,7 +199,7 @@ func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) 
 	return x, err == nil && (x.Shards[i].Held() || at != folded), err
 }
 
-// extraFromHeader returns what a chunk header says of the state before the chunk.
+// extraFromHeader returns the ChunkExtra of the chunk before, which a chunk header repeats.
 func extraFromHeader(h *primitives.ChunkHeader) *chain.ChunkExtra {
 	return &chain.ChunkExtra{
 		StateRoot:         h.PrevStateRoot,
@@ -214,7 +214,7 @@ func extraFromHeader(h *primitives.ChunkHeader) *chain.ChunkExtra {
 	}
 }
 
-// resume continues with a shard that the store has at a block.
+// resume continues the catchup from the shard's state that the store has after the block x.
 func (j *ShardCatchup) resume(x *BlockNode) error {
 	j.block, j.shard = x, x.Shards[j.index]
 	if ref(x) == j.at {
@@ -231,7 +231,8 @@ func (j *ShardCatchup) resume(x *BlockNode) error {
 // Root returns the root of the state to fetch.
 func (j *ShardCatchup) Root() primitives.Hash { return j.next.Header.PrevStateRoot }
 
-// Has returns the parts that are stored, from before a restart too; nil once all are entered.
+// Has returns the numbers of the stored parts, including those stored before a restart. nil once
+// Enter has succeeded.
 func (j *ShardCatchup) Has() ([]uint64, error) {
 	if j.block != nil {
 		return nil, nil
@@ -239,13 +240,14 @@ func (j *ShardCatchup) Has() ([]uint64, error) {
 	return j.e.store.Stage(j.id, j.at, accounts(j.layout, j.index))
 }
 
-// Part verifies a part of the shard's state and stores it. Safe for concurrent use.
+// Part verifies a part of the shard's state and stores it. Errors: trie.ErrMissing or
+// trie.ErrCorrupt if the part is wrong. Safe for concurrent use.
 func (j *ShardCatchup) Part(id trie.PartID, strings [][]byte) error {
 	return stagePart(&j.e.o, j.id, j.at, j.Root(), id, strings)
 }
 
-// Enter makes the stored parts the shard's state. total is their number. ErrNotYet: a part is
-// missing, or the flat head has not reached the parts' block.
+// Enter makes the stored parts the shard's flat state. total is the number of parts. ErrNotYet: a
+// part is missing, or the flat head has not passed the block of the state.
 func (j *ShardCatchup) Enter(total uint64) error {
 	if j.block != nil {
 		return nil
@@ -278,8 +280,8 @@ func (j *ShardCatchup) Enter(total uint64) error {
 	return j.snapshot()
 }
 
-// snapshot keeps the entered state as a state snapshot for peers. Later it would have to be
-// reconstructed by undoing changes, which may be too many.
+// snapshot keeps the entered state as a state snapshot, to serve it to peers. Made later, the
+// snapshot would have to undo the changes of all blocks since, perhaps more than are stored.
 func (j *ShardCatchup) snapshot() error {
 	if _, there := j.e.snapshotOf(j.at.Hash, j.index); there {
 		return nil
@@ -301,7 +303,7 @@ func (j *ShardCatchup) snapshot() error {
 	return j.e.readSnapshots()
 }
 
-// At returns the block that the shard's state has reached, zero before Enter.
+// At returns the block that the shard's state has reached. It is zero before Enter.
 func (j *ShardCatchup) At() storage.BlockRef {
 	if j.block == nil {
 		return storage.BlockRef{}
@@ -309,8 +311,8 @@ func (j *ShardCatchup) At() storage.BlockRef {
 	return ref(j.block)
 }
 
-// Next returns the block for which CatchUp needs the chunks next. false: the shard is at the flat
-// head, and Finish is next.
+// Next returns the block that the next CatchUp applies. false: the shard is at the flat head, and
+// Finish is the next step. ErrNotYet before Enter.
 func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 	if j.block == nil {
 		return storage.BlockRef{}, false, ErrNotYet
@@ -323,9 +325,9 @@ func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 	return at, err == nil, err
 }
 
-// CatchUp applies the block that Next names to the shard. chunks are the block's new chunks: the
-// shard's own with its transactions, the others, if not held, with their receipt proofs to the
-// shard.
+// CatchUp applies the block from Next to the shard. chunks are the new chunks of that block, by
+// shard index: the shard's own with its transactions, and for other shards that are not held the
+// chunks with receipt proofs to the shard.
 func (j *ShardCatchup) CatchUp(chunks []*primitives.Chunk) error {
 	at, more, err := j.Next()
 	if err != nil || !more {
@@ -358,11 +360,12 @@ func (j *ShardCatchup) CatchUp(chunks []*primitives.Chunk) error {
 	return nil
 }
 
-// commit stores the result of a block in the shard.
+// commit stores the shard's result of the block x.
 func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []storage.FrontierChange) error {
 	out := encodeShards([]ShardState{*s})[0]
 	prev := *before
-	// Store the chunk's receipts with it: the sender's may not be stored here.
+	// Store the chunk's incoming receipts with it, because this node may not store the chunk that
+	// sent them.
 	prev.OutgoingAt = primitives.Hash{}
 	if err := encodeResult(&out, s, &prev, j.e, x.Height()); err != nil {
 		return err
@@ -370,8 +373,8 @@ func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []sto
 	return j.e.store.CommitShard(ref(x), &out, changes)
 }
 
-// step applies a block to the shard's state after its parent. made are results that are not stored
-// yet.
+// step returns the shard's state after the block x. before is its state after the parent. made
+// contains results that are not stored yet, by block.
 func (j *ShardCatchup) step(
 	parent *BlockNode,
 	before *ShardState,
@@ -424,8 +427,9 @@ func (j *ShardCatchup) step(
 	return s, nil
 }
 
-// incoming returns the receipts that a new chunk of the shard applies: those of its block, then
-// those of the blocks before, down to the shard's previous chunk.
+// incoming returns the receipts that a new chunk of the shard executes: those that arrive in its
+// own block, then those of the blocks before, newest first, back to the block after the shard's
+// previous chunk.
 func (j *ShardCatchup) incoming(
 	y, parent *BlockNode,
 	made map[primitives.Hash]*ShardState,
@@ -446,7 +450,7 @@ func (j *ShardCatchup) incoming(
 		s := &full.Shards[j.index]
 		if own := made[at.Hash]; own != nil && at.Hash != j.e.flatHead.Hash {
 			s = own
-		} else if !s.Held() { // the shard was entered after the node was made
+		} else if !s.Held() { // the shard was entered after the node was loaded
 			rec, err := j.e.store.Block(ref(at))
 			if err == nil {
 				full, err = j.e.load(rec)
@@ -465,8 +469,8 @@ func (j *ShardCatchup) incoming(
 }
 
 // Finish applies all blocks above the flat head, on every branch, and adds the shard to the engine.
-// chunks returns the new chunks of a block as CatchUp takes them. ErrNotYet: blocks up to the flat
-// head are not caught up yet.
+// chunks returns a block's new chunks in the form that CatchUp takes. ErrNotYet: the shard has not
+// reached the flat head. ErrMissing: chunks of a block are missing.
 func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error {
 	e := j.e
 	if err := e.quiesce(); err != nil {
@@ -480,7 +484,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 		return err
 	}
 	states := map[primitives.Hash]*ShardState{e.flatHead.Hash: &j.shard}
-	if s := &e.flatHead.Shards[j.index]; s.Held() { // restored by a start
+	if s := &e.flatHead.Shards[j.index]; s.Held() { // a start restored it
 		states[e.flatHead.Hash] = s
 	}
 	for _, x := range order {
@@ -494,7 +498,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 		}
 		states[x.Hash] = s
 	}
-	for _, x := range order { // nothing can be missing from here on: an update of the flat head never sees a part of it
+	for _, x := range order { // all results exist now, so the flat head never advances over a part of them
 		if s := states[x.Hash]; !x.Shards[j.index].Held() {
 			if err := j.commit(x, s, states[x.Header().PrevHash], nil); err != nil {
 				j.release(states)
@@ -506,7 +510,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 	return nil
 }
 
-// quiesce waits for in-flight blocks and for a running update of the flat head.
+// quiesce waits until all imported blocks are on disk and no update of the flat head runs.
 func (e *Engine) quiesce() error {
 	if _, err := e.Flush(); err != nil {
 		return err
@@ -517,7 +521,7 @@ func (e *Engine) quiesce() error {
 	return nil
 }
 
-// release releases states that are not going to be used.
+// release releases the new states after a failed Finish.
 func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 	for hash, s := range states {
 		if s != &j.shard && !j.e.entries[hash].Shards[j.index].Held() {
@@ -526,7 +530,8 @@ func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 	}
 }
 
-// nodesAboveFlatHead returns the nodes above the flat head, parents first.
+// nodesAboveFlatHead returns the nodes above the flat head, parents first. ErrNotYet: states of
+// some are not in memory, or the layout changes.
 func (j *ShardCatchup) nodesAboveFlatHead() (order []*BlockNode, err error) {
 	for _, x := range j.e.entries {
 		if x.evicted || !x.Layout.Equal(j.layout) {
@@ -540,7 +545,7 @@ func (j *ShardCatchup) nodesAboveFlatHead() (order []*BlockNode, err error) {
 	return order, nil
 }
 
-// install replaces the nodes by ones that hold the shard.
+// install replaces all nodes in memory by copies that hold the shard.
 func (j *ShardCatchup) install(states map[primitives.Hash]*ShardState) {
 	e := j.e
 	e.replaceNodes(func(x *BlockNode) *BlockNode {
@@ -553,12 +558,13 @@ func (j *ShardCatchup) install(states map[primitives.Hash]*ShardState) {
 		j.shard.root.Release()
 	}
 	j.block = nil
-	// the next update of the flat head adds the shard to existing snapshots; none is running
+	// The next update of the flat head then adds the shard to existing state snapshots. No update
+	// runs now.
 	e.stateSnapshots.begun = false
 }
 
-// with returns a copy of the node with another state of a shard. Readers of the old node continue
-// with it: the copy holds it.
+// with returns a copy of the node in which one shard has the state s. The copy retains the old
+// node, whose readers may continue to use it.
 func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 	y := &BlockNode{
 		Block:        x.Block,
@@ -582,10 +588,10 @@ func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 	return y
 }
 
-// replaceNodes replaces nodes of the tree; by returns nil to keep one. No block may be in flight
-// and no update of the flat head may run.
+// replaceNodes replaces each node in memory by by(node), unless that is nil. No block may be in
+// flight to the disk and no update of the flat head may run. All revert points end.
 func (e *Engine) replaceNodes(by func(*BlockNode) *BlockNode) {
-	e.EndRevertPoints() // they refer to the old nodes
+	e.EndRevertPoints() // revert points refer to the old nodes
 	now := map[*BlockNode]*BlockNode{}
 	e.mu.Lock()
 	for hash, x := range e.entries {
@@ -613,7 +619,7 @@ func (e *Engine) replaceNodes(by func(*BlockNode) *BlockNode) {
 	}
 }
 
-// drop releases the state of a shard when its catchup is abandoned.
+// drop releases the shard's state in memory when its catchup is abandoned.
 func (j *ShardCatchup) drop() {
 	if j.block != nil && j.shard.root != nil {
 		j.shard.root.Release()

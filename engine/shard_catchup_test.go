@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// catchupPair is a node that makes blocks, and one that holds the first of its two shards.
+// catchupPair is a node that makes blocks (maker), and a node under test (n) that at first holds
+// only the first of the two shards.
 type catchupPair struct {
 	t      *testing.T
 	maker  *node
@@ -21,7 +22,7 @@ type catchupPair struct {
 	ids    []primitives.ShardID
 	chunks map[primitives.Hash][]*primitives.Chunk
 	nonce  primitives.Nonce
-	to     primitives.AccountID // the receiver of its transfers
+	to     primitives.AccountID // the receiver of the transfers in the blocks
 }
 
 func newJoinPair(t *testing.T) *catchupPair {
@@ -49,7 +50,7 @@ func (p *catchupPair) restart(ids ...primitives.ShardID) {
 	p.open(ids...)
 }
 
-// cut returns a block's chunks as a node that holds one shard receives them.
+// cut returns a block's chunks as a node that holds only the shard id receives them.
 func (p *catchupPair) cut(block primitives.Hash, id primitives.ShardID) (out []*primitives.Chunk) {
 	for i, c := range p.chunks[block] {
 		if c != nil && p.ids[i] != id {
@@ -60,7 +61,8 @@ func (p *catchupPair) cut(block primitives.Hash, id primitives.ShardID) (out []*
 	return out
 }
 
-// blocks makes blocks and imports them in both nodes.
+// blocks makes n blocks, which both nodes import. In the blocks for which skip is true, the second
+// shard has no chunk.
 func (p *catchupPair) blocks(n int, skip func(int) bool) {
 	p.t.Helper()
 	for i := range n {
@@ -106,7 +108,8 @@ func (p *catchupPair) catchUp(j *ShardCatchup) (n int) {
 	}
 }
 
-// same compares the states and extras of the flat head and all blocks above it.
+// same checks that both nodes have the same states and extras in all blocks of n down to the flat
+// head.
 func (p *catchupPair) same() {
 	p.t.Helper()
 	for x := p.n.Head(); x != nil; x = p.n.BlockNode(x.Header().PrevHash) {
@@ -135,11 +138,11 @@ func (p *catchupPair) same() {
 	}
 }
 
-// TestCatchupInterruptedInFinish: a process that ends during Finish leaves the shard in some blocks
-// above the flat head and not in others. The chain continues without the shard while the flat head
-// advances; the catchup resumes and ends.
+// TestCatchupInterruptedInFinish: a process that ends during Finish has stored the shard in some
+// blocks above the flat head and not in others. After a restart the chain continues without the
+// shard while the flat head advances; then the catchup resumes and succeeds.
 func TestCatchupInterruptedInFinish(t *testing.T) {
-	for cut := range 3 { // blocks with the shard when the process ends
+	for cut := range 3 { // the number of blocks with the shard when the process ends
 		p := newJoinPair(t)
 		never := func(int) bool { return false }
 		p.blocks(8, never)
@@ -166,7 +169,7 @@ func TestCatchupInterruptedInFinish(t *testing.T) {
 			t.Fatalf("%d blocks are caught up with", n)
 		}
 		p.blocks(3, func(i int) bool { return i == 1 })
-		if p.n.flatHeadUpdate != nil { // the disk stays as before the update
+		if p.n.flatHeadUpdate != nil { // so that the disk is as before the next update
 			if err := p.n.finishFlatHeadUpdate(p.n.flatHeadUpdate.wait()); err != nil {
 				t.Fatal(err)
 			}
@@ -177,7 +180,7 @@ func TestCatchupInterruptedInFinish(t *testing.T) {
 			t.Fatalf("%d blocks above the folded one, %v", len(order), err)
 		}
 		states := map[primitives.Hash]*ShardState{p.n.flatHead.Hash: &j.shard}
-		for _, x := range order[:cut] { // as Finish does
+		for _, x := range order[:cut] { // the same steps as in Finish
 			before := states[x.Header().PrevHash]
 			s, err := j.step(p.n.entries[x.Header().PrevHash], before, x, p.cut(x.Hash, p.ids[1]), nil)
 			if err == nil {
@@ -220,12 +223,12 @@ func TestCatchupInterruptedInFinish(t *testing.T) {
 	}
 }
 
-// TestCatchupWithMissedChunks: a shard that has missed chunks above the flat head is caught up with
-// the receipts that those blocks brought to it.
+// TestCatchupWithMissedChunks: a shard without chunks in some blocks above the flat head is caught
+// up, including the receipts that those blocks sent to it.
 func TestCatchupWithMissedChunks(t *testing.T) {
-	for missed := range 4 { // bits: the third last block, the second last
+	for missed := range 4 { // bit set: the third last, the second last block
 		p := newJoinPair(t)
-		p.to = "zz" // an account in no use
+		p.to = "zz" // an unused account
 		if id := p.maker.Head().Layout.ShardOf(p.to); id != p.ids[1] {
 			t.Fatalf("%s is of shard %d", p.to, id)
 		}
@@ -259,12 +262,12 @@ func TestCatchupWithMissedChunks(t *testing.T) {
 	}
 }
 
-// TestCatchupProvesOldChunk: a shard is caught up when it has had no chunk for long, so that the
-// flat head has passed its last one. Its proof equals that of a node which held it all the time;
-// otherwise no producer could make its next chunk. The same holds after a restart, and if the
-// fetched state is that before the last chunk.
+// TestCatchupProvesOldChunk: a shard can be caught up even if the flat head has passed its last
+// chunk long ago. The witness of its next chunk then equals that of a node which has always held
+// the shard; otherwise that chunk could not be produced. The same holds after a restart, and if the
+// fetched state is the one before the last chunk.
 func TestCatchupProvesOldChunk(t *testing.T) {
-	for _, more := range []int{0, 1, 5} { // chunks after the sync point's
+	for _, more := range []int{0, 1, 5} { // number of chunks after that of the sync point
 		p := newJoinPair(t)
 		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 		p.to = "zz"

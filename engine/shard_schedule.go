@@ -17,17 +17,20 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Plan reports whether the node is to hold a shard of the block at in that block's epoch (now), and
-// whether it is to hold the shard or its children in the next epoch (next).
+// Plan decides which shards the node holds. For a shard in the layout of the block at: now reports
+// whether to hold it in the epoch of that block, next whether to hold it, or its children after a
+// split, in the next epoch.
 type Plan func(at *BlockNode, shard primitives.ShardID) (now, next bool)
 
-// PartSource fetches the data of shard catchups from peers. Its methods may block. ErrNotYet: no
-// answer has arrived, and the request may be repeated.
+// PartSource fetches the data for shard catchups from peers. Its methods may block. ErrNotYet: no
+// answer has arrived; the caller may repeat the request.
 type PartSource interface {
-	// State fetches the header of a shard's state at the block before a sync block.
+	// State fetches the state header of a shard at a sync point: point is the block before the
+	// epoch's sync block.
 	State(ctx context.Context, point primitives.Hash, shard primitives.ShardID) (*StateHeader, error)
-	// Part fetches a part of that state and passes it to take, which verifies and stores it. If
-	// take rejects the part, another peer is asked. Schedule.Parallel calls may run at once.
+	// Part fetches one part of that state and passes it to take, which verifies and stores it. If
+	// take returns an error, Part asks another peer. Up to Schedule.Parallel calls run at the same
+	// time.
 	Part(
 		ctx context.Context,
 		point primitives.Hash,
@@ -35,68 +38,68 @@ type PartSource interface {
 		id trie.PartID,
 		take func([][]byte) error,
 	) error
-	// Chunks fetches the new chunks of a block as a node needs them that holds only that shard
-	// (ChunksFor).
+	// Chunks fetches the new chunks of a block in the form that a node needs which holds only that
+	// shard (ChunksFor).
 	Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error)
-	// Refused reports that the last header or recent chunks of a shard were wrong, so that other
-	// peers are asked.
+	// Refused reports that the last state header or the last chunks for a shard were wrong, so that
+	// the source asks other peers from now on.
 	Refused(point primitives.Hash, shard primitives.ShardID, err error)
 }
 
-// Limits of one step.
+// Limits of one Step.
 const (
-	catchUpBlocks  = 16 // blocks fetched at once and caught up with in one step
-	finishBlocks   = 64 // blocks above the flat head fetched at once
-	maxSpareShards = 2  // unneeded shards that are kept while a sync point is late
+	catchUpBlocks  = 16 // blocks whose chunks are fetched together and applied in one step
+	finishBlocks   = 64 // blocks above the flat head whose chunks are fetched together
+	maxSpareShards = 2  // unneeded shards that are kept while the sync point is late
 )
 
-// Schedule makes an engine hold the shards that a plan selects.
+// Schedule changes the set of shards that an engine holds as a plan demands.
 //
-// Problem. Validators are assigned to other shards in each epoch. A node must obtain the shards of
-// the next epoch in time, and drop old ones, while it produces and validates blocks.
+// Problem. Each epoch assigns validators to other shards. A node must obtain the shards of the next
+// epoch in time, and drop old shards, while it produces and validates blocks.
 //
-// Invariants. (1) Step never waits, so that the engine's goroutine keeps importing blocks: requests
-// run on other goroutines, at most one for each shard, and their results are applied by a later
-// Step. (2) A shard that is needed in this epoch or the next is never dropped, nor is one that no
-// other node may have yet (handedOver). (3) After a restart every catchup continues at its sync
-// point, which is stored, or is abandoned and its data removed.
+// Invariants. (1) Step never waits for peers, so that the engine's goroutine continues to import
+// blocks: requests run on other goroutines, at most one per shard, and a later Step uses their
+// results. (2) A shard that is needed in this epoch or the next is never dropped, nor is a shard
+// whose state no other node may have yet (handedOver). (3) Each catchup's sync point is stored.
+// After a restart the catchup continues there, or it is abandoned and its data is removed.
 //
 // Outline. For each shard that the plan wants and the tip does not hold, a catchup starts at the
-// newest sync point: fetch the state header, start a ShardCatchup, fetch the parts, catch up with
-// the blocks below the flat head, finish. A shard that neither this epoch nor the next needs is
-// untracked. While no newer sync point exists, up to maxSpareShards of them stay, since their next
-// holder may need this node's parts.
+// newest sync point: fetch the state header, create a ShardCatchup, fetch the parts, apply the
+// blocks up to the flat head, finish. A shard that neither this epoch nor the next needs is
+// untracked. While no newer sync point exists, up to maxSpareShards of these stay, because the next
+// holder of a shard may need the state parts of this node.
 //
-// A catchup is abandoned if its shard is split before it ends; the children start at the next
-// epoch's sync point. A catchup without its complete state when a newer sync point exists starts
-// over at that one, because peers drop the older state.
+// A catchup is abandoned if its shard is split before it ends; catchups of the children start at
+// the sync point of the next epoch. If a newer sync point appears before a catchup has its complete
+// state, it starts again at the newer one, because peers drop the older state.
 //
-// Schedule's methods run on the engine's goroutine, like those of ShardCatchup.
+// Schedule's methods run on the engine's goroutine, as those of ShardCatchup do.
 //
-// Rejected. Fetching on the engine's goroutine. Holding every shard for some epochs more, which
-// multiplies the disk.
+// Rejected. Fetching on the engine's goroutine: imports would stop. Holding every shard for some
+// more epochs: this multiplies the disk space.
 type Schedule struct {
 	// Go runs a function that may block. nil: on a new goroutine.
 	Go func(func())
-	// Parallel is how many parts of a shard are fetched at once; 0: one. Blocks is how many blocks
-	// one step catches up with; 0: catchUpBlocks.
+	// Parallel is the number of parts of a shard that are fetched at the same time; 0: one. Blocks
+	// is the number of blocks that one step applies; 0: catchUpBlocks.
 	Parallel, Blocks int
-	// WaitRemovals makes Step wait until the rows of untracked shards are removed, so that its
-	// effects depend only on the chain. For the simulator.
+	// WaitRemovals makes Step wait until the rows of untracked shards are removed, so that the
+	// effects of a step depend only on the chain. The simulator sets it.
 	WaitRemovals bool
 
 	e        *Engine
 	plan     Plan
 	source   PartSource
 	catchups map[primitives.ShardID]*catchup
-	failed   map[primitives.ShardID]primitives.Hash // the tip at which a shard could not start
-	scans    map[storage.EpochBegin]*pointScan      // of the newest epochs
-	asking   sync.WaitGroup
-	begun    bool
-	more     bool
+	failed   map[primitives.ShardID]primitives.Hash // the tip at the last start of a catchup that failed, by shard
+	scans    map[storage.EpochBegin]*pointScan      // searches for sync points, of the newest epochs only
+	asking   sync.WaitGroup                         // running requests
+	begun    bool                                   // catchups from before the restart have been checked
+	more     bool                                   // the last step made progress, and another step can follow at once
 }
 
-// catchup is one shard being caught up.
+// catchup is one shard that is being caught up.
 type catchup struct {
 	id       primitives.ShardID
 	accounts storage.AccountRange
@@ -106,15 +109,15 @@ type catchup struct {
 	received atomic.Uint64 // parts that are stored
 	session  *ShardCatchup
 	chunks   map[primitives.Hash][]*primitives.Chunk
-	reply    chan answer // the result of the running request; nil: none runs
+	reply    chan answer // receives the result of the running request; nil: none runs
 	cancel   context.CancelFunc
 }
 
-// answer is the result of a request: what to do on the engine's goroutine.
+// answer is the result of a request: a function that a later Step runs on the engine's goroutine.
 type answer func()
 
-// NewSchedule returns a schedule for an engine with Options.Scheduled. Catchups from before a
-// restart continue.
+// NewSchedule returns the schedule of an engine with Options.Scheduled. It continues catchups from
+// before a restart.
 func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
 	return &Schedule{
 		e:        e,
@@ -126,7 +129,7 @@ func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
 	}
 }
 
-// PlanOf returns the plan of a validator: the shards of the chunks that it produces.
+// PlanOf returns the plan of a validator: it holds the shards whose chunks it produces.
 func (e *Engine) PlanOf(account primitives.AccountID) Plan {
 	return func(at *BlockNode, shard primitives.ShardID) (now, next bool) {
 		e.epochMu.Lock()
@@ -138,12 +141,12 @@ func (e *Engine) PlanOf(account primitives.AccountID) Plan {
 	}
 }
 
-// CatchingUp returns the shards that are being caught up, sorted.
+// CatchingUp returns the shards that are being caught up, ascending.
 func (s *Schedule) CatchingUp() []primitives.ShardID { return slices.Sorted(maps.Keys(s.catchups)) }
 
-// Step does what is possible without waiting. The caller calls it after each block and from time to
-// time without one. While rows of an untracked shard are being removed it does nothing. An error is
-// this node's fault.
+// Step does everything that is possible without waiting for peers. The caller calls it after each
+// block, and at intervals if no block arrives. While rows of an untracked shard are being removed,
+// it does nothing. An error is a fault of this node, not of a peer.
 func (s *Schedule) Step() error {
 	tip := s.e.Tip()
 	s.more = false
@@ -163,8 +166,8 @@ func (s *Schedule) Step() error {
 			return err
 		}
 	}
-	// While the sync point is late, a shard that was dropped cannot be caught up again until there
-	// is a newer point. So stored parts and entered shards stay.
+	// While the sync point is late, a dropped shard could not be caught up again before a newer
+	// sync point. So entered states are kept.
 	late, spare := s.e.stateSnapshots.last.Load().stale(), 0
 	for _, id := range s.CatchingUp() {
 		if s.removing() {
@@ -189,7 +192,7 @@ func (s *Schedule) Step() error {
 		switch {
 		case held && !wanted:
 			if at := s.e.flatHead; !at.Layout.Has(id) || s.wanted(at, id) || !s.e.handedOver(at, id) {
-				continue // a branch may still need it, or no other node has it yet
+				continue // a branch may still need the shard, or no other node has it yet
 			}
 			if late && spare < maxSpareShards {
 				spare++
@@ -209,7 +212,7 @@ func (s *Schedule) Step() error {
 	return nil
 }
 
-// removing reports whether rows of an untracked shard are being removed.
+// removing reports whether rows of an untracked shard are being removed from the store.
 func (s *Schedule) removing() bool {
 	if s.WaitRemovals {
 		s.e.removalsDone.Wait()
@@ -217,9 +220,10 @@ func (s *Schedule) removing() bool {
 	return s.e.removalsRunning.Load() > 0
 }
 
-// repoint handles a catchup at an older sync point than the newest. Peers keep the state of the
-// newest one, so the missing parts may never arrive, and what was fetched is dropped. A shard with
-// a complete state, at or after the newest point's, continues, with that point's header.
+// repoint moves a catchup from its older sync point to the newest. Peers keep only the state of the
+// newest point, so missing parts of the older one may never arrive: the catchup is abandoned, to
+// start again. If the shard's state is complete and not older than the newest point's, the catchup
+// continues with that point's header.
 func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	at, entered, err := s.e.storedShardAt(c.id)
 	if err != nil {
@@ -246,8 +250,8 @@ func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	return s.abandon(c)
 }
 
-// dropUnwanted abandons catchups from before a restart that are not wanted any more, one in each
-// step. all: none is left.
+// dropUnwanted abandons catchups from before a restart that are no longer wanted, one in each call.
+// all: none was left.
 func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	list, err := s.e.store.IncomingShards()
 	if err != nil {
@@ -268,7 +272,8 @@ func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	return true, nil
 }
 
-// savedPoint returns the sync point at which a shard's catchup can continue; zero: there is none.
+// savedPoint returns the stored sync point at which the catchup of a shard can continue. Zero:
+// there is none.
 func (s *Schedule) savedPoint(tip *BlockNode, id primitives.ShardID) (at storage.BlockRef, err error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), catchupRow(id))
 	if err != nil || len(raw) != len(primitives.Hash{}) {
@@ -289,7 +294,8 @@ func (s *Schedule) wanted(at *BlockNode, id primitives.ShardID) bool {
 	return now || next
 }
 
-// Close cancels the running requests and waits for them. The next schedule continues the catchups.
+// Close cancels the running requests and waits until they have ended. A later Schedule continues
+// the catchups.
 func (s *Schedule) Close() {
 	for _, c := range s.catchups {
 		c.cancel()
@@ -297,7 +303,7 @@ func (s *Schedule) Close() {
 	s.asking.Wait()
 }
 
-// advance takes one shard's catchup as far as possible now.
+// advance takes all steps of one shard's catchup that are possible now.
 func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
 	c := s.catchups[id]
 	if c == nil {
@@ -331,10 +337,11 @@ func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
 	return s.catchUp(c)
 }
 
-// catchupRow names the row with a catchup's sync point, for a restart.
+// catchupRow is the name of the row that stores a catchup's sync point for a restart.
 func catchupRow(id primitives.ShardID) string { return fmt.Sprintf("join %d", id) }
 
-// begin chooses the sync point of a new catchup; nil: there is none yet.
+// begin returns a new catchup of a shard, at the newest sync point or the stored one. nil: it
+// cannot start yet.
 func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error) {
 	r, err := Accounts(tip.Layout, id)
 	if err != nil {
@@ -352,7 +359,7 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 		if c.point.Height < newest.Height {
 			err = s.repoint(c, newest)
 		}
-		if err != nil || c.point.IsZero() { // abandoned: it starts over when its data is removed
+		if err != nil || c.point.IsZero() { // abandoned; it starts again after its data is removed
 			return nil, err
 		}
 		return c, nil
@@ -362,12 +369,12 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 	}
 	x, err := s.e.Block(c.point.Hash)
 	if err != nil || !x.Layout.Equal(tip.Layout) {
-		return nil, err // of an earlier epoch
+		return nil, err // the point is of an earlier epoch with another layout
 	}
-	// A catchup may start at the point of an earlier epoch if the node should hold the shard by
-	// now: the shard may have no chunks without this node, and then no newer point comes. A node
-	// that needs the shard only in the next epoch waits for the next point, unless half of this
-	// epoch has passed without one.
+	// A catchup may start at the sync point of an earlier epoch if the node should hold the shard
+	// already: without this node the shard may get no chunks, and then no newer point would ever
+	// exist. If only the next epoch needs the shard, wait for the newer point, but not longer than
+	// half of this epoch.
 	if x.Header().EpochID != tip.Header().EpochID {
 		if now, _ := s.plan(tip, id); !now {
 			if half, err := s.epochHalfDone(tip); err != nil || !half {
@@ -375,7 +382,8 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 			}
 		}
 	}
-	// At a block after the shard's state there, nothing of that would be accepted.
+	// If the shard was held at or after the block of that state, CatchUpShard would refuse the
+	// point.
 	if left, was := s.e.store.UntrackedAt(id); was {
 		index, err := x.Layout.Index(id)
 		if err != nil {
@@ -396,20 +404,21 @@ func (s *Schedule) savePoint(c *catchup) error {
 	return s.e.store.Write(&batch)
 }
 
-// pointScan searches for the sync point of an epoch.
+// pointScan is the search for the sync point of one epoch.
 type pointScan struct {
 	scan  syncScan
-	point storage.BlockRef // zero: not found
+	point storage.BlockRef // zero: not found yet
 }
 
-// maxScannedHeights bounds the heights that one step searches. The point is among an epoch's first
-// blocks, unless a shard has no chunks.
+// maxScannedHeights is the number of heights that one step searches. The sync point is usually
+// among the first blocks of an epoch; if a shard has no chunks, it is later.
 const maxScannedHeights = 256
 
-// newest returns the sync point of the newest epoch below the flat head that has one, among the
-// epochs with kept states, else the newest kept one. Zero: there is none, or it is not known yet.
-// An epoch has none while a shard has no chunks in it; that shard must start at the previous point,
-// or no epoch would ever have one again.
+// newest returns the newest sync point at or below the flat head, among the epochs whose states
+// peers keep; if these have none, the newest one whose state this node keeps. Zero: there is none,
+// or the search continues in the next step. An epoch has no sync point as long as a shard has no
+// chunks in it. Then a catchup of that shard must start at the previous point, or no epoch would
+// have one again.
 func (s *Schedule) newest() (storage.BlockRef, error) {
 	epochs, err := s.e.store.Epochs()
 	if err != nil || len(epochs) == 0 {
@@ -432,7 +441,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 			}
 			if p != nil {
 				x.point = p.at
-			} else if upTo < end { // a later step continues
+			} else if upTo < end { // the next step continues the search
 				x.scan.next = max(x.scan.next, upTo)
 				s.more = true
 				return storage.BlockRef{}, nil
@@ -449,7 +458,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 	return storage.BlockRef{}, nil
 }
 
-// epochHalfDone reports whether the flat head has passed half of the tip's epoch.
+// epochHalfDone reports whether the flat head has passed the middle of the tip's epoch.
 func (s *Schedule) epochHalfDone(tip *BlockNode) (half bool, err error) {
 	err = s.e.Epochs(func(m *epoch.Manager) error {
 		first, length, _, err := m.EpochSpan(tip.Hash)
@@ -459,7 +468,7 @@ func (s *Schedule) epochHalfDone(tip *BlockNode) (half bool, err error) {
 	return half, err
 }
 
-// abandon ends a catchup and removes its data.
+// abandon ends a catchup and removes its data from the store.
 func (s *Schedule) abandon(c *catchup) error {
 	c.cancel()
 	if err := s.e.removeShard(c.id, c.accounts); err != nil {
@@ -478,7 +487,7 @@ func (s *Schedule) forgetPoint(id primitives.ShardID) error {
 	return s.e.store.Write(&batch)
 }
 
-// isSourceFault reports whether an error means that data of the source is wrong.
+// isSourceFault reports whether an error means that data from the source is wrong.
 func isSourceFault(err error) bool {
 	var invalid chain.Invalid
 	return errors.Is(err, ErrChunk) || errors.Is(err, ErrMissing) || errors.Is(err, trie.ErrMissing) ||
@@ -502,7 +511,7 @@ func (s *Schedule) startSession(c *catchup) error {
 	case isSourceFault(err):
 		s.source.Refused(c.point.Hash, c.id, err)
 		c.header = nil
-	// the layout changed, or the shard was held at that block
+	// The layout has changed, or the shard was held at that block.
 	case errors.Is(err, ErrNotYet), errors.Is(err, ErrUnknown), errors.Is(err, ErrReshard):
 		delete(s.catchups, c.id)
 		s.failed[c.id] = s.e.Tip().Hash
@@ -513,8 +522,8 @@ func (s *Schedule) startSession(c *catchup) error {
 	return nil
 }
 
-// catchUp applies the next blocks below the flat head to the shard, then those above it, after
-// which the engine holds the shard.
+// catchUp applies the next blocks up to the flat head. When none is left, it applies those above
+// the flat head, after which the engine holds the shard.
 func (s *Schedule) catchUp(c *catchup) error {
 	for range cmp.Or(s.Blocks, catchUpBlocks) {
 		next, more, err := c.session.Next()
@@ -544,7 +553,7 @@ func (s *Schedule) catchUp(c *catchup) error {
 	return nil
 }
 
-// refuse drops the chunks of the source.
+// refuse drops the fetched chunks and reports them to the source as wrong.
 func (s *Schedule) refuse(c *catchup, err error) {
 	s.source.Refused(c.point.Hash, c.id, err)
 	clear(c.chunks)
@@ -571,7 +580,7 @@ func (s *Schedule) finish(c *catchup) error {
 		for _, x := range lack[:min(len(lack), finishBlocks)] {
 			list = append(list, x.Hash)
 		}
-		if len(list) == 0 { // the source's chunks are incomplete
+		if len(list) == 0 { // nothing more to fetch: the fetched chunks are incomplete
 			s.refuse(c, err)
 			return nil
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ask runs a request on another goroutine. A later step applies its answer.
+// ask runs a request on another goroutine. A later Step runs the answer that it returns.
 func (s *Schedule) ask(c *catchup, question func(context.Context) answer) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -56,7 +56,7 @@ func (s *Schedule) askHeader(c *catchup) {
 	})
 }
 
-// fetchParts requests the missing parts. When all are stored, the shard is entered.
+// fetchParts requests the missing parts of a shard's state. If all are stored, it enters them.
 func (s *Schedule) fetchParts(c *catchup) error {
 	has, err := c.session.Has()
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Schedule) fetchParts(c *catchup) error {
 			c.received.Add(1)
 			return true
 		})
-		return doNothing // stored parts stay; the rest is requested again
+		return doNothing // parts that arrived are stored; the next step requests the rest
 	})
 	return nil
 }
