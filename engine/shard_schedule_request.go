@@ -87,7 +87,8 @@ func (s *Schedule) fetchParts(c *catchup) error {
 	return nil
 }
 
-// parallel calls do for each number below n, Parallel at once, until one returns false.
+// parallel calls do for each number below n, at most s.Parallel calls at a time. It starts no
+// further call after one has returned false.
 func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 	var next atomic.Uint64
 	var failed atomic.Bool
@@ -106,7 +107,8 @@ func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 	group.Wait()
 }
 
-// askBelowFlatHead requests the chunks of blocks from at up to the flat head.
+// askBelowFlatHead requests the chunks of the blocks from at up to the flat head, at most
+// catchUpBlocks blocks.
 func (s *Schedule) askBelowFlatHead(c *catchup, at storage.BlockRef) error {
 	folded := s.e.store.Tip().FlatHead.Height
 	list := []primitives.Hash{at.Hash}

@@ -4,26 +4,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Stage is the progress of a catchup.
+// Stage is the phase that a catchup is in.
 type Stage uint8
 
-// The stages, in order.
+// The stages, in the order of a catchup.
 const (
 	StageHeader Stage = iota // the state header is requested
-	StageParts               // state parts are fetched
-	StageBlocks              // blocks after the state are applied
+	StageParts               // state parts are being fetched
+	StageBlocks              // blocks after the state are being applied
 )
 
-// CatchupProgress describes a running catchup.
+// CatchupProgress is the progress of a running catchup.
 type CatchupProgress struct {
 	Shard       primitives.ShardID
 	Stage       Stage
 	Point       primitives.Height // height of the sync point
-	Here, Total uint64            // stored and existing parts
-	At          primitives.Height // the block that the state has reached; 0: no state yet
+	Here, Total uint64            // number of stored parts, and of all parts
+	At          primitives.Height // height of the block that the state has reached; 0: the state is incomplete
 }
 
-// Progress returns the running catchups, sorted by shard id. It belongs to the engine's goroutine.
+// Progress returns the progress of all running catchups, ascending by shard id. It runs on the
+// engine's goroutine.
 func (s *Schedule) Progress() (out []CatchupProgress) {
 	for _, id := range s.CatchingUp() {
 		c := s.catchups[id]
@@ -40,7 +41,8 @@ func (s *Schedule) Progress() (out []CatchupProgress) {
 	return out
 }
 
-// catchupPosition is what a step can change of a catchup.
+// catchupPosition contains what a step can change in a catchup. Step compares it to find out
+// whether there was progress.
 type catchupPosition struct {
 	coming, header, joined, asked bool
 	at                            primitives.Height
@@ -57,13 +59,13 @@ func (c *catchup) position() (p catchupPosition) {
 	return p
 }
 
-// More reports whether the last step advanced a catchup, so that another step may do more without
-// an answer or a block.
+// More reports whether the last Step advanced a catchup. Then another Step may advance it further
+// at once, before an answer of a peer or a block arrives.
 func (s *Schedule) More() bool { return s.more }
 
-// Settled reports whether a Schedule may step without waiting: all imported blocks are on disk and
-// returned by Stored, and no update of the flat head runs. It finishes an update that has ended. It
-// belongs to the engine's goroutine.
+// Settled reports whether a Schedule can step without waiting for the disk: all imported blocks are
+// persisted and returned by Stored, and the flat head is not being updated. If an update has ended,
+// Settled finishes it. It runs on the engine's goroutine.
 func (e *Engine) Settled() (bool, error) {
 	if e.flatHeadUpdate != nil {
 		select {
@@ -81,8 +83,8 @@ func (e *Engine) Settled() (bool, error) {
 // Scheduled returns Options.Scheduled.
 func (e *Engine) Scheduled() bool { return e.o.Scheduled }
 
-// PlanOwn returns the node's plan: the shards of Options.Tracks, and those of the chunks that the
-// accounts of Options.Assigned produce.
+// PlanOwn returns the plan of this node: the shards that Options.Tracks selects, and those whose
+// chunks an account of Options.Assigned produces.
 func (e *Engine) PlanOwn() Plan {
 	var plans []Plan
 	for _, a := range e.o.Assigned {
@@ -100,7 +102,8 @@ func (e *Engine) PlanOwn() Plan {
 	}
 }
 
-// startsWithShard reports whether a node holds a shard of the genesis from the start.
+// startsWithShard reports whether a node that starts at the genesis block holds the shard from the
+// beginning.
 func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (bool, error) {
 	if e.tracks(genesis.Layout, id) {
 		return true, nil
@@ -121,8 +124,9 @@ func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (boo
 	return false, nil
 }
 
-// handedOver reports whether a shard has a new chunk in the epoch of a block. Then its current
-// producers have it, and this node may drop it. Otherwise this node may be the last with the shard.
+// handedOver reports whether the shard has a new chunk in the epoch of the block at. If so, this
+// epoch's producers have its state, and this node may drop it. Otherwise this node may be the last
+// that has the state.
 func (e *Engine) handedOver(at *BlockNode, id primitives.ShardID) bool {
 	index, err := at.Layout.Index(id)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestShardIsKeptUntilHandedOver: a shard that is no longer needed stays until the new epoch has a
-// chunk of it, since before that no other node may have it.
+// TestShardIsKeptUntilHandedOver: a shard that is no longer needed stays held until the new epoch
+// contains a chunk of it, because until then perhaps no other node has its state.
 func TestShardIsKeptUntilHandedOver(t *testing.T) {
 	p := newJoinPair(t)
 	wanted := true
@@ -34,7 +34,7 @@ func TestShardIsKeptUntilHandedOver(t *testing.T) {
 	p.blocks(6, func(int) bool { return false })
 	step(true)
 	first := p.maker.Tip().Header().EpochID
-	for i := 0; p.maker.flatHead.Header().EpochID == first; i++ { // its chunks are missed over the epoch's end
+	for i := 0; p.maker.flatHead.Header().EpochID == first; i++ { // its chunks are missing over the end of the epoch
 		if i == 40 {
 			t.Fatal("no other epoch")
 		}
@@ -44,14 +44,14 @@ func TestShardIsKeptUntilHandedOver(t *testing.T) {
 	wanted = false
 	step(true)
 	p.blocks(4, func(int) bool { return false })
-	p.maker.removalsRunning.Add(1) // while another shard is being removed, none is untracked
+	p.maker.removalsRunning.Add(1) // while rows of another shard are being removed, no shard is untracked
 	step(true)
 	p.maker.removalsRunning.Add(-1)
 	step(false)
 }
 
-// TestShardsAtGenesis: a node starts with the shards of its validator besides the tracked ones; in
-// a chain of two validators and two shards with one.
+// TestShardsAtGenesis: a node starts with the tracked shards and those of its validator. In a chain
+// of two validators and two shards a validator has one shard.
 func TestShardsAtGenesis(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
 	g.Config.NumChunkProducerSeats = 2

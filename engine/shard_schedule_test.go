@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// newestSource serves the data of one sync point, like neards, which keep nothing of older ones,
-// and chunks up to a height.
+// newestSource is a PartSource that serves the state of one sync point only, as neard nodes do, and
+// the chunks of blocks up to a height.
 type newestSource struct {
 	p      *catchupPair
 	parts  bool
 	upTo   primitives.Height
-	only   primitives.Hash   // the point that it has
+	only   primitives.Hash   // the sync point that it serves
 	asked  []primitives.Hash // points of requested headers
-	given  int               // parts served
+	given  int               // number of parts served
 	wanted []primitives.Hash // points of requested parts
 }
 
@@ -67,9 +67,9 @@ func (s *newestSource) Refused(_ primitives.Hash, _ primitives.ShardID, err erro
 	s.p.t.Errorf("refused: %v", err)
 }
 
-// TestCatchupRestartsAtNewerPoint: peers keep a state at the newest sync point only. A catchup
-// without its complete state starts over at the newest point, in a running node and after a
-// restart; one with its state continues, over a restart too.
+// TestCatchupRestartsAtNewerPoint: peers keep only the state of the newest sync point. A catchup
+// that has not its complete state starts over at the newest point, both in a running node and after
+// a restart. A catchup with its complete state continues, also over a restart.
 func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 	type world struct {
 		*catchupPair
@@ -88,7 +88,7 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 			}
 		}
 	}
-	// forward extends the chain until there is a newer point.
+	// forward extends the chain until a newer sync point exists, and returns that.
 	forward := func(t *testing.T, w *world) storage.BlockRef {
 		t.Helper()
 		var before storage.BlockRef
@@ -105,7 +105,7 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// of the genesis's epoch too
+				// This holds for the genesis's epoch too.
 				if point, err := w.maker.SyncPoint(at); err != nil || point == nil || point.Hash != now.Hash {
 					t.Fatalf("block %d is no sync point: %v", now.Height, err)
 				}
@@ -198,9 +198,10 @@ func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 	}
 }
 
-// TestCatchupWaitsForNextPoint: a shard needed in the next epoch does not start at the sync point
-// of the epoch before, which would be far to catch up. One needed now does: it may have no chunks
-// without this node, and then no newer point comes.
+// TestCatchupWaitsForNextPoint: a shard that is needed only in the next epoch does not start at the
+// sync point of the previous epoch, from where many blocks would have to be applied. A shard that
+// is needed now does: without this node it may have no chunks, and then no newer sync point would
+// follow.
 func TestCatchupWaitsForNextPoint(t *testing.T) {
 	p := newJoinPair(t)
 	p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
@@ -248,7 +249,8 @@ func TestCatchupWaitsForNextPoint(t *testing.T) {
 	s.Close()
 }
 
-// pointed extends a pair's chain past a sync point that the flat head has passed.
+// pointed extends the chain of a pair until a sync point exists and the flat head has passed it,
+// and returns it.
 func pointed(t *testing.T, p *catchupPair, s *Schedule) storage.BlockRef {
 	t.Helper()
 	for range 40 {
@@ -269,9 +271,8 @@ func pointed(t *testing.T, p *catchupPair, s *Schedule) storage.BlockRef {
 }
 
 // TestCatchupWithoutNewPoint: an epoch in which a shard has no chunks has no sync point. A node
-// that needs the shard now starts at the point before at any time; one that needs it in the next
-// epoch starts there from the middle of the epoch on. Otherwise the shard would never have a chunk
-// again.
+// that needs the shard now starts at the previous sync point immediately; one that needs it in the
+// next epoch, from the middle of the epoch on. Otherwise the shard would never have a chunk again.
 func TestCatchupWithoutNewPoint(t *testing.T) {
 	for _, now := range []bool{true, false} {
 		p := newJoinPair(t)
@@ -324,8 +325,9 @@ func TestCatchupWithoutNewPoint(t *testing.T) {
 	}
 }
 
-// TestUntrackedShardWaitsForNewPoint: a shard that was untracked after the newest sync point cannot
-// be caught up at it. No peer is asked until there is a newer point.
+// TestUntrackedShardWaitsForNewPoint: if a shard was untracked after the newest sync point, its
+// catchup cannot start there. The schedule requests nothing from peers until a newer sync point
+// exists.
 func TestUntrackedShardWaitsForNewPoint(t *testing.T) {
 	p := newJoinPair(t)
 	if err := errors.Join(p.n.Close(), p.n.store.Close()); err != nil {

@@ -12,14 +12,16 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrUntracked reports that this node does not hold a shard.
+// ErrUntracked means that this node does not hold the state of a shard.
 var ErrUntracked = errors.New("engine: the shard is not held here")
 
-// Track reports whether a node is to hold a shard of a layout (nearcore TrackedShardsConfig).
+// Track decides which shards a node holds: it reports whether to hold a shard of a layout (nearcore
+// TrackedShardsConfig).
 type Track func(primitives.ShardLayout, primitives.ShardID) bool
 
-// TrackShards tracks shards and their descendants: at any time later if the layout records its
-// history, as version 3 does, else only their children.
+// TrackShards returns a Track for these shards and their descendants. With a layout that records
+// its history (version 3 or later) this includes descendants after any number of splits, with older
+// layouts only the children.
 func TrackShards(ids ...primitives.ShardID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
 		if slices.Contains(ids, id) {
@@ -33,8 +35,8 @@ func TrackShards(ids ...primitives.ShardID) Track {
 	}
 }
 
-// TrackUIDs is TrackShards for shards named with their layout's version (nearcore
-// shard_tracker.rs).
+// TrackUIDs does the same as TrackShards for shards that are given with their layout's version
+// (nearcore shard_tracker.rs).
 func TrackUIDs(uids ...primitives.ShardUID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
 		if slices.Contains(uids, layout.UID(id)) {
@@ -43,40 +45,41 @@ func TrackUIDs(uids ...primitives.ShardUID) Track {
 		if all, known := layout.Ancestors(id); known {
 			return slices.ContainsFunc(all, func(a primitives.ShardID) bool { return slices.Contains(uids, layout.UID(a)) })
 		}
-		parent, err := layout.Parent(id) // the version of the parent's layout is unknown here
+		parent, err := layout.Parent(id) // the version of the parent's layout is unknown
 		return err == nil && parent != id &&
 			slices.ContainsFunc(uids, func(u primitives.ShardUID) bool { return primitives.ShardID(u.ID) == parent })
 	}
 }
 
-// TrackAccounts tracks the shards of these accounts.
+// TrackAccounts returns a Track for the shards that contain these accounts.
 func TrackAccounts(accounts ...primitives.AccountID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
 		return slices.ContainsFunc(accounts, func(a primitives.AccountID) bool { return layout.ShardOf(a) == id })
 	}
 }
 
-// tracks reports whether this node is to hold a shard.
+// tracks reports whether this node's options select a shard.
 func (e *Engine) tracks(layout primitives.ShardLayout, id primitives.ShardID) bool {
 	return e.o.Tracks == nil || e.o.Tracks(layout, id)
 }
 
-// HoldsAll reports whether this node tracks, and so holds, all shards. Safe for concurrent use.
+// HoldsAll reports whether this node's options select all shards; it then holds all. Safe for
+// concurrent use.
 func (e *Engine) HoldsAll() bool { return e.o.Tracks == nil }
 
-// Holds reports whether the head has the state of a shard. Safe for concurrent use.
+// Holds reports whether this node has the state of a shard at the head. Safe for concurrent use.
 func (e *Engine) Holds(id primitives.ShardID) bool {
 	at := e.Head()
 	i, err := at.Layout.Index(id)
 	return err == nil && at.Shards[i].Held()
 }
 
-// Held reports whether this node holds the shard's state. Of other shards it knows the chunk
-// headers and the receipts for the shards that it holds.
+// Held reports whether this node has the shard's state. Of a shard that it does not hold, a node
+// has the chunk headers and the receipts for held shards.
 func (s *ShardState) Held() bool { return s.Extra != nil }
 
-// holds returns by index which shards of a layout the node holds after a block: those that it holds
-// already, and of a split shard the tracked children.
+// holds returns which shards of a layout the node holds in a child block of parent, by shard index:
+// those that it holds in parent, and the tracked children of a shard that is split.
 func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool, error) {
 	out := make([]bool, layout.NumShards())
 	if layout.Equal(parent.Layout) {
@@ -94,13 +97,13 @@ func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool
 		if err != nil {
 			return nil, err
 		}
-		// a Schedule drops what it does not need
+		// With a Schedule, all children are held: it drops what it does not need.
 		out[i] = parent.Shards[index].Held() && (from == id || len(e.o.Assigned) > 0 || e.tracks(layout, id))
 	}
 	return out, nil
 }
 
-// heldIDs returns the ids of the shards marked in holds.
+// heldIDs returns the ids of the shards for which holds is true.
 func heldIDs(layout primitives.ShardLayout, holds []bool) (out []primitives.ShardID) {
 	for i, id := range layout.ShardIDs() {
 		if holds[i] {
@@ -110,8 +113,9 @@ func heldIDs(layout primitives.ShardLayout, holds []bool) (out []primitives.Shar
 	return out
 }
 
-// missing returns the index of the first shard with an incomplete new chunk, -1 if there is none: a
-// held shard needs the body, another one the receipt proofs to the held shards.
+// missing returns the index of the first shard whose new chunk in b is incomplete; -1: all are
+// complete. Of a held shard the chunk's body is needed, of another shard the receipt proofs to the
+// held shards.
 func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, holds []bool) int {
 	held := heldIDs(layout, holds)
 	for i, h := range b.Body.Chunks {
@@ -128,8 +132,9 @@ func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.
 	return -1
 }
 
-// untrackedChunk returns the new chunk of a shard that is not held, with its receipt proofs to the
-// held shards. came may be nil if no shard is held.
+// untrackedChunk returns the new chunk of a shard that is not held, reduced to the receipt proofs
+// to the held shards. came is the received chunk; it may be nil if held is empty. An error means
+// that a proof is wrong.
 func untrackedChunk(
 	came *primitives.Chunk,
 	h *primitives.ChunkHeader,
@@ -142,7 +147,7 @@ func untrackedChunk(
 	return c, chain.ValidateProofs(c)
 }
 
-// encodeUntracked encodes a shard that is not held.
+// encodeUntracked returns the stored form of a shard that is not held.
 func encodeUntracked(s *ShardState) storage.Shard {
 	out := storage.Shard{ID: s.ID}
 	if s.Chunk != nil {
@@ -151,7 +156,7 @@ func encodeUntracked(s *ShardState) storage.Shard {
 	return out
 }
 
-// loadUntracked decodes a shard that is not held.
+// loadUntracked reads what encodeUntracked has stored.
 func loadUntracked(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader) error {
 	s.Extra = nil
 	if h.HeightIncluded != rec.Ref().Height {
@@ -169,8 +174,8 @@ func loadUntracked(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader
 	return err
 }
 
-// readBroughtReceipts decodes receipt proofs of a chunk without a body. An empty list is not nil,
-// because nil marks a chunk with its body.
+// readBroughtReceipts decodes the receipt proofs of a chunk of which the node has no body. It
+// returns an empty list instead of nil, because nil means a chunk with a body.
 func readBroughtReceipts(raw []byte) ([]primitives.ReceiptProof, error) {
 	r := borsh.NewReader(raw)
 	list := primitives.ReadReceiptProofs(r)
@@ -180,8 +185,8 @@ func readBroughtReceipts(raw []byte) ([]primitives.ReceiptProof, error) {
 	return list, r.Close()
 }
 
-// checkTracked returns an error if the store lacks a shard that this node is to hold. With
-// Options.Scheduled it may be caught up.
+// checkTracked returns an error if the store lacks a shard that the options select. With
+// Options.Scheduled it returns nil, because the shard will be caught up.
 func (e *Engine) checkTracked(at *BlockNode) error {
 	if e.o.Scheduled {
 		return nil
@@ -200,7 +205,7 @@ func (e *Engine) checkTracked(at *BlockNode) error {
 	return nil
 }
 
-// unheldTrie is the state of a shard that is not held. Every read fails with ErrUntracked.
+// unheldTrie implements state.Trie for a shard that is not held. Reads return ErrUntracked.
 type unheldTrie struct{ shard primitives.ShardID }
 
 func (a unheldTrie) err() error { return fmt.Errorf("%w: shard %d", ErrUntracked, a.shard) }

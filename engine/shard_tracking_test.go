@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// openTracking opens a node that holds some shards.
+// openTracking opens a node that holds the shards that track selects.
 func openTracking(t *testing.T, disk *storage.MemDisk, track Track) (*node, error) {
 	t.Helper()
 	return openChanged(t, testGenesis(t, "aa", "bb", "cc"), disk, storage.Options{}, func(o *Options) {
@@ -20,8 +20,9 @@ func openTracking(t *testing.T, disk *storage.MemDisk, track Track) (*node, erro
 	})
 }
 
-// TestProofsOfReceipts: receipts from a shard that is not held must match its chunk's header, for
-// each held shard. Otherwise the block waits, and it is not blamed.
+// TestProofsOfReceipts: the receipts from a shard that is not held must match that chunk's header,
+// for each held shard. If they do not, the block waits for the right ones and does not count as
+// invalid.
 func TestProofsOfReceipts(t *testing.T) {
 	maker := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	layout := maker.Head().Layout
@@ -66,15 +67,15 @@ func TestProofsOfReceipts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none.accept(b, nil) // a node without shards needs nothing of chunks
+	none.accept(b, nil) // a node without any shard needs no chunks
 }
 
 func refund() *primitives.Receipt {
 	return &primitives.Receipt{PredecessorID: "system", ReceiverID: "aa", Body: &primitives.ActionReceipt{SignerID: "aa", SignerPublicKey: seedKey("aa").PublicKey()}}
 }
 
-// TestShardNotHeld: queries of a shard that is not held fail, and a folder without a shard is not
-// opened as one that has it.
+// TestShardNotHeld: queries of a shard that is not held fail, and a data folder without a shard
+// cannot be opened by a node that tracks it.
 func TestShardNotHeld(t *testing.T) {
 	maker := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	layout := maker.Head().Layout
@@ -174,9 +175,9 @@ func signedBy(a primitives.AccountID, base primitives.Hash) *primitives.SignedTr
 	return primitives.NewSignedTransaction(tx, seedKey(a).Sign(hash[:]))
 }
 
-// TestEmptyProofsAreNotNil: a chunk without receipts for a node that held nothing is read back with
-// an empty proof list. nil would mean the whole chunk, and a witness would show that it sent no
-// receipts at all.
+// TestEmptyProofsAreNotNil: a chunk without receipts, stored by a node that did not hold its shard,
+// is read back with an empty list of proofs and not nil. nil would mean the whole chunk, and a
+// witness built from it would state that it sent no receipts at all.
 func TestEmptyProofsAreNotNil(t *testing.T) {
 	kept := ShardState{Chunk: &primitives.Chunk{Proofs: []primitives.ReceiptProof{}}}
 	list, err := readBroughtReceipts(encodeUntracked(&kept).Incoming)

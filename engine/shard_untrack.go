@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// UntrackShard makes the engine drop a shard: no node of the block tree holds it any more, and its
-// state is removed from disk in the background. ErrNotYet: finality is far behind, or the layout
-// changes between the flat head and the tip. It belongs to the engine's goroutine, with no block
-// between BeginImport and FinishImport.
+// UntrackShard makes the engine drop a shard: no node in memory holds it afterwards, and its state
+// is removed from disk in the background. ErrNotYet: states of some blocks are not in memory
+// because finality is far behind, or the layout changes between the flat head and the tip. It runs
+// on the engine's goroutine while no block is between BeginImport and FinishImport.
 func (e *Engine) UntrackShard(id primitives.ShardID) error {
 	if err := e.quiesce(); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (e *Engine) UntrackShard(id primitives.ShardID) error {
 	return nil
 }
 
-// removeShard removes a shard's data from the store in the background.
+// removeShard starts to remove a shard's data from the store in the background.
 func (e *Engine) removeShard(id primitives.ShardID, r storage.AccountRange) error {
 	if err := e.store.BeginUntrack(id, r); err != nil {
 		return err
@@ -45,9 +45,9 @@ func (e *Engine) removeShard(id primitives.ShardID, r storage.AccountRange) erro
 	e.removalsRunning.Add(1)
 	e.removalsDone.Go(func() {
 		defer e.removalsRunning.Add(-1)
-		_ = e.store.FinishUntrack() // the store returns the error to the next write
+		_ = e.store.FinishUntrack() // the store returns the error at its next write
 		if e.o.Snapshots {
-			_ = e.readSnapshots() // the shard's snapshots are gone
+			_ = e.readSnapshots() // without those of the removed shard
 		}
 	})
 	return nil

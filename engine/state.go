@@ -9,22 +9,22 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// State is a block with its shards' states. Recent blocks have tries. Older ones that the store
-// still has are made of values (historicalTrie): reads give the same values and node counts, but
-// roots are unknown.
+// State is a block together with its shards' states. The states of recent blocks are tries. Those
+// of older blocks in the store are historicalTries, made of values only: reads return the same
+// values and node counts, but their roots are unknown.
 type State struct {
 	*BlockNode
-	historical []state.Trie // nil: use the node's roots, which are retained
-	ask        func() error // of StateUntil
+	historical []state.Trie // by shard index; nil: use the node's roots, which the State holds
+	ask        func() error // the argument of StateUntil
 }
 
-// StateAt returns the states after a block. The caller calls Release. ErrUnknown: unknown block.
-// storage.ErrGone: the state was collected.
+// StateAt returns the states after a block. The caller calls Release. ErrUnknown: the block is
+// unknown. storage.ErrGone: the state was garbage collected.
 func (e *Engine) StateAt(hash primitives.Hash) (*State, error) { return e.StateUntil(nil, hash) }
 
-// StateUntil is StateAt for a reader that may be cancelled: ask is called before each read of a
-// state that is not in memory and during long scans, and its error ends the read. nil: never
-// cancelled.
+// StateUntil does the same as StateAt for a reader that may be cancelled. If the state is not in
+// memory, ask is called before each read and repeatedly during long scans; an error from it ends
+// the read. nil: the reader is never cancelled.
 func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, error) {
 	if at := e.BlockNode(hash); at != nil && at.Acquire() {
 		return &State{BlockNode: at}, nil
@@ -60,8 +60,8 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 	return s, nil
 }
 
-// Block returns a block from memory, else from the store without states. ErrUnknown. Safe for
-// concurrent use.
+// Block returns a block from memory, or else from the store without its states. ErrUnknown: there
+// is no such block. Safe for concurrent use.
 func (e *Engine) Block(hash primitives.Hash) (*BlockNode, error) {
 	if at := e.BlockNode(hash); at != nil {
 		return at, nil
@@ -73,7 +73,7 @@ func (e *Engine) Block(hash primitives.Hash) (*BlockNode, error) {
 	return e.load(rec)
 }
 
-// record returns a stored block, or ErrUnknown.
+// record returns the record of a stored block. ErrUnknown: there is no such block.
 func (e *Engine) record(hash primitives.Hash) (*storage.Record, error) {
 	rec, err := e.store.BlockByHash(hash)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -82,7 +82,7 @@ func (e *Engine) record(hash primitives.Hash) (*storage.Record, error) {
 	return rec, err
 }
 
-// Trie returns the state of a shard. It is valid until Release.
+// Trie returns the state of the shard with this index. It is valid until Release.
 func (s *State) Trie(shard primitives.ShardIndex) state.Trie {
 	if s.historical == nil {
 		return s.trieOf(shard)
@@ -90,14 +90,14 @@ func (s *State) Trie(shard primitives.ShardIndex) state.Trie {
 	return s.historical[shard]
 }
 
-// Release releases the states.
+// Release releases the states. The caller must not use them afterwards.
 func (s *State) Release() {
 	if s.historical == nil {
 		s.BlockNode.Release()
 	}
 }
 
-// trieOf returns a shard's state for the runtime. The caller holds the node.
+// trieOf returns the state of a shard in the form that the runtime uses. The caller holds the node.
 func (e *BlockNode) trieOf(shard primitives.ShardIndex) state.Trie {
 	s := &e.Shards[shard]
 	if s.root == nil {
@@ -106,13 +106,13 @@ func (e *BlockNode) trieOf(shard primitives.ShardIndex) state.Trie {
 	return rooted(s.root)
 }
 
-// storedValues are the values of a shard after a block, read from the store.
+// storedValues implements historicalValues for a shard's state after a stored block.
 type storedValues struct {
 	e        *Engine
 	at       storage.BlockRef
 	shard    primitives.ShardID
 	accounts storage.AccountRange
-	ask      func() error // returns an error to stop reading; nil: never stop
+	ask      func() error // called before reads; its error ends the read. nil: none
 }
 
 func (s storedValues) get(key []byte) ([]byte, error) {

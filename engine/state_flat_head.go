@@ -11,65 +11,69 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// flatHeadUpdate is a running update of the flat head.
+// flatHeadUpdate is a running update (advance) of the flat head.
 //
-// Problem. The store keeps one full copy of the state, the flat state, as of one block: the flat
-// head (nearcore's flat storage head). Blocks above it exist as changes. Moving the flat head
-// rewrites many rows and takes longer than a block, and the chain must not wait for it.
+// Problem. The store keeps one full copy of the state, the flat state, as it is after one block,
+// the flat head (nearcore: flat storage head). Later blocks are stored as changes to it. Advancing
+// the flat head rewrites many rows and takes longer than a block, and the import of blocks must not
+// wait for it.
 //
-// Invariants. (1) The flat head is a final block, so it never goes back. It does not pass the block
-// that was final when the oldest revert point was made. (2) Every block above it is in the block
-// tree; blocks that do not descend from it are dropped. (3) An update crosses at most one change of
-// the shard layout, and only as its first step. (4) At most maxAboveFlatHead final blocks or
-// maxAboveFlatHeadBytes of changes accumulate while an update runs; beyond that the next block
-// waits for it. (5) A crash at any time leaves the old flat head and the log of the blocks above
-// it, from which the next start rebuilds the tries (state_reopen.go).
+// Invariants. (1) The flat head is a final block, so it never has to go back. It does not pass the
+// block that was final when the oldest revert point was made. (2) All blocks above it are in
+// memory; blocks that do not descend from it are dropped. (3) An update crosses at most one change
+// of the shard layout, and only as its first step. (4) While an update runs, at most
+// maxAboveFlatHead final blocks or maxAboveFlatHeadBytes of changes accumulate; then the next block
+// waits for it. (5) A crash at any time leaves the old flat head and the log of the later blocks,
+// from which the next start rebuilds the tries (state_reopen.go).
 //
-// Outline. After each persisted block stepFlatHead checks whether the store wants an update. If so,
-// beginFlatHeadUpdate retains the states of both blocks and starts a goroutine. That goroutine
-// computes the changed frontier rows, saves the transitions that witnesses above still need
-// (witness_store.go), advances the store, and makes due state snapshots (statesync_snapshot.go). A
-// later stepFlatHead finishes the update on the engine's goroutine: forests read from the new flat
-// state, and the tree drops what is below.
+// Outline. After each persisted block, stepFlatHead asks the store whether an update is due. If so,
+// beginFlatHeadUpdate retains the states of the old and the new flat head and starts a goroutine.
+// The goroutine computes which frontier rows change, saves the state transitions that witnesses of
+// later blocks still need (witness_store.go), advances the store's flat head, and makes the state
+// snapshots that are due (statesync_snapshot.go). A later stepFlatHead finishes the update on the
+// engine's goroutine: from then on forests read from the new flat state, and older blocks are
+// dropped from memory.
 //
-// Rejected. Updating the flat state with each block: every final block would be written twice at
-// once, and a branch would have to be undone on disk. Updating on the engine's goroutine: blocks
-// would pause for the duration.
+// Rejected. Updating the flat state with each block: every block would be written twice at the same
+// time, and a lost branch would have to be undone on disk. Updating on the engine's goroutine:
+// imports would stop meanwhile.
 type flatHeadUpdate struct {
-	from, to  *BlockNode
-	inherited []ShardState // what from left, by the shards of to
-	done      chan error   // receives one result
-	endPause  func()       // ends the pause before the update
+	from, to  *BlockNode   // the old and the new flat head, both retained
+	inherited []ShardState // the states after from, by shard index of to
+	done      chan error   // receives the result once
+	endPause  func()       // ends the pause before the update (PauseFlatHead)
 }
 
-// wait waits for the result, without the pause.
+// wait ends the pause and returns the update's result when it has ended.
 func (f *flatHeadUpdate) wait() error {
 	f.endPause()
 	return <-f.done
 }
 
-// Limits of what accumulates while an update of the flat head runs: final blocks, and bytes of
-// changes, which take about ten times that in memory with their outcomes. Beyond them the next
-// block waits for the update.
+// Limits of the final blocks and of the bytes of changes that accumulate while the flat head is
+// updated. Changes take about ten times their size in memory, outcomes included. Beyond the limits
+// the next block waits for the update.
 const (
 	maxAboveFlatHead      = 32 * storage.DefaultFlatHeadBlocks
 	maxAboveFlatHeadBytes = 8 * storage.DefaultFlatHeadBytes
 )
 
-// PauseFlatHead makes each update of the flat head wait for the duration that ask returns, unless
-// many blocks wait for it. An update uses a core for some milliseconds just when a block has been
-// persisted and peers and clients are to receive it. Safe for concurrent use.
+// PauseFlatHead makes each update of the flat head first wait for the duration that ask returns,
+// except when the limits are near. An update uses a core for some milliseconds; without the pause
+// this falls into the time just after a block is persisted, when it is sent to peers and clients.
+// Safe for concurrent use.
 func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.flatHeadPause.Store(&ask) }
 
-// flatHeadUrgent reports whether blocks would soon wait for an update up to to if it paused.
+// flatHeadUrgent reports whether an update to the block to should not pause, because half of the
+// limits are reached.
 func (e *Engine) flatHeadUrgent(to *BlockNode) bool {
 	return to.Height()-min(to.Height(), e.flatHead.Height()) >= maxAboveFlatHead/2 ||
 		e.store.PendingBytes() >= maxAboveFlatHeadBytes/2
 }
 
-// stepFlatHead finishes an update that has ended, and starts the next one when enough final blocks
-// wait. It does not retry an update that failed for lack of disk space: the store has to be opened
-// again, and a start has the blocks in the log.
+// stepFlatHead finishes an update that has ended, or starts one if the store wants it. After an
+// update that failed because the disk was full, it returns nil and does not retry: the store
+// accepts no more writes until it is opened again, and that start has all blocks in the log.
 func (e *Engine) stepFlatHead() error {
 	if err := e.tryStepFlatHead(); !errors.Is(err, storage.ErrFull) {
 		return err
@@ -142,13 +146,13 @@ func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
 		err := e.writeFlatHeadUpdate(f)
 		from.Release()
 		to.Release()
-		f.done <- err // last: the receiver finds nothing held
+		f.done <- err // last, so that the receiver finds nothing retained
 	}()
 	return nil
 }
 
-// beforeSplit returns the oldest block above the flat head and not above to after which the layout
-// changes, else to. An update crosses at most one layout change, as its first step.
+// beforeSplit returns the last block before the first layout change between the flat head and to,
+// or to itself if there is no such block above the flat head.
 func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	for x := to; x != nil && x != e.flatHead; {
 		parent := e.Imported(x.Header().PrevHash)
@@ -160,19 +164,19 @@ func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	return to
 }
 
-// writeFlatHeadUpdate stores what changed between two blocks. It runs beside the engine's goroutine
-// and uses none of its state except the proofs.
+// writeFlatHeadUpdate writes the changes between the old and the new flat head to the store. It
+// runs concurrently with the engine's goroutine and, of its data, uses only the proofs.
 func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
 		s, old := &f.to.Shards[i], f.inherited[i].root
-		if s.root == nil { // not held, or dropped by one of the blocks between
+		if s.root == nil { // not held, or dropped by a block between
 			if s = e.lastHeldState(f, i); s == nil {
 				continue
 			}
 		}
 		if !f.from.Layout.Has(s.ID) {
-			old = nil // a new shard: all of it
+			old = nil // the shard is new: write its whole frontier
 		}
 		var err error
 		if changes, err = appendFrontier(changes, s.ID, old, s.root); err != nil {
@@ -182,7 +186,7 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	if err := e.saveProofs(f.to); err != nil {
 		return err
 	}
-	if err := e.makeSnapshots(f.from); err != nil { // what a crash left undone
+	if err := e.makeSnapshots(f.from); err != nil { // complete what a crash has left undone
 		return err
 	}
 	e.stateSnapshots.updating.Store(true)
@@ -193,9 +197,9 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	return e.makeSnapshots(f.to)
 }
 
-// lastHeldState returns the newest state of a shard between the two blocks of an update if the
-// first block has it and the last does not. A start found a shard there that was caught up on some
-// of the blocks. nil: there is none.
+// lastHeldState returns the newest state of a shard that the old flat head holds and the new one
+// does not; nil: there is none. A start may have found the shard on some of the blocks between
+// only, because a catchup was interrupted.
 func (e *Engine) lastHeldState(f *flatHeadUpdate, i int) *ShardState {
 	if f.inherited[i].root == nil {
 		return nil
@@ -208,7 +212,7 @@ func (e *Engine) lastHeldState(f *flatHeadUpdate, i int) *ShardState {
 	return nil
 }
 
-// finishFlatHeadUpdate ends an update on the engine's goroutine.
+// finishFlatHeadUpdate ends an update, with the result err, on the engine's goroutine.
 func (e *Engine) finishFlatHeadUpdate(err error) error {
 	f := e.flatHeadUpdate
 	e.flatHeadUpdate = nil
@@ -220,9 +224,9 @@ func (e *Engine) finishFlatHeadUpdate(err error) error {
 			s.root.Forest().Abandon()
 		}
 	}
-	// The flat state is now that of this block. What the previous source still loads, and what a
-	// split shard has not loaded, is read from history. The forests of new shards no longer need
-	// the old ones.
+	// The flat state is now that of f.to, so the forests read from it. A forest that still loads
+	// through the previous source, or a split shard that is not fully loaded, reads older values
+	// from the state history. The forests of new shards no longer need their parents' forests.
 	for i := range f.to.Shards {
 		if r := f.to.Shards[i].root; r != nil {
 			r.Forest().SetSource(e.source(ref(f.to), f.to.Layout, i))
@@ -232,12 +236,12 @@ func (e *Engine) finishFlatHeadUpdate(err error) error {
 	return nil
 }
 
-// AdvanceFlatHead waits for a running update and advances the flat head to the last final block. A
-// clean stop calls it, so that the next start has no changes to apply.
+// AdvanceFlatHead waits for a running update and then advances the flat head to the last final
+// block. A clean stop calls it, so that the next start need not apply blocks from the log.
 func (e *Engine) AdvanceFlatHead() error { return e.AdvanceFlatHeadWithin(context.Background()) }
 
-// AdvanceFlatHeadWithin is AdvanceFlatHead that starts no further update after ctx has ended. A
-// start then applies more blocks from the log.
+// AdvanceFlatHeadWithin does the same as AdvanceFlatHead, but starts no update after ctx is done.
+// Then the next start applies more blocks from the log.
 func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 	if _, err := e.Flush(); err != nil || e.parent != nil {
 		return err
@@ -257,9 +261,9 @@ func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 	}
 }
 
-// dropBelowFlatHead drops the nodes that are not the new flat head or a descendant of it.
+// dropBelowFlatHead drops all nodes from memory except the new flat head and its descendants.
 func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
-	// Runs after mu is unlocked: it frees chunks, results and receipts.
+	// Deferred before the unlock of mu, so it runs after it: freeing the nodes takes time.
 	defer func() {
 		e.resident = slices.DeleteFunc(e.resident, func(x *BlockNode) bool { return e.Imported(x.Hash) != x })
 	}()
@@ -279,7 +283,7 @@ func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
 		return ok
 	}
 	for hash, x := range e.entries {
-		if x.persisted.Load() && !descends(x) { // an in-flight block is dropped after it is persisted
+		if x.persisted.Load() && !descends(x) { // a block in flight to the disk is dropped later
 			delete(e.entries, hash)
 			if !x.evicted {
 				x.Release()
@@ -289,8 +293,8 @@ func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
 	e.flatHead = folded
 }
 
-// Close waits for in-flight blocks and for a running update of the flat head. The caller closes the
-// store afterwards.
+// Close waits until all imported blocks are on disk and background work has ended. Afterwards the
+// caller closes the store.
 func (e *Engine) Close() error {
 	e.precompiler.looks.Wait()
 	e.removalsDone.Wait()

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestFlatHeadPause: a due update of the flat head waits for the requested pause while blocks go
-// on. An urgent one does not pause.
+// TestFlatHeadPause: an update of the flat head that is due waits for the requested pause, while
+// blocks continue. An urgent update does not pause.
 func TestFlatHeadPause(t *testing.T) {
 	n := openKeeping(t, storage.NewMemDisk(), "", "aa")
 	asked := 0
@@ -32,7 +32,7 @@ func TestFlatHeadPause(t *testing.T) {
 	if is := n.store.Tip().FlatHead.Height; is != f.from.Height() {
 		t.Errorf("block %d is folded, want %d", is, f.from.Height())
 	}
-	if err := n.AdvanceFlatHead(); err != nil { // does not wait for the end of the pause
+	if err := n.AdvanceFlatHead(); err != nil { // does not wait for the rest of the pause
 		t.Fatal(err)
 	}
 	if is := n.store.Tip().FlatHead.Height; is < f.to.Height() {

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// valueFlag marks, in the stored memory usage, a frontier entry of a single value.
+// valueFlag is set in the stored memory usage of a frontier entry that is a single value.
 const valueFlag = 1 << 63
 
-// storedNode converts a frontier entry of a level to its stored form.
+// storedNode returns the stored form of a frontier entry on this level.
 func storedNode(level int, f *trie.FrontierEntry) storage.FrontierNode {
 	s := storage.FrontierNode{Level: uint8(level), Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
 	if f.IsValue {
@@ -32,7 +32,8 @@ func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 	}
 }
 
-// appendFrontier appends the differences of all levels of a shard's frontier between two roots.
+// appendFrontier appends the changes of a shard's frontier, on all levels, from the trie old to the
+// trie root. old nil: the whole frontier.
 func appendFrontier(
 	out []storage.FrontierChange,
 	shard primitives.ShardID,
@@ -65,10 +66,10 @@ func appendFrontier(
 	return out, nil
 }
 
-// rows reads a shard's current stored frontier.
+// rows returns a reader of a shard's current frontier in the store.
 func (e *Engine) rows(shard primitives.ShardID) trie.Rows { return rowsOf(e.store.Frontier, shard) }
 
-// rowsOf adapts a frontier reader of the store, or of a stale reader of it.
+// rowsOf returns a trie.Rows that calls read: Frontier of the store, or of an older view of it.
 func rowsOf(
 	read func(primitives.ShardID, uint8, []byte, func(storage.FrontierNode) bool) error,
 	shard primitives.ShardID,
@@ -78,11 +79,11 @@ func rowsOf(
 	}
 }
 
-// frontierRows are the entries of a state under construction, by level. There may be tens of
-// millions.
+// frontierRows are the frontier entries of a state that is being built, by level. There may be tens
+// of millions of them.
 type frontierRows [trie.Levels]levelRows
 
-// levelRows are the entries of one level, concatenated.
+// levelRows are the entries of one level, encoded one after the other.
 type levelRows struct {
 	b    []byte
 	ends []uint64 // the end of each entry in b
@@ -95,14 +96,14 @@ func (r *frontierRows) add(level int, f *trie.FrontierEntry) {
 	l.ends = append(l.ends, uint64(len(l.b)))
 }
 
-// entry decodes the entry in b[start:end]. The result aliases the rows.
+// entry decodes the entry in b[start:end]. path aliases b.
 func (l *levelRows) entry(start, end uint64) (path []byte, hash primitives.Hash, usage uint64) {
 	b := l.b[start:end]
 	return b[32 : len(b)-8 : len(b)-8], primitives.Hash(b[:32]), binary.LittleEndian.Uint64(b[len(b)-8:])
 }
 
-// sorted returns the positions of the entries in the order of their paths. They were added in the
-// order of their subtrees' ends.
+// sorted returns the positions of the entries in the order of their paths. They were added in
+// another order: that in which their subtrees end.
 func (l *levelRows) sorted() [][2]uint64 {
 	at, start := make([][2]uint64, len(l.ends)), uint64(0)
 	for i, end := range l.ends {
@@ -117,8 +118,8 @@ func (l *levelRows) sorted() [][2]uint64 {
 	return at
 }
 
-// each yields the entries in key order and returns false if yield stopped it. What it yields
-// aliases the rows.
+// each yields all entries in key order. It returns false if yield stopped it. The path of an entry
+// aliases r.
 func (r *frontierRows) each(shard primitives.ShardID, yield func(storage.FrontierChange) bool) bool {
 	for level := range r {
 		l := &r[level]

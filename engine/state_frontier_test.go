@@ -11,13 +11,13 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestFrontierRows: the frontier of a state under construction is complete and reaches the store in
-// key order, so that tables do not overlap.
+// TestFrontierRows: the frontier of a state that was built from pairs is complete, and is yielded
+// in key order, so that the store's tables do not overlap.
 func TestFrontierRows(t *testing.T) {
 	var pairs iter.Seq2[[]byte, []byte] = func(yield func(k, v []byte) bool) {
 		for i := range 20_000 {
 			if i/1000%3 == 0 && i%300 != 0 {
-				continue // a few keys apart: an entry beside larger subtrees, reported after theirs
+				continue // leaves few keys: their entry is added after those of larger subtrees beside it
 			}
 			n := 1
 			if i%100 == 0 {

@@ -9,20 +9,21 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// historicalValues are the pairs of a shard's state after a block without its trie in memory.
+// historicalValues are the key-value pairs of a shard's state after a block that has no trie in
+// memory.
 type historicalValues interface {
-	get(key []byte) ([]byte, error) // nil: absent
+	get(key []byte) ([]byte, error) // nil: the key does not exist
 	// scan yields the pairs with from <= key < to, ascending, until yield returns false.
 	// to nil: no end.
 	scan(from, to []byte, yield func(key, value []byte) bool) error
 }
 
-// historicalTrie is a state.Trie made of values alone, for reading older states. A path has as many
-// nodes as in nearcore's trie, which contracts pay for, but hashes and lengths of nodes are
-// synthetic, and roots are unknown.
+// historicalTrie implements state.Trie from key-value pairs only, to read older states. A path has
+// as many nodes as in nearcore's trie, because contracts pay gas for each node, but the hashes and
+// lengths of the nodes are made up, and the root is unknown.
 type historicalTrie struct {
 	base historicalValues
-	over []state.Change // changes since, by key
+	over []state.Change // changes by Update, ascending by key
 }
 
 func (t *historicalTrie) overlay(key []byte) (*state.Change, bool) {
@@ -44,7 +45,7 @@ func (t *historicalTrie) get(key []byte) ([]byte, error) {
 	return t.base.get(key)
 }
 
-// scan merges the changes into the values below.
+// scan yields the pairs of base with the changes applied.
 func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	i, _ := slices.BinarySearchFunc(
 		t.over,
@@ -53,7 +54,7 @@ func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) boo
 	)
 	over := t.over[i:]
 	more := true
-	upTo := func(key []byte) { // yields changes below key
+	upTo := func(key []byte) { // yields the changes with keys below key; nil: all
 		for more && len(over) > 0 && (key == nil || bytes.Compare(over[0].Key, key) < 0) {
 			if c := over[0]; c.Value != nil && (to == nil || bytes.Compare(c.Key, to) < 0) {
 				more = yield(c.Key, c.Value)
@@ -79,7 +80,7 @@ func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) boo
 	return err
 }
 
-// first returns the first key of a range, nil if it is empty.
+// first returns the first key from from on and below to; nil: there is none.
 func (t *historicalTrie) first(from, to []byte) (key []byte, err error) {
 	err = t.scan(from, to, func(k, _ []byte) bool {
 		key = bytes.Clone(k)
@@ -88,8 +89,8 @@ func (t *historicalTrie) first(from, to []byte) (key []byte, err error) {
 	return key, err
 }
 
-// nibbleRange returns the range of keys that share the first n nibbles of key. to is nil if it has
-// no end.
+// nibbleRange returns the range of keys, from on and below to, that share the first n nibbles with
+// key. to nil: no upper end.
 func nibbleRange(key []byte, n int) (from, to []byte) {
 	from = append([]byte{}, key[:(n+1)/2]...)
 	if n%2 == 1 {
@@ -109,7 +110,7 @@ func nibbleRange(key []byte, n int) (from, to []byte) {
 	return from, nil
 }
 
-// sharedNibbles returns the number of leading nibbles that two keys share.
+// sharedNibbles returns the length in nibbles of the common prefix of two keys.
 func sharedNibbles(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -123,8 +124,10 @@ func sharedNibbles(a, b []byte) int {
 	return 2 * n
 }
 
-// forks returns the depths, in nibbles, at which other keys branch off from key, ascending. At the
-// last one is a branch node, unless part is true: then the other keys continue together there.
+// forks returns the depths, in nibbles, at which other keys branch off from key, ascending. found:
+// the key exists. The trie has a branch node at each of the depths, except at the last one if part
+// is true: then key does not exist, and the keys that differ from it there have a common next
+// nibble.
 func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool, err error) {
 	for n := 0; ; { // keys before key
 		from, to := nibbleRange(key, n)
@@ -156,13 +159,13 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 	if found || len(depths) == 0 {
 		return depths, false, nil
 	}
-	// All keys under the last fork differ from key there. Do they differ from each other?
+	// All keys below the last fork differ from key there. Is there more than one branch among them?
 	from, to := nibbleRange(key, depths[len(depths)-1])
 	one, err := t.first(from, to)
 	if err != nil {
 		return nil, false, err
 	}
-	next := append(bytes.Clone(one), 0) // if one ends here, the next is any other
+	next := append(bytes.Clone(one), 0) // if one ends here, the next key is any other
 	if d := depths[len(depths)-1]; 2*len(one) > d {
 		_, next = nibbleRange(one, d+1)
 	}
@@ -175,14 +178,14 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 	return depths, other == nil, nil
 }
 
-// Lengths of synthetic nodes: a branch with half of its children, and other nodes without their
-// key.
+// Lengths in bytes of the made-up nodes: a branch with half of its children, and other nodes
+// without their key part.
 const (
 	historicalBranchLen = 1 + 2 + 8*32 + 8
 	historicalOtherLen  = 1 + 4 + 4 + 32 + 8
 )
 
-// visits returns a node for each one that nearcore's trie has on the path of a key.
+// visits appends one node to path for each node that nearcore's trie has on the path of key.
 func (t *historicalTrie) visits(key []byte, found bool, path []state.Visit) ([]state.Visit, error) {
 	depths, part, err := t.forks(key, found)
 	if err != nil {
@@ -191,7 +194,7 @@ func (t *historicalTrie) visits(key []byte, found bool, path []state.Visit) ([]s
 	return madeVisits(key, depths, part, found, path), nil
 }
 
-// madeVisits makes the synthetic nodes of a path from the result of forks.
+// madeVisits appends the nodes of a path to path. depths and part are results of forks.
 func madeVisits(key []byte, depths []int, part, found bool, path []state.Visit) []state.Visit {
 	visit := func(depth int, kind byte, n int) {
 		id := binary.LittleEndian.AppendUint32([]byte{kind}, uint32(depth))
@@ -265,7 +268,7 @@ func (t *historicalTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
 	return t.get(key)
 }
 
-// Scan implements state.Trie. It records values, not the nodes that it passes.
+// Scan implements state.Trie. It records values, but not the nodes that it passes.
 func (t *historicalTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
 	from, to := nibbleRange(prefix, 2*len(prefix))
 	if after != nil {
@@ -295,10 +298,10 @@ func (t *historicalTrie) Update(changes []state.Change, _ state.Recording) (stat
 	return &historicalTrie{t.base, append(merged, old...)}, nil
 }
 
-// Root implements state.Trie. The caller does not compare it.
+// Root implements state.Trie. It returns zero, because the root is unknown; callers do not use it.
 func (t *historicalTrie) Root() primitives.Hash { return primitives.Hash{} }
 
-// MemoryUsage implements state.Trie. Only split proposals read it.
+// MemoryUsage implements state.Trie. It returns 0; only proposals to split a shard use it.
 func (t *historicalTrie) MemoryUsage() uint64 { return 0 }
 
 // FindSplit implements state.Trie.
@@ -309,7 +312,7 @@ func (t *historicalTrie) FindSplit(state.Recording) (primitives.TrieSplit, error
 // NewRecording implements state.Trie.
 func (t *historicalTrie) NewRecording() state.Recording { return new(historicalRecording) }
 
-// historicalRecording sums the sizes of what a historicalTrie is asked for.
+// historicalRecording sums the sizes of the distinct nodes and values read from a historicalTrie.
 type historicalRecording struct {
 	seen  map[primitives.Hash]uint64
 	order []primitives.Hash

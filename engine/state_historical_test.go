@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// pairs are historicalValues in memory.
+// pairs implements historicalValues in memory.
 type pairs map[string][]byte
 
 func (p pairs) get(key []byte) ([]byte, error) { return p[string(key)], nil }
@@ -26,9 +26,9 @@ func (p pairs) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	return nil
 }
 
-// TestHistoricalTrie compares paths, values and scans of a trie made of values alone with those of
-// the real one, over random sets of keys that share many nibbles, prefixes of each other among
-// them, and over updates.
+// TestHistoricalTrie compares paths, values and scans of a historicalTrie with those of a real
+// trie, over updates and random sets of keys. The keys share many nibbles, and some are prefixes of
+// others.
 func TestHistoricalTrie(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))

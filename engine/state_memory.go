@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// maxForest bounds the size of one forest whatever the budget, slightly below the reach of its
-// references.
+// maxForest is the greatest size of one forest in bytes, whatever the budget: slightly less than
+// the trie's node references can address.
 const maxForest = 56 << 30
 
-// share returns the memory budget of one of these shards: equal parts for all that are held.
+// share returns the memory budget in bytes of each held shard: an equal part of Options.StateBytes.
 func (e *Engine) share(shards []ShardState) uint64 {
 	n := uint64(0)
 	for i := range shards {
@@ -21,22 +21,25 @@ func (e *Engine) share(shards []ShardState) uint64 {
 	return min(e.o.StateBytes/max(n, 1), maxForest)
 }
 
-// bytesOfState estimates the memory of all nodes of a state from its memory usage.
+// bytesOfState estimates the memory in bytes that a state needs if all its nodes are loaded. usage
+// is the trie's memory usage.
 func bytesOfState(usage uint64) uint64 { return usage + usage/4 }
 
-// roomy reports whether a forest is small enough to be filled ahead of demand.
+// roomy reports whether a forest uses less than half of its budget, so that nodes may be loaded in
+// advance.
 func (e *Engine) roomy(f *trie.Forest) bool {
 	return f.Bytes() < e.share(e.Head().Shards)/2
 }
 
-// Evicted returns approximately how many bytes of tries were evicted so far. Safe for concurrent
-// use.
+// Evicted returns the approximate number of bytes of tries that were evicted so far. Safe for
+// concurrent use.
 func (e *Engine) Evicted() uint64 { return e.evictedBytes.Load() }
 
-// trim keeps the tries within their memory budget. If the states after a block exceed it, the least
-// recently used nodes are replaced by their hashes from this block on; their memory is freed when
-// the flat head passes the earlier blocks. So it runs at most once between two updates of the flat
-// head. Nodes loaded meanwhile, and those changed since the flat head, come on top of the budget.
+// trim keeps the tries within their memory budget. If the states after entry exceed it, the least
+// recently used nodes are replaced by their hashes in these states. Their memory is freed when the
+// flat head has passed the earlier blocks, which still contain them, so trim evicts at most once
+// between two updates of the flat head. Nodes that are loaded until then, and those that changed
+// after the flat head, may exceed the budget.
 func (e *Engine) trim(entry *BlockNode) error {
 	if e.o.StateBytes == 0 || e.trimmedAt > e.flatHead.Height() {
 		return nil
@@ -46,7 +49,7 @@ func (e *Engine) trim(entry *BlockNode) error {
 		s := &entry.Shards[i]
 		at, err := e.flatHead.Layout.Index(s.ID)
 		if err != nil || !s.Held() {
-			continue // the disk does not have this shard, or not yet
+			continue // the flat state does not have this shard
 		}
 		f, base := s.root.Forest(), e.flatHead.Shards[at].root
 		has := f.Bytes()

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// mismatch is a stored block with changes that do not lead to the state root in it.
+// mismatch is the error that a stored block's changes do not lead to the block's state root.
 type mismatch struct {
 	w     *waiting
 	shard int
@@ -30,8 +30,8 @@ func (m *mismatch) Error() string {
 
 func (m *mismatch) Unwrap() error { return ErrInconsistent }
 
-// explained adds a diagnosis to a mismatch among errors: which side is wrong. It writes nothing:
-// the folder stays as it is.
+// explained adds to err, if it contains a mismatch, a diagnosis of which stored data is wrong. It
+// writes nothing: the data folder stays as it was found.
 func (e *Engine) explained(err error) error {
 	var m *mismatch
 	if !errors.As(err, &m) {
@@ -45,16 +45,16 @@ func (e *Engine) explained(err error) error {
 	return fmt.Errorf("%w; %s; the data folder is as it was found: keep a copy of it", err, strings.Join(says, "; "))
 }
 
-// explain compares the stored changes of a block with its parent's state and applies the chunk
-// again.
+// explain diagnoses a mismatch: it compares the values that the stored changes replace with the
+// parent's state, and applies the chunk again.
 func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	s, prev := &m.w.entry.Shards[m.shard], &m.w.prev[m.shard]
 	stored, err := m.w.rec.Changes(s.ID)
 	if err != nil {
 		return nil, err
 	}
-	// The replaced values in the changes are those of the parent's state, unless one of the two has
-	// changed on disk.
+	// The values that the changes replace equal those in the parent's state, unless one of the two
+	// was damaged on disk.
 	moved := 0
 	for i := range stored {
 		old, err := prev.root.Get(stored[i].Key, nil)
@@ -133,13 +133,14 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	return append(says, fmt.Sprintf("%d changes differ", differ)), nil
 }
 
-// Bounds of what a diagnosis prints of a key or value, in bytes. A value may have megabytes.
+// Bounds of what a diagnosis prints of a key or value, in bytes, because a value may have
+// megabytes.
 const (
 	maxExcerpt    = 256 // of its beginning
 	maxDifference = 32  // from the first byte that differs
 )
 
-// excerpt returns the beginning of a key or value in hex, with its length if it is cut.
+// excerpt returns the beginning of a key or value in hex, and its length if the rest is cut off.
 func excerpt(b []byte) string {
 	if len(b) <= maxExcerpt {
 		return fmt.Sprintf("%x", b)
@@ -147,8 +148,8 @@ func excerpt(b []byte) string {
 	return fmt.Sprintf("%x... (%d bytes)", b[:maxExcerpt], len(b))
 }
 
-// firstDifference returns where two keys or values begin to differ, if their excerpts do not show
-// it. Empty if they do, or if the two are equal.
+// firstDifference describes where two keys or values begin to differ, for those whose excerpts are
+// equal. It is empty if the excerpts differ or the two are equal.
 func firstDifference(a, b []byte) string {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestMismatchIsExplained: if a stored block does not lead to its root, the start reports which
-// side is wrong and leaves the folder unchanged.
+// TestMismatchIsExplained: if a stored block does not lead to its state root, the start fails with
+// an error that names the wrong data, and leaves the data folder unchanged.
 func TestMismatchIsExplained(t *testing.T) {
 	for what, change := range map[string]func(j *Job){
 		"the stored changes are wrong": func(j *Job) {
@@ -28,7 +28,7 @@ func TestMismatchIsExplained(t *testing.T) {
 		b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Head().Hash, 1))
 		p := n.applied(b, chunks)
 		change(&p.Jobs()[0])
-		if what == "1 of" { // and a root that cannot result
+		if what == "1 of" { // and a state root that nothing leads to
 			c := &p.Jobs()[0].result.Changes[0]
 			c.Changes[len(c.Changes)-1].Value = []byte("another value")
 		}
@@ -38,7 +38,7 @@ func TestMismatchIsExplained(t *testing.T) {
 		if err := errors.Join(n.Close(), n.store.Close()); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second start finds the same
+		for range 2 { // a second start finds the same
 			s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
 			if err != nil {
 				t.Fatal(err)
@@ -50,7 +50,7 @@ func TestMismatchIsExplained(t *testing.T) {
 			_ = s.Close()
 		}
 		dir := t.TempDir()
-		if err := disk.Save(dir); err != nil { // as TestRestart saves it
+		if err := disk.Save(dir); err != nil { // in the way of TestRestart
 			t.Fatal(err)
 		}
 		s, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingRelease}})
@@ -66,8 +66,8 @@ func TestMismatchIsExplained(t *testing.T) {
 	}
 }
 
-// TestMismatchOfLargeValuesIsBounded: of large values the diagnosis prints the beginnings, the
-// lengths and where they begin to differ.
+// TestMismatchOfLargeValuesIsBounded: of large values a diagnosis prints only the beginnings, the
+// lengths and the place where they begin to differ.
 func TestMismatchOfLargeValuesIsBounded(t *testing.T) {
 	large := bytes.Repeat([]byte{0xab}, 1<<20)
 	g, disk := testGenesis(t, "aa"), storage.NewMemDisk()

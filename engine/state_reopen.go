@@ -13,12 +13,13 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrInconsistent reports that the store contradicts itself: a stored block does not lead to the
-// state root in it.
+// ErrInconsistent means that stored data contradicts itself, for example that a stored block does
+// not lead to its state root.
 var ErrInconsistent = errors.New("engine: stored chain is inconsistent")
 
-// resume continues a stored chain: the flat head with its frontier, then the blocks above it in
-// order. Their stored changes are applied to the tries and must give their state roots.
+// resume continues a stored chain. It loads the flat head with the frontier of its tries, then the
+// blocks above it in order. Their stored changes are applied to the tries, and the resulting roots
+// must be those in the blocks.
 func (e *Engine) resume() error {
 	tip := e.store.Tip()
 	genesis, err := e.store.BlockAt(e.chain.Height)
@@ -50,7 +51,7 @@ func (e *Engine) resume() error {
 			return err
 		}
 		back = append(back, w)
-		if len(back) >= e.residentBlocks() { // a start needs no more memory than a running node
+		if len(back) >= e.residentBlocks() { // a start must not need more memory than a running node
 			if err := e.restore(back); err != nil {
 				return err
 			}
@@ -74,14 +75,15 @@ func (e *Engine) resume() error {
 	return errors.Join(e.loadProofs(), e.loadSnapshots())
 }
 
-// waiting is a block with states to restore: the flat head, for which rec is nil, or one above it.
+// waiting is a block whose states are to be restored: the flat head, with rec nil, or a block above
+// it.
 type waiting struct {
 	rec           *storage.Record
 	entry, parent *BlockNode
-	prev          []ShardState // left by the parent, by the block's shards
+	prev          []ShardState // the states after the parent, by shard index of the block
 }
 
-// loadWaiting loads a block above the flat head without its states.
+// loadWaiting loads a block above the flat head, without its states.
 func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	entry, err := e.load(rec)
 	if err != nil {
@@ -101,9 +103,9 @@ func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	return &waiting{rec: rec, entry: entry, parent: parent}, nil
 }
 
-// restore restores the states of blocks, parents before children, each shard on its own goroutine,
-// since nothing else runs during a start. Before a block with a new layout it makes the child
-// shards that its parent left.
+// restore restores the states of blocks, which are in the order parents before children. Each shard
+// has a goroutine of its own, because nothing else runs during a start. At a block with a new
+// layout, all earlier blocks are restored first, and then the states of the child shards are made.
 func (e *Engine) restore(back []*waiting) error {
 	from := 0
 	for i, w := range back {
@@ -120,8 +122,8 @@ func (e *Engine) restore(back []*waiting) error {
 	return e.restoreRun(back[from:])
 }
 
-// restoreRun restores blocks. Their parents are restored already or, with the same layout, among
-// them.
+// restoreRun restores the states of blocks. The parent of each is restored already, or is among
+// them and has the same layout.
 func (e *Engine) restoreRun(back []*waiting) error {
 	shards := 0
 	for _, w := range back {
@@ -152,8 +154,9 @@ func (e *Engine) restoreRun(back []*waiting) error {
 	return e.explained(errors.Join(errs...))
 }
 
-// restoreShard restores one shard's trie: the flat head's from its frontier, another block's from
-// its parent's and the stored changes. The root must be the one in the block.
+// restoreShard restores one shard's trie of a block. For the flat head it is imported from the
+// frontier; for another block the stored changes are applied to the parent's trie. A mismatch is
+// returned if the root differs from the one in the block.
 func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	s := &w.entry.Shards[i]
 	if !s.Held() {
@@ -183,7 +186,8 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	return nil
 }
 
-// importTrie makes a shard's trie from the frontier in the store.
+// importTrie returns a shard's trie as of the block at, imported from the frontier in the store.
+// root is its expected root.
 func (e *Engine) importTrie(
 	at storage.BlockRef,
 	layout primitives.ShardLayout,
@@ -202,14 +206,14 @@ func (e *Engine) importTrie(
 	return e.forest(at, layout, i).Import(list, root)
 }
 
-// load decodes a block from the store, without its state.
+// load returns a block from its record, without states.
 func (e *Engine) load(rec *storage.Record) (*BlockNode, error) {
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	return e.loadLocked(rec)
 }
 
-// loadLocked is load for a caller that holds epochMu.
+// loadLocked does the same as load. The caller holds epochMu.
 func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	entry := &BlockNode{
 		Block: &primitives.Block{Header: new(primitives.BlockHeader)},
@@ -253,7 +257,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 		err := e.loadShard(rec, &entry.Shards[i], id, entry.Block.Body.Chunks[i].HeightIncluded)
 		if errors.Is(err, errNotHeld) {
 			err = loadUntracked(rec, &entry.Shards[i], entry.Block.Body.Chunks[i])
-		} else if err == nil && e.store.LacksState(rec.Ref(), id) { // the state was dropped since
+		} else if err == nil && e.store.LacksState(rec.Ref(), id) { // the state was dropped later
 			entry.Shards[i] = ShardState{ID: id, Chunk: entry.Shards[i].Chunk}
 		}
 		holds[i] = entry.Shards[i].Held()
@@ -269,7 +273,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 			}
 		}
 	}
-	if !slices.Contains(holds, true) { // an ancestor without states: keep its receipts for every shard
+	if !slices.Contains(holds, true) { // an old block without states: keep its receipts for all shards
 		for i := range holds {
 			holds[i] = true
 		}
@@ -278,11 +282,11 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	return entry, nil
 }
 
-// errNotHeld reports that the store has no state of a shard.
+// errNotHeld means that a stored block has no state of a shard.
 var errNotHeld = errors.New("engine: no state of the shard is stored")
 
-// loadShard reads what a block left of a shard, whose last new chunk is in the block of height
-// included.
+// loadShard reads the stored results of a block in a shard, except the trie. included is the height
+// of the block with the shard's last new chunk.
 func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.ShardID, included primitives.Height) error {
 	s.ID, s.Extra = id, new(chain.ChunkExtra)
 	raw, err := rec.Extra(s.ID)
@@ -310,7 +314,7 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 		s.Chunk, err = LoadChunk(rec, s.ID)
 		return err
 	}
-	if raw, err = rec.Incoming(s.ID); err == nil { // the block with which the folder starts
+	if raw, err = rec.Incoming(s.ID); err == nil { // the first block of a bootstrapped data folder
 		s.Chunk = new(primitives.Chunk)
 		s.Chunk.Proofs, err = readBroughtReceipts(raw)
 		return err
@@ -318,9 +322,9 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 	return nil
 }
 
-// loadOutgoing decodes the receipts of a shard's last new chunk. Garbage collection may have taken
-// the block that has it: then the store finds its record by height and hash alone, as long as it
-// keeps that.
+// loadOutgoing reads the outgoing receipts of the shard's last new chunk. If the block with that
+// chunk was garbage collected, the store can find its record by height and hash as long as it keeps
+// the record for this purpose.
 func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState, included primitives.Height) (err error) {
 	if s.OutgoingAt.IsZero() {
 		return nil
@@ -348,7 +352,7 @@ func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState, included primi
 	return nil
 }
 
-// LoadChunk decodes a block's new chunk of a shard from the store.
+// LoadChunk reads the new chunk of a shard from a stored block.
 func LoadChunk(rec *storage.Record, id primitives.ShardID) (*primitives.Chunk, error) {
 	c := new(primitives.Chunk)
 	raw, err := rec.Chunk(id)

@@ -12,22 +12,22 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// reshardChildren are the states that a block leaves to its children's shards if their layout is
-// new. They are made once, on the first request.
+// reshardChildren are the states with which the shards of a new layout start after a block. They
+// are made once, at the first request.
 type reshardChildren struct {
 	shards []ShardState
 	shared []*sharedParent
 }
 
-// sharedParent is what a child shard keeps of the split shard, in that shard's forest, from which
-// the child's nodes are copied lazily. It is cleared when the block is released, so that nodes
-// which were never read do not keep the old forest alive.
+// sharedParent is the part of a split shard's trie that one child keeps, in the forest of the split
+// shard. The child's forest copies nodes from it when they are read. It is cleared when the block
+// is released, so that nodes that were never read do not keep the old forest in memory.
 type sharedParent struct {
-	of    atomic.Pointer[BlockNode] // the last block before the split, retained while whole is used; nil: released
+	of    atomic.Pointer[BlockNode] // the last block before the split, held while whole is in use; nil: released
 	whole atomic.Pointer[trie.Root]
 }
 
-// use calls f with the root, or returns false if it was released.
+// use calls f with the root of that part. It returns false if the part was released.
 func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 	at := l.of.Load()
 	if at == nil || !at.Acquire() {
@@ -37,8 +37,9 @@ func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 	return true, f(l.whole.Load())
 }
 
-// inherited returns what parent left to its children's shards, by layout: its own shards unless the
-// layout changes. The caller holds the parent's states. Safe for concurrent use.
+// inherited returns the states with which the blocks after parent start, by shard index in layout:
+// those of parent, except if the layout changes. The caller holds the states of parent. Safe for
+// concurrent use.
 func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]ShardState, error) {
 	if layout.Equal(parent.Layout) {
 		return parent.Shards, nil
@@ -56,7 +57,7 @@ func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]
 	return parent.children.shards, nil
 }
 
-// release releases the states that belong to the children only.
+// release releases the states that only the new shards use.
 func (h *reshardChildren) release(parent *BlockNode) {
 	for i := range h.shards {
 		if s := &h.shards[i]; s.root != nil && !parent.Layout.Has(s.ID) {
@@ -70,8 +71,8 @@ func (h *reshardChildren) release(parent *BlockNode) {
 	}
 }
 
-// reshard makes the states of the shards of the next layout (nearcore
-// chain/chain/src/resharding/manager.rs:234).
+// reshard makes the states with which the shards of the new layout start (nearcore
+// chain/chain/src/resharding/manager.rs:234). ErrReshard: the change is not a split of one shard.
 func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*reshardChildren, error) {
 	h := &reshardChildren{shards: make([]ShardState, layout.NumShards())}
 	if layout.Tag() < 2 || len(layout.SplitParents()) > 1 {
@@ -104,9 +105,9 @@ func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*res
 	return h, nil
 }
 
-// makeChild makes the state of one child of a split shard: what it keeps of the trie, in its own
-// forest, and the chunk extra with its part of the congestion. The shard's last outgoing receipts
-// go to the child with the smaller id.
+// makeChild makes the state with which one child of a split shard starts: its part of the trie, in
+// a forest of its own, and a chunk extra with its part of the congestion info. The outgoing
+// receipts of the shard's last chunk belong to the child with the smaller id.
 func (e *Engine) makeChild(
 	h *reshardChildren,
 	i int,
@@ -148,13 +149,14 @@ func (e *Engine) makeChild(
 	return nil
 }
 
-// childAllowedShard returns the shard that a child of a split allows to send to it at first.
-// nearcore's seed here is the index alone, without the height.
+// childAllowedShard returns the first allowed shard (CongestionInfo) of a child after a split.
+// nearcore computes it from the shard index alone, without the height.
 func childAllowedShard(layout primitives.ShardLayout, i primitives.ShardIndex) uint16 {
 	return uint16(congestion.AllowedShard(0, i, layout.ShardIDs()))
 }
 
-// childIntervals returns the key ranges that one of the two children of a split shard keeps.
+// childIntervals returns the key ranges of the trie that one of the two children of a split shard
+// keeps.
 func childIntervals(layout primitives.ShardLayout, parent, child primitives.ShardID) ([]trie.Interval, error) {
 	family, _ := layout.Children(parent)
 	if len(family) != 2 {
@@ -171,7 +173,8 @@ func childIntervals(layout primitives.ShardLayout, parent, child primitives.Shar
 	return trie.SplitIntervals(b[left], child == family[0]), nil
 }
 
-// dropBuffered subtracts the buffered receipts from a congestion info: they go to the left child.
+// dropBuffered subtracts the buffered receipts from the congestion info of the right child: the
+// left child keeps all of them.
 func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayout) error {
 	u, account := state.NewUnrecorded(t), congestion.Account{Info: &x.CongestionInfo}
 	for _, to := range layout.ShardIDs() {
@@ -197,9 +200,9 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 	return nil
 }
 
-// childSource returns where a child shard loads what is not copied yet: the split shard's state
-// after its last block. That is in memory while the block is retained, until the disk has the
-// child, and afterwards in the store's history.
+// childSource returns the source from which a child shard's forest loads what it has not copied
+// yet: the split shard's state after its last block. It reads from memory while that block is
+// retained, until the flat state contains the child; afterwards it reads from the store's history.
 func (e *Engine) childSource(
 	l *sharedParent,
 	at storage.BlockRef,
@@ -225,7 +228,7 @@ func (e *Engine) childSource(
 	}
 }
 
-// accounts returns the account range of a shard index in a layout.
+// accounts returns the range of accounts in the shard with index i.
 func accounts(layout primitives.ShardLayout, i primitives.ShardIndex) (r storage.AccountRange) {
 	b := layout.Boundaries()
 	if i > 0 && int(i) <= len(b) {
@@ -237,13 +240,13 @@ func accounts(layout primitives.ShardLayout, i primitives.ShardIndex) (r storage
 	return r
 }
 
-// Accounts returns the account range of a shard of a layout.
+// Accounts returns the range of accounts in the shard with this id.
 func Accounts(layout primitives.ShardLayout, id primitives.ShardID) (storage.AccountRange, error) {
 	i, err := layout.Index(id)
 	return accounts(layout, i), err
 }
 
-// splits returns the shards that are split between two layouts, for the store.
+// splits returns the shards that are split between two layouts, in the form that the store takes.
 func splits(from, to primitives.ShardLayout) (out []storage.Split) {
 	if from.Equal(to) {
 		return nil

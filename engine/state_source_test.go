@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestSourceOutlivesFlatHead: what a forest loads through a source is as of that source's block,
-// also after the flat head has advanced.
+// TestSourceOutlivesFlatHead: a source returns values as of the block that it was made for, even
+// after the flat head has advanced.
 func TestSourceOutlivesFlatHead(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	pairs := func(load trie.Loader) map[string]string {
@@ -25,7 +25,7 @@ func TestSourceOutlivesFlatHead(t *testing.T) {
 		return out
 	}
 	first := n.flatHead
-	taken := n.source(ref(first), first.Layout, 0) // by a load that continues later
+	taken := n.source(ref(first), first.Layout, 0) // the source of a load that continues later
 	before := pairs(first.Shards[0].root.Range)
 	for h := primitives.Height(1); h < 8; h++ {
 		n.accept(n.make(n.Head().Hash, h, false, transfer(n.Genesis().Hash, primitives.Nonce(h))))
@@ -45,7 +45,8 @@ func TestSourceOutlivesFlatHead(t *testing.T) {
 	}
 }
 
-// TestVerifyKeeps: the check after a start leaves what it read in memory as far as there is room.
+// TestVerifyKeeps: the verification after a start keeps the nodes that it read in memory, as far as
+// the budget allows.
 func TestVerifyKeeps(t *testing.T) {
 	g, disk, small := testGenesis(t, "aa", "bb"), storage.NewMemDisk(), trie.Options{Frontier: 256}
 	n := openWith(t, g, disk, storage.Options{}, small)

@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// stateTrie adapts a trie.Root to the runtime.
+// stateTrie implements state.Trie for a trie.Root.
 type stateTrie struct{ root *trie.Root }
 
-// recording adapts a trie.Recording to the runtime.
+// recording implements state.Recording for a trie.Recording.
 type recording struct{ trie.Recording }
 
 func (r *recording) Merge(o state.Recording) { r.Recording.Merge(&o.(*recording).Recording) }
@@ -81,7 +81,7 @@ func trieChanges(changes []state.Change) []trie.Change {
 	return list
 }
 
-// noSplit translates trie.ErrNoSplit to state.ErrNoSplit.
+// noSplit adds state.ErrNoSplit to an error that wraps trie.ErrNoSplit.
 func noSplit(err error) error {
 	if errors.Is(err, trie.ErrNoSplit) {
 		err = fmt.Errorf("%w: %w", state.ErrNoSplit, err)
@@ -89,9 +89,10 @@ func noSplit(err error) error {
 	return err
 }
 
-// StateTrie adapts a root to the runtime, for callers that apply chunks without an engine.
+// StateTrie returns r in the form that the runtime uses, for callers that apply chunks without an
+// engine.
 func StateTrie(r *trie.Root) state.Trie { return stateTrie{r} }
 
-// TrieRoot returns the root of a trie made by StateTrie, or of the result of applying a chunk to
-// one. For a fork it is the root of its own trie.
+// TrieRoot returns the root of a trie from StateTrie, or of the trie that results from applying a
+// chunk to it. Of a fork's trie it is the root of the fork's own trie.
 func TrieRoot(t state.Trie) *trie.Root { return rootOf(t) }

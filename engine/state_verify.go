@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Verification checks the states of the flat head step by step against the stored hashes.
+// Verification checks the states of the flat head against their hashes, a limited number of
+// subtrees at a time.
 type Verification struct {
 	e     *Engine
 	entry *BlockNode
@@ -17,12 +18,12 @@ type Verification struct {
 	path  []byte
 }
 
-// preloadFrom is the memory usage in bytes from which subtrees are preloaded.
+// preloadFrom is the memory usage in bytes of the smallest subtrees that Preload loads.
 const preloadFrom = 64 << 10
 
 // Preload loads the upper levels of all tries after a start, on as many goroutines as there are
-// processors. The first access of a key then costs one page of entries and one of pairs. It ends
-// early when stop returns true or half of the tries' budget is used.
+// processors. Afterwards the first access of a key reads only one page of frontier entries and one
+// of values. It ends early if stop returns true or if half of a trie's memory budget is used.
 func (e *Engine) Preload(stop func() bool) error {
 	e.mu.RLock()
 	entry := e.flatHead
@@ -49,7 +50,7 @@ func (e *Engine) Preload(stop func() bool) error {
 	return nil
 }
 
-// spread calls do for 0 ... n-1 on all processors.
+// spread calls do for 0 ... n-1 on GOMAXPROCS goroutines, and returns when all calls have returned.
 func spread(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
@@ -63,8 +64,9 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// Verify starts a check of all states, for a node that has just started and has loaded only what
-// was read. The caller calls Step until it is done, or Stop.
+// Verify starts a check of all states of the flat head. A node that has just started runs it,
+// because it has checked only the data that was read so far. The caller calls Step until it is
+// done, or Stop.
 func (e *Engine) Verify() *Verification {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -74,9 +76,9 @@ func (e *Engine) Verify() *Verification {
 	return &Verification{e: e, entry: e.flatHead}
 }
 
-// Step checks about n subtrees. What it read stays in memory if there is room for all of it. An
-// error names the shard and the path of the data that contradicts its hash: the data folder is
-// damaged.
+// Step checks about n subtrees. If the whole state fits into memory, the nodes that it reads stay
+// there. An error names the shard and the path of data that does not match its hash; then the data
+// folder is damaged.
 func (v *Verification) Step(n int) (done bool, err error) {
 	if v.entry == nil {
 		return true, nil
@@ -100,7 +102,7 @@ func (v *Verification) Step(n int) (done bool, err error) {
 	return false, nil
 }
 
-// Stop ends the check early.
+// Stop ends the check before it is done. Afterwards Step must not be called.
 func (v *Verification) Stop() {
 	if v.entry != nil {
 		v.entry.Release()
@@ -108,8 +110,8 @@ func (v *Verification) Stop() {
 	}
 }
 
-// StateSize returns the memory usage of a shard's state at the head, in nearcore's units; 0 if it
-// is not held.
+// StateSize returns the memory usage of a shard's state at the head, in nearcore's units; 0 if the
+// shard is not held.
 func (e *Engine) StateSize(shard primitives.ShardIndex) uint64 {
 	return e.Head().trieOf(shard).MemoryUsage()
 }

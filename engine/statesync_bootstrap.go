@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// BootstrapSync starts a chain in an empty data folder in the middle of the chain: blocks without
-// state, then the state after the last of them as parts of each shard. Parts may arrive in any
-// order and across restarts, and each is verified on arrival. An error that wraps chain.Invalid,
-// trie.ErrMissing or trie.ErrCorrupt means that the data of a peer is wrong. Only Part may be
-// called concurrently.
+// BootstrapSync starts a chain in an empty data folder at a recent block: it stores blocks without
+// states, then the states after the last of them, which are fetched in parts. Parts may arrive in
+// any order and over several runs of the process; each is verified on arrival. An error that wraps
+// chain.Invalid, trie.ErrMissing or trie.ErrCorrupt means that a peer sent wrong data. Only Part is
+// safe for concurrent use.
 type BootstrapSync struct {
 	o      Options
 	blocks []*primitives.Block
@@ -29,27 +29,27 @@ type BootstrapSync struct {
 	proof  *headerchain.EpochProof
 }
 
-// BootstrapInput is the chain data that a bootstrap starts with.
+// BootstrapInput is the chain data from which a bootstrap starts.
 type BootstrapInput struct {
-	// Blocks are the blocks from the genesis to the one of the fetched state, in order, with
+	// Blocks are the blocks from the genesis to the block whose state is fetched, in order, with
 	// validated headers. With Proof they are the genesis, the three blocks at the end of the proof,
-	// and those after them. Blocks older than every shard's last chunk, and than every block of
-	// Proofs, may consist of the header alone.
+	// and all later ones. Of a block that is older than the last chunk of every shard, and than all
+	// blocks in Proofs, only the header is needed.
 	Blocks []*primitives.Block
-	// Proof is the validated epoch sync proof of the headers. nil: the headers go back to the
+	// Proof is the validated epoch sync proof before the headers. nil: the headers go back to the
 	// genesis.
 	Proof *headerchain.EpochProof
-	// Next are the new chunks of all shards in the block after the last one, with the receipts that
-	// they carry. Their headers name the states to fetch.
+	// Next are the chunks of all shards in the block after the last of Blocks, with their receipts,
+	// by shard index. Their headers contain the roots of the states to fetch.
 	Next []*primitives.Chunk
-	// Proofs are the receipts for shards that have missed chunks: by block after the shard's last
-	// chunk, the block's new chunks by shard index, as receipt proofs. A block without an entry
-	// brought none.
+	// Proofs are the receipts for shards that had no chunk in the last blocks. For each block after
+	// such a shard's last chunk they contain the block's new chunks, by shard index, as receipt
+	// proofs. Blocks without such receipts have no entry.
 	Proofs map[primitives.Hash][]*primitives.Chunk
 }
 
-// BeginBootstrap begins or resumes a bootstrap in the store of o. It checks the input against the
-// blocks' hashes.
+// BeginBootstrap begins or resumes a bootstrap in the store of o. It verifies the input against the
+// hashes in the blocks' headers.
 func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
 	a := &BootstrapSync{
 		o:      o,
@@ -69,10 +69,10 @@ func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
 	return a, a.stage()
 }
 
-// checkBlocks checks that the blocks form a chain, and encodes them for the store.
+// checkBlocks checks that the blocks form a chain, and prepares their records for the store.
 func (a *BootstrapSync) checkBlocks() error {
 	tree, final := new(primitives.PartialMerkleTree), map[primitives.Hash]primitives.Height{}
-	begins := 1 // the first block that is more than a header of the proof
+	begins := 1 // index of the first block after the genesis and the proof
 	if a.proof != nil {
 		if err := a.startAtProof(final); err != nil {
 			return err
@@ -129,14 +129,15 @@ func (a *BootstrapSync) checkBlocks() error {
 	return a.checkNext()
 }
 
-// headerOnly reports whether only the header of a block is known.
+// headerOnly reports whether the block has only a header.
 func headerOnly(b *primitives.Block) bool { return b.Body.Chunks == nil && !b.Header.PrevHash.IsZero() }
 
-// bootstrapFirst names the row with the proof's info of the first block of the epoch before the
-// proof's. Its header is not known.
+// bootstrapFirst is the name of the row with the proof's BlockInfo of the first block of the epoch
+// before the proof's. The header of that block is not known.
 const bootstrapFirst = "arrived first"
 
-// startAtProof makes the epoch manager start where the proof ends.
+// startAtProof makes the epoch manager start at the end of the proof. It adds the heights of the
+// proof's headers to final.
 func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height) error {
 	s, err := a.proof.Start()
 	if err != nil {
@@ -160,7 +161,8 @@ func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height
 	return nil
 }
 
-// collectProof encodes what is stored of the proof: its last three headers and its epochs.
+// collectProof prepares the records of the proof for the store: its last three headers and its
+// epochs.
 func (a *BootstrapSync) collectProof() error {
 	s, err := a.proof.Start()
 	if err != nil {
@@ -191,7 +193,7 @@ func (a *BootstrapSync) collectProof() error {
 	return nil
 }
 
-// collectBlock encodes a block without its state.
+// collectBlock prepares the record of a block, the i-th, without states.
 func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) error {
 	chunks := a.proofs[entry.Hash]
 	for k, id := range entry.Layout.ShardIDs() {
@@ -223,7 +225,7 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 	return nil
 }
 
-// checkNext checks the chunks after the last block against it.
+// checkNext checks the chunks in Next against the last block.
 func (a *BootstrapSync) checkNext() error {
 	at := a.last()
 	layout, err := a.epochs.ShardLayoutFromPrev(at.Hash())
@@ -262,12 +264,12 @@ func (a *BootstrapSync) stage() error {
 	return nil
 }
 
-// Root returns the root of a shard's state to fetch.
+// Root returns the root of the state to fetch of a shard.
 func (a *BootstrapSync) Root(shard primitives.ShardIndex) primitives.Hash {
 	return a.next[shard].Header.PrevStateRoot
 }
 
-// Has returns the parts of a shard that are stored, from before a restart too.
+// Has returns the numbers of the stored parts of a shard, including those stored by an earlier run.
 func (a *BootstrapSync) Has(shard primitives.ShardIndex) ([]uint64, error) {
 	return a.o.Store.Stage(a.layout.ShardIDs()[shard], a.at(), accounts(a.layout, shard))
 }
@@ -277,7 +279,8 @@ func (a *BootstrapSync) Part(shard primitives.ShardIndex, id trie.PartID, string
 	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.at(), a.Root(shard), id, strings)
 }
 
-// stagePart verifies a part of a state after a block and stores it.
+// stagePart verifies one part of a shard's state after the block at, and stores it and its
+// frontier.
 func stagePart(
 	o *Options,
 	name primitives.ShardID,
@@ -309,8 +312,8 @@ func stagePart(
 	})
 }
 
-// Finish makes what was fetched the chain of the folder, which Open then continues. All parts must
-// be stored.
+// Finish makes the fetched data the chain of the data folder, which Open then continues. All parts
+// must be stored.
 func (a *BootstrapSync) Finish() error {
 	last := a.stored[len(a.stored)-1]
 	last.Head = true
@@ -349,7 +352,7 @@ func (a *BootstrapSync) Finish() error {
 	return a.o.Store.ImportAt(a.stored, nil)
 }
 
-// bootstrapEpochs is an in-memory store of the epoch manager for blocks without state.
+// bootstrapEpochs implements epoch.Store in memory for a bootstrap.
 type bootstrapEpochs struct {
 	blocks    map[primitives.Hash]*epoch.BlockInfo
 	epochs    map[primitives.EpochID]*epoch.EpochInfo

@@ -13,10 +13,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestBootstrapByProof: a node starts with the genesis, an epoch sync proof, the headers after it
-// and the state at a sync block, from a peer that has collected all older blocks. It follows the
-// chain to equal roots over epochs and a restart, and makes an equal proof itself. At 87 heights are
-// skipped, and a producer is left out after it missed a chunk: all nodes have the same rows.
+// TestBootstrapByProof: a node starts with the genesis, an epoch sync proof, the headers after it,
+// and the state at a sync block, all from a peer that has garbage collected the older blocks. It
+// follows the chain for several epochs and over a restart with equal roots, and builds the same
+// epoch sync proof. With protocol version 87, heights are skipped and a producer that missed a
+// chunk is no longer assigned; all nodes must store the same rows.
 func TestBootstrapByProof(t *testing.T) {
 	t.Run("86", func(t *testing.T) { testBootstrapByProof(t, 86) })
 	t.Run("87", func(t *testing.T) {
@@ -29,7 +30,7 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	if version > 86 {
 		g = testGenesis(t, "aa", "bb", "cc", "dd", "ee", "ff")
-		g.Config.ChainID = "test-chain-engine" // with the thresholds of the genesis: all stay
+		g.Config.ChainID = "test-chain-engine" // with the thresholds of this genesis no validator is kicked out
 		g.Config.BlockProducerKickoutThreshold, g.Config.ChunkProducerKickoutThreshold = 0, 0
 		g.Config.ChunkValidatorOnlyKickoutThreshold = 0
 	}
@@ -105,7 +106,7 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lead.headerChain.mu.Lock() // needed by AddHeaders and Precheck
+	lead.headerChain.mu.Lock() // AddHeaders and Precheck need this lock
 	found := make(chan *SyncBlock, 1)
 	go func() {
 		x, _ := scan.find()
@@ -127,7 +128,7 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 	start := &BootstrapInput{Blocks: []*primitives.Block{lead.Genesis().Block}, Proof: again, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
 	for _, h := range append([]*primitives.BlockHeader{again.Current.PrevPrev, again.Current.Prev}, at.Path...) {
 		b := &primitives.Block{Header: h}
-		if h.Height >= at.Before.Height { // both shards have a chunk there; the block before is a header only
+		if h.Height >= at.Before.Height { // Before has both shards' chunks; earlier headers are enough
 			b = blocks[h.Hash()]
 		}
 		start.Blocks = append(start.Blocks, b)
@@ -289,7 +290,8 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 	}
 }
 
-// blockInfo returns what an engine has stored of a block; nil: the block was collected.
+// blockInfo returns the BlockInfo that the engine has stored of a block; nil: the block was garbage
+// collected.
 func (n *node) blockInfo(hash primitives.Hash) (b *epoch.BlockInfo) {
 	n.t.Helper()
 	b, err := (epochStore{n.Engine}).BlockInfo(hash)
@@ -299,8 +301,9 @@ func (n *node) blockInfo(hash primitives.Hash) (b *epoch.BlockInfo) {
 	return b
 }
 
-// sameProducers checks that two nodes have the same rows and producers for the blocks from a height
-// on, that rows begin with version 87, and that they have left a producer out.
+// sameProducers checks that two nodes have the same rows and chunk producers for the blocks of
+// height from and later, that such rows exist only from version 87 on, and that a producer was left
+// out.
 func sameProducers(t *testing.T, a, b *node, list []*primitives.Block, from primitives.Height, version primitives.ProtocolVersion) {
 	t.Helper()
 	lists, moved, compared := 0, 0, 0

@@ -8,22 +8,22 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// StateHeader is the start of a shard's catchup: which state its parts belong to, and how many
-// there are.
+// StateHeader is the data with which a shard's catchup starts. It identifies the state to fetch and
+// the number of its parts.
 type StateHeader struct {
-	// Chunk is the shard's last new chunk in the block before the sync block, with the receipts
-	// that it carries.
+	// Chunk is the shard's newest chunk as of the sync point, with its outgoing receipts. The state
+	// to fetch is the one before this chunk.
 	Chunk *primitives.Chunk
-	// Before are, by block after the shard's previous chunk, the block's new chunks as receipt
-	// proofs to the shard.
+	// Before contains the receipts for the shard since its previous chunk: by block, that block's
+	// new chunks as receipt proofs to the shard.
 	Before map[primitives.Hash][]*primitives.Chunk
 	// Root is the encoded root node of the state. Its memory usage determines the number of parts.
-	// Empty for an empty state.
+	// It is empty for an empty state.
 	Root []byte
 }
 
-// Parts returns the number of parts of the state. It verifies Root against the chunk header. An
-// error is the header's fault.
+// Parts returns the number of parts of the state. An error means that Root does not match the chunk
+// header.
 func (h *StateHeader) Parts() (uint64, error) {
 	if h.Chunk.Header.PrevStateRoot.IsZero() {
 		return 0, nil
@@ -35,8 +35,8 @@ func (h *StateHeader) Parts() (uint64, error) {
 	return trie.NumParts(p.MemoryUsage()), nil
 }
 
-// StateHeader returns the header of a shard's state at the block before an epoch's sync block
-// (SyncPoint). Part serves the parts of that state. Safe for concurrent use.
+// StateHeader returns the state header of a shard at a sync point: point is the parent of the
+// epoch's sync block (SyncPoint). Part serves the parts of that state. Safe for concurrent use.
 func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*StateHeader, error) {
 	if int(shard) >= len(point.Shards) {
 		return nil, fmt.Errorf("%w: shard index %d of block %d", ErrUnknown, shard, point.Height())
@@ -49,7 +49,7 @@ func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*St
 			return nil, err
 		}
 	}
-	if at, err = e.Block(x.Hash); err != nil { // an evicted node has no chunks
+	if at, err = e.Block(x.Hash); err != nil { // an evicted node has no chunks, so read the block again
 		return nil, err
 	}
 	out := &StateHeader{Chunk: at.Shards[shard].Chunk, Before: map[primitives.Hash][]*primitives.Chunk{}}
@@ -81,8 +81,9 @@ func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*St
 	return out, err
 }
 
-// ChunksFor returns the new chunks of a block as a node needs them that holds one shard: the
-// shard's own chunk, and the receipt proofs of the others to it. Safe for concurrent use.
+// ChunksFor returns the new chunks of a block in the form that a node needs which holds only one
+// shard: the chunk of that shard, and the other chunks as receipt proofs to it. Safe for concurrent
+// use.
 func (e *Engine) ChunksFor(block primitives.Hash, id primitives.ShardID) ([]*primitives.Chunk, error) {
 	at, err := e.Block(block)
 	if err != nil {
@@ -106,7 +107,7 @@ func (e *Engine) ChunksFor(block primitives.Hash, id primitives.ShardID) ([]*pri
 			out[i].Proofs = append(out[i].Proofs, *p)
 		case at.Shards[i].ID == id:
 			whole := *c
-			whole.PrevOutgoingReceipts = nil // they follow from the state
+			whole.PrevOutgoingReceipts = nil // the receiver computes them from its state
 			out[i] = &whole
 		default:
 			out[i] = chain.CutChunk(c, at.Layout, []primitives.ShardID{id})

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// chunkLeaves returns the leaves of the Merkle tree of chunk headers.
+// chunkLeaves returns the leaves of the Merkle tree over a block's chunk headers.
 func chunkLeaves(chunks []*primitives.ChunkHeader) []primitives.Hash {
 	out := make([]primitives.Hash, len(chunks))
 	for i, c := range chunks {
@@ -22,9 +22,9 @@ func chunkLeaves(chunks []*primitives.ChunkHeader) []primitives.Hash {
 	return out
 }
 
-// StateSyncHeader returns the header that neard sends before it sends parts of a shard's state
-// (nearcore chain/chain/src/state_sync/adapter.rs ShardStateSyncResponseHeader). sync is the sync
-// block, a child of a SyncPoint. Part serves the parts of the state before its Chunk. Safe for
+// StateSyncHeader returns the state header of a shard in neard's form (nearcore
+// chain/chain/src/state_sync/adapter.rs ShardStateSyncResponseHeader). sync is the sync block, a
+// child of a SyncPoint. Part serves the parts of the state before the header's Chunk. Safe for
 // concurrent use.
 func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*primitives.StateHeader, error) {
 	at, err := e.Block(sync)
@@ -73,7 +73,7 @@ func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*
 	return h, err
 }
 
-// broughtTo adds the receipts that a block brings to a shard.
+// broughtTo adds the receipts in the block x for the shard id, with their proofs, to h.
 func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitives.ShardID) error {
 	chunks, err := e.ChunksFor(x.Hash, id)
 	if err != nil {
@@ -85,7 +85,7 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	}
 	_, paths := primitives.Merklize(roots)
 	in, proofs := primitives.BlockReceipts{Block: x.Hash}, []primitives.RootProof{}
-	full, err := e.Block(x.Hash) // an evicted node has no chunks
+	full, err := e.Block(x.Hash) // an evicted node has no chunks, so read the block again
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	primitives.Shuffle(primitives.NewChaCha20Rng(x.Header().PrevHash), order)
 	for _, i := range order {
 		c := chunks[i]
-		if c.Proofs == nil { // the shard's own: receipts to itself count as well
+		if c.Proofs == nil { // the chunk of the shard itself may contain receipts to the shard, too
 			c = chain.CutChunk(full.Shards[i].Chunk, x.Layout, []primitives.ShardID{id})
 		}
 		p := chain.ProofTo(c, id)
@@ -112,12 +112,12 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	return nil
 }
 
-// VerifyStateHeader verifies a peer's state header for point, the block before its sync block, and
-// returns the chunks of each block after the shard's previous chunk, by shard index, as receipt
-// proofs to the shard. It checks that the header concerns the shard's last chunk in point, its
-// outgoing receipts, and its state root. blocks returns a block with a validated header, or nil.
-// layout is that of the epoch. chain.Invalid is the sender's fault; ErrUnknown: a block is not
-// known.
+// VerifyStateHeader verifies a peer's state header. point is the parent of the sync block. It
+// checks that the header's chunk is the shard's newest chunk as of point, and checks its outgoing
+// receipts and its root node. It returns the receipts for the shard since its previous chunk: by
+// block, that block's new chunks, by shard index, as receipt proofs. blocks returns a block with a
+// validated header, or nil. layout is the layout of the epoch. chain.Invalid: the sender is at
+// fault. ErrUnknown: a block is unknown.
 func VerifyStateHeader(
 	h *primitives.StateHeader,
 	point *primitives.Block,
@@ -186,22 +186,23 @@ func VerifyStateHeader(
 	return out, nil
 }
 
-// SyncBlock is where a node that is far behind starts: an epoch's sync block and the blocks before
-// it.
+// SyncBlock describes the sync block at which a node starts that is far behind, and the two blocks
+// before it.
 type SyncBlock struct {
-	// Point is Sync's parent. Before is its parent: the fetched states are those after it.
+	// Point is the parent of Sync, Before the parent of Point. The fetched states are those after
+	// Before.
 	Sync, Point, Before storage.BlockRef
 	Epoch               primitives.EpochID
 	Length              primitives.Height // epoch length in blocks
-	Complete            bool              // each shard has a new chunk in Point; only then all nodes agree on the block
+	Complete            bool              // Point has new chunks of all shards; only then do all nodes agree on it
 	Layout              primitives.ShardLayout
-	// Path are the headers after the one that the epoch sync proof ends with, up to Before.
+	// Path are the headers after the last one of the epoch sync proof, up to Before.
 	Path []*primitives.BlockHeader
 }
 
-// SyncBlockAhead finds, from headers alone, the sync block of the highest header's epoch if it is
-// final. nil: it does not exist yet, or the headers are not ahead of the blocks. It reads all
-// headers after the proof, without blocking AddHeaders or Precheck.
+// SyncBlockAhead finds the sync block of the highest header's epoch from headers alone. nil: there
+// is none yet, it is not final, or the headers are not above the blocks. It reads all headers after
+// the epoch sync proof, but does not block AddHeaders or Precheck meanwhile.
 func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	s, err := e.scanHeaders()
 	if err != nil || s.rows[0].Tree.Size() == 0 {
@@ -210,17 +211,18 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	return s.find()
 }
 
-// headerScan is the start of a scan of the headers.
+// headerScan is a view of the headers of one moment.
 type headerScan struct {
-	disk   *headerRows        // written rows
-	rows   []*headerchain.Row // the newest rows, which may be unwritten, newest first
-	next   primitives.Hash    // the one before them
+	disk   *headerRows        // reads rows on disk
+	rows   []*headerchain.Row // the newest rows, newest first; they may not be on disk yet
+	next   primitives.Hash    // hash of the header before rows
 	final  headerchain.Ref
 	layout primitives.ShardLayout
-	err    error // of reading the layout
+	err    error // of the layout
 }
 
-// scanHeaders takes the rows that may be only in memory.
+// scanHeaders returns a view of the current headers. It copies only the rows that may not be on
+// disk yet.
 func (e *Engine) scanHeaders() (*headerScan, error) {
 	l := &e.headerChain
 	l.mu.Lock()
@@ -242,7 +244,8 @@ func (e *Engine) scanHeaders() (*headerScan, error) {
 	return s, nil
 }
 
-// find reads the other rows and searches the sync block.
+// find reads the rows on disk and searches for the sync block; nil: there is none yet, or it is not
+// final.
 func (s *headerScan) find() (*SyncBlock, error) {
 	rows := s.rows
 	head := rows[0]
@@ -300,7 +303,7 @@ func (s *headerScan) find() (*SyncBlock, error) {
 	return out, s.err
 }
 
-// MergeProofs adds the receipt proofs of more, which are to other shards, to those of to.
+// MergeProofs adds the receipt proofs in more to those in to. The two are for different shards.
 func MergeProofs(to, more map[primitives.Hash][]*primitives.Chunk) {
 	for hash, list := range more {
 		if to[hash] == nil {

@@ -11,51 +11,55 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// The newest sync point is where a shard can be caught up. An epoch has one only if each shard has
-// had two chunks in it. If the producers of a shard cannot obtain its state, no later epoch has a
-// sync point; and if every node then dropped the last one, a shard that is assigned anew in each
-// epoch would be lost for good. So the data of the newest point is kept until there is a newer one:
-// the state snapshots (statesync_snapshot.go) and all blocks since the start of its epoch, which a
-// catchup replays. That costs disk with each epoch, bounded by Options.SyncPointEpochs. A chain of
-// one shard keeps nothing for it, because its shard never changes hands.
+// A shard can be caught up at a sync point. An epoch has a sync point only if each shard has had
+// two chunks in it. If the producers of a shard cannot obtain its state, the shard has no chunks,
+// so no later epoch has a sync point. If then every node dropped the last sync point's data, a
+// shard that is assigned to other producers each epoch would be lost forever. Therefore the data of
+// the newest sync point is kept until there is a newer one: its state snapshots
+// (statesync_snapshot.go), and all blocks since the start of its epoch, which a catchup applies.
+// The disk space for that grows with each epoch, up to Options.SyncPointEpochs epochs. A chain of
+// one shard keeps nothing, because its shard is never caught up.
 
-// DefaultSyncPointEpochs is for how many epochs the newest sync point is kept without a newer one:
-// four times the epochs that garbage collection keeps by default.
+// DefaultSyncPointEpochs is the number of epochs for which the newest sync point is kept while
+// there is no newer one. It is four times the number of epochs that garbage collection keeps by
+// default.
 const DefaultSyncPointEpochs = 20
 
-// staleAge is the age in epochs from which a sync point is late. At the start of an epoch the
-// newest point is that of the epoch before.
+// staleAge is the age in epochs from which the newest sync point counts as late. Age 1 is normal at
+// the start of an epoch.
 const staleAge = 2
 
-// ErrNoPoint warns that shards cannot be reassigned properly because epochs had no sync point.
+// ErrNoPoint is a warning: since the last epochs had no sync point, new producers of a shard cannot
+// fetch its recent state.
 var ErrNoPoint = errors.New("engine: no sync point")
 
-// lastPoint is the newest sync point below the flat head.
+// lastPoint is the newest sync point at or below the flat head.
 type lastPoint struct {
-	begin storage.EpochBegin // of its epoch
+	begin storage.EpochBegin // the start of its epoch
 	at    storage.BlockRef
-	age   int  // epochs that began since
-	keep  bool // its data is kept
+	age   int  // number of epochs that have begun since
+	keep  bool // its data is kept for catchups
 }
 
-// pointRow names the row with the point. A start looks back no further than states are kept anyway.
+// pointRow is the name of the row that stores the newest sync point. A start need not search the
+// blocks for it, of which the older ones are no longer stored.
 const pointRow = "sync point"
 
-// AppendBorsh appends 80 bytes.
+// AppendBorsh appends the stored form: 80 bytes, without age and keep.
 func (p *lastPoint) AppendBorsh(b []byte) []byte {
 	b = append(borsh.AppendUint64(b, uint64(p.begin.Height)), p.begin.Epoch[:]...)
 	return append(borsh.AppendUint64(b, uint64(p.at.Height)), p.at.Hash[:]...)
 }
 
-// DecodeBorsh reads 80 bytes.
+// DecodeBorsh reads what AppendBorsh has written.
 func (p *lastPoint) DecodeBorsh(r *borsh.Reader) {
 	*p = lastPoint{begin: storage.EpochBegin{Height: primitives.Height(r.Uint64()), Epoch: primitives.ReadHash(r)}}
 	p.at = storage.BlockRef{Height: primitives.Height(r.Uint64()), Hash: primitives.ReadHash(r)}
 }
 
-// aged returns the point with its age and keep recomputed. epochs are those in the store,
-// ascending; most is the maximum age; shards the number of shards. The epochs after a point that
-// was given up are collected too, which must not make it younger.
+// aged returns the point with age and keep computed again. epochs are the epochs in the store,
+// ascending; most is the maximum age; shards is the number of shards. The age never decreases, even
+// if garbage collection removes epochs after the point.
 func (p *lastPoint) aged(epochs []storage.EpochBegin, most, shards int) *lastPoint {
 	q := &lastPoint{begin: p.begin, at: p.at}
 	for _, b := range epochs {
@@ -68,10 +72,10 @@ func (p *lastPoint) aged(epochs []storage.EpochBegin, most, shards int) *lastPoi
 	return q
 }
 
-// stale reports whether the point is late and its data is still kept.
+// stale reports whether the point is late and its data is kept.
 func (p *lastPoint) stale() bool { return p != nil && p.keep && p.age >= staleAge }
 
-// warning returns the warning for an epoch that starts without a newer point.
+// warning returns the warning for an epoch that has begun without a newer sync point.
 func (p *lastPoint) warning(most int) error {
 	if p.keep {
 		return fmt.Errorf(
@@ -92,7 +96,7 @@ func (p *lastPoint) warning(most int) error {
 	)
 }
 
-// pointEpochs returns for how many epochs the newest point is kept.
+// pointEpochs returns the maximum age in epochs of a sync point whose data is kept.
 func (e *Engine) pointEpochs() int {
 	return max(cmp.Or(e.o.SyncPointEpochs, DefaultSyncPointEpochs), keptSnapshotEpochs-1)
 }
@@ -100,8 +104,8 @@ func (e *Engine) pointEpochs() int {
 // watchesPoints reports whether this node needs sync points: it serves states or catches up shards.
 func (e *Engine) watchesPoints() bool { return e.o.Snapshots || e.o.Scheduled }
 
-// loadPoint reads the stored sync point. It ignores one that is not on the chain, as after a
-// revert.
+// loadPoint reads the stored sync point. It ignores a point that is not on the chain, which is
+// possible after a revert.
 func (e *Engine) loadPoint() error {
 	if !e.watchesPoints() {
 		return nil
@@ -127,7 +131,8 @@ func (e *Engine) loadPoint() error {
 	return err
 }
 
-// notePoints records newly found points, the newest last, and ages the newest.
+// notePoints stores the newest of the found points, which is the last, and computes its age. It
+// warns if the newest point is late.
 func (e *Engine) notePoints(found []*syncPoint, epochs []storage.EpochBegin, shards int) error {
 	p := e.stateSnapshots.last.Load()
 	if n := len(found); n > 0 && (p == nil || found[n-1].at.Height > p.at.Height) {
@@ -151,7 +156,7 @@ func (e *Engine) notePoints(found []*syncPoint, epochs []storage.EpochBegin, sha
 	return nil
 }
 
-// pointOf returns a stored point in the form of a scan's result.
+// pointOf returns a stored point in the form that findPoint returns.
 func (e *Engine) pointOf(p *lastPoint) (*syncPoint, error) {
 	rec, err := e.store.Block(p.at)
 	if err != nil {
@@ -161,7 +166,7 @@ func (e *Engine) pointOf(p *lastPoint) (*syncPoint, error) {
 	return &syncPoint{p.at, p.begin, chunks}, err
 }
 
-// lastKept returns the newest point if its data is kept, else nil.
+// lastKept returns the newest sync point if its data is kept; else nil.
 func (e *Engine) lastKept() *lastPoint {
 	if p := e.stateSnapshots.last.Load(); p != nil && p.keep {
 		return p
@@ -169,10 +174,11 @@ func (e *Engine) lastKept() *lastPoint {
 	return nil
 }
 
-// KeepFrom returns the height from which garbage collection must keep all blocks: that of the
-// newest kept sync point's epoch, minus the transaction validity period, because such transactions
-// are valid only if their reference block is known; and at most the last chunk of each held shard,
-// since the next chunk needs its receipts and those that came after it. Safe for concurrent use.
+// KeepFrom returns the height from which garbage collection must keep all blocks. It is the lower
+// of two heights. The first is the start of the epoch of the newest kept sync point, minus the
+// transaction validity period, because transactions after the point may refer to a block in that
+// period. The second is the last chunk of each held shard, because the next chunk needs its
+// receipts and all receipts since. Safe for concurrent use.
 func (e *Engine) KeepFrom() (primitives.Height, error) {
 	at, err := e.Block(e.store.Tip().FlatHead.Hash)
 	if err != nil {
@@ -187,19 +193,19 @@ func (e *Engine) KeepFrom() (primitives.Height, error) {
 	if p := e.lastKept(); p != nil {
 		from = min(from, p.begin.Height-min(p.begin.Height, e.chain.ValidityPeriod))
 	}
-	return max(from, e.genesis.Height()+1), nil // the genesis stays in any case
+	return max(from, e.genesis.Height()+1), nil // the genesis block is never collected
 }
 
-// LastPoint describes the newest sync point.
+// LastPoint describes the newest sync point, for status queries.
 type LastPoint struct {
 	At    storage.BlockRef
 	Epoch primitives.EpochID
-	Age   int  // epochs that began since; 0 or 1 normally
-	Kept  bool // its data is kept
+	Age   int  // number of epochs that have begun since; normally 0 or 1
+	Kept  bool // its data is kept for catchups
 }
 
-// SyncPointNow returns the newest sync point. known is false if there is none or this node does not
-// need one. Safe for concurrent use.
+// SyncPointNow returns the newest sync point. known is false if there is none, or if this node
+// neither serves states nor catches up shards. Safe for concurrent use.
 func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
 	p := e.stateSnapshots.last.Load()
 	if p == nil {
@@ -208,11 +214,12 @@ func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
 	return LastPoint{At: p.at, Epoch: p.begin.Epoch, Age: p.age, Kept: p.keep}, true
 }
 
-// SyncPoint returns the parent of an epoch's sync block as seen from a block of that epoch: the
-// first block after the epoch's first one at which each shard has had at least two new chunks
-// (nearcore chain/chain/src/state_sync/utils.rs). nil: not reached yet.
+// SyncPoint returns the sync point of the epoch of the block at, on the branch of at: the parent of
+// the epoch's sync block. It is the first block, not counting the epoch's first one, at which every
+// shard has had at least two new chunks since then (nearcore chain/chain/src/state_sync/utils.rs).
+// nil: not reached yet.
 func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
-	var list []*BlockNode // newest first, without the epoch's first block
+	var list []*BlockNode // newest first, without the first block of the epoch
 	for x := at; ; {
 		prev, err := e.Block(x.Header().PrevHash)
 		if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestLastPoint: what is kept of a sync point depends on the epochs that have started since.
+// TestLastPoint: whether a sync point's data is kept, and whether it is late, depends on the number
+// of epochs that have begun since.
 func TestLastPoint(t *testing.T) {
 	p := &lastPoint{begin: storage.EpochBegin{Height: 100, Epoch: primitives.Hash{100}}, at: storage.BlockRef{Height: 104, Hash: primitives.Hash{2}}}
 	q := new(lastPoint)
@@ -31,7 +32,7 @@ func TestLastPoint(t *testing.T) {
 		{140, 4, 4, 4, true, true}, {130, 3, 1, 3, false, false}, {100, 3, 1, 0, false, false},
 	} {
 		list := slices.DeleteFunc(slices.Clone(epochs), func(b storage.EpochBegin) bool { return b.Height > c.until })
-		if c.until > 100 { // the epochs before it are collected
+		if c.until > 100 { // garbage collection has removed the epochs before the point
 			list = list[2:]
 		}
 		if got := p.aged(list, c.most, c.shards); got.age != c.age || got.keep != c.keep || got.stale() != c.stale || got.at != p.at || got.begin != p.begin {
@@ -50,9 +51,9 @@ func TestLastPoint(t *testing.T) {
 	}
 }
 
-// lonely is a chain with a second shard that has had no chunks for some epochs after a sync point,
-// and as little kept by garbage collection as possible. One node holds all shards, another the
-// first only.
+// lonely is a chain whose second shard has no chunks for some epochs after a sync point. Garbage
+// collection keeps as little as possible. One node, the maker, holds all shards; the other holds
+// only the first.
 type lonely struct {
 	*catchupPair
 	s      *Schedule
@@ -63,7 +64,7 @@ type lonely struct {
 	epochs int
 	said   []error
 	most   int
-	idle   bool // the second shard is not wanted
+	idle   bool // the plan does not want the second shard
 }
 
 func (l *lonely) openMaker() {
@@ -94,7 +95,8 @@ func (l *lonely) openOther() {
 	l.s.Go, l.s.WaitRemovals = func(f func()) { f() }, true
 }
 
-// forward makes a block, advances the flat head and collects garbage.
+// forward makes a block, in which skip leaves out the second shard's chunk. Both nodes import it,
+// advance the flat head and collect garbage.
 func (l *lonely) forward(skip bool) {
 	l.t.Helper()
 	at := l.n.Tip().Header().EpochID
@@ -135,7 +137,7 @@ func newLonely(t *testing.T, most, epochs int) *lonely {
 			t.Fatal(err)
 		}
 		if x, err := l.n.Block(l.point.Hash); !l.point.IsZero() && (err != nil || x.Header().EpochID != l.n.Tip().Header().EpochID) {
-			l.point = storage.BlockRef{} // of the epoch before
+			l.point = storage.BlockRef{} // the point is of the previous epoch
 		}
 	}
 	l.src.only, l.epochs = l.point.Hash, 0
@@ -148,7 +150,7 @@ func newLonely(t *testing.T, most, epochs int) *lonely {
 	return l
 }
 
-// offered reports whether the maker serves the second shard's state at the point.
+// offered reports whether the maker serves the second shard's state at the sync point.
 func (l *lonely) offered() bool {
 	l.t.Helper()
 	return l.gives(l.offers)
@@ -177,8 +179,9 @@ func (l *lonely) restart() {
 }
 
 // TestSyncPointIsKept: while there is no newer sync point, a shard can be caught up at the last
-// one, with all blocks since, over restarts of both nodes: none of them was collected. A node that
-// caught up serves that state too. A newer point ends that.
+// one, also over restarts of both nodes, because none of the later blocks was garbage collected.
+// The node that has caught up then serves that state, too. After a newer point the old one is no
+// longer served.
 func TestSyncPointIsKept(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		l := newLonely(t, 0, 8)
@@ -219,7 +222,7 @@ func TestSyncPointIsKept(t *testing.T) {
 		if c == nil || c.session == nil || c.session.block == nil {
 			t.Fatal("the shard has not entered")
 		}
-		l.idle = true // in another epoch it is needed again and could not start at that point
+		l.idle = true // not wanted now; a later epoch would need it, and it could not start at that point again
 		step()
 		step()
 		if l.s.catchups[l.ids[1]] != c {
@@ -259,8 +262,8 @@ func TestSyncPointIsKept(t *testing.T) {
 	}
 }
 
-// TestSyncPointExpires: the newest point is given up when it is too old. The last chunk of a held
-// shard stays, and the next one can be made.
+// TestSyncPointExpires: a sync point is given up when it is too old. The last chunk of each held
+// shard is still kept, so the shard's next chunk can be produced.
 func TestSyncPointExpires(t *testing.T) {
 	l := newLonely(t, 4, 7)
 	if got, err := l.s.newest(); err != nil || !got.IsZero() || l.offered() {
@@ -276,7 +279,7 @@ func TestSyncPointExpires(t *testing.T) {
 	if maker, n := l.maker.store.Tip().Tail, l.n.store.Tip().Tail; maker > l.maker.Tip().Block.Body.Chunks[1].HeightIncluded || n <= l.point.Height {
 		t.Errorf("who holds the shard has blocks from %d on, who does not from %d on; its last chunk is of %d", maker, n, l.maker.Tip().Block.Body.Chunks[1].HeightIncluded)
 	}
-	for range 2 { // it does not come back when there are fewer epochs again
+	for range 2 { // the point stays given up when fewer epochs are stored again
 		l.restart()
 		l.forward(true)
 		if got, err := l.s.newest(); err != nil || !got.IsZero() || l.offered() {
@@ -287,8 +290,9 @@ func TestSyncPointExpires(t *testing.T) {
 	l.forward(false)
 }
 
-// TestSpareShardsWhilePointIsLate: while a sync point is late, a shard that was handed over is kept
-// for nodes that need it at that point; it goes with the next point.
+// TestSpareShardsWhilePointIsLate: while a sync point is late, a node keeps a shard that it has
+// handed over, for nodes that need its state at that point. It drops the shard after the next sync
+// point.
 func TestSpareShardsWhilePointIsLate(t *testing.T) {
 	l := newLonely(t, 0, 0)
 	l.s.Close()
@@ -299,7 +303,7 @@ func TestSpareShardsWhilePointIsLate(t *testing.T) {
 	for l.epochs < 3 {
 		l.forward(true)
 	}
-	for i := range 6 { // handed over with one chunk, and no point yet
+	for i := range 6 { // one chunk hands the shard over, but makes no sync point
 		l.forward(i != 1)
 		if err := s.Step(); err != nil {
 			t.Fatal(err)

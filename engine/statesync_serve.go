@@ -10,39 +10,40 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ServedSnapshot is a sync block of which this node serves the states.
+// ServedSnapshot is a sync block whose states, in some shards, this node serves.
 type ServedSnapshot struct {
 	Sync        primitives.Hash
-	Announced   primitives.Hash // the hash that hosts announce: the block two before Sync
+	Announced   primitives.Hash // hash that snapshot hosts announce: of the block two before Sync
 	Epoch       primitives.EpochID
 	EpochHeight uint64
 	Shards      []primitives.ShardID
 }
 
-// ServedSnapshots finds the final sync blocks of the newest epochs. It is not safe for concurrent
-// use.
+// ServedSnapshots finds the final sync blocks of the newest epochs whose states this node serves.
+// Not safe for concurrent use.
 type ServedSnapshots struct {
 	e     *Engine
-	scans map[storage.EpochBegin]*servedScan // of the newest epochs, and of an older kept point's epoch
+	scans map[storage.EpochBegin]*servedScan // by epoch: the newest ones, and that of an older kept sync point
 }
 
-// servedScan is the search for the sync block of one epoch.
+// servedScan is the search for the served states of one epoch.
 type servedScan struct {
 	scan     syncScan
 	point    storage.BlockRef
 	snapshot *ServedSnapshot
-	changes  uint64 // stateSnapshots.changes when the shards were checked
+	changes  uint64 // stateSnapshots.changes at the last check of the shards
 }
 
-// ServedSnapshots returns an empty search.
+// ServedSnapshots returns a search that has not examined any block yet.
 func (e *Engine) ServedSnapshots() *ServedSnapshots {
 	return &ServedSnapshots{e: e, scans: map[storage.EpochBegin]*servedScan{}}
 }
 
-// List returns the newest two sync blocks, the older first, among the epochs with kept states. If a
-// shard has no chunks in an epoch, that epoch has no sync block, and the shard's producers need the
-// state of the epoch before. If none of these epochs has a sync block, it returns the last one as
-// long as it is kept. Each block is examined once.
+// List returns the two newest served sync blocks, the older first, among the epochs whose states
+// are kept. If a shard has no chunks in an epoch, that epoch has no sync block, so the shard's
+// producers need the state of the epoch before. If none of these epochs has a sync block, List
+// returns that of the newest sync point as long as its data is kept. It examines each block only
+// once.
 func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 	e := o.e
 	if !e.o.Snapshots {
@@ -60,7 +61,7 @@ func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 		}
 	}
 	end := e.store.Tip().FlatHead.Height + 1
-	if e.stateSnapshots.updating.Load() { // some of it has no snapshot yet; it has after the update
+	if e.stateSnapshots.updating.Load() { // during an update some states have no snapshot yet; they have one after it
 		end = 0
 	}
 	for i, begin := range epochs {
@@ -97,8 +98,9 @@ func (o *ServedSnapshots) scanOf(begin storage.EpochBegin) *servedScan {
 	return s
 }
 
-// look finds the sync block of an epoch and the shards with available states. Later there may be
-// more, when shards were caught up at it.
+// look searches an epoch's sync block, up to the height upTo, and the shards whose states can be
+// served. More shards may be added later, when they have been caught up. Heights from end on do not
+// count yet.
 func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error {
 	e := o.e
 	changes := e.stateSnapshots.changes.Load()
@@ -144,7 +146,7 @@ func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error
 		}
 	}
 	s.changes, s.snapshot = changes, nil
-	if len(x.Shards) > 0 { // else the shards were caught up after it
+	if len(x.Shards) > 0 { // else no shard's state is here, for example because all were caught up later
 		s.snapshot = x
 	}
 	return nil
@@ -153,7 +155,8 @@ func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error
 func noop(*trie.Root) error { return nil }
 
 // Part returns a part of a shard's state after a block. storage.ErrGone: the state is neither in
-// memory nor in a state snapshot (Options.Snapshots). Safe for concurrent use.
+// memory nor in a state snapshot (Options.Snapshots). ErrUntracked: the shard is not held. Safe for
+// concurrent use.
 func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id trie.PartID) (part [][]byte, err error) {
 	err = e.lendState(block, shard, func(r *trie.Root) error {
 		part, err = r.Part(id)
@@ -162,7 +165,8 @@ func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id tri
 	return part, err
 }
 
-// lendState calls use with a shard's state after a block, from memory or from a snapshot.
+// lendState calls use with a shard's state after a block, from memory or from a state snapshot. The
+// root is valid only during the call.
 func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, use func(*trie.Root) error) error {
 	at := e.Imported(block)
 	there := at != nil && at.Acquire()

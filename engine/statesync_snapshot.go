@@ -17,87 +17,89 @@ import (
 
 // State snapshots for state sync.
 //
-// Problem. A peer that catches up fetches the state at an epoch's sync block in parts, for hours.
-// Meanwhile the chain goes on: tries in memory and the flat state move past that block.
+// Problem. A peer that catches up fetches the state at an epoch's sync point in parts, which may
+// take hours. Meanwhile the chain continues, and the tries in memory and the flat state advance
+// past that block.
 //
 // Invariants. (1) A snapshot is made only of a block at or below the flat head, so it never has to
-// be undone. (2) It is consistent: its frontier hashes to the state root in the chunk header,
-// checked when it is made and when it is read. (3) A crash at any time costs at most the work: the
-// next update of the flat head makes what is missing. (4) At most keptSnapshots sync points have
-// snapshots, of at most keptSnapshotEpochs epochs, plus the newest point while none follows
-// (statesync_point.go). (5) A snapshot holds back garbage collection of the state history since its
-// block.
+// be undone. (2) A snapshot is consistent: its frontier has the state root in the chunk header as
+// its hash, which is checked when it is made and when it is read. (3) A crash at any time costs
+// only the work done: the next update of the flat head makes the missing snapshots. (4) Only the
+// newest keptSnapshots sync points of the last keptSnapshotEpochs epochs have snapshots, and the
+// newest sync point while there is no newer one (statesync_point.go). (5) A snapshot prevents
+// garbage collection of the state history since its block.
 //
-// Outline. After each update of the flat head makeSnapshots continues the scan for the epoch's sync
-// point. At the point it stores, for each held shard, the upper levels of the trie's frontier: some
-// thousandths of the state. The values below come from the store's state history when a part is
-// requested (lendSnapshot). The trie is the one in memory, or that of the flat head with the
-// changes since undone (undoTo). If too much has changed since, the snapshot is skipped with
-// ErrFarBehind and the next epoch has one again.
+// Outline. After each update of the flat head, makeSnapshots continues the search for the epoch's
+// sync point. At the sync point it stores, for each held shard, the upper levels of the trie's
+// frontier, which are some thousandths of the state. The values below are read from the store's
+// state history when a part is requested (lendSnapshot). The trie at the sync point is still in
+// memory, or it is computed from the flat head's trie by undoing the changes since (undoTo). If too
+// much has changed since, no snapshot is made (ErrFarBehind) until the next epoch.
 //
-// Rejected. A copy of the flat state, as nearcore makes with hard links of its database files: our
-// store has one log for all data. Keeping the trie in memory, which holds every node replaced
-// since.
+// Rejected. A copy of the flat state, as nearcore makes with hard links of its database files: this
+// store has one log for all data. Keeping the trie in memory: it would retain every node that was
+// replaced since.
 
-// snapshotLevel is the lowest frontier level in a snapshot: subtrees of 1 MiB. A part covers some
-// dozens of them.
+// snapshotLevel is the lowest frontier level in a snapshot: its entries are subtrees of about 1
+// MiB. A part covers some dozens of them.
 const snapshotLevel = 2
 
-// keptSnapshots is how many sync points keep snapshots. keptSnapshotEpochs is their maximum age:
-// the least that garbage collection leaves.
+// keptSnapshots is the number of sync points whose snapshots are kept. keptSnapshotEpochs is their
+// maximum age in epochs, the least number of epochs that garbage collection keeps.
 const (
 	keptSnapshots      = 2
 	keptSnapshotEpochs = storage.MinKeptEpochs
 )
 
-// maxUndoBytes bounds the keys and values that are undone to make a snapshot. After a crash that is
-// the work of some blocks. A folder that kept no snapshots before, or had another configuration,
-// may be epochs behind, and a busy shard changes more in an epoch than fits in memory. Such a
-// snapshot is skipped; the next epoch has one.
+// maxUndoBytes is the greatest size of the keys and values that are undone to make one snapshot.
+// After a crash only some blocks have to be undone. But if this node did not keep snapshots before,
+// the sync point may be epochs ago, and in a busy shard the changes of an epoch may not fit into
+// memory. Then no snapshot is made until the next epoch.
 const maxUndoBytes = 256 << 20
 
-// undoBytesPerKey is the measured overhead of a key: an entry in a map and in a list, and two
-// copies. 700,000 keys of 40 bytes with values of 16, 38 MB, took 154 MB.
+// undoBytesPerKey is the measured overhead of undoing one key: an entry in a map and in a list, and
+// two copies. 700,000 keys of 40 bytes with values of 16 bytes, 38 MB together, took 154 MB.
 const undoBytesPerKey = 192
 
-// ErrFarBehind warns that a snapshot is skipped because too much has changed since its block.
+// ErrFarBehind is a warning: a state snapshot was not made because too much has changed since its
+// block.
 var ErrFarBehind = errors.New("engine: state snapshot skipped")
 
-// stateSnapshots are the state snapshots in the store, and the scan for sync points.
+// stateSnapshots is the engine's data about state snapshots and sync points.
 type stateSnapshots struct {
 	mu        sync.Mutex
-	byBlock   map[primitives.Hash][]storage.StateSnapshot
-	undoLimit int // limit of undone bytes; 0: maxUndoBytes
-	givenUp   atomic.Uint64
-	// The flat head is being updated. States of blocks that it passes may be neither in memory nor
-	// in a snapshot yet.
+	byBlock   map[primitives.Hash][]storage.StateSnapshot // what the store has, by block of the state
+	undoLimit int                                         // limit of undone bytes; 0: maxUndoBytes
+	givenUp   atomic.Uint64                               // number of snapshots not made because of undoLimit
+	// The flat head is being updated. The state of a block that it passes may be neither in memory
+	// nor in a snapshot until the update ends.
 	updating atomic.Bool
 	last     atomic.Pointer[lastPoint]
-	changes  atomic.Uint64 // version of byBlock
+	changes  atomic.Uint64 // incremented when byBlock changes
 
-	// Owned by the goroutine that updates the flat head:
+	// Fields of the goroutine that updates the flat head:
 	begun bool
 	scan  syncScan
 }
 
-// syncScan searches the sync point of an epoch among the blocks below the flat head.
+// syncScan searches for the sync point of an epoch among the blocks at or below the flat head.
 type syncScan struct {
 	epoch storage.EpochBegin
 	next  primitives.Height // the next height to examine
-	had   []int             // new chunks so far, by shard index
+	had   []int             // number of new chunks so far, by shard index
 	found bool
 }
 
-// syncPoint is the block before a sync block. Each of its chunk headers names the state that is
-// served in parts.
+// syncPoint is the parent of a sync block. Its chunk headers contain the roots of the states that
+// are served in parts.
 type syncPoint struct {
 	at     storage.BlockRef
-	begin  storage.EpochBegin // of its epoch
+	begin  storage.EpochBegin // the start of its epoch
 	chunks []*primitives.ChunkHeader
 }
 
-// loadSnapshots reads the stored snapshots. If Options.Snapshots is off it removes them, as they
-// hold back garbage collection, unless Options.Inspect is set.
+// loadSnapshots reads the list of stored snapshots. If Options.Snapshots is off, it removes them
+// instead, because they prevent garbage collection; with Options.Inspect it writes nothing.
 func (e *Engine) loadSnapshots() error {
 	if err := e.loadPoint(); err != nil {
 		return err
@@ -106,7 +108,7 @@ func (e *Engine) loadSnapshots() error {
 		if list, err := e.store.StateSnapshots(); err != nil || len(list) == 0 {
 			return err
 		}
-		// else a later start removes them
+		// If the disk is full, a later start removes them.
 		if err := e.store.DropStateSnapshots(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) {
 			return err
 		}
@@ -116,7 +118,7 @@ func (e *Engine) loadSnapshots() error {
 }
 
 func (e *Engine) readSnapshots() error {
-	e.stateSnapshots.mu.Lock() // held while reading, so that a later reader has the newer list
+	e.stateSnapshots.mu.Lock() // held while reading, so that of two calls the later one stores its list last
 	defer e.stateSnapshots.mu.Unlock()
 	list, err := e.store.StateSnapshots()
 	if err != nil {
@@ -131,7 +133,7 @@ func (e *Engine) readSnapshots() error {
 	return nil
 }
 
-// snapshotOf returns the snapshot of a shard's state after a block.
+// snapshotOf returns the stored snapshot of a shard's state after a block. false: there is none.
 func (e *Engine) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) (storage.StateSnapshot, bool) {
 	e.stateSnapshots.mu.Lock()
 	defer e.stateSnapshots.mu.Unlock()
@@ -143,8 +145,8 @@ func (e *Engine) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) 
 	return list[i], true
 }
 
-// makeSnapshots continues the scan for sync points up to at, makes the snapshots that are due and
-// drops old ones. at is the flat head, and its states are held.
+// makeSnapshots continues the search for sync points up to the flat head at, makes the snapshots
+// that are due, and drops old ones. The caller holds the states of at.
 func (e *Engine) makeSnapshots(at *BlockNode) error {
 	x := &e.stateSnapshots
 	if !e.watchesPoints() || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
@@ -154,8 +156,8 @@ func (e *Engine) makeSnapshots(at *BlockNode) error {
 	if err != nil || len(epochs) == 0 {
 		return err
 	}
-	// A crash may have come between an update and its snapshot, and the newest epoch's point may be
-	// yet to come.
+	// At a start, look at the last epochs again: a crash may have prevented a snapshot, and the
+	// newest epoch may have no sync point yet.
 	anew, first := !x.begun, max(0, len(epochs)-keptSnapshots-1)
 	if x.begun {
 		first = slices.IndexFunc(epochs, func(b storage.EpochBegin) bool { return b.Height >= x.scan.epoch.Height })
@@ -189,7 +191,7 @@ func (e *Engine) makeSnapshots(at *BlockNode) error {
 	return e.dropOldSnapshots(epochs)
 }
 
-// pointIn continues the scan of one of the epochs.
+// pointIn continues the search in the i-th of the epochs.
 func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at *BlockNode) (*syncPoint, error) {
 	end := at.Height() + 1
 	if i+1 < len(epochs) {
@@ -202,8 +204,9 @@ func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at 
 	return point, err
 }
 
-// olderPoint returns the newest point of epochs without kept states, if its data is kept. It is
-// known from the store; only a folder of an older version has to be searched.
+// olderPoint returns the newest sync point of epochs whose states are no longer kept, if the
+// point's data is kept. The store knows that point; the epochs are searched only if an older
+// version has written the data folder.
 func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
 	if p := e.stateSnapshots.last.Load(); p != nil {
 		if !p.keep {
@@ -221,9 +224,10 @@ func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) (
 	return nil, nil
 }
 
-// findPoint continues a scan up to a height or the epoch's end. nil: the point was found before, is
-// not reached, or the epoch has none. It counts chunks as SyncPoint does. end may belong to a later
-// flat head than the list of epochs.
+// findPoint continues a search up to the height end or the epoch's last block, whichever comes
+// first. It counts new chunks as SyncPoint does. nil: the point is not reached, was returned by an
+// earlier call, or does not exist in this epoch. end may be higher than the epochs known to the
+// caller.
 func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, error) {
 	for !s.found && s.next < end {
 		at, err := e.store.NextBlock(s.next)
@@ -244,8 +248,8 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 		if rec.Prev() == ref(e.genesis) {
 			continue
 		}
-		// The header's mask tells of new chunks: a bootstrapped folder starts with blocks without a
-		// body.
+		// The header's chunk mask shows which chunks are new; a bootstrapped data folder has blocks
+		// without a body.
 		var h primitives.BlockHeader
 		raw, err := rec.Header()
 		if err == nil {
@@ -268,7 +272,7 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 			continue
 		}
 		chunks, err := chunksIn(rec)
-		if err != nil || len(chunks) == 0 { // this node has no state of it
+		if err != nil || len(chunks) == 0 { // this node has only the header, and no state
 			return nil, err
 		}
 		return &syncPoint{at, s.epoch, chunks}, nil
@@ -276,7 +280,7 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 	return nil, nil
 }
 
-// chunksIn returns the chunk headers of a stored block; none if only its header is stored.
+// chunksIn returns the chunk headers of a stored block; nil if only the block's header is stored.
 func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 	var body primitives.BlockBody
 	raw, err := rec.Body()
@@ -286,14 +290,14 @@ func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 	return body.Chunks, err
 }
 
-// snapshotPoint stores the missing states of a sync point's snapshot for the held shards. base is
-// the flat head, held.
+// snapshotPoint makes the missing snapshots of the held shards at a sync point. base is the flat
+// head; the caller holds its states.
 func (e *Engine) snapshotPoint(p *syncPoint, base *BlockNode) error {
 	made := false
 	for i, h := range p.chunks {
 		rec, err := e.store.BlockByHash(h.PrevBlockHash)
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
-			continue // before the first block of the folder
+			continue // before the first block of this data folder
 		}
 		if err != nil {
 			return err
@@ -328,12 +332,12 @@ func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) 
 	return Accounts(layout, shard)
 }
 
-// SnapshotsGivenUp returns the number of shard snapshots that were skipped because too much had
-// changed. Peers cannot fetch those states here.
+// SnapshotsGivenUp returns the number of snapshots that were not made because too much had changed.
+// Peers cannot fetch those states from this node.
 func (e *Engine) SnapshotsGivenUp() uint64 { return e.stateSnapshots.givenUp.Load() }
 
-// snapshotShard stores the state of one shard. false: it is or was not held, or the snapshot is
-// skipped.
+// snapshotShard makes the snapshot pin of one shard. false: the shard is not held, or too much has
+// changed.
 func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (bool, error) {
 	root, err := e.stateAfter(pin, base)
 	if errors.Is(err, ErrFarBehind) {
@@ -350,7 +354,8 @@ func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (boo
 	return e.storeSnapshot(pin, root)
 }
 
-// storeSnapshot stores a state as a snapshot. false: the store does not have the state.
+// storeSnapshot stores root as the snapshot pin. false: the store no longer has the values of that
+// state.
 func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
 		return false, fmt.Errorf("%w: its root is %v, the next chunk header has %v", ErrInconsistent, root.Hash(), pin.Root)
@@ -366,15 +371,16 @@ func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (boo
 		}
 	}
 	err := e.store.SnapshotState(*pin, slices.Values(stubs))
-	// the shard was caught up or dropped since
+	// The shard was caught up or dropped after that block.
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// stateAfter returns a shard's state after a block, from memory or by undoing changes of the flat
-// head. The caller releases it. nil: the shard is not held. ErrFarBehind: too much has changed.
+// stateAfter returns a shard's state after the block of pin: from memory, or from the flat head
+// base by undoing changes. The caller releases it. nil: the shard is not held. ErrFarBehind: too
+// much has changed.
 func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
 	if x := e.Imported(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
@@ -383,19 +389,20 @@ func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.
 		}
 		return nil, nil
 	}
-	if e.store.LacksState(pin.At, pin.Shard) { // checked before all changes are read
+	if e.store.LacksState(pin.At, pin.Shard) { // cheaper than reading all changes first
 		return nil, nil
 	}
 	return e.undoTo(pin.At, pin.Shard, base, cmp.Or(e.stateSnapshots.undoLimit, maxUndoBytes))
 }
 
-// undoTo returns a shard's state after the block to, by undoing the changes of later blocks in the
-// state of base, which the caller holds. The caller releases the result. nil: the shard is not held
-// at base, or was caught up later. ErrFarBehind: more than most bytes have changed.
+// undoTo returns a shard's state after the block to. It computes it from the state of base, which
+// the caller holds, by undoing the changes of the blocks between. The caller releases the result.
+// nil: the shard is not held in base, or was caught up after to. ErrFarBehind: more than most bytes
+// have changed.
 func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
 	i, err := base.Layout.Index(shard)
 	if err != nil || base.Shards[i].root == nil {
-		return nil, nil // split since; the flat head passed the split without this shard
+		return nil, nil // not held, or split before base
 	}
 	then, size := map[string][]byte{}, 0
 	for at := ref(base); at != to; {
@@ -404,7 +411,7 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 			_, err = rec.Extra(shard)
 		}
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
-			return nil, nil // the shard was caught up later
+			return nil, nil // the shard was caught up after this block
 		}
 		if err != nil {
 			return nil, err
@@ -419,7 +426,7 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 			if size += len(c.Old) - len(newer); !there {
 				size += len(c.Key) + undoBytesPerKey
 			}
-			then[string(c.Key)] = bytes.Clone(c.Old) // a clone, or it would keep the whole record in memory
+			then[string(c.Key)] = bytes.Clone(c.Old) // a clone, else it would keep the whole record in memory
 		}
 		if size > most {
 			return nil, fmt.Errorf(
@@ -444,8 +451,9 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 	return root.Forest().Update(root, back, nil)
 }
 
-// dropOldSnapshots drops all but the newest snapshots: those of the last epochs, and of an older
-// sync point if there is no newer one.
+// dropOldSnapshots drops all snapshots except those of the newest keptSnapshots sync points that
+// are at most keptSnapshotEpochs epochs old, and those of the newest sync point as long as its data
+// is kept.
 func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	list, err := e.store.StateSnapshots()
 	if err != nil {
@@ -464,7 +472,7 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 		below = min(below, p.begin.Height)
 	}
 	for i := range list {
-		if p := &list[i]; !slices.Contains(oldest, p.Of) { // an epoch's states are all above those of the epoch before
+		if p := &list[i]; !slices.Contains(oldest, p.Of) { // all states of an epoch are above those of the epoch before
 			below = max(below, p.At.Height+1)
 		}
 	}
@@ -477,13 +485,14 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	return e.readSnapshots()
 }
 
-// lendSnapshot calls use with the state of a snapshot. What it loads does not stay in memory.
+// lendSnapshot calls use with the state of a snapshot. The nodes that this loads are freed
+// afterwards.
 func (e *Engine) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) error) error {
 	o := e.o.Tries
 	if o.Frontier == 0 {
 		o.Frontier = trie.DefaultFrontier
 	}
-	o.Frontier <<= 4 * snapshotLevel // the snapshot's lowest level becomes the forest's lowest
+	o.Frontier <<= 4 * snapshotLevel // so that the snapshot's lowest level is the forest's lowest
 	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
 		return e.store.SnapshotFrontier(p, uint8(level), path, func(s storage.FrontierNode) bool { return yield(entryOf(s)) })
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// BenchmarkSnapshot measures a snapshot of a state of a million pairs, and a part of it from the
-// snapshot and from the trie in memory.
+// BenchmarkSnapshot measures making a snapshot of a state of a million pairs, and reading a state
+// part from the snapshot and from the trie in memory.
 func BenchmarkSnapshot(b *testing.B) {
 	const pairs = 1_000_000
 	g := testGenesis(b, "alice")

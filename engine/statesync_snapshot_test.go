@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestInspectKeepsSnapshots: a folder opened for inspection keeps the state snapshots that its node
-// made.
+// TestInspectKeepsSnapshots: opening a data folder with Options.Inspect keeps the state snapshots
+// in it.
 func TestInspectKeepsSnapshots(t *testing.T) {
 	g, disk := testGenesis(t, "alice"), storage.NewMemDisk()
 	open := func(o Options) *node {
@@ -38,8 +38,8 @@ func TestInspectKeepsSnapshots(t *testing.T) {
 	}
 }
 
-// TestScanEndsWithItsEpoch: a scan for the sync point of an epoch without one does not continue
-// into the next epoch, although the flat head has passed that.
+// TestScanEndsWithItsEpoch: the search for the sync point of an epoch without one ends with that
+// epoch, even if the flat head is in the next epoch.
 func TestScanEndsWithItsEpoch(t *testing.T) {
 	n := openNode(t, testGenesis(t, "alice"))
 	for n.Head().Height() < 60 {
@@ -72,8 +72,8 @@ func TestScanEndsWithItsEpoch(t *testing.T) {
 	}
 }
 
-// TestSnapshotFarBehind: a node that starts to keep snapshots in a folder that is epochs further
-// makes those that need few changes undone, and continues without the others.
+// TestSnapshotFarBehind: a node starts to keep snapshots in a data folder with several epochs of
+// blocks. It makes those snapshots that need few changes undone, and continues without the others.
 func TestSnapshotFarBehind(t *testing.T) {
 	for _, most := range []int{0, 100} {
 		g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
@@ -118,7 +118,7 @@ func TestSnapshotFarBehind(t *testing.T) {
 		if of := made(); (of[0] == 0) != (most > 0) || (of[1] == 0) != (most > 0) {
 			t.Errorf("at most %d bytes: %v snapshots of the shards", most, of)
 		}
-		goOn(20) // those of later epochs are made when they are passed
+		goOn(20) // the snapshots of later epochs are made when the flat head reaches them
 		if of := made(); of != [2]int{2, 2} {
 			t.Errorf("at most %d bytes: %v snapshots of the shards behind two epochs, want 2 of each", most, of)
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// Check validates a submitted transaction against the head's state in nearcore's order
+// Check validates a submitted transaction against the head's state, in nearcore's order
 // (chain/client/src/rpc_handler.rs process_tx_internal): reference block, congestion of the
-// receiver's shard, stateless checks, and what the signer can pay. nil, nil: it may enter the
-// mempool. Safe for concurrent use.
+// receiver's shard, stateless checks, then whether the signer can pay. If both results are nil, the
+// transaction may enter the mempool. Safe for concurrent use.
 func (e *Engine) Check(
 	tx *primitives.SignedTransaction,
 	signature verify.SignatureFunc,
@@ -32,14 +32,15 @@ func (e *Engine) Check(
 	return e.checkAt(head, head.trieOf, tx, signature)
 }
 
-// checkAt is Check on the state after a block.
+// checkAt does the same as Check on the states tries after the block head.
 func (e *Engine) checkAt(
 	head *BlockNode,
 	tries func(primitives.ShardIndex) state.Trie,
 	tx *primitives.SignedTransaction,
 	signature verify.SignatureFunc,
 ) (*primitives.InvalidTxError, error) {
-	// Ask the remote chain once: the checks below find the answer in its cache.
+	// Request the height from the remote chain here, where an error can be returned: the checks
+	// below find it in the cache.
 	if e.o.Base != nil {
 		if _, ok := e.ancestry.height(head, tx.BlockHash); !ok {
 			if _, _, err := e.o.Base.Height(tx.BlockHash); err != nil {
@@ -74,8 +75,9 @@ func (e *Engine) checkAt(
 	return nil, warmReceiver(head.Layout, tries, tx.ReceiverID)
 }
 
-// warmReceiver loads the receiver's account of a valid transaction, as checking loaded the
-// signer's, so that the block with it does not wait for the disk. It reads nothing else.
+// warmReceiver loads the receiver's account of a valid transaction into memory, so that the block
+// with the transaction does not wait for the disk. The signer's account is loaded already by the
+// checks.
 func warmReceiver(
 	layout primitives.ShardLayout,
 	tries func(primitives.ShardIndex) state.Trie,
@@ -93,18 +95,18 @@ func warmReceiver(
 	return err
 }
 
-// ErrDiscarded reports that a child engine was discarded: its states can no longer be read.
+// ErrDiscarded means that a child engine was discarded, so its states can no longer be read.
 var ErrDiscarded = errors.New("engine: this chain has ended")
 
-// acquireHead returns the head with its states retained. ErrDiscarded.
+// acquireHead returns the head and retains its states. The caller releases it. ErrDiscarded.
 func (e *Engine) acquireHead() (*BlockNode, error) { return e.acquire(e.Head) }
 
-// acquireTip returns the tip with its states retained. ErrDiscarded.
+// acquireTip returns the tip and retains its states. The caller releases it. ErrDiscarded.
 func (e *Engine) acquireTip() (*BlockNode, error) { return e.acquire(e.Tip) }
 
 func (e *Engine) acquire(which func() *BlockNode) (*BlockNode, error) {
 	for {
-		if x := which(); x.Acquire() { // else there is a newer one
+		if x := which(); x.Acquire() { // else it was released because there is a newer one
 			return x, nil
 		}
 		if e.gone.Load() {
@@ -126,8 +128,9 @@ func (e *Engine) checkBlock(head *BlockNode, base primitives.Hash) *primitives.I
 	return verify.Validity(known, height, head.Height(), e.chain.ValidityPeriod, func() bool { return false })
 }
 
-// congested returns an error if the receiver's shard refuses transactions because of congestion. A
-// shard that a split has just made accepts them: no chunk header describes it yet.
+// congested returns an error if the receiver's shard refuses new transactions because of
+// congestion. A shard that a split has just made accepts them, because no chunk header has its
+// congestion yet.
 func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) *primitives.InvalidTxError {
 	id := next.layout.ShardOf(receiver)
 	i, err := head.Layout.Index(id)
@@ -135,7 +138,7 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 		return nil
 	}
 	c := head.Block.Body.Chunks[i]
-	if c.ShardID != id { // the repeated header of the shard that was split
+	if c.ShardID != id { // this is the repeated header of the split shard
 		return nil
 	}
 	control := congestion.Control{
@@ -161,9 +164,9 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 	}
 }
 
-// KeyNonce returns the nonce of a transaction's key, or of its gas key index, at the tip; of an
-// uninitialized account, which has no keys, the account's own nonce; false: no such key. It is meant
-// for ordering pending transactions and must not be shown to clients, because the tip may not be on
+// KeyNonce returns the nonce of the transaction's access key, or gas key index, at the tip. For an
+// uninitialized account, which has no keys, it is the account's nonce. false: there is no such key.
+// It serves to order pending transactions. Do not show it to clients, because the tip may not be on
 // disk.
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
 	return e.keyNonce(e.acquireTip, tx)
@@ -196,12 +199,13 @@ func (e *Engine) keyNonce(
 	return account.BootstrapNonce, ok && !account.IsInitialized(), err
 }
 
-// Unused reports whether a transaction's nonce is above that of its key at the tip. Then no block
-// of the tip's chain contains it, and a search is unnecessary. false says nothing.
+// Unused reports whether the transaction's nonce is above the nonce of its key at the tip. If true,
+// no block of the tip's chain contains the transaction, so searching for it is unnecessary. If
+// false, the transaction may or may not be in a block.
 func (e *Engine) Unused(tx *primitives.SignedTransaction) bool { return e.unused(e.acquireTip, tx) }
 
-// UnusedAtHead is Unused at the head: a block that used the nonce and is not persisted is not
-// visible to readers yet.
+// UnusedAtHead does the same as Unused at the head. Readers need this: they do not see blocks that
+// are not persisted yet, even if these have used the nonce.
 func (e *Engine) UnusedAtHead(tx *primitives.SignedTransaction) bool {
 	return e.unused(e.acquireHead, tx)
 }
@@ -214,10 +218,11 @@ func (e *Engine) unused(acquire func() (*BlockNode, error), tx *primitives.Signe
 	return err == nil && ok && tx.Nonce.Nonce > nonce
 }
 
-// readers pools memory for reading a few values of a state, which each submitted transaction needs.
+// readers is a pool of memory for reading a few values of a state, as each submitted transaction
+// requires.
 var readers = sync.Pool{New: func() any { return new(state.TrieUpdate) }}
 
-// readerOf returns an update for reading only, until doneReading.
+// readerOf returns a reader of t. The caller returns it with doneReading.
 func readerOf(t state.Trie) *state.TrieUpdate {
 	u := readers.Get().(*state.TrieUpdate)
 	u.Reset(t)
@@ -229,7 +234,7 @@ func doneReading(u *state.TrieUpdate) {
 	readers.Put(u)
 }
 
-// readSigner reads the account and key of a transaction's signer.
+// readSigner reads the signer's account, access key and gas key nonce. Absent ones stay nil.
 func readSigner(
 	layout primitives.ShardLayout,
 	tries func(primitives.ShardIndex) state.Trie,
@@ -266,8 +271,9 @@ func readSigner(
 	return s, nil
 }
 
-// Prepare chooses the transactions of a shard's next chunk on parent from waiting, until stop
-// returns true. ErrOrphan: parent is unknown or was dropped. ErrUntracked: the shard is not held.
+// Prepare chooses transactions from waiting for a shard's next chunk on parent. It ends early if
+// stop returns true. ErrOrphan: parent is unknown or was dropped. ErrUntracked: the shard is not
+// held.
 func (e *Engine) Prepare(
 	parent primitives.Hash,
 	shard primitives.ShardIndex,

@@ -6,18 +6,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ancestry answers which blocks a transaction may refer to: ancestors of the block at most a
-// validity period old.
+// ancestry answers whether a block is an ancestor of another, and so whether a transaction may
+// refer to it: reference blocks are ancestors that are at most a validity period old. Safe for
+// concurrent use.
 type ancestry struct {
 	e *Engine
-	// recent maps canonical blocks below the flat head to their heights, for those that were asked
-	// for.
-	mu     sync.Mutex // guards recent and order: Check runs on any goroutine
+	// recent caches the heights of canonical blocks that were looked up in the store, or in the
+	// remote chain, by hash.
+	mu     sync.Mutex // guards recent and order
 	recent map[primitives.Hash]primitives.Height
 	order  []primitives.Hash // keys of recent, oldest first
 }
 
-// ancestryCache bounds recent. Other blocks are looked up in the store.
+// ancestryCache is the capacity of ancestry.recent.
 const ancestryCache = 4096
 
 func (a *ancestry) init(e *Engine) { a.e, a.recent = e, map[primitives.Hash]primitives.Height{} }
@@ -36,28 +37,28 @@ func (a *ancestry) remember(hash primitives.Hash, height primitives.Height) {
 	a.order = append(a.order, hash)
 }
 
-// valid reports whether base may be the reference block of a transaction in a child of parent: an
-// ancestor of the child with parent.height <= base.height + validity period (nearcore
+// valid reports whether base may be the reference block of a transaction in a child of parent: it
+// is an ancestor of the child, and parent.height <= base.height + validity period (nearcore
 // chain/chain/src/store/mod.rs check_transaction_validity_period).
 func (a *ancestry) valid(parent *BlockNode, base primitives.Hash) bool {
 	height, ok := a.height(parent, base)
 	return ok && parent.Height() <= height+a.e.chain.ValidityPeriod
 }
 
-// height returns the height of base if it is parent or an ancestor of it.
+// height returns the height of base. false: base is neither parent nor an ancestor of parent.
 func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.Height, bool) {
 	if at := a.e.Imported(base); at != nil { // above the flat head, on any branch
 		x := parent
 		for ; x != nil && x.Height() >= at.Height(); x = a.e.Imported(x.Header().PrevHash) {
-			if x.Hash == at.Hash { // the node may have been replaced, so compare hashes
+			if x.Hash == at.Hash { // hashes, because the node may have been replaced
 				return at.Height(), true
 			}
 		}
 		if x != nil {
 			return 0, false // not an ancestor
 		}
-		// The blocks between were passed by the flat head meanwhile. So was base, or it is gone
-		// with its branch.
+		// The flat head has passed the blocks between meanwhile. It also passed base, or base was
+		// dropped with its branch. The store has the answer.
 	}
 	a.mu.Lock()
 	h, ok := a.recent[base]
@@ -66,7 +67,7 @@ func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.H
 		return h, true
 	}
 	h, ok = a.e.canonicalHeight(base)
-	if !ok && a.e.o.Base != nil { // an ancestor in the remote chain
+	if !ok && a.e.o.Base != nil { // perhaps an ancestor on the remote chain
 		h, ok, _ = a.e.o.Base.Height(base)
 	}
 	if ok {
@@ -75,8 +76,8 @@ func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.H
 	return h, ok
 }
 
-// canonicalHeight looks up a block below the flat head, where the store keeps only the canonical
-// chain.
+// canonicalHeight returns the height of a block at or below the flat head, where the store has only
+// the canonical chain. false: it does not have the block.
 func (e *Engine) canonicalHeight(hash primitives.Hash) (primitives.Height, bool) {
 	rec, err := e.store.BlockByHash(hash)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestAncestryWhileFlatHeadAdvances: a transaction's reference block stays an ancestor of the head
-// for a concurrent check: a block found above the flat head may be below it a moment later.
+// TestAncestryWhileFlatHeadAdvances: height finds a reference block although the flat head passes
+// it during the search.
 func TestAncestryWhileFlatHeadAdvances(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	var (
@@ -53,8 +53,8 @@ func TestAncestryWhileFlatHeadAdvances(t *testing.T) {
 	doors.Wait()
 }
 
-// TestAncestryOfReplaced: when a block's node is replaced, by eviction or a caught up shard, the
-// block stays an ancestor for holders of the previous node.
+// TestAncestryOfReplaced: after a block's node was replaced, by eviction or because a shard was
+// caught up, the block is still an ancestor for readers that hold the node before.
 func TestAncestryOfReplaced(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	for range 3 {

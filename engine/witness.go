@@ -10,18 +10,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Witness is a chunk state witness together with the contracts that go separately to the chunk's
-// validators.
+// Witness is a chunk state witness, together with the contract data that its producer sends in
+// other messages.
 type Witness struct {
 	*primitives.ChunkStateWitness
-	Transition primitives.TransitionKey // of the main transition
-	Accesses   []primitives.Hash        // hashes of the called contracts, in no order
-	Deploys    [][]byte                 // deployed code, if it is still in memory
+	Transition primitives.TransitionKey // identifies the main transition
+	Accesses   []primitives.Hash        // hashes of the called contracts, in no particular order
+	Deploys    [][]byte                 // code that the main transition deployed; nil if no longer in memory
 }
 
-// Witness builds the witness of a chunk on a known block (nearcore
-// chain/chain/src/stateless_validation/state_witness.rs create_state_witness). The chunk's shard
-// must be held. Errors are those of Transition. Safe for concurrent use.
+// Witness builds the state witness of the chunk c on a known block (nearcore
+// chain/chain/src/stateless_validation/state_witness.rs create_state_witness). This node must hold
+// the chunk's shard. Errors are those of Transition. Safe for concurrent use.
 func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 	h := &c.Header
 	main, implicit, err := e.Transitions(h.PrevBlockHash, h.ShardID)
@@ -72,13 +72,13 @@ func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 	return out, nil
 }
 
-// toStateTransition returns a transition in the form of a witness.
+// toStateTransition returns t in the form that a witness contains.
 func toStateTransition(t *Transition) primitives.StateTransition {
 	return primitives.StateTransition{Block: t.Block, Base: t.Proof, PostState: t.Post}
 }
 
-// deployed returns the accounts' contracts among changes. Global contracts are not announced: every
-// shard receives them (nearcore runtime/runtime/src/actions.rs:295).
+// deployed returns the code that changes deploy to accounts. Global contracts are not included,
+// because every shard receives them (nearcore runtime/runtime/src/actions.rs:295).
 func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	for i := range changes {
 		key := changes[i].Key
@@ -94,28 +94,29 @@ func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	return out
 }
 
-// span is the range of blocks that a chunk's witness covers.
+// span is the range of blocks that the witness of a chunk covers, from the chunk's parent back.
 type span struct {
-	epoch  primitives.EpochID     // of the chunk
-	layout primitives.ShardLayout // of the chunk
+	epoch  primitives.EpochID     // the chunk's epoch
+	layout primitives.ShardLayout // the chunk's layout
 	prev   *BlockNode             // the chunk's parent
 	steps  []spanStep             // implicit transitions, oldest first
-	last   *BlockNode             // the block with the shard's last new chunk
+	last   *BlockNode             // the block with the shard's newest chunk
 	shard  primitives.ShardID     // the shard's id in last
 	index  primitives.ShardIndex
-	// sources are the blocks with the new chunks that brought the receipts of that last chunk,
-	// newest first, starting with last.
+	// The blocks whose new chunks sent the receipts that the newest chunk executed, newest first.
+	// The first is last.
 	sources []receiptSource
 }
 
-// spanStep is one implicit transition: a block without a new chunk, or a split after a block.
+// spanStep is one implicit transition: a block in which the shard has no new chunk, or a split
+// after a block.
 type spanStep struct {
 	split bool
 	at    *BlockNode
-	shard primitives.ShardID // for a split: the child
+	shard primitives.ShardID // if split: the child shard
 }
 
-// receiptSource is a block and the id of the witness's shard in its layout.
+// receiptSource is a block and the id that the witness's shard has in that block's layout.
 type receiptSource struct {
 	at *BlockNode
 	to primitives.ShardID
@@ -123,9 +124,10 @@ type receiptSource struct {
 
 func (s *span) genesis() bool { return s.last.Header().PrevHash.IsZero() }
 
-// span walks from a chunk's parent back over the shard's last new chunk to the one before (nearcore
+// span returns the range of blocks of a chunk on the block prev. It goes back from prev to the
+// shard's newest chunk and on to the chunk before (nearcore
 // chain/chain/src/stateless_validation/chunk_validation.rs get_state_witness_block_range). It needs
-// no state.
+// no states.
 func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, error) {
 	at, err := e.Block(prev)
 	if err != nil {
@@ -180,7 +182,8 @@ func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, er
 	}
 }
 
-// shardIn returns the id and index in block at of the shard that later became shard of layout.
+// shardIn returns the id and index that a shard of layout, or the parent that it was split from,
+// has in the block at.
 func shardIn(
 	at *BlockNode,
 	layout primitives.ShardLayout,
@@ -196,7 +199,7 @@ func shardIn(
 	return shard, index, err
 }
 
-// prove adds the receipt proofs of a block's new chunks to a witness.
+// prove adds the receipt proofs of the source's new chunks to a witness.
 func (src *receiptSource) prove(w *primitives.ChunkStateWitness) error {
 	for i := range src.at.Shards {
 		s := &src.at.Shards[i]

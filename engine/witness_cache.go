@@ -8,17 +8,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// witnessCache keeps transitions until their witnesses are made. A dropped one is computed again on
-// demand. It is bounded in bytes and drops first what no future block needs. Safe for concurrent
-// use.
+// witnessCache keeps transitions until their witnesses are built. A transition that is not in the
+// cache is computed again. Its size in bytes is bounded; the oldest transitions are evicted first.
+// Safe for concurrent use.
 type witnessCache struct {
-	limit  int64 // bytes; 0: keep nothing
+	limit  int64 // bytes; 0: keeps nothing
 	mu     sync.Mutex
 	kept   map[proofKey]*Transition
 	order  []proofKey // oldest first
 	size   int64
-	saved  atomic.Bool // the store has a row of transitions, see witness_store.go
-	wanted atomic.Bool // some proof of the last begun block is wanted
+	saved  atomic.Bool // the store has the transitions row (witness_store.go)
+	wanted atomic.Bool // a transition of the last imported block is wanted
 }
 
 type proofKey struct {
@@ -32,7 +32,8 @@ func (p *witnessCache) get(block primitives.Hash, shard primitives.ShardID) *Tra
 	return p.kept[proofKey{block, shard}]
 }
 
-// keep adds a transition unless it alone exceeds the limit.
+// keep adds a transition, and evicts the oldest ones above the limit. It ignores a transition that
+// alone exceeds the limit.
 func (p *witnessCache) keep(t *Transition) {
 	key, n := proofKey{t.Block, t.Shard}, t.size()
 	p.mu.Lock()
@@ -57,7 +58,7 @@ func (p *witnessCache) drop(key proofKey) {
 	delete(p.kept, key)
 }
 
-// forget drops the transitions of removed blocks.
+// forget drops the transitions of blocks that were removed from the chain.
 func (p *witnessCache) forget(blocks []primitives.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,8 +77,8 @@ func (p *witnessCache) forget(blocks []primitives.Hash) {
 	})
 }
 
-// prune drops what no descendant of a final block needs: for each shard, what precedes its last new
-// chunk there.
+// prune drops the transitions that no descendant of a final block needs: in each shard, those
+// before the shard's newest chunk as of that block.
 func (p *witnessCache) prune(final *BlockNode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

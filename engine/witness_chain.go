@@ -10,22 +10,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Validation shows package chain/partialwitness the current chain. Safe for concurrent use.
+// Validation implements partialwitness.Chain on the engine's current chain. Safe for concurrent
+// use.
 type Validation struct{ e *Engine }
 
 var _ partialwitness.Chain = Validation{}
 
-// Validation returns the view.
+// Validation returns the engine as a partialwitness.Chain.
 func (e *Engine) Validation() Validation { return Validation{e} }
 
-// Relevant reports whether a chunk with this key may still be included (nearcore
+// Relevant reports whether a block can still include a chunk with this key (nearcore
 // chain/client/src/stateless_validation/validate.rs:260).
 func (v Validation) Relevant(k primitives.ChunkKey) (ok bool) {
 	tip, final := v.e.Tip(), v.e.TipFinal()
 	if k.HeightCreated <= final.Height || k.HeightCreated > tip.Height()+partialwitness.MaxAhead {
 		return false
 	}
-	_ = v.e.Epochs(func(m *epoch.Manager) error { // an unknown epoch has no chunks
+	_ = v.e.Epochs(func(m *epoch.Manager) error { // an unknown epoch counts as irrelevant
 		layout, err := m.ShardLayout(k.EpochID)
 		if err != nil || !layout.Has(k.ShardID) {
 			return err
@@ -37,7 +38,7 @@ func (v Validation) Relevant(k primitives.ChunkKey) (ok bool) {
 	return ok
 }
 
-// possibleEpochs returns the epochs that a chunk of a height near the tip may belong to (nearcore
+// possibleEpochs returns the epochs that a chunk of height h near the tip can belong to (nearcore
 // chain/epoch-manager/src/adapter.rs:728).
 func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]primitives.EpochID, error) {
 	if tip.Header().PrevHash.IsZero() {
@@ -50,7 +51,7 @@ func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]pr
 	}
 	header := tip.Header()
 	switch end := first + primitives.Height(length); {
-	case h >= end: // an epoch may be longer than planned
+	case h >= end: // the epoch may last longer than planned
 		return []primitives.EpochID{header.EpochID, header.NextEpochID}, nil
 	case h >= first:
 		return []primitives.EpochID{header.EpochID}, nil
@@ -68,8 +69,8 @@ func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]pr
 	return []primitives.EpochID{info.EpochID}, nil
 }
 
-// Producer returns the canonical producer of a chunk: that of the messages that name no anchor,
-// which are sent before protocol version 87 only.
+// Producer returns the canonical producer of a chunk. It applies to messages without an anchor,
+// which exist only before protocol version 87.
 func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorStake, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.CanonicalChunkProducer(k.EpochID, k.ShardID, k.HeightCreated)
@@ -81,13 +82,13 @@ func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorSta
 	return out, err
 }
 
-// AnchoredProducer returns the producer of a chunk whose message names its anchor: see
-// epoch.Manager.AnchoredChunkProducer. That key and anchor belong together is not checked.
+// AnchoredProducer returns the producer of a chunk whose message contains the anchor
+// (epoch.Manager.AnchoredChunkProducer). It does not check that the anchor belongs to the key.
 func (v Validation) AnchoredProducer(k primitives.ChunkKey, anchor primitives.Hash) (primitives.ValidatorStake, error) {
 	return v.e.AnchoredChunkProducer(anchor, k)
 }
 
-// Validators returns the validators of a chunk, in the order of assignment.
+// Validators returns the validators assigned to a chunk, in the order of the assignment.
 func (v Validation) Validators(k primitives.ChunkKey) (out []chain.Assigned, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) (err error) {
 		out, err = assigned(m, k.EpochID, k.ShardID, k.HeightCreated)
@@ -105,7 +106,7 @@ func (v Validation) Producers(id primitives.EpochID, shard primitives.ShardID) (
 	return out, err
 }
 
-// AllValidators returns the validators of an epoch.
+// AllValidators returns all validators of an epoch.
 func (v Validation) AllValidators(id primitives.EpochID) (out []primitives.AccountID, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		info, err := m.EpochInfo(id)
@@ -120,7 +121,7 @@ func (v Validation) AllValidators(id primitives.EpochID) (out []primitives.Accou
 	return out, err
 }
 
-// Key returns a validator's key in an epoch.
+// Key returns the public key of a validator in an epoch.
 func (v Validation) Key(id primitives.EpochID, account primitives.AccountID) (out primitives.PublicKey, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.Validator(id, account)
@@ -132,7 +133,7 @@ func (v Validation) Key(id primitives.EpochID, account primitives.AccountID) (ou
 	return out, err
 }
 
-// BlockProducer returns the producer of a height in an epoch.
+// BlockProducer returns the block producer of a height in an epoch.
 func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (out primitives.AccountID, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.BlockProducer(id, h)
@@ -144,13 +145,14 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 	return out, err
 }
 
-// CodeOf returns, for the validators of a chunk, the contract code that its main transition at
-// called. The chunk's parent is looked up on the head's chain, whichever block contains the chunk
-// (nearcore chain/client/src/stateless_validation/partial_witness/partial_witness_actor.rs:787).
-// Errors: partialwitness.ErrIrrelevant for a chunk that can no longer be included,
-// partialwitness.ErrContracts if at is not its main transition, partialwitness.ErrEarly if its
-// parent is not known yet, ErrUnknown if it is not on the head's chain. A wrong request costs only
-// a look at a few blocks.
+// CodeOf returns, for validators of the chunk k that request it, the contract code that the chunk's
+// main transition called. at is the main transition according to the request. The parent of the
+// chunk is searched on the head's chain, whichever block contains the chunk (nearcore
+// chain/client/src/stateless_validation/partial_witness/partial_witness_actor.rs:787). Errors:
+// partialwitness.ErrIrrelevant if the chunk can no longer be included; partialwitness.ErrContracts
+// if at is not the main transition; partialwitness.ErrEarly if the parent is not known yet;
+// ErrUnknown if the head's chain has no block of the parent's height. A wrong request costs only
+// reading a few blocks.
 func (e *Engine) CodeOf(
 	k primitives.ChunkKey,
 	at primitives.TransitionKey,
@@ -162,7 +164,7 @@ func (e *Engine) CodeOf(
 	if prev.Height()+1 < k.HeightCreated {
 		return nil, fmt.Errorf("%w: of height %d", partialwitness.ErrEarly, k.HeightCreated-1)
 	}
-	for prev.Height()+1 > k.HeightCreated { // that block is above the final one
+	for prev.Height()+1 > k.HeightCreated { // the parent is above the final block, so this loop is short
 		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
 			return nil, err
 		}

@@ -14,25 +14,25 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrWitness reports that a witness does not prove its chunk. Its producer, which signed its parts,
-// is at fault.
+// ErrWitness means that a witness does not prove its chunk. The producer, which has signed the
+// witness's parts, is at fault.
 var ErrWitness = errors.New("engine: the witness does not prove its chunk")
 
-// ErrNoCode reports that a witness cannot be checked because the code of a called contract is
-// missing. No one is known to be at fault.
+// ErrNoCode means that a witness could not be checked because the code of a called contract is
+// missing. The producer is not known to be at fault.
 var ErrNoCode = errors.New("engine: code that a witness calls is missing")
 
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrWitness}, args...)...)
 }
 
-// CheckWitness checks a witness as a validator without state does: with the blocks up to the
-// chunk's parent, which must be known, and the contract code in codes (nearcore chunk_validation.rs
-// pre_validate_chunk_state_witness, validate_chunk_state_witness). nil: the chunk header is what
-// follows from the chain. The caller checks that the validator is assigned.
+// CheckWitness validates a witness in the way of a validator without the shard's state: from the
+// blocks up to the chunk's parent, which must be known, and the contract code in codes (nearcore
+// chunk_validation.rs pre_validate_chunk_state_witness, validate_chunk_state_witness). nil: the
+// chunk header is right. The caller has to check that the validator is assigned to the chunk.
 //
-// VerdictOf classifies an error: VerdictInvalid, the witness's producer is at fault;
-// VerdictWaiting, a block or code is missing; VerdictLocalFault, this node is at fault. Safe for
+// VerdictOf classifies the errors. VerdictInvalid: the witness's producer is at fault.
+// VerdictWaiting: a block or code is missing. VerdictLocalFault: this node is at fault. Safe for
 // concurrent use.
 func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error {
 	s, receipts, err := e.checkForm(w)
@@ -47,25 +47,26 @@ func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) e
 	return err
 }
 
-// CheckHeld is CheckWitness for a validator that holds the shard: it compares the header with its
-// own state and ignores the state in the witness (nearcore chunk_validation_actor.rs:420). held is
-// false if the shard is not held; then nothing was checked. whole is the chunk if it is known, else
-// nil.
+// CheckHeld does the same as CheckWitness for a validator that holds the shard: it compares the
+// chunk header with its own state, and ignores the state in the witness (nearcore
+// chunk_validation_actor.rs:420). held is false if the shard is not held; then nothing was checked.
+// whole is the chunk if it is known, else nil.
 func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	s, _, err := e.checkForm(w)
 	if err != nil {
 		return true, err
 	}
 	c := chunkOf(w)
-	if whole != nil && whole.Hash == c.Hash { // a chunk assembled from parts has been compared with its header
+	if whole != nil && whole.Hash == c.Hash { // a chunk assembled from parts was compared with its header
 		c.PrevOutgoingReceipts, c.Whole = whole.PrevOutgoingReceipts, whole.Whole
 	}
 	return e.checkByState(s.prev, s.layout, c)
 }
 
-// CheckChunk is CheckHeld for the chunk itself, without a witness: what the witness would show
-// follows from the blocks applied here. The caller has checked the producer's signature on the
-// header. held is false if the shard is not held, or c has only receipt proofs.
+// CheckChunk does the same as CheckHeld for a chunk, without its witness: everything that the
+// witness would prove follows from the blocks that this node has applied. The caller has checked
+// the producer's signature of the header. held is false if the shard is not held, or if c has only
+// receipt proofs.
 func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	if c.Proofs != nil {
 		return false, nil
@@ -75,8 +76,8 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 		return true, err
 	}
 	switch h := &c.Header; {
-	// Another height means another producer, which has not signed it; with a witness the signature
-	// covers the height.
+	// With another height the chunk would have another producer, whose signature the caller has not
+	// checked. A witness needs no such check, because its signature covers the height.
 	case h.HeightCreated != prev.Height()+1:
 		return true, bad("created at %d on block %d", h.HeightCreated, prev.Height())
 	case h.HeightIncluded != 0:
@@ -90,7 +91,8 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	return e.checkByState(prev, rules.layout, c)
 }
 
-// checkByState checks a chunk against the state after its parent, if that is held.
+// checkByState validates a chunk against this node's state after the chunk's parent. held is false
+// if the shard is not held.
 func (e *Engine) checkByState(
 	prev *BlockNode,
 	layout primitives.ShardLayout,
@@ -118,7 +120,7 @@ func (e *Engine) checkByState(
 	return true, nil
 }
 
-// chunkOf returns the chunk of a witness without its receipts.
+// chunkOf returns the chunk of a witness, without its receipts.
 func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
 	return &primitives.Chunk{
 		Hash:      w.Header.ChunkHash(),
@@ -127,7 +129,8 @@ func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
 	}
 }
 
-// checkPlace finds the parent of a chunk that is not in a block, and the rules after it.
+// checkPlace returns the parent of a chunk and the rules for the parent's children. ErrOrphan: the
+// parent is unknown.
 func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *nextRules, err error) {
 	prev, err = e.Block(h.PrevBlockHash)
 	switch {
@@ -141,7 +144,7 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 		)
 	case err != nil:
 		return nil, nil, err
-	// Checked first, because data of an old block may have been collected.
+	// This check comes first, because data of an old block may have been garbage collected.
 	case h.HeightCreated != prev.Height()+1 && prev.Height() < e.TipFinal().Height:
 		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
 	}
@@ -154,10 +157,11 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 	return prev, next, nil
 }
 
-// checkForm checks everything that needs no application and returns the receipts that were applied.
-// It must not check what neard ignores: the header's signature (part of the block's checks), its
-// included height, and the transitions' block hashes. Otherwise a producer could make valid chunks
-// that only this node does not endorse.
+// checkForm checks everything in a witness that does not require applying a chunk. It returns the
+// receipts that the main transition executes. It must not check what neard ignores: the header's
+// signature (checked with the block), the header's included height, and the block hashes of the
+// transitions. Otherwise a producer could produce valid chunks that only this node does not
+// endorse.
 func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
 	h := &w.Header
 	prev, next, err := e.checkPlace(h)
@@ -189,8 +193,9 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 	return s, receipts, nil
 }
 
-// receipts verifies the receipt proofs, one for each chunk, and returns the receipts in application
-// order: the newest block first, within a block as in apply.OrderIncoming.
+// receipts verifies the receipt proofs, of which there must be one for each new chunk of the
+// sources. It returns the receipts in the order of execution: the newest block first, and within a
+// block as in apply.OrderIncoming.
 func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt, error) {
 	if s.genesis() {
 		if len(proofs) > 0 {
@@ -234,7 +239,8 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 	return out, nil
 }
 
-// replay applies all transitions of the witness and compares the result with the chunk header.
+// replay applies all transitions of the witness on its state proofs, and compares the result with
+// the chunk header.
 func (e *Engine) replay(
 	w *primitives.ChunkStateWitness,
 	s *span,
@@ -253,8 +259,9 @@ func (e *Engine) replay(
 	if extra.StateRoot != w.Main.PostState {
 		return bad("the main transition leads to %v, not %v", extra.StateRoot, w.Main.PostState)
 	}
-	// A call without its code fails, which can lead to the same state: from version 87 on the contract
-	// earns nothing by it. Then only the chunk header shows that the result is wrong.
+	// A call whose code is missing fails here, but may lead to the right state: from version 87 on
+	// the contract gets no share of the gas. Then only the chunk header shows that the result is
+	// wrong, so it must not enter the cache.
 	if _, guessed := lacks.any(); !guessed && !s.genesis() {
 		e.mainResults.put(key, extra, outgoing, s.layout, e.TipFinal().Height)
 	}
@@ -279,7 +286,7 @@ func (e *Engine) replay(
 	return e.compare(w, s, extra, outgoing)
 }
 
-// compare checks the chunk header against the result.
+// compare validates the chunk header against the result of the transitions.
 func (e *Engine) compare(
 	w *primitives.ChunkStateWitness,
 	s *span,
@@ -292,8 +299,9 @@ func (e *Engine) compare(
 	return nil
 }
 
-// replayMain applies the shard's last new chunk. A genesis chunk is not applied, and the witness's
-// state for it is ignored (nearcore chunk_validation.rs MainTransition::Genesis).
+// replayMain applies the shard's newest chunk on the state proof of the main transition. A chunk of
+// the genesis is not applied, and the proof for it is ignored (nearcore chunk_validation.rs
+// MainTransition::Genesis).
 func (e *Engine) replayMain(
 	w *primitives.ChunkStateWitness,
 	s *span,
@@ -333,7 +341,8 @@ func (e *Engine) replayMain(
 	}, r.Outgoing, nil
 }
 
-// replayMissing applies a block without a new chunk.
+// replayMissing applies a block in which the shard has no new chunk, on the state proof base, and
+// sets the new root in extra.
 func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.ChunkExtra) error {
 	index, err := step.at.Layout.Index(step.shard)
 	if err != nil {
@@ -353,8 +362,9 @@ func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.Chunk
 	return err
 }
 
-// replaySplit computes the state and chunk extra of one child of a split, as makeChild does with
-// the state itself.
+// replaySplit computes the state root and chunk extra of one child of a split from a state proof,
+// as makeChild does from the state itself. It returns the outgoing receipts that the child
+// inherits.
 func (e *Engine) replaySplit(
 	base [][]byte,
 	step *spanStep,
@@ -364,7 +374,7 @@ func (e *Engine) replaySplit(
 	outgoing []*primitives.Receipt,
 ) ([]*primitives.Receipt, error) {
 	layout := s.layout
-	if !last { // the new layout's blocks have begun
+	if !last { // there are blocks of the new layout
 		var err error
 		if layout, err = e.layoutAfter(step.at); err != nil {
 			return nil, err
@@ -399,7 +409,7 @@ func (e *Engine) replaySplit(
 	return outgoing, nil
 }
 
-// layoutAfter returns the layout of a block's children.
+// layoutAfter returns the layout of the children of the block at.
 func (e *Engine) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
 	next, err := e.rulesAfter(at)
 	if err != nil {
@@ -408,14 +418,15 @@ func (e *Engine) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
 	return next.layout, nil
 }
 
-// inputOf returns the input of one shard of a block without state, and the block's parent.
+// inputOf returns the input for applying one shard of a block, without the state, and the block's
+// parent.
 func (e *Engine) inputOf(
 	entry *BlockNode,
 	shard primitives.ShardIndex,
 	fresh bool,
 	proposals []primitives.ValidatorStake,
 ) (*BlockNode, *apply.Input, error) {
-	parent := e.Imported(entry.Header().PrevHash) // the node that ancestry knows, if it is in memory
+	parent := e.Imported(entry.Header().PrevHash) // the node in memory, if there is one: ancestry needs that
 	if parent == nil {
 		var err error
 		if parent, err = e.Block(entry.Header().PrevHash); err != nil {
@@ -432,7 +443,7 @@ func (e *Engine) inputOf(
 	return parent, &in, nil
 }
 
-// applyOnProof applies a shard's part of a block on a proven state.
+// applyOnProof applies one shard of a block on a state proof.
 func applyOnProof(in *apply.Input) (r *apply.Result, err error) {
 	err = Catch(func() (err error) {
 		r, err = apply.Apply(in)
@@ -441,9 +452,9 @@ func applyOnProof(in *apply.Input) (r *apply.Result, err error) {
 	return r, witnessFault(err)
 }
 
-// witnessFault adds ErrWitness to errors for which the producer is at fault: nodes that application
-// needs are missing, or a string is not a node. Other contradictions are in hashed data below a
-// root that the chain knows, so they are a fault of this node, or of the chain.
+// witnessFault adds ErrWitness to an error that is the producer's fault: the proof lacks nodes, or
+// contains a string that is not a node. Any other contradiction is in data whose hash the chain
+// contains, so this node or the chain is at fault.
 func witnessFault(err error) error {
 	if errors.Is(err, state.ErrMissing) || errors.Is(err, trie.ErrCorrupt) {
 		return fmt.Errorf("%w: %w", ErrWitness, err)
@@ -451,7 +462,7 @@ func witnessFault(err error) error {
 	return err
 }
 
-// missingCode collects the hashes of called code that was not given. Safe for concurrent use.
+// missingCode collects the hashes of called code that is not in the proof. Safe for concurrent use.
 type missingCode struct {
 	mu   sync.Mutex
 	list []primitives.Hash
@@ -463,7 +474,7 @@ func (l *missingCode) any() ([]primitives.Hash, bool) {
 	return l.list, len(l.list) > 0
 }
 
-// proof returns a ProofTrie that records missing code.
+// proof returns a ProofTrie that adds the hashes of missing code to l.
 func (l *missingCode) proof(strings [][]byte, root primitives.Hash) (state.Trie, error) {
 	t, err := ProofTrie(strings, root)
 	if err != nil {
@@ -472,7 +483,7 @@ func (l *missingCode) proof(strings [][]byte, root primitives.Hash) (state.Trie,
 	return &codeTrie{t, l}, nil
 }
 
-// codeTrie records which code is missing.
+// codeTrie is a state.Proven that adds the hashes of missing code to lacks.
 type codeTrie struct {
 	state.Proven
 	lacks *missingCode

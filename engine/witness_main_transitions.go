@@ -8,28 +8,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// DefaultMainResults is nearcore's NUM_WITNESS_RESULT_CACHE_ENTRIES (chunk_validation.rs): cached
-// results a shard.
+// DefaultMainResults is the number of results that mainResults caches per shard. nearcore:
+// NUM_WITNESS_RESULT_CACHE_ENTRIES (chunk_validation.rs).
 const DefaultMainResults = 20
 
-// mainKey identifies a main transition: the shard of the witness's chunk, and the block with the
-// shard's last new chunk.
+// mainKey identifies a main transition: by the shard of the witness's chunk, and by the block with
+// the shard's newest chunk.
 type mainKey struct {
 	shard primitives.ShardUID
 	block primitives.Hash
 }
 
-// mainResults caches the results of witnesses' main transitions, with the keys and the size of
-// nearcore's MainStateTransitionCache. If a chunk is missing from a block, the next chunk's witness
-// has the same main transition as the missing one's. nearcore then ignores the state and code in
-// the second witness, so this node must too: otherwise it would refuse chunks that every nearcore
-// node endorses.
+// mainResults caches the results of main transitions, with the keys and the capacity of nearcore's
+// MainStateTransitionCache. If a block does not include a chunk, the next chunk of the shard has
+// the same main transition as that one. nearcore then ignores the state and code in the second
+// witness. This node must do so too, otherwise it would refuse chunks that all nearcore nodes
+// endorse.
 //
-// Only a result that was applied on a proven state and matches its witness is stored, so a hit
-// accepts nothing that applying would refuse, except for the proof itself. Everything that nearcore
-// checks on a hit is checked (replay, checkForm). Safe for concurrent use.
+// A result is stored only if it was computed on a proven state and equals the one in its witness.
+// So a cached result differs from computing it only in that the second witness's proof is not
+// checked. Everything that nearcore checks in that case is checked (replay, checkForm). Safe for
+// concurrent use.
 type mainResults struct {
-	most   int // for each shard; negative: none
+	most   int // results per shard; negative: cache nothing
 	mu     sync.Mutex
 	shards map[primitives.ShardUID]*shardMains
 }
@@ -37,7 +38,7 @@ type mainResults struct {
 // shardMains are the results of one shard, the least recently used first.
 type shardMains struct {
 	list []mainResult
-	used primitives.Height // the final height at the last put
+	used primitives.Height // height of the final block at the last put
 }
 
 type mainResult struct {
@@ -53,7 +54,8 @@ func newMainResults(most int) *mainResults {
 	return &mainResults{most: most, shards: map[primitives.ShardUID]*shardMains{}}
 }
 
-// get returns copies of the extra and the receipts of a key.
+// get returns copies of the cached chunk extra and outgoing receipts of a transition. false: not
+// cached.
 func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primitives.Receipt, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,9 +72,9 @@ func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primi
 	return &r.extra, slices.Clip(r.outgoing), true
 }
 
-// put stores a result and evicts the shard's least recently used one beyond the limit. It drops
-// shards that are not in the layout and were not used since the current final block: they were
-// split and get no more chunks.
+// put stores a result. It evicts the shard's least recently used result if there are more than
+// most. It also drops shards that are not in the layout and were not used since the current final
+// block: they were split and get no more chunks.
 func (m *mainResults) put(
 	k mainKey,
 	extra *chain.ChunkExtra,

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// missedChunk returns a node, the witnesses of the chunks of height 2, which are in no block, and
-// that of the chunk of height 3 of the shard that missed its chunk. The first of the former and the
-// latter have the same main transition, that of block 1.
+// missedChunk returns a node and witnesses. first are those of the chunks that were made for block
+// 2. second is that of the height 3 chunk of the shard whose chunk block 2 does not include. It has
+// the same main transition, by block 1, as the witness in first of the same shard.
 func missedChunk(t *testing.T, mains int) (n *node, first []*primitives.ChunkStateWitness, second *primitives.ChunkStateWitness) {
 	t.Helper()
 	n, err := openChanged(t, testGenesis(t, "aa", "zz"), storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.MainResults = mains })
@@ -45,10 +45,9 @@ func missedChunk(t *testing.T, mains int) (n *node, first []*primitives.ChunkSta
 	return n, first, second
 }
 
-// TestMainTransitionIsAppliedOnce: a main transition that was checked for another chunk of the
-// shard is not read again (nearcore chunk_validation.rs:594): neither its state nor its code must
-// be shown. Everything else is checked as before, and a refused witness leaves nothing in the
-// cache.
+// TestMainTransitionIsAppliedOnce: if a main transition was checked with an earlier chunk of the
+// shard, the next witness need not contain its state and code (nearcore chunk_validation.rs:594).
+// Everything else is checked as usual. A refused witness does not change the cache.
 func TestMainTransitionIsAppliedOnce(t *testing.T) {
 	junk := func(w *primitives.ChunkStateWitness) { w.Main.Base = [][]byte{[]byte("junk")} }
 	n, first, second := missedChunk(t, 0)
@@ -107,8 +106,8 @@ func TestMainTransitionIsAppliedOnce(t *testing.T) {
 	}
 }
 
-// TestMainResultsAreBounded: the results of each shard used last stay, as in nearcore's LruCache,
-// and those of split shards go when no chunk of them can come.
+// TestMainResultsAreBounded: in each shard the most recently used results stay, as in nearcore's
+// LruCache. The results of a split shard are dropped when no more chunks of it can come.
 func TestMainResultsAreBounded(t *testing.T) {
 	before, after := primitives.NewShardLayoutV0(2, 1), primitives.NewShardLayoutV0(3, 2)
 	m := newMainResults(0)
@@ -120,7 +119,7 @@ func TestMainResultsAreBounded(t *testing.T) {
 		t.Fatal("the first result is gone")
 	}
 	x, _, _ := m.get(at(before, 5))
-	x.StateRoot = primitives.Hash{9} // the effect of implicit transitions
+	x.StateRoot = primitives.Hash{9} // as implicit transitions do with the result
 	m.put(at(before, DefaultMainResults), &chain.ChunkExtra{}, nil, before, 0)
 	for i, want := range map[byte]bool{0: true, 1: false, 2: true, 5: true, DefaultMainResults: true} {
 		x, _, ok := m.get(at(before, i))
@@ -141,8 +140,8 @@ func TestMainResultsAreBounded(t *testing.T) {
 	}
 }
 
-// TestGenesisTransitionIsNotRead: the proof of a main transition that is the genesis is ignored
-// (nearcore chunk_validation.rs MainTransition::Genesis). Its post-state is checked.
+// TestGenesisTransitionIsNotRead: if the main transition is the genesis, its proof is ignored
+// (nearcore chunk_validation.rs MainTransition::Genesis), but its post-state root is checked.
 func TestGenesisTransitionIsNotRead(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	_, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, transfer(n.Head().Hash, 1))

@@ -10,21 +10,23 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// After an update of the flat head the transitions up to it can no longer be computed again. A
-// later chunk may still need those of shards that have no chunk in the block after the flat head.
-// Each update writes these transitions to one row before it advances, or removes the row. So a
-// restart finds what the flat head has passed, and the rest can be computed again.
+// After the flat head has advanced, the transitions up to it can no longer be computed again. A
+// later chunk may still need those of a shard that has no chunk in the block after the flat head.
+// Before each advance these transitions are written to one row, or the row is removed if there are
+// none. So after a restart all transitions are available: the stored ones, and the later ones,
+// which can be computed again.
 
-// transitionsRow names the row.
+// transitionsRow is the name of the row with the saved transitions.
 const transitionsRow = "transitions"
 
-// maxSavedTransitions bounds the row whatever the bound in memory: a record of the log is at most 1
-// GiB, and an update that could not write its row would stop the node.
+// maxSavedTransitions is the greatest size of the row in bytes, even if more is kept in memory. A
+// record of the log has at most 1 GiB, and a failed write of the row would stop the node.
 const maxSavedTransitions = 512 << 20
 
-// wantsProof reports whether a proof of a shard's part of a block on parent in an epoch is to be
-// kept: always, or with Options.ProofsFor if that account produces the shard's chunks in the epoch
-// or the next and there are other validators. The caller holds epochMu.
+// wantsProof reports whether to keep the transition of a shard in a child of parent, a block of
+// epoch id. Without Options.ProofsFor it is always true. Otherwise it is true if that account
+// produces chunks of the shard in this epoch or the next, and that epoch has other validators. The
+// caller holds epochMu.
 func (e *Engine) wantsProof(id primitives.EpochID, parent primitives.Hash, shard primitives.ShardID) bool {
 	if e.proofs.limit == 0 {
 		return false
@@ -53,9 +55,10 @@ func (e *Engine) hasOtherValidators(id primitives.EpochID) bool {
 	return err == nil && len(info.Validators) > 1
 }
 
-// saveProofs writes the transitions that an update of the flat head would lose. It runs beside the
-// engine's goroutine, before the update. Transitions beyond the limit or that cannot be computed
-// are not saved: a later request for them fails.
+// saveProofs stores the transitions that cannot be computed after the flat head has advanced to the
+// block to. It runs before the advance, concurrently with the engine's goroutine. It leaves out
+// transitions beyond the limit and those that cannot be computed; a later request for one of these
+// fails.
 func (e *Engine) saveProofs(to *BlockNode) error {
 	list := e.transitionsToSave(to)
 	if len(list) == 0 && !e.proofs.saved.Load() {
@@ -75,7 +78,8 @@ func (e *Engine) saveProofs(to *BlockNode) error {
 	return nil
 }
 
-// transitionsToSave returns the transitions up to the next flat head that later chunks need.
+// transitionsToSave returns the transitions up to the block to, the next flat head, that later
+// chunks may need.
 func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 	if e.proofs.limit == 0 {
 		return nil
@@ -98,8 +102,8 @@ func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 	return list
 }
 
-// shardsWithoutChunk returns the shards that have no new chunk in some child of a block, if their
-// proofs are wanted; all such shards if there is no child.
+// shardsWithoutChunk returns the shards whose transitions are wanted and that have no new chunk in
+// some child of the block to. If there is no child yet, all shards count as such.
 func (e *Engine) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
 	var children []*BlockNode
 	e.mu.RLock()
@@ -131,7 +135,7 @@ func (e *Engine) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
 	return out
 }
 
-// loadProofs reads the saved transitions.
+// loadProofs puts the saved transitions into the cache.
 func (e *Engine) loadProofs() error {
 	raw, err := storage.Misc.Get(e.store.Reader(), transitionsRow)
 	if errors.Is(err, storage.ErrNotFound) {

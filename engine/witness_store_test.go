@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// openKeeping opens a node that keeps proofs, of an account's chunks or of all.
+// openKeeping opens a node that keeps the transitions of the account's chunks; of all chunks if the
+// account is empty.
 func openKeeping(t *testing.T, disk *storage.MemDisk, of primitives.AccountID, validators ...primitives.AccountID) *node {
 	t.Helper()
 	n, err := openChanged(t, testGenesis(t, validators...), disk, storage.Options{FlatHeadBlocks: 2}, func(o *Options) {
@@ -41,10 +42,10 @@ func (n *node) row() []*Transition {
 	return list
 }
 
-// TestProofsOutliveFlatHead: a node that advances the flat head and restarts after every block
-// proves every chunk as a node does that never stops, also if a shard missed its chunks for so long
-// that the flat head has passed them. What it saves for that is removed when it is no longer
-// needed.
+// TestProofsOutliveFlatHead: a node that advances its flat head and restarts after each block
+// builds the same witnesses as a node that never stops, even if a shard has had no chunks for so
+// long that the flat head has passed its newest one. The transitions that it saves for this are
+// removed when they are no longer needed.
 func TestProofsOutliveFlatHead(t *testing.T) {
 	whole, disk := openKeeping(t, storage.NewMemDisk(), "", "aa", "bb"), storage.NewMemDisk()
 	n := openKeeping(t, disk, "", "aa", "bb")
@@ -58,7 +59,7 @@ func TestProofsOutliveFlatHead(t *testing.T) {
 		if err := n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
-		if i%7 == 3 { // a branch that ends here
+		if i%7 == 3 { // a branch of one block
 			fork, its := whole.make(whole.Head().Header().PrevHash, whole.Head().Height()+1, true)
 			whole.accept(fork, its)
 			n.accept(fork, its)
@@ -94,14 +95,14 @@ func TestProofsOutliveFlatHead(t *testing.T) {
 	}
 }
 
-// TestSavedTransitionsFitRecord: the saved transitions fit into a record of the log, even if memory
-// has more.
+// TestSavedTransitionsFitRecord: the saved transitions fit into a record of the log, even if there
+// are more in memory.
 func TestSavedTransitionsFitRecord(t *testing.T) {
 	n := openKeeping(t, storage.NewMemDisk(), "", "aa")
 	for h := range primitives.Height(10) {
 		n.accept(n.make(n.Head().Hash, h+1, h > 1))
 	}
-	if f := n.flatHeadUpdate; f != nil { // it reads what is changed below
+	if f := n.flatHeadUpdate; f != nil { // the update reads what the test changes below
 		if err := n.finishFlatHeadUpdate(f.wait()); err != nil {
 			t.Fatal(err)
 		}
@@ -123,8 +124,8 @@ func TestSavedTransitionsFitRecord(t *testing.T) {
 	}
 }
 
-// TestProofsForValidator: proofs are kept for shards with chunks that the account produces in the
-// epoch or the next, if there are other validators to check them.
+// TestProofsForValidator: transitions are kept for the shards whose chunks the account produces in
+// this epoch or the next, provided that there are other validators.
 func TestProofsForValidator(t *testing.T) {
 	for _, c := range []struct {
 		of         primitives.AccountID
@@ -178,8 +179,8 @@ func TestProofsForValidator(t *testing.T) {
 	}
 }
 
-// FuzzTransitions fuzzes the decoder of saved transitions: what it accepts is the only encoding of
-// its result.
+// FuzzTransitions fuzzes the decoder of saved transitions. Input that it accepts must be equal to
+// the encoding of the result.
 func FuzzTransitions(f *testing.F) {
 	f.Add(appendTransitions(nil, []*Transition{{Kind: TransitionSplit, Block: primitives.Hash{1}, Height: 2, Shard: 3, Pre: primitives.Hash{4}, Proof: [][]byte{{5}, {}}}}))
 	f.Add(appendTransitions(nil, nil))

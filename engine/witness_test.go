@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestSplitProvesBuffers: the proof of a split's right child shows the buffered receipts that are
-// subtracted from its congestion info.
+// TestSplitProvesBuffers: the proof of a split's right child contains the groups of buffered
+// receipts that are subtracted from its congestion info.
 func TestSplitProvesBuffers(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	at := n.Head()
@@ -50,7 +50,8 @@ func TestSplitProvesBuffers(t *testing.T) {
 	}
 }
 
-// TestWitnessOfUnknown: the witness of a chunk on an unknown block fails with ErrUnknown.
+// TestWitnessOfUnknown: checking the witness of a chunk on an unknown block returns ErrOrphan, so
+// that the check is repeated later. The witness of a shard that does not exist is invalid.
 func TestWitnessOfUnknown(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	w := new(primitives.ChunkStateWitness)
@@ -64,15 +65,15 @@ func TestWitnessOfUnknown(t *testing.T) {
 	}
 }
 
-// TestCodeOf: code is given for a chunk that may still be included, to a request that names its
-// main transition; other requests apply nothing again.
+// TestCodeOf: CodeOf returns code if the chunk may still be included and the request contains its
+// main transition. Other requests cause no block to be applied again.
 func TestCodeOf(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	root := n.Head().Hash
 	for i := range primitives.Height(6) {
 		n.accept(n.make(n.Head().Hash, i+1, i == 5, transfer(root, primitives.Nonce(i+1))))
 	}
-	n.proofs.limit = 1 << 20 // what is applied again from here on is kept
+	n.proofs.limit = 1 << 20 // keeps each transition that is computed again from here on
 	var id primitives.EpochID
 	err := n.Epochs(func(m *epoch.Manager) (err error) {
 		id, err = m.EpochIDFromPrev(n.Head().Hash)
@@ -85,7 +86,7 @@ func TestCodeOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, at := range []primitives.Hash{n.Head().Hash, prev.Hash} { // the second shard has missed the last block
+	for i, at := range []primitives.Hash{n.Head().Hash, prev.Hash} { // the newest block lacks the second shard's chunk
 		shard := n.Head().Layout.ShardIDs()[i]
 		key, right := primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 7}, primitives.TransitionKey{Block: at, ShardID: shard}
 		for name, c := range map[string]struct {
@@ -113,8 +114,8 @@ func TestCodeOf(t *testing.T) {
 	}
 }
 
-// TestMaxDeployed: no chunk deploys more contracts than a message may have, in any version, at the
-// gas limit of the existing networks.
+// TestMaxDeployed: in all protocol versions, at the gas limit of the existing networks, a chunk
+// cannot deploy more contracts than a message can contain.
 func TestMaxDeployed(t *testing.T) {
 	const gasLimit = 1_000_000_000_000_000
 	for _, version := range []func(primitives.ProtocolVersion) parameters.Version{parameters.June, parameters.Release} {
@@ -130,8 +131,8 @@ func TestMaxDeployed(t *testing.T) {
 	}
 }
 
-// TestDeployedAreAccounts: a witness announces the deployed code of accounts, not global code,
-// which every shard receives.
+// TestDeployedAreAccounts: a witness announces the code that was deployed to accounts, but not
+// global contracts, which every shard receives.
 func TestDeployedAreAccounts(t *testing.T) {
 	own, global := []byte("own"), []byte("global")
 	list := deployed([]primitives.KeyChanges{
@@ -143,8 +144,8 @@ func TestDeployedAreAccounts(t *testing.T) {
 	}
 }
 
-// FuzzCheckWitness: an arbitrary witness is refused with a verdict that blames the witness or waits
-// for a block; an accepted one is of a chunk that was produced.
+// FuzzCheckWitness: an arbitrary witness is refused with VerdictInvalid or VerdictWaiting. If it is
+// accepted, its chunk is one that was produced.
 func FuzzCheckWitness(f *testing.F) {
 	n := openNode(f, testGenesis(f, "aa", "bb"))
 	root, good := n.Head().Hash, map[primitives.Hash]bool{}
@@ -186,9 +187,9 @@ func FuzzCheckWitness(f *testing.F) {
 	})
 }
 
-// TestCheckChunk: by the state alone a chunk is valid if it follows from the chain, and invalid
-// with any change of a header field, even if its body codes to that header. So is one with other
-// transactions than the header's, or too long ones.
+// TestCheckChunk: CheckChunk accepts a chunk that follows from the chain. It refuses a chunk with
+// any other header field, even if the body encodes to that header, and a chunk with other
+// transactions than in its header, or with too long ones.
 func TestCheckChunk(t *testing.T) {
 	made := func() (*node, *primitives.Chunk) {
 		n := openNode(t, testGenesis(t, "aa"))
@@ -230,13 +231,13 @@ func TestCheckChunk(t *testing.T) {
 	}
 	root := n.Head().Hash
 	inner := reflect.TypeFor[primitives.ChunkHeaderInner]()
-	for round := range 2 { // before the chunk itself was checked, and after
+	for round := range 2 { // the right chunk has not been checked before; it has
 		for f := range inner.Fields() {
 			want, coding := false, false
 			switch f.Name {
-			case "Version": // neard accepts both
+			case "Version": // neard accepts both versions
 				want = true
-			// the caller claims that only for a true body
+			// The caller reports this only for a body that it has decoded.
 			case "EncodedMerkleRoot", "EncodedLength", "PrevOutgoingReceiptsRoot":
 				coding = true
 			}

@@ -12,31 +12,32 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TransitionKind is the kind of a state transition.
+// TransitionKind is the kind of a Transition.
 type TransitionKind byte
 
 // The kinds of transitions.
 const (
-	TransitionChunk   TransitionKind = iota // the block's new chunk
-	TransitionMissing                       // a block without a new chunk of the shard
-	TransitionSplit                         // a child of the shard that is split after the block
+	TransitionChunk   TransitionKind = iota // a new chunk of the shard
+	TransitionMissing                       // a block in which the shard has no new chunk
+	TransitionSplit                         // the start of a child shard after a split
 )
 
-// Transition is one step of a shard's state with its proof: nearcore's ChunkStateTransition. A
-// state witness has one for the last new chunk and one for each step since. It is read-only.
+// Transition is one step of a shard's state, with the proof of the state that it reads (nearcore:
+// ChunkStateTransition). A state witness contains one for the shard's newest chunk, and one for
+// each step since. It is read-only.
 type Transition struct {
 	Kind   TransitionKind
-	Block  primitives.Hash // for a split: the last block of the old layout
+	Block  primitives.Hash // of a split: the last block of the old layout
 	Height primitives.Height
-	Shard  primitives.ShardID // for a split: the child
+	Shard  primitives.ShardID // of a split: the child
 
-	Pre, Post primitives.Hash    // state roots
-	Proof     [][]byte           // nodes and values read, distinct, ascending; without contract code
-	Codes     []state.CodeAccess // called contracts that existed before
-	Receipts  primitives.Hash    // H(borsh) of the receipts that a new chunk applied, in order
+	Pre, Post primitives.Hash    // state roots before and after
+	Proof     [][]byte           // nodes and values that were read, distinct and ascending; no contract code
+	Codes     []state.CodeAccess // called contracts, except those that this transition has deployed
+	Receipts  primitives.Hash    // of a new chunk: hash of the borsh list of executed receipts
 }
 
-// size estimates the transition's memory.
+// size returns an estimate of the memory of t in bytes.
 func (t *Transition) size() int64 {
 	n := int64(256)
 	for _, s := range t.Proof {
@@ -48,11 +49,12 @@ func (t *Transition) size() int64 {
 	return n
 }
 
-// Proof returns the strings of a recording made by the engine's tries or a ProofTrie, ascending.
+// Proof returns the recorded nodes and values, ascending. rec was made by a trie of the engine or
+// by a ProofTrie.
 func Proof(rec state.Recording) [][]byte { return inner(rec).Proof() }
 
-// makeTransition returns the transition of a finished job, without the block, which the job does
-// not know.
+// makeTransition returns the transition of a finished job, without Block and Height, which the job
+// does not know.
 func (j *Job) makeTransition() *Transition {
 	t := &Transition{Kind: TransitionMissing, Shard: j.ID, Pre: j.input.Trie.Root(), Post: j.result.Trie.Root(),
 		Proof: Proof(j.result.Recording), Codes: j.result.Accesses}
@@ -62,15 +64,16 @@ func (j *Job) makeTransition() *Transition {
 	return t
 }
 
-// receiptsHash returns H(borsh(receipts)).
+// receiptsHash returns the hash of the borsh encoding of the list.
 func receiptsHash(list []*primitives.Receipt) primitives.Hash {
 	return primitives.HashBytes(primitives.AppendReceipts(nil, list))
 }
 
-// Transition returns the transition of a shard by a block. If the shard is not in the block's
-// layout, it is the transition by the split after the block. If it was not kept it is computed
-// again, on states in memory or by undoing changes of the flat head. ErrUnknown; storage.ErrGone if
-// too much has changed, or the layout. Safe for concurrent use.
+// Transition returns the transition of a shard by a block. If the block's layout does not have the
+// shard, it is the split after the block that makes the shard. If the cache does not have the
+// transition, it is computed again, on states in memory or on a state that is computed from the
+// flat head by undoing changes. ErrUnknown: the block is unknown. ErrUntracked: the shard is not
+// held. storage.ErrGone: too much has changed since, or the layout has. Safe for concurrent use.
 func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*Transition, error) {
 	if t := e.proofs.get(block, shard); t != nil {
 		return t, nil
@@ -92,7 +95,7 @@ func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*T
 	return t, nil
 }
 
-// proveBlock applies a shard's part of a block again and records the proof.
+// proveBlock computes a transition by applying one shard of a block again.
 func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transition, error) {
 	if entry.Header().PrevHash.IsZero() {
 		return nil, fmt.Errorf("%w: the genesis", ErrUnknown)
@@ -132,13 +135,15 @@ func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transi
 	return t, nil
 }
 
-// maxProveUndoBytes bounds the changes of a shard that are undone to prove a chunk: those of one or
-// two blocks, as the shard has had no chunk since.
+// maxProveUndoBytes is the greatest size of the changes of a shard that are undone to compute a
+// transition. Usually these are the changes of one or two blocks, because the shard has had no
+// chunk since.
 const maxProveUndoBytes = 64 << 20
 
 // stateFromFlatHead computes the state of a shard before a block that the flat head has passed, by
-// undoing changes, and puts it into b. The caller releases it. A producer that caught up a shard
-// without recent chunks has to prove the last one to produce the next. storage.ErrGone: impossible.
+// undoing changes, and puts it into b. The caller releases the result. It is needed by a producer
+// that has caught up a shard without recent chunks: the next chunk requires the transition of the
+// newest one. storage.ErrGone: the state cannot be computed.
 func (e *Engine) stateFromFlatHead(
 	entry, parent *BlockNode,
 	shard primitives.ShardID,
@@ -158,7 +163,8 @@ func (e *Engine) stateFromFlatHead(
 		return nil, err
 	}
 	x := &b.shards[index]
-	// The shard was caught up with the state after parent, which the block's chunk describes.
+	// The shard was caught up with the state after parent. The header of the block's chunk has that
+	// state's chunk extra.
 	if !x.Held() {
 		c := entry.Shards[index].Chunk
 		if c == nil || parent.Block.Body.Chunks[index].HeightIncluded != parent.Height() {
@@ -188,7 +194,8 @@ func (e *Engine) stateFromFlatHead(
 	return root, nil
 }
 
-// jobForReapply returns the job of a shard of a known block, on the states of its parent.
+// jobForReapply returns the job to apply one shard of a known block again, on the states of its
+// parent.
 func (e *Engine) jobForReapply(entry *BlockNode, parent *State, shard primitives.ShardID) (*Job, error) {
 	before, err := e.parentStates(parent, entry.Layout)
 	if err != nil {
@@ -197,7 +204,7 @@ func (e *Engine) jobForReapply(entry *BlockNode, parent *State, shard primitives
 	return e.jobOnParent(entry, parent, &before, shard)
 }
 
-// jobOnParent is jobForReapply on given parent states.
+// jobOnParent does the same as jobForReapply on the given states.
 func (e *Engine) jobOnParent(
 	entry *BlockNode,
 	parent *State,
@@ -221,7 +228,7 @@ func (e *Engine) jobOnParent(
 	return &p.jobs[index], nil
 }
 
-// proveSplit computes a child's state from the split shard's again and records the proof.
+// proveSplit computes the transition that makes a child shard, from the split shard's state.
 func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transition, error) {
 	e.epochMu.Lock()
 	layout, err := e.epochs.ShardLayoutFromPrev(entry.Hash)
@@ -245,7 +252,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 	if err != nil {
 		return nil, err
 	}
-	if entry.Shards[index].root == nil { // loaded from the store
+	if entry.Shards[index].root == nil { // the node was loaded from the store
 		return nil, fmt.Errorf("its trie is not in memory: %w", storage.ErrGone)
 	}
 	whole, t, err := restrict(entry, &entry.Shards[index], child, family[0] == child, keep)
@@ -256,7 +263,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 	return t, nil
 }
 
-// parentAndIntervals returns the shard that a child was split from, and the key ranges that the
+// parentAndIntervals returns the shard from which a child was split, and the key ranges that the
 // child keeps.
 func parentAndIntervals(
 	layout primitives.ShardLayout,
@@ -270,9 +277,10 @@ func parentAndIntervals(
 	return from, keep, err
 }
 
-// restrict computes the state of a child of a split shard, with its proof. The caller holds the
-// parent's states. The right child's proof includes the buffered receipts, which are subtracted
-// from its congestion info (nearcore chain/chain/src/resharding/manager.rs:220).
+// restrict returns the state of a child of a split shard, and its transition. The caller holds the
+// states of parent. The right child's proof also contains the groups of buffered receipts, because
+// they are subtracted from its congestion info (nearcore
+// chain/chain/src/resharding/manager.rs:220).
 func restrict(
 	parent *BlockNode,
 	prev *ShardState,
@@ -296,7 +304,8 @@ func restrict(
 		Pre: prev.root.Hash(), Post: whole.Hash(), Proof: rec.Proof()}, nil
 }
 
-// splitOff computes the state of a child of a split shard, and keeps the proof if one is wanted.
+// splitOff returns the state of a child of a split shard. If proofs are wanted, it also puts the
+// transition into the cache.
 func (e *Engine) splitOff(
 	parent *BlockNode,
 	prev *ShardState,
@@ -314,11 +323,11 @@ func (e *Engine) splitOff(
 	return whole, err
 }
 
-// Transitions returns what the witness of a chunk on the block prev proves: the transition of the
-// shard's last new chunk, and the steps since, oldest first: one for each block without a new
-// chunk, and one for a split (nearcore chain/chain/src/stateless_validation/state_witness.rs
-// collect_state_transition_data). main has no proof if it is the genesis. Errors are those of
-// Transition.
+// Transitions returns the transitions that the witness of a chunk on the block prev contains. main
+// is that of the shard's newest chunk. implicit are the later steps, oldest first: one for each
+// block in which the shard has no new chunk, and one for a split (nearcore
+// chain/chain/src/stateless_validation/state_witness.rs collect_state_transition_data). If main is
+// the genesis, it has no proof. Errors are those of Transition.
 func (e *Engine) Transitions(
 	prev primitives.Hash,
 	shard primitives.ShardID,
@@ -385,8 +394,8 @@ func (e *Engine) Transitions(
 	}
 }
 
-// Codes returns the code of the contracts in a transition, which validators may request.
-// storage.ErrGone: the state was collected.
+// Codes returns the code of the contracts in t.Codes, which validators may request.
+// storage.ErrGone: the state was garbage collected.
 func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 	if len(t.Codes) == 0 {
 		return nil, nil
@@ -418,11 +427,10 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 	return out, nil
 }
 
-// ApplyTransition applies a transition on its proof and the given contract code alone, as a
-// validator checks a witness. The result's Trie is the proof's; for a split it is the whole result.
-// An error that wraps state.ErrMissing or trie.ErrCorrupt, or another root than Post, means that
-// the transition proves nothing. Other inputs come from the block, which must be known, and its
-// parent. Safe for concurrent use.
+// ApplyTransition applies a transition on nothing but its proof and the contract code in codes, as
+// a validator does with a witness. Other inputs are taken from the block, which must be known, and
+// its parent. The result of a split has only Trie. The transition proves nothing if the error wraps
+// state.ErrMissing or trie.ErrCorrupt, or if the root differs from t.Post. Safe for concurrent use.
 func (e *Engine) ApplyTransition(t *Transition, codes [][]byte) (*apply.Result, error) {
 	if t.Kind == TransitionSplit {
 		return e.applySplit(t)

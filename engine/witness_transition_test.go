@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// steps returns the blocks that the witness of a chunk on a block proves in a shard, from the
-// headers alone, the main one first.
+// steps returns the blocks that the witness of a chunk on prev covers in a shard, the main one
+// first. It finds them from the headers alone.
 func (n *node) steps(prev *BlockNode, shard int) (out []primitives.Hash) {
 	since := prev.Block.Body.Chunks[shard].HeightIncluded
 	for at := prev; ; {
@@ -31,9 +31,10 @@ func (n *node) steps(prev *BlockNode, shard int) (out []primitives.Hash) {
 	}
 }
 
-// TestTransitions: a chunk's witness proves the last chunk and each block since, each from the root
-// that the step before left. Each gives the same result on its proof alone, and no string of the
-// proof is unused. A node that keeps no proofs makes the same on demand, also after a restart.
+// TestTransitions: a chunk's witness covers the newest chunk and each later block, and each step
+// starts from the root of the step before. Each step gives the same result on its proof alone, and
+// the proof contains nothing that the step does not read. A node that keeps no transitions computes
+// the same on demand, also after a restart.
 func TestTransitions(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
 	keeps, asked := openNode(t, g), openNode(t, g)
@@ -44,7 +45,7 @@ func TestTransitions(t *testing.T) {
 		for i, id := range prev.Layout.ShardIDs() {
 			main, implicit, err := n.Transitions(prev.Hash, id)
 			if first := n.Imported(n.steps(prev, i)[0]); errors.Is(err, storage.ErrGone) && n.proofs.limit == 0 && (first == nil || first.Height() <= n.flatHead.Height()) {
-				all = append(all, nil) // it was not kept, and the flat head has passed the state before it
+				all = append(all, nil) // not kept, and the flat head has passed the state before it
 				continue
 			}
 			if err != nil {
@@ -138,8 +139,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestProofsAreBounded: the kept proofs stay below the limit, the oldest go first, and what no
-// descendant of the final block needs goes at once.
+// TestProofsAreBounded: the size of the kept transitions stays below the limit, and the oldest are
+// evicted first. Those that no descendant of the final block needs are dropped at once.
 func TestProofsAreBounded(t *testing.T) {
 	p := witnessCache{limit: 10_000}
 	for i := range 100 {
@@ -173,8 +174,8 @@ func TestProofsAreBounded(t *testing.T) {
 	}
 }
 
-// TestHostileTransitions: applying an arbitrary proof ends with an error or with the root that
-// follows from it.
+// TestHostileTransitions: applying a transition with an arbitrary proof returns an error, or the
+// root that follows from the proof.
 func TestHostileTransitions(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
@@ -215,8 +216,9 @@ func TestHostileTransitions(t *testing.T) {
 	}
 }
 
-// TestTransitionOfInFlightBlock: the transition of an in-flight block is not made again, as its
-// patch is not known yet; once the block is on disk, it is made with the patch.
+// TestTransitionOfInFlightBlock: the transition of a block in flight to the disk is not computed
+// again, because its patch cannot be read yet. Once the block is on disk, it is computed with the
+// patch.
 func TestTransitionOfInFlightBlock(t *testing.T) {
 	disk := storage.NewMemDisk()
 	g := newGate(disk)

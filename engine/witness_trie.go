@@ -9,12 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// proofTrie adapts a trie.Partial to the runtime. It records like stateTrie.
+// proofTrie implements state.Trie for a trie.Partial. It records as stateTrie does.
 type proofTrie struct{ p *trie.Partial }
 
-// ProofTrie returns the state below root as far as the strings of a proof contain it, in any order.
-// Contract code may be among them. Reads beyond the proof fail with state.ErrMissing,
-// contradictions in it with trie.ErrCorrupt.
+// ProofTrie returns the state with this root as far as proof contains it. The strings of proof may
+// be in any order, and contract code may be among them. A read of something that the proof lacks
+// returns state.ErrMissing; a contradiction in the proof returns trie.ErrCorrupt.
 func ProofTrie(proof [][]byte, root primitives.Hash) (state.Proven, error) {
 	p, err := trie.NewPartial(proof, root)
 	if err != nil {
@@ -23,7 +23,7 @@ func ProofTrie(proof [][]byte, root primitives.Hash) (state.Proven, error) {
 	return proofTrie{p}, nil
 }
 
-// unproven adds state.ErrMissing to trie.ErrMissing.
+// unproven adds state.ErrMissing to an error that wraps trie.ErrMissing.
 func unproven(err error) error {
 	if errors.Is(err, trie.ErrMissing) {
 		err = fmt.Errorf("%w: %w", state.ErrMissing, err)

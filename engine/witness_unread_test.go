@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWitnessUnread: fields of a witness that neard ignores (chunk_validation.rs,
-// chunk_validation_actor.rs start_validating_chunk) may have any value: the blocks of its
-// transitions, and what no hash of the header covers. Other fields are checked, and the number of
-// transitions by the node that applies them.
+// TestWitnessUnread: the fields of a witness that neard ignores (chunk_validation.rs,
+// chunk_validation_actor.rs start_validating_chunk) may have any value: the block hashes of its
+// transitions, and header fields that the chunk hash does not cover. All other fields are checked;
+// the number of transitions only by a node that applies them.
 func TestWitnessUnread(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	root := n.Head().Hash
@@ -27,7 +27,7 @@ func TestWitnessUnread(t *testing.T) {
 		}
 		for name, x := range map[string]struct {
 			change      func(w *primitives.ChunkStateWitness) bool
-			held, shown bool // the verdict of a node with the state, and of one without
+			held, shown bool // the verdict of a node with the shard's state, and without
 		}{
 			"nothing":         {func(*primitives.ChunkStateWitness) bool { return true }, true, true},
 			"height included": {func(w *primitives.ChunkStateWitness) bool { w.Header.HeightIncluded = 7; return true }, true, true},
