@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/actors/system"
@@ -26,6 +27,7 @@ type RevertPoint struct {
 // the chain's goroutine.
 type rollbackState struct {
 	turn   chan struct{} // held by the snapshot or rollback that runs
+	count  atomic.Uint64 // rollbacks since the start
 	clock  system.Request[messages.CaptureClock, messages.Clock]
 	pools  map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]
 	target *RevertPoint // of the rollback that runs
@@ -50,6 +52,7 @@ func (n *Node) capture() {
 // that its requests reach the other actors after the rollback.
 func (n *Node) rolledBack(m messages.RolledBack) {
 	s := n.rollbacks.target
+	n.rollbacks.count.Add(1)
 	n.heightCache.forget()
 	n.drops.reorganised(m.At.Head)
 	n.tell(n.tracker, m)

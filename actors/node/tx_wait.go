@@ -35,7 +35,9 @@ import (
 //	        ends below
 //	statusInTurn: reads the status at the reply's position; all requests for it share the
 //	        read (statusGroup)
-//	waitFor: if a reorganisation has removed the transaction meanwhile, waits again
+//	waitFor: if a reorganisation has removed the transaction meanwhile, waits again. If readers
+//	        saw a later position when the request arrived, the status is that of the later one
+//	        (seen)
 //
 // The first of these events ends ask:
 //   - The waiter answers: the level is reached, or the transaction was rejected or dropped, or
@@ -64,7 +66,8 @@ func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, 
 		}
 		return &view.FinalOutcome{Level: view.LevelNone}, nil
 	}
-	return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil}, false)
+	m := messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil}
+	return n.waitFor(ctx, m, n.see(), false)
 }
 
 // signerOf returns the signer of the transaction that a request asks about; the nodes of its shard
@@ -84,8 +87,9 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 // view.ErrUnknownTx with the reason.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
 	why := n.drops.of(r.Hash) // before the read: a copy submitted after it may be in a block by then
-	at := n.visiblePosition()
-	out, err := n.status(ctx, r.Hash, at, r.Receipts)
+	seen := n.see()
+	out, err := n.status(ctx, r.Hash, seen.at, r.Receipts)
+	seen.included = err == nil
 	switch {
 	case err == nil && txstatus.Meets(out.Level, r.WaitUntil):
 		return out, nil
@@ -93,11 +97,11 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 		return n.waitRemote(ctx, r, signerOf(r))
 	case err != nil && !errors.Is(err, engine.ErrUnknown):
 		return nil, err
-	case err != nil && why.err != nil && at.Head >= why.tip:
+	case err != nil && why.err != nil && seen.at.Head >= why.tip:
 		return nil, view.UnknownTx(r.Hash, why.err)
 	case r.WaitUntil != view.LevelNone: // the waiter checks the transaction
 		return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Hash, Tx: r.Tx, Until: r.WaitUntil, Dropped: why.err,
-			DroppedAt: why.tip}, r.Receipts)
+			DroppedAt: why.tip}, seen, r.Receipts)
 	case r.Tx == nil:
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 	}
@@ -124,25 +128,62 @@ func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Pos
 	return n.readStatus(ctx, x)
 }
 
-// waitFor waits, and then reads the status as of the block that ended the wait.
-func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipts bool) (*view.FinalOutcome, error) {
+// seen is the position that readers saw when a request arrived.
+//
+// Problem: txtracker learns of a block after readers see it. A wait that begins in between ends at
+// an older position, and its answer would contradict what the client has read before.
+//
+// Invariant: the position of an answer is one that readers saw at some time between the arrival of
+// the request and the answer. So an answer is never behind one that any client got before the
+// request.
+//
+// Rejected: waiting until txtracker has the block, which delays the answer; sending blocks to
+// txtracker before readers see them, after which an answer could be ahead of a later read.
+type seen struct {
+	at        messages.Position
+	included  bool   // a block included the transaction; false: none did, or it is not known
+	rollbacks uint64 // rollbackState.count before at was read
+}
+
+// see returns the position that readers see now.
+func (n *Node) see() seen {
+	count := n.rollbacks.count.Load()
+	return seen{at: n.visiblePosition(), rollbacks: count}
+}
+
+// notBefore returns the later one of s.at and the position at which a wait has ended. After a
+// rollback s.at is void, and notBefore returns the position of the wait.
+func (n *Node) notBefore(s *seen, at messages.Position) messages.Position {
+	if s.rollbacks != n.rollbacks.count.Load() {
+		return at
+	}
+	return messages.Position{Head: max(at.Head, s.at.Head), Final: max(at.Final, s.at.Final)}
+}
+
+// waitFor waits, and then reads the status as of the block that ended the wait, or as of s if that
+// is later.
+func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen, receipts bool) (*view.FinalOutcome, error) {
 	for ; ; m.Again++ {
 		messages.LeaveTurn(ctx) // while it waits, a request holds neither memory nor a turn
 		a, err := n.wait(ctx, m)
+		at := n.notBefore(&s, a.At)
 		if err != nil {
-			return n.timedOut(ctx, m, receipts, err)
+			return n.timedOut(ctx, m, &s, at.Head != a.At.Head, receipts, err)
 		}
-		if a.Level == view.LevelIncluded {
+		if a.Level == view.LevelIncluded && at == a.At {
 			messages.TakeTurn(ctx)
 			// At inclusion, neard has no outcome yet and answers with the level only. Clients such
 			// as near-kit cannot parse the status "Started".
 			return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 		}
-		out, err := n.statusInTurn(ctx, statusKey{m.Hash, a.At, receipts})
+		out, err := n.statusInTurn(ctx, statusKey{m.Hash, at, receipts})
 		switch {
 		case err != nil && !errors.Is(err, engine.ErrUnknown):
 			return nil, err
 		case err == nil && (txstatus.Meets(out.Level, m.Until) || m.Again == maxForked):
+			if out.Level == view.LevelIncluded { // see above
+				return &view.FinalOutcome{Level: view.LevelIncluded}, nil
+			}
 			return out, nil
 		case m.Again == maxForked:
 			return nil, &view.LookupError{Kind: view.ErrTimeout, Cause: view.TimeoutNotObserved}
@@ -155,17 +196,21 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipt
 // timedOut adds the transaction's status to the error of a wait that has timed out. If the status
 // satisfies the wait by now, it is the result. Nothing is read if no block includes the transaction
 // or the client has disconnected: with many waits that end in vain, these reads would be most of
-// the node's work.
-func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, receipts bool, err error) (*view.FinalOutcome, error) {
+// the node's work. behind is true if the waiter looked at a position before s.
+func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, s *seen, behind, receipts bool,
+	err error) (*view.FinalOutcome, error) {
 	var e *view.LookupError
 	if !errors.As(err, &e) || e.Kind != view.ErrTimeout {
 		return nil, err
 	}
 	over := *e
-	if !m.Submit { // Tx has looked for it before the wait
+	known := over.Level != view.LevelNone || s.included
+	if m.Submit {
+		known = known || behind && over.Cause == view.TimeoutNotObserved
+	} else { // Tx has looked for it before the wait
 		over.Cause = view.TimeoutNotObserved
 	}
-	if over.Level == view.LevelNone || errors.Is(ctx.Err(), context.Canceled) {
+	if !known || errors.Is(ctx.Err(), context.Canceled) {
 		return nil, &over
 	}
 	out, err := n.statusInTurn(ctx, statusKey{m.Hash, n.visiblePosition(), receipts})
@@ -272,12 +317,12 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 		select {
 		case a = <-r.Answer():
 			if ctx.Err() != nil && (errors.Is(a.Err, session.ErrNoSession) || errors.Is(a.Err, session.ErrFailed)) {
-				return a, timeout(r) // the waiter ended with its client, which is not a failure
+				return timeout(r) // the waiter ended with its client, which is not a failure
 			}
 			return a, a.Err
 		case <-ctx.Done():
 			forget()
-			return a, timeout(r)
+			return timeout(r)
 		case <-failed:
 			failed = *h.failed.Load() // the session's next actor gets the request, or it is returned
 			if r.Ended() {            // several actors may have failed before this goroutine ran
@@ -286,7 +331,7 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 		case <-lost.C:
 			forget()
 			if ctx.Err() != nil { // both have ended before this goroutine ran
-				return a, timeout(r)
+				return timeout(r)
 			}
 			return a, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
 		case <-stands:
@@ -298,14 +343,16 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 	}
 }
 
-// timeout returns the timeout error with the level that the waiter recorded last.
-func timeout(r session.Request) error {
-	level, looked := r.Level()
+// timeout returns the timeout error with the level that the waiter recorded last, and the height of
+// the head at that time.
+func timeout(r session.Request) (a messages.Awaited, err error) {
+	level, head, looked := r.Level()
 	e := &view.LookupError{Kind: view.ErrTimeout, Level: level}
 	if looked {
 		e.Cause = view.TimeoutNotObserved
 	}
-	return e
+	a.At.Head = head
+	return a, e
 }
 
 // session returns the Props of a session's actor.

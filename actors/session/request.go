@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -22,8 +23,8 @@ type pending struct {
 	answer  chan messages.Awaited
 	takenBy atomic.Pointer[chan struct{}]
 	stage   atomic.Int32
-	timed   atomic.Bool  // BeginTime has returned its first result
-	level   atomic.Int32 // one more than the level that Reached recorded last; 0: none
+	timed   atomic.Bool             // BeginTime has returned its first result
+	reached atomic.Pointer[reached] // what Reached recorded last; nil: nothing
 	begun   time.Time
 	until   time.Time // when the wait ends
 	spare   time.Duration
@@ -99,13 +100,24 @@ func (w *pending) expired() bool {
 	return true
 }
 
-// Reached records the level that the transaction has reached, for a caller that gives up.
-func (w *pending) Reached(l view.ExecutionLevel) { w.level.Store(int32(l) + 1) }
+// reached is the level of a transaction as of a block.
+type reached struct {
+	level view.ExecutionLevel
+	head  primitives.Height
+}
 
-// Level returns the level that Reached recorded last. looked is false if Reached was not called.
-func (w *pending) Level() (l view.ExecutionLevel, looked bool) {
-	n := w.level.Load()
-	return view.ExecutionLevel(max(n-1, 0)), n > 0
+// Reached records the level that the transaction has reached with the block at height head, for a
+// caller that gives up.
+func (w *pending) Reached(l view.ExecutionLevel, head primitives.Height) {
+	w.reached.Store(&reached{l, head})
+}
+
+// Level returns what Reached recorded last. looked is false if Reached was not called.
+func (w *pending) Level() (l view.ExecutionLevel, head primitives.Height, looked bool) {
+	if r := w.reached.Load(); r != nil {
+		return r.level, r.head, true
+	}
+	return view.LevelNone, 0, false
 }
 
 // BeginTime returns the time from NewRequest to its first call, which is made when the wait begins

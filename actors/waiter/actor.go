@@ -42,10 +42,10 @@ type Options struct {
 	Unwatch messages.Sender[messages.Unwatch]
 	Submit  messages.Sender[messages.SubmitTransactions]
 	Reply   messages.Sender[messages.Awaited]
-	// Begun is called when txtracker has confirmed the first watch, Reached with the level after
-	// each Progress. Both may be nil.
+	// Begun is called when txtracker has confirmed the first watch, Reached with the level and the
+	// height of the head after each Progress. Both may be nil.
 	Begun   func()
-	Reached func(view.ExecutionLevel)
+	Reached func(level view.ExecutionLevel, head primitives.Height)
 }
 
 // Actor waits for one transaction, replies once, and stops. Only its own goroutine may use it.
@@ -267,7 +267,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		}
 	}
 	if a.o.Reached != nil {
-		a.o.Reached(d.Level)
+		a.o.Reached(d.Level, m.At.Head)
 	}
 	switch {
 	case d.Done && !a.mempoolAnswered:
