@@ -46,6 +46,9 @@ type task struct {
 	placed     bool // it has its place in the compiler's gate
 	cancel     <-chan struct{}
 	file       bool // it goes into v.cache, so the artifact may be in one of the cache's files
+	// refusal is the artifact of code that was built for the key of several rules and breaks those
+	// of this task.
+	refusal *cache.Artifact
 }
 
 func (v *VM) prepare(t *task) (*prep.Module, error) {
@@ -57,7 +60,7 @@ func (v *VM) prepare(t *task) (*prep.Module, error) {
 
 // name returns the task's name in the compiler's quarantine.
 func (v *VM) name(t *task) string {
-	rules := v.rules(t.rules)
+	rules, _ := v.rules(t.rules)
 	name := fmt.Sprintf("%x-%x", t.hash[:], rules[:8])
 	if t.traced {
 		name += "-traced"
@@ -162,6 +165,9 @@ const localsText = "failed to compile: Invalid input WebAssembly code: too many 
 func negative(e *primitives.CompilationError) cache.Artifact {
 	return cache.Artifact{Info: (&info{compilation: e}).appendBorsh(nil)}
 }
+
+// isNegative returns whether an artifact is of code that cannot run.
+func isNegative(a *cache.Artifact) bool { return len(a.Info) > 0 && a.Info[0] == 1 }
 
 // newCompiler returns the compiler pool of a VM.
 func newCompiler(o *Options, e *engine.Engine, alarm func(error)) *compiler.Pool {

@@ -20,12 +20,19 @@ type module struct {
 	compilation *primitives.CompilationError // why it cannot run; nil: it can
 	loadFails   bool
 	hasStart    bool
+	locals      uint64          // of all functions
 	methods     map[string]bool // exported functions: whether without parameters and results
 	imports     []int           // logic's function numbers, in order
 	strange     string          // neard's error for imports that no version has; empty: there are none
 	// foreign lists the imports that cause strange, without Since, with the bounds of a LinkError.
 	foreign action.LinkError
 	code    *engine.Module // nil if it cannot run, or cannot be linked in any version
+}
+
+// allowed returns whether code of so many bytes that was prepared as m is also valid by the rules of
+// w, from which those of m may differ in MinContractSizePerLocal.
+func (m *module) allowed(size int, w *parameters.Wasm) bool {
+	return m.compilation == nil && m.locals <= prep.LocalsLimit(size, &w.Limits)
 }
 
 // Close frees the machine code.
@@ -82,12 +89,13 @@ func addMissing(e *action.LinkError, missing primitives.MissingImport) {
 }
 
 // infoVersion changes with the encoding of info, and with the form of the machine code.
-const infoVersion = 6
+const infoVersion = 7
 
 // info is stored with the machine code.
 type info struct {
 	compilation         *primitives.CompilationError
 	loadFails, hasStart bool
+	locals              uint64
 	methods             map[string]bool
 	imports             []string // names of those in logic's table
 	strange             string
@@ -96,7 +104,7 @@ type info struct {
 
 // read returns the info of a prepared module.
 func read(m *prep.Module) info {
-	i := info{loadFails: m.LoadFails, hasStart: m.HasStart, methods: m.Methods}
+	i := info{loadFails: m.LoadFails, hasStart: m.HasStart, locals: m.Locals, methods: m.Methods}
 	for _, want := range m.Imports {
 		n, ok := logic.Index(want.Name)
 		if !ok {
@@ -154,6 +162,7 @@ func (i *info) appendBorsh(b []byte) []byte {
 	}
 	b = borsh.AppendBool(b, i.loadFails)
 	b = borsh.AppendBool(b, i.hasStart)
+	b = borsh.AppendUint64(b, i.locals)
 	b = borsh.AppendString(b, i.strange)
 	names := make([]string, 0, len(i.methods))
 	for name := range i.methods {
@@ -191,7 +200,7 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 			Tag: primitives.CompilationTag(r.Byte()), Prepare: primitives.PrepareError(r.Byte()), Message: r.String(),
 		}
 	}
-	m.loadFails, m.hasStart, m.strange = r.Bool(), r.Bool(), r.String()
+	m.loadFails, m.hasStart, m.locals, m.strange = r.Bool(), r.Bool(), r.Uint64(), r.String()
 	n := int(r.Uint32())
 	m.methods = make(map[string]bool, min(n, 1024))
 	for ; n > 0 && r.Err() == nil; n-- {

@@ -16,22 +16,30 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
-// rulesOf is the hash of the part of a config that prep reads.
+// rulesOf are the hashes of the part of a config that prep reads.
 type rulesOf struct {
-	w    *parameters.Wasm
-	hash primitives.Hash
+	w           *parameters.Wasm
+	shared, own primitives.Hash
 }
 
-// rules returns the hash of everything in w by which code is prepared. Configs that differ only in
-// prices of host functions share compiled code.
-func (v *VM) rules(w *parameters.Wasm) primitives.Hash {
+// rules returns the hashes of everything in w by which code is prepared: shared leaves out
+// MinContractSizePerLocal, own does not. They are the same if w has no such limit. Configs that
+// differ only in prices of host functions, or in limits that have nothing to do with code, share
+// compiled code.
+func (v *VM) rules(w *parameters.Wasm) (shared, own primitives.Hash) {
 	if r := v.seen.Load(); r != nil && r.w == w {
-		return r.hash
+		return r.shared, r.own
 	}
-	hash := primitives.HashBytes(fmt.Appendf(nil, "%d %d %d %d %v %v %+v", w.RegularOpCost, w.GrowMemCost, w.LinearOpBaseCost,
-		w.LinearOpUnitCost, w.ReftypesBulkMemory, w.DiscardCustomSections, w.Limits))
-	v.seen.Store(&rulesOf{w, hash})
-	return hash
+	limits := w.Limits
+	limits.MinContractSizePerLocal, limits.MaxStateInitEntries, limits.MaxUniversalStateInitKeys = 0, 0, 0
+	shared = primitives.HashBytes(fmt.Appendf(nil, "%d %d %d %d %v %v %+v", w.RegularOpCost, w.GrowMemCost, w.LinearOpBaseCost,
+		w.LinearOpUnitCost, w.ReftypesBulkMemory, w.DiscardCustomSections, limits))
+	own = shared
+	if n := w.Limits.MinContractSizePerLocal; n != 0 {
+		own = primitives.HashBytes(fmt.Appendf(shared[:], "%d", n))
+	}
+	v.seen.Store(&rulesOf{w, shared, own})
+	return shared, own
 }
 
 // get returns a module, which the caller must release. background: no block waits for it.
@@ -40,20 +48,54 @@ func (v *VM) get(hash primitives.Hash, code []byte, w *parameters.Wasm, backgrou
 }
 
 // make is get for a task.
+//
+// The problem: MinContractSizePerLocal comes with protocol version 87. If the code of all contracts
+// were compiled again for it, blocks would wait for that after the upgrade, though nearly no
+// contract breaks the rule, and the machine code of the others is the same.
+//
+// So code that keeps the rule, or was made without it, has the key shared, with its number of locals.
+// Code that breaks a rule has the key own: which rule it breaks first may depend on this one.
 func (v *VM) make(t *task) (*cache.Entry[*module], error) {
+	shared, own := v.keys(t.hash, t.rules)
+	e, err := v.load(t, shared, own)
+	if own != shared && (errors.Is(err, cache.ErrElsewhere) || err == nil && !e.Value.allowed(len(t.code), t.rules)) {
+		if err == nil {
+			e.Release()
+		}
+		e, err = v.load(t, own, own)
+	}
+	return e, v.notLoaded(t.hash, err)
+}
+
+// load returns the module with a key, which is that of the task's rules, own, or shared by several.
+// Errors: cache.ErrElsewhere if the key is shared and the module is to have the key own.
+func (v *VM) load(t *task, key, own cache.Key) (*cache.Entry[*module], error) {
 	get := v.cache.Get
 	if t.background {
 		get = v.cache.GetInBackground
 	}
-	e, err := get(v.key(t.hash, t.rules), func(cancel <-chan struct{}) (cache.Artifact, error) {
+	return get(key, func(cancel <-chan struct{}) (cache.Artifact, error) {
+		switch {
+		case key != own && v.cache.Has(own):
+			return cache.Artifact{}, cache.ErrElsewhere
+		case key == own && t.refusal != nil:
+			return *t.refusal, nil
+		}
 		t.cancel, t.file = cancel, true
-		return v.build(t)
+		a, err := v.build(t)
+		if key != own && err == nil && isNegative(&a) {
+			t.refusal = &a
+			return cache.Artifact{}, cache.ErrElsewhere
+		}
+		return a, err
 	})
-	return e, v.notLoaded(t.hash, err)
 }
 
-func (v *VM) key(code primitives.Hash, w *parameters.Wasm) cache.Key {
-	return cache.Key{Code: code, Rules: v.rules(w)}
+// keys returns the keys of code: that of all rules that differ from those of w in
+// MinContractSizePerLocal alone, and that of w's own rules. See make.
+func (v *VM) keys(code primitives.Hash, w *parameters.Wasm) (shared, own cache.Key) {
+	s, o := v.rules(w)
+	return cache.Key{Code: code, Rules: s}, cache.Key{Code: code, Rules: o}
 }
 
 // notLoaded turns the error of machine code that does not load into a CompilerError.
@@ -70,7 +112,8 @@ func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 // Ready returns whether code is compiled by the rules of a config, so that a call only has to load
 // it.
 func (v *VM) Ready(code primitives.Hash, w *parameters.Wasm) bool {
-	return v.cache.Has(v.key(code, w))
+	shared, own := v.keys(code, w)
+	return v.cache.Has(shared) || own != shared && v.cache.Has(own)
 }
 
 // Precompile compiles code by the rules of a config before a block calls it, with the priority of a
@@ -85,7 +128,7 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	}
 	defer leave()
 	hash := primitives.HashBytes(code)
-	if v.cache.Making(v.key(hash, w)) {
+	if shared, _ := v.keys(hash, w); v.cache.Making(shared) {
 		return
 	}
 	if e, err := v.make(&task{hash: hash, code: code, rules: w, placed: true}); err == nil {

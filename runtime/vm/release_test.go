@@ -285,32 +285,64 @@ func TestLoadingErrorOfReleases(t *testing.T) {
 	}
 }
 
-// TestOldCodeIsJudgedAgain: code that was compiled at 86 has too many locals for its size at 87,
-// and runs again where 86 is in force. What other contracts compiled to at 87 is used at 88.
-func TestOldCodeIsJudgedAgain(t *testing.T) {
-	code := largeContract(1, 100, 0)
-	v := vmOf(t, Options{Dir: t.TempDir()})
+// TestLocalsRuleNeedsNoCompilation: code that has few enough locals for its size is compiled once for
+// the versions before and from 87, in either order, and after a restart. Code with too many is refused
+// at 87 and runs where 86 is in force. Which rule is broken first depends on the version.
+func TestLocalsRuleNeedsNoCompilation(t *testing.T) {
+	few, many := wat(t, simple), largeContract(1, 100, 0)
+	broken := bytes.Clone(many)
+	broken[len(broken)-1] = 1 // a nop in place of the end
+	const refused, malformed = "TooManyLocals", "Deserialization"
+	v86, v87, v88, june := parameters.Release(86), parameters.Release(87), parameters.Release(88), parameters.June(86)
 	for _, test := range []struct {
-		version parameters.Version
-		want    string
+		name     string
+		code     []byte
+		versions []parameters.Version
+		want     []string // the errors of calls, empty: none
+		builds   uint64
 	}{
-		{parameters.Release(86), ""}, {parameters.Release(87), prepareError("TooManyLocals")}, {parameters.Release(88), prepareError("TooManyLocals")},
-		{parameters.Release(86), ""}, {parameters.June(86), ""},
+		{"few", few, []parameters.Version{v86, v87, v88, june}, []string{"", "", "", ""}, 1},
+		{"few, first at 88", few, []parameters.Version{v88, v86, v87}, []string{"", "", ""}, 1},
+		{"too many", many, []parameters.Version{v86, v87, v88, v86, june}, []string{"", refused, refused, "", ""}, 2},
+		{"too many, first at 87", many, []parameters.Version{v87, v88, v86, v87}, []string{refused, refused, "", refused}, 2},
+		{"broken", broken, []parameters.Version{v86, v87, v88, v86}, []string{malformed, refused, refused, malformed}, 2},
+		{"broken, first at 88", broken, []parameters.Version{v88, v86, v87}, []string{refused, malformed, refused}, 2},
 	} {
-		out, err := v.run(callAt(test.version, code, "main"), &world{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if out.Err != nil {
-			got = string(out.Err.AppendJSON(nil))
-		}
-		if got != test.want || test.want != "" && out.GasBurnt != 0 {
-			t.Errorf("%v: %s, burnt %d, want %s", test.version, got, out.GasBurnt, test.want)
-		}
-	}
-	at87, at88 := parameters.MustGet(parameters.Release(87)).Wasm, parameters.MustGet(parameters.Release(88)).Wasm
-	if v.rules(&at87) != v.rules(&at88) {
-		t.Error("87 and 88 compile alike, and have keys of their own")
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, begin := range []string{"first start", "restart"} {
+				v, err := New(Options{Dir: dir})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, version := range test.versions {
+					out, err := v.run(callAt(version, test.code, "main"), &world{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, want := "", ""
+					if out.Err != nil {
+						got = string(out.Err.AppendJSON(nil))
+					}
+					if test.want[i] != "" {
+						want = prepareError(test.want[i])
+					}
+					if got != want || want != "" && out.GasBurnt != 0 {
+						t.Errorf("%s, %v: %s, burnt %d, want %s", begin, version, got, out.GasBurnt, want)
+					}
+					if !v.Ready(primitives.HashBytes(test.code), &parameters.MustGet(version).Wasm) {
+						t.Errorf("%s, %v: not ready", begin, version)
+					}
+				}
+				builds := test.builds
+				if begin == "restart" {
+					builds = 0
+				}
+				if s := v.Stats(); s.Builds != builds || s.Failures != 0 {
+					t.Errorf("%s: %d builds, %d failures, want %d builds", begin, s.Builds, s.Failures, builds)
+				}
+				v.Close()
+			}
+		})
 	}
 }

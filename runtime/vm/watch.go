@@ -83,7 +83,8 @@ func (t *Watched) run(c *action.Call, x logic.External) (action.CallOutcome, err
 		return emptyName(), nil
 	}
 	rules := &c.Block.Config.Wasm
-	key := tracedKey{c.CodeHash, t.v.rules(rules)}
+	_, own := t.v.rules(rules)
+	key := tracedKey{c.CodeHash, own}
 	m, ok := t.modules[key]
 	if !ok {
 		a, err := t.v.build(&task{hash: c.CodeHash, code: c.Code, rules: rules, traced: true, background: true})

@@ -42,7 +42,8 @@ type Loader[V Value] interface {
 }
 
 // Build makes an artifact. An error means that the node failed, not the code, and is not cached.
-// Build may give up when cancel is closed: another build of the same key has finished.
+// Build may give up when cancel is closed: another build of the same key has finished. It may return
+// ErrElsewhere.
 type Build func(cancel <-chan struct{}) (Artifact, error)
 
 // Options configure a cache.
@@ -164,6 +165,10 @@ const (
 
 // ErrClosed is the error of a cache that was closed.
 var ErrClosed = errors.New("cache: closed")
+
+// ErrElsewhere is the error of a build of something that has, or is to have, another key. It does not
+// count as a build.
+var ErrElsewhere = errors.New("cache: it has another key")
 
 // New opens a cache. It removes folders of other versions and temporary files of ended processes.
 func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
@@ -497,6 +502,9 @@ func (c *Cache[V]) loadFile(f *found) (V, error) {
 func (c *Cache[V]) compile(key Key, build Build, cancel <-chan struct{}) (Artifact, error) {
 	start := time.Now()
 	a, err := build(cancel)
+	if errors.Is(err, ErrElsewhere) {
+		return a, err
+	}
 	c.count(func(s *Stats) {
 		s.Builds++
 		s.BuildTime += time.Since(start)

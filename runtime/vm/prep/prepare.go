@@ -46,7 +46,13 @@ type Module struct {
 	LoadFails bool
 	// Size is the size of nearcore's instrumented module, in bytes.
 	Size int
+	// Locals is the number of locals of all functions, without parameters.
+	Locals uint64
 }
+
+// LocalsLimit returns the most locals that a module with size bytes of code may have. It is the only
+// rule of Prepare that depends on MinContractSizePerLocal.
+func LocalsLimit(size int, limits *parameters.Limits) uint64 { return check.LocalsLimit(size, limits) }
 
 // Prepare checks and instruments a module. Its error is a *check.Error.
 func Prepare(code []byte, w *parameters.Wasm) (*Module, error) { return newEmitter(w).prepare(code, w) }
@@ -65,7 +71,7 @@ func (e *emitter) prepare(code []byte, w *parameters.Wasm) (*Module, error) {
 		return nil, err
 	}
 	out := &Module{Imports: m.Imports, Methods: methods(m), HasStart: m.HasStart, CompileFails: m.CompileFails,
-		LoadFails: m.LoadFails, Size: m.Size}
+		LoadFails: m.LoadFails, Size: m.Size, Locals: m.Locals}
 	if !out.CompileFails {
 		out.Code = e.assemble(m)
 	}

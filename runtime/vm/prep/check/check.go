@@ -23,6 +23,7 @@ func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, e
 		return nil, &Error{Kind: primitives.PrepareInstrumentedCodeTooLarge, Reason: "instrumented code too large"}
 	}
 	m.LoadFails = m.loadFails()
+	m.Locals = LocalsLimit(len(code), &w.Limits) - m.localsLeft
 	return &m.Module, nil
 }
 

@@ -73,18 +73,18 @@ type module struct {
 
 func newModule(code []byte, limits parameters.Limits) *module {
 	return &module{Module: Module{Code: code, DataCount: -1}, limits: limits, typeSize: 1,
-		funcsLeft: limits.MaxFunctionsNumberPerContract, localsLeft: maxLocalsOf(code, &limits),
+		funcsLeft: limits.MaxFunctionsNumberPerContract, localsLeft: LocalsLimit(len(code), &limits),
 		paramsLeft: limits.MaxParamsPerContract, blocksLeft: limits.MaxBlocksPerContract}
 }
 
-// maxLocalsOf returns how many locals the functions of a module may have together. Parameters do
-// not count. All of the code counts, custom sections too (near-vm-runner 0.38.0
-// src/prepare/prepare_v3.rs:464).
-func maxLocalsOf(code []byte, limits *parameters.Limits) uint64 {
+// LocalsLimit returns how many locals the functions of a module with size bytes of code may have
+// together. Parameters do not count. All of the code counts, custom sections too (near-vm-runner
+// 0.38.0 src/prepare/prepare_v3.rs:464).
+func LocalsLimit(size int, limits *parameters.Limits) uint64 {
 	if limits.MinContractSizePerLocal == 0 {
 		return limits.MaxLocalsPerContract
 	}
-	return min(limits.MaxLocalsPerContract, uint64(len(code))/limits.MinContractSizePerLocal)
+	return min(limits.MaxLocalsPerContract, uint64(size)/limits.MinContractSizePerLocal)
 }
 
 // unlimited returns limits that no module reaches.

@@ -17,6 +17,7 @@ type Module struct {
 	Datas     int    // number of data segments
 	Data      []byte // content of the section
 	Bodies    int    // read so far; in the end all
+	Locals    uint64 // of all functions, without parameters
 
 	// CompileFails: the two locals that nearcore adds exceed its compiler's limit. Such a module
 	// fails with a compilation error and burns no gas.
