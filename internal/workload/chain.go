@@ -160,10 +160,14 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	if p.Delay == 0 {
 		p.Delay = 1_000_000_000
 	}
+	vote, err := c.vote(p.Parent)
+	if err != nil {
+		return nil, nil, err
+	}
 	prop := &engine.Proposal{
 		Parent: p.Parent, Height: p.Height, Timestamp: parent.Header().Timestamp + p.Delay,
 		Chunks: make([]*primitives.Chunk, len(byShard)), Endorsements: make([][]primitives.Signature, len(byShard)),
-		Vote: max(c.chain.Version.Protocol, splittingSince, c.o.Release), Patch: p.Patch,
+		Vote: vote, Patch: p.Patch,
 	}
 	for i := range byShard {
 		if p.Missing != nil && p.Missing(primitives.ShardIndex(i)) {
@@ -188,6 +192,22 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	}
 	b, err := c.Engine.NewBlock(prop, c.key(producer.AccountID))
 	return b, prop.Chunks, err
+}
+
+// vote returns the protocol version that the child of a block votes for.
+func (c *Chain) vote(parent primitives.Hash) (v primitives.ProtocolVersion, err error) {
+	stays := max(c.chain.Version.Protocol, splittingSince, c.o.Release)
+	if c.o.Upgrade == 0 {
+		return stays, nil
+	}
+	err = c.Engine.Epochs(func(m *epoch.Manager) error {
+		next, err := m.NextEpochIDFromPrev(parent)
+		if err == nil {
+			v, err = m.ProtocolVersion(next)
+		}
+		return err
+	})
+	return max(stays, min(v+1, c.o.Upgrade)), err
 }
 
 // childLayout returns the shards of a block's children.

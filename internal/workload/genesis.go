@@ -21,6 +21,10 @@ type Rules struct {
 	Splitting   *Splitting // nil: the layout stays
 	// Release is the protocol version, in the numbering of the releases; 0: the newest.
 	Release primitives.ProtocolVersion
+	// Upgrade is the version to which the chain is voted up, one version after the other; 0: it stays
+	// at Release. A chain that skips 87 creates and burns tokens: transfers to universal ids that were
+	// sent before pay less than they cost at 88, which 87 forbids.
+	Upgrade primitives.ProtocolVersion
 }
 
 // DefaultBalance is what each account begins with.

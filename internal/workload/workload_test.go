@@ -98,6 +98,36 @@ func TestUniversalWorkloads(t *testing.T) {
 	}
 }
 
+// TestUpgradingWorkloads: as TestUniversalWorkloads, while the chain is voted up from 86: epochs of
+// different rules, receipts and forks across their ends, restarts.
+func TestUpgradingWorkloads(t *testing.T) {
+	parameters.SupportForTest(t, 88)
+	n := 4
+	if full() {
+		n = 60
+	}
+	if testing.Short() || testutil.Racing {
+		n = 1
+	}
+	statuses := map[string]int{}
+	for seed := range uint64(n) {
+		o, course := RandomChain(3000+seed, 0)
+		o.EpochLength = 5 + seed%7
+		o.Validity = 2 * o.EpochLength
+		o.Release, o.Upgrade, o.Universal = 86, 88, true
+		course.Blocks, course.PerStep = 7*int(o.EpochLength), min(course.PerStep, 24)
+		runWorkload(t, o, course, statuses)
+	}
+	for _, name := range slices.Sorted(maps.Keys(statuses)) {
+		t.Logf("%7d %s", statuses[name], name)
+	}
+	for _, name := range []string{"ok *primitives.UniversalStateInit", "ok *primitives.DelegateV2"} {
+		if statuses[name] == 0 && n > 1 {
+			t.Errorf("no %s", name)
+		}
+	}
+}
+
 func runWorkload(t *testing.T, o ChainOptions, course Course, statuses map[string]int) {
 	seed := o.Seed
 	serial, err := OpenChain(o)
