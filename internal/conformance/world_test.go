@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/backend"
 	settings "github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/viewpool"
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -41,7 +42,10 @@ const patience = 300 * time.Millisecond
 
 // world is a whole node, from store to HTTP, that makes a block when the test asks for one.
 type world struct {
-	t      *testing.T
+	t *testing.T
+
+	numbering primitives.Numbering
+
 	engine *engine.Engine
 	node   *node.Node
 	store  *storage.Store
@@ -56,10 +60,26 @@ func seedKey(seed string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, seed)
 }
 
-// newWorld starts a node on a genesis, at height 1. keep is gc_num_epochs_to_keep.
+// newWorld starts a node on a genesis of a recorded chain, at height 1. keep is
+// gc_num_epochs_to_keep.
 func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep uint64) *world {
 	t.Helper()
-	w := &world{t: t, keys: map[primitives.AccountID]primitives.SecretKey{}, scene: Scene{Replace: map[string]string{}}}
+	return newWorldOf(t, g, records, worldOptions{numbering: primitives.NumberingJune, keep: keep})
+}
+
+// worldOptions are the options of a world.
+type worldOptions struct {
+	numbering primitives.Numbering
+	keep      uint64 // gc_num_epochs_to_keep
+	// pace is the time between the timestamps of blocks, which makes the chain the same in every
+	// run; 0: blocks have the time of the clock.
+	pace time.Duration
+}
+
+// newWorldOf starts a node on a genesis, at height 1.
+func newWorldOf(t *testing.T, g *genesis.Config, records []genesis.Record, o worldOptions) *world {
+	t.Helper()
+	w := &world{t: t, numbering: o.numbering, keys: map[primitives.AccountID]primitives.SecretKey{}, scene: Scene{Replace: map[string]string{}}}
 	w.clock.Store(uint64(g.GenesisTime))
 	list := []byte{'['}
 	for i, r := range records {
@@ -69,11 +89,11 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 		list = genesis.AppendRecord(list, r)
 	}
 	list = append(list, ']')
-	chain, err := engine.NewChain(g, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
+	chain, err := engine.NewChain(g, o.numbering, nil, func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(list)), nil
 	})
 	w.must(err)
-	w.store, err = storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: chain.ID, Numbering: primitives.NumberingJune}})
+	w.store, err = storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: chain.ID, Numbering: o.numbering}})
 	w.must(err)
 	checker := signature.New()
 	machine, err := vm.New(vm.Options{Alarm: func(err error) { t.Errorf("vm: %v", err) }})
@@ -91,12 +111,18 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	w.must(err)
 	w.keys[root] = key.SecretKey
 	w.emptyBlock()
+	var begin *messages.Clock
+	now := time.Now
+	if o.pace > 0 {
+		begin = &messages.Clock{Time: w.clock.Load(), Step: uint64(o.pace)}
+		now = func() time.Time { return time.Unix(0, int64(w.engine.Head().Header().Timestamp)) }
+	}
 	w.node, err = node.Start(node.Options{
 		Engine: w.engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{root: key.SecretKey},
-		Vote: parameters.Newest(primitives.NumberingJune), Mode: production.Manual, Limits: node.Limits{Wait: time.Minute},
+		Vote: parameters.Newest(o.numbering), Mode: production.Manual, Limits: node.Limits{Wait: time.Minute},
 		Delays:  doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
 		Mempool: txpool.Limits{Transactions: 1000, Bytes: 100 << 20, KeyTransactions: 100},
-		Clock:   func() uint64 { return w.clock.Add(uint64(120 * time.Millisecond)) },
+		Clock:   func() uint64 { return w.clock.Add(uint64(120 * time.Millisecond)) }, Begin: begin,
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
 		},
@@ -104,7 +130,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	w.must(err)
 	back := backend.New(backend.Options{
 		Engine: w.engine, VM: machine, Genesis: g, Submit: w.node, Version: view.Version{Version: "1", Build: "1"}, RPCAddr: "0.0.0.0:3030",
-		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: keep, Views: views, Now: time.Now,
+		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: o.keep, Views: views, Now: now,
 		Config: conf.Client(g, view.Version{Version: "1", Build: "1"}), Control: sandboxControl{node: w.node},
 	})
 	serve := func(timeout time.Duration) Client {
@@ -162,7 +188,7 @@ func (w *world) emptyBlock() {
 	w.t.Helper()
 	g := w.engine.Genesis()
 	n := len(g.Shards)
-	p := &engine.Proposal{Parent: g.Hash, Height: g.Height() + 1, Timestamp: w.clock.Add(1e9), Vote: parameters.Newest(primitives.NumberingJune),
+	p := &engine.Proposal{Parent: g.Hash, Height: g.Height() + 1, Timestamp: w.clock.Add(1e9), Vote: parameters.Newest(w.numbering),
 		Chunks: make([]*primitives.Chunk, n), Endorsements: make([][]primitives.Signature, n)}
 	approvers, err := w.engine.Approvers(g.Hash)
 	w.must(err)
