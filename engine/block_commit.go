@@ -46,7 +46,7 @@ func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	entry := p.entry
 	if !e.descendsFromFinal(p.parent) { // finality may have advanced since BeginImport
-		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, entry.Height(), p.parent.Hash)
+		return nil, fmt.Errorf("%w: block %d with parent %v", ErrOld, entry.Height(), p.parent.Hash)
 	}
 	for i := range p.jobs {
 		j := &p.jobs[i]
@@ -54,7 +54,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 			return nil, e.jobError(p, i)
 		}
 		if !j.Done() {
-			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
+			return nil, fmt.Errorf("engine: import block %d before its shard %d was applied", entry.Height(), entry.Shards[i].ID)
 		}
 	}
 	if !p.complete { // it is complete only if this is a retry after ErrFull
@@ -83,7 +83,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("engine: epoch of block %d: %w", entry.Height(), err)
+		return nil, fmt.Errorf("engine: update the epochs for block %d: %w", entry.Height(), err)
 	}
 	old := e.tip.Load()
 	a := &Accepted{

@@ -37,7 +37,7 @@ func (e *Engine) blockFacts(
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return f, nil, fmt.Errorf("engine: block %d on %v: %w", height, p, err)
+			return f, nil, fmt.Errorf("engine: block %d with parent %v: %w", height, p, err)
 		}
 	}
 	tree = parent.Tree.Clone()
@@ -169,7 +169,7 @@ func (e *Engine) validationContext(
 ) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
 	m := e.epochs
 	if b.Header.Height <= parent.Height() {
-		return nil, nil, fmt.Errorf("%w: %d on %d", chain.InvalidBlockHeight, b.Header.Height, parent.Height())
+		return nil, nil, fmt.Errorf("%w: height %d after parent height %d", chain.InvalidBlockHeight, b.Header.Height, parent.Height())
 	}
 	f, tree, err := e.blockFacts(parent, b.Header.Height, b.Body.Chunks)
 	if err != nil {

@@ -89,17 +89,17 @@ func (e *Engine) restoreEvicted(x *BlockNode) (*BlockNode, error) {
 	for at.evicted {
 		path = append(path, at)
 		if at = e.Imported(at.Header().PrevHash); at == nil {
-			return nil, fmt.Errorf("%w: block %v without its parent", ErrInconsistent, ref(path[len(path)-1]))
+			return nil, fmt.Errorf("%w: the parent of block %v is not in memory", ErrInconsistent, ref(path[len(path)-1]))
 		}
 	}
 	if !at.Acquire() {
-		return nil, fmt.Errorf("engine: the states of block %d were released", at.Height())
+		return nil, fmt.Errorf("engine: the states after block %d are no longer in memory", at.Height())
 	}
 	for _, p := range slices.Backward(path) {
 		next, err := e.reapplyStored(at, p, p == x)
 		at.Release()
 		if err != nil {
-			return nil, fmt.Errorf("engine: state of block %d: %w", p.Height(), err)
+			return nil, fmt.Errorf("engine: restore the state after block %d: %w", p.Height(), err)
 		}
 		at = next
 	}

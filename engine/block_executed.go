@@ -15,7 +15,7 @@ import (
 )
 
 // ErrExecutedBlock means that an ExecutedBlock is malformed or contradicts its block.
-var ErrExecutedBlock = errors.New("engine: the executed block is inconsistent")
+var ErrExecutedBlock = errors.New("engine: the writer's record of an executed block is inconsistent")
 
 // ExecutedBlock is a block with the results of applying it, from another engine of the same chain
 // that tracks all shards. An engine that imports it executes nothing: it writes the changes to its
@@ -55,11 +55,11 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	h := g.Block.Header
 	switch {
 	case g.Block.Hash() != b.Ref.Hash || h.Height != b.Ref.Height:
-		return nil, errors.New("its header does not match its reference")
+		return nil, errors.New("its header does not match its height and hash")
 	case h.PrevHash != b.Prev.Hash:
 		return nil, errors.New("its parent does not match its header")
 	case len(b.Shards) != len(g.Block.Body.Chunks):
-		return nil, fmt.Errorf("%d shards for %d chunks", len(b.Shards), len(g.Block.Body.Chunks))
+		return nil, fmt.Errorf("it has %d shards for %d chunk headers", len(b.Shards), len(g.Block.Body.Chunks))
 	}
 	if len(b.Patch) > 0 {
 		if g.patch, g.mocks, err = parsePatch(b.Patch); err != nil {
@@ -69,7 +69,7 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	g.chunks, g.shards = make([]*primitives.Chunk, len(b.Shards)), make([]executedShard, len(b.Shards))
 	for i := range b.Shards {
 		if b.Shards[i].Extra == nil {
-			return nil, fmt.Errorf("its writer does not hold shard %d", b.Shards[i].ID)
+			return nil, fmt.Errorf("it has no state changes of shard %d: its writer does not track that shard", b.Shards[i].ID)
 		}
 		if g.chunks[i], err = executedChunk(&b.Shards[i]); err == nil {
 			err = g.shards[i].read(&b.Shards[i])
@@ -116,10 +116,10 @@ func (g *executedShard) read(s *storage.Shard) error {
 		}
 	}
 	if s.Chunk == nil && len(s.Outcomes) > 0 {
-		return fmt.Errorf("%d outcomes without a chunk", len(s.Outcomes))
+		return fmt.Errorf("it has %d outcomes, but no chunk", len(s.Outcomes))
 	}
 	if s.Chunk != nil && apply.OutcomeRoot(r.Outcomes) != x.OutcomeRoot {
-		return fmt.Errorf("the outcomes do not have the root %v", x.OutcomeRoot)
+		return fmt.Errorf("the outcomes do not hash to outcome root %v", x.OutcomeRoot)
 	}
 	var err error
 	if r.Outgoing, err = executedReceipts(s.Outgoing); err != nil {
@@ -156,7 +156,7 @@ func executedReceipts(list []storage.Receipt) ([]*primitives.Receipt, error) {
 			return nil, fmt.Errorf("receipt %v: %w", list[i].ID, err)
 		}
 		if x.ID != list[i].ID {
-			return nil, fmt.Errorf("receipt %v is stored as %v", x.ID, list[i].ID)
+			return nil, fmt.Errorf("the receipt with id %v is stored as %v", x.ID, list[i].ID)
 		}
 		out = append(out, x)
 	}
@@ -183,7 +183,7 @@ func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 		h := &g.chunks[i].Header
 		if h.Signature != c.Header.Signature || h.HeightIncluded != 0 && h.HeightIncluded != c.Header.HeightIncluded {
 			p.Drop()
-			return nil, fmt.Errorf("%w: the header of chunk %v in block %d", ErrExecutedBlock, c.Hash, g.Ref.Height)
+			return nil, fmt.Errorf("%w: the header of chunk %v does not match that in block %d", ErrExecutedBlock, c.Hash, g.Ref.Height)
 		}
 		c.Header.HeightIncluded = h.HeightIncluded
 	}
@@ -204,7 +204,7 @@ func (p *BlockImport) Err() error {
 func (j *Job) applyExecuted() error {
 	g := j.executed
 	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {
-		return fmt.Errorf("%w: gas limit %d, but the chunk's is %d", ErrExecutedBlock, g.extra.GasLimit, j.input.GasLimit)
+		return fmt.Errorf("%w: its gas limit is %d, but the chunk's is %d", ErrExecutedBlock, g.extra.GasLimit, j.input.GasLimit)
 	}
 	before := rootOf(j.input.Trie)
 	r := g.result

@@ -17,7 +17,7 @@ import (
 func (e *Engine) ValidateForGossip(b *primitives.Block) error {
 	parent := e.Imported(b.Header.PrevHash)
 	if parent == nil || parent.evicted || b.Header.Height <= e.TipFinal().Height {
-		return fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
+		return fmt.Errorf("%w: %v, the parent of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
 	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()

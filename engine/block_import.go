@@ -221,10 +221,10 @@ func (e *Engine) beginImport(
 	}
 	parent := e.Imported(b.Header.PrevHash)
 	if parent == nil {
-		return nil, layout, fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
+		return nil, layout, fmt.Errorf("%w: %v, the parent of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
 	}
 	if !e.descendsFromFinal(parent) {
-		return nil, layout, fmt.Errorf("%w: block %d on %v", ErrOld, b.Header.Height, parent.Hash)
+		return nil, layout, fmt.Errorf("%w: block %d with parent %v", ErrOld, b.Header.Height, parent.Hash)
 	}
 	if parent.evicted {
 		if parent, err = e.restoreEvicted(parent); err != nil {
@@ -232,7 +232,7 @@ func (e *Engine) beginImport(
 		}
 	}
 	if !parent.Acquire() {
-		return nil, layout, fmt.Errorf("engine: the states of block %d were released", parent.Height())
+		return nil, layout, fmt.Errorf("engine: the states after block %d are no longer in memory", parent.Height())
 	}
 	defer func() {
 		if err != nil && !errors.As(err, new(*OutcomeMismatch)) {
@@ -260,7 +260,7 @@ func (e *Engine) beginImport(
 	}
 	if i := missing(b, chunks, layout, holds); i >= 0 {
 		e.validBlocks.add(b.Hash())
-		return nil, layout, fmt.Errorf("%w: of shard index %d of block %d", ErrMissing, i, b.Header.Height)
+		return nil, layout, fmt.Errorf("%w: shard index %d of block %d", ErrMissing, i, b.Header.Height)
 	}
 	held := heldIDs(layout, holds)
 	inherited, err := e.inherited(parent, layout)
@@ -443,7 +443,7 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 		if prev == nil { // below the flat head: the shard has had no chunk for long
 			rec, err := e.store.BlockByHash(at.Header().PrevHash)
 			if err != nil {
-				return nil, fmt.Errorf("engine: receipts for shard index %d since height %d: %w", shard, since, err)
+				return nil, fmt.Errorf("engine: collect the receipts for shard index %d since height %d: %w", shard, since, err)
 			}
 			if prev, err = e.loadLocked(rec); err != nil {
 				return nil, err

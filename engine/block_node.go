@@ -16,11 +16,11 @@ import (
 
 // Errors of blocks that are not invalid.
 var (
-	ErrOrphan = errors.New("engine: parent is not known")
-	ErrKnown  = errors.New("engine: block is known")
-	ErrOld    = errors.New("engine: block does not descend from the final one")
+	ErrOrphan = errors.New("engine: the parent block is unknown")
+	ErrKnown  = errors.New("engine: the block is imported already")
+	ErrOld    = errors.New("engine: the block does not descend from the final block")
 	// ErrMissing means that the body of a new chunk is missing.
-	ErrMissing = errors.New("engine: a chunk is missing")
+	ErrMissing = errors.New("engine: the body or receipt proofs of a chunk are missing")
 	// ErrReshard means that a shard layout differs from the previous one by more than one split
 	// into two shards (nearcore chain/chain/src/resharding/event_type.rs).
 	ErrReshard = errors.New("engine: the shard layout changes by more than one split")

@@ -318,7 +318,7 @@ func (e *Engine) encodeImported(u *inFlightBlock) (*storage.Block, error) {
 		return nil, fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
 	}
 	if err := e.saveProvenEpoch(b.Puts, entry, parent); err != nil {
-		return nil, fmt.Errorf("engine: proof of an epoch before %v: %w", entry.Header().EpochID, err)
+		return nil, fmt.Errorf("engine: epoch sync proof at the start of epoch %v: %w", entry.Header().EpochID, err)
 	}
 	return b, nil
 }
@@ -393,7 +393,7 @@ func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) 
 		}
 		yield := new(primitives.Receipt)
 		if err := borsh.Unmarshal(raw, yield); err != nil {
-			return nil, fmt.Errorf("engine: yield of %s that waits for %v: %w", x.Account, x.DataID, err)
+			return nil, fmt.Errorf("engine: promise yield of %s with data id %v: %w", x.Account, x.DataID, err)
 		}
 		out = append(out, storage.Origin{Receipt: x.Receipt, Parent: yield.ID})
 	}

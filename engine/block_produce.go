@@ -48,7 +48,7 @@ func (e *Engine) NewCodedChunk(
 	}
 	s := &inherited[shard]
 	if !s.Held() {
-		return nil, nil, fmt.Errorf("%w: shard %d", ErrUntracked, id)
+		return nil, nil, fmt.Errorf("%w: shard %d, for which a chunk is to be produced", ErrUntracked, id)
 	}
 	c, coded, err := chain.BuildChunk(&chain.ChunkInput{
 		PrevBlock: parent, Height: p.Height() + 1, ShardID: id, Extra: s.Extra, Outgoing: s.Outgoing,
@@ -91,7 +91,7 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 		return nil, err
 	}
 	if len(p.Chunks) != layout.NumShards() {
-		return nil, fmt.Errorf("engine: %d chunks for %d shards", len(p.Chunks), layout.NumShards())
+		return nil, fmt.Errorf("engine: produce a block: %d chunks for %d shards", len(p.Chunks), layout.NumShards())
 	}
 	for i, c := range p.Chunks {
 		if c == nil {
@@ -137,7 +137,7 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 	}
 	chain.SignBlock(b, key)
 	if len(p.Patch) > 0 && slices.Contains(p.Chunks, nil) {
-		return nil, fmt.Errorf("engine: a patch with block %d, which misses a chunk", p.Height)
+		return nil, fmt.Errorf("engine: produce block %d: it carries a state patch, so it needs new chunks of all shards", p.Height)
 	}
 	if len(p.Patch) > 0 || p.Mocks.Any() {
 		e.patch = pendingPatch{b.Hash(), p.Patch, p.Mocks}

@@ -30,7 +30,7 @@ func (e *Engine) Reapply(
 	}
 	defer parent.Release()
 	if int(shard) >= len(entry.Shards) {
-		return nil, fmt.Errorf("%w: shard index %d of block %d", ErrUnknown, shard, entry.Height())
+		return nil, fmt.Errorf("%w: shard index %d in block %d", ErrUnknown, shard, entry.Height())
 	}
 	if !entry.Shards[shard].Held() {
 		return nil, fmt.Errorf("%w: shard %d", ErrUntracked, entry.Shards[shard].ID)

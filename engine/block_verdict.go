@@ -9,7 +9,7 @@ import (
 
 // ErrPartialBody means that a copy of a block without chunk bodies is wrong. The block hash does
 // not cover all of such a copy, so another copy may be right.
-var ErrPartialBody = errors.New("engine: this copy of the block has a wrong body")
+var ErrPartialBody = errors.New("engine: this copy of the block has a body that does not match its header")
 
 // ErrGossipCheck means that a block fails the checks of ValidateForGossip. A node that has the
 // parent can find that without executing the block, and neard does not relay such a block.

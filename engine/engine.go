@@ -188,10 +188,10 @@ func Open(o Options) (*Engine, error) {
 	e.proofs.limit = o.ProofBytes
 	var err error
 	if e.epochs, err = epoch.NewManager(c.Params, c.Configs, epochStore{e}); err != nil {
-		return nil, fmt.Errorf("engine: epochs: %w", err)
+		return nil, fmt.Errorf("engine: open the epoch manager: %w", err)
 	}
 	if e.coding, err = primitives.NewReedSolomon(e.epochs.NumDataParts(), e.epochs.NumTotalParts()); err != nil {
-		return nil, fmt.Errorf("engine: chunk coding: %w", err)
+		return nil, fmt.Errorf("engine: set up Reed-Solomon coding of chunks: %w", err)
 	}
 	if o.Store.Tip().Empty {
 		return e, e.begin()

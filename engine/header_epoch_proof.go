@@ -74,7 +74,7 @@ func (e *Engine) savedProofEnd(p *headerchain.EpochProof, last primitives.Hash) 
 		return err
 	}
 	if !bytes.HasPrefix(raw, last[:]) {
-		return fmt.Errorf("the end of a proof: %w", storage.ErrGone)
+		return fmt.Errorf("the data of its last epoch: %w", storage.ErrGone)
 	}
 	var end headerchain.EpochProof
 	if err := borsh.Unmarshal(raw[len(last):], &end); err != nil {
@@ -182,13 +182,13 @@ func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	p := new(headerchain.EpochProof)
 	var err error
 	if last.IsZero() {
-		return nil, fmt.Errorf("%w: first epoch", ErrNotYet)
+		return nil, fmt.Errorf("%w: epoch sync proof: the chain is in its first epoch", ErrNotYet)
 	}
 	if p.Epochs, err = e.provenEpochs(last); err != nil {
 		return nil, fmt.Errorf("engine: epoch sync proof: %w", err)
 	}
-	if len(p.Epochs) < 2 { // nodes refuse a proof of fewer
-		return nil, fmt.Errorf("%w: %d epochs after the first", ErrNotYet, len(p.Epochs))
+	if len(p.Epochs) < 2 { // no node accepts such a proof
+		return nil, fmt.Errorf("%w: epoch sync proof: the chain has only %d full epochs after the first", ErrNotYet, len(p.Epochs))
 	}
 	if err = e.endOf(p, last, p.Epochs[len(p.Epochs)-1].Final); err != nil && gone(err) == nil {
 		err = e.savedProofEnd(p, last)

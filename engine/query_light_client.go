@@ -63,7 +63,7 @@ func (h headers) NextHash(hash primitives.Hash) (primitives.Hash, error) {
 		return hash, err
 	}
 	if at.Height >= h.tip.Height() {
-		return hash, fmt.Errorf("%w: no block after %v", ErrUnknown, hash)
+		return hash, fmt.Errorf("%w: a block after %v", ErrUnknown, hash)
 	}
 	next, _, err := h.branch(at.Height + 1)
 	if err != nil {

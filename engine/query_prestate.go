@@ -20,7 +20,7 @@ import (
 const MaxPrestate = 100_000
 
 // ErrPrestate means that the prestate of a transaction cannot be computed.
-var ErrPrestate = errors.New("engine: the prestate cannot be computed")
+var ErrPrestate = errors.New("engine: the state before the transaction cannot be computed")
 
 // Prestate returns the state entries that a transaction and all its receipts read or write, with
 // the values before the transaction's block, together with the outcomes. To find them it runs the

@@ -203,7 +203,7 @@ func recordOf(key, value []byte) (genesis.Record, error) {
 	case primitives.ColContractData:
 		return &genesis.DataRecord{AccountID: k.Account, Key: k.Data, Value: slices.Clone(value)}, nil
 	}
-	return nil, fmt.Errorf("no record of column %d", k.Column)
+	return nil, fmt.Errorf("trie column %d has no genesis record", k.Column)
 }
 
 // delayed yields the delayed receipts in queue order.

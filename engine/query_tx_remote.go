@@ -16,7 +16,7 @@ import (
 
 // ErrAnswer means that a transaction status from a peer is wrong, or does not fit to this node's
 // chain.
-var ErrAnswer = errors.New("engine: wrong transaction status from a peer")
+var ErrAnswer = errors.New("engine: a peer's transaction status does not verify")
 
 // maxBlocksToNextChunk is the number of blocks after an outcome's block that are searched for the
 // shard's next chunk, whose header contains the outcome root.
@@ -35,7 +35,7 @@ const (
 func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountID) ([]byte, error) {
 	at := e.Head()
 	if !e.Holds(at.Layout.ShardOf(signer)) {
-		return nil, fmt.Errorf("%w: the shard of %s", ErrUntracked, signer)
+		return nil, fmt.Errorf("%w of account %s", ErrUntracked, signer)
 	}
 	tx, place, err := e.Transaction(hash)
 	if err != nil {
@@ -47,7 +47,7 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 	src := e.outcomesOf(hash, place, at.Height(), 0)
 	all := txstatus.Outcomes(hash, src)
 	if src.err != nil || len(all) == 0 || len(all) > maxOutcomes {
-		return nil, errors.Join(src.err, fmt.Errorf("%w: outcome %v", ErrUnknown, hash))
+		return nil, errors.Join(src.err, fmt.Errorf("%w: outcomes of transaction %v", ErrUnknown, hash))
 	}
 	return view.AppendFinalOutcomeBorsh(
 		nil,
@@ -67,13 +67,13 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 // nothing in it is proven yet.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Told == nil || o.Told.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
-		return fmt.Errorf("%w: the remote node's reply is about another transaction", ErrAnswer)
+		return fmt.Errorf("%w: it is for another transaction than requested", ErrAnswer)
 	}
 	told := map[primitives.Hash]*view.OutcomeProof{hash: &o.Outcome}
 	for i := range o.Outcomes {
 		x := &o.Outcomes[i]
 		if told[x.ID] != nil {
-			return fmt.Errorf("%w: outcome %v twice", ErrAnswer, x.ID)
+			return fmt.Errorf("%w: outcome %v occurs twice", ErrAnswer, x.ID)
 		}
 		told[x.ID] = x
 	}
@@ -87,7 +87,7 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 	case src.err != nil:
 		return src.err
 	case len(all) == 0:
-		return fmt.Errorf("%w: no chunk proves anything of transaction %v yet", ErrAnswer, hash)
+		return fmt.Errorf("%w: no outcome of transaction %v is proven by a chunk yet", ErrAnswer, hash)
 	case all[0].ExecutorID != o.Told.Signer:
 		return fmt.Errorf("%w: transaction %v was signed by %s, not by %s", ErrAnswer, hash, all[0].ExecutorID, o.Told.Signer)
 	case len(all) > 1 && all[0].Status.Kind == primitives.StatusSuccessReceiptID &&
@@ -136,7 +136,7 @@ func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	root, known := s.roots[at]
 	if !known {
 		if len(s.roots) >= maxRemoteChunks {
-			return false, fmt.Errorf("%w: outcomes in more than %d chunks", ErrAnswer, maxRemoteChunks)
+			return false, fmt.Errorf("%w: its outcomes are in more than %d chunks", ErrAnswer, maxRemoteChunks)
 		}
 		if root, err = s.e.outcomeRoot(at, o.ExecutorID); err != nil {
 			return false, err

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUnknown means that a transaction, receipt, block or chunk is not on the canonical chain.
-var ErrUnknown = errors.New("engine: unknown")
+var ErrUnknown = errors.New("engine: not found")
 
 // Outcome returns the outcome of a transaction or receipt on the canonical chain, with its proof,
 // and its place in the store. ErrUnknown: there is none.
@@ -76,7 +76,7 @@ func (e *Engine) outcomeAt(p storage.Place) (view.OutcomeProof, error) {
 func decodeOutcome(o *storage.Outcome) (primitives.OutcomeWithID, error) {
 	x := primitives.OutcomeWithID{ID: o.ID}
 	if err := borsh.Unmarshal(o.Value, &x.Outcome); err != nil {
-		return x, fmt.Errorf("engine: outcome %v: %w", x.ID, err)
+		return x, fmt.Errorf("engine: read outcome %v: %w", x.ID, err)
 	}
 	return x, nil
 }
@@ -143,7 +143,7 @@ type source struct {
 }
 
 // ErrLarge means that a transaction status is larger than the caller's limit.
-var ErrLarge = errors.New("engine: the status is large")
+var ErrLarge = errors.New("engine: the transaction status is larger than the limit")
 
 // count adds n bytes to the reply's size. It sets err to ErrLarge if that exceeds the limit.
 func (s *source) count(n int) {
@@ -261,7 +261,7 @@ func (e *Engine) StatusWithin(
 		return out, err
 	}
 	if place.Block.Ref().Height > head {
-		return out, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
+		return out, fmt.Errorf("%w: transaction %v up to height %d", ErrUnknown, hash, head)
 	}
 	src := e.outcomesOf(hash, place, head, final)
 	src.most = most

@@ -22,7 +22,7 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 		return out, false, err
 	}
 	if !at.Shards[i].Held() {
-		return out, false, fmt.Errorf("%w: shard %d", ErrUntracked, shard)
+		return out, false, fmt.Errorf("%w: shard %d, on which the view call runs", ErrUntracked, shard)
 	}
 	info, err := e.viewEpoch(h.EpochID)
 	if err != nil {

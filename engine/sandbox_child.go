@@ -91,7 +91,7 @@ func (e *BlockNode) copyHeld() *BlockNode {
 // engine is no child.
 func (e *Engine) Discard() error {
 	if e.parent == nil {
-		panic("engine: Discard of an engine that is not a child")
+		panic("engine: Discard called on an engine that is not a child")
 	}
 	e.gone.Store(true)
 	err := e.Close()

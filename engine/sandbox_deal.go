@@ -14,7 +14,7 @@ import (
 )
 
 // ErrDeal means that the balance of a fungible token cannot be set.
-var ErrDeal = errors.New("engine: the balance can't be set")
+var ErrDeal = errors.New("engine: the token balance cannot be set")
 
 // dealGas is the gas limit of one ft_balance_of call.
 const dealGas primitives.Gas = 100_000_000_000_000
@@ -46,7 +46,7 @@ func (e *Engine) Deal(
 		return nil, err
 	}
 	if len(read.keys) > maxDealKeys {
-		return nil, fmt.Errorf("%w: ft_balance_of of %s reads more than %d values", ErrDeal, token, maxDealKeys)
+		return nil, fmt.Errorf("%w: ft_balance_of of %s reads more than %d storage values, too many to try", ErrDeal, token, maxDealKeys)
 	}
 	value := amount.AppendBorsh(nil)
 	for _, key := range slices.Backward(read.keys) {
@@ -63,7 +63,7 @@ func (e *Engine) Deal(
 		}
 	}
 	return nil, fmt.Errorf(
-		"%w: none of the %d values that ft_balance_of of %s reads for %s is a balance of 16 bytes",
+		"%w: none of the %d storage values that ft_balance_of of %s reads for %s is the balance as a 16-byte number; patch the contract's storage instead",
 		ErrDeal,
 		len(read.keys),
 		token,
@@ -93,9 +93,9 @@ func (e *Engine) balanceOf(
 	case err != nil:
 		return sum, err
 	case !found:
-		return sum, fmt.Errorf("%w: there is no account %s", ErrDeal, token)
+		return sum, fmt.Errorf("%w: the token's account %s does not exist", ErrDeal, token)
 	case out.Err != nil:
-		return sum, fmt.Errorf("%w: ft_balance_of of %s fails: %v", ErrDeal, token, failure(&out))
+		return sum, fmt.Errorf("%w: calling ft_balance_of of %s failed: %v", ErrDeal, token, failure(&out))
 	}
 	var text string
 	if err := json.Unmarshal(out.Return.Value, &text); err == nil {
@@ -104,7 +104,7 @@ func (e *Engine) balanceOf(
 			return sum, nil
 		}
 	}
-	return sum, fmt.Errorf("%w: ft_balance_of of %s returns no balance", ErrDeal, token)
+	return sum, fmt.Errorf("%w: ft_balance_of of %s did not return a decimal balance", ErrDeal, token)
 }
 
 // failure returns the reason of a failed call: the VM's own error if there is one, else the error

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrPatch means that records cannot be written into the state.
-var ErrPatch = errors.New("engine: the records can't be written")
+var ErrPatch = errors.New("engine: the records cannot be written into the state")
 
 // pendingPatch is the patch (records and mocks) for a block that this engine has produced but not
 // imported yet.
@@ -142,7 +142,7 @@ func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.Acc
 	for i, r := range records {
 		if err := c.record(r); err != nil {
 			if errors.Is(err, errRefused) {
-				return fmt.Errorf("%w: record %d, of %s: %w", ErrPatch, i, r.Owner(), err)
+				return fmt.Errorf("%w: record %d of account %s: %w", ErrPatch, i, r.Owner(), err)
 			}
 			return err
 		}
@@ -159,7 +159,7 @@ func (e *Engine) initial(id primitives.AccountID) bool {
 	)
 }
 
-var errRefused = errors.New("refused")
+var errRefused = errors.New("the record is invalid")
 
 func refused(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
 

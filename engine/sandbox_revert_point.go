@@ -20,7 +20,7 @@ const MaxRevertBlocks = 10_000
 var (
 	// ErrEnded means that a revert point no longer exists: too many blocks follow it, or the chain
 	// was reverted to an earlier block.
-	ErrEnded = errors.New("engine: the snapshot has ended")
+	ErrEnded = errors.New("engine: the revert point is no longer usable")
 	// ErrAhead means that imported blocks are not on disk yet. The caller may flush and try again.
 	ErrAhead = errors.New("engine: imported blocks are not on disk yet")
 )
@@ -51,7 +51,7 @@ func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	}
 	h := e.view.Load()
 	if !h.entry.Acquire() {
-		return nil, fmt.Errorf("engine: the states of block %d were released", h.entry.Height())
+		return nil, fmt.Errorf("engine: the states after block %d are no longer in memory", h.entry.Height())
 	}
 	s := &RevertPoint{entry: h.entry, at: h.entry, ref: ref(h.entry), final: h.final}
 	e.epochMu.Lock()

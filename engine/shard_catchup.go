@@ -15,7 +15,7 @@ import (
 
 // ErrNotYet means that the next step is not possible yet, for example because the flat head must
 // advance first, or state parts are missing. The caller tries again later.
-var ErrNotYet = errors.New("engine: the shard is still being caught up")
+var ErrNotYet = errors.New("engine: not possible yet")
 
 // ShardCatchup adds the state of one shard to a running engine.
 //
@@ -77,7 +77,7 @@ func (e *Engine) CatchUpShard(
 	if tip := e.Tip(); int(index) >= point.Layout.NumShards() || !tip.Layout.Equal(point.Layout) ||
 		tip.Shards[index].Held() {
 		return nil, fmt.Errorf(
-			"%w: shard index %d of block %d cannot be caught up: unknown, held already, or the layout differs",
+			"%w: a shard to catch up at index %d of block %d: it is unknown, held already, or the layout has changed",
 			ErrUnknown,
 			index,
 			point.Height(),
@@ -87,18 +87,18 @@ func (e *Engine) CatchUpShard(
 	root, _ := chain.OutgoingReceiptsRoot(next.PrevOutgoingReceipts, j.layout)
 	if h := point.Block.Body.Chunks[index]; next.Hash != h.ChunkHash() || next.Hash != next.Header.ChunkHash() ||
 		next.Header.PrevOutgoingReceiptsRoot != root {
-		return nil, fmt.Errorf("%w: of shard %d at block %d", ErrChunk, j.id, point.Height())
+		return nil, fmt.Errorf("%w: shard %d at block %d: the chunk after the sync block does not match its header", ErrChunk, j.id, point.Height())
 	}
 	at, err := e.Block(next.Header.PrevBlockHash)
 	if err != nil {
 		return nil, err
 	}
 	if !at.Layout.Equal(j.layout) {
-		return nil, fmt.Errorf("%w: after block %d", ErrReshard, at.Height())
+		return nil, fmt.Errorf("%w: catchup of shard %d after block %d", ErrReshard, j.id, at.Height())
 	}
 	j.at = ref(at)
 	if left, ok := e.store.UntrackedAt(j.id); ok && j.at.Height <= left {
-		return nil, fmt.Errorf("%w: shard %d was held up to block %d", ErrNotYet, j.id, left)
+		return nil, fmt.Errorf("%w: catchup of shard %d: this node tracked it up to block %d, so it needs a later sync point", ErrNotYet, j.id, left)
 	}
 	if err := j.gather(at, before); err != nil {
 		return nil, err
@@ -156,14 +156,14 @@ func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*Blo
 			continue
 		}
 		if k >= len(chunks) || chunks[k] == nil || chunks[k].Hash != h.ChunkHash() {
-			return nil, fmt.Errorf("%w: of shard index %d of block %d", ErrMissing, k, x.Height())
+			return nil, fmt.Errorf("%w: shard index %d of block %d", ErrMissing, k, x.Height())
 		}
 		var err error
 		switch {
 		case primitives.ShardIndex(k) == j.index && chunks[k].Proofs == nil:
 			s.Chunk = chunks[k]
 		case !chain.Proves(chunks[k], held):
-			err = fmt.Errorf("%w: proofs of shard index %d of block %d", ErrMissing, k, x.Height())
+			err = fmt.Errorf("%w: receipt proofs of shard index %d of block %d", ErrMissing, k, x.Height())
 		default:
 			s.Chunk, err = untrackedChunk(chunks[k], h, held)
 		}
@@ -253,14 +253,14 @@ func (j *ShardCatchup) Enter(total uint64) error {
 		return nil
 	}
 	if parts, err := j.Has(); err != nil || uint64(len(parts)) != total {
-		return errors.Join(err, fmt.Errorf("%w: %d of %d parts of shard %d", ErrNotYet, len(parts), total, j.id))
+		return errors.Join(err, fmt.Errorf("%w: catchup of shard %d: %d of %d state parts are stored", ErrNotYet, j.id, len(parts), total))
 	}
 	if j.e.store.Tip().FlatHead.Height <= j.at.Height {
-		return fmt.Errorf("%w: the flat head has not passed block %d", ErrNotYet, j.at.Height)
+		return fmt.Errorf("%w: catchup of shard %d: the flat head has not passed block %d", ErrNotYet, j.id, j.at.Height)
 	}
 	root, err := j.e.importTrie(j.at, j.layout, int(j.index), j.Root())
 	if err != nil {
-		return fmt.Errorf("engine: parts of shard %d: %w", j.id, err)
+		return fmt.Errorf("engine: build the state of shard %d from its parts: %w", j.id, err)
 	}
 	root.Release()
 	if err := j.e.store.InstallShard(j.id, nil); err != nil {
@@ -535,7 +535,7 @@ func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 func (j *ShardCatchup) nodesAboveFlatHead() (order []*BlockNode, err error) {
 	for _, x := range j.e.entries {
 		if x.evicted || !x.Layout.Equal(j.layout) {
-			return nil, fmt.Errorf("%w: finality is far behind, or the shard layout changes", ErrNotYet)
+			return nil, fmt.Errorf("%w: catchup of shard %d: finality is far behind, or the shard layout changes", ErrNotYet, j.id)
 		}
 		if x != j.e.flatHead {
 			order = append(order, x)

@@ -44,7 +44,7 @@ func (s *Schedule) askHeader(c *catchup) {
 		}
 		total := uint64(0)
 		if h.Chunk == nil {
-			err = fmt.Errorf("%w: no chunk in the state header of shard %d", ErrChunk, c.id)
+			err = fmt.Errorf("%w: the peer's state header of shard %d has no chunk", ErrChunk, c.id)
 		} else {
 			total, err = h.Parts()
 		}

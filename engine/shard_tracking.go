@@ -13,7 +13,7 @@ import (
 )
 
 // ErrUntracked means that this node does not hold the state of a shard.
-var ErrUntracked = errors.New("engine: the shard is not held here")
+var ErrUntracked = errors.New("engine: this node does not have the state of the shard")
 
 // Track decides which shards a node holds: it reports whether to hold a shard of a layout (nearcore
 // TrackedShardsConfig).

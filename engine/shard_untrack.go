@@ -22,7 +22,7 @@ func (e *Engine) UntrackShard(id primitives.ShardID) error {
 	}
 	for _, x := range e.entries {
 		if x.evicted || !x.Layout.Equal(layout) {
-			return fmt.Errorf("%w: finality is far behind, or the shard layout changes", ErrNotYet)
+			return fmt.Errorf("%w: untrack shard %d: finality is far behind, or the shard layout changes", ErrNotYet, id)
 		}
 	}
 	if err := e.removeShard(id, accounts(layout, index)); err != nil {

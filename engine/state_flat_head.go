@@ -180,7 +180,7 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 		}
 		var err error
 		if changes, err = appendFrontier(changes, s.ID, old, s.root); err != nil {
-			return fmt.Errorf("engine: frontier of shard %d: %w", s.ID, err)
+			return fmt.Errorf("engine: store the upper trie levels of shard %d: %w", s.ID, err)
 		}
 	}
 	if err := e.saveProofs(f.to); err != nil {

@@ -58,7 +58,7 @@ func (e *Engine) trim(entry *BlockNode) error {
 		}
 		root, gone, err := f.Evict(s.root, base, has-limit+limit/16)
 		if err != nil {
-			return fmt.Errorf("engine: memory of shard %d at block %d: %w", s.ID, entry.Height(), err)
+			return fmt.Errorf("engine: evict trie nodes of shard %d at block %d: %w", s.ID, entry.Height(), err)
 		}
 		s.root.Release()
 		s.root = root

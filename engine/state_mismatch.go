@@ -20,7 +20,7 @@ type mismatch struct {
 func (m *mismatch) Error() string {
 	s := &m.w.entry.Shards[m.shard]
 	return fmt.Sprintf(
-		"shard %d of block %v has root %v, stored changes give %v",
+		"shard %d of block %v has state root %v, but its stored changes lead to %v",
 		s.ID,
 		m.w.rec.Ref(),
 		s.Extra.StateRoot,
@@ -40,9 +40,9 @@ func (e *Engine) explained(err error) error {
 	var says []string
 	cerr := Catch(func() (err error) { says, err = e.explain(m); return err })
 	if cerr != nil {
-		says = append(says, fmt.Sprintf("it cannot be applied again: %v", cerr))
+		says = append(says, fmt.Sprintf("applying the block again failed: %v", cerr))
 	}
-	return fmt.Errorf("%w; %s; the data folder is as it was found: keep a copy of it", err, strings.Join(says, "; "))
+	return fmt.Errorf("%w; %s; nothing was changed on disk: keep a copy of the data folder for a report, then restore a snapshot", err, strings.Join(says, "; "))
 }
 
 // explain diagnoses a mismatch: it compares the values that the stored changes replace with the
@@ -79,10 +79,10 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	}
 	says = append(
 		says,
-		fmt.Sprintf("%d of %d changes replace another value than the parent's state has", moved, len(stored)),
+		fmt.Sprintf("%d of %d stored changes replace a value that differs from the parent's state", moved, len(stored)),
 	)
 	if !m.w.parent.Acquire() {
-		return says, errors.New("the parent's state was released")
+		return says, errors.New("the parent's state is no longer in memory")
 	}
 	parent := &State{BlockNode: m.w.parent}
 	defer parent.Release()

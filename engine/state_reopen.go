@@ -24,7 +24,7 @@ func (e *Engine) resume() error {
 	tip := e.store.Tip()
 	genesis, err := e.store.BlockAt(e.chain.Height)
 	if err != nil {
-		return fmt.Errorf("engine: genesis block: %w", err)
+		return fmt.Errorf("engine: load the genesis block: %w", err)
 	}
 	first, err := e.load(genesis)
 	if err != nil {
@@ -32,7 +32,7 @@ func (e *Engine) resume() error {
 	}
 	rec, err := e.store.Block(tip.FlatHead)
 	if err != nil {
-		return fmt.Errorf("engine: flat head: %w", err)
+		return fmt.Errorf("engine: load the flat head: %w", err)
 	}
 	folded := first
 	if tip.FlatHead.Hash != first.Hash {
@@ -65,7 +65,7 @@ func (e *Engine) resume() error {
 	e.evictBlocks()
 	at := e.BlockNode(tip.Head.Hash)
 	if at == nil {
-		return fmt.Errorf("%w: head %v is not above the flat head", ErrInconsistent, tip.Head)
+		return fmt.Errorf("%w: head %v does not descend from the flat head", ErrInconsistent, tip.Head)
 	}
 	final := tip.Final
 	if final.IsZero() {
@@ -91,7 +91,7 @@ func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	}
 	parent := e.entries[entry.Header().PrevHash]
 	if parent == nil {
-		return nil, fmt.Errorf("%w: block %v without its parent", ErrInconsistent, rec.Ref())
+		return nil, fmt.Errorf("%w: the parent of block %v is not stored", ErrInconsistent, rec.Ref())
 	}
 	if parent.evicted {
 		if parent, err = e.restoreEvicted(parent); err != nil {
@@ -164,7 +164,7 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	}
 	if w.rec == nil {
 		if s.root, err = e.importTrie(ref(w.entry), w.entry.Layout, i, s.Extra.StateRoot); err != nil {
-			return fmt.Errorf("engine: state of shard %d at block %d: %w", s.ID, w.entry.Height(), err)
+			return fmt.Errorf("engine: restore the state of shard %d at block %d: %w", s.ID, w.entry.Height(), err)
 		}
 		return nil
 	}
@@ -228,7 +228,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 			err = borsh.Unmarshal(raw, part.into)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("engine: block %v: %w", rec.Ref(), err)
+			return nil, fmt.Errorf("engine: load block %v: %w", rec.Ref(), err)
 		}
 	}
 	entry.Hash, entry.finalHeight = rec.Ref().Hash, max(rec.Final().Height, e.chain.Height)
@@ -245,7 +245,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	entry.Shards = make([]ShardState, len(entry.Block.Body.Chunks))
 	if entry.Layout.NumShards() != len(entry.Shards) {
 		return nil, fmt.Errorf(
-			"%w: %d chunks in block %v of %d shards",
+			"%w: it has %d chunks in block %v, but the layout has %d shards",
 			ErrInconsistent,
 			len(entry.Shards),
 			rec.Ref(),
@@ -262,7 +262,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 		}
 		holds[i] = entry.Shards[i].Held()
 		if err != nil {
-			return nil, fmt.Errorf("engine: shard %d of block %v: %w", id, rec.Ref(), err)
+			return nil, fmt.Errorf("engine: load shard %d of block %v: %w", id, rec.Ref(), err)
 		}
 	}
 	for i := range entry.Shards {

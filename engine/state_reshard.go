@@ -50,7 +50,7 @@ func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]
 		h, err := e.reshard(parent, layout)
 		if err != nil {
 			h.release(parent)
-			return nil, fmt.Errorf("engine: shards after block %d: %w", parent.Height(), err)
+			return nil, fmt.Errorf("engine: shard layout after block %d: %w", parent.Height(), err)
 		}
 		parent.children = h
 	}
@@ -99,7 +99,7 @@ func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*res
 		}
 		h.shards[i].root = nil
 		if err := e.makeChild(h, i, parent, prev, layout); err != nil {
-			return h, fmt.Errorf("shard %d of shard %d: %w", id, from, err)
+			return h, fmt.Errorf("split off shard %d from shard %d: %w", id, from, err)
 		}
 	}
 	return h, nil
@@ -160,7 +160,7 @@ func childAllowedShard(layout primitives.ShardLayout, i primitives.ShardIndex) u
 func childIntervals(layout primitives.ShardLayout, parent, child primitives.ShardID) ([]trie.Interval, error) {
 	family, _ := layout.Children(parent)
 	if len(family) != 2 {
-		return nil, fmt.Errorf("%w: %d children", ErrReshard, len(family))
+		return nil, fmt.Errorf("%w: shard %d has %d children, want 2", ErrReshard, parent, len(family))
 	}
 	left, err := layout.Index(family[0])
 	if err != nil {
@@ -168,7 +168,7 @@ func childIntervals(layout primitives.ShardLayout, parent, child primitives.Shar
 	}
 	b := layout.Boundaries()
 	if int(left) >= len(b) {
-		return nil, fmt.Errorf("%w: no boundary right of shard %d", ErrReshard, family[0])
+		return nil, fmt.Errorf("%w: shard %d has no upper boundary account", ErrReshard, family[0])
 	}
 	return trie.SplitIntervals(b[left], child == family[0]), nil
 }
@@ -187,7 +187,7 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 		}
 		gas, ok := x.CongestionInfo.BufferedReceiptsGas.Sub(g.TotalGas)
 		if !ok {
-			return fmt.Errorf("%w: groups towards shard %d have more than the buffered gas", ErrInconsistent, to)
+			return fmt.Errorf("%w: the buffered receipt groups for shard %d have more gas than all buffered receipts", ErrInconsistent, to)
 		}
 		x.CongestionInfo.BufferedReceiptsGas = gas
 		if err := account.RemoveBytes(g.TotalSize); err != nil {
@@ -195,7 +195,7 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 		}
 	}
 	if !x.CongestionInfo.BufferedReceiptsGas.IsZero() {
-		return fmt.Errorf("%w: %v gas is buffered in no group", ErrInconsistent, x.CongestionInfo.BufferedReceiptsGas)
+		return fmt.Errorf("%w: %v of the buffered receipts' gas is in no receipt group", ErrInconsistent, x.CongestionInfo.BufferedReceiptsGas)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (e *Engine) Preload(stop func() bool) error {
 			func() bool { return stop() || e.o.StateBytes > 0 && !e.roomy(root.Forest()) },
 		)
 		if err != nil {
-			return fmt.Errorf("engine: state of shard %d at block %d: %w", entry.Shards[i].ID, entry.Height(), err)
+			return fmt.Errorf("engine: check the state of shard %d at block %d: %w", entry.Shards[i].ID, entry.Height(), err)
 		}
 	}
 	return nil
@@ -89,7 +89,7 @@ func (v *Verification) Step(n int) (done bool, err error) {
 		next, err = root.Verify(v.path, n, keep)
 	}
 	if err != nil {
-		err = fmt.Errorf("engine: state of shard %d at block %d: %w", v.entry.Shards[v.shard].ID, v.entry.Height(), err)
+		err = fmt.Errorf("engine: check the state of shard %d at block %d: %w", v.entry.Shards[v.shard].ID, v.entry.Height(), err)
 		v.Stop()
 		return true, err
 	}

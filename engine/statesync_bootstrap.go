@@ -61,7 +61,7 @@ func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
 	}
 	var err error
 	if a.epochs, err = epoch.NewManager(o.Chain.Params, o.Chain.Configs, a.infos); err != nil {
-		return nil, fmt.Errorf("engine: epochs: %w", err)
+		return nil, fmt.Errorf("engine: open the epoch manager: %w", err)
 	}
 	if err := a.checkBlocks(); err != nil {
 		return nil, err
@@ -88,9 +88,9 @@ func (a *BootstrapSync) checkBlocks() error {
 		entry := &BlockNode{Block: b, Hash: b.Hash(), Tree: tree.Clone(), finalHeight: a.o.Chain.Height}
 		switch {
 		case i == 0 && !h.PrevHash.IsZero():
-			return fmt.Errorf("%w: the first block is not a genesis", chain.InvalidBlockHeight)
+			return fmt.Errorf("%w: the first block of the bootstrap input is not a genesis", chain.InvalidBlockHeight)
 		case i > 0 && (h.PrevHash != a.blocks[i-1].Hash() || h.Height <= a.blocks[i-1].Header.Height):
-			return fmt.Errorf("%w: block %d is not a child of the one before", chain.InvalidBlockHeight, h.Height)
+			return fmt.Errorf("%w: block %d of the bootstrap input is not a child of the block before it", chain.InvalidBlockHeight, h.Height)
 		case i > 0 && h.BlockMerkleRoot != tree.Root():
 			return chain.InvalidBlockMerkleRoot
 		}
@@ -108,7 +108,7 @@ func (a *BootstrapSync) checkBlocks() error {
 		}
 		changes, err := a.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(h, entry.finalHeight), random)
 		if err != nil {
-			return fmt.Errorf("engine: epoch of block %d: %w", h.Height, err)
+			return fmt.Errorf("engine: record the epoch info of block %d: %w", h.Height, err)
 		}
 		a.infos.add(&changes)
 		if entry.Layout, err = a.epochs.ShardLayout(h.EpochID); err != nil {
@@ -144,11 +144,11 @@ func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height
 		return err
 	}
 	if len(a.blocks) < 5 {
-		return fmt.Errorf("%w: %d blocks with a proof", chain.InvalidBlockHeight, len(a.blocks))
+		return fmt.Errorf("%w: the bootstrap input has an epoch sync proof, but only %d blocks, want at least 5", chain.InvalidBlockHeight, len(a.blocks))
 	}
 	for i, r := range s.Rows {
 		if a.blocks[1+i].Hash() != r.Info.Hash {
-			return fmt.Errorf("%w: block %d is not the one in the proof", chain.InvalidBlockHeight, a.blocks[1+i].Header.Height)
+			return fmt.Errorf("%w: block %d is not the one in the epoch sync proof", chain.InvalidBlockHeight, a.blocks[1+i].Header.Height)
 		}
 		a.infos.add(&epoch.Changes{BlockInfo: r.Info, EpochStart: i == 2})
 		final[r.Info.Hash] = r.Info.Height
@@ -204,7 +204,7 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 		if h := entry.Block.Body.Chunks[k]; k < len(chunks) && chunks[k] != nil {
 			came := chunks[k]
 			if came.Hash != h.ChunkHash() || h.HeightIncluded != entry.Height() {
-				return fmt.Errorf("%w: proofs of a chunk that is not in block %d", chain.InvalidChunk, entry.Height())
+				return fmt.Errorf("%w: receipt proofs for a chunk that is not in block %d", chain.InvalidChunk, entry.Height())
 			}
 			if err := chain.ValidateProofs(came); err != nil {
 				return err
@@ -233,17 +233,17 @@ func (a *BootstrapSync) checkNext() error {
 		return err
 	}
 	if !layout.Equal(a.layout) {
-		return fmt.Errorf("%w: after block %d", ErrReshard, at.Header.Height)
+		return fmt.Errorf("%w: state sync at block %d", ErrReshard, at.Header.Height)
 	}
 	if len(a.next) != layout.NumShards() {
-		return fmt.Errorf("%w: %d chunks of %d shards", chain.InvalidChunk, len(a.next), layout.NumShards())
+		return fmt.Errorf("%w: the bootstrap input has %d chunks for %d shards", chain.InvalidChunk, len(a.next), layout.NumShards())
 	}
 	for i, id := range layout.ShardIDs() {
 		c := a.next[i]
 		root, _ := chain.OutgoingReceiptsRoot(c.PrevOutgoingReceipts, layout)
 		if c.Hash != c.Header.ChunkHash() || c.Header.ShardID != id || c.Header.PrevBlockHash != at.Hash() ||
 			c.Header.PrevOutgoingReceiptsRoot != root {
-			return fmt.Errorf("%w: of shard %d after block %d", chain.InvalidChunk, id, at.Header.Height)
+			return fmt.Errorf("%w: the chunk of shard %d after block %d does not match its header", chain.InvalidChunk, id, at.Header.Height)
 		}
 	}
 	return nil
@@ -336,7 +336,7 @@ func (a *BootstrapSync) Finish() error {
 		}
 		from := height[h.HeightIncluded]
 		if from == nil {
-			return fmt.Errorf("%w: no block of height %d with a chunk of shard %d", chain.InvalidChunk, h.HeightIncluded, s.ID)
+			return fmt.Errorf("%w: the bootstrap input lacks the block of height %d, which has the last chunk of shard %d", chain.InvalidChunk, h.HeightIncluded, s.ID)
 		}
 		origin := ShardState{ID: s.ID, OutgoingAt: from.Ref.Hash, OutgoingOf: h.ShardID}
 		s.Extra, s.Other = extra.AppendBorsh(nil), appendOrigin(nil, &origin)

@@ -39,7 +39,7 @@ func (h *StateHeader) Parts() (uint64, error) {
 // epoch's sync block (SyncPoint). Part serves the parts of that state. Safe for concurrent use.
 func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*StateHeader, error) {
 	if int(shard) >= len(point.Shards) {
-		return nil, fmt.Errorf("%w: shard index %d of block %d", ErrUnknown, shard, point.Height())
+		return nil, fmt.Errorf("%w: shard index %d at block %d", ErrUnknown, shard, point.Height())
 	}
 	h, id := point.Block.Body.Chunks[shard], point.Layout.ShardIDs()[shard]
 	at, x := point, point

@@ -103,7 +103,7 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 		}
 		p := chain.ProofTo(c, id)
 		if p == nil {
-			return fmt.Errorf("%w: receipts of block %d for shard %d", ErrUntracked, x.Height(), id)
+			return fmt.Errorf("%w: the receipts of block %d for shard %d", ErrUntracked, x.Height(), id)
 		}
 		in.Proofs = append(in.Proofs, *p)
 		proofs = append(proofs, primitives.RootProof{Root: x.Block.Body.Chunks[i].PrevOutgoingReceiptsRoot, Path: paths[i]})
@@ -132,11 +132,11 @@ func VerifyStateHeader(
 	last := point.Body.Chunks[index]
 	if h.Chunk.Hash != h.Chunk.Header.ChunkHash() || h.Chunk.Hash != last.ChunkHash() ||
 		h.Chunk.Header.HeightIncluded != last.HeightIncluded {
-		return nil, wrong("it is not for the last chunk")
+		return nil, wrong("its chunk is not the shard's last chunk")
 	}
 	root, _ := chain.OutgoingReceiptsRoot(h.Chunk.PrevOutgoingReceipts, layout)
 	if root != h.Chunk.Header.PrevOutgoingReceiptsRoot {
-		return nil, wrong("its outgoing receipts have another root")
+		return nil, wrong("its outgoing receipts do not match their root in the chunk header")
 	}
 	before := blocks(last.PrevBlockHash)
 	if before == nil || int(index) >= len(before.Body.Chunks) {

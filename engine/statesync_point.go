@@ -79,8 +79,8 @@ func (p *lastPoint) stale() bool { return p != nil && p.keep && p.age >= staleAg
 func (p *lastPoint) warning(most int) error {
 	if p.keep {
 		return fmt.Errorf(
-			"%w for %d epochs, since block %d: a shard has had no chunks. "+
-				"States and blocks since then are kept for up to %d epochs, so that its next producers can fetch it",
+			"%w for %d epochs, since block %d, because a shard has no chunks. "+
+				"States and blocks since then are kept for up to %d epochs, so that the shard's next producers can download it",
 			ErrNoPoint,
 			p.age,
 			p.at.Height,
@@ -88,7 +88,7 @@ func (p *lastPoint) warning(most int) error {
 		)
 	}
 	return fmt.Errorf(
-		"%w for %d epochs, since block %d: what was kept for it is dropped. "+
+		"%w for %d epochs, since block %d: its states and blocks are deleted now. "+
 			"A producer that lacks its shard now needs a copy of a data folder with that shard",
 		ErrNoPoint,
 		p.age,
@@ -116,7 +116,7 @@ func (e *Engine) loadPoint() error {
 	}
 	p := new(lastPoint)
 	if err := borsh.Unmarshal(raw, p); err != nil {
-		return fmt.Errorf("engine: newest sync point: %w", err)
+		return fmt.Errorf("engine: decode the stored sync point: %w", err)
 	}
 	if is, err := e.store.IsCanonical(p.at); err != nil || !is || p.at.Height > e.store.Tip().FlatHead.Height {
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {

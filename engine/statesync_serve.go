@@ -182,11 +182,11 @@ func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, u
 			return nil
 		}
 		if q, still := e.snapshotOf(block, shard); still && q == p {
-			return fmt.Errorf("engine: state of shard %d after block %v: %w", p.Shard, p.At, err)
+			return fmt.Errorf("engine: read the state of shard %d after block %v: %w", p.Shard, p.At, err)
 		}
 	}
 	if there {
 		return fmt.Errorf("%w: shard index %d", ErrUntracked, shard)
 	}
-	return fmt.Errorf("engine: state of block %v: %w", block, storage.ErrGone)
+	return fmt.Errorf("engine: state after block %v: %w", block, storage.ErrGone)
 }

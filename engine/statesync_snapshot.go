@@ -63,7 +63,7 @@ const undoBytesPerKey = 192
 
 // ErrFarBehind is a warning: a state snapshot was not made because too much has changed since its
 // block.
-var ErrFarBehind = errors.New("engine: state snapshot skipped")
+var ErrFarBehind = errors.New("engine: too much has changed since the block of the state snapshot, which is skipped")
 
 // stateSnapshots is the engine's data about state snapshots and sync points.
 type stateSnapshots struct {
@@ -185,7 +185,7 @@ func (e *Engine) makeSnapshots(at *BlockNode) error {
 	}
 	for _, point := range due[max(0, len(due)-keptSnapshots):] {
 		if err := e.snapshotPoint(point, at); err != nil {
-			return fmt.Errorf("engine: snapshot of epoch %v: %w", point.begin.Epoch, err)
+			return fmt.Errorf("engine: state snapshot for epoch %v: %w", point.begin.Epoch, err)
 		}
 	}
 	return e.dropOldSnapshots(epochs)
@@ -199,7 +199,7 @@ func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at 
 	}
 	point, err := e.findPoint(scan, end)
 	if err != nil {
-		err = fmt.Errorf("engine: snapshot of epoch %v: %w", epochs[i].Epoch, err)
+		err = fmt.Errorf("engine: state snapshot for epoch %v: %w", epochs[i].Epoch, err)
 	}
 	return point, err
 }
@@ -312,7 +312,7 @@ func (e *Engine) snapshotPoint(p *syncPoint, base *BlockNode) error {
 		}
 		ok, err := e.snapshotShard(&pin, base)
 		if err != nil {
-			return fmt.Errorf("state of shard %d after block %d: %w", h.ShardID, pin.At.Height, err)
+			return fmt.Errorf("store the state of shard %d after block %d: %w", h.ShardID, pin.At.Height, err)
 		}
 		made = made || ok
 	}
@@ -358,7 +358,7 @@ func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (boo
 // state.
 func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
-		return false, fmt.Errorf("%w: its root is %v, the next chunk header has %v", ErrInconsistent, root.Hash(), pin.Root)
+		return false, fmt.Errorf("%w: the state root is %v, but the next chunk header has %v", ErrInconsistent, root.Hash(), pin.Root)
 	}
 	var stubs []storage.FrontierNode
 	for level := snapshotLevel; level < trie.Levels; level++ {
@@ -430,7 +430,7 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 		}
 		if size > most {
 			return nil, fmt.Errorf(
-				"%w: shard %d after block %d: more than %d MiB changed up to block %d; the next epoch has a snapshot again",
+				"%w: shard %d after block %d: more than %d MiB changed up to block %d; the next epoch will have a snapshot",
 				ErrFarBehind,
 				shard,
 				to.Height,

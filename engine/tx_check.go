@@ -96,7 +96,7 @@ func warmReceiver(
 }
 
 // ErrDiscarded means that a child engine was discarded, so its states can no longer be read.
-var ErrDiscarded = errors.New("engine: this chain has ended")
+var ErrDiscarded = errors.New("engine: this chain was discarded (a world that has ended)")
 
 // acquireHead returns the head and retains its states. The caller releases it. ErrDiscarded.
 func (e *Engine) acquireHead() (*BlockNode, error) { return e.acquire(e.Head) }

@@ -34,7 +34,7 @@ func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 	}
 	if s.last.Hash != main.Block || s.shard != main.Shard {
 		return nil, fmt.Errorf(
-			"engine: the main transition of shard %d is in block %v, not %v",
+			"engine: witness: the main transition of shard %d is given for block %v, but the last chunk is in block %v",
 			main.Shard,
 			main.Block,
 			s.last.Hash,
@@ -216,7 +216,7 @@ func (src *receiptSource) prove(w *primitives.ChunkStateWitness) error {
 		}
 		if p == nil {
 			return fmt.Errorf(
-				"%w: receipts of the chunk of shard %d of block %d for shard %d",
+				"%w: witness: receipts of shard %d in block %d for shard %d",
 				ErrMissing,
 				s.ID,
 				src.at.Height(),

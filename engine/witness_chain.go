@@ -158,11 +158,11 @@ func (e *Engine) CodeOf(
 	at primitives.TransitionKey,
 ) (codes map[primitives.Hash][]byte, err error) {
 	if !e.Validation().Relevant(k) {
-		return nil, fmt.Errorf("%w: shard %d at %d", partialwitness.ErrIrrelevant, k.ShardID, k.HeightCreated)
+		return nil, fmt.Errorf("%w: shard %d at height %d", partialwitness.ErrIrrelevant, k.ShardID, k.HeightCreated)
 	}
 	prev := e.Head()
 	if prev.Height()+1 < k.HeightCreated {
-		return nil, fmt.Errorf("%w: of height %d", partialwitness.ErrEarly, k.HeightCreated-1)
+		return nil, fmt.Errorf("%w: the parent block of height %d", partialwitness.ErrEarly, k.HeightCreated-1)
 	}
 	for prev.Height()+1 > k.HeightCreated { // the parent is above the final block, so this loop is short
 		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
@@ -177,7 +177,7 @@ func (e *Engine) CodeOf(
 		return nil, err
 	}
 	if at != (primitives.TransitionKey{Block: s.last.Hash, ShardID: s.shard}) {
-		return nil, fmt.Errorf("%w: the transition is not in block %v", partialwitness.ErrContracts, at.Block)
+		return nil, fmt.Errorf("%w: block %v does not have the chunk's main transition", partialwitness.ErrContracts, at.Block)
 	}
 	main, _, err := e.Transitions(prev.Hash, k.ShardID)
 	if err != nil {

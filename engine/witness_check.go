@@ -20,7 +20,7 @@ var ErrWitness = errors.New("engine: the witness does not prove its chunk")
 
 // ErrNoCode means that a witness could not be checked because the code of a called contract is
 // missing. The producer is not known to be at fault.
-var ErrNoCode = errors.New("engine: code that a witness calls is missing")
+var ErrNoCode = errors.New("engine: contract code that the witness calls is missing")
 
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrWitness}, args...)...)
@@ -42,7 +42,7 @@ func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) e
 	var lacks missingCode
 	err = e.replay(w, s, receipts, codes, &lacks)
 	if missed, some := lacks.any(); some && err != nil {
-		return fmt.Errorf("%w: %v, and then %w", ErrNoCode, missed, err)
+		return fmt.Errorf("%w: code %v; checking without it: %w", ErrNoCode, missed, err)
 	}
 	return err
 }
@@ -79,13 +79,13 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	// With another height the chunk would have another producer, whose signature the caller has not
 	// checked. A witness needs no such check, because its signature covers the height.
 	case h.HeightCreated != prev.Height()+1:
-		return true, bad("created at %d on block %d", h.HeightCreated, prev.Height())
+		return true, bad("its chunk has height_created %d, but its parent has height %d", h.HeightCreated, prev.Height())
 	case h.HeightIncluded != 0:
-		return true, bad("included at %d before it was", h.HeightIncluded)
+		return true, bad("its chunk header has height_included %d, want 0", h.HeightIncluded)
 	}
 	for _, tx := range c.Transactions {
 		if err := verify.Form(rules.config, tx); err != nil {
-			return true, bad("new transaction %v: %w", tx.Hash(), err)
+			return true, bad("its new transaction %v: %w", tx.Hash(), err)
 		}
 	}
 	return e.checkByState(prev, rules.layout, c)
@@ -136,7 +136,7 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return nil, nil, fmt.Errorf(
-			"%w: %v of the chunk of shard %d at %d",
+			"%w: %v, the parent of the chunk of shard %d at height %d",
 			ErrOrphan,
 			h.PrevBlockHash,
 			h.ShardID,
@@ -146,13 +146,13 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 		return nil, nil, err
 	// This check comes first, because data of an old block may have been garbage collected.
 	case h.HeightCreated != prev.Height()+1 && prev.Height() < e.TipFinal().Height:
-		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
+		return nil, nil, bad("its chunk has height_created %d, but its parent has height %d", h.HeightCreated, prev.Height())
 	}
 	if next, err = e.rulesAfter(prev); err != nil {
 		return nil, nil, err
 	}
 	if !next.layout.Has(h.ShardID) {
-		return nil, nil, bad("shard %d is not in the layout", h.ShardID)
+		return nil, nil, bad("its shard %d is not in the layout", h.ShardID)
 	}
 	return prev, next, nil
 }
@@ -173,11 +173,11 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 		return nil, nil, err
 	}
 	if w.EpochID != s.epoch {
-		return nil, nil, bad("epoch %v", w.EpochID)
+		return nil, nil, bad("it states epoch %v, not that of the chunk", w.EpochID)
 	}
 	for _, tx := range w.NewTransactions {
 		if err := verify.Form(next.config, tx); err != nil {
-			return nil, nil, bad("new transaction %v: %w", tx.Hash(), err)
+			return nil, nil, bad("its new transaction %v: %w", tx.Hash(), err)
 		}
 	}
 	receipts, err := s.receipts(w.Sources)
@@ -185,10 +185,10 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 		return nil, nil, err
 	}
 	if got := receiptsHash(receipts); got != w.AppliedReceipts {
-		return nil, nil, bad("receipts of hash %v, not %v", got, w.AppliedReceipts)
+		return nil, nil, bad("its receipts hash to %v, but it states %v", got, w.AppliedReceipts)
 	}
 	if root := chain.TxRoot(w.Transactions); root != s.last.Block.Body.Chunks[s.index].TxRoot {
-		return nil, nil, bad("transactions of root %v", root)
+		return nil, nil, bad("its transactions have root %v, not the chunk header's", root)
 	}
 	return s, receipts, nil
 }
@@ -199,7 +199,7 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt, error) {
 	if s.genesis() {
 		if len(proofs) > 0 {
-			return nil, bad("%d proofs of receipts in the genesis", len(proofs))
+			return nil, bad("it has %d receipt proofs, but a chunk after the genesis needs none", len(proofs))
 		}
 		return nil, nil
 	}
@@ -219,11 +219,11 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 			p := by[h.ChunkHash()]
 			switch {
 			case p == nil:
-				return nil, bad("no receipts of the chunk of shard %d of block %d", h.ShardID, src.at.Height())
+				return nil, bad("it lacks the receipts of the chunk of shard %d in block %d", h.ShardID, src.at.Height())
 			case p.From != h.ShardID || p.To != src.to:
-				return nil, bad("receipts from shard %d to %d, not from %d to %d", p.From, p.To, h.ShardID, src.to)
+				return nil, bad("its receipts are from shard %d to %d, not from %d to %d", p.From, p.To, h.ShardID, src.to)
 			case !p.Verify(h.PrevOutgoingReceiptsRoot):
-				return nil, bad("receipts of shard %d of block %d that are not proven", h.ShardID, src.at.Height())
+				return nil, bad("its receipts of shard %d in block %d do not match their proof", h.ShardID, src.at.Height())
 			}
 			list := p.Receipts
 			if src.to != s.shard {
@@ -234,7 +234,7 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 		out = append(out, apply.OrderIncoming(src.at.Header().PrevHash, lists)...)
 	}
 	if len(proofs) != wanted {
-		return nil, bad("%d proofs of receipts, not %d", len(proofs), wanted)
+		return nil, bad("it has %d receipt proofs, not %d", len(proofs), wanted)
 	}
 	return out, nil
 }
@@ -253,11 +253,11 @@ func (e *Engine) replay(
 	if !known {
 		var err error
 		if extra, outgoing, err = e.replayMain(w, s, receipts, codes, lacks); err != nil {
-			return fmt.Errorf("the main transition: %w", err)
+			return fmt.Errorf("replay the main transition: %w", err)
 		}
 	}
 	if extra.StateRoot != w.Main.PostState {
-		return bad("the main transition leads to %v, not %v", extra.StateRoot, w.Main.PostState)
+		return bad("its main transition leads to state root %v, not %v", extra.StateRoot, w.Main.PostState)
 	}
 	// A call whose code is missing fails here, but may lead to the right state: from version 87 on
 	// the contract gets no share of the gas. Then only the chunk header shows that the result is
@@ -266,7 +266,7 @@ func (e *Engine) replay(
 		e.mainResults.put(key, extra, outgoing, s.layout, e.TipFinal().Height)
 	}
 	if len(w.Implicit) != len(s.steps) {
-		return bad("%d implicit transitions, not %d", len(w.Implicit), len(s.steps))
+		return bad("it has %d implicit transitions, not %d", len(w.Implicit), len(s.steps))
 	}
 	var err error
 	for i := range s.steps {
@@ -277,10 +277,10 @@ func (e *Engine) replay(
 			err = e.replayMissing(w.Implicit[i].Base, step, extra)
 		}
 		if err != nil {
-			return fmt.Errorf("implicit transition %d: %w", i, err)
+			return fmt.Errorf("replay implicit transition %d: %w", i, err)
 		}
 		if extra.StateRoot != w.Implicit[i].PostState {
-			return bad("implicit transition %d leads to %v, not %v", i, extra.StateRoot, w.Implicit[i].PostState)
+			return bad("its implicit transition %d leads to state root %v, not %v", i, extra.StateRoot, w.Implicit[i].PostState)
 		}
 	}
 	return e.compare(w, s, extra, outgoing)

@@ -146,7 +146,7 @@ func (e *Engine) loadProofs() error {
 	}
 	list, err := readTransitions(raw)
 	if err != nil {
-		return fmt.Errorf("engine: saved transitions: %w", err)
+		return fmt.Errorf("engine: load the saved transitions: %w", err)
 	}
 	e.proofs.saved.Store(true)
 	for _, t := range list {

@@ -89,7 +89,7 @@ func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*T
 		t, err = e.proveSplit(entry, shard)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("engine: transition of block %d in shard %d: %w", entry.Height(), shard, err)
+		return nil, fmt.Errorf("engine: prove the transition of block %d in shard %d: %w", entry.Height(), shard, err)
 	}
 	e.proofs.keep(t)
 	return t, nil
@@ -98,7 +98,7 @@ func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*T
 // proveBlock computes a transition by applying one shard of a block again.
 func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transition, error) {
 	if entry.Header().PrevHash.IsZero() {
-		return nil, fmt.Errorf("%w: the genesis", ErrUnknown)
+		return nil, fmt.Errorf("%w: a state transition of the genesis", ErrUnknown)
 	}
 	if index, err := entry.Layout.Index(shard); err != nil || !entry.Shards[index].Held() {
 		return nil, errors.Join(err, fmt.Errorf("%w: shard %d", ErrUntracked, shard))
@@ -152,7 +152,7 @@ func (e *Engine) stateFromFlatHead(
 	e.mu.RLock()
 	base := e.flatHead
 	e.mu.RUnlock()
-	gone := fmt.Errorf("its trie is not in memory: %w", storage.ErrGone)
+	gone := fmt.Errorf("the trie before it is not in memory: %w", storage.ErrGone)
 	if base.Height() < entry.Height() || !base.Layout.Equal(parent.Layout) || !entry.Layout.Equal(parent.Layout) ||
 		!base.Acquire() {
 		return nil, gone
@@ -182,7 +182,7 @@ func (e *Engine) stateFromFlatHead(
 	if root.Hash() != x.Extra.StateRoot {
 		defer root.Release()
 		return nil, fmt.Errorf(
-			"%w: shard %d after block %d has root %v, and not %v",
+			"%w: shard %d after block %d has state root %v, not %v",
 			ErrInconsistent,
 			shard,
 			parent.Height(),
@@ -240,7 +240,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 		return nil, fmt.Errorf("%w: shard %d", ErrUnknown, child)
 	}
 	if !entry.Acquire() {
-		return nil, fmt.Errorf("its trie is not in memory: %w", storage.ErrGone)
+		return nil, fmt.Errorf("the trie before it is not in memory: %w", storage.ErrGone)
 	}
 	defer entry.Release()
 	from, keep, err := parentAndIntervals(layout, child)
@@ -252,8 +252,8 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 	if err != nil {
 		return nil, err
 	}
-	if entry.Shards[index].root == nil { // the node was loaded from the store
-		return nil, fmt.Errorf("its trie is not in memory: %w", storage.ErrGone)
+	if entry.Shards[index].root == nil { // loaded from the store
+		return nil, fmt.Errorf("the trie before it is not in memory: %w", storage.ErrGone)
 	}
 	whole, t, err := restrict(entry, &entry.Shards[index], child, family[0] == child, keep)
 	if err != nil {
@@ -367,7 +367,7 @@ func (e *Engine) Transitions(
 		shard, layout = before, at.Layout
 		switch {
 		case at.Height() < since:
-			return nil, nil, fmt.Errorf("engine: shard %d has a chunk of height %d in no block", shard, since)
+			return nil, nil, fmt.Errorf("engine: the chunk of shard %d of height %d is in no block", shard, since)
 		case at.Height() > since:
 			t, err := e.Transition(hash, shard)
 			if err != nil {
@@ -420,7 +420,7 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 			return nil, err
 		}
 		if primitives.HashBytes(code) != c.Hash {
-			return nil, fmt.Errorf("engine: %w: the code at %x is not %v", ErrInconsistent, c.Key, c.Hash)
+			return nil, fmt.Errorf("engine: %w: the contract code under key %x does not hash to %v", ErrInconsistent, c.Key, c.Hash)
 		}
 		out[i] = slices.Clone(code)
 	}

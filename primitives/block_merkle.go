@@ -95,11 +95,11 @@ type BlockMerkleSource interface {
 func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, error) {
 	leafTree, err := src.BlockMerkleTree(block)
 	if err != nil {
-		return nil, fmt.Errorf("tree of block %v: %w", block, err)
+		return nil, fmt.Errorf("read the Merkle tree of block %v: %w", block, err)
 	}
 	headTree, err := src.BlockMerkleTree(head)
 	if err != nil {
-		return nil, fmt.Errorf("tree of head %v: %w", head, err)
+		return nil, fmt.Errorf("read the Merkle tree of head %v: %w", head, err)
 	}
 	leaf, n := leafTree.size, headTree.size
 	if leaf >= n {
@@ -130,7 +130,7 @@ func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, erro
 		last := min((index+2)<<level, n) - 1
 		root, err := src.BlockAtLeaf(last)
 		if err != nil {
-			return nil, fmt.Errorf("block at leaf %d: %w", last, err)
+			return nil, fmt.Errorf("read the block at leaf %d: %w", last, err)
 		}
 		if level > 0 {
 			tree, err := treeAtLeaf(src, last)
@@ -151,11 +151,11 @@ func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, erro
 func treeAtLeaf(src BlockMerkleSource, leaf uint64) (*PartialMerkleTree, error) {
 	block, err := src.BlockAtLeaf(leaf)
 	if err != nil {
-		return nil, fmt.Errorf("block at leaf %d: %w", leaf, err)
+		return nil, fmt.Errorf("read the block at leaf %d: %w", leaf, err)
 	}
 	tree, err := src.BlockMerkleTree(block)
 	if err != nil {
-		return nil, fmt.Errorf("tree of block %v: %w", block, err)
+		return nil, fmt.Errorf("read the Merkle tree of block %v: %w", block, err)
 	}
 	return tree, nil
 }
@@ -174,7 +174,7 @@ func fullSubtree(src BlockMerkleSource, leaf uint64, level int) (root Hash, err 
 		}
 	})
 	if !found {
-		return root, fmt.Errorf("the tree of the block at leaf %d, of %d leaves, has no subtree of level %d", leaf, tree.size, level)
+		return root, fmt.Errorf("the block Merkle tree at leaf %d, which has %d leaves, has no subtree of level %d", leaf, tree.size, level)
 	}
 	return root, nil
 }

@@ -4,7 +4,7 @@ import "errors"
 
 // Refusals of StripJSONComments.
 var (
-	errJSONSlash = errors.New("a / outside of a string starts no comment")
+	errJSONSlash = errors.New("a / outside of a string does not start a comment")
 	ErrJSONEnd   = errors.New("the text ends within a string or comment")
 )
 

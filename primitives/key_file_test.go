@@ -45,7 +45,7 @@ func TestKeyFileRefusals(t *testing.T) {
 		keyFileA37[:len(keyFileA37)-1]:       "key file",
 		"":                                   "key file",
 		"/* {":                               "ends within",
-		"/ {}":                               "starts no comment",
+		"/ {}":                               "does not start a comment",
 		`{"account_id`:                       "ends within",
 		`{"account_id":null}`:                "missing field",
 		`{"account_id":5}`:                   "account_id",

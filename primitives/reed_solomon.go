@@ -17,7 +17,7 @@ const MaxEncodedLength = 512 << 20
 
 // ErrParts is the error of parts that are too few, or do not fit each other, the code or the
 // claimed length.
-var ErrParts = errors.New("bad Reed-Solomon parts")
+var ErrParts = errors.New("invalid Reed-Solomon parts")
 
 // ReedSolomon splits a payload into data parts, zero padded, and adds parity parts, so that any
 // `data` of the total restore it. The code is that of reed_solomon_erasure 6's galois_8: a
@@ -37,7 +37,7 @@ const maxInverted = 16
 // O(total·data²) time.
 func NewReedSolomon(data, total int) (*ReedSolomon, error) {
 	if data < 1 || total <= data || total > MaxReedSolomonParts {
-		return nil, fmt.Errorf("%w: %d data parts of %d", ErrParts, data, total)
+		return nil, fmt.Errorf("%w: %d data parts of %d parts", ErrParts, data, total)
 	}
 	code, err := reedsolomon.New(data, total-data, reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(total <= maxInverted))
 	if err != nil {
@@ -81,7 +81,7 @@ func (rs *ReedSolomon) PartLen(n int) int { return (n + rs.data - 1) / rs.data }
 // encoded_length is len(payload). The parts share one newly allocated block.
 func (rs *ReedSolomon) Encode(payload []byte) ([][]byte, error) {
 	if len(payload) == 0 || len(payload) > MaxEncodedLength {
-		return nil, fmt.Errorf("%w: a payload of %d bytes", ErrParts, len(payload))
+		return nil, fmt.Errorf("%w: the payload has %d bytes", ErrParts, len(payload))
 	}
 	n := rs.PartLen(len(payload))
 	block := make([]byte, n*rs.total)
@@ -127,10 +127,10 @@ func (rs *ReedSolomon) Decode(parts [][]byte, encodedLength uint64) ([]byte, err
 
 func (rs *ReedSolomon) check(parts [][]byte, encodedLength uint64) error {
 	if encodedLength == 0 || encodedLength > MaxEncodedLength {
-		return fmt.Errorf("%w: encoded length %d", ErrParts, encodedLength)
+		return fmt.Errorf("%w: encoded_length is %d", ErrParts, encodedLength)
 	}
 	if len(parts) != rs.total {
-		return fmt.Errorf("%w: %d places for %d parts", ErrParts, len(parts), rs.total)
+		return fmt.Errorf("%w: the list has %d parts, want %d", ErrParts, len(parts), rs.total)
 	}
 	n, present := rs.PartLen(int(encodedLength)), 0
 	for i, part := range parts {
@@ -143,7 +143,7 @@ func (rs *ReedSolomon) check(parts [][]byte, encodedLength uint64) error {
 		}
 	}
 	if present < rs.data {
-		return fmt.Errorf("%w: %d of the %d needed", ErrParts, present, rs.data)
+		return fmt.Errorf("%w: %d parts are present, %d are needed", ErrParts, present, rs.data)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func GenerateSecretKey(t KeyType, random io.Reader) (SecretKey, error) {
 	for {
 		var seed [32]byte
 		if _, err := io.ReadFull(random, seed[:]); err != nil {
-			return SecretKey{}, fmt.Errorf("drawing a key: %w", err)
+			return SecretKey{}, fmt.Errorf("generate a key: %w", err)
 		}
 		if t != SECP256K1 {
 			return secretKeyFromEntropy(t, &seed), nil

@@ -232,7 +232,7 @@ func SingleShardLayout() ShardLayout {
 // unsorted list); that is ErrLayout here, as is n < 1.
 func MultiShardLayout(n int) (ShardLayout, error) {
 	if n < 1 || n > 10 {
-		return ShardLayout{}, fmt.Errorf("%w: a default layout of %d shards, not 1 to 10", ErrLayout, n)
+		return ShardLayout{}, fmt.Errorf("%w: a default layout has 1 to 10 shards, not %d", ErrLayout, n)
 	}
 	boundaries := make([]AccountID, n-1)
 	for i := range boundaries {
@@ -258,7 +258,7 @@ func MultiShardLayoutAt(boundaries []AccountID) (ShardLayout, error) {
 func checkBoundaries(b []AccountID) error {
 	for i := 1; i < len(b); i++ {
 		if b[i-1] >= b[i] {
-			return fmt.Errorf("%w: boundary %q after %q", ErrLayout, b[i], b[i-1])
+			return fmt.Errorf("%w: boundary account %q follows %q, must be ascending", ErrLayout, b[i], b[i-1])
 		}
 	}
 	return nil
@@ -274,7 +274,7 @@ type rangeLayout struct {
 func newRangeLayout(boundaries []AccountID, ids []ShardID) (rangeLayout, error) {
 	l := rangeLayout{boundaries, ids}
 	if len(ids) != len(boundaries)+1 {
-		return l, fmt.Errorf("%w: %d shards at %d boundaries", ErrLayout, len(ids), len(boundaries))
+		return l, fmt.Errorf("%w: %d shard ids do not fit %d boundary accounts", ErrLayout, len(ids), len(boundaries))
 	}
 	if err := checkBoundaries(boundaries); err != nil {
 		return l, err

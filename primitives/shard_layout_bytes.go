@@ -73,7 +73,7 @@ func (l *ShardLayout) DecodeBorsh(r *borsh.Reader) {
 	}
 	out := ShardLayout{form}
 	if !bytes.Equal(out.AppendBorsh(nil), start[:len(start)-r.Remaining()]) {
-		r.Fail(fmt.Errorf("%w: not the encoding of its layout", ErrLayout))
+		r.Fail(fmt.Errorf("%w: the bytes are not the canonical encoding of the layout", ErrLayout))
 		return
 	}
 	*l = out
@@ -98,7 +98,7 @@ func (l *ShardLayout) UnmarshalJSON(in []byte) error {
 		return fmt.Errorf("shard layout: %w", err)
 	}
 	if len(byTag) != 1 {
-		return fmt.Errorf("%w: %d versions", ErrLayout, len(byTag))
+		return fmt.Errorf("%w: the object has %d keys, want one version", ErrLayout, len(byTag))
 	}
 	for name, body := range byTag { // exactly one
 		var f interface {

@@ -28,7 +28,7 @@ func NewShardLayoutV0(n uint64, version uint32) ShardLayout {
 
 func checkOldShards(n uint64) error {
 	if n == 0 || n > maxOldShards {
-		return fmt.Errorf("%w: %d shards", ErrLayout, n)
+		return fmt.Errorf("%w: %d shards, want 1 to %d", ErrLayout, n, maxOldShards)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func NewShardLayoutV1(boundaries []AccountID, split [][]ShardID, version uint32)
 			l.split[parent] = notNil(children)
 			for _, id := range children {
 				if uint64(id) >= uint64(n) || seen[id] {
-					return ShardLayout{}, fmt.Errorf("%w: child %d of shard %d", ErrLayout, id, parent)
+					return ShardLayout{}, fmt.Errorf("%w: child %d of shard %d is out of range, or has two parents", ErrLayout, id, parent)
 				}
 				l.parents[id], seen[id] = ShardID(parent), true
 			}
@@ -178,7 +178,7 @@ func (l *shardLayoutV1) json() any {
 
 func (j *shardLayoutV1JSON) form() (shardLayoutForm, error) {
 	if (j.ShardsSplitMap == nil) != (j.ToParentShardMap == nil) {
-		return nil, fmt.Errorf("%w: one of shards_split_map and to_parent_shard_map", ErrLayout)
+		return nil, fmt.Errorf("%w: shards_split_map and to_parent_shard_map must be both present or both absent", ErrLayout)
 	}
 	var split [][]ShardID
 	if j.ShardsSplitMap != nil {
@@ -186,7 +186,7 @@ func (j *shardLayoutV1JSON) form() (shardLayoutForm, error) {
 	}
 	l, err := NewShardLayoutV1(j.BoundaryAccounts, split, j.Version)
 	if err == nil && split != nil && !slices.Equal(l.of.(*shardLayoutV1).parents, *j.ToParentShardMap) {
-		return nil, fmt.Errorf("%w: to_parent_shard_map", ErrLayout)
+		return nil, fmt.Errorf("%w: to_parent_shard_map does not match shards_split_map", ErrLayout)
 	}
 	return l.of, err
 }

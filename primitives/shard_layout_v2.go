@@ -42,7 +42,7 @@ func newShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][
 		}
 		for _, id := range children {
 			if _, twice := l.parents[id]; twice {
-				return ShardLayout{}, fmt.Errorf("%w: shard %d is a child twice", ErrLayout, id)
+				return ShardLayout{}, fmt.Errorf("%w: shard %d has two parents", ErrLayout, id)
 			}
 			l.parents[id] = parent
 		}
@@ -50,13 +50,13 @@ func newShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][
 		case len(children) == 0:
 			return ShardLayout{}, fmt.Errorf("%w: shard %d has no children", ErrLayout, parent)
 		case len(children) == 1 && children[0] != parent:
-			return ShardLayout{}, fmt.Errorf("%w: shard %d became shard %d without a split", ErrLayout, parent, children[0])
+			return ShardLayout{}, fmt.Errorf("%w: shard %d has one child, %d: it must have at least two, or itself", ErrLayout, parent, children[0])
 		case len(children) > 1 && slices.Contains(ids, parent):
-			return ShardLayout{}, fmt.Errorf("%w: shard %d was split and is still there", ErrLayout, parent)
+			return ShardLayout{}, fmt.Errorf("%w: shard %d is in the layout, but also split in shards_split_map", ErrLayout, parent)
 		}
 	}
 	if !slices.Equal(slices.Sorted(maps.Keys(l.parents)), slices.Sorted(slices.Values(ids))) {
-		return ShardLayout{}, fmt.Errorf("%w: the children are not the shards", ErrLayout)
+		return ShardLayout{}, fmt.Errorf("%w: the children in shards_split_map are not the shard_ids", ErrLayout)
 	}
 	return ShardLayout{l}, nil
 }
@@ -156,9 +156,9 @@ func (j *shardLayoutV2JSON) form() (shardLayoutForm, error) {
 	want := l.json().(*shardLayoutV2JSON)
 	switch {
 	case !maps.Equal(j.IDToIndexMap, want.IDToIndexMap):
-		return nil, fmt.Errorf("%w: id_to_index_map", ErrLayout)
+		return nil, fmt.Errorf("%w: id_to_index_map does not match shard_ids", ErrLayout)
 	case !maps.Equal(j.IndexToIDMap, want.IndexToIDMap):
-		return nil, fmt.Errorf("%w: index_to_id_map", ErrLayout)
+		return nil, fmt.Errorf("%w: index_to_id_map does not match shard_ids", ErrLayout)
 	case !maps.Equal(j.ShardsParentMap, want.ShardsParentMap):
 		return nil, fmt.Errorf("%w: shards_parent_map does not match the expected value", ErrLayout)
 	}

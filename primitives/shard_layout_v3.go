@@ -26,23 +26,23 @@ func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][
 		return ShardLayout{}, err
 	}
 	if len(split[lastSplit]) == 0 {
-		return ShardLayout{}, fmt.Errorf("%w: the last split, of shard %d, is not in the history", ErrLayout, lastSplit)
+		return ShardLayout{}, fmt.Errorf("%w: last_split is shard %d, which is not in shards_split_map", ErrLayout, lastSplit)
 	}
 	parents := make(map[ShardID]ShardID)
 	for _, parent := range slices.Sorted(maps.Keys(split)) {
 		if slices.Contains(ids, parent) {
-			return ShardLayout{}, fmt.Errorf("%w: shard %d was split and is still there", ErrLayout, parent)
+			return ShardLayout{}, fmt.Errorf("%w: shard %d is in the layout, but also in shards_split_map", ErrLayout, parent)
 		}
 		if len(split[parent]) < 2 {
-			return ShardLayout{}, fmt.Errorf("%w: shard %d was split into %d", ErrLayout, parent, len(split[parent]))
+			return ShardLayout{}, fmt.Errorf("%w: shard %d was split into %d shards, want at least 2", ErrLayout, parent, len(split[parent]))
 		}
 		for _, id := range split[parent] {
 			if _, twice := parents[id]; twice {
-				return ShardLayout{}, fmt.Errorf("%w: shard %d is a child twice", ErrLayout, id)
+				return ShardLayout{}, fmt.Errorf("%w: shard %d has two parents", ErrLayout, id)
 			}
 			parents[id] = parent
 			if _, gone := split[id]; !gone && !slices.Contains(ids, id) {
-				return ShardLayout{}, fmt.Errorf("%w: child %d of shard %d is not there and was not split", ErrLayout, id, parent)
+				return ShardLayout{}, fmt.Errorf("%w: child %d of shard %d is neither in the layout nor split itself", ErrLayout, id, parent)
 			}
 		}
 		if err := fitsUID(parent); err != nil {
@@ -170,7 +170,7 @@ func (j *shardLayoutV3JSON) form() (shardLayoutForm, error) {
 	}
 	l := layout.of.(*shardLayoutV3)
 	if !maps.Equal(j.IDToIndexMap, l.idToIndex()) {
-		return nil, fmt.Errorf("%w: id_to_index_map", ErrLayout)
+		return nil, fmt.Errorf("%w: id_to_index_map does not match shard_ids", ErrLayout)
 	}
 	return l, nil
 }

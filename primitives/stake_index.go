@@ -26,7 +26,7 @@ func NewStakeWeightedIndex(stakes []Balance) (*StakeWeightedIndex, error) {
 		w.sum, ok = w.sum.Add(stake)
 		w.odds[i], ok2 = stake.Mul64(uint64(len(stakes)))
 		if !ok || !ok2 {
-			return nil, fmt.Errorf("stakes of a sampler: %w", ErrOverflow)
+			return nil, fmt.Errorf("add up the stakes of a weighted sampler: %w", ErrOverflow)
 		}
 	}
 	// Both are stacks. Each step fills the gap of the top small entry from the top big one, which
@@ -51,7 +51,7 @@ func NewStakeWeightedIndex(stakes []Balance) (*StakeWeightedIndex, error) {
 			rest, ok = rest.Add(w.odds[s])
 		}
 		if !ok {
-			return nil, fmt.Errorf("odds of a sampler: %w", ErrOverflow)
+			return nil, fmt.Errorf("compute the odds of a weighted sampler: %w", ErrOverflow)
 		}
 		w.odds[b] = rest
 		push(b)

@@ -190,7 +190,7 @@ func trieKeyAccount(tail []byte, separator byte) (AccountID, []byte, error) {
 			return a, tail[i+1:], err
 		}
 	}
-	return "", nil, errors.New("no separator behind the account id")
+	return "", nil, errors.New("no separator after the account id")
 }
 
 // HasAccount returns whether the column's keys begin with an account id, which determines the side
@@ -244,7 +244,7 @@ func (k *TrieKey) parse(tail []byte) (err error) {
 		return err
 	case ColForkGone:
 		if k.Data = tail; !Inherited(tail) {
-			return errors.New("no key that a fork inherits")
+			return errors.New("the marked key is of a column that a fork does not inherit")
 		}
 		return nil
 	case ColAccessKey:
@@ -259,7 +259,7 @@ func (k *TrieKey) parse(tail []byte) (err error) {
 			return err
 		}
 		if len(id) != len(k.ID) {
-			return fmt.Errorf("%d bytes in place of a hash", len(id))
+			return fmt.Errorf("the id has %d bytes, want a 32-byte hash", len(id))
 		}
 		k.ID = Hash(id)
 		return nil
@@ -303,7 +303,7 @@ func (k *TrieKey) parseShardKey(tail []byte) error {
 	case ColGlobalContractCode, ColGlobalContractNonce:
 		k.Global.DecodeBorsh(r)
 	default:
-		return errors.New("no such column")
+		return errors.New("unknown column")
 	}
 	return r.Close()
 }

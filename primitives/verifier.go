@@ -170,7 +170,7 @@ func tableOf(key PublicKey) *multiples.Table {
 	copy(compressed[:], key[1:])
 	var p curve.EdwardsPoint
 	if _, err := p.SetCompressedY(&compressed); err != nil {
-		panic("primitives: a key that was one is none") // known has checked it
+		panic("primitives: a public key that was valid does not decode") // known has checked it
 	}
 	return multiples.New(p.Neg(&p))
 }

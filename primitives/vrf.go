@@ -20,7 +20,7 @@ import (
 
 // ErrVRFKey is the error of a key that cannot be used for the VRF: not ed25519, not a point of the
 // curve, or with torsion.
-var ErrVRFKey = errors.New("not a VRF key")
+var ErrVRFKey = errors.New("the key cannot be used for the VRF: it is not a valid ed25519 point")
 
 // VRFPublicKey is an ed25519 key prepared for verifying VRF proofs. It is immutable and safe for
 // concurrent use.

@@ -313,9 +313,9 @@ func TestFilter(t *testing.T) {
 // are refused with the reason.
 func TestRunFork(t *testing.T) {
 	for name, c := range map[string]struct{ home, spec, want string }{
-		"no URL":      {filepath.Join(t.TempDir(), "f"), "mainnet", "behind it may stand @height"},
-		"a home":      {newHome(t, ""), "http://127.0.0.1:9", "name another --home"},
-		"nobody here": {filepath.Join(t.TempDir(), "f"), "http://127.0.0.1:9@5", "the block to fork: block, tried 4 times"},
+		"no URL":      {filepath.Join(t.TempDir(), "f"), "mainnet", "optionally followed by @HEIGHT"},
+		"a home":      {newHome(t, ""), "http://127.0.0.1:9", "choose another --home"},
+		"nobody here": {filepath.Join(t.TempDir(), "f"), "http://127.0.0.1:9@5", "get the block to fork: block failed, tried 4 times"},
 	} {
 		got := runLine([]string{"--home", c.home, "run", "--fork", c.spec})
 		if !strings.Contains(got, c.want) || !strings.Contains(got, "exit ") {

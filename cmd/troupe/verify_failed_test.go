@@ -18,7 +18,7 @@ func TestVerifyFailed(t *testing.T) {
 	for _, test := range []struct {
 		fails bool
 		want  string
-	}{{false, "now it succeeds: 0 outcomes"}, {true, "no congestion info of shard 0"}} {
+	}{{false, "now it succeeds: 0 outcomes"}, {true, "the congestion info of shard 0 is missing"}} {
 		f.Context.NewChunk = test.fails // the shard lacks its congestion info, which every chunk needs
 		path, err := badchunk.Write(t.TempDir(), f)
 		if err != nil {

@@ -69,7 +69,7 @@ func (f *File) capture(in *apply.Input) error {
 	}
 	list, err := root.Frontier(level)
 	if err != nil {
-		return fmt.Errorf("badchunk: frontier of the state: %w", err)
+		return fmt.Errorf("badchunk: read the upper trie levels of the state: %w", err)
 	}
 	f.State = State{Root: root.Hash(), Frontier: list, Whole: true}
 	size := 0

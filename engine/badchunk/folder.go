@@ -22,7 +22,7 @@ const (
 )
 
 // ErrFormat reports that a file is not that of a failed chunk, or has another version.
-var ErrFormat = errors.New("badchunk: not the file of a failed chunk")
+var ErrFormat = errors.New("badchunk: this is not a valid file of a failed chunk")
 
 const (
 	pattern = "chunk-*.json.gz"
@@ -108,7 +108,7 @@ func Read(path string) (*File, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if out.Format != format {
-		return nil, fmt.Errorf("%w: version %d, need %d", ErrFormat, out.Format, format)
+		return nil, fmt.Errorf("%w: it has format version %d, need %d: use the version of troupe that wrote it", ErrFormat, out.Format, format)
 	}
 	return out, nil
 }

@@ -17,7 +17,7 @@ import (
 
 // ErrState reports that a run read state that the file does not contain: it went past the point of
 // the failure.
-var ErrState = errors.New("badchunk: the file does not contain this part of the state")
+var ErrState = errors.New("badchunk: the run read a part of the state that the file does not contain (it got past the recorded failure)")
 
 // Run applies the chunk with vm. The error is that of the application, *engine.Panic if it
 // panicked. ErrState; ErrFormat.
@@ -30,7 +30,7 @@ func (f *File) Run(vm action.VM) (*apply.Result, error) {
 	forest := trie.New(trie.Options{Loader: f.State.load})
 	root, err := forest.Import(f.State.Frontier, f.State.Root)
 	if err != nil {
-		return nil, fmt.Errorf("%w: its state: %w", ErrFormat, err)
+		return nil, fmt.Errorf("%w: build its state: %w", ErrFormat, err)
 	}
 	in.Trie = engine.StateTrie(root)
 	var r *apply.Result

@@ -53,7 +53,7 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 		return s, nil
 	}
 	if err := borsh.Unmarshal(row, s); err != nil {
-		return nil, fmt.Errorf("consensus: stored signatures: %w", err)
+		return nil, fmt.Errorf("consensus: decode the row of signed approvals and chunks: %w", err)
 	}
 	s.floor = s.Ahead
 	return s, nil

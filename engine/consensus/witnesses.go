@@ -304,14 +304,14 @@ func (n *Node) witnessChecked(j partialwitness.Judgement, err error) {
 	switch {
 	case err == nil, ev.Early:
 	case isUnknown(err):
-		n.note(err, "witness of shard %d at %d cannot be checked", j.Key.ShardID, j.Key.HeightCreated)
+		n.note(err, "the witness of shard %d at height %d cannot be checked", j.Key.ShardID, j.Key.HeightCreated)
 	case engine.VerdictOf(err) == engine.VerdictLocalFault:
 		n.fail(err)
 		return
 	case engine.VerdictOf(err) == engine.VerdictInvalid:
-		n.refuseChunk(&j.Witness.Header, fmt.Errorf("witness: %w", err))
+		n.refuseChunk(&j.Witness.Header, fmt.Errorf("its state witness: %w", err))
 	default:
-		n.note(err, "witness of shard %d at %d cannot be checked", j.Key.ShardID, j.Key.HeightCreated)
+		n.note(err, "the witness of shard %d at height %d cannot be checked", j.Key.ShardID, j.Key.HeightCreated)
 	}
 	out, err := n.witnesses.Step(ev)
 	n.applyWitnessOut(out, err)

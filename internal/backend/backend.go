@@ -131,7 +131,7 @@ type block struct {
 }
 
 // errAhead is returned if a block that is not persisted yet lacks the requested data in memory.
-var errAhead = errors.New("backend: it is not in memory")
+var errAhead = errors.New("backend: the block is not on disk yet, and this part of it is not in memory")
 
 // find resolves a reference to a block. It returns a *view.LookupError if there is no such block.
 func (b *Backend) find(r view.BlockRef) (*block, error) {

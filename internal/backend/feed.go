@@ -65,7 +65,7 @@ func (b *Backend) awaitStart(ctx context.Context, q *stream.Query) error {
 		there := err == nil && (q.From == nil || *q.From <= tip.Height)
 		switch {
 		case !syncing && !there && q.From != nil:
-			return fmt.Errorf("%w: %d; it is at %d", stream.ErrAhead, *q.From, tip.Height)
+			return fmt.Errorf("%w: %d requested, the chain is at %d", stream.ErrAhead, *q.From, tip.Height)
 		case there && !(q.Synced && syncing):
 			return nil
 		}
@@ -139,7 +139,7 @@ func (f *feed) End(why view.EndReason, at *view.Cursor) {
 // EndError returns the error with which a feed ends. It wraps stream.ErrGone if the next block is
 // collected.
 func EndError(why view.EndReason, at view.At) error {
-	err := fmt.Errorf("the feed has ended: %s at block %d, %v", why, at.Height, at.Hash)
+	err := fmt.Errorf("the stream of blocks ended after block %d (%v): %s", at.Height, at.Hash, why)
 	if why == view.EndGone {
 		err = fmt.Errorf("%w: %w", stream.ErrGone, err)
 	}

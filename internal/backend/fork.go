@@ -35,7 +35,7 @@ func (f forkReader) scan(prefix, after []byte, each func(key, value []byte) bool
 func (f forkReader) proveKey(key []byte) ([][]byte, error) { return f.prove(key) }
 
 func (f forkReader) prove([]byte) ([][]byte, error) {
-	return nil, errors.New("the state of a fork can't be proven: it is partly another chain's")
+	return nil, errors.New("a fork's state cannot be proven: part of it is on the forked chain, which no state root of the fork covers")
 }
 
 // forerun runs a transaction of a fork before it is submitted, to fetch the remote state that it

@@ -107,7 +107,7 @@ func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitive
 	for _, id := range shards {
 		children, ok := now.Children(id)
 		if !ok {
-			return nil, now, fmt.Errorf("shard %d is not in the history of %v", id, now)
+			return nil, now, fmt.Errorf("shard %d is neither in shard layout %v nor split into shards of it", id, now)
 		}
 		out = append(out, children...)
 	}

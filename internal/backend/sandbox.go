@@ -34,7 +34,7 @@ type SandboxControl interface {
 	Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error)
 }
 
-var errNoSandboxControl = &view.SandboxError{Reason: "this node makes no blocks"}
+var errNoSandboxControl = &view.SandboxError{Reason: "this node produces no blocks, so it has no sandbox methods"}
 
 // Mine produces blocks on request and returns the new head.
 func (b *Backend) Mine(ctx context.Context, m *view.Mine) (view.At, error) {

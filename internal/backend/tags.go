@@ -74,7 +74,7 @@ func (t *tags) find(name string) *tag {
 	return nil
 }
 
-var errNoTag = &view.SandboxError{Reason: "there is no such tag"}
+var errNoTag = &view.SandboxError{Reason: "the chain has no such tag"}
 
 // Tag opens a tag, which collects the transactions submitted from now on; an empty name closes the
 // open one. If hashes are given, it adds those transactions to the tag instead.
@@ -89,7 +89,7 @@ func (b *Backend) Tag(name string, hashes []primitives.Hash) (out view.Tag, err 
 	x := t.find(name)
 	if x == nil {
 		if len(t.list) >= maxTags {
-			return out, &view.SandboxError{Reason: fmt.Sprintf("there are %d tags already; sandbox_drop_tag gives one up", maxTags)}
+			return out, &view.SandboxError{Reason: fmt.Sprintf("the chain has %d tags, the maximum; sandbox_drop_tag removes one", maxTags)}
 		}
 		x = &tag{name: name, has: map[primitives.Hash]bool{}}
 		t.list = append(t.list, x)
@@ -152,7 +152,7 @@ func (b *Backend) ProfileTag(ctx context.Context, name string, r *view.Simulate)
 		return err
 	})
 	if errors.Is(err, storage.ErrGone) {
-		return nil, &view.SandboxError{Reason: "the state before one of its transactions was collected"}
+		return nil, &view.SandboxError{Reason: "the state before one of the transactions was garbage-collected"}
 	}
 	return out, err
 }

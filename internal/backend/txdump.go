@@ -23,7 +23,7 @@ func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view
 	case errors.Is(err, engine.ErrUnknown):
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 	case errors.Is(err, storage.ErrGone):
-		return nil, &view.SandboxError{Reason: "the state before the transaction was collected"}
+		return nil, &view.SandboxError{Reason: "the state before the transaction was garbage-collected"}
 	case errors.Is(err, engine.ErrPrestate) && ctx.Err() == nil:
 		return nil, &view.SandboxError{Reason: err.Error()}
 	}

@@ -53,7 +53,7 @@ func (j *jsonRPC) Account(ctx context.Context, block, root primitives.Hash, id p
 		return &blockdoc.MismatchError{Where: "query.view_account", Err: fmt.Errorf("%s: %w", id, fmt.Errorf(format, args...))}
 	}
 	if told.BlockHash != block {
-		return nil, lie("of block %v, and %v was asked for", told.BlockHash, block)
+		return nil, lie("the reply is for block %v, not for %v", told.BlockHash, block)
 	}
 	shown, err := told.Account()
 	if err != nil {

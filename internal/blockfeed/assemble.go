@@ -74,10 +74,10 @@ func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w
 const maxOlder = 100_000
 
 // ErrPassed is returned for a block that the chain has, or whose height is final.
-var ErrPassed = errors.New("blockfeed: the chain has this block already")
+var ErrPassed = errors.New("blockfeed: the chain has this block already, or its height is final")
 
 // errOvertaken is returned if another feed delivered the block while complete was searching.
-var errOvertaken = errors.New("blockfeed: completing the document took too long, and another feed has brought the block")
+var errOvertaken = errors.New("blockfeed: another feed delivered the block while this feed's document was being completed")
 
 func (r *Runner) costs(name string, d time.Duration) {
 	r.mu.Lock()

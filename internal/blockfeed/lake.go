@@ -87,7 +87,7 @@ func (l *lake) absent(ctx context.Context, height primitives.Height) error {
 		} `xml:"CommonPrefixes"`
 	}
 	if err := xml.Unmarshal(body, &list); err != nil {
-		return fmt.Errorf("blockfeed: list the bucket: %w", err)
+		return fmt.Errorf("blockfeed: parse the list of the bucket's blocks: %w", err)
 	}
 	for _, p := range list.Prefixes {
 		parts := strings.Split(strings.TrimSuffix(p.Prefix, "/"), "/")

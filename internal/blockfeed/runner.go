@@ -187,7 +187,7 @@ func (r *Runner) strike(name string, err error) {
 	}
 	r.mu.Unlock()
 	if first {
-		r.o.Warn(name, "a feed tells what is not so, and is asked less", err)
+		r.o.Warn(name, "a feed sent an invalid block: it is queried less often", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func (r *Runner) failed(name string, err error) {
 	s.Last = err
 	r.mu.Unlock()
 	if first {
-		r.o.Warn(name, "a feed gives nothing", err)
+		r.o.Warn(name, "a request to a feed failed; retrying", err)
 	}
 }
 
@@ -303,7 +303,7 @@ func isLocal(name string) bool {
 func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, height primitives.Height) error {
 	h := d.Block.Header
 	if h.Height != height {
-		return &blockdoc.MismatchError{Where: "block.header.height", Err: fmt.Errorf("%d, and %d was asked for", h.Height, height)}
+		return &blockdoc.MismatchError{Where: "block.header.height", Err: fmt.Errorf("it is %d, but the request was for %d", h.Height, height)}
 	}
 	r.costs(s.Name(), 0)
 	known := false
@@ -333,7 +333,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 		return nil
 	}
 	if !has && h.PrevHeight < final {
-		return &blockdoc.MismatchError{Where: "block.header.prev_hash", Err: fmt.Errorf("%v below block %d, which is final, and not the chain's: a feed of another chain", h.PrevHash, final)}
+		return &blockdoc.MismatchError{Where: "block.header.prev_hash", Err: fmt.Errorf("%v is unknown and below final block %d: the feed follows another chain", h.PrevHash, final)}
 	}
 	r.mu.Lock()
 	st := r.state[s.Name()]
@@ -346,7 +346,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	if st.strange > maxStrange {
 		st.strange = 0
 		r.mu.Unlock()
-		return &blockdoc.MismatchError{Where: "block.header.prev_hash", Err: fmt.Errorf("none of %d blocks builds on one that the chain has: a feed of another chain", maxStrange)}
+		return &blockdoc.MismatchError{Where: "block.header.prev_hash", Err: fmt.Errorf("none of the last %d blocks connects to this node's chain: the feed follows another chain", maxStrange)}
 	}
 	st.last = d.Hash
 	if h.Timestamp > st.time && st.time > 0 {

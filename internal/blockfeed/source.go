@@ -47,7 +47,7 @@ func Parse(text string) (Source, error) {
 	}
 	u, err := url.Parse(rest)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q: want KIND:URL, where KIND is %s, and URL begins with http:// or https://", text, strings.Join(Kinds, ", "))
+		return nil, fmt.Errorf("feed %q: want KIND:URL, where KIND is one of %s and URL begins with http:// or https://", text, strings.Join(Kinds, ", "))
 	}
 	base := strings.TrimSuffix(rest, "/")
 	switch kind {
@@ -58,7 +58,7 @@ func Parse(text string) (Source, error) {
 	case "rpc":
 		return &jsonRPC{url: rest, http: client()}, nil
 	}
-	return nil, fmt.Errorf("%q: there is no kind %q of feeds, only %s", text, kind, strings.Join(Kinds, ", "))
+	return nil, fmt.Errorf("feed %q: unknown kind %q, must be one of %s", text, kind, strings.Join(Kinds, ", "))
 }
 
 // requestLimit bounds a request, including the time that the feed holds it.
@@ -70,7 +70,7 @@ func client() *http.Client {
 	t.ResponseHeaderTimeout = requestLimit
 	return &http.Client{Transport: t, Timeout: 2 * requestLimit, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 		if len(via) > 3 {
-			return errors.New("blockfeed: more than three redirections")
+			return errors.New("blockfeed: the feed redirects more than three times")
 		}
 		return nil
 	}}
@@ -95,7 +95,7 @@ func do(c *http.Client, r *http.Request) ([]byte, int, error) {
 	defer func() { _ = a.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(a.Body, maxReply+1))
 	if err == nil && len(body) > maxReply {
-		err = fmt.Errorf("blockfeed: a reply of more than %d bytes", maxReply)
+		err = fmt.Errorf("blockfeed: the reply has more than %d bytes, the limit", maxReply)
 	}
 	return body, a.StatusCode, err
 }

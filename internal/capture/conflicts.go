@@ -15,7 +15,7 @@ import (
 const maxSigned = 4 << 20
 
 // ErrManySigned says that a recording holds more than a search for conflicts keeps.
-var ErrManySigned = fmt.Errorf("more than %d blocks, chunks and votes", maxSigned)
+var ErrManySigned = fmt.Errorf("the recording has more than %d signed blocks, chunks and votes, the limit", maxSigned)
 
 // Conflict is two things that a validator signed and never should have: two blocks of a height, two
 // chunks of a height and shard, votes for two blocks of a height, or a vote for a block beside one

@@ -95,7 +95,7 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		if line = append(line, part...); len(line) > maxLine {
-			return nil, fmt.Errorf("more than %d bytes", maxLine)
+			return nil, fmt.Errorf("a line has more than %d bytes, the limit", maxLine)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err

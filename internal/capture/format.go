@@ -81,7 +81,7 @@ func (n Names) Words(m wire.Message) string {
 	case *wire.Routed:
 		return n.routed(m)
 	}
-	panic(fmt.Sprintf("capture: no words for %T", m))
+	panic(fmt.Sprintf("capture: no text for message type %T", m))
 }
 
 func (n Names) handshake(m *wire.Handshake) string {

@@ -84,7 +84,7 @@ func (n Names) body(b wire.Body) string {
 	case *wire.ContractDeploys:
 		return fmt.Sprintf("part %d of the code that %s%s deploys, %s of %d", b.Ord, chunkKey(&b.Key), anchored(b.Anchor), size(b.Part), b.EncodedLength)
 	}
-	panic(fmt.Sprintf("capture: no words for %T", b))
+	panic(fmt.Sprintf("capture: no text for message type %T", b))
 }
 
 func codeHash(h primitives.Hash) string { return hash(h) }

@@ -66,7 +66,7 @@ func (p *Proxy) pass(ctx context.Context, a net.Conn) {
 	d := net.Dialer{Timeout: dialLimit}
 	b, err := d.DialContext(ctx, "tcp", p.To)
 	if err != nil {
-		c.Note("the node does not answer: " + err.Error())
+		c.Note("connecting to the node failed: " + err.Error())
 		return
 	}
 	defer func() { _ = b.Close() }()

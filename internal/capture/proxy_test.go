@@ -145,7 +145,7 @@ func TestProxyOfNobody(t *testing.T) {
 	if err := <-done; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Run = %v", err)
 	}
-	if got := lines(t, out.Bytes()); len(got) != 2 || !strings.HasPrefix(got[1].Note, "the node does not answer: ") {
+	if got := lines(t, out.Bytes()); len(got) != 2 || !strings.HasPrefix(got[1].Note, "connecting to the node failed: ") {
 		t.Errorf("recorded %s", out.String())
 	}
 }

@@ -133,7 +133,7 @@ func (d *Document) Overlay(top *Document) {
 // parseDocument parses JSON with the comments that neard allows.
 func parseDocument(in []byte) (*Document, error) {
 	if len(in) > maxSize {
-		return nil, fmt.Errorf("%d bytes, at most %d", len(in), maxSize)
+		return nil, fmt.Errorf("the file has %d bytes, at most %d are allowed", len(in), maxSize)
 	}
 	if len(bytes.TrimSpace(in)) == 0 {
 		return nil, errors.New("the file is empty; " + restore)
@@ -153,19 +153,19 @@ func parseDocument(in []byte) (*Document, error) {
 	}
 	doc, ok := v.(*Document)
 	if !ok {
-		return nil, errors.New("the file must hold one JSON object")
+		return nil, errors.New("the file must contain one JSON object")
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, position(clean, dec, errors.New("text after the object"))
+		return nil, position(clean, dec, errors.New("unexpected text after the JSON object"))
 	}
 	return doc, nil
 }
 
 // restore is the hint for a truncated file.
-const restore = "restore it, or move it away and run `troupe init`, which makes a new one"
+const restore = "restore it, or move it away and run `troupe init` to create a new one"
 
 func cutOff(in []byte, err error) error {
-	return fmt.Errorf("cut off at its end, line %d: %w; %s", 1+bytes.Count(bytes.TrimRight(in, "\n"), []byte("\n")), err, restore)
+	return fmt.Errorf("the file is truncated at line %d: %w; %s", 1+bytes.Count(bytes.TrimRight(in, "\n"), []byte("\n")), err, restore)
 }
 
 func position(in []byte, dec *json.Decoder, err error) error {
@@ -180,7 +180,7 @@ func position(in []byte, dec *json.Decoder, err error) error {
 
 func parseValue(dec *json.Decoder, depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("nested more than %d deep", maxDepth)
+		return nil, fmt.Errorf("objects are nested more than %d levels deep", maxDepth)
 	}
 	tok, err := dec.Token()
 	if err != nil {
@@ -196,7 +196,7 @@ func parseValue(dec *json.Decoder, depth int) (any, error) {
 			}
 			key := k.(string)
 			if _, twice := doc.values[key]; twice {
-				return nil, fmt.Errorf("key %q stands twice", key)
+				return nil, fmt.Errorf("key %q occurs twice", key)
 			}
 			v, err := parseValue(dec, depth+1)
 			if err != nil {

@@ -21,7 +21,7 @@ const identity = "\x00\x24\x08\x01\x12\x20"
 func multiaddr(text string) (p Peer, err error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	bad := func() (Peer, error) {
-		return Peer{}, fmt.Errorf("%q is no multiaddr: /ip4/10.0.0.1/tcp/24567/p2p/PEER and /ip4/10.0.0.1/udp/24567/quic-v1/p2p/PEER are", clip(text))
+		return Peer{}, fmt.Errorf("%q is not a multiaddr of the form /ip4/10.0.0.1/tcp/24567/p2p/PEER or /ip4/10.0.0.1/udp/24567/quic-v1/p2p/PEER", clip(text))
 	}
 	if len(parts) == 7 && parts[2] == "udp" && parts[4] == "quic-v1" {
 		p.Quic = true
@@ -52,7 +52,7 @@ func multiaddr(text string) (p Peer, err error) {
 	raw, err := base58.Decode(parts[5])
 	key, is := strings.CutPrefix(string(raw), identity)
 	if err != nil || !is || len(key) != 32 {
-		return Peer{}, fmt.Errorf("%q: %q is not the name of a node's key of ed25519", clip(text), clip(parts[5]))
+		return Peer{}, fmt.Errorf("%q: %q is not a libp2p peer id of an ed25519 key", clip(text), clip(parts[5]))
 	}
 	p.Libp2p, p.Addr = true, net.JoinHostPort(parts[1], parts[3])
 	p.Key, err = primitives.NewPublicKey(primitives.ED25519, []byte(key))

@@ -175,13 +175,13 @@ func Peers(list string) (out []Peer, err error) {
 		}
 		parts := strings.Split(node, "@")
 		if len(parts) < 2 || len(parts) > 3 {
-			return nil, fmt.Errorf("%q has no key@host:port", clip(node))
+			return nil, fmt.Errorf("%q does not have the form key@host:port", clip(node))
 		}
 		if p.Key, err = primitives.ParsePublicKey(parts[0]); err != nil {
 			return nil, fmt.Errorf("%q: %w", clip(node), err)
 		}
 		if p.Addr = parts[1]; !IsAddress(p.Addr) {
-			return nil, fmt.Errorf("%q: %q is no host:port", clip(node), clip(parts[1]))
+			return nil, fmt.Errorf("%q: %q does not have the form host:port", clip(node), clip(parts[1]))
 		}
 		if len(parts) == 3 {
 			if p.AccountID, err = primitives.ParseAccountID(parts[2]); err != nil {

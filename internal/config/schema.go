@@ -196,7 +196,7 @@ func buildSchema() map[string]rule {
 	for path, b := range bounds {
 		r, ok := rules[path]
 		if !ok || r.kind != kU64 {
-			panic("config: bounds of " + path + ", which is no integer")
+			panic("config: " + path + " has bounds, but is not an integer")
 		}
 		r.min, r.max = b.min, b.max
 		rules[path] = r
@@ -204,7 +204,7 @@ func buildSchema() map[string]rule {
 	for _, path := range optional {
 		r, ok := rules[path]
 		if !ok {
-			panic("config: there is no " + path + " to be null")
+			panic("config: " + path + " may be null, but is not in the schema")
 		}
 		r.nullable = true
 		rules[path] = r

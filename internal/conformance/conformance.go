@@ -130,7 +130,7 @@ func LoadPlan(path string) (Plan, error) {
 		}
 		f := strings.SplitN(row, " ", 4)
 		if len(f) < 3 {
-			return nil, fmt.Errorf("%s:%d: %q is no entry", path, i+1, row)
+			return nil, fmt.Errorf("%s:%d: %q is not an entry of the form FILE LINES KIND [REASON]", path, i+1, row)
 		}
 		first, last, isRange := strings.Cut(f[1], "-")
 		if !isRange {
@@ -139,7 +139,7 @@ func LoadPlan(path string) (Plan, error) {
 		from, err1 := strconv.Atoi(first)
 		to, err2 := strconv.Atoi(last)
 		if err1 != nil || err2 != nil || from > to {
-			return nil, fmt.Errorf("%s:%d: %q is no range of lines", path, i+1, f[1])
+			return nil, fmt.Errorf("%s:%d: %q is not a line number or a range FROM-TO", path, i+1, f[1])
 		}
 		e := Entry{Kind: Kind(f[2])}
 		if len(f) == 4 {
@@ -149,7 +149,7 @@ func LoadPlan(path string) (Plan, error) {
 		case Offline, Chain:
 		case Differs:
 			if e.Reason == "" {
-				return nil, fmt.Errorf("%s:%d: a difference needs its reason", path, i+1)
+				return nil, fmt.Errorf("%s:%d: kind differs needs a reason", path, i+1)
 			}
 		default:
 			return nil, fmt.Errorf("%s:%d: unknown kind %q", path, i+1, e.Kind)
@@ -159,7 +159,7 @@ func LoadPlan(path string) (Plan, error) {
 		}
 		for n := from; n <= to; n++ {
 			if _, twice := plan[f[0]][n]; twice {
-				return nil, fmt.Errorf("%s:%d: %s %d stands twice", path, i+1, f[0], n)
+				return nil, fmt.Errorf("%s:%d: line %[4]d of %[3]s has two entries", path, i+1, f[0], n)
 			}
 			plan[f[0]][n] = e
 		}

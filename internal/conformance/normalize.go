@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -23,7 +24,7 @@ func parseJSON(text string) (value, error) {
 	d.UseNumber()
 	v, err := readValue(d)
 	if err == nil && d.More() {
-		err = fmt.Errorf("more than one value")
+		err = errors.New("text follows the JSON value")
 	}
 	return v, err
 }

@@ -63,15 +63,15 @@ func (p *Program) Call(name string, args ...any) Result {
 			case int:
 				flat = append(flat, uint64(a))
 			default:
-				panic(fmt.Sprintf("contracts: an argument of type %T", a))
+				panic(fmt.Sprintf("contracts: no encoding for an argument of type %T", a))
 			}
 		}
 		if len(flat) != f.params {
-			panic(fmt.Sprintf("contracts: %d arguments of %s, want %d", len(flat), name, f.params))
+			panic(fmt.Sprintf("contracts: %d arguments for %s, want %d", len(flat), name, f.params))
 		}
 		return p.add(byte(op), f.result > 0, flat...)
 	}
-	panic("contracts: the probe has no " + name)
+	panic("contracts: the probe contract has no host function " + name)
 }
 
 func (p *Program) add(op byte, result bool, args ...any) Result {

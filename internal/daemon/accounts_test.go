@@ -72,7 +72,7 @@ func TestSetAccounts(t *testing.T) {
 	done(t, h, "sandbox_set_balance", `{"account_id":"test.near","amount":"1"}`)
 	var none struct{}
 	for params, want := range map[string]string{
-		`{"account_id":"nobody.near","code_base64":""}`: "SANDBOX_REFUSED: the records can't be written: record 0, of nobody.near: there is no such account",
+		`{"account_id":"nobody.near","code_base64":""}`: "SANDBOX_REFUSED: the records cannot be written into the state: record 0 of account nobody.near: there is no such account",
 		`{"account_id":"new.near"}`:                     "missing field `code_base64`",
 	} {
 		if f := rpcOf(t, h, "sandbox_set_code", params, &none); !strings.Contains(f, want) {
@@ -171,10 +171,10 @@ func TestDeal(t *testing.T) {
 	defer stop(t, h)
 	done(t, h, "sandbox_set_balance", `["token.near","50000000000000000000000000"]`)
 	var none struct{}
-	if f := rpcOf(t, h, "sandbox_deal", `["token.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the balance can't be set: ft_balance_of of token.near fails: ") || strings.Contains(f, "nil") {
+	if f := rpcOf(t, h, "sandbox_deal", `["token.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the token balance cannot be set: calling ft_balance_of of token.near failed: ") || strings.Contains(f, "nil") {
 		t.Errorf("no token: %s", f)
 	}
-	if f := rpcOf(t, h, "sandbox_deal", `["nobody.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the balance can't be set: there is no account nobody.near") {
+	if f := rpcOf(t, h, "sandbox_deal", `["nobody.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the token balance cannot be set: the token's account nobody.near does not exist") {
 		t.Errorf("nobody: %s", f)
 	}
 	done(t, h, "sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, base64.StdEncoding.EncodeToString(contracts.C("ft"))))
@@ -199,7 +199,7 @@ func TestDeal(t *testing.T) {
 		t.Errorf("whoever asked has gone: %v", err)
 	}
 	done(t, h, "sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, base64.StdEncoding.EncodeToString(readsMany())))
-	if f := rpcOf(t, h, "sandbox_deal", `["token.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the balance can't be set: ft_balance_of of token.near reads more than 64 values") {
+	if f := rpcOf(t, h, "sandbox_deal", `["token.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the token balance cannot be set: ft_balance_of of token.near reads more than 64 values") {
 		t.Errorf("a token that reads many values: %s", f)
 	}
 }

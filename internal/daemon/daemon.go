@@ -416,8 +416,10 @@ func (h *Daemon) vmOptions(o *Options) vm.Options {
 	}
 	v := vm.Options{
 		Dir: o.Home.Paths.Contracts, Memory: int64(c.ContractMemory), Disk: int64(c.ContractDisk), Builders: int(c.Compilations),
-		Build:    o.Version.Version + " " + o.Version.Build + " " + o.Version.Commit + executable(),
-		Alarm:    func(err error) { h.log.WithError(err).Error("contract engine") },
+		Build: o.Version.Version + " " + o.Version.Build + " " + o.Version.Commit + executable(),
+		Alarm: func(err error) {
+			h.log.WithError(err).Error("the contract engine reports a fault that no contract should cause")
+		},
 		Unlinked: newUnlinkedLog(h.log).report,
 	}
 	if c.CompilerProcesses {
@@ -467,7 +469,7 @@ func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, e
 		return nil, err
 	}
 	if err := sums.save(dir); err != nil { // not fatal: the next start hashes the files again
-		log.WithError(err).Debug("hashes of genesis files not cached")
+		log.WithError(err).Debug("the hashes of genesis files were not cached (genesis.sums)")
 	}
 	return s, nil
 }

@@ -96,7 +96,7 @@ func TestDump(t *testing.T) {
 		t.Errorf("at the genesis: %v", got)
 	}
 	above := at + 1_000_000
-	if err := Dump(loaded(t, dir), &dump.Request{Height: &above}, func(*dump.Received) error { return nil }); err == nil || !strings.Contains(err.Error(), "no such block: at height") {
+	if err := Dump(loaded(t, dir), &dump.Request{Height: &above}, func(*dump.Received) error { return nil }); err == nil || !strings.Contains(err.Error(), "no block at the requested height") {
 		t.Errorf("a height above the head: %v", err)
 	}
 	stop(t, h)
@@ -263,7 +263,7 @@ func TestStopBesideDump(t *testing.T) {
 	if took := time.Since(begun); took > 20*time.Second { // what it would wait for never ends
 		t.Errorf("stopped after %v", took)
 	}
-	if err == nil || !strings.Contains(err.Error(), "control has not ended in time") {
+	if err == nil || !strings.Contains(err.Error(), "control did not end in time") {
 		t.Errorf("Stop: %v", err)
 	}
 	_ = h.Node.Stop(t.Context())

@@ -59,9 +59,9 @@ func (h *Daemon) openFork(hm *home.Home, other http.RoundTripper, check bool) (*
 	}
 	err = f.Check(pin)
 	switch {
-	case errors.Is(err, fork.ErrChain), errors.Is(err, fork.ErrMind):
+	case errors.Is(err, fork.ErrChain), errors.Is(err, fork.ErrBlockGone):
 		f.Close()
-		return nil, fmt.Errorf("%s, the node of the chain that %s is a fork of: %w", site(pin.URL), hm.Paths.Dir, err)
+		return nil, fmt.Errorf("%s, the source of the fork in %s (fork.json): %w", site(pin.URL), hm.Paths.Dir, err)
 	case err != nil:
 		h.log.WithError(err).Warnf("%s does not answer: state that is not cached is unavailable until it does", site(pin.URL))
 	}
@@ -72,7 +72,7 @@ func (h *Daemon) openFork(hm *home.Home, other http.RoundTripper, check bool) (*
 func site(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
-		return "the other chain's node"
+		return "the remote node"
 	}
 	return u.Scheme + "://" + u.Host
 }
@@ -115,10 +115,10 @@ func (s sandboxControl) Fork(ctx context.Context, q *view.ForkControl) (out view
 	}
 	f := s.fork
 	if f == nil {
-		return out, &view.SandboxError{Reason: "this chain is a fork of no other"}
+		return out, &view.SandboxError{Reason: "this chain is not a fork of another one (`troupe run --fork URL` makes one)"}
 	}
 	if s.id != "" && len(q.Reset)+len(q.Cut)+len(q.Live) > 0 {
-		return out, &view.SandboxError{Reason: "a world has the accounts of the fork as its parent has them"}
+		return out, &view.SandboxError{Reason: "a world takes the accounts of the fork from its parent: call the parent instead"}
 	}
 	pinned := f.Pinned()
 	var records []genesis.Record
@@ -225,16 +225,16 @@ func (h *Daemon) appendFork(b []byte) []byte {
 	}
 	s := h.fork.Stats()
 	row := func(name, help string, n uint64) { b = appendMetric(b, "counter", name, help, float64(n)) }
-	row("troupe_fork_questions", "Queries to the remote chain's node", s.Questions)
-	row("troupe_fork_requests", "HTTP requests for these queries, retries included", s.Requests)
-	row("troupe_fork_batches", "Requests with several queries", s.Batches)
-	row("troupe_fork_retries", "Queries that were retried", s.Retries)
-	row("troupe_fork_failures", "Queries that failed", s.Failures)
-	row("troupe_fork_refused", "Answers that failed verification", s.Refused)
-	row("troupe_fork_bytes", "Bytes of replies", s.Bytes)
-	row("troupe_fork_proven", "Answers with a verified proof", s.Proven)
-	row("troupe_fork_unproven", "Answers without a proof", s.Unproven)
-	row("troupe_fork_from_memory", "Queries answered from memory", s.Memory)
-	row("troupe_fork_from_disk", "Queries answered from disk", s.Disk)
+	row("troupe_fork_questions", "Queries to the remote node of the forked chain", s.Questions)
+	row("troupe_fork_requests", "HTTP requests with such queries, retries included", s.Requests)
+	row("troupe_fork_batches", "HTTP requests that contain several queries", s.Batches)
+	row("troupe_fork_retries", "Queries to the remote node that were retried", s.Retries)
+	row("troupe_fork_failures", "Queries to the remote node that failed", s.Failures)
+	row("troupe_fork_refused", "Answers of the remote node that failed verification", s.Refused)
+	row("troupe_fork_bytes", "Bytes of the remote node's replies", s.Bytes)
+	row("troupe_fork_proven", "Answers of the remote node with a verified proof", s.Proven)
+	row("troupe_fork_unproven", "Answers of the remote node without a proof", s.Unproven)
+	row("troupe_fork_from_memory", "Queries answered from the memory cache", s.Memory)
+	row("troupe_fork_from_disk", "Queries answered from the disk cache", s.Disk)
 	return b
 }

@@ -58,7 +58,7 @@ func (h *Daemon) listenLibp2p(o *libp2p.Options) (*libp2p.Transport, error) {
 	o.Listen = way.Addr() // a restart of the actor uses the same address
 	h.libp2pTransport.Store(way)
 	for _, a := range way.Addrs() {
-		h.log.Infof("libp2p: %s", a)
+		h.log.Infof("libp2p peers can connect to %s", a)
 	}
 	return way, nil
 }

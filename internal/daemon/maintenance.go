@@ -119,7 +119,7 @@ func (h *Daemon) verify(ctx context.Context) {
 		h.log.WithError(err).Error("the stored state is damaged: do not trust this node's answers and blocks; stop it and restore the data folder")
 		return
 	}
-	h.log.WithField("ms", time.Since(begin).Milliseconds()).Debug("upper levels of the states loaded")
+	h.log.WithField("ms", time.Since(begin).Milliseconds()).Debug("the upper trie levels of all shards are loaded")
 	v := h.Engine.Verify()
 	defer v.Stop()
 	for {

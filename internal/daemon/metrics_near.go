@@ -214,7 +214,7 @@ func (h *Daemon) appendStorage(b []byte) []byte {
 	row("counter", "troupe_storage_index_written_bytes_total", "Bytes written to the index: journal, tables, compactions", float64(s.IndexBytes))
 	row("counter", "troupe_storage_index_read_bytes_total", "Bytes read from the index's tables", float64(s.IndexRead))
 	row("counter", "troupe_storage_write_delays_total", "Writes that the index delayed because compactions were behind", float64(s.DelayCount))
-	row("counter", "troupe_storage_write_delay_seconds_total", "Total delay of these writes", s.Delay.Seconds())
+	row("counter", "troupe_storage_write_delay_seconds_total", "Total time by which the index delayed writes", s.Delay.Seconds())
 	paused := 0.
 	if s.Paused {
 		paused = 1

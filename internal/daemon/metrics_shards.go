@@ -34,9 +34,9 @@ func (h *Daemon) appendShards(b []byte) []byte {
 	}
 	row := func(kind, name, help string, v uint64) { b = appendMetric(b, kind, name, help, float64(v)) }
 	row("gauge", "troupe_shards_incoming", "Shards that are catching up", uint64(len(m.Incoming)))
-	row("gauge", "troupe_shards_incoming_parts", "State parts of these shards, as far as known", all)
-	row("gauge", "troupe_shards_incoming_parts_here", "State parts received", here)
-	row("gauge", "troupe_shards_incoming_blocks", "Blocks between these shards' states and the head, for shards with all parts", behind)
+	row("gauge", "troupe_shards_incoming_parts", "State parts of the shards that are catching up; 0 until known", all)
+	row("gauge", "troupe_shards_incoming_parts_here", "State parts received of the shards that are catching up", here)
+	row("gauge", "troupe_shards_incoming_blocks", "Blocks that shards which have all state parts still have to apply to catch up", behind)
 	row("counter", "troupe_shards_come", "Shards that caught up", m.In)
 	row("counter", "troupe_shards_gone", "Shards that were untracked", m.Out)
 	return b

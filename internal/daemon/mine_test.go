@@ -106,7 +106,7 @@ func TestObstacle(t *testing.T) {
 		{"no key", func(hm *home.Home) { hm.ValidatorKey = nil }, "there is no "},
 		{"another account", func(hm *home.Home) {
 			hm.ValidatorKey = &primitives.KeyFile{AccountID: "bob.near", SecretKey: other}
-		}, "bob.near of validator_key.json is no validator of this epoch: until the account stakes"},
+		}, "bob.near of validator_key.json is not a validator of this epoch: until the account stakes"},
 		{"another key", func(hm *home.Home) {
 			hm.ValidatorKey = &primitives.KeyFile{AccountID: hm.ValidatorKey.AccountID, SecretKey: other}
 		}, "is a validator with the key ed25519:"},
@@ -120,7 +120,7 @@ func TestObstacle(t *testing.T) {
 			v.AccountID, v.PublicKey, v.Amount = "near", other.PublicKey(), primitives.Yocto(1)
 			hm.Genesis.Validators = append(hm.Genesis.Validators, v)
 			hm.ValidatorKey = &primitives.KeyFile{AccountID: "near", SecretKey: other}
-		}, "near of validator_key.json is no validator of this epoch: until the account stakes with this key at least what a seat costs, "},
+		}, "near of validator_key.json is not a validator of this epoch: until the account stakes with this key at least the price of a seat, "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			hm := loaded(t, made(t))
@@ -301,7 +301,7 @@ func TestStopInTime(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)
 	err, inTime := within(ctx, "this", func() error { <-never; return nil })
-	if inTime || !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "this has not ended in time") {
+	if inTime || !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "stopping: this did not end in time") {
 		t.Errorf("within: %v, %v", err, inTime)
 	}
 }
@@ -390,7 +390,7 @@ func TestStopStuck(t *testing.T) {
 	if took := time.Since(begun); took > 20*time.Second { // what it would wait for never ends
 		t.Errorf("stopped after %v", took)
 	}
-	if err == nil || !strings.Contains(err.Error(), "upkeep has not ended in time") {
+	if err == nil || !strings.Contains(err.Error(), "upkeep did not end in time") {
 		t.Errorf("Stop: %v", err)
 	}
 	_ = h.Node.Stop(t.Context()) // which may not have begun before

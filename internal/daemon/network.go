@@ -210,7 +210,7 @@ func (h *Daemon) storePeers(list []wire.PeerInfo) {
 	var b storage.Batch
 	storage.Misc.Put(&b, knownPeers, &raw)
 	if err := h.store.Write(&b); err != nil {
-		h.log.WithError(err).Warn("connected peers are not stored")
+		h.log.WithError(err).Warn("the list of connected peers was not stored for the next start")
 	}
 }
 
@@ -286,7 +286,7 @@ func (h *Daemon) warnPatched() {
 	ref, patched, err := h.Engine.LastPatched()
 	switch {
 	case err != nil:
-		h.log.WithError(err).Warn("cannot read which blocks were patched")
+		h.log.WithError(err).Warn("the log of state patches cannot be read: peers may follow a patched chain without a warning")
 	case patched:
 		h.log.Warnf("the state of this chain was patched, last with block %d (%v): no other node can execute that block, and one that follows from below it halts there. "+
 			"A follower begins behind it with a copy of this node: `troupe snapshot create` here, `troupe snapshot restore` there", ref.Height, ref.Hash)

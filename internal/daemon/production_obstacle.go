@@ -24,7 +24,7 @@ func (h *Instance) Obstacle() string {
 		return "its disk is full: " + full.Reason
 	}
 	if of := h.home.Config.Replica.Of; of != "" {
-		return "it is a replica of its writer"
+		return "it is a replica, and its writer produces the blocks"
 	}
 	key := h.home.ValidatorKey
 	if h.withOthers {
@@ -52,7 +52,7 @@ func (h *Instance) Obstacle() string {
 		return err
 	})
 	if err != nil {
-		return "the validators of its epoch are unknown: " + err.Error()
+		return "the validators of the current epoch are unknown: " + err.Error()
 	}
 	return reason
 }
@@ -99,23 +99,23 @@ func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, t
 
 // absence explains why an account is no validator.
 func absence(m *epoch.Manager, head primitives.Hash, id primitives.EpochID, account primitives.AccountID) string {
-	none := fmt.Sprintf("%s of validator_key.json is no validator of this epoch", account)
+	none := fmt.Sprintf("%s of validator_key.json is not a validator of this epoch", account)
 	advice := "until the account stakes with this key"
 	var kickouts []epoch.AccountMap[epoch.KickoutReason]
 	if e, err := m.EpochInfo(id); err == nil {
 		kickouts = append(kickouts, e.ValidatorKickout)
-		advice += fmt.Sprintf(" at least what a seat costs, %v yoctoNEAR", e.SeatPrice)
+		advice += fmt.Sprintf(" at least the price of a seat, %v yoctoNEAR", e.SeatPrice)
 	}
 	if info, err := m.ValidatorInfoOfBlock(head); err == nil { // the genesis has none
 		kickouts = append(kickouts, info.PrevEpochKickout)
 		for i := range info.NextValidators {
 			if info.NextValidators[i].AccountID == account {
-				return none + ": it is one of the next"
+				return none + ": it is a validator of the next epoch"
 			}
 		}
 		for i := range info.CurrentProposals {
 			if info.CurrentProposals[i].AccountID == account {
-				return none + ": it has staked, and can become one in two epochs"
+				return none + ": it has staked, and can become a validator in two epochs"
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func absence(m *epoch.Manager, head primitives.Hash, id primitives.EpochID, acco
 		switch {
 		case !ok:
 		case r.Kind == epoch.NotEnoughStake:
-			return fmt.Sprintf("%s: it staked %v yoctoNEAR, and a seat cost %v", none, r.Stake, r.Threshold)
+			return fmt.Sprintf("%s: it staked %v yoctoNEAR, but a seat cost %v", none, r.Stake, r.Threshold)
 		default:
 			return fmt.Sprintf("%s: it lost its seat (%v)", none, r.Kind)
 		}

@@ -326,7 +326,7 @@ func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct
 		return err
 	}
 	if b.Ref.Height != x.Height || b.Ref.Hash != x.Hash {
-		return fmt.Errorf("%w: the record of block %v is labelled %d %v", jetstream.ErrChanged, b.Ref, x.Height, x.Hash)
+		return fmt.Errorf("%w: the record contains block %v, but its label says %d (%v)", jetstream.ErrChanged, b.Ref, x.Height, x.Hash)
 	}
 	g, err := engine.ReadExecutedBlock(b)
 	if err != nil {
@@ -358,12 +358,12 @@ func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 	}
 	if at.At == "" { // an empty store starts at the genesis
 		if g := r.h.Engine.Genesis().Hash; r.h.Engine.Head().Hash != g || x.Prev != g || x.Back {
-			return false, fmt.Errorf("%w: the first record is of block %d, not of the first block", jetstream.ErrGap, x.Height)
+			return false, fmt.Errorf("%w: the stream begins with block %d, but this node has only the genesis", jetstream.ErrGap, x.Height)
 		}
 		return false, nil
 	}
 	if at.Log != "" && at.Log != x.Log { // the stream was started over meanwhile
-		return false, fmt.Errorf("%w: %q, not %q", jetstream.ErrLog, x.Log, at.Log)
+		return false, fmt.Errorf("%w: its log is %q, the stored records are of log %q", jetstream.ErrLog, x.Log, at.Log)
 	}
 	have, err := storage.ParseLogPlace(at.At)
 	if err != nil {
@@ -379,7 +379,7 @@ func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 	}
 	switch {
 	case from.Compare(have) > 0:
-		return false, fmt.Errorf("%w: block %d follows position %s of the log, and the stored records end at %s", jetstream.ErrGap, x.Height, x.From, at.At)
+		return false, fmt.Errorf("%w: the record of block %d follows log position %s, but the stored records end at %s", jetstream.ErrGap, x.Height, x.From, at.At)
 	case begin.Compare(have) < 0:
 		return true, nil
 	}
@@ -423,7 +423,7 @@ func (r *replica) drain(room chan struct{}) error {
 		select {
 		case room <- struct{}{}:
 		case <-limit.C:
-			return errors.New("in-flight records were not written to disk in time")
+			return fmt.Errorf("received records were not on disk after %v", pauseLimit)
 		}
 	}
 	for range maxInFlight {
@@ -450,7 +450,7 @@ func (r *replica) scheduleRewind(x *jetstream.Record) error {
 // start installs.
 func (r *replica) fetch(ctx context.Context) error {
 	if !r.again {
-		return errors.New("this node cannot install a snapshot, because its caller does not restart it")
+		return errors.New("a snapshot is needed, but only a node that its caller restarts can install one: run it with `troupe run`")
 	}
 	hm := r.h.home
 	if at := dataDir(hm); mounted(at) {

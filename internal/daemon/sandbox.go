@@ -166,10 +166,10 @@ func (s sandboxControl) Reorganise(ctx context.Context, blocks uint64) (out view
 // mainnet and testnet cannot.
 func (s sandboxControl) checkSandbox() error {
 	if id := s.Engine.Chain().ID; s.fork == nil && (id == "mainnet" || id == "testnet") {
-		return &view.SandboxError{Reason: fmt.Sprintf("%s is no sandbox", id)}
+		return &view.SandboxError{Reason: fmt.Sprintf("the chain is %s, where sandbox methods are not allowed", id)}
 	}
 	if reason := s.Obstacle(); reason != "" {
-		return &view.SandboxError{Reason: "this node makes no blocks: " + reason}
+		return &view.SandboxError{Reason: "this node produces no blocks: " + reason}
 	}
 	return nil
 }

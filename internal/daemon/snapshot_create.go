@@ -184,7 +184,7 @@ func backUpSigned(hm *home.Home, to string) error {
 			return nil // nothing signed yet
 		}
 	}
-	return fmt.Errorf("%s.*: neither file of the signing journal could be copied completely", filepath.Join(hm.Paths.Data, signedFile))
+	return fmt.Errorf("%s.*: neither file of the signing journal could be copied completely; retry", filepath.Join(hm.Paths.Data, signedFile))
 }
 
 // backUpHome copies the files of the home folder except the keys.
@@ -368,7 +368,7 @@ func CreateSnapshot(ctx context.Context, hm *home.Home, build string, r *BackupR
 		return s, true, err
 	}
 	if !storage.Exists(hm.Paths.Data) {
-		return nil, false, fmt.Errorf("%s: no node has run here yet; there is only %s", hm.Paths.Data, hm.Paths.Genesis)
+		return nil, false, fmt.Errorf("%s: no node has run here yet, so there is no chain but %s", hm.Paths.Data, hm.Paths.Genesis)
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)

@@ -216,7 +216,7 @@ func openIncoming(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store
 		return nil, err
 	}
 	if err := sums.save(dir); err != nil {
-		log.WithError(err).Debug("hashes of genesis files not cached")
+		log.WithError(err).Debug("the hashes of genesis files were not cached (genesis.sums)")
 	}
 	return s, nil
 }
@@ -241,7 +241,7 @@ func (a *bootstrapFolder) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync
 		if err == nil || again || errors.Is(err, storage.ErrLocked) || errors.As(err, new(chain.Invalid)) {
 			return came, err
 		}
-		a.h.log.WithError(err).Debug("discarding an unfinished state sync")
+		a.h.log.WithError(err).Debug("an unfinished state sync cannot be resumed and is removed")
 		a.end()
 		if err := os.RemoveAll(incomingDir(a.h.home)); err != nil {
 			return nil, err
@@ -274,7 +274,7 @@ func (a *bootstrapFolder) Ready(came *engine.BootstrapSync) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if came != a.sync || a.store == nil || a.store.Tip().Empty { // another sync was started meanwhile
-		return errors.New("there is no synced state")
+		return errors.New("the state sync that ended is not the current one, or stored no block")
 	}
 	err := a.store.Close()
 	a.store = nil

@@ -108,6 +108,6 @@ func within(ctx context.Context, what string, f func() error) (err error, inTime
 	case err := <-done: // finished at the same moment
 		return err, true
 	default:
-		return fmt.Errorf("%s has not ended in time: %w", what, ctx.Err()), false
+		return fmt.Errorf("stopping: %s did not end in time: %w", what, ctx.Err()), false
 	}
 }

@@ -83,12 +83,12 @@ func TestTags(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	call("sandbox_drop_tag", `{"name":"one"}`, new(struct{}))
-	if f := rpcOf(t, h, "sandbox_profile", `["one"]`, &sum); f != "SANDBOX_REFUSED: there is no such tag" {
+	if f := rpcOf(t, h, "sandbox_profile", `["one"]`, &sum); f != "SANDBOX_REFUSED: the chain has no such tag" {
 		t.Errorf("of none: %s", f)
 	}
 	for i := range 300 {
 		if f := rpcOf(t, h, "sandbox_tag", fmt.Sprintf(`["t%d"]`, i), &tag); f != "" {
-			if i != 255 || !strings.HasPrefix(f, "SANDBOX_REFUSED: there are 256 tags already") {
+			if i != 255 || !strings.HasPrefix(f, "SANDBOX_REFUSED: the chain has 256 tags") {
 				t.Errorf("tag %d: %s", i, f)
 			}
 			break

@@ -55,11 +55,11 @@ func parseUpgradeVotes(text string, oldest, newest primitives.ProtocolVersion) (
 	for pair := range strings.SplitSeq(text, ",") {
 		date, version, ok := strings.Cut(pair, "=")
 		if !ok {
-			return nil, fmt.Errorf("%q is not date=version", pair)
+			return nil, fmt.Errorf("%q does not have the form DATE=VERSION", pair)
 		}
 		from, err := time.Parse(upgradeTime, date)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a date like 2026-11-04 00:00:00", date)
+			return nil, fmt.Errorf("%q is not a date of the form 2026-11-04 00:00:00", date)
 		}
 		v, err := strconv.ParseUint(version, 10, 32)
 		if err != nil {

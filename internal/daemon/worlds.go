@@ -32,9 +32,9 @@ type worlds struct {
 	making     int
 	last       uint64 // last ID used
 	closed     bool
-	sum        uint64    // memory of the first of worlds in list, in bytes
+	sum        uint64    // estimated memory of the first `of` worlds of list, in bytes
 	summed     time.Time // when sum was computed; zero: a world has ended since
-	of         int       // number of worlds in sum
+	of         int       // see sum
 	maintained sync.Once
 	stop       chan struct{} // closed by close
 	ends       sync.WaitGroup
@@ -52,7 +52,7 @@ const (
 	endIdle                    // no request for too long
 	endMemory                  // all worlds together took too much
 	endBehind                  // its parent has too many blocks since, or was rolled back below its start
-	endFailed                  // one of its actors
+	endFailed                  // one of its actors failed
 	endReasons
 )
 
@@ -219,7 +219,7 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 	l.QueueBytes = min(cmp.Or(l.QueueBytes, node.DefaultQueueBytes), int(share))
 	l.HeldBytes = min(cmp.Or(l.HeldBytes, node.DefaultHeldBytes), int(share))
 	o.Exit = func(who string, reason any, stack []byte) {
-		w.log.WithField("world", id).Errorf("the world ends because its %s failed: %v\n%s", who, reason, stack)
+		w.log.WithField("world", id).Errorf("the world ends because its actor %s failed: %v\n%s", who, reason, stack)
 		g.ends.Go(func() { g.drop(w, endFailed) })
 	}
 	if w.Node, err = node.Start(o); err != nil {
@@ -282,7 +282,7 @@ func (g *worlds) serve(w *world, port bool) error {
 	w.addr.Store(&addr)
 	g.ends.Go(func() {
 		if err := s.ServeWorld(w.id, l); err != nil {
-			w.log.WithField("world", w.id).WithError(err).Error("the port of the world failed")
+			w.log.WithField("world", w.id).WithError(err).Error("the RPC server on the world's own port failed")
 		}
 	})
 	return nil
@@ -491,7 +491,7 @@ func (g *worlds) appendMetrics(b []byte) []byte {
 	g.mu.Lock()
 	n, bytes := len(g.list)+g.making, g.bytes()
 	g.mu.Unlock()
-	b = appendMetric(b, "gauge", "troupe_worlds", "Worlds, those being created included", float64(n))
+	b = appendMetric(b, "gauge", "troupe_worlds", "Open worlds, including those being created", float64(n))
 	b = appendMetric(b, "gauge", "troupe_worlds_limit", "Limit of worlds (troupe.worlds.max)", float64(c.Max))
 	b = appendMetric(b, "gauge", "troupe_worlds_bytes", "Estimated memory of all worlds", float64(bytes))
 	b = appendMetric(b, "gauge", "troupe_worlds_bytes_limit", "Memory limit of all worlds (troupe.worlds.memory_bytes)", float64(c.Bytes))

@@ -27,7 +27,7 @@ import (
 )
 
 // ErrNoBlock is returned if there is no block at the requested height.
-var ErrNoBlock = errors.New("dump: no such block")
+var ErrNoBlock = errors.New("dump: the chain has no block at the requested height")
 
 // Request selects what to dump. It is the first line of a stream to a node.
 type Request struct {
@@ -91,7 +91,7 @@ func Open(ctx context.Context, e *engine.Engine, g *genesis.Config, now genesis.
 			c.TotalSupply, ok = c.TotalSupply.Add(sum)
 		}
 		if !ok {
-			return fmt.Errorf("dump: the balances are more than there can be, with %s", r.AccountID)
+			return fmt.Errorf("dump: the total supply overflows 128 bits at account %s", r.AccountID)
 		}
 		return nil
 	})
@@ -107,7 +107,7 @@ func blockAt(e *engine.Engine, height *primitives.Height) (*engine.BlockNode, er
 	}
 	hash, err := e.Store().HashAt(*height)
 	if errors.Is(err, storage.ErrNotFound) || *height > head.Height() {
-		return nil, fmt.Errorf("%w: at height %d; the head is at %d", ErrNoBlock, *height, head.Height())
+		return nil, fmt.Errorf("%w: %d; the head is at %d", ErrNoBlock, *height, head.Height())
 	}
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func (d *Received) WriteFile(path string) error {
 		records := func(yield func(genesis.Record) bool) {
 			failed = d.Records(func(r genesis.Record) error {
 				if !yield(r) {
-					return errors.New("dump: the file could not be written")
+					return errors.New("dump: writing the genesis file failed")
 				}
 				return nil
 			})

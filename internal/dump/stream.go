@@ -12,7 +12,7 @@ import (
 )
 
 // ErrBroken is returned if a stream ends before the dump does, or is not a dump.
-var ErrBroken = errors.New("dump: the stream is broken off")
+var ErrBroken = errors.New("dump: the stream is incomplete or invalid")
 
 // maxLine bounds a line of a stream, in bytes. The largest record is code, about 6 MB.
 const maxLine = 64 << 20
@@ -92,7 +92,7 @@ func (d *Received) Records(yield func(genesis.Record) error) error {
 			return err
 		case end == nil:
 		case *end != n:
-			return fmt.Errorf("%w: %d records, said to be %d", ErrBroken, n, *end)
+			return fmt.Errorf("%w: %d records arrived, %d were sent", ErrBroken, n, *end)
 		default:
 			return nil
 		}
@@ -132,7 +132,7 @@ func (d *Received) line() ([]byte, error) {
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 		case len(line) > maxLine:
-			return nil, fmt.Errorf("%w: a line of more than %d bytes", ErrBroken, maxLine)
+			return nil, fmt.Errorf("%w: a line has more than %d bytes", ErrBroken, maxLine)
 		}
 	}
 }

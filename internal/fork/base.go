@@ -62,7 +62,7 @@ const maxHeights = 4096
 // Stats count the answers of a fork's remote state.
 type Stats struct {
 	Counts
-	Proven, Unproven uint64 // accepted answers of the other node
+	Proven, Unproven uint64 // accepted answers of the remote node
 	Memory, Disk     uint64 // questions answered from the cache
 	LastError        string // of the last failure; empty: none since the last answer
 	FailedAt         time.Time
@@ -101,7 +101,7 @@ func (b *Base) Again(err error) bool {
 	if errors.Is(err, errClosed) || b.ctx.Err() != nil {
 		return false
 	}
-	b.blame(fmt.Errorf("a block waits: %w", err))
+	b.blame(fmt.Errorf("a block of the fork waits for remote state, retrying: %w", err))
 	select {
 	case <-time.After(time.Second):
 		return true
@@ -115,7 +115,7 @@ func (b *Base) away(what string, at primitives.Hash, err error) error {
 	full := fmt.Errorf("fork: %s at block %v: %w: %w", what, at, state.ErrAway, err)
 	b.mu.Lock()
 	b.stats.LastError, b.stats.FailedAt = full.Error(), time.Now()
-	if errors.Is(err, errForged) || errors.Is(err, errOther) || errors.Is(err, errCode) || errors.Is(err, ErrMind) || errors.Is(err, ErrChain) {
+	if errors.Is(err, errForged) || errors.Is(err, errOther) || errors.Is(err, errCode) || errors.Is(err, ErrBlockGone) || errors.Is(err, ErrChain) {
 		b.mu.Unlock()
 		b.add(func(n *Counts) { n.Refused++ })
 		return full
@@ -175,7 +175,7 @@ func (a *Anchor) root(id primitives.AccountID) *primitives.Hash {
 }
 
 // look answers a question: from memory, from disk, from an equal request already under way, or from
-// the other node.
+// the remote node.
 func (b *Base) look(at primitives.Hash, q ask) (*answer, error) {
 	p := place{at, q}
 	b.mu.Lock()
@@ -229,7 +229,7 @@ func (b *Base) fetch(p place) (*answer, error) {
 		a, err = p.read(s, p.at, an.Height, root)
 	}
 	if err == nil && a.proof == nil && b.mustProve(p.ask, a) {
-		err = errors.New("it does not prove it, and troupe.fork.require_proofs wants that")
+		err = errors.New("the reply has no usable proof, which troupe.fork.require_proofs demands: query a node that returns proofs, or unset it")
 	}
 	if err != nil {
 		return nil, b.away(p.ask.String(), p.at, err)
@@ -239,7 +239,7 @@ func (b *Base) fetch(p place) (*answer, error) {
 		err = b.disk.put(p.at, p.ask.String(), raw)
 	}
 	if err != nil {
-		b.warnOnce("cache", fmt.Errorf("fork: nothing is kept on disk: %w", err))
+		b.warnOnce("cache", fmt.Errorf("fork: replies are not cached on disk (troupe.fork.cache): %w", err))
 	}
 	b.took(p, a, nil)
 	return a, nil
@@ -264,7 +264,8 @@ func (b *Base) took(p place, a *answer, also func(*Stats)) {
 	}
 	b.mu.Unlock()
 	if p.kind == askState && a.proof == nil && !a.large {
-		b.warnOnce("unproven", fmt.Errorf("fork: the other node does not prove the storage of contracts (%v at block %v): gas of writes to it may differ a little, and what it says is believed", p.ask, p.at))
+		b.warnOnce("unproven", fmt.Errorf("fork: %v at block %v: the remote node sent no usable proof of contract storage: its values are used unverified, "+
+			"and gas of writes to them may differ slightly; troupe.fork.require_proofs refuses such replies", p.ask, p.at))
 	}
 }
 
@@ -278,7 +279,7 @@ func (b *Base) warnOnce(what string, err error) {
 	}
 }
 
-// reply requests an answer from the other node.
+// reply requests an answer from the remote node.
 func (b *Base) reply(p place) (*stored, error) {
 	in, err := b.Call("query", p.params(p.at, true))
 	if err != nil && p.kind == askState && !isCause(err, append([]string{"TOO_LARGE_CONTRACT_STATE", "UNKNOWN_BLOCK"}, absences...)...) {
@@ -296,7 +297,7 @@ func (b *Base) reply(p place) (*stored, error) {
 	case p.kind == askState && isCause(err, "TOO_LARGE_CONTRACT_STATE"):
 		return &stored{Large: true}, nil
 	case isCause(err, "UNKNOWN_BLOCK", "GARBAGE_COLLECTED_BLOCK"):
-		return nil, fmt.Errorf("%w: it does not have the state after this block any more; name another node, one that keeps all (archival): %w", ErrMind, err)
+		return nil, fmt.Errorf("%w: its state is not available; use the URL of an archival node: %w", ErrBlockGone, err)
 	case err != nil:
 		return nil, err
 	}
@@ -316,7 +317,7 @@ func (b *Base) reply(p place) (*stored, error) {
 	return &stored{Result: in}, nil
 }
 
-// keyPage is how many keys are requested at a time; the other node may return fewer.
+// keyPage is how many keys are requested at a time; the remote node may return fewer.
 const keyPage = 1000
 
 // keyPages requests an account's keys page by page, from a node that does not return so many at
@@ -336,7 +337,7 @@ func (b *Base) keyPages(p place) (json.RawMessage, error) {
 			return nil, err
 		}
 		if size += int64(len(in)); size > b.o.MaxReply {
-			return nil, fmt.Errorf("%w: it has more than %d bytes of keys", errReply, b.o.MaxReply)
+			return nil, fmt.Errorf("%w: access keys of %s take more than %d bytes (troupe.fork.max_reply_bytes)", errReply, p.account, b.o.MaxReply)
 		}
 		before := all.Keys
 		var more struct {
@@ -351,7 +352,7 @@ func (b *Base) keyPages(p place) (json.RawMessage, error) {
 			return json.Marshal(&all)
 		}
 		if more.LastKey == params["after_key"] {
-			return nil, fmt.Errorf("%w: a page of keys that ends where it begins", errReply)
+			return nil, fmt.Errorf("%w: a page of access keys of %s repeats its last key %s", errReply, p.account, more.LastKey)
 		}
 		params["after_key"] = more.LastKey
 	}
@@ -447,7 +448,7 @@ func (b *Base) code(at primitives.Hash, id primitives.AccountID) ([]byte, error)
 	}
 	if primitives.HashBytes(a.value) != account.account.Contract.Hash {
 		b.forget(at, ask{kind: askCode, account: id})
-		return nil, b.away("code of "+string(id), at, errCode)
+		return nil, b.away("the code of "+string(id), at, errCode)
 	}
 	return a.value, nil
 }
@@ -469,7 +470,7 @@ func (b *Base) accessKey(at primitives.Hash, key []byte, k *primitives.TrieKey) 
 	_, whole := k.Handle.FullKey()
 	switch {
 	case k.HasIndex && !whole:
-		return nil, b.away("nonces of a key that is known by its hash alone", at, errReply)
+		return nil, b.away("the nonces of a gas key of "+string(k.Account), at, errKeyHash)
 	case k.HasIndex:
 		q.kind = askNonces
 	case !whole:
@@ -492,7 +493,7 @@ func (b *Base) accessKey(at primitives.Hash, key []byte, k *primitives.TrieKey) 
 	return pairOf(a.pairs, key), nil
 }
 
-// data returns an answer that covers a contract's key: the whole storage if the other node returns
+// data returns an answer that covers a contract's key: the whole storage if the remote node returns
 // it in one reply, else the pairs that begin with the key.
 func (b *Base) data(at primitives.Hash, id primitives.AccountID, key []byte) (*answer, error) {
 	a, err := b.look(at, ask{kind: askState, account: id})
@@ -501,7 +502,7 @@ func (b *Base) data(at primitives.Hash, id primitives.AccountID, key []byte) (*a
 	}
 	a, err = b.look(at, ask{kind: askState, account: id, arg: string(key)})
 	if err == nil && a.large {
-		err = b.away(fmt.Sprintf("the storage of %s under %x", id, key), at, errors.New("it is more than the other node gives at once"))
+		err = b.away(fmt.Sprintf("the storage of %s under prefix %x", id, key), at, errors.New("it is larger than the remote node returns in one reply"))
 	}
 	return a, err
 }
@@ -541,14 +542,14 @@ func (b *Base) withNonces(at primitives.Hash, id primitives.AccountID, keys *ans
 	for _, p := range keys.pairs {
 		k, err := primitives.ParseTrieKey(p.Key)
 		if err != nil {
-			return nil, b.away("keys of "+string(id), at, err)
+			return nil, b.away("the access keys of "+string(id), at, err)
 		}
 		var key primitives.AccessKey
 		if err := borsh.Unmarshal(p.Value, &key); err != nil || key.GasKey == nil {
 			continue
 		}
 		if _, whole := k.Handle.FullKey(); !whole {
-			return nil, b.away("nonces of a key that is known by its hash alone", at, errReply)
+			return nil, b.away("the nonces of a gas key of "+string(id), at, errKeyHash)
 		}
 		a, err := b.look(at, ask{kind: askNonces, account: id, arg: string(k.Handle)})
 		if err != nil {
@@ -572,7 +573,7 @@ func (b *Base) Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error) {
 	}
 	f, err := a.proof.Forks(key)
 	if err != nil {
-		return f, false, b.away("the path of a key", at, err)
+		return f, false, b.away(fmt.Sprintf("the proof for key %x", key), at, err)
 	}
 	return f, true, nil
 }
@@ -585,7 +586,7 @@ func (b *Base) Newest() (hash primitives.Hash, height primitives.Height, err err
 	}
 	v, err := parseBlock(in)
 	if err == nil && v.Header.Height < b.pin.Height {
-		err = ErrMind
+		err = fmt.Errorf("%w: its newest final block %d is below block %d", ErrBlockGone, v.Header.Height, b.pin.Height)
 	}
 	if err != nil {
 		return hash, 0, b.away("the newest final block", hash, err)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Options configure how the other node is queried.
+// Options configure how the remote node is queried.
 type Options struct {
 	URL       string
 	Timeout   time.Duration // of one request; 0: DefaultTimeout
@@ -42,7 +42,7 @@ const (
 // maxBatch bounds the questions in one batch request.
 const maxBatch = 16
 
-// maxPause bounds the pause between two tries, even if the other node asks for more.
+// maxPause bounds the pause between two tries, even if the remote node asks for more.
 const maxPause = 30 * time.Second
 
 // Client queries a node by JSON-RPC. Safe for concurrent use.
@@ -122,7 +122,7 @@ func (c *Client) Counts() Counts {
 	return c.count
 }
 
-// ReplyError is an error reply of the other node.
+// ReplyError is an error reply of the remote node.
 type ReplyError struct {
 	Cause string // its name, like UNKNOWN_ACCOUNT; may be empty
 	Text  string
@@ -130,9 +130,9 @@ type ReplyError struct {
 
 func (e *ReplyError) Error() string {
 	if e.Cause == "" {
-		return "it answers: " + e.Text
+		return "the remote node answers: " + e.Text
 	}
-	return "it answers " + e.Cause + ": " + e.Text
+	return "the remote node answers " + e.Cause + ": " + e.Text
 }
 
 // passing returns whether the error may disappear on a retry, or at another node of the same
@@ -167,17 +167,17 @@ type httpError struct {
 }
 
 func (e *httpError) Error() string {
-	return fmt.Sprintf("it answers HTTP %d: %s", e.status, e.text)
+	return fmt.Sprintf("the remote node answers HTTP %d: %s", e.status, e.text)
 }
 
 // Refusals of replies.
 var (
-	errTooLarge = errors.New("its reply is larger than is taken")
-	errReply    = errors.New("its reply is not JSON-RPC")
-	errClosed   = errors.New("the node stops")
+	errTooLarge = errors.New("the reply exceeds troupe.fork.max_reply_bytes")
+	errReply    = errors.New("the remote node sent an invalid reply")
+	errClosed   = errors.New("this node is stopping")
 )
 
-// passing returns whether a retry may help, and the pause that the other node asked for.
+// passing returns whether a retry may help, and the pause that the remote node asked for.
 func passing(err error) (bool, time.Duration) {
 	var r *ReplyError
 	var h *httpError
@@ -216,7 +216,7 @@ func (c *Client) Call(method string, params any) (json.RawMessage, error) {
 		if !again || try >= c.o.Tries {
 			if !errors.As(q.err, &r) {
 				c.add(func(n *Counts) { n.Failures++ })
-				return nil, fmt.Errorf("%s, tried %d times: %w", method, try, q.err)
+				return nil, fmt.Errorf("%s failed, tried %d times: %w", method, try, q.err)
 			}
 			return nil, q.err
 		}
@@ -340,7 +340,7 @@ func (c *Client) exchange(body []byte) (reply []byte, status *httpError, err err
 	a, err := c.http.Do(r)
 	if err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = fmt.Errorf("no reply in %v", c.o.Timeout)
+			err = fmt.Errorf("no reply in %v (troupe.fork.timeout)", c.o.Timeout)
 		}
 		return nil, nil, err
 	}
@@ -348,9 +348,9 @@ func (c *Client) exchange(body []byte) (reply []byte, status *httpError, err err
 	reply, err = io.ReadAll(io.LimitReader(a.Body, c.o.MaxReply+1))
 	switch {
 	case int64(len(reply)) > c.o.MaxReply:
-		return reply, nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, c.o.MaxReply)
+		return reply, nil, fmt.Errorf("%w (%d)", errTooLarge, c.o.MaxReply)
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return reply, nil, fmt.Errorf("%d bytes of a reply in %v, and not its end", len(reply), c.o.Timeout)
+		return reply, nil, fmt.Errorf("reply incomplete: %d bytes in %v (troupe.fork.timeout)", len(reply), c.o.Timeout)
 	case err != nil:
 		return reply, nil, err
 	}
@@ -390,10 +390,10 @@ func (q *question) take(reply []byte, status *httpError) error {
 		if status.status != http.StatusOK {
 			return status
 		}
-		return fmt.Errorf("%w: %s", errReply, clip(string(reply)))
+		return fmt.Errorf("%w, not JSON-RPC: %s", errReply, clip(string(reply)))
 	}
 	if e.Error == nil && (e.ID == nil || *e.ID != q.id) {
-		return fmt.Errorf("%w: it is the answer to another question", errReply)
+		return fmt.Errorf("%w: its id is not that of the request", errReply)
 	}
 	q.accept(&e)
 	return q.err
@@ -427,7 +427,7 @@ func (c *Client) takeBatch(list []*question, reply []byte, status *httpError) er
 			if status.status != http.StatusOK {
 				return status
 			}
-			return fmt.Errorf("%w: %s", errReply, clip(string(reply)))
+			return fmt.Errorf("%w, not JSON-RPC: %s", errReply, clip(string(reply)))
 		}
 		for _, q := range list {
 			if err := c.post([]*question{q}); err != nil {
@@ -441,7 +441,7 @@ func (c *Client) takeBatch(list []*question, reply []byte, status *httpError) er
 	c.mu.Unlock()
 	left := map[uint64]*question{}
 	for _, q := range list {
-		q.err = fmt.Errorf("%w: a batch without this answer", errReply)
+		q.err = fmt.Errorf("%w: it answered a batch without this request", errReply)
 		left[q.id] = q
 	}
 	for i := range all {

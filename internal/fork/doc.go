@@ -8,7 +8,7 @@
 //	units   bytes; requests per second; times as time.Duration
 //	bound   Options: concurrent requests, requests per second, bytes of a reply, time and tries of
 //	        a request, bytes in memory; each question is asked once
-//	errors  state.ErrAway: the other node does not answer, answers for another block, or sends a
+//	errors  state.ErrAway: the remote node does not answer, answers for another block, or sends a
 //	        reply that fails its checks. A wrong value is never returned
 //	source  our own; replies as nearcore's chain/jsonrpc has them
 //

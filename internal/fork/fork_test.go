@@ -43,7 +43,7 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// TestGet: each kind of value is what the other node has, and what is not there is not; the storage
+// TestGet: each kind of value is what the remote node has, and what is not there is not; the storage
 // of a contract is proven.
 func TestGet(t *testing.T) {
 	for _, large := range []bool{false, true} {
@@ -291,20 +291,20 @@ func TestUpstream(t *testing.T) {
 		"stalls, then not":    {twice(always(-1, "")), "", nil},
 		"half a reply":        {twice(always(200, `{"jsonrpc":"2.0","id":1,"res`)), "", nil},
 		"an error of its own": {twice(always(500, `{"error":{"cause":{"name":"INTERNAL_ERROR"},"message":"x"}}`)), "", nil},
-		"busy for good":       {always(503, "busy"), "tried 3 times: it answers HTTP 503: busy", nil},
+		"busy for good":       {always(503, "busy"), "failed, tried 3 times: the remote node answers HTTP 503: busy", nil},
 		"stalls for good":     {always(-1, ""), "no reply in 100ms", nil},
 		"needs a key":         {always(401, "no"), "HTTP 401", nil},
 		"sends elsewhere":     {always(302, ""), "HTTP 302", nil},
 		"no JSON":             {always(200, "<html>"), "not JSON-RPC: <html>", nil},
-		"too much":            {always(200, `{"jsonrpc":"2.0","id":1,"result":"`+strings.Repeat("x", 5000)+`"}`), "larger than is taken", func(_ *fake, o *Options) { o.MaxReply = 4000 }},
-		"another question":    {replaced("view_state", `"id":`, `"id":9`), "the answer to another question", nil},
-		"another block":       {replaced("view_state", `"block_height":11`, `"block_height":12`), "of another block", nil},
-		"another value":       {replaced("view_state", "dmFsdWUgMg==", "dmFsdWUgMw=="), "not what it proves", nil},
-		"a value less":        {replaced("view_state", `{"key":"a2V5IDQ=","value":"dmFsdWUgMg=="},`, ""), "not what it proves", nil},
-		"a value more":        {replaced("view_state", `{"key":"a2V5IDQ=","value":"dmFsdWUgMg=="},`, `{"key":"a2V5IDQ=","value":"dmFsdWUgMg=="},{"key":"a2V5IDQw","value":"dmFsdWUgMg=="},`), "not what it proves", nil},
+		"too much":            {always(200, `{"jsonrpc":"2.0","id":1,"result":"`+strings.Repeat("x", 5000)+`"}`), "exceeds troupe.fork.max_reply_bytes", func(_ *fake, o *Options) { o.MaxReply = 4000 }},
+		"another question":    {replaced("view_state", `"id":`, `"id":9`), "not that of the request", nil},
+		"another block":       {replaced("view_state", `"block_height":11`, `"block_height":12`), "for another block", nil},
+		"another value":       {replaced("view_state", "dmFsdWUgMg==", "dmFsdWUgMw=="), "does not match its proof", nil},
+		"a value less":        {replaced("view_state", `{"key":"a2V5IDQ=","value":"dmFsdWUgMg=="},`, ""), "does not match its proof", nil},
+		"a value more":        {replaced("view_state", `{"key":"a2V5IDQ=","value":"dmFsdWUgMg=="},`, `{"key":"a2V5IDQ=","value":"dmFsdWUgMg=="},{"key":"a2V5IDQw","value":"dmFsdWUgMg=="},`), "does not match its proof", nil},
 		"a value twice":       {replaced("view_state", `{"key":"a2V5IDQ=","value":"dmFsdWUgMg=="},`, `{"key":"a2V5IDQ=","value":"dmFsdWUgMg=="},{"key":"a2V5IDQ=","value":"dmFsdWUgMg=="},`), "not in order", nil},
-		"nothing":             {replaced("view_state", `"values":[`, `"walues":[`), "without what was asked for", nil},
-		"forgets the block":   {always(200, `{"jsonrpc":"2.0","id":1,"error":{"cause":{"name":"UNKNOWN_BLOCK"},"message":"x"}}`), "changed its mind", nil},
+		"nothing":             {replaced("view_state", `"values":[`, `"walues":[`), "lacks the requested fields", nil},
+		"forgets the block":   {always(200, `{"jsonrpc":"2.0","id":1,"error":{"cause":{"name":"UNKNOWN_BLOCK"},"message":"x"}}`), "no longer has the forked block", nil},
 		"no proofs":           {func(string, []byte, int) (int, []byte, http.Header) { return 0, nil, nil }, "", func(f *fake, _ *Options) { f.noProofs = true }},
 		"no proofs, and must": {func(string, []byte, int) (int, []byte, http.Header) { return 0, nil, nil }, "require_proofs", func(f *fake, o *Options) { f.noProofs, o.MustProve = true, true }},
 	} {
@@ -388,11 +388,11 @@ func TestPin(t *testing.T) {
 		good.chain = "other"
 		q := *p
 		q.Hash = primitives.Hash{1}
-		if err := c.Check(&q); !errors.Is(err, ErrMind) {
+		if err := c.Check(&q); !errors.Is(err, ErrBlockGone) {
 			t.Errorf("another block at its height: %v", err)
 		}
 		q.Height = 99
-		if err := c.Check(&q); !errors.Is(err, ErrMind) {
+		if err := c.Check(&q); !errors.Is(err, ErrBlockGone) {
 			t.Errorf("no block at its height: %v", err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 // Refusals of blocks.
 var (
-	errHash  = errors.New("the block that it shows has another hash than it says")
-	errRoots = errors.New("the chunks that it shows are not the block's")
+	errHash  = errors.New("the block in the reply does not match its hash")
+	errRoots = errors.New("the chunks in the reply do not match the block's state root")
 )
 
 // parseBlock parses a block in the form of the JSON-RPC and verifies it and its chunk headers
@@ -24,18 +24,18 @@ func parseBlock(in []byte) (*primitives.Block, error) {
 	case errors.As(err, &lie):
 		return nil, fmt.Errorf("%w: %w", errHash, err)
 	case err != nil:
-		return nil, fmt.Errorf("a block: %w", err)
+		return nil, fmt.Errorf("parse the block in the reply: %w", err)
 	}
 	b := d.Block
 	if b.Header.Version < primitives.HeaderV5 || b.Hash() != d.Hash { // a form between V1 and V5 is read as V5
-		return nil, fmt.Errorf("%w, or is of a protocol before this node's: %v", errHash, d.Hash)
+		return nil, fmt.Errorf("%w %v, or its header is older than this node reads (before V5)", errHash, d.Hash)
 	}
 	roots := make([]primitives.Hash, len(b.Body.Chunks))
 	for i, h := range b.Body.Chunks {
 		roots[i] = primitives.HashBytes(h.PrevStateRoot[:])
 	}
 	if len(roots) != len(b.Header.ChunkMask) || primitives.MerkleRoot(roots) != b.Header.PrevStateRoot {
-		return nil, fmt.Errorf("%w: of block %v", errRoots, b.Hash())
+		return nil, fmt.Errorf("%w: block %v", errRoots, b.Hash())
 	}
 	return b, nil
 }

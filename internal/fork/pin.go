@@ -32,9 +32,9 @@ func ParseSpec(text string) (s Spec, err error) {
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil:
-		return s, fmt.Errorf("%q is no URL", s.URL)
+		return s, fmt.Errorf("%q is not a URL", s.URL)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return s, fmt.Errorf("%q is no http:// or https:// URL; behind it may stand @height, @block hash, @final or @tx:HASH", s.URL)
+		return s, fmt.Errorf("%q is not an http:// or https:// URL, optionally followed by @HEIGHT, @BLOCK_HASH, @final or @tx:HASH", s.URL)
 	}
 	return s, nil
 }
@@ -82,10 +82,12 @@ type Confirmed struct {
 	Roots map[primitives.ShardID]primitives.Hash `json:"state_roots"` // of shards with a new chunk in the next block
 }
 
-// Errors of a node that is not, or not any more, of the chain that was forked.
+// Errors of Check. ErrChain: the remote node's chain ID differs. ErrBlockGone: the remote node does
+// not have the pinned block, or has another one at its height. Reads of the state also return
+// ErrBlockGone if the node has deleted the state.
 var (
-	ErrChain = errors.New("fork: the other node serves another chain")
-	ErrMind  = errors.New("fork: the other node has changed its mind")
+	ErrChain     = errors.New("the remote node serves another chain")
+	ErrBlockGone = errors.New("the remote node no longer has the forked block")
 )
 
 type status struct {
@@ -114,18 +116,18 @@ func (c *Client) Resolve(s Spec) (*Pin, error) {
 	}
 	in, err := c.Call("EXPERIMENTAL_protocol_config", map[string]any{"block_id": hash})
 	if err != nil {
-		return nil, fmt.Errorf("the protocol at block %v: %w", hash, err)
+		return nil, fmt.Errorf("get the protocol config of block %v: %w", hash, err)
 	}
 	var f forkable
 	if err := json.Unmarshal(in, &f); err != nil {
-		return nil, fmt.Errorf("the protocol at block %v: %w", hash, err)
+		return nil, fmt.Errorf("get the protocol config of block %v: %w", hash, err)
 	}
 	p.ChainID, p.Protocol, p.MaxPrice, p.Layout = f.ChainID, f.Protocol, f.MaxPrice, f.Layout
 	if err := sameShards(b, p.Layout); err != nil {
 		return nil, err
 	}
 	if p.ChainID == "" || p.MaxPrice.Less(p.GasPrice) {
-		return nil, fmt.Errorf("%w: the protocol at block %v has chain_id %q and max_gas_price %v", errReply, hash, p.ChainID, p.MaxPrice)
+		return nil, fmt.Errorf("%w: the protocol config of block %v has chain_id %q and max_gas_price %v", errReply, hash, p.ChainID, p.MaxPrice)
 	}
 	p.Confirmed, err = c.confirm(hash, h.Height, p.Layout)
 	return p, err
@@ -136,12 +138,12 @@ func (c *Client) pinned(s Spec) (*primitives.Block, error) {
 	id := map[string]any{}
 	switch {
 	case !s.Tx.IsZero():
-		took, err := c.tookTx(s.Tx)
+		block, err := c.blockOfTx(s.Tx)
 		if err != nil {
-			return nil, fmt.Errorf("the block that took transaction %v: %w", s.Tx, err)
+			return nil, fmt.Errorf("find the block that includes transaction %v: %w", s.Tx, err)
 		}
-		if s.Block = took.Header.PrevHash; s.Block.IsZero() {
-			return nil, fmt.Errorf("there is no block before the one that took transaction %v", s.Tx)
+		if s.Block = block.Header.PrevHash; s.Block.IsZero() {
+			return nil, fmt.Errorf("no block precedes the one that includes transaction %v", s.Tx)
 		}
 		id["block_id"] = s.Block
 	case !s.Block.IsZero():
@@ -153,22 +155,22 @@ func (c *Client) pinned(s Spec) (*primitives.Block, error) {
 	}
 	in, err := c.Call("block", id)
 	if err != nil {
-		return nil, fmt.Errorf("the block to fork: %w", err)
+		return nil, fmt.Errorf("get the block to fork: %w", err)
 	}
 	b, err := parseBlock(in)
 	switch {
 	case err != nil:
 		return nil, err
 	case !s.Block.IsZero() && b.Hash() != s.Block, s.Height > 0 && b.Header.Height != s.Height:
-		return nil, fmt.Errorf("%w: asked for the block to fork, it shows block %d, %v", errReply, b.Header.Height, b.Hash())
+		return nil, fmt.Errorf("%w: instead of the block to fork it returned block %d (%v)", errReply, b.Header.Height, b.Hash())
 	case len(b.Body.Chunks) == 0:
 		return nil, fmt.Errorf("%w: block %v has no shards", errReply, b.Hash())
 	}
 	return b, nil
 }
 
-// tookTx finds the block that took a transaction.
-func (c *Client) tookTx(tx primitives.Hash) (*primitives.Block, error) {
+// blockOfTx finds the block that includes a transaction.
+func (c *Client) blockOfTx(tx primitives.Hash) (*primitives.Block, error) {
 	// Nodes that hold all shards don't look at the sender.
 	in, err := c.Call("tx", map[string]any{"tx_hash": tx, "sender_account_id": "near", "wait_until": "INCLUDED"})
 	if err != nil {
@@ -181,14 +183,14 @@ func (c *Client) tookTx(tx primitives.Hash) (*primitives.Block, error) {
 		} `json:"transaction_outcome"`
 	}
 	if err := json.Unmarshal(in, &t); err != nil || t.Outcome.ID != tx {
-		return nil, fmt.Errorf("%w: a status of another transaction", errReply)
+		return nil, fmt.Errorf("%w: the status is not that of transaction %v", errReply, tx)
 	}
 	if in, err = c.Call("block", map[string]any{"block_id": t.Outcome.Block}); err != nil {
 		return nil, err
 	}
 	b, err := parseBlock(in)
 	if err == nil && b.Hash() != t.Outcome.Block {
-		err = fmt.Errorf("%w: another block", errReply)
+		err = fmt.Errorf("%w: it returned block %v instead of %v", errReply, b.Hash(), t.Outcome.Block)
 	}
 	return b, err
 }
@@ -216,14 +218,14 @@ func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout 
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the block behind block %v: %w", hash, err)
+			return nil, fmt.Errorf("get the block after block %v: %w", hash, err)
 		}
 		b, err := parseBlock(in)
 		switch {
 		case err != nil:
 			return nil, err
 		case b.Header.Height != next || b.Header.PrevHash != hash:
-			return nil, fmt.Errorf("%w: block %d, the next one, is %v and stands on %v, not on %v", ErrMind, next, b.Hash(), b.Header.PrevHash, hash)
+			return nil, fmt.Errorf("%w: the next block %d (%v) has parent %v, not %v", ErrBlockGone, next, b.Hash(), b.Header.PrevHash, hash)
 		}
 		out := &Confirmed{Hash: b.Hash(), Roots: map[primitives.ShardID]primitives.Hash{}}
 		if sameShards(b, layout) != nil { // it begins with other shards: what it has is not what the block left
@@ -243,27 +245,27 @@ func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout 
 func (c *Client) Check(p *Pin) error {
 	in, err := c.Call("status", []any{})
 	if err != nil {
-		return fmt.Errorf("its status: %w", err)
+		return fmt.Errorf("get the status of the remote node: %w", err)
 	}
 	var s status
 	if err := json.Unmarshal(in, &s); err != nil {
-		return fmt.Errorf("its status: %w", err)
+		return fmt.Errorf("get the status of the remote node: %w", err)
 	}
 	if s.ChainID != p.ChainID {
-		return fmt.Errorf("%w: %q, the fork is of %q", ErrChain, s.ChainID, p.ChainID)
+		return fmt.Errorf("%w: %q, but this is a fork of %q", ErrChain, s.ChainID, p.ChainID)
 	}
 	if in, err = c.Call("block", map[string]any{"block_id": p.Height}); err != nil {
 		if isCause(err, "UNKNOWN_BLOCK") {
-			return fmt.Errorf("%w: it does not know block %d, %v, any more; name another node, one that keeps all (archival)", ErrMind, p.Height, p.Hash)
+			return fmt.Errorf("%w %d (%v): use the URL of an archival node", ErrBlockGone, p.Height, p.Hash)
 		}
-		return fmt.Errorf("block %d: %w", p.Height, err)
+		return fmt.Errorf("get block %d: %w", p.Height, err)
 	}
 	b, err := parseBlock(in)
 	if err != nil {
 		return err
 	}
 	if b.Hash() != p.Hash {
-		return fmt.Errorf("%w: block %d is %v, and was %v", ErrMind, p.Height, b.Hash(), p.Hash)
+		return fmt.Errorf("%w: block %d is now %v, it was %v", ErrBlockGone, p.Height, b.Hash(), p.Hash)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ type answer struct {
 	value   []byte             // of what is one value; nil: there is none
 	account primitives.Account // of askAccount, if there is a value
 	pairs   []state.Change     // of askKeys, askNonces and askState: trie keys and values, ascending
-	large   bool               // of askState: more than the other node returns in one reply
+	large   bool               // of askState: more than the remote node returns in one reply
 	proof   *trie.Partial      // of askState: its proof; nil: not proven
 	size    int64
 }
@@ -90,14 +90,16 @@ func (q ask) params(at primitives.Hash, prove bool) map[string]any {
 	return p
 }
 
-// absences are the names of the errors that mean that the other node has no such entry.
+// absences are the names of the errors that mean that the remote node has no such entry.
 var absences = []string{"UNKNOWN_ACCOUNT", "UNKNOWN_ACCESS_KEY", "NO_CONTRACT_CODE", "UNKNOWN_GAS_KEY", "NO_GLOBAL_CONTRACT_CODE"}
 
 // Errors of replies that fail their checks.
 var (
-	errOther  = errors.New("it answers of another block")
-	errForged = errors.New("what it answers is not what it proves")
-	errCode   = errors.New("the code that it gives has another hash than its account says")
+	errOther  = errors.New("the reply is for another block")
+	errForged = errors.New("the reply does not match its proof")
+	// The method for nonces takes a public key, and the state has only the key's hash.
+	errKeyHash = errors.New("the state has only the hash of the public key")
+	errCode    = errors.New("the code in the reply does not match the code hash of its account")
 )
 
 // stored is an answer in the form of the cache.
@@ -146,7 +148,7 @@ func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root 
 	if r.Hash == nil || r.Height == nil || *r.Hash != at || *r.Height != height {
 		return nil, errOther
 	}
-	lacks := fmt.Errorf("%w: an answer without what was asked for", errReply)
+	lacks := fmt.Errorf("%w: it lacks the requested fields", errReply)
 	switch q.kind {
 	case askAccount:
 		if r.Amount == nil || r.Locked == nil {
@@ -185,7 +187,7 @@ func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root 
 		}
 		for i, n := range *r.Nonces {
 			if i >= 1<<16 {
-				return nil, fmt.Errorf("%w: %d nonces of a key", errReply, len(*r.Nonces))
+				return nil, fmt.Errorf("%w: a gas key has %d nonces", errReply, len(*r.Nonces))
 			}
 			a.pairs = append(a.pairs, state.Change{Key: primitives.AppendGasKeyNonceKey(nil, q.account, primitives.PublicKeyHandle(q.arg), uint16(i)), Value: borsh.AppendUint64(nil, n)})
 		}
@@ -218,7 +220,7 @@ func accessKey(id primitives.AccountID, h primitives.PublicKeyHandle, in []byte)
 	text := fmt.Appendf(nil, `{"AccessKey":{"account_id":%q,"public_key":%q,"access_key":`, id, h.String())
 	r, err := genesis.ParseRecord(append(append(text, in...), "}}"...))
 	if err != nil {
-		return nil, fmt.Errorf("%w: an access key: %w", errReply, err)
+		return nil, fmt.Errorf("%w: access key: %w", errReply, err)
 	}
 	return &r.(*genesis.AccessKeyRecord).AccessKey, nil
 }
@@ -236,7 +238,7 @@ func (q ask) readState(a *answer, r *result, root *primitives.Hash) error {
 		}
 		full := primitives.AppendContractDataKey(nil, q.account, key)
 		if !bytes.HasPrefix(full, prefix) || len(a.pairs) > 0 && bytes.Compare(a.pairs[len(a.pairs)-1].Key, full) >= 0 {
-			return fmt.Errorf("%w: values that were not asked for, or not in order", errReply)
+			return fmt.Errorf("%w: values outside the requested prefix, or not in order", errReply)
 		}
 		if value == nil {
 			value = []byte{}
@@ -270,11 +272,11 @@ func (q ask) readState(a *answer, r *result, root *primitives.Hash) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errForged, err)
 	case other, i != len(a.pairs):
-		return fmt.Errorf("%w: it has %d values, and proves others", errForged, len(a.pairs))
+		return fmt.Errorf("%w: its %d values differ from those in the proof", errForged, len(a.pairs))
 	}
 	for h := range nodes {
 		if !rec.Contains(h) {
-			return fmt.Errorf("%w: the proof has nodes that are not on the way", errForged)
+			return fmt.Errorf("%w: the proof has nodes that are not on the path", errForged)
 		}
 	}
 	a.proof = p

@@ -63,7 +63,7 @@ func Check(dir string) *Report {
 	r.key(h.Paths.NodeKey, h.NodeKey, err)
 	h.ValidatorKey, err = optionalKey(h.Paths.ValidatorKey)
 	if h.ValidatorKey == nil && err == nil {
-		r.warn("%s: there is no such file: the node follows the chain and makes no blocks", h.Paths.ValidatorKey)
+		r.warn("%s does not exist: the node follows the chain and produces no blocks", h.Paths.ValidatorKey)
 	} else {
 		r.key(h.Paths.ValidatorKey, h.ValidatorKey, err)
 	}
@@ -94,7 +94,7 @@ func (r *Report) key(path string, k *primitives.KeyFile, err error) {
 		r.Errors = append(r.Errors, fmt.Sprintf("%s: the key is %v, must be ed25519", path, k.SecretKey.Type()))
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		r.warn("%s: others can read the secret key: chmod 600 %s", path, path)
+		r.warn("%s: other users can read the secret key: run chmod 600 %s", path, path)
 	}
 }
 
@@ -109,7 +109,7 @@ func (r *Report) genesis(h *Home) {
 			r.Errors = append(r.Errors, g+": "+p)
 		}
 		if invalid.More > 0 {
-			r.Errors = append(r.Errors, fmt.Sprintf("%s: and %d more", g, invalid.More))
+			r.Errors = append(r.Errors, fmt.Sprintf("%s: and %d more problems", g, invalid.More))
 		}
 	} else if !r.fail(g, err) && h.Paths.Records != "" {
 		r.Files = append(r.Files, h.Paths.Records)
@@ -143,7 +143,7 @@ func (r *Report) shards(h *Home) {
 	}
 	for _, s := range h.Config.TrackedShards.Shards {
 		if !slices.Contains(uids, s) {
-			r.warn("%s: tracked_shards_config: shard %v is not in the genesis, which has %s", h.Paths.Config, s, strings.Join(names, ", "))
+			r.warn("%s: tracked_shards_config: the genesis has no shard %v, only %s", h.Paths.Config, s, strings.Join(names, ", "))
 		}
 	}
 }
@@ -154,6 +154,6 @@ func (h *Home) CheckVersion() error {
 	if version.Supported() {
 		return nil
 	}
-	return fmt.Errorf("%s: protocol_version is %d, this version runs %d to %d in the numbering %q", h.Paths.Genesis, version.Protocol,
+	return fmt.Errorf("%s: protocol_version is %d, but this program runs %d to %d (numbering %q): use another version of troupe", h.Paths.Genesis, version.Protocol,
 		parameters.OldestProtocol, parameters.Newest(version.Numbering), version.Numbering)
 }

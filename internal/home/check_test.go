@@ -27,19 +27,19 @@ func TestCheck(t *testing.T) {
 		{"broken config, and the rest is looked at", func(t *testing.T, dir string) {
 			mustWrite(t, "{", dir, "config.json")
 			mustWrite(t, "{}", dir, "node_key.json")
-		}, []string{"config.json: cut off at its end, line 1", "node_key.json: key file: missing field"}, nil},
+		}, []string{"config.json: the file is truncated at line 1", "node_key.json: key file: missing field"}, nil},
 		{"nothing there", func(t *testing.T, dir string) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"config.json: no such file or directory; run `troupe --home", "node_key.json: no such file", "genesis.json: no such file"},
-			[]string{"makes no blocks"}},
+			[]string{"produces no blocks"}},
 		{"keys", func(t *testing.T, dir string) {
 			mustWrite(t, mustRead(t, "testdata/init-fast/validator_key.json"), dir, "validator_key.json")
 			if err := os.Chmod(filepath.Join(dir, "node_key.json"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, []string{"node_key.json: others can read the secret key: chmod 600", "another key of its validator test.near"}},
+		}, nil, []string{"node_key.json: other users can read the secret key: run chmod 600", "different keys of validator test.near"}},
 		{"mixed key", func(t *testing.T, dir string) {
 			replaceOnce(t, filepath.Join(dir, "validator_key.json"), `"public_key": "`, `"public_key": "ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c", "was": "`)
 		}, []string{"validator_key.json: public key does not correspond to secret key in key file"}, nil},
@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"locked": "5`, `"locked": "6`)
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"epoch_length": 43200`, `"epoch_length": 0`)
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"protocol_version": 86`, `"protocol_version": 84`)
-		}, []string{"total supply", "do not match staked", "epoch_length is 0", "protocol_version is 84, this version runs 85 to 86 in the numbering", "epoch_length"}, nil},
+		}, []string{"total supply", "do not match staked", "epoch_length is 0", "protocol_version is 84, but this program runs 85 to 86 (numbering", "epoch_length"}, nil},
 		{"broken genesis", func(t *testing.T, dir string) {
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"amount": "1000`, `"amount": "-1000`)
 		}, []string{"records[0].Account.account.amount"}, nil},
@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 		}, []string{"none for the genesis protocol version 86"}, nil},
 		{"shards that are not", func(t *testing.T, dir string) {
 			replaceOnce(t, filepath.Join(dir, "config.json"), `"tracked_shards_config": "AllShards"`, `"tracked_shards_config": {"Shards": ["s0.v0", "s7.v3"]}`)
-		}, nil, []string{"shard s7.v3 is not in the genesis, which has s0.v0"}},
+		}, nil, []string{"the genesis has no shard s7.v3, only s0.v0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options(t.TempDir())

@@ -53,10 +53,10 @@ func NewDownloader() *Downloader {
 // sameSafety follows at most five redirects, and none from https to http.
 func sameSafety(r *http.Request, via []*http.Request) error {
 	if len(via) > 5 {
-		return errors.New("more than 5 redirects")
+		return errors.New("the server redirects more than 5 times")
 	}
 	if via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
-		return fmt.Errorf("redirected from https to %s", r.URL.Scheme)
+		return fmt.Errorf("the server redirects from https to %s, which is refused", r.URL.Scheme)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func sameSafety(r *http.Request, via []*http.Request) error {
 // unpacked content.
 func (d *Downloader) Fetch(ctx context.Context, from string, w io.Writer, limit int64) error {
 	if err := d.fetch(ctx, from, w, limit); err != nil {
-		return fmt.Errorf("downloading %s: %w", from, err)
+		return fmt.Errorf("download %s: %w", from, err)
 	}
 	return nil
 }
@@ -73,16 +73,16 @@ func (d *Downloader) Fetch(ctx context.Context, from string, w io.Writer, limit 
 func (d *Downloader) fetch(ctx context.Context, from string, w io.Writer, limit int64) (err error) {
 	u, err := url.Parse(from)
 	if err != nil {
-		return errors.New("not a URL")
+		return errors.New("this is not a URL")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New("only http:// and https:// URLs can be fetched")
+		return errors.New("the URL must begin with http:// or https://")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	total := time.AfterFunc(d.Total, func() { cancel(fmt.Errorf("not done after %v", d.Total)) })
+	total := time.AfterFunc(d.Total, func() { cancel(fmt.Errorf("the download is not complete after %v", d.Total)) })
 	defer total.Stop()
-	idle := time.AfterFunc(d.Idle, func() { cancel(fmt.Errorf("no data for %v", d.Idle)) })
+	idle := time.AfterFunc(d.Idle, func() { cancel(fmt.Errorf("the server sent no data for %v", d.Idle)) })
 	defer idle.Stop()
 	defer func() { // our own reason says more than "context canceled"
 		if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -164,7 +164,7 @@ func unpack(w io.Writer, r io.Reader, limit int64) error {
 	if n == limit {
 		more, err := io.ReadFull(content, make([]byte, 1))
 		if more > 0 {
-			return fmt.Errorf("more than %d bytes", limit)
+			return fmt.Errorf("the content has more than %d bytes, the limit", limit)
 		}
 		if err != io.EOF {
 			return err

@@ -82,7 +82,7 @@ func TestFetch(t *testing.T) {
 		{"/xz", "", "more than 100 bytes"},
 		{"/xzbad", "", "unexpected EOF"},
 		{"/none", "", "404"},
-		{"/round", "", "more than 5 redirects"},
+		{"/round", "", "redirects more than 5 times"},
 	} {
 		var out bytes.Buffer
 		err := NewDownloader().Fetch(t.Context(), url+c.path, &out, 100)
@@ -142,7 +142,7 @@ func TestFetchStalls(t *testing.T) {
 	for _, c := range []struct {
 		idle, total time.Duration
 		want        string
-	}{{20 * time.Millisecond, time.Minute, "no data for 20ms"}, {time.Minute, 20 * time.Millisecond, "not done after 20ms"}} {
+	}{{20 * time.Millisecond, time.Minute, "no data for 20ms"}, {time.Minute, 20 * time.Millisecond, "not complete after 20ms"}} {
 		d := NewDownloader()
 		d.Idle, d.Total = c.idle, c.total
 		if err := d.Fetch(t.Context(), s.URL, io.Discard, 100); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -232,7 +232,7 @@ func TestInitDownloads(t *testing.T) {
 		want string
 	}{
 		"no such genesis":   {func(o *InitOptions) { o.GenesisURL = url + "/none" }, "404"},
-		"broken genesis":    {func(o *InitOptions) { o.GenesisURL = url + "/broken" }, "is no genesis"},
+		"broken genesis":    {func(o *InitOptions) { o.GenesisURL = url + "/broken" }, "is not a valid genesis"},
 		"wrong supply":      {func(o *InitOptions) { o.GenesisURL = url + "/poor" }, "total supply"},
 		"another chain":     {func(o *InitOptions) { o.GenesisURL = url + "/other" }, `"test-chain-plain", not of --chain-id "testnet"`},
 		"records missing":   {func(o *InitOptions) { o.GenesisURL = url + "/head" }, "missing field: records"},

@@ -27,8 +27,8 @@ const (
 
 // Refusals of Init.
 var (
-	ErrUsage    = errors.New("wrong use") // what was asked contradicts itself
-	ErrConflict = errors.New("conflict")  // or contradicts the folder
+	ErrUsage    = errors.New("invalid options") // the options are wrong or contradict each other
+	ErrConflict = errors.New("conflict")        // the files of the home folder contradict the options or each other
 )
 
 // FileError reports a problem with a file.
@@ -61,7 +61,7 @@ func read(path string, limit int64, hint string) ([]byte, error) {
 	case err != nil:
 		return nil, &FileError{Path: path, Err: bare(err)}
 	case int64(len(in)) > limit:
-		return nil, &FileError{Path: path, Err: fmt.Errorf("more than %d bytes", limit)}
+		return nil, &FileError{Path: path, Err: fmt.Errorf("the file has more than %d bytes, the limit", limit)}
 	}
 	return in, nil
 }
@@ -96,7 +96,7 @@ func (s *stage) create(final string, mode fs.FileMode) (*os.File, error) {
 	}
 	f, err := os.CreateTemp(filepath.Dir(final), ".new-*") // with mode 0600
 	if err != nil {
-		return nil, &FileError{Path: filepath.Dir(final), Err: bare(err), Hint: "is the folder writable?"}
+		return nil, &FileError{Path: filepath.Dir(final), Err: bare(err), Hint: "check that the folder is writable"}
 	}
 	s.files = append(s.files, staged{f.Name(), final})
 	if mode != modeSecret {

@@ -242,7 +242,7 @@ func TestInitAgain(t *testing.T) {
 		if after := readAll(t, o.Dir); after != before || len(r.Made)+len(r.Completed) != 0 || len(r.Kept) != 4 {
 			t.Errorf("made %v, completed %v, kept %v", r.Made, r.Completed, r.Kept)
 		}
-		if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "stays as it is") {
+		if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "exists and is not changed") {
 			t.Errorf("notes = %q", r.Notes)
 		}
 	})
@@ -269,7 +269,7 @@ func TestInitAgain(t *testing.T) {
 		}
 		seed := "other"
 		o.TestSeed = &seed
-		if r := mustInit(t, o); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "another key of its validator test.near") {
+		if r := mustInit(t, o); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "different keys of validator test.near") {
 			t.Errorf("notes = %q", r.Notes)
 		}
 	})
@@ -343,8 +343,8 @@ func TestInitRefuses(t *testing.T) {
 		{"no such genesis", nil, func(o *InitOptions) { o.GenesisFile = "/no/such" }, "no such file"},
 		{"another chain", map[string]string{}, func(o *InitOptions) { o.ChainID = "b" }, `not of --chain-id "b"`},
 		{"another genesis", map[string]string{}, func(o *InitOptions) { o.GenesisFile = other }, "differs from --genesis"},
-		{"another account", map[string]string{}, func(o *InitOptions) { o.AccountID = "b.near" }, "key of test.near, not of b.near"},
-		{"no genesis, but data", map[string]string{"genesis.json": "", "data/CURRENT": "x"}, nil, "began with it"},
+		{"another account", map[string]string{}, func(o *InitOptions) { o.AccountID = "b.near" }, "key is of test.near, not of b.near"},
+		{"no genesis, but data", map[string]string{"genesis.json": "", "data/CURRENT": "x"}, nil, "that started from it"},
 		{"broken config", map[string]string{"config.json": `{"archive": 7}`}, nil, "archive is 7"},
 		{"broken genesis", map[string]string{"genesis.json": "{}"}, nil, "missing field"},
 		{"broken key", map[string]string{"validator_key.json": "{}"}, nil, "missing field"},
@@ -402,7 +402,7 @@ func TestInitGiven(t *testing.T) {
 		t.Errorf("result = %+v", r)
 	}
 	o.AccountID = "me.near" // a second init with an account makes the key that was missing
-	if r := mustInit(t, o); r.Validator == nil || r.Validator.AccountID != "me.near" || !strings.Contains(strings.Join(r.Notes, " "), "is no validator") {
+	if r := mustInit(t, o); r.Validator == nil || r.Validator.AccountID != "me.near" || !strings.Contains(strings.Join(r.Notes, " "), "is not a validator") {
 		t.Errorf("result = %+v", r)
 	}
 }

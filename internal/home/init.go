@@ -84,13 +84,13 @@ func (o *InitOptions) check() error {
 	case o.downloads() && o.GenesisFile != "":
 		return bad("give either --genesis or --download-genesis, not both")
 	case public(o.ChainID) && o.TestSeed != nil:
-		return bad("--test-seed makes keys that anybody can make; it is not for %s", o.ChainID)
+		return bad("--test-seed derives keys that anyone can derive; it is not allowed for %s", o.ChainID)
 	case o.ConfigKind != "" && !slices.Contains(ConfigKinds, o.ConfigKind):
 		return bad("--download-config is %q, must be one of %s", o.ConfigKind, strings.Join(ConfigKinds, ", "))
 	case o.ConfigKind != "" && o.ConfigURL == "" && !public(o.ChainID):
-		return bad("--download-config knows the files of --chain-id mainnet and testnet only; for others give --download-config-url")
+		return bad("--download-config works with --chain-id mainnet or testnet only; for another chain give --download-config-url")
 	case o.DownloadGenesis && o.GenesisURL == "" && !public(o.ChainID):
-		return bad("--download-genesis knows the files of --chain-id mainnet and testnet only; for others give --download-genesis-url")
+		return bad("--download-genesis works with --chain-id mainnet or testnet only; for another chain give --download-genesis-url")
 	case o.NumShards < 0 || o.NumShards > MaxShards:
 		return bad("--num-shards is %d, must be from 1 to %d", o.NumShards, MaxShards)
 	}
@@ -132,7 +132,7 @@ func Init(ctx context.Context, o InitOptions) (*InitResult, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return nil, &FileError{Path: o.Dir, Err: bare(err), Hint: "name another folder with --home"}
+		return nil, &FileError{Path: o.Dir, Err: bare(err), Hint: "choose another folder with --home"}
 	}
 	n := &initializer{InitOptions: o}
 	defer n.stage.drop()
@@ -175,7 +175,7 @@ func (n *initializer) makeConfig(ctx context.Context) (changed bool, err error) 
 		return false, err
 	}
 	if n.BootNodes != "" || n.MaxGasBurntView != nil || n.ConfigKind != "" || n.ConfigURL != "" {
-		n.result.note("config.json is there already and keeps its values: edit it, or remove it to have it made anew")
+		n.result.note("config.json exists and keeps its values: edit it, or remove it to create a new one")
 	}
 	n.config = doc
 	n.result.Kept = append(n.result.Kept, ConfigFile)
@@ -184,7 +184,7 @@ func (n *initializer) makeConfig(ctx context.Context) (changed bool, err error) 
 	missing := missingKeys("", base, doc)
 	if len(missing) > 0 {
 		if clean, err := primitives.StripJSONComments(in); err != nil || !bytes.Equal(clean, in) {
-			n.result.note("config.json lacks %s: their defaults hold; they are not written, as the file's comments would be lost", strings.Join(missing, ", "))
+			n.result.note("config.json lacks %s: their defaults apply; they are not written, because the file's comments would be lost", strings.Join(missing, ", "))
 			missing = nil
 		}
 	}
@@ -324,8 +324,8 @@ func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string
 			return nil, err
 		}
 		if id != "" && id != k.AccountID {
-			return nil, &FileError{Path: path, Err: fmt.Errorf("%w: it has the key of %s, not of %s", ErrConflict, k.AccountID, id),
-				Hint: "leave --account-id out, or move the file away"}
+			return nil, &FileError{Path: path, Err: fmt.Errorf("%w: the key is of %s, not of %s", ErrConflict, k.AccountID, id),
+				Hint: "omit --account-id, or move the file away"}
 		}
 		n.result.Kept = append(n.result.Kept, filepath.Base(path))
 		return k, nil
@@ -347,7 +347,7 @@ func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string
 func (n *initializer) compareKeys() {
 	k := n.result.Validator
 	if k == nil {
-		n.result.note("no validator_key.json was made: this node would follow the chain and make no blocks; --account-id makes one")
+		n.result.note("no validator_key.json was created: the node will follow the chain and produce no blocks; --account-id ACCOUNT creates one")
 		return
 	}
 	if problem := validatorProblem(n.genesis, k); problem != "" {
@@ -362,9 +362,9 @@ func validatorProblem(c *genesis.Config, k *primitives.KeyFile) string {
 			continue
 		}
 		if v.PublicKey != k.PublicKey() {
-			return fmt.Sprintf("the genesis has another key of its validator %s than validator_key.json: unless the account has staked with this one since, the node makes no blocks", k.AccountID)
+			return fmt.Sprintf("the genesis and validator_key.json have different keys of validator %s: unless the account has staked with the latter since, the node produces no blocks", k.AccountID)
 		}
 		return ""
 	}
-	return fmt.Sprintf("%s of validator_key.json is no validator of the genesis: until the account stakes with this key, the node makes no blocks", k.AccountID)
+	return fmt.Sprintf("%s of validator_key.json is not a validator of the genesis: until the account stakes with this key, the node produces no blocks", k.AccountID)
 }

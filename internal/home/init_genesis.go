@@ -23,14 +23,14 @@ func (n *initializer) findGenesis(ctx context.Context) error {
 		return n.keepGenesis()
 	}
 	if used(n.paths.Data) {
-		return &FileError{Path: n.paths.Genesis, Err: fmt.Errorf("%w: the genesis is gone, but %s holds the chain that began with it", ErrConflict, n.paths.Data),
-			Hint: "put the file back, or remove the data to begin anew"}
+		return &FileError{Path: n.paths.Genesis, Err: fmt.Errorf("%w: the genesis is missing, but %s contains a chain that started from it", ErrConflict, n.paths.Data),
+			Hint: "restore the file, or remove the data folder to start again"}
 	}
 	if !n.given() {
 		return nil
 	}
 	if n.GenesisFile == "" && !n.downloads() {
-		return fmt.Errorf("%w: the genesis of %s is not built in: give it with --genesis FILE, or --download-genesis-url URL", ErrUsage, n.ChainID)
+		return fmt.Errorf("%w: the genesis of chain %s is not built in: give --genesis FILE or --download-genesis-url URL", ErrUsage, n.ChainID)
 	}
 	if err := n.fetchRecords(ctx); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (n *initializer) fetchRecords(ctx context.Context) error {
 		url = recordsURL(n.ChainID)
 	}
 	if url == "" {
-		return &FileError{Path: n.paths.Records, Err: os.ErrNotExist, Hint: "config.json's genesis_records_file names it: put it there, or give --download-records-url"}
+		return &FileError{Path: n.paths.Records, Err: os.ErrNotExist, Hint: "genesis_records_file in config.json names it: copy the file there, or give --download-records-url"}
 	}
 	_, err := n.stage.write(n.paths.Records, modePublic, func(w io.Writer) error {
 		out := bufio.NewWriterSize(w, 1<<20)
@@ -123,7 +123,7 @@ func (n *initializer) checkGenesis(source, path string) (*genesis.Config, error)
 		err = h.Records(func(genesis.Record) error { return nil })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s is no genesis: %w", source, reason(err))
+		return nil, fmt.Errorf("%s is not a valid genesis: %w", source, reason(err))
 	}
 	return h.Genesis, nil
 }
@@ -158,12 +158,12 @@ func (n *initializer) keepGenesis() error {
 			return err
 		}
 		if mine != theirs {
-			return &FileError{Path: n.paths.Genesis, Err: fmt.Errorf("%w: it differs from --genesis %s", ErrConflict, n.GenesisFile),
-				Hint: "use another --home, or remove genesis.json and data/ to begin anew"}
+			return &FileError{Path: n.paths.Genesis, Err: fmt.Errorf("%w: the file differs from --genesis %s", ErrConflict, n.GenesisFile),
+				Hint: "choose another --home, or remove genesis.json and data/ to start again"}
 		}
 	}
 	if n.downloads() || n.Fast || n.NumShards > 1 {
-		n.result.note("%s is there already and stays as it is: remove it and data/ to have another", name)
+		n.result.note("%s exists and is not changed: remove it and data/ to create another", name)
 	}
 	return nil
 }
@@ -173,8 +173,8 @@ func (n *initializer) sameChain(source string) error {
 	if n.ChainID == "" || n.ChainID == n.genesis.ChainID {
 		return nil
 	}
-	return &FileError{Path: source, Err: fmt.Errorf("%w: it is the genesis of chain %q, not of --chain-id %q", ErrConflict, n.genesis.ChainID, n.ChainID),
-		Hint: "leave --chain-id out, or use another --home or genesis"}
+	return &FileError{Path: source, Err: fmt.Errorf("%w: this is the genesis of chain %q, not of --chain-id %q", ErrConflict, n.genesis.ChainID, n.ChainID),
+		Hint: "omit --chain-id, or choose another --home or genesis"}
 }
 
 // digest hashes the content of a genesis, independent of spaces, comments and key order. records
@@ -234,7 +234,7 @@ func (n *initializer) makeGenesis(context.Context) error {
 		g.Config.EpochLength, g.Config.TransactionValidityPeriod = plainEpochLength, plainValidity
 	}
 	if err := g.Validate(); err != nil {
-		return fmt.Errorf("%w: no genesis can be made with the validator %s, as that account is in it anyhow: choose another --account-id (%w)", ErrUsage, k.AccountID, err)
+		return fmt.Errorf("%w: no genesis can be created with validator %s, probably because init adds an account of that name itself: choose another --account-id (%w)", ErrUsage, k.AccountID, err)
 	}
 	n.genesis = &g.Config
 	n.result.Made = append(n.result.Made, filepath.Base(n.paths.Genesis))
@@ -262,7 +262,7 @@ func randomChainID(random io.Reader) (string, error) {
 	var b [1]byte
 	for len(out) < len("test-chain-")+5 {
 		if _, err := io.ReadFull(random, b[:]); err != nil {
-			return "", fmt.Errorf("drawing a chain id: %w", err)
+			return "", fmt.Errorf("generate a chain id: %w", err)
 		}
 		if i := int(b[0] & 63); i < len(letters) { // drawn again rather than folded, so that all are as likely
 			out = append(out, letters[i])

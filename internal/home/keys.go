@@ -73,7 +73,7 @@ func newKey(id primitives.AccountID, seed *string, random io.Reader) (*primitive
 func WriteKeyFile(path string, k *primitives.KeyFile) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, modeSecret)
 	if os.IsExist(err) {
-		return &FileError{Path: path, Err: bare(err), Hint: "name another file: a key is never overwritten"}
+		return &FileError{Path: path, Err: bare(err), Hint: "choose another file: a key is never overwritten"}
 	}
 	if err != nil {
 		return &FileError{Path: path, Err: bare(err)}
@@ -86,7 +86,7 @@ func WriteKeyFile(path string, k *primitives.KeyFile) error {
 		err = err2
 	}
 	if err != nil {
-		return &FileError{Path: path, Err: fmt.Errorf("writing: %w", bare(err))}
+		return &FileError{Path: path, Err: fmt.Errorf("write the key: %w", bare(err))}
 	}
 	return nil
 }

@@ -120,11 +120,11 @@ func (o *LocalnetOptions) check() error {
 		}
 	}
 	if n := o.nodes(); n > MaxLocalnet {
-		return bad("%d nodes are asked for, at most %d are made", n, MaxLocalnet)
+		return bad("the options ask for %d nodes in total, at most %d are possible", n, MaxLocalnet)
 	}
 	for _, name := range []string{o.Prefix + "0", o.Prefix + strconv.Itoa(o.nodes()-1)} {
 		if _, err := primitives.ParseAccountID(name); err != nil {
-			return bad("--prefix is %q, must be so that %s is an account id: %v", o.Prefix, name, err)
+			return bad("--prefix is %q, so a node would be named %s, which is not a valid account id: %v", o.Prefix, name, err)
 		}
 	}
 	if _, _, err := o.tracked(); err != nil {
@@ -134,7 +134,7 @@ func (o *LocalnetOptions) check() error {
 		return bad("--base-port is %d, must be at most %d", o.BasePort, 1<<16-2*MaxLocalnet)
 	}
 	if o.ChainID != "" && public(o.ChainID) {
-		return bad("--chain-id %s has a genesis of its own", o.ChainID)
+		return bad("--chain-id %s is a public network, whose genesis cannot be created", o.ChainID)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (o *LocalnetOptions) tracked() (value string, listed bool, err error) {
 	}
 	for id := range strings.SplitSeq(o.TrackedShards, ",") {
 		if _, err := strconv.ParseUint(id, 10, 64); err != nil {
-			return "", false, fmt.Errorf("--tracked-shards is %q, must be all, none, or ids of shards separated by commas", o.TrackedShards)
+			return "", false, fmt.Errorf("--tracked-shards is %q, must be all, none, or shard ids separated by commas", o.TrackedShards)
 		}
 	}
 	return "AllShards", true, nil
@@ -180,8 +180,8 @@ func Localnet(o LocalnetOptions) (*LocalnetResult, error) {
 		name := o.Prefix + strconv.Itoa(i)
 		n := LocalnetNode{Name: name, Dir: filepath.Join(o.Dir, name), Role: o.role(i)}
 		if used(n.Dir) {
-			return nil, &FileError{Path: n.Dir, Err: fmt.Errorf("%w: there is something in it already", ErrConflict),
-				Hint: "name another folder with --home, other names with --prefix, or remove it"}
+			return nil, &FileError{Path: n.Dir, Err: fmt.Errorf("%w: the folder contains a node already", ErrConflict),
+				Hint: "choose another folder with --home or other names with --prefix, or remove the folder"}
 		}
 		r.Nodes = append(r.Nodes, n)
 	}
@@ -203,7 +203,7 @@ func Localnet(o LocalnetOptions) (*LocalnetResult, error) {
 		return nil, err
 	}
 	if _, listed, _ := o.tracked(); listed {
-		r.Notes = append(r.Notes, "--tracked-shards with a list is AllShards in config.json, as neard's localnet writes it: it has no form for the list")
+		r.Notes = append(r.Notes, "--tracked-shards with a list of ids is written as AllShards to config.json, as neard's localnet does")
 	}
 	return r, nil
 }
@@ -225,7 +225,7 @@ func (o *LocalnetOptions) ports(nodes []LocalnetNode) error {
 		for range portTries {
 			var b [2]byte
 			if _, err := io.ReadFull(o.Random, b[:]); err != nil {
-				return netip.AddrPort{}, fmt.Errorf("drawing a port: %w", err)
+				return netip.AddrPort{}, fmt.Errorf("choose a port: %w", err)
 			}
 			port := firstPort + binary.LittleEndian.Uint16(b[:])%(lastPort-firstPort+1)
 			if a := netip.AddrPortFrom(o.Host, port); !taken[port] && o.Free(a) {
@@ -233,7 +233,7 @@ func (o *LocalnetOptions) ports(nodes []LocalnetNode) error {
 				return a, nil
 			}
 		}
-		return netip.AddrPort{}, fmt.Errorf("of ports %d to %d on %v none is free", firstPort, lastPort, o.Host)
+		return netip.AddrPort{}, fmt.Errorf("no free port from %d to %d on %v: choose ports with --base-port", firstPort, lastPort, o.Host)
 	}
 	for i := range nodes {
 		if o.BasePort != 0 {
@@ -270,7 +270,7 @@ func (o *LocalnetOptions) genesis(nodes []LocalnetNode) (*genesis.Genesis, error
 		g.Config.EpochLength = o.EpochLength
 	}
 	if err := g.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: no genesis can be made so: %w", ErrUsage, err)
+		return nil, fmt.Errorf("%w: no valid genesis can be created from them: %w", ErrUsage, err)
 	}
 	return g, nil
 }

@@ -16,7 +16,7 @@ import (
 func FindLocalnet(dir, prefix string) ([]LocalnetNode, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, missing(dir, err, "make a network with `troupe localnet`")
+		return nil, missing(dir, err, "create a network with `troupe localnet`")
 	}
 	var nodes []LocalnetNode
 	numbers := map[string]int{}
@@ -34,9 +34,9 @@ func FindLocalnet(dir, prefix string) ([]LocalnetNode, error) {
 	}
 	switch {
 	case len(nodes) == 0:
-		return nil, &FileError{Path: dir, Err: fmt.Errorf("no homes %s0, %[1]s1, ... in it", prefix), Hint: "make a network with `troupe --home " + dir + " localnet`"}
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("the folder contains no homes %s0, %[1]s1, ...", prefix), Hint: "create a network with `troupe --home " + dir + " localnet`"}
 	case len(nodes) > MaxLocalnet:
-		return nil, &FileError{Path: dir, Err: fmt.Errorf("%d homes, at most %d are run", len(nodes), MaxLocalnet)}
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("the folder contains %d homes, at most %d can run", len(nodes), MaxLocalnet)}
 	}
 	slices.SortFunc(nodes, func(a, b LocalnetNode) int { return numbers[a.Name] - numbers[b.Name] })
 	return nodes, nil
@@ -49,13 +49,13 @@ func findNode(dir, name string) (LocalnetNode, error) {
 		return n, err
 	}
 	if c.RPC == nil {
-		return n, &FileError{Path: filepath.Join(dir, ConfigFile), Err: errors.New(`"rpc" is null: nothing could be shown of the node`)}
+		return n, &FileError{Path: filepath.Join(dir, ConfigFile), Err: errors.New(`"rpc" is null, but the status display needs the RPC: set rpc.addr`)}
 	}
 	if n.RPC, err = netip.ParseAddrPort(c.RPC.Addr); err == nil {
 		n.Network, err = netip.ParseAddrPort(c.Network.Addr)
 	}
 	if err != nil {
-		return n, &FileError{Path: filepath.Join(dir, ConfigFile), Err: fmt.Errorf("rpc.addr and network.addr must be an IP address and a port: %w", err)}
+		return n, &FileError{Path: filepath.Join(dir, ConfigFile), Err: fmt.Errorf("rpc.addr and network.addr must have the form IP:PORT: %w", err)}
 	}
 	n.Tracks = tracks(c.Document)
 	p := PathsOf(dir, c)

@@ -178,7 +178,7 @@ func TestLocalnetPorts(t *testing.T) {
 	}
 	o.Free = func(a netip.AddrPort) bool { return a.Port() == 0 }
 	o.Dir = t.TempDir()
-	if _, err := Localnet(o); err == nil || !strings.Contains(err.Error(), "none is free") {
+	if _, err := Localnet(o); err == nil || !strings.Contains(err.Error(), "no free port") {
 		t.Errorf("without a free port: %v", err)
 	}
 	a := netip.MustParseAddrPort("127.0.0.1:0")

@@ -40,8 +40,8 @@ func TestNumbering(t *testing.T) {
 		{name: "config over data", chain: "local", config: june, data: release, want: june}, // the store refuses it
 		{name: "mainnet", chain: "mainnet", want: release},
 		{name: "testnet, config release", chain: "testnet", config: release, want: release},
-		{name: "mainnet, config june", chain: "mainnet", config: june, problem: `troupe.numbering: conflict: "june", but mainnet has only`},
-		{name: "testnet, data of june", chain: "testnet", data: june, problem: `data: conflict: "june", but testnet has only`},
+		{name: "mainnet, config june", chain: "mainnet", config: june, problem: `troupe.numbering: conflict: numbering "june" is not for chain mainnet, which has only`},
+		{name: "testnet, data of june", chain: "testnet", data: june, problem: `data: conflict: numbering "june" is not for chain testnet, which has only`},
 		{name: "fork of mainnet, data of june", chain: "mainnet", data: june, fork: true, want: june},
 	} {
 		t.Run(c.name, func(t *testing.T) {

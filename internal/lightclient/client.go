@@ -14,7 +14,6 @@ package lightclient
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -82,7 +81,7 @@ func producersHash(ps []Producer) (h primitives.Hash, err error) {
 	var stakes []primitives.ValidatorStake
 	for i := range ps {
 		if ps[i].Version != "V1" {
-			err = fmt.Errorf("a stake of version %q", ps[i].Version)
+			err = fmt.Errorf("validator stake %d has version %q, want V1", i, ps[i].Version)
 		}
 		stakes = append(stakes, primitives.ValidatorStake{AccountID: ps[i].AccountID, PublicKey: ps[i].PublicKey, Stake: ps[i].Stake})
 	}
@@ -100,11 +99,11 @@ func (c *Client) Advance(reply []byte) error {
 	epoch := b.Inner.EpochID
 	switch {
 	case b.Inner.Height <= c.Head.Inner.Height:
-		return fmt.Errorf("height %d is not above %d", b.Inner.Height, c.Head.Inner.Height)
+		return fmt.Errorf("light client block: height %d is not above the head's %d", b.Inner.Height, c.Head.Inner.Height)
 	case epoch != now && epoch != next:
-		return fmt.Errorf("epoch %v is neither the head's nor the next", epoch)
+		return fmt.Errorf("light client block: epoch %v is neither the head's nor the one after", epoch)
 	case epoch == next && epoch != now && b.NextBPs == nil:
-		return errors.New("a new epoch without the producers of the next")
+		return fmt.Errorf("light client block: it is in the new epoch %v, but next_bps is missing", epoch)
 	}
 	hash, err := b.Hash()
 	if err != nil {
@@ -119,16 +118,20 @@ func (c *Client) Advance(reply []byte) error {
 			continue
 		}
 		if !b.Approvals[i].Verify(message, p.PublicKey) {
-			return fmt.Errorf("the approval of %s is not of this block", p.AccountID)
+			return fmt.Errorf("light client block: the approval signature of %s does not verify", p.AccountID)
 		}
 		approved = approved.SaturatingAdd(p.Stake)
 	}
 	if !more(approved, total) {
-		return fmt.Errorf("%v of %v have approved it", approved, total)
+		return fmt.Errorf("light client block: approvals have stake %v of %v, not more than two thirds", approved, total)
 	}
 	if b.NextBPs != nil {
-		if h, err := producersHash(b.NextBPs); err != nil || h != b.Inner.NextBPHash {
-			return fmt.Errorf("producers of the next epoch hash to %v, %v", h, err)
+		h, err := producersHash(b.NextBPs)
+		if err != nil {
+			return fmt.Errorf("light client block: next_bps: %w", err)
+		}
+		if h != b.Inner.NextBPHash {
+			return fmt.Errorf("light client block: next_bps hash to %v, but next_bp_hash is %v", h, b.Inner.NextBPHash)
 		}
 		c.Producers[b.Inner.NextEpochID] = b.NextBPs
 	}

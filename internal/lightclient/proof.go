@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -36,7 +35,7 @@ type OutcomeProof struct {
 func ProvenBlock(root primitives.Hash, h *Header, path primitives.MerklePath) (primitives.Hash, error) {
 	hash, err := h.Hash()
 	if err == nil && !path.Verify(root, hash) {
-		err = fmt.Errorf("block %v is not below %v", hash, root)
+		err = fmt.Errorf("block %v is not under block Merkle root %v: its path does not verify", hash, root)
 	}
 	return hash, err
 }
@@ -70,11 +69,11 @@ func ProvenOutcome(root primitives.Hash, reply []byte, strict bool) (*OutcomePro
 	}
 	chunk := p.Outcome.Proof.Root(out.LeafHash())
 	if !p.Root.Verify(p.Header.Inner.OutcomeRoot, primitives.HashBytes(chunk[:])) {
-		return nil, errors.New("the outcome is not in the block's root")
+		return nil, fmt.Errorf("outcome %v is not under outcome root %v of its block: its path does not verify", p.Outcome.ID, p.Header.Inner.OutcomeRoot)
 	}
 	hash, err := ProvenBlock(root, &p.Header, p.Block)
 	if err == nil && strict && hash != p.Outcome.BlockHash { // older nodes named the block that the outcome is of
-		err = fmt.Errorf("the outcome is said to be of block %v", p.Outcome.BlockHash)
+		err = fmt.Errorf("outcome %v: the reply names block %v, but the proof is of block %v", p.Outcome.ID, p.Outcome.BlockHash, hash)
 	}
 	return p, err
 }
@@ -97,7 +96,7 @@ func ProvenValue(root primitives.Hash, nodes []string, key, value []byte) ([]byt
 	for at := root; ; {
 		n := known[at]
 		if n == nil {
-			return nil, fmt.Errorf("node %v is not in the proof", at)
+			return nil, fmt.Errorf("trie node %v is not in the proof", at)
 		}
 		kind, n := n[0], n[1:]
 		var ref []byte // of the value: length, hash
@@ -138,7 +137,7 @@ func ProvenValue(root primitives.Hash, nodes []string, key, value []byte) ([]byt
 		}
 		v := known[primitives.Hash(ref[4:])]
 		if v == nil || len(v) != int(binary.LittleEndian.Uint32(ref)) {
-			return nil, errors.New("the value is another")
+			return nil, fmt.Errorf("the value does not match the hash and length in its trie node: %x", ref)
 		}
 		return v, nil
 	}

@@ -124,7 +124,7 @@ func summarize(ctx context.Context, urls []string, b *blockView) (Block, error) 
 	h := &b.Header
 	nanos, err := strconv.ParseInt(h.Time, 10, 64)
 	if err != nil {
-		return Block{}, fmt.Errorf("a block's time: %w", err)
+		return Block{}, fmt.Errorf("timestamp_nanosec of block %d: %w", h.Height, err)
 	}
 	out := Block{Height: h.Height, Ordinal: h.Ordinal, At: time.Unix(0, nanos), Skipped: gap(h.Height, h.PrevHeight+1)}
 	for _, c := range b.Chunks {

@@ -70,7 +70,7 @@ func CheckEndpoint(endpoint string) error {
 		return err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New("must be http://host:port/v1/traces, or https")
+		return errors.New("the endpoint must have the form http://host:port/v1/traces, or https")
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func Read(r io.Reader) (*Metrics, error) {
 	return m, lines.Err()
 }
 
-var errLine = errors.New("it is no metric")
+var errLine = errors.New("not a sample in Prometheus text format")
 
 func isName(s string) bool {
 	for i, c := range []byte(s) {

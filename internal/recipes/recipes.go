@@ -64,7 +64,7 @@ func Blocks(page, markdown string) (blocks []Block, err error) {
 			b.Text += lines[i] + "\n"
 		}
 		if i == len(lines) {
-			return nil, fmt.Errorf("%s:%d: the block has no end", page, b.Line)
+			return nil, fmt.Errorf("%s:%d: the code block is not closed", page, b.Line)
 		}
 		if above := b.Line - 2; above >= 0 {
 			if m := directive.FindStringSubmatch(lines[above]); m != nil {
@@ -73,11 +73,11 @@ func Blocks(page, markdown string) (blocks []Block, err error) {
 		}
 		switch {
 		case language == "":
-			errs = append(errs, fmt.Errorf("%s:%d: the block has no language", page, b.Line))
+			errs = append(errs, fmt.Errorf("%s:%d: the code block names no language", page, b.Line))
 		case language == "sh" && b.Terminal == "" && b.NotRun == "":
-			errs = append(errs, fmt.Errorf("%s:%d: nothing says in which terminal this is typed", page, b.Line))
+			errs = append(errs, fmt.Errorf("%s:%d: add a directive 'terminal N' or 'not run: REASON' above the block", page, b.Line))
 		case language != "sh" && b.Terminal != "":
-			errs = append(errs, fmt.Errorf("%s:%d: only shell blocks are typed", page, b.Line))
+			errs = append(errs, fmt.Errorf("%s:%d: directive 'terminal' is for blocks of language sh only", page, b.Line))
 		}
 		blocks = append(blocks, b)
 	}
@@ -107,7 +107,7 @@ func (b *Block) direct(text string) error {
 		case word == "needs" && rest != "":
 			b.Needs = strings.Fields(rest)
 		default:
-			return fmt.Errorf("%s:%d: %q is no directive", b.Page, b.Line, part)
+			return fmt.Errorf("%s:%d: unknown directive %q", b.Page, b.Line, part)
 		}
 	}
 	return nil

@@ -143,7 +143,7 @@ func Read(in io.Reader) (*Recording, error) {
 	for n := 1; ; n++ {
 		line, err := br.ReadBytes('\n')
 		if total += len(line); total > MaxRecording {
-			return nil, fmt.Errorf("more than %d bytes", MaxRecording)
+			return nil, fmt.Errorf("it has more than %d bytes unpacked, the limit", MaxRecording)
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
 			if err := rec.add(line); err != nil {
@@ -158,7 +158,7 @@ func Read(in io.Reader) (*Recording, error) {
 		}
 	}
 	if rec.Genesis == nil || len(rec.Blocks) == 0 {
-		return nil, errors.New("no genesis or no blocks: not a chain recording")
+		return nil, errors.New("it has no genesis or no blocks: this is not a recording of a chain")
 	}
 	return rec, nil
 }
@@ -258,7 +258,7 @@ func (rec *Recording) add(line []byte) error {
 		}
 		rec.Txs = append(rec.Txs, t)
 	default:
-		return fmt.Errorf("unknown line %.80s", line)
+		return fmt.Errorf("unknown kind of line: %.80s", line)
 	}
 	return nil
 }
@@ -303,7 +303,7 @@ func (rec *Recording) Transactions(c *ChunkLine) ([]*primitives.SignedTransactio
 	for i, h := range c.TxOrder {
 		tx, ok := rec.txByHash[h]
 		if !ok {
-			return nil, fmt.Errorf("the recording lacks transaction %s", h)
+			return nil, fmt.Errorf("transaction %s of a chunk is not in the recording", h)
 		}
 		txs[i] = tx
 	}

@@ -66,7 +66,7 @@ type Report struct {
 type unkeyedError struct{ account primitives.AccountID }
 
 func (e *unkeyedError) Error() string {
-	return fmt.Sprintf("the recording does not name the seed of %s", e.account)
+	return fmt.Sprintf("the recording has no key seed of validator %s", e.account)
 }
 
 // runner is one replay.
@@ -195,7 +195,7 @@ func (r *runner) blocks() error {
 		}
 		if r.o.RestartAt != 0 && h == r.o.RestartAt || r.o.Restart != nil && r.o.Restart(h) {
 			if err := r.restart(); err != nil {
-				return fmt.Errorf("restart behind block %d: %w", h, err)
+				return fmt.Errorf("reopen the store after block %d: %w", h, err)
 			}
 		}
 		if r.o.BlockEnd != nil {
@@ -240,7 +240,7 @@ func (r *runner) block(line *BlockLine) (ok bool, err error) {
 		return false, nil
 	}
 	if !a.IsHead && r.o.behind == nil {
-		return false, fmt.Errorf("is not the head")
+		return false, errors.New("it was imported, but is not the head")
 	}
 	if r.o.behind != nil {
 		if err := r.o.behind(r, block, chunks); err != nil {
@@ -288,7 +288,7 @@ func (r *runner) genesis(line *BlockLine) (bool, error) {
 func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) {
 	g := &line.Given
 	if len(g.Header.ChunkMask) != len(g.Chunks) {
-		return nil, false, fmt.Errorf("%d chunks, and a mask of %d", len(g.Chunks), len(g.Header.ChunkMask))
+		return nil, false, fmt.Errorf("it has %d chunks, but its chunk mask has %d entries", len(g.Chunks), len(g.Header.ChunkMask))
 	}
 	chunks := make([]*primitives.Chunk, len(g.Chunks))
 	for i, c := range g.Chunks {
@@ -296,7 +296,7 @@ func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) 
 			continue
 		}
 		if c.PrevBlockHash != g.Header.PrevHash {
-			return nil, false, fmt.Errorf("chunk of shard %d builds on %v", c.ShardID, c.PrevBlockHash)
+			return nil, false, fmt.Errorf("the chunk of shard %d has parent %v, not the block's parent", c.ShardID, c.PrevBlockHash)
 		}
 		recorded := r.chunkLine(g.Header.Height, c.ShardID)
 		var txs []*primitives.SignedTransaction
@@ -354,7 +354,7 @@ func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 	g := &line.Given.Header
 	parent := r.e.BlockNode(g.PrevHash)
 	if parent == nil {
-		return nil, fmt.Errorf("parent %v is not at hand", g.PrevHash)
+		return nil, fmt.Errorf("its parent %v is not in memory", g.PrevHash)
 	}
 	p := &engine.Proposal{Parent: g.PrevHash, Height: g.Height, Timestamp: g.Timestamp, Chunks: chunks,
 		Vote: g.LatestProtocolVersion, Endorsements: make([][]primitives.Signature, len(chunks))}
@@ -396,7 +396,7 @@ func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 		return nil, err
 	}
 	if string(producer.AccountID) != line.Given.Author {
-		return nil, fmt.Errorf("author is %s, recorded %s", producer.AccountID, line.Given.Author)
+		return nil, fmt.Errorf("the computed block producer is %s, the recorded author %s", producer.AccountID, line.Given.Author)
 	}
 	key, err := r.key(producer.AccountID)
 	if err != nil {
@@ -416,10 +416,10 @@ func (r *runner) toldBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 	}
 	block := doc.Block
 	if len(block.Body.Chunks) != len(chunks) {
-		return nil, fmt.Errorf("%d chunks, and %d headers of chunks", len(chunks), len(block.Body.Chunks))
+		return nil, fmt.Errorf("%d chunks were made again, but the recorded block has %d chunk headers", len(chunks), len(block.Body.Chunks))
 	}
 	if got := block.Header.Hash(); got != line.Given.Header.Hash {
-		return nil, fmt.Errorf("the recorded header has the hash %v, and names %v", got, line.Given.Header.Hash)
+		return nil, fmt.Errorf("the recorded header hashes to %v, but its hash field is %v", got, line.Given.Header.Hash)
 	}
 	for i, c := range chunks {
 		if c != nil {

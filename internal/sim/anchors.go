@@ -215,14 +215,14 @@ func (c *checks) anchored(n *node, m consensus.Message) {
 		h := &m.Header
 		id, known := n.engine.ChunkPartsView(nil).Epoch(h.PrevBlockHash)
 		if !known {
-			c.fail("%s sends a chunk on unknown block %v", n.name, h.PrevBlockHash)
+			c.fail("%s sent a partial chunk whose parent block %v it does not know", n.name, h.PrevBlockHash)
 			return
 		}
 		key = primitives.ChunkKey{ShardID: h.ShardID, EpochID: id, HeightCreated: h.HeightCreated}
 		if m.Anchor != nil {
 			at = &primitives.ChunkAnchor{PrevBlock: h.PrevBlockHash, PrevPrevBlock: m.Anchor.PrevPrevBlock}
 			if m.Anchor.EpochID != id {
-				c.fail("%s sends a partial chunk of %v that says %v", n.name, id, m.Anchor.EpochID)
+				c.fail("%s sent a partial chunk of epoch %v whose anchor names epoch %v", n.name, id, m.Anchor.EpochID)
 			}
 		}
 	case *primitives.PartialWitness:
@@ -233,7 +233,7 @@ func (c *checks) anchored(n *node, m consensus.Message) {
 		key, at = m.Key, m.Anchor
 	case *primitives.ChunkEndorsement:
 		if c.w.net.anchors.usurped[m.ChunkHash] {
-			c.fail("%s endorses a chunk that is not of its place's producer", n.name)
+			c.fail("%s endorsed a chunk that its producer did not sign", n.name)
 		}
 		return
 	default:
@@ -242,7 +242,7 @@ func (c *checks) anchored(n *node, m consensus.Message) {
 	what := fmt.Sprintf("%T of shard %d at %d", m, key.ShardID, key.HeightCreated)
 	anchored, known := n.engine.Validation().Anchored(key.EpochID)
 	if !known || anchored != (at != nil) {
-		c.fail("%s sends %s with anchor %v; known %t, anchored %t", n.name, what, at, known, anchored)
+		c.fail("%s sent %s with anchor %v, but its epoch is known: %t, needs anchors: %t", n.name, what, at, known, anchored)
 		return
 	}
 	if at == nil {
@@ -253,7 +253,7 @@ func (c *checks) anchored(n *node, m consensus.Message) {
 		return // the part of another producer, before its block
 	}
 	if err != nil || parent != at.PrevPrevBlock {
-		c.fail("%s sends %s with another anchor than %v: %v", n.name, what, parent, err)
+		c.fail("%s sent %s whose anchor is not %v: %v", n.name, what, parent, err)
 	}
 }
 
@@ -286,7 +286,7 @@ func (c *checks) countAnchored() (out Anchored) {
 		unsigned = 0
 	}
 	if !c.w.s.Liar && out.WrongForm+out.WrongPlace+unsigned > 0 {
-		c.fail("honest messages about chunks were dropped: %+v", out)
+		c.fail("chunk messages of honest nodes were dropped: %+v", out)
 	}
 	return out
 }
@@ -296,7 +296,7 @@ func (c *checks) bounded(n *node) {
 	x := n.counters[len(n.counters)-1]
 	for _, x := range []*anchor.Counters{&x.Chunks, &x.Witnesses} {
 		if count, bytes := x.Waiting.Load(), x.WaitingBytes.Load(); count > anchor.MaxQueued || bytes > anchor.MaxQueuedBytes {
-			c.fail("%s keeps %d early messages of %d bytes", n.name, count, bytes)
+			c.fail("%s queues %d early chunk messages of %d bytes, above the limit", n.name, count, bytes)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func (c *checks) gap(n *node, at *engine.BlockNode, shard primitives.ShardID) {
 		}
 		p, err := m.ChunkProducerFromPrev(at.Header().PrevHash, shard)
 		if liar := c.w.nodes[0].name; err == nil && p.AccountID != liar && b.AccountID != liar {
-			c.fail("block %d lacks the chunk of shard %d of %s", at.Height(), shard, p.AccountID)
+			c.fail("final block %d lacks the chunk of shard %d, whose producer %s is honest", at.Height(), shard, p.AccountID)
 		}
 		return err
 	})

@@ -64,7 +64,7 @@ func (c *checks) init(w *World) {
 	c.producers.init(c)
 }
 
-// fail says that something is so that must never be. The first one counts.
+// fail records a violation. Only the first one is kept.
 func (c *checks) fail(format string, args ...any) {
 	if c.violation == nil {
 		c.violation = fmt.Errorf(format, args...)
@@ -76,14 +76,14 @@ func (c *checks) fail(format string, args ...any) {
 func (c *checks) started(n *node) {
 	was, now := c.finals[n.name], n.engine.Final()
 	if now.Height < was.Height {
-		c.fail("%s had block %d final, and after a start %d", n.name, was.Height, now.Height)
+		c.fail("%s: the final head was at %d before a restart and is at %d after it", n.name, was.Height, now.Height)
 		return
 	}
 	if was.Hash.IsZero() {
 		return
 	}
 	if hash, err := n.store.HashAt(was.Height); err != nil || hash != was.Hash {
-		c.fail("%s had block %d %v final, and after a start another: %v %v", n.name, was.Height, was.Hash, hash, err)
+		c.fail("%s: block %d (%v) was final before a restart; after it the block of that height is %v (error %v)", n.name, was.Height, was.Hash, hash, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func (c *checks) adopted(n *node, acc *engine.Accepted) {
 		}
 		p := place{at.Hash, s.ID}
 		if root, ok := c.roots[p]; ok && root != s.Extra.StateRoot {
-			c.fail("%s has another state of shard %d after block %d", n.name, s.ID, at.Height())
+			c.fail("%s: the state root of shard %d after block %d differs from that of other nodes", n.name, s.ID, at.Height())
 		}
 		c.roots[p] = s.Extra.StateRoot
 		if r := s.Result; r != nil && c.did[p] == nil {
@@ -118,7 +118,7 @@ func (c *checks) adopted(n *node, acc *engine.Accepted) {
 func (c *checks) stored(n *node, acc *engine.Accepted) {
 	was, now := c.finals[n.name], acc.Final
 	if now.Height < was.Height || now.Height == was.Height && now.Hash != was.Hash && !was.Hash.IsZero() {
-		c.fail("%s takes back that block %d is final: now it is %d", n.name, was.Height, now.Height)
+		c.fail("%s: the final head went back from %d to %d", n.name, was.Height, now.Height)
 		return
 	}
 	if now == was {
@@ -128,13 +128,13 @@ func (c *checks) stored(n *node, acc *engine.Accepted) {
 	for hash := now.Hash; ; {
 		at, err := n.engine.Block(hash)
 		if err != nil {
-			c.fail("%s has not all of what is final: %v", n.name, err)
+			c.fail("%s: a final block is missing: %v", n.name, err)
 			return
 		}
 		if at.Height() <= was.Height || at.Header().PrevHash.IsZero() {
 			if at.Height() != was.Height || !was.Hash.IsZero() && at.Hash != was.Hash {
 				if !at.Header().PrevHash.IsZero() {
-					c.fail("%s has final block %d beside block %d, which was final", n.name, now.Height, was.Height)
+					c.fail("%s: final block %d is not a descendant of block %d, which was final", n.name, now.Height, was.Height)
 				}
 			}
 			break
@@ -147,12 +147,12 @@ func (c *checks) stored(n *node, acc *engine.Accepted) {
 		at := path[i]
 		if hash, ok := c.chain[at.Height()]; ok {
 			if hash != at.Hash {
-				c.fail("two final blocks of height %d: %v, and %v of %s", at.Height(), hash, at.Hash, n.name)
+				c.fail("two blocks of height %d are final: %v, and %v at %s", at.Height(), hash, at.Hash, n.name)
 			}
 			continue
 		}
 		if at.Height() <= c.top.Height {
-			c.fail("%s has a final block of height %d, others have none", n.name, at.Height())
+			c.fail("%s: a block of height %d is final, but other nodes finalized a chain without that height", n.name, at.Height())
 			return
 		}
 		c.final(n, at)
@@ -255,7 +255,7 @@ func (c *checks) read() {
 func (c *checks) deeds(h primitives.Height, d *deeds) {
 	for _, id := range d.outcomes {
 		if before, twice := c.applied[id]; twice {
-			c.fail("%v was applied in block %d and again in %d", id, before, h)
+			c.fail("transaction or receipt %v was applied in block %d and again in %d", id, before, h)
 		}
 		c.applied[id] = h
 		delete(c.owed, id)
@@ -289,12 +289,12 @@ func (c *checks) supply(n *node, at *engine.BlockNode) {
 		want = want.SaturatingAdd(more)
 	}
 	if err := errors.Join(err, werr); err != nil {
-		c.fail("%s can't count the tokens of block %d: %v", n.name, at.Height(), err)
+		c.fail("%s: adding up the tokens after block %d: %v", n.name, at.Height(), err)
 		return
 	}
 	c.supplies++
 	if has != want {
-		c.fail("there are %v tokens after block %d, not %v", has, at.Height(), want)
+		c.fail("all accounts and receipts together have %v yoctoNEAR after block %d, want %v", has, at.Height(), want)
 	}
 }
 
@@ -306,7 +306,7 @@ func (c *checks) ended() bool {
 		return false
 	}
 	if quiet := w.now - max(c.moved, w.faultsEnd()); quiet > w.s.Patience {
-		c.fail("no block has become final for %d s: %s", quiet/second, w.where())
+		c.fail("no block became final for %d s: %s", quiet/second, w.where())
 		return true
 	}
 	low := ^primitives.Height(0)
@@ -335,20 +335,20 @@ func (c *checks) atEnd() {
 		return
 	}
 	if len(c.unread) > 0 {
-		c.fail("nobody has applied all chunks of final block %d", c.unread[0].at.Height())
+		c.fail("no node applied all chunks of final block %d", c.unread[0].at.Height())
 	}
 	if len(c.owed) > 0 {
 		id := slices.MinFunc(slices.Collect(maps.Keys(c.owed)), primitives.Hash.Compare)
-		c.fail("%d receipts were not applied by block %d: %v of block %d", len(c.owed), c.top.Height, id, c.owed[id])
+		c.fail("%d receipts are not applied at final block %d, the first is %v of block %d", len(c.owed), c.top.Height, id, c.owed[id])
 	}
 	if c.late > 0 && c.w.s.Dead+c.w.s.Slow == 0 {
-		c.fail("%d chunks are missing in final blocks made since %d, long after the last fault", c.late, c.ending)
+		c.fail("%d chunks are missing in final blocks above %d, although all faults ended long before", c.late, c.ending)
 	}
 	if c.w.s.Faults == 0 && c.w.s.Dead+c.w.s.Slow == 0 && c.missed+c.gaps > 0 {
-		c.fail("%d heights and %d chunks were missed, and nothing had gone wrong", c.missed, c.gaps)
+		c.fail("%d heights and %d chunks were missed in a scenario without faults", c.missed, c.gaps)
 	}
 	if c.w.s.Load > 0 && len(c.applied) == 0 {
-		c.fail("of %d transactions none was applied", c.w.load.sent)
+		c.fail("none of the %d transactions was applied", c.w.load.sent)
 	}
 }
 

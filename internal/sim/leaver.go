@@ -13,7 +13,7 @@ func (w *World) leave(n *node) {
 	w.at(begin+5*second, func() { n.crash() })
 	w.at(w.faultsEnd(), func() {
 		if err := n.start(); err != nil {
-			w.check.fail("%s does not start again: %v", n.name, err)
+			w.check.fail("%s: the restart failed: %v", n.name, err)
 		}
 		w.after(second, func() { w.comeBack(n, 0) })
 	})

@@ -61,7 +61,7 @@ var Bugs = []Bug{
 	}, nil},
 	{"witness", "one node checks a witness field that no other node reads", 0, "forms", nil, nil, nil, func(n *node, w *primitives.ChunkStateWitness) error {
 		if n.index == 1 && w.Header.HeightIncluded != 0 {
-			return fmt.Errorf("%w: included at %d before it was", engine.ErrWitness, w.Header.HeightIncluded)
+			return fmt.Errorf("%w: its chunk header has height_included %d", engine.ErrWitness, w.Header.HeightIncluded)
 		}
 		return nil
 	}},
@@ -77,7 +77,7 @@ func BugOf(name string) (Bug, error) {
 			return b, nil
 		}
 	}
-	return Bug{}, fmt.Errorf("sim: there is no bug %q", name)
+	return Bug{}, fmt.Errorf("sim: unknown planted bug %q; `troupe sim --help` lists them", name)
 }
 
 // Admit refuses what a planted bug does.

@@ -77,7 +77,7 @@ func (p *producers) adopted(n *node, at *engine.BlockNode) {
 				return err
 			}
 			if want := info.Validators[p.model.Producer(at.Hash, id, i)].AccountID; got.AccountID != want {
-				return fmt.Errorf("chunks of shard %d on block %d are of %s, not of %s", shard, at.Height(), got.AccountID, want)
+				return fmt.Errorf("the chunk producer of shard %d after block %d is %s, but the model computes %s", shard, at.Height(), got.AccountID, want)
 			}
 		}
 		return nil
@@ -96,7 +96,7 @@ func (p *producers) add(n *node, m *epoch.Manager, at *engine.BlockNode) error {
 	if !h.PrevHash.IsZero() && !p.known[h.PrevHash] {
 		parent := n.engine.Imported(h.PrevHash)
 		if parent == nil {
-			return fmt.Errorf("block %d is adopted before its parent", h.Height)
+			return fmt.Errorf("block %d was imported before its parent", h.Height)
 		}
 		if err := p.add(n, m, parent); err != nil {
 			return err

@@ -173,7 +173,7 @@ func ScenarioOf(name string, seed uint64) (Scenario, error) {
 			return s, nil
 		}
 	}
-	return Scenario{}, fmt.Errorf("sim: there is no scenario %q", name)
+	return Scenario{}, fmt.Errorf("sim: unknown scenario %q; `troupe sim --help` lists them", name)
 }
 
 // faulty returns whether faults are injected now.
@@ -285,7 +285,7 @@ func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 		s.Blocks = primitives.Height(blocks)
 	}
 	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Joiner && s.Nodes == len(names) || s.Liar && s.Nodes < 4 || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
-		return fmt.Errorf("sim: %d nodes of which %d hold no state, with %d shards; there may be 1 to %d nodes and 1 to 26 shards", s.Nodes, s.Blind, s.Shards, len(names))
+		return fmt.Errorf("sim: scenario %s cannot run with %d nodes (%d of them without state) and %d shards: it needs more nodes than that, at most %d, and 1 to 26 shards", s.Name, s.Nodes, s.Blind, s.Shards, len(names))
 	}
 	return nil
 }

@@ -59,16 +59,16 @@ func (s *signs) said(n *node, m consensus.Message) {
 			return
 		}
 		if other, ok := s.blocks[k]; ok && other != hash {
-			s.c.fail("two blocks of height %d are signed: %v and %v", k.height, other, hash)
+			s.c.fail("two blocks of height %d were signed by one producer: %v and %v", k.height, other, hash)
 		}
 		s.blocks[k], s.honest[hash] = hash, true
 		s.within(n, m)
 	case *primitives.PartialChunk: // sent by the chunk's producer only
 		hash := m.Header.ChunkHash()
-		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "makes")
+		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "produced")
 		s.honest[hash] = true
 	case *primitives.ChunkEndorsement:
-		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated, m.Metadata.EpochID}, m.ChunkHash, "endorses")
+		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated, m.Metadata.EpochID}, m.ChunkHash, "endorsed")
 	case *primitives.Approval:
 		if m.AccountID == n.name {
 			s.vote(m)
@@ -89,7 +89,7 @@ func (s *signs) within(n *node, b *primitives.Block) {
 		hash := h.ChunkHash()
 		for k, sig := range b.Body.ChunkEndorsements[i] {
 			if liar := s.c.w.s.Liar && list[k].AccountID == s.c.w.nodes[0].name; sig != "" && !liar {
-				s.once(s.judged, chunkKey{list[k].AccountID, h.ShardID, h.HeightCreated, b.Header.EpochID}, hash, "endorses")
+				s.once(s.judged, chunkKey{list[k].AccountID, h.ShardID, h.HeightCreated, b.Header.EpochID}, hash, "endorsed")
 			}
 		}
 	}
@@ -115,18 +115,18 @@ func (s *signs) vote(a *primitives.Approval) {
 		v.skips[[2]primitives.Height{from, to}] = true
 		for target := from + 2; target <= to; target++ { // endorsements of blocks of heights from+1 to to-1
 			if _, ok := v.endorsed[target]; ok {
-				s.c.fail("%s skips from %d to %d, and has endorsed a block of height %d", a.AccountID, from, to, target-1)
+				s.c.fail("%s skipped from %d to %d after it endorsed a block of height %d", a.AccountID, from, to, target-1)
 			}
 		}
 		return
 	}
 	if other, ok := v.endorsed[a.Target]; ok && other != a.Inner.Endorsement {
-		s.c.fail("%s endorses two blocks of height %d", a.AccountID, a.Target-1)
+		s.c.fail("%s endorsed two blocks of height %d", a.AccountID, a.Target-1)
 	}
 	v.endorsed[a.Target] = a.Inner.Endorsement
 	for skip := range v.skips {
 		if skip[0] < a.Target-1 && a.Target-1 < skip[1] {
-			s.c.fail("%s endorses a block of height %d, and has skipped from %d to %d", a.AccountID, a.Target-1, skip[0], skip[1])
+			s.c.fail("%s endorsed a block of height %d after it skipped from %d to %d", a.AccountID, a.Target-1, skip[0], skip[1])
 		}
 	}
 }

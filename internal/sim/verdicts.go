@@ -88,7 +88,7 @@ func (v *verdicts) refused(n *node, err error) {
 		}
 		s := v.said[b.Block]
 		if s != nil && s.right {
-			v.c.fail("%s refuses a block that is right, of form %q: %v", n.name, s.names, err)
+			v.c.fail("%s rejected a valid block of form %q: %v", n.name, s.names, err)
 		}
 		if _, again := v.bad[b.Block]; s != nil && !again {
 			for _, name := range s.names {
@@ -102,7 +102,7 @@ func (v *verdicts) refused(n *node, err error) {
 				return
 			}
 			v.count(strangeChunk, Tally{Refused: 1})
-			v.c.fail("%s refuses a chunk that is right: %v", n.name, err)
+			v.c.fail("%s rejected a valid chunk: %v", n.name, err)
 		}
 		v.refuse(n, c.Chunk, err)
 	}
@@ -110,7 +110,7 @@ func (v *verdicts) refused(n *node, err error) {
 
 func (v *verdicts) refuse(n *node, hash primitives.Hash, err error) {
 	if by, ok := v.good[hash]; ok {
-		v.c.fail("%s refuses what %s has taken: %v", n.name, by, err)
+		v.c.fail("%s rejected a block or chunk that %s accepted: %v", n.name, by, err)
 	}
 	if _, ok := v.bad[hash]; !ok {
 		v.bad[hash] = n.name

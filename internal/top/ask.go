@@ -35,7 +35,7 @@ func Ask(ctx context.Context, url string) (*Look, error) {
 		return nil, err
 	}
 	if s.Version == nil {
-		return nil, fmt.Errorf("%s/status is not what a node of NEAR answers", url)
+		return nil, fmt.Errorf("%s/status: the reply has no version: this is not a NEAR node", url)
 	}
 	l.Chain, l.Version, l.Uptime = s.Chain, s.Version.Version, time.Duration(s.Uptime)*time.Second
 	if s.Halted != nil {
@@ -56,14 +56,14 @@ func read(ctx context.Context, url string, take func(io.Reader) error) error {
 	}
 	r, err := http.DefaultClient.Do(q)
 	if err != nil {
-		return fmt.Errorf("no answer (does the node run there? --url names another place): %w", err)
+		return fmt.Errorf("no reply: start the node, or give its address with --url: %w", err)
 	}
 	defer func() { _ = r.Body.Close() }()
 	if r.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", url, r.Status)
 	}
 	if err := take(io.LimitReader(r.Body, askBytes)); err != nil {
-		return fmt.Errorf("%s is not what a node of NEAR answers: %w", url, err)
+		return fmt.Errorf("%s: the reply is not that of a NEAR node: %w", url, err)
 	}
 	return nil
 }

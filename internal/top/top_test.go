@@ -137,7 +137,7 @@ func TestHostile(t *testing.T) {
 			}
 		}
 	}
-	for body, why := range map[string]string{`<html>`: "is not what a node", `{}`: "is not what a node", `{"version":{}}`: "is not what a node"} {
+	for body, why := range map[string]string{`<html>`: "is not that of a NEAR node", `{}`: "this is not a NEAR node", `{"version":{}}`: "is not that of a NEAR node"} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/metrics" {
 				body = "<html>"

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrDiffers is returned if applying a chunk again gives another result: a bug in this node.
-var ErrDiffers = errors.New("trace: a chunk that is applied again differs from what it was")
+var ErrDiffers = errors.New("trace: applying the chunk again gives another result than the chain has (a bug of this node)")
 
 // Options configure a trace.
 type Options struct {

@@ -48,7 +48,7 @@ func (w *World) ParseAction(line string) (primitives.Action, error) {
 	case "use-hash":
 		return &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Hash: primitives.HashBytes(code(rest))}}, nil
 	}
-	return nil, fmt.Errorf("scenario: no action %q", verb)
+	return nil, fmt.Errorf("txscript: unknown action %q", verb)
 }
 
 // code is a contract by its name.

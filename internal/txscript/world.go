@@ -12,7 +12,7 @@ import (
 )
 
 // ErrSupply says that tokens were made or lost.
-var ErrSupply = errors.New("scenario: what is held is not the supply")
+var ErrSupply = errors.New("txscript: the tokens in the state do not add up to the total supply")
 
 // Options of a world.
 type Options struct {
@@ -134,7 +134,7 @@ func (w *World) Block(txs ...*primitives.SignedTransaction) (outcomes int, err e
 	}
 	supply, err := workload.Supply(e)
 	if err == nil && held != supply {
-		err = fmt.Errorf("%w: height %d: %v, %v", ErrSupply, e.Height(), held, supply)
+		err = fmt.Errorf("%w: at height %d there are %v, want %v", ErrSupply, e.Height(), held, supply)
 	}
 	return outcomes, err
 }
@@ -143,7 +143,7 @@ func (w *World) Block(txs ...*primitives.SignedTransaction) (outcomes int, err e
 func (w *World) Run(txs ...*primitives.SignedTransaction) error {
 	for quiet, n := 0, 0; quiet < quietBlocks; n++ {
 		if n == 1000 {
-			return errors.New("scenario: still busy after 1,000 blocks")
+			return errors.New("txscript: receipts are still pending after 1,000 blocks")
 		}
 		outcomes, err := w.Block(txs...)
 		if err != nil {

@@ -52,9 +52,9 @@ var (
 	// ErrClosed is returned for calls that arrive or still wait when the pool is closed.
 	ErrClosed = errors.New("viewpool: the node is stopping")
 	// ErrGone is returned for a long call whose client has gone.
-	ErrGone = errors.New("viewpool: the client is gone")
+	ErrGone = errors.New("viewpool: the client disconnected before its call finished")
 	// ErrLong is returned by a function in the short lane that needs the long one.
-	ErrLong = errors.New("viewpool: a long call")
+	ErrLong = errors.New("viewpool: the call does not fit into the queue of short calls")
 )
 
 // Options are the bounds of a Pool. A zero takes the default in the comment.

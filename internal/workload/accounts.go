@@ -22,7 +22,7 @@ func Account(i int) primitives.AccountID {
 // Layout cuts the names into shards of about the same size; at most 26.
 func Layout(shards int) (primitives.ShardLayout, error) {
 	if shards < 1 || shards > 26 {
-		return primitives.ShardLayout{}, fmt.Errorf("workload: %d shards, must be 1 to 26", shards)
+		return primitives.ShardLayout{}, fmt.Errorf("workload: the number of shards is %d, must be from 1 to 26", shards)
 	}
 	boundaries := make([]primitives.AccountID, shards-1)
 	for i := range boundaries {

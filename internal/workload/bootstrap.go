@@ -68,7 +68,7 @@ func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *M
 	}
 	for i, x := range made(point.Hash).Chunks {
 		if x == nil {
-			return nil, fmt.Errorf("sync point %d: shard index %d has no new chunk", point.Height(), i)
+			return nil, fmt.Errorf("workload: the sync block %d has no new chunk at shard index %d", point.Height(), i)
 		}
 		start.Next = append(start.Next, x)
 	}
@@ -89,7 +89,7 @@ func (c *Chain) sendState(s *storage.Store, start *engine.BootstrapInput, point 
 				err = sync.Part(i, id, part)
 			}
 			if err != nil {
-				return fmt.Errorf("state of shard index %d before block %d: %w", i, point.Height(), err)
+				return fmt.Errorf("workload: transfer the state at shard index %d before block %d: %w", i, point.Height(), err)
 			}
 		}
 	}

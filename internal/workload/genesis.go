@@ -59,7 +59,7 @@ func Genesis(o Options, r Rules) (*genesis.Config, error) {
 		c.TotalSupply, ok = c.TotalSupply.Add(sum)
 	}
 	if !ok {
-		return nil, fmt.Errorf("workload: balances of %d accounts: %w", o.Accounts, primitives.ErrOverflow)
+		return nil, fmt.Errorf("workload: add up the balances of %d accounts: %w", o.Accounts, primitives.ErrOverflow)
 	}
 	return c, nil
 }

@@ -134,14 +134,14 @@ func (s *Script) Step() (*Made, error) {
 func (s *Script) make(plan *Plan) (*Made, error) {
 	b, chunks, err := s.chain.Make(plan)
 	if err != nil {
-		return nil, fmt.Errorf("making block %d on %v: %w", plan.Height, plan.Parent, err)
+		return nil, fmt.Errorf("workload: make block %d on %v: %w", plan.Height, plan.Parent, err)
 	}
 	if s.Entries[b.Hash()] != nil {
 		return &Made{Block: b, Chunks: chunks}, nil // the very same again
 	}
 	a, err := s.chain.Accept(b, chunks, true)
 	if err != nil {
-		return nil, fmt.Errorf("accepting block %d on %v: %w", plan.Height, plan.Parent, err)
+		return nil, fmt.Errorf("workload: import block %d on %v: %w", plan.Height, plan.Parent, err)
 	}
 	s.Entries[a.Entry.Hash] = a.Entry
 	s.recent = append(s.recent, a.Entry.Hash)

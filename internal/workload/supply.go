@@ -66,7 +66,7 @@ func (c *counter) receipt(r *primitives.Receipt) {
 func (c *counter) value(key, value []byte) {
 	k, err := primitives.ParseTrieKey(key)
 	if err != nil {
-		c.fail(fmt.Errorf("state key %x: %w", key, err))
+		c.fail(fmt.Errorf("workload: parse state key %x: %w", key, err))
 		return
 	}
 	r := borsh.NewReader(value)
@@ -99,7 +99,7 @@ func (c *counter) value(key, value []byte) {
 		}
 	}
 	if r.Err() != nil {
-		c.fail(fmt.Errorf("state value of %x: %w", key, r.Err()))
+		c.fail(fmt.Errorf("workload: decode the state value of key %x: %w", key, r.Err()))
 	}
 }
 
@@ -148,7 +148,7 @@ func Supply(at *engine.BlockNode) (primitives.Balance, error) {
 	for i := range at.Shards {
 		var ok bool
 		if sum, ok = sum.Sub(at.Shards[i].Extra.BalanceBurnt); !ok {
-			return sum, fmt.Errorf("workload: shard %d burnt more than there is", at.Shards[i].ID)
+			return sum, fmt.Errorf("workload: shard %d burnt more tokens than the total supply", at.Shards[i].ID)
 		}
 	}
 	return sum, nil

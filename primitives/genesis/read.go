@@ -135,7 +135,7 @@ func Parse(in []byte) (*Genesis, error) {
 	}
 	g := &Genesis{Config: *c}
 	if recordsFile != "" {
-		return nil, fmt.Errorf("genesis: the records are in %q", recordsFile)
+		return nil, fmt.Errorf("genesis: the records are not in this file, but in %q", recordsFile)
 	}
 	err = ReadRecords(bytes.NewReader(in), func(r Record) error {
 		g.Records = append(g.Records, r)

@@ -92,7 +92,7 @@ func appendRemoval(b []byte, r Record) []byte {
 		b = appendText(b, `,"public_key":`, r.PublicKey.String())
 		b = append(appendUint(b, `,"index":`, uint64(r.Index)), `,"nonce":null`...)
 	case *PostponedReceiptRecord, *ReceivedDataRecord, *DelayedReceiptRecord, *Removal, *ForkRecord:
-		panic(fmt.Sprintf("genesis: a %T can't be removed", r))
+		panic(fmt.Sprintf("genesis: a record of type %T cannot be removed", r))
 	default:
 		panic(fmt.Sprintf("genesis: no case for %T", r))
 	}

@@ -20,7 +20,7 @@ type AccountMembers struct {
 }
 
 // ErrAccountMembers is wrapped by every refusal of Account.
-var ErrAccountMembers = errors.New("members of an account do not fit each other")
+var ErrAccountMembers = errors.New("the fields of the account are incomplete or contradict each other")
 
 // Account returns the account. Its version is 2 if it has a global contract: the view does not show
 // it. Errors: ErrAccountMembers.
@@ -37,7 +37,7 @@ func (m *AccountMembers) Account() (primitives.Account, error) {
 	}
 	switch {
 	case m.Amount == nil || m.Locked == nil:
-		return refuse("no amount or no locked amount")
+		return refuse("amount or locked is missing")
 	case contracts > 1:
 		return refuse("more than one contract")
 	}
@@ -45,14 +45,14 @@ func (m *AccountMembers) Account() (primitives.Account, error) {
 	case "", "initialized":
 	case "uninitialized":
 		if m.BootstrapNonce == nil || contracts > 0 || !m.Locked.IsZero() {
-			return refuse("uninitialized, without a bootstrap nonce or with a contract or a stake")
+			return refuse("an uninitialized account must have a bootstrap nonce and no contract or stake")
 		}
 		return primitives.NewUninitializedAccount(*m.Amount, m.StorageUsage, *m.BootstrapNonce), nil
 	default:
-		return refuse(fmt.Sprintf("state %q", m.State))
+		return refuse(fmt.Sprintf("unknown state %q", m.State))
 	}
 	if m.BootstrapNonce != nil {
-		return refuse("initialized, with a bootstrap nonce")
+		return refuse("an initialized account has a bootstrap nonce")
 	}
 	a := primitives.Account{Version: primitives.AccountV1, Amount: *m.Amount, Locked: *m.Locked, StorageUsage: m.StorageUsage}
 	switch {

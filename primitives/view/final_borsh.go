@@ -42,7 +42,7 @@ func AppendFinalOutcomeBorsh(b []byte, o *FinalOutcome) ([]byte, error) {
 func appendFailureBorsh(b, text []byte) ([]byte, error) {
 	var e primitives.TxExecutionError
 	if err := json.Unmarshal(text, &e); err != nil {
-		return nil, fmt.Errorf("view: a failure: %w", err)
+		return nil, fmt.Errorf("view: encode the failure of an outcome: %w", err)
 	}
 	return e.AppendBorsh(b), nil
 }

@@ -135,7 +135,7 @@ func AppendKeyChanges(out []Change, k *primitives.KeyChanges) ([]Change, error) 
 			c.Value = value
 		}
 		if err != nil {
-			return out, fmt.Errorf("view: a change of %s of %s: %w", kind, key.Account, err)
+			return out, fmt.Errorf("view: decode a state change (%s) of account %s: %w", kind, key.Account, err)
 		}
 		out = append(out, c)
 	}

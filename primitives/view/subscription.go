@@ -137,7 +137,7 @@ type Subscriber interface {
 }
 
 // ErrLingering refuses a subscription: too many ended ones are still being removed.
-var ErrLingering = errors.New("too many subscriptions are being ended")
+var ErrLingering = errors.New("too many subscriptions are being ended; retry later")
 
 // CursorError is the error of a cursor after which blocks are no longer stored.
 type CursorError struct{ Earliest primitives.Height } // of the oldest stored block

@@ -26,8 +26,8 @@ const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
 
 // Errors of a short view.
 var (
-	ErrLong     = errors.New("not a short view")                     // a retry would fail too
-	ErrNotReady = errors.New("the code of a view is to be compiled") // a retry may succeed
+	ErrLong     = errors.New("the view call exceeds the bounds of a short one")   // a retry would fail too
+	ErrNotReady = errors.New("the contract of the view call is not compiled yet") // a retry may succeed
 )
 
 // Preparer is a VM that reports which code is compiled.

@@ -43,7 +43,7 @@ type balances struct {
 func addBalance(sum *primitives.Balance, b primitives.Balance) error {
 	v, ok := sum.Add(b)
 	if !ok {
-		return fmt.Errorf("apply: burnt balance: %w", primitives.ErrOverflow)
+		return fmt.Errorf("apply: add up the burnt balance: %w", primitives.ErrOverflow)
 	}
 	*sum = v
 	return nil
@@ -63,7 +63,7 @@ func (b *balances) total() (primitives.Balance, error) {
 	sum, ok := b.burnt.Add(b.other)
 	sum, ok2 := sum.Sub(b.subsidized)
 	if !ok || !ok2 {
-		return sum, fmt.Errorf("apply: burnt balance: %w", primitives.ErrOverflow)
+		return sum, fmt.Errorf("apply: add up the burnt balance: %w", primitives.ErrOverflow)
 	}
 	return sum, nil
 }
@@ -120,14 +120,14 @@ func Apply(in *Input) (*Result, error) {
 func (in *Input) check() error {
 	switch {
 	case in.Trie == nil || in.Block.Config == nil || in.Layout.IsZero():
-		return fmt.Errorf("%w: no trie, config or layout", ErrInput)
+		return fmt.Errorf("%w: the trie, config or layout is missing", ErrInput)
 	case !in.Layout.Has(in.Block.ShardID):
 		return fmt.Errorf("%w: shard %d is not in the layout", ErrInput, in.Block.ShardID)
 	case !in.NewChunk && len(in.Patch) > 0:
-		return fmt.Errorf("%w: a patch without a chunk", ErrInput)
+		return fmt.Errorf("%w: a state patch needs a new chunk", ErrInput)
 	// after a split a missing chunk repeats the header of another shard
 	case in.NewChunk && in.ownCongestion() == nil:
-		return fmt.Errorf("%w: no congestion info of shard %d", ErrInput, in.Block.ShardID)
+		return fmt.Errorf("%w: the congestion info of shard %d is missing", ErrInput, in.Block.ShardID)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrInput means that the input lacks something that every chunk needs.
-var ErrInput = errors.New("apply: input")
+var ErrInput = errors.New("apply: invalid input")
 
 // Par runs do(0) … do(n-1) in any order, possibly at the same time, and returns when all are done.
 type Par func(n int, do func(i int))

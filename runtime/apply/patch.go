@@ -238,7 +238,7 @@ func patchRemoval(u *state.TrieUpdate, r genesis.Record) error {
 	case *genesis.GasKeyNonceRecord:
 		return patchNonce(u, r)
 	case *genesis.PostponedReceiptRecord, *genesis.ReceivedDataRecord, *genesis.DelayedReceiptRecord, *genesis.Removal, *genesis.ForkRecord:
-		panic(fmt.Sprintf("apply: a %T can't be removed", r))
+		panic(fmt.Sprintf("apply: a record of type %T cannot be removed", r))
 	default:
 		panic(fmt.Sprintf("apply: no case for %T", r))
 	}

@@ -13,7 +13,7 @@ const NumValues = 40
 
 // ErrParams means that no schedule exists for the parameters: there are no shards, or a single
 // grant is below the largest receipt or above what a shard may send.
-var ErrParams = errors.New("bandwidth: impossible parameters")
+var ErrParams = errors.New("bandwidth: invalid parameters")
 
 // Params are the parameters of a schedule, in bytes (nearcore BandwidthSchedulerParams).
 type Params struct {

@@ -37,7 +37,7 @@ type Settlement struct {
 func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives.Balance, x Executed) (Settlement, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
-		return Settlement{}, fmt.Errorf("fees: settling a %T", r.Body)
+		return Settlement{}, fmt.Errorf("fees: no settlement for a receipt of type %T", r.Body)
 	}
 	s := Settlement{BurnPrice: a.GasPrice}
 	if price.Less(s.BurnPrice) {
@@ -65,7 +65,7 @@ func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives
 		gone = x.GasBurnt
 	}
 	if gone > came {
-		return Settlement{}, fmt.Errorf("%w: receipt with %d gas used %d", ErrOverflow, came, gone)
+		return Settlement{}, fmt.Errorf("%w: a receipt with %d gas used %d gas", ErrOverflow, came, gone)
 	}
 	gross := came - gone
 	discount, _ := a.GasPrice.Sub(s.BurnPrice) // BurnPrice is the lower

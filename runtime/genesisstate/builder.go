@@ -123,7 +123,7 @@ const maxEntries = 1<<32 - 1
 // put adds a copy of an entry: its key of keyLen bytes, followed by its value.
 func (s *shard) put(keyValue []byte, keyLen int) error {
 	if len(s.entries) == maxEntries {
-		return fmt.Errorf("genesis: more than %d entries in a shard", maxEntries)
+		return fmt.Errorf("genesis: a shard has more than %d state entries, the limit", maxEntries)
 	}
 	kv := s.arena.copy(keyValue)
 	s.entries = append(s.entries, entry{key: kv[:keyLen:keyLen], value: kv[keyLen:], number: uint32(len(s.entries))})

@@ -17,7 +17,7 @@ type object map[string]any
 func (c *RuntimeConfig) AppendJSON(b []byte) []byte {
 	text, err := json.Marshal(c.view())
 	if err != nil {
-		panic("config: a view of plain values does not marshal: " + err.Error())
+		panic("parameters: marshal the JSON view: " + err.Error())
 	}
 	return append(b, text...)
 }

@@ -99,11 +99,11 @@ type Forked interface {
 
 // ErrAway is wrapped by errors of a fork's Trie if the other chain does not provide the data, or
 // provides data that cannot be verified. It is not a fault of this node, and a retry may succeed.
-var ErrAway = errors.New("the chain that this is a fork of does not give it")
+var ErrAway = errors.New("the node of the forked chain does not provide it")
 
 // ErrMissing is wrapped by errors of a Trie made of a proof, if the proof does not contain the
 // node.
-var ErrMissing = errors.New("missing from the proof")
+var ErrMissing = errors.New("the trie node or value is missing from the proof")
 
 // CodeAccess is code that was in the state before the chunk and was called in the chunk.
 type CodeAccess struct {
@@ -113,4 +113,4 @@ type CodeAccess struct {
 
 // ErrNoSplit is wrapped by errors of FindSplit if the shard cannot be split, as opposed to a
 // failure of the store.
-var ErrNoSplit = errors.New("no split")
+var ErrNoSplit = errors.New("the shard cannot be split")

@@ -102,8 +102,8 @@ func New(o Options) (*VM, error) {
 // since no contract causes it.
 func (v *VM) diskFailed(err error) {
 	if v.alarm != nil {
-		v.alarm(fmt.Errorf("keep a compiled contract: %w: "+
-			"contracts are compiled again after a restart, make room or set contract_cache_path", err))
+		v.alarm(fmt.Errorf("store a compiled contract: %w; "+
+			"contracts that are not stored are compiled again after a restart: free disk space or set contract_cache_path", err))
 	}
 }
 
@@ -120,8 +120,8 @@ func otherGenerator(is, wanted string) error {
 	if is == wanted {
 		return nil
 	}
-	return fmt.Errorf("contracts are compiled by %s, since %s is not where it was in the library: what is made to be hard to compile may keep it busy for long",
-		is, wanted)
+	return fmt.Errorf("contracts are compiled by the code generator %s, because %s was not found in the wasmtime library: "+
+		"contracts that are made to be hard to compile may take long", is, wanted)
 }
 
 // versions matches every result of version, also of past and future builds.
@@ -323,7 +323,7 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 	}
 	t, ok := traps[out.Trap]
 	if !ok {
-		err := fmt.Errorf("vm: trap %d, which no contract can cause", out.Trap)
+		err := fmt.Errorf("vm: trap code %d, which no contract should be able to cause", out.Trap)
 		v.fault("%w", err)
 		return err
 	}

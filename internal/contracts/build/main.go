@@ -36,7 +36,7 @@ func main() {
 func build(dir string) error {
 	version, err := exec.Command("clang", "--version").Output()
 	if err != nil {
-		return fmt.Errorf("clang (Debian packages clang and lld): %w", err)
+		return fmt.Errorf("run clang (install it; Debian packages clang and lld): %w", err)
 	}
 	for _, s := range contracts.Sources {
 		args := append(slices.Clone(contracts.Flags), s.Defines...)
@@ -44,7 +44,7 @@ func build(dir string) error {
 		c := exec.Command("clang", args...)
 		c.Dir, c.Stdout, c.Stderr = dir, os.Stdout, os.Stderr
 		if err := c.Run(); err != nil {
-			return fmt.Errorf("%s: %w", s.File, err)
+			return fmt.Errorf("compile %s: %w", s.File, err)
 		}
 		if err := os.Chmod(filepath.Join(dir, s.Name+".wasm"), 0o644); err != nil {
 			return err

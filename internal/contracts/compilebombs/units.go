@@ -49,7 +49,7 @@ func unit(name string) Unit {
 			return Unit(i)
 		}
 	}
-	panic("bombs: no unit " + name)
+	panic("compilebombs: there is no unit " + name)
 }
 
 func units(names ...string) (list []Unit) {

@@ -164,7 +164,7 @@ const (
 )
 
 // ErrClosed is the error of a cache that was closed.
-var ErrClosed = errors.New("cache: closed")
+var ErrClosed = errors.New("cache: the contract cache is closed")
 
 // ErrElsewhere is the error of a build of something that has, or is to have, another key. It does not
 // count as a build.
@@ -232,7 +232,7 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	c.mu.Unlock()
 
 	var made *Entry[V]
-	madeErr := errors.New("cache: the build did not return") // replaced when the build returns
+	madeErr := errors.New("cache: the compilation panicked") // replaced when the build returns
 	defer func() {
 		c.land(key, f, own, made, madeErr)
 		e, err = f.entry, f.err

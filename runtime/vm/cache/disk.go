@@ -44,7 +44,7 @@ const headLen = 4 + 8 + 4 + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-var errDamaged = errors.New("cache: file is not as it was written")
+var errDamaged = errors.New("cache: the file is damaged: its checksum does not match")
 
 func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 	d := &disk{dir: filepath.Join(dir, version), limit: limit, uses: map[Key]uint64{}}

@@ -23,6 +23,6 @@ func (e *Error) Error() string {
 // ErrClosed is the error of a closed pool. ErrCancelled is the error of a compilation whose Cancel
 // channel was closed.
 var (
-	ErrClosed    = errors.New("compiler: closed")
-	ErrCancelled = errors.New("compiler: cancelled")
+	ErrClosed    = errors.New("compiler: the pool of compiler processes is closed")
+	ErrCancelled = errors.New("compiler: the compilation was cancelled")
 )

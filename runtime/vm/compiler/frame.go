@@ -75,7 +75,7 @@ const (
 )
 
 // ErrFrame is the error of bytes that are not a frame.
-var ErrFrame = errors.New("compiler: not a frame")
+var ErrFrame = errors.New("compiler: invalid message between the node and a compiler process")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -146,13 +146,13 @@ func ReadRequest(in io.Reader) (*Request, error) {
 	le := binary.LittleEndian
 	path := int64(le.Uint32(head[64:]))
 	if path > mostPath || path > int64(len(body)) {
-		return nil, fmt.Errorf("%w: request", ErrFrame)
+		return nil, fmt.Errorf("%w: malformed request", ErrFrame)
 	}
 	r := &Request{Background: le.Uint32(head[4:]) == 1, File: string(body[:path]), Wasm: body[path:]}
 	copy(r.Code[:], head[8:])
 	r.Limits = Limits{time.Duration(le.Uint64(head[40:])), int64(le.Uint64(head[48:])), int64(le.Uint64(head[56:]))}
 	if le.Uint32(head[4:]) > 1 || r.Limits.CPU <= 0 || r.Limits.Memory <= 0 || r.Limits.Output <= 0 {
-		return nil, fmt.Errorf("%w: request", ErrFrame)
+		return nil, fmt.Errorf("%w: malformed request", ErrFrame)
 	}
 	return r, nil
 }
@@ -166,7 +166,7 @@ func ReadReply(in io.Reader, most int64) (*Reply, error) {
 	le := binary.LittleEndian
 	r := &Reply{Kind: Kind(le.Uint32(head[4:])), Retire: le.Uint32(head[8:])&flagRetire != 0, InFile: le.Uint32(head[8:])&flagInFile != 0, CPU: time.Duration(le.Uint64(head[12:])), Body: body}
 	if r.Kind < Hello || r.Kind > Alive || le.Uint32(head[8:]) >= flagsEnd || r.CPU < 0 || r.InFile && (r.Kind != Done || len(body) != writtenLen || r.written().Size < 0) {
-		return nil, fmt.Errorf("%w: reply", ErrFrame)
+		return nil, fmt.Errorf("%w: malformed reply", ErrFrame)
 	}
 	return r, nil
 }
@@ -182,7 +182,7 @@ func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, 
 	}
 	le := binary.LittleEndian
 	if le.Uint32(head) != magic {
-		return nil, nil, fmt.Errorf("%w: it begins with %x", ErrFrame, head[:4])
+		return nil, nil, fmt.Errorf("%w: it begins with %x, not with the magic number", ErrFrame, head[:4])
 	}
 	n := int64(le.Uint32(head[size-4:]))
 	if n > most {
@@ -192,7 +192,7 @@ func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, 
 		return nil, nil, fmt.Errorf("%w: %w", ErrFrame, err)
 	}
 	if crc32.Update(crc32.Checksum(head[:size], castagnoli), castagnoli, body) != le.Uint32(head[size:]) {
-		return nil, nil, fmt.Errorf("%w: checksum", ErrFrame)
+		return nil, nil, fmt.Errorf("%w: wrong checksum", ErrFrame)
 	}
 	return head[:size], body, nil
 }

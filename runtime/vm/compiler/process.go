@@ -83,7 +83,7 @@ func (p *process) greet(version string) error {
 		return p.failed(err)
 	}
 	if r.Kind != Hello || string(r.Body) != version {
-		return fmt.Errorf("the child makes %q, wanted is %q", r.Body, version)
+		return fmt.Errorf("the compiler process makes artifacts of version %q, want %q", r.Body, version)
 	}
 	return nil
 }

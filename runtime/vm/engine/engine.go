@@ -130,7 +130,7 @@ const (
 )
 
 // ErrClosed is the error of a closed module or engine.
-var ErrClosed = errors.New("engine: closed")
+var ErrClosed = errors.New("engine: the contract engine is closed")
 
 // FaultError is an error of a run that no contract should be able to cause.
 type FaultError struct{ Text string }

@@ -141,7 +141,7 @@ func (e *HostError) Error() string {
 	case RecordedStorageExceeded:
 		return "Size of the recorded trie storage proof has exceeded the allowed limit (" + byteSize(e.B) + ")"
 	}
-	panic(fmt.Sprintf("logic: no text of host error %d", e.Kind))
+	panic(fmt.Sprintf("logic: no text for host error %d", e.Kind))
 }
 
 func (e *HostError) exceeds(what string) string {

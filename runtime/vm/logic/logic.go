@@ -139,7 +139,7 @@ func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
 	f := &Functions[i]
 	l.function = f
 	if len(args) != len(f.Params) {
-		return 0, l.keep(fmt.Errorf("logic: %s called with %d arguments", f.Name, len(args)))
+		return 0, l.keep(fmt.Errorf("logic: host function %s called with %d arguments, want %d", f.Name, len(args), len(f.Params)))
 	}
 	v, err := f.call(l, args)
 	if err != nil {

@@ -306,7 +306,7 @@ func (e *emitter) tell(what int64) {
 // putLength writes a length into the five bytes reserved for it.
 func putLength(b []byte, n int) {
 	if n > math.MaxInt32 {
-		panic("prep: a body over 2 GiB")
+		panic("prep: a function body exceeds 2 GiB")
 	}
 	for i := range 4 {
 		b[i] = byte(n>>(7*i)) | 0x80

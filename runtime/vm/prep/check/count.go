@@ -14,7 +14,7 @@ func costsOf(w *parameters.Wasm) costs {
 	c := costs{op: uint64(w.RegularOpCost), bulkBase: uint64(w.LinearOpBaseCost), bulkUnit: uint64(w.LinearOpUnitCost)}
 	// Charges are written without an overflow check, so none may reach the sign bit.
 	if c.op >= 1<<30 || c.bulkUnit == 0 || c.bulkUnit >= 1<<30 || c.bulkBase >= 1<<62 {
-		panic("check: costs of instructions that the instrumentation is not made for")
+		panic("check: instruction costs are outside the range that the instrumentation supports")
 	}
 	return c
 }
