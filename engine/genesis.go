@@ -45,7 +45,7 @@ func NewChain(
 
 // ErrChainID reports a chain id for which nearcore uses special parameters that are not implemented
 // here. With the usual parameters the chain would differ from nearcore's.
-var ErrChainID = errors.New("engine: neard uses special parameters for chains of this name, which this program does not; choose another chain_id")
+var ErrChainID = errors.New("engine: neard has other parameters for chains of this name than this program; choose another chain_id")
 
 // ownParameters reports whether nearcore uses special parameters for this chain id. It does for two
 // ids of its tests (core/parameters/src/config_store.rs:171); testnet has had the common parameters

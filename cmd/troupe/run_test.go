@@ -315,7 +315,7 @@ func TestRunFork(t *testing.T) {
 	for name, c := range map[string]struct{ home, spec, want string }{
 		"no URL":      {filepath.Join(t.TempDir(), "f"), "mainnet", "optionally followed by @HEIGHT"},
 		"a home":      {newHome(t, ""), "http://127.0.0.1:9", "choose another --home"},
-		"nobody here": {filepath.Join(t.TempDir(), "f"), "http://127.0.0.1:9@5", "get the block to fork: block failed, tried 4 times"},
+		"nobody here": {filepath.Join(t.TempDir(), "f"), "http://127.0.0.1:9@5", "get the block to fork: block failed (tries: 4)"},
 	} {
 		got := runLine([]string{"--home", c.home, "run", "--fork", c.spec})
 		if !strings.Contains(got, c.want) || !strings.Contains(got, "exit ") {

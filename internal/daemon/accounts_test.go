@@ -199,7 +199,7 @@ func TestDeal(t *testing.T) {
 		t.Errorf("whoever asked has gone: %v", err)
 	}
 	done(t, h, "sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, base64.StdEncoding.EncodeToString(readsMany())))
-	if f := rpcOf(t, h, "sandbox_deal", `["token.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the token balance cannot be set: ft_balance_of of token.near reads more than 64 values") {
+	if f := rpcOf(t, h, "sandbox_deal", `["token.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the token balance cannot be set: ft_balance_of of token.near reads more than 64 storage values") {
 		t.Errorf("a token that reads many values: %s", f)
 	}
 }

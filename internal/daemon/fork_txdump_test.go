@@ -107,7 +107,7 @@ func TestForkWorlds(t *testing.T) {
 	}
 	for _, what := range []string{"reset", "cut", "live"} {
 		f := in.call("sandbox_fork", `{"`+what+`":["`+token+`"]}`, &none)
-		if !strings.HasPrefix(f, "SANDBOX_REFUSED") || !strings.Contains(f, "as its parent has them") {
+		if !strings.HasPrefix(f, "SANDBOX_REFUSED") || !strings.Contains(f, "from its parent") {
 			t.Errorf("%s in a world: %q", what, f)
 		}
 	}

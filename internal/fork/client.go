@@ -216,7 +216,7 @@ func (c *Client) Call(method string, params any) (json.RawMessage, error) {
 		if !again || try >= c.o.Tries {
 			if !errors.As(q.err, &r) {
 				c.add(func(n *Counts) { n.Failures++ })
-				return nil, fmt.Errorf("%s failed, tried %d times: %w", method, try, q.err)
+				return nil, fmt.Errorf("%s failed (tries: %d): %w", method, try, q.err)
 			}
 			return nil, q.err
 		}

@@ -291,7 +291,7 @@ func TestUpstream(t *testing.T) {
 		"stalls, then not":    {twice(always(-1, "")), "", nil},
 		"half a reply":        {twice(always(200, `{"jsonrpc":"2.0","id":1,"res`)), "", nil},
 		"an error of its own": {twice(always(500, `{"error":{"cause":{"name":"INTERNAL_ERROR"},"message":"x"}}`)), "", nil},
-		"busy for good":       {always(503, "busy"), "failed, tried 3 times: the remote node answers HTTP 503: busy", nil},
+		"busy for good":       {always(503, "busy"), "failed (tries: 3): the remote node answers HTTP 503: busy", nil},
 		"stalls for good":     {always(-1, ""), "no reply in 100ms", nil},
 		"needs a key":         {always(401, "no"), "HTTP 401", nil},
 		"sends elsewhere":     {always(302, ""), "HTTP 302", nil},
