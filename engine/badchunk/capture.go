@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Capture builds the file of a failed chunk: it runs the chunk again on a trie of its own to see
-// what it reads. The failure's block must be held meanwhile. The caller sets Build and Time.
+// Capture builds the file of a chunk that failed. To find out which part of the state the chunk
+// reads, it applies the chunk again on a trie that loads on demand. The caller holds the states of
+// the failure's block meanwhile, and sets Build and Time of the result.
 func Capture(f *engine.ApplyFailure) (*File, error) {
 	in := f.Input()
 	out := describe(&in, f.Stakes())
@@ -27,7 +28,7 @@ func Capture(f *engine.ApplyFailure) (*File, error) {
 	return out, out.capture(&in)
 }
 
-// describe encodes an input without its state.
+// describe returns a file with the whole input of a chunk except its state.
 func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
 	c := &in.Block
 	out := &File{
@@ -60,12 +61,12 @@ func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
 	return out
 }
 
-// capture runs the input again and keeps the state that it loads.
+// capture applies the chunk again, and adds the state that this loads to the file.
 func (f *File) capture(in *apply.Input) error {
 	root := engine.TrieRoot(in.Trie)
 	level := 0
 	if root.MemoryUsage() >= 1<<20 {
-		level = 1 // keep the frontier of a large state small as well
+		level = 1 // larger subtrees, so that the frontier of a large state stays small
 	}
 	list, err := root.Frontier(level)
 	if err != nil {
@@ -92,7 +93,7 @@ func (f *File) capture(in *apply.Input) error {
 		}
 		return err
 	}})
-	if size > MaxState { // the frontier alone is too large; the file describes the chunk but cannot be run
+	if size > MaxState { // the frontier alone is too large: the file describes the chunk but cannot run it
 		f.State.Frontier, f.State.Whole, f.Again = nil, false, "not run"
 		return nil
 	}
@@ -102,7 +103,7 @@ func (f *File) capture(in *apply.Input) error {
 	return nil
 }
 
-// run applies a chunk to the state of a file.
+// run applies a chunk on the state s of a file. A panic is returned as *engine.Panic.
 func run(in *apply.Input, forest *trie.Forest, s *State) error {
 	return engine.Catch(func() error {
 		root, err := forest.Import(s.Frontier, s.Root)

@@ -1,15 +1,17 @@
-// Package badchunk stores a chunk that the node failed to apply in a file that can be run without
-// the node's data, to debug the failure.
+// Package badchunk stores a chunk that the node failed to apply in a file. To debug the failure,
+// the chunk can be applied from the file without the node's data.
 //
 //	in      an *engine.ApplyFailure, while its block is held; files of a folder
-//	out     File: the chunk's whole input, the state that it reads, and how it ended
+//	out     File: the chunk's whole input, the state that it reads, and how it failed
 //	state   none
 //	units   heights in blocks, sizes in bytes
-//	bound   MaxState of state in a file, MaxFiles in a folder, MaxFile for reading one
-//	errors  ErrState if a run reads what the file does not contain; ErrFormat; those of the disk
+//	bound   MaxState: state in a file; MaxFiles: files in a folder; MaxFile: file that is read
+//	errors  ErrState: the run needs state that the file does not contain; ErrFormat; errors of
+//	        the disk
 //	source  our own
 //
-// A file contains the frontier of the shard's trie, which gives the root, and the subtrees that a
-// second run of the chunk loaded, each of at most 64 KiB of memory usage. A corrected program runs
-// past the point of the failure. It mostly finds what it reads, and otherwise ends with ErrState.
+// A file contains the frontier of the shard's trie, which determines the state root, and the
+// subtrees that a second run of the chunk loaded, each with a memory usage of at most 64 KiB. A
+// corrected program runs past the point of the failure. Usually the file contains what it reads
+// there; otherwise the run ends with ErrState.
 package badchunk

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// whole returns an input with every field set.
+// whole returns an input with all fields set.
 func whole(t *testing.T) *apply.Input {
 	t.Helper()
 	layout, err := primitives.MultiShardLayout(3)
@@ -50,12 +50,12 @@ func whole(t *testing.T) *apply.Input {
 	}
 }
 
-// TestFileRoundTrip: a file reads back everything that was written to it.
+// TestFileRoundTrip: reading a file restores the whole input that was written.
 func TestFileRoundTrip(t *testing.T) {
 	in, dir := whole(t), t.TempDir()
 	for i, v := 0, reflect.ValueOf(in).Elem(); i < v.NumField(); i++ {
 		switch f := v.Type().Field(i); f.Name {
-		case "Trie", "Signature", "Recording", "Par", "window": // not part of the chunk
+		case "Trie", "Signature", "Recording", "Par", "window": // not stored, because they are not part of the chunk
 		default:
 			if v.Field(i).IsZero() {
 				t.Errorf("the test sets no %s", f.Name)
@@ -107,7 +107,7 @@ func TestFileRoundTrip(t *testing.T) {
 	}
 }
 
-// TestMissingStateIsReported: a run that reads state which the file lacks fails with ErrState.
+// TestMissingStateIsReported: a run that reads state which is not in the file returns ErrState.
 func TestMissingStateIsReported(t *testing.T) {
 	s := State{Subtrees: []Subtree{{From: []byte{1}, To: []byte{2}, Pairs: [][]byte{{1}, {2}}}}}
 	n := 0
@@ -119,7 +119,8 @@ func TestMissingStateIsReported(t *testing.T) {
 	}
 }
 
-// TestFolderKeepsNewest: a folder keeps the newest files and no partial ones.
+// TestFolderKeepsNewest: a folder keeps the newest MaxFiles files. Partly written files of an
+// earlier process are removed.
 func TestFolderKeepsNewest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	now := time.Now()
@@ -146,12 +147,12 @@ func TestFolderKeepsNewest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range late { // the clock has gone back since
+	for _, f := range late { // as if the clock had been set back afterwards
 		if err := os.Chtimes(filepath.Join(dir, f.Name()), now, now.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	left := filepath.Join(dir, "new-1") // of a process that was killed
+	left := filepath.Join(dir, "new-1") // left by a process that was killed while writing
 	if err := os.WriteFile(left, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// format is the version of File.
+// format is the version of the file format.
 const format = 1
 
-// File is a failed chunk. Byte fields are borsh in base64.
+// File is a chunk that failed. It is stored as JSON. Fields of type []byte contain borsh, and
+// appear as base64.
 type File struct {
 	Format int       `json:"failed_chunk"`
 	Time   time.Time `json:"time"`
@@ -21,20 +22,21 @@ type File struct {
 	Build  string    `json:"build"` // version of the program that failed
 	Reason string    `json:"reason"`
 	Stack  string    `json:"stack,omitempty"`
-	Again  string    `json:"again"` // how the second run ended, which produced State; empty: without an error
+	Again  string    `json:"again"` // error of the second run, which found State; empty: none
 
 	Block    primitives.Hash    `json:"block"`
 	Height   primitives.Height  `json:"height"`
 	Shard    primitives.ShardID `json:"shard"`
 	Context  Context            `json:"context"`
 	Txs      []Transaction      `json:"transactions"`
-	Incoming [][]byte           `json:"incoming"`        // receipts in application order
+	Incoming [][]byte           `json:"incoming"`        // receipts in the order of execution
 	Patch    json.RawMessage    `json:"patch,omitempty"` // records as in sandbox_patch_state
-	Mocks    *primitives.Mocks  `json:"mocks,omitempty"` // overrides of contracts' signature checks, in a sandbox
+	Mocks    *primitives.Mocks  `json:"mocks,omitempty"` // overrides of contracts' signature checks (sandbox)
 	State    State              `json:"state"`
 }
 
-// Context is what the whole chunk shares; see apply.Input and action.Block.
+// Context contains the other inputs of a chunk. The fields are those of apply.Input and
+// action.Block.
 type Context struct {
 	Protocol     primitives.ProtocolVersion `json:"protocol_version"`
 	Numbering    primitives.Numbering       `json:"numbering"`
@@ -55,13 +57,13 @@ type Context struct {
 	Update       *Update                    `json:"validators,omitempty"`
 }
 
-// Transaction is one transaction of the chunk, and whether its reference block is valid.
+// Transaction is a transaction of the chunk. Valid: its reference block is valid.
 type Transaction struct {
 	Bytes []byte `json:"bytes"`
 	Valid bool   `json:"valid"`
 }
 
-// Update is apply.ValidatorUpdate.
+// Update has the fields of apply.ValidatorUpdate.
 type Update struct {
 	Stakes    []apply.AccountAmount `json:"stakes"`
 	Rewards   []apply.AccountAmount `json:"rewards"`
@@ -69,15 +71,15 @@ type Update struct {
 	Treasury  primitives.AccountID  `json:"treasury"`
 }
 
-// State is the part of the shard's state before the chunk that the file contains.
+// State is a part of the shard's state before the chunk.
 type State struct {
 	Root     primitives.Hash      `json:"root"`
 	Frontier []trie.FrontierEntry `json:"frontier"`
 	Subtrees []Subtree            `json:"subtrees"`
-	Whole    bool                 `json:"whole"` // Subtrees has everything that the second run loaded
+	Whole    bool                 `json:"whole"` // Subtrees contains all that the second run loaded
 }
 
-// Subtree contains the pairs with From <= key < To. To nil: to the end.
+// Subtree contains all entries with From <= key < To. To nil: no upper end.
 type Subtree struct {
 	From  []byte   `json:"from"`
 	To    []byte   `json:"to"`

@@ -14,14 +14,14 @@ import (
 	"slices"
 )
 
-// Bounds of files and folders. MaxState and MaxFile are in bytes.
+// Bounds, in bytes except MaxFiles.
 const (
 	MaxFiles = 8
 	MaxState = 64 << 20
 	MaxFile  = 1 << 30 // uncompressed
 )
 
-// ErrFormat reports that a file is not that of a failed chunk, or has another version.
+// ErrFormat means that a file was not written by this package, or by another version of it.
 var ErrFormat = errors.New("badchunk: this is not a valid file of a failed chunk")
 
 const (
@@ -29,13 +29,13 @@ const (
 	half    = "new-*"
 )
 
-// Write writes f into a folder, which it creates if needed, and returns the path. Beyond MaxFiles
-// it removes the oldest files, never f.
+// Write writes f to a new file in a folder and returns its path. It creates the folder if
+// necessary. If there are more than MaxFiles files, it removes the oldest, but never the new one.
 func Write(dir string, f *File) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	halves, _ := filepath.Glob(filepath.Join(dir, half)) // left by a process that ended while writing
+	halves, _ := filepath.Glob(filepath.Join(dir, half)) // left by a process that was killed while writing
 	for _, name := range halves {
 		_ = os.Remove(name)
 	}
@@ -57,8 +57,8 @@ func Write(dir string, f *File) (path string, err error) {
 	return path, nil
 }
 
-// Prune removes the oldest files that match pattern in a folder beyond most. It never removes keep,
-// even if the clock went back.
+// Prune removes the oldest files in a folder that match pattern, so that most files remain. It
+// never removes keep, even if the clock was set back and keep looks old.
 func Prune(dir, pattern, keep string, most int) {
 	names, _ := filepath.Glob(filepath.Join(dir, pattern))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == keep })
@@ -75,7 +75,7 @@ func Prune(dir, pattern, keep string, most int) {
 	}
 }
 
-// Is reports whether a file starts like those of this package.
+// Is reports whether the file at path starts like those that Write creates.
 func Is(path string) bool {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {
@@ -92,7 +92,7 @@ func Is(path string) bool {
 	return err == nil && bytes.Equal(got, want)
 }
 
-// Read reads a file. ErrFormat.
+// Read reads the file at path. ErrFormat.
 func Read(path string) (*File, error) {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {

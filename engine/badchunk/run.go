@@ -15,12 +15,12 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrState reports that a run read state that the file does not contain: it went past the point of
-// the failure.
+// ErrState means that a run needs state that the file does not contain. The run got past the point
+// of the failure.
 var ErrState = errors.New("badchunk: the run read a part of the state that the file does not contain (it got past the recorded failure)")
 
-// Run applies the chunk with vm. The error is that of the application, *engine.Panic if it
-// panicked. ErrState; ErrFormat.
+// Run applies the chunk with vm and returns the result or error of that. A panic is returned as
+// *engine.Panic. Other errors: ErrState; ErrFormat.
 func (f *File) Run(vm action.VM) (*apply.Result, error) {
 	in, err := f.input()
 	if err != nil {
@@ -41,7 +41,8 @@ func (f *File) Run(vm action.VM) (*apply.Result, error) {
 	return r, err
 }
 
-// load implements trie.Loader.
+// load implements trie.Loader with the file's subtrees. ErrState: the file does not contain the
+// range.
 func (s *State) load(from, to []byte, yield func(key, value []byte) bool) error {
 	for i := range s.Subtrees {
 		t := &s.Subtrees[i]
@@ -58,7 +59,7 @@ func (s *State) load(from, to []byte, yield func(key, value []byte) bool) error 
 	return ErrState
 }
 
-// input decodes the file's input without state and VM.
+// input returns the chunk's input, without state and VM. ErrFormat.
 func (f *File) input() (*apply.Input, error) {
 	c := &f.Context
 	cfg, err := parameters.Get(parameters.Version{Protocol: c.Protocol, Numbering: c.Numbering})
@@ -110,7 +111,7 @@ func (f *File) input() (*apply.Input, error) {
 	return in, err
 }
 
-// stakes implements action's validator queries on a list.
+// stakes implements the validator queries of action.Block with a list.
 type stakes []apply.AccountAmount
 
 func (s stakes) Stake(a primitives.AccountID) primitives.Balance {

@@ -11,20 +11,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// work is the block with running jobs.
+// work is the import whose jobs are running.
 type work struct {
 	pending *engine.BlockImport
 	from    Peer
-	left    int // unfinished jobs
+	left    int // jobs that have not ended
 }
 
-// block handles a received block: it prechecks it, adds it to the pool and starts the next import.
+// block handles a block from a peer, or an own one: it adds the block to the pool and starts the
+// next import.
 func (n *Node) block(from Peer, b *primitives.Block) {
 	n.takeBlock(from, b)
 	n.importNext()
 }
 
-// takeBlock prechecks a block and adds it to the pool of received blocks.
+// takeBlock prechecks a received block, adds it to the pool of received blocks, and requests what
+// is missing.
 func (n *Node) takeBlock(from Peer, b *primitives.Block) {
 	hash := b.Hash()
 	delete(n.missing, hash)
@@ -33,7 +35,7 @@ func (n *Node) takeBlock(from Peer, b *primitives.Block) {
 		return
 	}
 	x := blockpool.Block{Block: b, From: string(from), Standing: blockpool.Orphan}
-	if !n.blocks.Has(hash) { // else this copy has nothing new
+	if !n.blocks.Has(hash) { // else this copy brings nothing new
 		as, err := n.e.Precheck(b)
 		if err != nil {
 			n.precheckFailed(from, b, err)
@@ -57,11 +59,12 @@ func (n *Node) takeBlock(from Peer, b *primitives.Block) {
 	n.requestMissing(b, from, &out)
 }
 
-// noteHigherBlock remembers that the network is ahead if the block's approvals prove it. The
-// producer's word alone proves nothing.
+// noteHigherBlock sets highestVoted to h if it is higher and contains approvals of two thirds of
+// the stake. Only these prove that the network has reached its height; the producer's signature
+// does not.
 func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 	if h.Height <= n.tip+1 || n.highestVoted != nil && h.Height <= n.highestVoted.Height {
-		return // this node gets there by itself
+		return // a regular next block, or not higher than the highest one
 	}
 	switch voted, err := n.e.Voted(h); {
 	case err != nil:
@@ -71,7 +74,8 @@ func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 	}
 }
 
-// highestKnown returns the highest header known to have approvals of two thirds, or nil.
+// highestKnown returns the highest header that is known to have approvals of two thirds of the
+// stake; nil: none is.
 func (n *Node) highestKnown() *primitives.BlockHeader {
 	if h := n.e.HighestHeader(); h != nil && (n.highestVoted == nil || h.Height > n.highestVoted.Height) {
 		return h
@@ -79,8 +83,8 @@ func (n *Node) highestKnown() *primitives.BlockHeader {
 	return n.highestVoted
 }
 
-// precheckFailed handles an error of Precheck. It remembers nothing, because another copy may be
-// valid.
+// precheckFailed handles an error of Precheck. It does not record the block's hash as invalid,
+// because another copy of the block may be valid.
 func (n *Node) precheckFailed(from Peer, b *primitives.Block, err error) {
 	switch engine.VerdictOf(err) {
 	case engine.VerdictLocalFault:
@@ -93,8 +97,9 @@ func (n *Node) precheckFailed(from Peer, b *primitives.Block, err error) {
 	}
 }
 
-// requestMissing requests what a block lacks. Bodies are requested only if the parent is known.
-// Those of orphans are requested later, or arrive unasked.
+// requestMissing requests what the pool needs to import the block b. Chunk bodies are requested
+// only if the parent is imported. Those of orphans are requested later; they may also arrive
+// without a request.
 func (n *Node) requestMissing(b *primitives.Block, from Peer, out *blockpool.Out) {
 	if !out.Parent.IsZero() {
 		n.requestBlock(out.Parent, from)
@@ -123,7 +128,8 @@ func (n *Node) requestMissing(b *primitives.Block, from Peer, out *blockpool.Out
 	}
 }
 
-// addBody adds a chunk, complete as far as this node needs it, to the block pool.
+// addBody adds a chunk with its body to the block pool. The body is complete for the shards that
+// this node holds.
 func (n *Node) addBody(c *primitives.Chunk) {
 	signed, need := false, blockpool.Need{}
 	if !n.blocks.Wants(c.Hash) {
@@ -140,7 +146,8 @@ func (n *Node) addBody(c *primitives.Chunk) {
 	}
 }
 
-// importNext begins imports until one has running jobs or too many blocks are in flight.
+// importNext begins imports until one has running jobs, no block is ready, or MaxAhead blocks are
+// in flight to the disk.
 func (n *Node) importNext() {
 	for n.work == nil && n.fatal == nil && n.inFlight() < engine.MaxAhead {
 		b := n.blocks.Next()
@@ -151,7 +158,7 @@ func (n *Node) importNext() {
 	}
 }
 
-// inFlight counts the imported blocks that are not on disk.
+// inFlight returns the number of imported blocks that are not on disk yet, at most engine.MaxAhead.
 func (n *Node) inFlight() (count int) {
 	at := n.e.Tip()
 	for at != nil && at.Hash != n.e.Head().Hash && count < engine.MaxAhead {
@@ -161,8 +168,8 @@ func (n *Node) inFlight() (count int) {
 	return count
 }
 
-// beginImport validates a block with an imported parent. A valid block that lacks bodies waits for
-// them.
+// beginImport begins the import of a block whose parent is imported. If chunk bodies are missing,
+// the block goes back to the pool and waits for them.
 func (n *Node) beginImport(b *blockpool.Block) {
 	hash := b.Hash()
 	p, err := n.e.BeginImport(b.Block, b.Chunks, false)
@@ -172,7 +179,7 @@ func (n *Node) beginImport(b *blockpool.Block) {
 	}
 	if errors.Is(err, engine.ErrMissing) {
 		out, ok := n.blocks.WaitForChunks(hash, uint64(n.now))
-		if !ok { // it had what was needed when it arrived; the needs have changed
+		if !ok { // the block was complete on arrival, but the held shards have changed
 			if as, err := n.e.Precheck(b.Block); err == nil {
 				n.blocks.Refresh(hash, as.Needs, uint64(n.now))
 				out, ok = n.blocks.WaitForChunks(hash, uint64(n.now))
@@ -186,12 +193,13 @@ func (n *Node) beginImport(b *blockpool.Block) {
 	n.importFailed(Peer(b.From), b.Block, err)
 }
 
-// renewNeeds recomputes what waiting blocks need after the held shards have changed.
+// renewNeeds computes anew which chunk bodies the received blocks need, because the held shards
+// have changed.
 func (n *Node) renewNeeds() {
 	for _, b := range n.blocks.Blocks() {
 		as, err := n.e.Precheck(b.Block)
 		if err != nil {
-			continue // it passed when it arrived; the import reports what is wrong now
+			continue // the import will report the error
 		}
 		out := n.blocks.Refresh(b.Hash(), as.Needs, uint64(n.now))
 		n.requestMissing(b.Block, Peer(b.From), &out)
@@ -199,7 +207,7 @@ func (n *Node) renewNeeds() {
 	n.importNext()
 }
 
-// startJobs starts the jobs of a block. Trivial ones run at once.
+// startJobs hands out the jobs of an import. It runs trivial jobs itself.
 func (n *Node) startJobs(from Peer, p *engine.BlockImport) {
 	jobs := p.Jobs()
 	w := &work{pending: p, from: from, left: len(jobs)}
@@ -221,7 +229,7 @@ func (n *Node) startJobs(from Peer, p *engine.BlockImport) {
 	}
 }
 
-// finishImport adds an applied block to the chain.
+// finishImport adds a block to the chain after its jobs have run.
 func (n *Node) finishImport(w *work) {
 	n.work = nil
 	acc, err := n.e.FinishImport(w.pending, n.o.OnPersisted)
@@ -235,7 +243,7 @@ func (n *Node) finishImport(w *work) {
 	n.out.Imported = append(n.out.Imported, acc)
 	b, hash := acc.Entry.Block, acc.Entry.Hash
 	if _, own := n.produced[hash]; !own && acc.IsHead {
-		n.sendPeer("", b) // peers that have it drop it
+		n.sendPeer("", b) // peers that have the block ignore it
 	}
 	changed := false
 	if acc.IsHead {
@@ -260,7 +268,7 @@ func (n *Node) finishImport(w *work) {
 	n.importNext()
 }
 
-// persisted handles the blocks that have reached the disk.
+// persisted handles the blocks that have reached the disk since the last call.
 func (n *Node) persisted() {
 	list, err := n.e.Stored()
 	for _, acc := range list {
@@ -286,7 +294,7 @@ func (n *Node) persisted() {
 	n.importNext()
 }
 
-// importFailed handles a block that was not imported.
+// importFailed handles an import that ended with an error.
 func (n *Node) importFailed(from Peer, b *primitives.Block, err error) {
 	hash := b.Hash()
 	switch engine.VerdictOf(err) {
@@ -304,8 +312,9 @@ func (n *Node) importFailed(from Peer, b *primitives.Block, err error) {
 	}
 }
 
-// partsHead returns the head for package chunkparts. Parts of chunks on a block far below the
-// highest known one are no longer forwarded by peers, so they are requested at once.
+// partsHead returns the event with the new head for package chunkparts. If the node is far behind,
+// it includes the highest known header: peers no longer forward the parts of old chunks, so these
+// have to be requested at once.
 func (n *Node) partsHead(hash primitives.Hash, h *primitives.BlockHeader) chunkparts.Head {
 	out := chunkparts.Head{Hash: hash, Prev: h.PrevHash, Height: h.Height}
 	if at := n.highestKnown(); at != nil && at.Height > h.Height+1 {

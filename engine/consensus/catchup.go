@@ -7,32 +7,32 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds and intervals of nearcore (chain/client/src/sync/{header,block}.rs, view_client_actor.rs),
-// in ns.
+// Bounds and intervals, those of nearcore (chain/client/src/sync/{header,block}.rs,
+// view_client_actor.rs). Times are in ns.
 const (
-	MaxHeaders          = 512 // in one response
-	maxRouteAhead       = 16  // blocks requested beyond the tip
+	MaxHeaders          = 512 // headers in one response
+	maxRouteAhead       = 16  // blocks that are requested above the tip
 	headersRetry  int64 = 2_000_000_000
-	blockRetry    int64 = 800_000_000 // after which a block is requested from all neighbours
+	blockRetry    int64 = 800_000_000 // until a block is requested again, then from all connected peers
 	maxTries            = 20
-	maxBehind           = 4 // heights; a node further behind produces no chunks, since they would come too late
+	maxBehind           = 4 // heights; a node further behind produces no chunks, because they would be too late
 )
 
-// isBehind reports whether the network is known to be far ahead of the head.
+// isBehind reports whether the head is more than maxBehind heights below the highest known block.
 func (n *Node) isBehind() bool {
 	at := n.highestKnown()
 	return n.head != nil && at != nil && at.Height > n.head.height+maxBehind
 }
 
-// missing is a requested block that has not arrived.
+// missing is a block that was requested and has not arrived.
 type missing struct {
 	from  Peer
 	last  int64
 	tries int
 }
 
-// requestBlock requests a block, first from the peer that knows of it; from empty: from all
-// neighbours.
+// requestBlock requests a block from the peer that referred to it. from empty: from all connected
+// peers.
 func (n *Node) requestBlock(hash primitives.Hash, from Peer) {
 	if n.missing[hash] != nil || n.e.Imported(hash) != nil || n.blocks.Has(hash) || len(n.missing) >= MaxMissing {
 		return
@@ -41,7 +41,7 @@ func (n *Node) requestBlock(hash primitives.Hash, from Peer) {
 	n.sendPeer(from, BlockRequest{hash})
 }
 
-// retryRequests requests overdue blocks from all neighbours.
+// retryRequests requests overdue blocks again, from all connected peers.
 func (n *Node) retryRequests() {
 	var due []primitives.Hash
 	for hash, m := range n.missing {
@@ -64,8 +64,8 @@ func (n *Node) retryRequests() {
 	}
 }
 
-// requestHeaders requests the headers between the head and a peer that is far ahead. Without them
-// the producers of its blocks are unknown.
+// requestHeaders requests the headers after the head from a peer that is far ahead. Without them
+// the epochs of its blocks are unknown, and so are the producers.
 func (n *Node) requestHeaders(from Peer) {
 	if n.headersAskedAt != 0 && n.now-n.headersAskedAt < headersRetry {
 		return
@@ -80,8 +80,7 @@ func (n *Node) requestHeaders(from Peer) {
 	n.sendPeer(from, q)
 }
 
-// answerHeaders answers with the headers after the first of the hashes that is on this node's
-// chain.
+// answerHeaders sends the headers after the first of the hashes that is on this node's chain.
 func (n *Node) answerHeaders(from Peer, hashes []primitives.Hash) {
 	s := n.e.Store()
 	for _, hash := range hashes {
@@ -111,7 +110,7 @@ func (n *Node) answerHeaders(from Peer, hashes []primitives.Hash) {
 	}
 }
 
-// headers adds received headers and requests their blocks.
+// headers adds received headers to the header chain and requests their blocks.
 func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
 	if _, err := n.e.AddHeaders(list); err != nil {
 		if engine.VerdictOf(err) == engine.VerdictLocalFault {
@@ -128,7 +127,7 @@ func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
 	n.importNext()
 }
 
-// requestRoute requests the blocks of known headers next to the tip.
+// requestRoute requests the next blocks of n.route that are not imported yet.
 func (n *Node) requestRoute() {
 	for len(n.route) > 0 && n.e.Imported(n.route[0]) != nil {
 		n.route = n.route[1:]

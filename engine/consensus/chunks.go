@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// makeChunks produces this validator's chunks on the head and distributes them with their
-// witnesses.
+// makeChunks produces the chunks on the head of which this validator is the producer, and sends
+// their parts and witnesses.
 func (n *Node) makeChunks() {
 	h := n.head
 	if n.me == "" || n.isBehind() {
@@ -36,7 +36,7 @@ func (n *Node) makeChunks() {
 	}
 }
 
-// makeChunk produces one chunk.
+// makeChunk produces the chunk of one shard.
 func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	h := n.head
 	txs, err := n.choose(i, id)
@@ -54,7 +54,8 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
 	n.stepParts(chunkparts.Made{Chunk: c, Body: coded})
 	err = n.showWitness(c)
-	// A restart has lost what the witness would show, or the shard was caught up since.
+	// After a restart, or if the shard was caught up since, the state that the witness needs may be
+	// gone.
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) {
 		n.note(err, "sends no witness of shard %d on %d", id, h.height)
 		return nil
@@ -62,7 +63,7 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	return err
 }
 
-// forgeChunk makes a chunk claim wrong gas, for PlantedEndorse.
+// forgeChunk returns the chunk with a wrong gas value, for PlantedEndorse.
 func (n *Node) forgeChunk(c *primitives.Chunk) *primitives.Chunk {
 	x := *c
 	x.Header.PrevGasUsed++
@@ -71,7 +72,8 @@ func (n *Node) forgeChunk(c *primitives.Chunk) *primitives.Chunk {
 	return &x
 }
 
-// stepParts steps the chunk parts' state machine and carries out its effects.
+// stepParts steps the state machine of chunk parts (package chunkparts) and carries out its
+// effects.
 func (n *Node) stepParts(ev chunkparts.Event) {
 	if n.o.planted(PlantedNoForward) {
 		switch ev.(type) {
@@ -91,7 +93,7 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 		n.out.Send = append(n.out.Send, Send{To: a.Account, Message: a.Request, Ask: a})
 	}
 	for _, a := range out.Answer {
-		// an empty answer says no more than none
+		// The requester treats an empty response like none.
 		if to, ok := a.To.(Peer); ok && len(a.Body.Parts)+len(a.Body.Receipts) > 0 {
 			n.sendPeer(to, a.Body)
 		}
@@ -112,14 +114,14 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 	}
 }
 
-// readyChunk records a chunk of which this node has its own parts. The first one of a shard on a
-// block may go into the next block.
+// readyChunk records a chunk of which this node has its own parts. The first such chunk of a shard
+// on a block is included in the next block that this node produces.
 func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return
 	}
 	if at := n.e.Imported(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {
-		return // it would displace the valid chunk; another producer may include it
+		return // no block can include it, and it must not take the place of a valid chunk
 	}
 	if !h.TxRoot.IsZero() || h.PrevGasUsed > 0 {
 		n.noteActivity(h.HeightCreated)
@@ -134,7 +136,7 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	}
 }
 
-// storedChunk returns a chunk of the chain, or nil.
+// storedChunk returns a known chunk, complete or as stored; nil: it is unknown.
 func (n *Node) storedChunk(hash primitives.Hash) *primitives.Chunk {
 	if c := n.complete[hash]; c != nil {
 		return c

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// adopted is a chain of one block, of height 9.
+// adopted is a Chain in which every block is known and has height 9.
 type adopted struct{ engineOf }
 
 func (adopted) Imported(primitives.Hash) *engine.BlockNode {
@@ -16,8 +16,8 @@ func (adopted) Imported(primitives.Hash) *engine.BlockNode {
 	return &engine.BlockNode{Block: &primitives.Block{Header: h}}
 }
 
-// TestReadyOfAnotherHeight: a chunk with a created height other than its block's height plus one
-// cannot go into any block and does not displace another chunk.
+// TestReadyOfAnotherHeight: a chunk whose created height is not its parent's height plus one is not
+// recorded, so it does not take the place of a valid chunk.
 func TestReadyOfAnotherHeight(t *testing.T) {
 	n := &Node{e: adopted{}, ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}}
 	prev := primitives.Hash{1}

@@ -1,25 +1,26 @@
-// Package consensus is a validator among validators as one sans-IO state machine: what a node
-// sends, produces, requests and waits for.
+// Package consensus runs a validator, or a node that only follows the chain, as one sans-IO state
+// machine: it decides what the node sends, signs, produces, requests and waits for.
 //
-//	in      Received: a peer's message; Submitted: a client's transaction; Tick: time passed;
-//	        Done: a job has run; Persisted: imported blocks are on disk; ShardsChanged: the
-//	        engine holds other shards; KeyChanged. Time is an argument
-//	out     Out: signatures to persist before anything is sent, messages, jobs for any
-//	        goroutine, imported and persisted blocks, the time of the next Tick
-//	state   Node: the engine; votes (chain/doomslug); received blocks and bodies
+//	in      events. Received: a peer's message; Submitted: a client's transaction; Tick: time has
+//	        passed; Done: a job has run; Persisted: imported blocks are on disk; ShardsChanged:
+//	        the engine holds other shards; KeyChanged: the account has another key. The time is
+//	        an argument
+//	out     Out: signatures to persist before messages are sent, messages, jobs for other
+//	        goroutines, imported and persisted blocks, the time of the next Tick
+//	state   Node: the engine; approvals (chain/doomslug); received blocks and chunk bodies
 //	        (chain/blockpool); chunk parts (chain/chunkparts); witnesses and endorsements
-//	        (chain/partialwitness); pools (chain/txpool); what was signed (Signatures)
+//	        (chain/partialwitness); transaction pools (chain/txpool); what was signed (Signatures)
 //	units   times in ns since 1970, heights in blocks
-//	bound   those of the packages above; MaxParked votes an account for unknown blocks;
-//	        MaxMissing requested blocks
+//	bound   the bounds of the packages above; MaxParked approvals of an account for unknown
+//	        blocks; MaxMissing requested blocks
 //	errors  an invalid message is dropped and noted; a fault of this node is Out.Fatal, after
-//	        which it does nothing
+//	        which the node does nothing more
 //	source  nearcore chain/client/src/{client,client_actor,chunk_inclusion_tracker}.rs,
 //	        chain/client/src/sync
 //
-// It has no goroutine, clock, socket or randomness of its own: equal events at equal times give
-// equal effects. So package internal/sim runs a cluster in one process from a seed. The shell
-// around a Node owns all of those. Its loop is:
+// The package has no goroutine, clock, socket or random source: equal events at equal times cause
+// equal effects. Package internal/sim uses this to run a cluster in one process, reproducibly from
+// a seed. The program around a Node (the shell) provides these things. Its loop is:
 //
 //	n, err := consensus.New(consensus.Options{Engine: e, Account: a, Key: k, ...}, now())
 //	...
@@ -45,5 +46,5 @@
 //		out = n.Step(now(), ev)
 //	}
 //
-// Options.OnPersisted sends Persisted to the loop. A Node must not be stepped from two goroutines.
+// The shell's loop gets Persisted from Options.OnPersisted. Node is not safe for concurrent use.
 package consensus

@@ -8,55 +8,57 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Peer names a neighbour in the network.
+// Peer identifies a connected peer.
 type Peer string
 
-// Message is a message between nodes. Between neighbours: *primitives.Block, BlockRequest,
-// HeadersRequest, Headers. To validators: *primitives.Approval, PartialChunk, ChunkForward,
-// ChunkRequest, ChunkResponse, PartialWitness and Forwarded, WitnessAck, ChunkEndorsement,
-// ContractAccesses, ContractCodeRequest, ContractCodeResponse, PartialContractDeploys,
-// SignedTransaction. Receivers share a message, so it is read-only.
+// Message is a message between nodes. Messages between connected peers: *primitives.Block,
+// BlockRequest, HeadersRequest, Headers. Messages to a validator: *primitives.Approval,
+// PartialChunk, ChunkForward, ChunkRequest, ChunkResponse, PartialWitness and Forwarded,
+// WitnessAck, ChunkEndorsement, ContractAccesses, ContractCodeRequest, ContractCodeResponse,
+// PartialContractDeploys, SignedTransaction. All receivers of a message get the same value, so it
+// is read-only.
 type Message any
 
-// BlockRequest requests a block. The answer is the block, or none.
+// BlockRequest requests a block. The response is the block. A peer without the block does not
+// respond.
 type BlockRequest struct{ Hash primitives.Hash }
 
-// HeadersRequest requests the headers after the first of these blocks that is on the peer's chain.
+// HeadersRequest requests the headers after the first of Hashes that is on the peer's chain.
 type HeadersRequest struct{ Hashes []primitives.Hash }
 
-// Headers answers a HeadersRequest, parents first.
+// Headers is the response to a HeadersRequest: headers, parents first.
 type Headers struct{ List []*primitives.BlockHeader }
 
-// Forwarded is a witness part forwarded by a validator.
+// Forwarded is a witness part that another validator forwards.
 type Forwarded struct{ *primitives.PartialWitness }
 
 // Event is an input of Node.Step: one of the types below.
 type Event interface{ event() }
 
-// Received is a message of a peer.
+// Received is an event: a message from a peer has arrived.
 type Received struct {
 	From    Peer
 	Message Message
 }
 
-// Submitted is a client's transaction.
+// Submitted is an event: a client has submitted a transaction.
 type Submitted struct{ Tx *primitives.SignedTransaction }
 
-// Tick reports that the time Out.Wake has come. An early or additional Tick is harmless.
+// Tick is an event: the time Out.Wake has come. An earlier or additional Tick is harmless.
 type Tick struct{}
 
-// Done reports that a job has run.
+// Done is an event: a job of Out.Jobs has run.
 type Done struct{ Job uint64 }
 
-// Persisted reports that imported blocks may have reached the disk (Options.OnPersisted).
+// Persisted is an event: imported blocks may have reached the disk (Options.OnPersisted).
 type Persisted struct{}
 
-// ShardsChanged reports that the engine holds other shards than before, so waiting blocks need
+// ShardsChanged is an event: the engine holds other shards than before, so received blocks need
 // other chunk bodies.
 type ShardsChanged struct{}
 
-// KeyChanged changes the key with which the account signs; the zero key: it signs nothing. What was
-// signed with the previous key still counts.
+// KeyChanged is an event: the account has another signing key. With the zero key it signs nothing.
+// Signatures that were made with the previous key still prevent contradicting ones.
 type KeyChanged struct{ Key primitives.SecretKey }
 
 func (KeyChanged) event()    {}
@@ -67,30 +69,30 @@ func (Done) event()          {}
 func (Persisted) event()     {}
 func (ShardsChanged) event() {}
 
-// Send is an outgoing message: to the validator To, else to the neighbour Peer, else to all
-// neighbours.
+// Send is an outgoing message. Its receiver is the validator To; if that is empty, the connected
+// peer Peer; if both are empty, all connected peers.
 type Send struct {
 	To      primitives.AccountID
 	Peer    Peer
 	Message Message
-	Again   bool // a block that was broadcast before without effect
-	// Ask names further peers that can answer a ChunkRequest; nil: none.
+	Again   bool // the block was broadcast before, and the head has not moved since
+	// Ask names further peers that can respond to a ChunkRequest; nil: none.
 	Ask *chunkparts.Ask
 }
 
-// Job is work to run once, on any goroutine. Then the shell sends Done.
+// Job is work that the shell runs once, on any goroutine. Afterwards it sends Done.
 type Job struct {
 	ID  uint64
 	Run func()
 }
 
-// Note describes an event for logs and traces.
+// Note is a line for logs and traces.
 type Note struct {
 	What string
 	Err  error
 }
 
-// Refusal reports an invalid block.
+// Refusal reports that a block is invalid.
 type Refusal struct {
 	Block  primitives.Hash
 	Height primitives.Height
@@ -102,10 +104,10 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("block %v of %q: %v", short(r.Block), r.From, r.Err)
 }
 
-// Unwrap returns the reason.
+// Unwrap returns the reason of the refusal.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// ChunkRefusal reports an invalid chunk or witness.
+// ChunkRefusal reports that a chunk or its witness is invalid.
 type ChunkRefusal struct {
 	Chunk  primitives.Hash
 	Shard  primitives.ShardID
@@ -117,18 +119,18 @@ func (r *ChunkRefusal) Error() string {
 	return fmt.Sprintf("chunk %v of shard %d at %d: %v", short(r.Chunk), r.Shard, r.Height, r.Err)
 }
 
-// Unwrap returns the reason.
+// Unwrap returns the reason of the refusal.
 func (r *ChunkRefusal) Unwrap() error { return r.Err }
 
-// Out is the effects of a step, to be carried out in this order.
+// Out contains the effects of a step. The shell carries them out in the order of the fields.
 type Out struct {
-	Save      []byte             // encoded Signatures, to be on disk before any of Send leaves; nil: unchanged
+	Save      []byte             // encoded Signatures to write to the disk before Send; nil: unchanged
 	Send      []Send             //
 	Jobs      []Job              //
-	Imported  []*engine.Accepted // blocks added to the chain; they may not be on disk
+	Imported  []*engine.Accepted // blocks added to the chain; perhaps not on disk yet
 	Persisted []*engine.Accepted // blocks that are on disk now
-	Wake      int64              // when a Tick is due, ns since 1970; 0: at no time
+	Wake      int64              // time of the next Tick, ns since 1970; 0: none
 	Notes     []Note             //
 	Refused   []error            // invalid blocks and chunks of peers: *Refusal or *ChunkRefusal
-	Fatal     error              // why this node cannot continue
+	Fatal     error              // why the node cannot continue; nil: it can
 }

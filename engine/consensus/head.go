@@ -12,30 +12,32 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// head is the persisted block that the node builds on, with the assignments after it.
+// head is the persisted head on which the node produces and approves blocks, with the assignments
+// of its children.
 type head struct {
 	block      *primitives.Block
 	hash       primitives.Hash
 	height     primitives.Height
 	final      primitives.Height
-	epoch      primitives.EpochID // of the head's children
+	epoch      primitives.EpochID // epoch of the head's children
 	layout     primitives.ShardLayout
-	approvers  []chain.Approver
+	approvers  []chain.Approver  // approvers of the head's children
 	approves   bool              // this validator is an approver
-	next       []chain.Approver  // approvers of the epoch after that; nil: not computed
-	made       primitives.Height // height of the child that was produced; 0: none
-	endorsedAt int64             // when a child could first be produced with some but not all endorsements; 0: not yet
+	next       []chain.Approver  // approvers in the epoch after that; nil: not computed yet
+	made       primitives.Height // height of the block that was produced on the head; 0: none
+	endorsedAt int64             // when a block with enough, but not all endorsements was first ready; 0: not yet
 }
 
-// endorsementWait is how long a block that could be produced waits for missing endorsements of its
-// chunks, counted from the last endorsement, and at most twice that in total. A neard checks only
-// periodically whether it can produce a block (block_production_tracking_delay), so endorsements
-// that are only slightly later are included there. It is at most an eighth of the time to a vote,
-// so that a block is at most a quarter of that late. If votes come later than endorsements, as at
-// neard's pace, nothing is waited for, nor in eager mode.
+// endorsementWait is the time in ns for which a block with enough endorsements waits for the
+// missing ones. It is counted from the last endorsement that arrived; in total the wait takes at
+// most twice as long. A neard checks only periodically whether it can produce a block
+// (block_production_tracking_delay), so its blocks contain such slightly later endorsements. The
+// wait is also limited to an eighth of the time until an approval, so that a block is at most a
+// quarter of that time late. There is no wait in eager mode, or if approvals arrive later than
+// endorsements, as with neard's delays.
 const endorsementWait = 10 * ms
 
-// setHead starts over on a block. If the block is on disk, it also produces the chunks on it.
+// setHead makes a block the head. If the block is on disk, it also produces the chunks on it.
 func (n *Node) setHead(at *engine.BlockNode) {
 	h := &head{block: at.Block, hash: at.Hash, height: at.Height(), final: n.e.Final().Height}
 	err := n.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -55,7 +57,7 @@ func (n *Node) setHead(at *engine.BlockNode) {
 		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 	}
 	n.head, n.headAt = h, n.now
-	// chunks on the new head may exist already
+	// Endorsements of chunks on the new head may be deferred already: keep those.
 	n.deferred = slices.DeleteFunc(n.deferred, func(s partialwitness.Send) bool {
 		e, ok := s.Body.(*primitives.ChunkEndorsement)
 		return !ok || e.Metadata.HeightCreated <= h.height
@@ -71,12 +73,12 @@ func (n *Node) setHead(at *engine.BlockNode) {
 	}
 }
 
-// isMe reports whether a validator with this key is this node.
+// isMe reports whether this node signs for the account with this key.
 func (n *Node) isMe(account primitives.AccountID, key primitives.PublicKey) bool {
 	return account == n.me && n.public != "" && n.public == key
 }
 
-// setKey sets the signing key; the zero key: the account signs nothing.
+// setKey sets the signing key. The zero key: this node signs nothing.
 func (n *Node) setKey(key primitives.SecretKey) {
 	n.o.Key, n.public = key, ""
 	if !key.IsZero() {
@@ -84,14 +86,15 @@ func (n *Node) setKey(key primitives.SecretKey) {
 	}
 }
 
-// candidate is a chunk that may go into the head's child.
+// candidate is a chunk that the next block may include, with the endorsements in the order of its
+// validators.
 type candidate struct {
 	chunk      *primitives.Chunk
 	signatures []primitives.Signature
 }
 
-// candidates returns the chunks on the head with enough endorsements, by shard index. all: every
-// shard has one. full: every validator endorsed each of them.
+// candidates returns, by shard index, the chunks on the head that have enough endorsements. all:
+// every shard has one. full: all validators of these chunks have endorsed them.
 func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	h := n.head
 	out, all, full = make([]candidate, h.layout.NumShards()), true, true
@@ -117,10 +120,12 @@ func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	return out, all, full, nil
 }
 
-// isEager reports whether the node votes at once.
+// isEager reports whether the node approves at once: in eager mode, while there are transactions or
+// receipts to process.
 func (n *Node) isEager() bool { return n.o.Eager && n.head.height < n.activeUntil }
 
-// endorsementDeadline returns when a block with enough endorsements stops waiting for more.
+// endorsementDeadline returns the time until which a block with enough endorsements waits for the
+// missing ones.
 func (n *Node) endorsementDeadline() int64 {
 	h := n.head
 	if h.endorsedAt == 0 {
@@ -130,8 +135,8 @@ func (n *Node) endorsementDeadline() int64 {
 	return min(n.endorsed, h.endorsedAt+each) + each
 }
 
-// makeBlock produces the next block if this node is its producer and it is ready. It returns when
-// to try again, 0: not by time.
+// makeBlock produces the next block if this node is the producer and the block is ready. It returns
+// the time at which to try again; 0: only after another event.
 func (n *Node) makeBlock() (wait int64) {
 	h := n.head
 	if h.made != 0 || n.me == "" {
@@ -152,7 +157,7 @@ func (n *Node) makeBlock() (wait int64) {
 		if !n.isMe(p.AccountID, p.PublicKey) {
 			continue
 		}
-		if height <= n.signed.Block { // this validator has signed a block of that height
+		if height <= n.signed.Block { // this validator has already signed a block of this height
 			continue
 		}
 		if !known {
@@ -182,7 +187,7 @@ func (n *Node) makeBlock() (wait int64) {
 	return wait
 }
 
-// propose produces a block on the head, broadcasts it and imports it like a peer's.
+// propose produces a block on the head, broadcasts it, and imports it like a block of a peer.
 func (n *Node) propose(height primitives.Height, list []candidate) {
 	h := n.head
 	h.made = height
@@ -219,11 +224,11 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 	}
 }
 
-// short returns the start of a hash, for notes.
+// short returns the first 8 characters of a hash, for notes.
 func short(h primitives.Hash) string { return h.String()[:8] }
 
-// rekey changes the signing key. In an epoch that has the account with the previous key, the node
-// signs nothing any more.
+// rekey changes the signing key. In an epoch in which the account has another key, the node signs
+// nothing.
 func (n *Node) rekey(key primitives.SecretKey) {
 	if n.me == "" {
 		return
@@ -236,7 +241,7 @@ func (n *Node) rekey(key primitives.SecretKey) {
 		for i := range h.approvers {
 			h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 		}
-		if n.e.BlockNode(h.hash) != nil { // as in setHead
+		if n.e.BlockNode(h.hash) != nil { // the same condition as in setHead
 			n.makeChunks()
 		}
 	}

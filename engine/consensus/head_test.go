@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestEndorsementWait: a block that could be produced waits for a missing endorsement, counted from
-// the last one, but not for long, and not at all if the last one is old.
+// TestEndorsementWait: a block that is ready waits for missing endorsements, for a time after the
+// last one, but not long in total. It does not wait if the last endorsement is old.
 func TestEndorsementWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		endorsed, enough, now, want int64
@@ -31,8 +31,8 @@ func TestEndorsementWait(t *testing.T) {
 	}
 }
 
-// TestEndorsementWaitIsBounded: a validator that keeps sending endorsements delays a block by at
-// most a quarter of its interval, and by at most 20 ms.
+// TestEndorsementWaitIsBounded: endorsements that keep arriving delay a block by at most a quarter
+// of the block interval and at most 20 ms.
 func TestEndorsementWaitIsBounded(t *testing.T) {
 	for pace, most := range map[int64]int64{1 * ms: ms / 4, 20 * ms: 5 * ms, 120 * ms: 20 * ms, 600 * ms: 20 * ms} {
 		n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: pace}}, head: &head{}, now: 100 * ms}
@@ -45,7 +45,7 @@ func TestEndorsementWaitIsBounded(t *testing.T) {
 	}
 }
 
-// TestEagerDoesNotWait: an eager node does not wait while there is something to process.
+// TestEagerDoesNotWait: a node in eager mode does not wait while there is something to process.
 func TestEagerDoesNotWait(t *testing.T) {
 	for _, c := range []struct {
 		eager        bool
@@ -59,8 +59,8 @@ func TestEagerDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestNeedsNoWitness: a chunk needs no witness if the network is eager, this validator is assigned,
-// all others hold the shard, and the last block lacks no chunk.
+// TestNeedsNoWitness: a chunk needs no witness in eager mode if this node is one of its validators,
+// all other validators hold the shard, and the last block lacks no chunk.
 func TestNeedsNoWitness(t *testing.T) {
 	list := []chain.Assigned{{AccountID: "a"}, {AccountID: "b"}, {AccountID: "c"}}
 	for _, c := range []struct {
@@ -87,7 +87,7 @@ func TestNeedsNoWitness(t *testing.T) {
 	}
 }
 
-// newHead is a chain with a new head and nothing else.
+// newHead is a Chain with a new head and no other data.
 type newHead struct{ engineOf }
 
 func (newHead) Final() storage.BlockRef                             { return storage.BlockRef{} }
@@ -96,8 +96,9 @@ func (newHead) Approvers(primitives.Hash) ([]chain.Approver, error) { return nil
 func (newHead) HighestHeader() *primitives.BlockHeader              { return nil }
 func (newHead) BlockNode(primitives.Hash) *engine.BlockNode         { return nil }
 
-// TestDeferredEndorsements: when a height is skipped, endorsements of chunks that were complete
-// before their block are also sent to later producers; those of older chunks are not.
+// TestDeferredEndorsements: when a height is skipped, endorsements of chunks on the head are also
+// sent to the producers of later heights, even if they were made before that head. Those of older
+// chunks are not.
 func TestDeferredEndorsements(t *testing.T) {
 	n := &Node{e: newHead{}, out: new(Out), tracker: doomslug.New(doomslug.Delays{}, 0, 0)}
 	for h := range primitives.Height(3) {
@@ -113,8 +114,8 @@ func TestDeferredEndorsements(t *testing.T) {
 	}
 }
 
-// TestNoEndorsementsWhileBehind: a node that is catching up endorses no chunks of the blocks that
-// it fetches, which would cost a disk write each.
+// TestNoEndorsementsWhileBehind: a node that is catching up does not endorse the chunks of the
+// blocks that it fetches, because each endorsement would cost a disk write.
 func TestNoEndorsementsWhileBehind(t *testing.T) {
 	c := new(primitives.Chunk)
 	c.Header.HeightCreated = 9

@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Chain is the engine as a Node uses it. *engine.Engine implements it. Its methods have the
-// contracts of the engine's.
+// Chain contains the methods of *engine.Engine that a Node uses. An implementation must follow the
+// contracts of these methods.
 type Chain interface {
 	Precheck(b *primitives.Block) (engine.Prechecked, error)
 	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
@@ -73,13 +73,13 @@ type Chain interface {
 
 // Bounds of a Node.
 const (
-	MaxParked    = 16          // votes of one account for unknown blocks
-	MaxMissing   = 256         // requested blocks
-	MaxWaiting   = 4096        // transactions of one shard's pool
-	maxPoolBytes = 100_000_000 // their total size
+	MaxParked    = 16          // approvals of one account for unknown blocks
+	MaxMissing   = 256         // blocks that are requested at a time
+	MaxWaiting   = 4096        // transactions in the pool of one shard
+	maxPoolBytes = 100_000_000 // their total size in bytes
 )
 
-// housekeeping is the interval between checks for unanswered requests, in ns (nearcore
+// housekeeping is the interval at which unanswered requests are repeated, in ns (nearcore
 // chunk_request_retry_period).
 const housekeeping int64 = 400_000_000
 
@@ -88,58 +88,60 @@ const ms = 1_000_000
 
 // Options configure a Node. Engine, Delays, Verify and Random are required.
 type Options struct {
-	// Engine is the engine that the node drives. Required. The node does not close it.
+	// Engine is the engine that the node drives. The node does not close it.
 	Engine Chain
 	// Account is the validator's account. Empty: the node only follows the chain.
 	Account primitives.AccountID
-	// Key is the account's signing key. Zero: the account signs nothing, until KeyChanged.
+	// Key is the signing key of Account. Zero: the node signs nothing, until KeyChanged.
 	Key primitives.SecretKey
-	// Delays are the doomslug timers, in ns. Required.
+	// Delays are the timers of doomslug, in ns.
 	Delays doomslug.Delays
-	// Vote is the latest_protocol_version of its blocks. 0: as the engine's upgrade schedule says.
+	// Vote is the latest_protocol_version in produced blocks. 0: the one of the engine's upgrade
+	// schedule.
 	Vote primitives.ProtocolVersion
-	// Signed is the last Out.Save that was persisted. nil: the account has never signed. Passing
-	// nil for an account that has signed permits double signing.
+	// Signed is the last Out.Save that was persisted. nil: the account has never signed anything.
+	// If that is wrong, the account may sign twice.
 	Signed []byte
-	// Verify verifies a signature. Required.
+	// Verify reports whether a signature of the given data is valid.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// OnSigned is called with each signature that this validator makes, so that a cache behind
-	// Verify can add it. nil: not called.
+	// OnSigned is called with each signature that this node makes, so that a cache in Verify can
+	// store it. nil: none.
 	OnSigned func(primitives.Signature, []byte, primitives.PublicKey)
-	// Known reports whether a transaction's signature was verified before. nil: Verify is called
-	// for each.
+	// Known reports whether the signature of a transaction was verified before. nil: Verify is
+	// called for every transaction.
 	Known func(*primitives.SignedTransaction) bool
-	// Random returns a number below n, to choose peers. Required. It must be deterministic in the
-	// simulator.
+	// Random returns a number from 0 to n-1, with which peers are chosen. The simulator's is
+	// deterministic.
 	Random func(n int) int
-	// Seed determines the order of the pools. The zero value is valid.
+	// Seed determines the order in which the pools return transactions. The zero value is valid.
 	Seed primitives.Hash
-	// Eager makes the node vote at once instead of after Delays.Endorsement, while there are
-	// transactions or receipts to process. false: neard's pace.
+	// Eager makes the node approve blocks at once instead of after Delays.Endorsement, while there
+	// are transactions or receipts to process. false: it waits, as neard does.
 	Eager bool
-	// Holds reports whether an account is known to hold a shard's state and so needs no witness.
-	// nil: unknown for all accounts.
+	// Holds reports whether an account is known to hold the state of a shard, so that it needs no
+	// witness. nil: no account is.
 	Holds func(primitives.AccountID, primitives.ShardID) bool
-	// OnPersisted is called on any goroutine when imported blocks have reached the disk; the shell
-	// then steps Persisted. nil: the shell finds out otherwise.
+	// OnPersisted is called, on any goroutine, when imported blocks have reached the disk. The
+	// shell then steps Persisted. nil: the shell learns of this in another way.
 	OnPersisted func()
-	// Wall returns the timestamp of new blocks, ns since 1970. nil: the time of the step, which
-	// never goes back whatever the system clock does.
+	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step, which
+	// does not decrease when the system clock is set back.
 	Wall func() uint64
-	// Counters count what becomes of messages that name an anchor. nil: they are not published.
+	// Counters count the results for messages that contain an anchor. nil: not counted.
 	Counters *Counters
-	// Planted are bugs for tests of the simulator. 0: none.
+	// Planted is the set of bugs that this node has, for tests of the simulator. 0: none.
 	Planted Planted
 }
 
-// Counters count what becomes of messages about chunks that name an anchor. Safe for concurrent use.
-// The zero value is ready.
+// Counters count the results for messages about chunks that contain an anchor. Safe for concurrent
+// use. The zero value is ready to use.
 type Counters struct {
 	Chunks    anchor.Counters // partial chunks
 	Witnesses anchor.Counters // witness parts, contract accesses, deployed code
 }
 
-// Planted is a set of bugs that the simulator's tests put into a node.
+// Planted is a set of bugs that tests of the simulator give to a node, to check that the simulator
+// detects them.
 type Planted uint32
 
 // The bugs.
@@ -148,7 +150,7 @@ const (
 	PlantedForget                         // forgets after a restart what was signed
 	PlantedEndorse                        // endorses witnesses unchecked, and produces wrong chunks
 	PlantedUnendorsed                     // includes chunks without endorsements
-	PlantedEarly                          // votes for a block before it is on disk
+	PlantedEarly                          // approves a block before it is on disk
 	PlantedStaleHead                      // does not repeat requests
 	PlantedDropReady                      // forgets chunks if their block arrives late
 	PlantedSkip                           // endorses a height that it has skipped
@@ -158,54 +160,58 @@ const (
 
 func (o *Options) planted(p Planted) bool { return o.Planted&p != 0 }
 
-// Node is the state machine of one validator or follower. It is not safe for concurrent use.
+// Node is the state machine of one validator, or of a node that only follows the chain. Not safe
+// for concurrent use.
 type Node struct {
 	o           Options
 	e           Chain
 	me          primitives.AccountID
-	public      primitives.PublicKey // of the signing key; empty: signs nothing
+	public      primitives.PublicKey // the public key of o.Key; empty: signs nothing
 	now         int64
 	out         *Out
-	ownMessages []Send // messages to this validator itself
+	ownMessages []Send // messages to this validator itself, not handled yet
 	signed      *Signatures
-	unsaved     bool // this step has signed something
+	unsaved     bool // this step has signed something that is not in Out.Save yet
 	tracker     *doomslug.Tracker
 	head        *head
-	parked      map[primitives.AccountID][]parked // votes for unknown blocks, by target
+	parked      map[primitives.AccountID][]parked // approvals of unknown blocks, by account, ascending by target
 	again       repeatedVote
 
 	blocks *blockpool.Pool
 	tip    primitives.Height
-	// the highest block known to have approvals of two thirds; nil: none above the tip
+	// The highest block known to have approvals of two thirds of the stake; nil: none above the
+	// tip.
 	highestVoted   *primitives.BlockHeader
 	work           *work
-	produced       map[primitives.Hash]primitives.Height // blocks of this node above the final one
+	produced       map[primitives.Hash]primitives.Height // heights of own blocks above the final one, by hash
 	missing        map[primitives.Hash]*missing
-	route          []primitives.Hash // hashes of headers above the blocks
-	headersAskedAt int64             // when headers were requested
+	route          []primitives.Hash // hashes of headers above the blocks, ascending
+	headersAskedAt int64             // time of the last request for headers; 0: never
 
 	parts    *chunkparts.Pool
-	complete map[primitives.Hash]*primitives.Chunk // complete chunks above the final block
-	// chunks that may go into a block, by parent
+	complete map[primitives.Hash]*primitives.Chunk // complete chunks above the final block, by hash
+	// Chunks that a block may include, by parent and shard.
 	ready         map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader
-	waitingChunks map[primitives.Hash][]*primitives.Chunk // complete chunks with an unknown parent, by parent
+	waitingChunks map[primitives.Hash][]*primitives.Chunk // complete chunks whose parent is unknown, by parent
 	assigned      *assignments
-	witnesses     *partialwitness.Tracker // nil: not a validator
+	witnesses     *partialwitness.Tracker // nil: this node has no account
 	votes         *partialwitness.Endorsements
-	// endorsements of chunks on the head, for validators that need them only if a height is skipped
+	// Endorsements of chunks on the head, for producers of later heights: they are sent if a height
+	// is skipped.
 	deferred []partialwitness.Send
-	endorsed int64 // when the last endorsement arrived
+	endorsed int64 // time of the last endorsement that arrived
 	pools    map[primitives.ShardID]*txpool.Pool
 
 	jobs        map[uint64]func()
 	lastJob     uint64
-	sweep       int64             // when housekeeping is due
-	activeUntil primitives.Height // up to this height there is something to process
-	headAt      int64             // when the head was set or broadcast again
+	sweep       int64             // time of the next housekeeping
+	activeUntil primitives.Height // up to this height there are transactions or receipts to process
+	headAt      int64             // time at which the head was set or last broadcast
 	fatal       error
 }
 
-// New returns a node at the engine's head. now is in ns since 1970.
+// New returns a node at the engine's head. now is in ns since 1970. It fails if o.Signed cannot be
+// decoded.
 func New(o Options, now int64) (*Node, error) {
 	signed, err := ReadSignatures(o.Signed)
 	if err != nil {
@@ -246,7 +252,7 @@ func New(o Options, now int64) (*Node, error) {
 	return n, nil
 }
 
-// Start is the first step, on the engine's head. It must be called once, before Step.
+// Start returns the effects of starting at the engine's head. It must be called once, before Step.
 func (n *Node) Start(now int64) Out {
 	return n.step(now, func() {
 		at := n.e.Head()
@@ -255,7 +261,8 @@ func (n *Node) Start(now int64) Out {
 	})
 }
 
-// Step handles an event. now is in ns since 1970 and must not be less than in the step before.
+// Step handles an event and returns the effects. now is in ns since 1970. It must not be less than
+// in the step before.
 func (n *Node) Step(now int64, ev Event) Out {
 	return n.step(now, func() {
 		switch ev := ev.(type) {
@@ -295,11 +302,12 @@ func (n *Node) step(now int64, what func()) Out {
 	return out
 }
 
-// Idle reports whether no block is between BeginImport and FinishImport. Then shards may be added
-// and removed.
+// Idle reports whether no block is between BeginImport and FinishImport. Only then may shards be
+// added to the engine or removed.
 func (n *Node) Idle() bool { return n.work == nil }
 
-// advance does what is due by time and handles the messages to this node itself.
+// advance does everything whose time has come, handles messages to this node itself, and sets
+// Out.Wake.
 func (n *Node) advance() {
 	for n.deliverOwn(); n.fatal == nil; n.deliverOwn() {
 		if n.now >= n.sweep {
@@ -333,7 +341,8 @@ func (n *Node) advance() {
 	}
 }
 
-// partsDue returns when missing chunk parts are to be requested, in ns; 0: none are.
+// partsDue returns the time in ns at which missing chunk parts have to be requested; 0: none are
+// missing.
 func (n *Node) partsDue() int64 {
 	if n.o.planted(PlantedStaleHead) {
 		return 0
@@ -341,7 +350,7 @@ func (n *Node) partsDue() int64 {
 	return n.parts.Due() * ms
 }
 
-// deliverOwn handles the messages to this node itself.
+// deliverOwn handles the messages that this node has sent to itself.
 func (n *Node) deliverOwn() {
 	for len(n.ownMessages) > 0 && n.fatal == nil {
 		s := n.ownMessages[0]
@@ -350,8 +359,8 @@ func (n *Node) deliverOwn() {
 	}
 }
 
-// noteActivity records that there is something to process at a height. Its receipts execute one
-// block later, and that is final after two more.
+// noteActivity records that a block of height h has transactions or receipts to process. The
+// resulting receipts execute one block later, and that block is final after two more.
 func (n *Node) noteActivity(h primitives.Height) { n.activeUntil = max(n.activeUntil, h+4) }
 
 // note adds a note to the output.
@@ -359,18 +368,18 @@ func (n *Node) note(err error, format string, args ...any) {
 	n.out.Notes = append(n.out.Notes, Note{fmt.Sprintf(format, args...), err})
 }
 
-// refuseChunk reports an invalid chunk or witness.
+// refuseChunk adds a ChunkRefusal to the output.
 func (n *Node) refuseChunk(h *primitives.ChunkHeader, err error) {
 	n.out.Refused = append(n.out.Refused, &ChunkRefusal{h.ChunkHash(), h.ShardID, h.HeightCreated, err})
 }
 
-// refuseBlock reports an invalid block.
+// refuseBlock adds a Refusal to the output.
 func (n *Node) refuseBlock(from Peer, b *primitives.Block, err error) {
 	n.out.Refused = append(n.out.Refused, &Refusal{b.Hash(), b.Header.Height, from, err})
 }
 
-// Abandon releases the block being imported. The node must not be stepped again, and its jobs must
-// have ended.
+// Abandon releases the states of the block that is being imported. Its jobs must have ended, and
+// the node must not be stepped afterwards.
 func (n *Node) Abandon() {
 	if n.work != nil {
 		n.work.pending.Drop()
@@ -378,7 +387,7 @@ func (n *Node) Abandon() {
 	}
 }
 
-// fail stops the node with an error.
+// fail stops the node because of an error. Only the first error counts.
 func (n *Node) fail(err error) {
 	if n.fatal == nil {
 		n.fatal = err
@@ -394,16 +403,16 @@ func (n *Node) sendTo(to primitives.AccountID, m Message) {
 	n.out.Send = append(n.out.Send, Send{To: to, Message: m})
 }
 
-// sendPeer sends a message to a neighbour; empty: to all.
+// sendPeer sends a message to a connected peer. to empty: to all connected peers.
 func (n *Node) sendPeer(to Peer, m Message) {
 	n.out.Send = append(n.out.Send, Send{Peer: to, Message: m})
 }
 
-// save requests that Signatures are persisted before this step's messages are sent. All signatures
-// of a step share one write.
+// save makes the step return Out.Save, so that Signatures are on disk before the step's messages
+// are sent. All signatures of a step share one write.
 func (n *Node) save() { n.unsaved = true }
 
-// run hands out a job and calls then after it.
+// run adds a job to the output. then is called in the step that handles the job's Done.
 func (n *Node) run(work, then func()) {
 	n.lastJob++
 	n.jobs[n.lastJob] = then
@@ -420,7 +429,7 @@ func (n *Node) done(id uint64) {
 	then()
 }
 
-// receive handles a message of a peer, or of this node.
+// receive handles a message from a peer. from empty: from this node.
 func (n *Node) receive(from Peer, m Message) {
 	switch m := m.(type) {
 	case *primitives.Block:
@@ -452,13 +461,14 @@ func (n *Node) receive(from Peer, m Message) {
 		case !errors.Is(err, partialwitness.ErrKnown):
 			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
 		}
-	case *primitives.WitnessAck: // only the producer's metrics use it
+	case *primitives.WitnessAck: // ignored; only a producer's metrics would use it
 	default:
 		n.witnessMessage(m)
 	}
 }
 
-// housekeep repeats requests and broadcasts the head again if it has not moved.
+// housekeep repeats unanswered requests, broadcasts the head again if it has not changed for
+// Delays.Skip, and drops data at or below the final block.
 func (n *Node) housekeep() {
 	if !n.o.planted(PlantedStaleHead) {
 		n.stepParts(chunkparts.Tick{})
@@ -494,14 +504,14 @@ func (n *Node) housekeep() {
 	}
 }
 
-// assignments caches the validators of chunks, which are drawn for each shard and height.
+// assignments caches the validators assigned to chunks, because drawing them takes time.
 type assignments struct {
 	engine.Validation
 	of    map[primitives.ChunkKey][]chain.Assigned
 	order []primitives.ChunkKey
 }
 
-// maxAssignments bounds the cache.
+// maxAssignments is the capacity of assignments.
 const maxAssignments = 256
 
 // Validators implements partialwitness.Chain.

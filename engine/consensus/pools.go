@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// submit handles a client's transaction: it enters this node's pool and is sent to the chunk
-// producers of its signer's shard (nearcore chain/client/src/rpc_handler.rs forward_tx).
+// submit handles a transaction from a client: it adds the transaction to this node's pool and sends
+// it to the chunk producers of the signer's shard (nearcore chain/client/src/rpc_handler.rs
+// forward_tx).
 func (n *Node) submit(tx *primitives.SignedTransaction) {
 	if n.head == nil {
 		return
@@ -29,8 +30,9 @@ func (n *Node) submit(tx *primitives.SignedTransaction) {
 	}
 }
 
-// transaction adds a transaction to the pool of its signer's shard if this validator produces
-// chunks of it, now or in the next epoch. Other transactions are not kept.
+// transaction adds a transaction to the pool of the signer's shard if this validator produces
+// chunks of that shard now or in the next epoch. Otherwise it does not keep the transaction, and
+// only notes that there is something to process.
 func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	if n.head == nil || n.me == "" {
 		return
@@ -44,7 +46,7 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	cares := d.Cares(n.me, n.head.hash, shard)
 	if !cares {
 		if held, err := d.Holds(n.head.hash, shard); err != nil || !held {
-			return // no peer or client relies on this node to check it
+			return // this node need not check it
 		}
 	}
 	if hash := tx.Hash(); (n.o.Known == nil || !n.o.Known(tx)) && !n.o.Verify(tx.Signature, hash[:], tx.PublicKey) {
@@ -70,7 +72,7 @@ func (n *Node) poolOf(id primitives.ShardID) *txpool.Pool {
 	return p
 }
 
-// redistributePools moves the transactions of split shards to the child shards.
+// redistributePools moves the transactions of a split shard to the pools of its children.
 func (n *Node) redistributePools(at *engine.BlockNode) {
 	for _, id := range slices.Sorted(maps.Keys(n.pools)) {
 		if n.head.layout.Has(id) {
@@ -79,7 +81,7 @@ func (n *Node) redistributePools(at *engine.BlockNode) {
 		p := n.pools[id]
 		delete(n.pools, id)
 		p.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) {
-			// without room it is lost, and its client sends it again
+			// If the pool is full, the transaction is lost; the client has to send it again.
 			_, _ = n.poolOf(n.head.layout.ShardOf(tx.SignerID)).Add(tx, base)
 		})
 	}
@@ -88,8 +90,8 @@ func (n *Node) redistributePools(at *engine.BlockNode) {
 	}
 }
 
-// updatePools removes the transactions of a persisted block and adds back those that only the
-// previous branch had.
+// updatePools removes the transactions of a new head from the pools, and adds those that only the
+// previous branch contained.
 func (n *Node) updatePools(acc *engine.Accepted) {
 	if !acc.IsHead {
 		return
@@ -110,7 +112,7 @@ func (n *Node) updatePools(acc *engine.Accepted) {
 	}
 }
 
-// choose returns the transactions of a chunk on the head.
+// choose returns the transactions for the next chunk of a shard on the head.
 func (n *Node) choose(i primitives.ShardIndex, id primitives.ShardID) ([]*primitives.SignedTransaction, error) {
 	p := n.pools[id]
 	if p == nil || p.Len() == 0 {
@@ -128,7 +130,7 @@ func (n *Node) choose(i primitives.ShardIndex, id primitives.ShardID) ([]*primit
 	return out.Transactions, nil
 }
 
-// roundCandidates adapts a round of a pool to the runtime.
+// roundCandidates implements apply.Candidates for a round of a transaction pool.
 type roundCandidates struct{ round *txpool.Round }
 
 // NextGroup implements apply.Candidates.

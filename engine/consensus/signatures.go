@@ -9,33 +9,33 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// SignaturesRow names the row in which Signatures are persisted.
+// SignaturesRow is the name of the row that stores Signatures.
 const SignaturesRow = "validator_signatures"
 
-// endorsedAhead is for how many heights one write permits endorsements in eager mode. A crash costs
-// the endorsements of these heights.
+// endorsedAhead is the number of heights for which one disk write permits endorsements in eager
+// mode. After a crash, no chunk of these heights is endorsed again.
 const endorsedAhead = 8
 
-// maxEndorsed is how many endorsed chunks of a shard are recorded.
+// maxEndorsed is the number of endorsed chunks per shard that are recorded.
 const maxEndorsed = 64
 
-// Signatures records what a validator has signed, as far as needed to refuse a contradicting
-// signature (slashing protection). It is persisted before the signature leaves the node, so that no
-// restart can lead to double signing. It is not safe for concurrent use.
+// Signatures is the slashing protection of a validator: a record of what it has signed, as far as
+// necessary to refuse contradicting signatures. It is persisted before a signature leaves the node,
+// so a restart cannot lead to double signing. Not safe for concurrent use.
 type Signatures struct {
-	Target primitives.Height // the highest height voted for
+	Target primitives.Height // the highest height that was approved
 	Block  primitives.Height // height of the last produced block
-	Ahead  primitives.Height // chunks up to this height may have been endorsed without a record on disk
-	// Ahead when this was read, or the tip's height if higher. Of chunks up to it only the recorded
-	// ones may be endorsed.
+	Ahead  primitives.Height // chunks up to this height may have been endorsed although the record on disk lacks them
+	// The stored Ahead, or the height of the tip at the start if that is higher. Of the chunks up
+	// to this height only those in the record may be endorsed.
 	floor    primitives.Height
-	chunks   []made     // the last one produced of each shard
-	endorsed []endorsed // the last ones of each shard, by height
+	chunks   []made     // the last produced chunk of each shard
+	endorsed []endorsed // the last endorsed chunks of each shard, in the order of signing
 }
 
 type made struct {
 	shard  primitives.ShardID
-	height primitives.Height // created at
+	height primitives.Height // the chunk's created height
 }
 
 type endorsed struct {
@@ -45,8 +45,7 @@ type endorsed struct {
 	chunk  primitives.Hash
 }
 
-// ReadSignatures decodes what AppendBorsh encoded. An empty row is that of a validator that has
-// signed nothing.
+// ReadSignatures decodes the stored form. An empty row means that the validator has signed nothing.
 func ReadSignatures(row []byte) (*Signatures, error) {
 	s := new(Signatures)
 	if len(row) == 0 {
@@ -59,8 +58,8 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 	return s, nil
 }
 
-// MergeSignatures merges two encoded Signatures of one validator, either of which may have entries
-// that the other lacks. The result permits only what both permit.
+// MergeSignatures merges two encoded Signatures of one validator, each of which may contain
+// signatures that the other lacks. The result permits only signatures that both permit.
 func MergeSignatures(a, b []byte) ([]byte, error) {
 	s, err := ReadSignatures(a)
 	if err != nil {
@@ -72,22 +71,22 @@ func MergeSignatures(a, b []byte) ([]byte, error) {
 	}
 	s.Target, s.Block, s.Ahead = max(s.Target, o.Target), max(s.Block, o.Block), max(s.Ahead, o.Ahead)
 	for _, m := range o.chunks {
-		_ = s.chunk(m.shard, m.height) // it only raises the height
+		_ = s.chunk(m.shard, m.height) // can only raise the recorded height
 	}
-	// Highest first, so that the highest of each shard are kept: nothing below them may be
-	// endorsed.
+	// Sorted by descending height, so that add keeps the highest of each shard. Nothing below these
+	// may be endorsed.
 	all := slices.Concat(s.endorsed, o.endorsed)
 	slices.SortStableFunc(all, func(x, y endorsed) int { return cmp.Compare(y.height, x.height) })
 	s.endorsed = nil
 	for _, e := range all {
 		_ = s.add(e)
 	}
-	slices.Reverse(s.endorsed) // in signing order
+	slices.Reverse(s.endorsed) // the order of signing
 	return s.AppendBorsh(nil), nil
 }
 
-// size returns the length of AppendBorsh's encoding: 20 KiB for four shards. It is written with
-// each signature.
+// size returns the number of bytes that AppendBorsh appends: 20 KiB for four shards. This is
+// written to the disk for each new signature.
 func (s *Signatures) size() (n int) {
 	if s.Ahead > 0 {
 		n = 8
@@ -95,7 +94,7 @@ func (s *Signatures) size() (n int) {
 	return n + 1 + 8 + 8 + 4 + 16*len(s.chunks) + 4 + 80*len(s.endorsed)
 }
 
-// AppendBorsh appends the stored form.
+// AppendBorsh appends the stored form of s.
 func (s *Signatures) AppendBorsh(b []byte) []byte {
 	if s.Ahead > 0 {
 		b = borsh.AppendUint64(append(b, 1), uint64(s.Ahead))
@@ -119,7 +118,7 @@ func (s *Signatures) AppendBorsh(b []byte) []byte {
 func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	switch tag := r.Byte(); tag {
 	case 0:
-	case 1: // of a node in eager mode
+	case 1: // written in eager mode
 		s.Ahead = primitives.Height(r.Uint64())
 	default:
 		r.BadTag("Signatures", tag)
@@ -139,14 +138,15 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
-// begin sets the tip at which a node continues. Its own block may have been persisted with its
-// endorsements before these were, and is then broadcast like a peer's.
+// begin sets the tip at which a node starts. It may be an own block that was persisted with
+// endorsements in it before these endorsements were. The block is broadcast like a peer's, so its
+// chunks count as endorsed.
 func (s *Signatures) begin(tip primitives.Height) { s.floor = max(s.floor, tip) }
 
-// vote records an approval for a height.
+// vote records an approval of the height target.
 func (s *Signatures) vote(target primitives.Height) { s.Target = max(s.Target, target) }
 
-// block reports whether a block of a height may be signed, and records it.
+// block reports whether the validator may sign a block of height h. If so, it records that.
 func (s *Signatures) block(h primitives.Height) bool {
 	if h <= s.Block {
 		return false
@@ -155,7 +155,8 @@ func (s *Signatures) block(h primitives.Height) bool {
 	return true
 }
 
-// chunk reports whether a chunk may be signed, and records it.
+// chunk reports whether the validator may sign a chunk of a shard at height h. If so, it records
+// that.
 func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 	i := slices.IndexFunc(s.chunks, func(m made) bool { return m.shard == shard })
 	switch {
@@ -169,10 +170,11 @@ func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 	return true
 }
 
-// endorse reports whether a chunk may be endorsed, and records it: no other chunk of its shard and
-// height has been, as far as is known. The same chunk may be endorsed again. fresh: the record must
-// be on disk first. With ahead that is so for only one chunk in so many heights; a restart endorses
-// none of those between, as it cannot know which were.
+// endorse reports whether the validator may endorse a chunk: it has not endorsed another chunk of
+// the shard and height, as far as is known. Endorsing the same chunk again is allowed. If so, the
+// endorsement is recorded. fresh: the record must be on disk before the endorsement is sent. If
+// ahead is not 0, this is only necessary once in so many heights; after a restart no chunk of the
+// heights between is endorsed, because it is not known which ones were.
 func (s *Signatures) endorse(
 	key primitives.ChunkKey,
 	chunk primitives.Hash,
@@ -195,8 +197,9 @@ func (s *Signatures) endorse(
 	return true, true
 }
 
-// add records an endorsement among the last ones of its shard. It returns false if one of its place
-// is recorded, or all recorded ones are higher.
+// add records an endorsement, and drops the shard's lowest one if there are more than maxEndorsed.
+// It returns false without recording if the shard has one of that height and epoch, or if all
+// recorded ones are higher.
 func (s *Signatures) add(x endorsed) bool {
 	n, lowest := 0, -1
 	for i := range s.endorsed {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSignatures: signatures are restored from their row and prevent contradicting ones.
+// TestSignatures: Signatures are restored from the stored row and refuse contradicting signatures.
 func TestSignatures(t *testing.T) {
 	s := new(Signatures)
 	key := func(shard primitives.ShardID, h primitives.Height) primitives.ChunkKey {
@@ -57,8 +57,8 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestEndorsedBound: the last endorsed chunks of a shard are recorded; chunks below them are not
-// endorsed any more.
+// TestEndorsedBound: the last maxEndorsed endorsed chunks of a shard are recorded, and chunks below
+// them may not be endorsed any more.
 func TestEndorsedBound(t *testing.T) {
 	s := new(Signatures)
 	k := primitives.ChunkKey{ShardID: 3}
@@ -83,7 +83,7 @@ func TestEndorsedBound(t *testing.T) {
 	}
 }
 
-// TestBadSignaturesRowFails: a malformed row is an error, not an empty record.
+// TestBadSignaturesRowFails: reading a malformed row returns an error, not an empty record.
 func TestBadSignaturesRowFails(t *testing.T) {
 	row := new(Signatures).AppendBorsh(nil)
 	for _, bad := range [][]byte{row[:len(row)-1], append(row[:len(row):len(row)], 0), {7}} {
@@ -96,8 +96,8 @@ func TestBadSignaturesRowFails(t *testing.T) {
 	}
 }
 
-// TestMergeSignatures: what one of two rows prevents, their merge prevents, in either order, also
-// if both are full.
+// TestMergeSignatures: merging two rows, in either order, refuses what one of the rows refuses,
+// even if both are full.
 func TestMergeSignatures(t *testing.T) {
 	key := func(shard primitives.ShardID, h primitives.Height) primitives.ChunkKey {
 		return primitives.ChunkKey{ShardID: shard, HeightCreated: h}
@@ -155,8 +155,8 @@ func TestMergeSignatures(t *testing.T) {
 	}
 }
 
-// TestEndorsedAhead: in eager mode one endorsement in so many is persisted first, and no
-// contradicting one follows after a restart.
+// TestEndorsedAhead: in eager mode only one endorsement in endorsedAhead heights is persisted
+// first. No contradicting endorsement is possible after a restart.
 func TestEndorsedAhead(t *testing.T) {
 	key := func(h primitives.Height) primitives.ChunkKey {
 		return primitives.ChunkKey{ShardID: 3, HeightCreated: h, EpochID: primitives.Hash{1}}
@@ -171,7 +171,7 @@ func TestEndorsedAhead(t *testing.T) {
 			row = s.AppendBorsh(nil)
 			writes++
 		}
-		for _, crash := range []primitives.Height{0, 1, endorsedAhead + 1} { // at h, or later without endorsements since
+		for _, crash := range []primitives.Height{0, 1, endorsedAhead + 1} { // heights after h, without endorsements
 			b, err := ReadSignatures(row)
 			if err != nil {
 				t.Fatal(err)

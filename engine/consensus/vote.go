@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vote signs an approval and sends it to the producer of its height: in the epoch after the head
-// and, if heights were skipped, also in the final block's epoch if that differs (nearcore
-// chain/client/src/client.rs:1779).
+// vote signs an approval and sends it to the block producer of its target height. If heights are
+// skipped, it sends the approval also to the producer of that height in the final block's epoch if
+// that is another one (nearcore chain/client/src/client.rs:1779).
 func (n *Node) vote(p doomslug.Proposal) {
 	h := n.head
 	if p.Inner.Skip {
@@ -55,10 +55,10 @@ func (n *Node) vote(p doomslug.Proposal) {
 	}
 }
 
-// repeatedVote is an approval of the head that is sent again at a time if nothing happened. A neard
-// that produces two heights in a row drops the approvals for the second that arrive before it has
-// executed the first (chain/client/src/client.rs:1852, provenance). Without a repetition that
-// height would stay without a block.
+// repeatedVote is an approval of the head that is sent once more at a time, unless the head has
+// changed by then. A neard that produces two consecutive heights drops approvals for the second one
+// that arrive before it has executed the first (chain/client/src/client.rs:1852, provenance).
+// Without the repetition, that height would get no block.
 type repeatedVote struct {
 	vote *primitives.Approval
 	to   primitives.AccountID
@@ -81,8 +81,8 @@ func (n *Node) voteAgain() {
 	n.again = repeatedVote{}
 }
 
-// finalProducer returns the producer of a height in the epoch of the final block, if that differs
-// from the head's.
+// finalProducer returns the producer of a height in the epoch of the final block. false: that is
+// the epoch of the head's children.
 func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID, ok bool) {
 	at, err := n.e.Header(n.e.Final().Hash)
 	if err != nil || at.PrevHash.IsZero() || at.EpochID == n.head.epoch {
@@ -98,9 +98,9 @@ func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID
 	return who, err == nil
 }
 
-// approval handles a validator's approval. One for a known block is counted, one for an unknown
-// block waits. verified is the key with which the signature was verified before; empty: not
-// verified.
+// approval handles an approval from a validator. It counts an approval of a known block, and parks
+// one of an unknown block. verified is the key for which the signature was verified before; empty:
+// it was not.
 func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	h := n.head
 	if h == nil {
@@ -118,7 +118,7 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	if !a.Inner.Skip && a.Inner.Endorsement != h.hash {
 		list, err := n.e.Approvers(a.Inner.Endorsement)
 		if err != nil {
-			return // of a branch that is being dropped
+			return // the block is on a branch that is being dropped
 		}
 		approvers = list
 	}
@@ -130,14 +130,15 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	n.tracker.Vote(a, approvers, n.now)
 }
 
-// parked is an approval for an unknown block, and the key that verifies it.
+// parked is an approval of an unknown block, and the key with which its signature is valid.
 type parked struct {
 	*primitives.Approval
 	key primitives.PublicKey
 }
 
-// park keeps an approval of a validator that is an approver on the head or in the next epoch: the
-// last one for each height, and the highest MaxParked of each account.
+// park keeps an approval of an unknown block if its account is an approver of the head's children
+// or in the next epoch. For each account it keeps the newest approval of each height, and the
+// MaxParked highest heights.
 func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 	signed := func(list []chain.Approver) (primitives.PublicKey, bool) {
 		key, ok := approverKey(list, a.AccountID)
@@ -164,14 +165,14 @@ func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 		list[i] = parked{a, key}
 	case len(list) < MaxParked:
 		list = slices.Insert(list, i, parked{a, key})
-	case i > 0: // drops the lowest one
+	case i > 0: // drop the lowest one
 		copy(list, list[1:i])
 		list[i-1] = parked{a, key}
 	}
 	n.parked[a.AccountID] = list
 }
 
-// unpark handles the parked approvals again.
+// unpark handles the parked approvals again, after the head has changed.
 func (n *Node) unpark() {
 	waited := n.parked
 	n.parked = map[primitives.AccountID][]parked{}
@@ -182,8 +183,8 @@ func (n *Node) unpark() {
 	}
 }
 
-// nextApprovers returns the block producers of the epoch after that of the head's children, to
-// which an unknown block may belong.
+// nextApprovers returns the block producers of the epoch after that of the head's children. An
+// unknown block may belong to that epoch.
 func (n *Node) nextApprovers() []chain.Approver {
 	h := n.head
 	if h.next == nil {

@@ -12,19 +12,20 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// engineOf is the engine as embedded in votesChain.
+// engineOf is another name of Chain, so that test types can embed it although Chain has a method
+// Chain.
 type engineOf = Chain
 
-// votesChain is a chain with only a head.
+// votesChain is a Chain with a head and no other data.
 type votesChain struct{ engineOf }
 
 func (votesChain) BlockNode(primitives.Hash) *engine.BlockNode { return nil }
 func (votesChain) Epochs(func(*epoch.Manager) error) error {
-	return epoch.ErrEpochOutOfBounds // the next epoch's approvers are requested once
+	return epoch.ErrEpochOutOfBounds // so nextApprovers is empty, and is not computed again
 }
 
-// TestParkedVotes: approvals of unknown blocks are kept for approvers with valid signatures only,
-// the newest for each height, whatever other nodes send.
+// TestParkedVotes: of the approvals of unknown blocks, those with a valid signature of an approver
+// are kept, the newest for each height, whatever other nodes send.
 func TestParkedVotes(t *testing.T) {
 	key := func(name string) primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, name) }
 	var approvers []chain.Approver
@@ -50,19 +51,19 @@ func TestParkedVotes(t *testing.T) {
 		t.Errorf("%d signatures of strangers were looked at", verified)
 	}
 	for i := range 100 {
-		vote("a", "x", 2, primitives.Height(12+i)) // in the name of another account
+		vote("a", "x", 2, primitives.Height(12+i)) // a forged signature
 	}
 	if len(n.parked) > 0 {
 		t.Fatalf("%d accounts have votes that wait", len(n.parked))
 	}
-	for i := range 100 { // an approver that sends many
+	for i := range 100 { // an approver sends very many
 		vote("c", "c", 9, primitives.Height(12+i))
 		vote("c", "c", 9, primitives.Height(12+i))
 	}
 	if list := n.parked["c"]; len(list) != MaxParked || list[0].Target != 112-MaxParked || list[MaxParked-1].Target != 111 {
 		t.Errorf("of it %d wait: %+v", len(list), list)
 	}
-	vote("c", "c", 9, 12) // lower than all parked ones
+	vote("c", "c", 9, 12) // lower than all that are parked
 	for _, name := range []primitives.AccountID{"a", "b"} {
 		vote(name, string(name), 3, 12)
 		vote(name, string(name), 2, 12)
@@ -84,8 +85,8 @@ func TestParkedVotes(t *testing.T) {
 	}
 }
 
-// TestParkedByNextKey: an approval of an unknown block, of an account with another key in the next
-// epoch, is kept with either key.
+// TestParkedByNextKey: if an account has another key in the next epoch, its approvals of unknown
+// blocks are kept with either key.
 func TestParkedByNextKey(t *testing.T) {
 	key := func(name string) primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, name) }
 	as := func(name string) []chain.Approver {
@@ -113,7 +114,7 @@ func TestParkedByNextKey(t *testing.T) {
 	}
 }
 
-// producedBy is a chain with one producer.
+// producedBy is a Chain in which one account produces all blocks.
 type producedBy struct {
 	engineOf
 	who primitives.AccountID
@@ -129,14 +130,14 @@ func (producedBy) Header(primitives.Hash) (*primitives.BlockHeader, error) {
 }
 
 // TestVoteIsRepeated: an approval is sent again if the head is unchanged after one and a half times
-// the time to a vote, and not after a higher height was approved.
+// Delays.Endorsement. It is not if a higher height was approved.
 func TestVoteIsRepeated(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	approvers := []chain.Approver{{AccountID: "a", PublicKey: key.PublicKey(), StakeThis: primitives.NEAR(1)}}
 	delays := doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 6000 * ms}
 	for _, c := range []struct {
 		name, maker string
-		skips, head bool // before the repetition is due
+		skips, head bool // what happens before the repetition is due
 		want        int
 	}{
 		{"nothing comes", "b", false, false, 1},

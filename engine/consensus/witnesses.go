@@ -14,21 +14,24 @@ import (
 )
 
 // maxInlineCheck is the size in bytes up to which a witness or chunk is checked against the held
-// state without a job: each receipt in it has a proof.
+// state within the step. A larger one takes long, because the proofs of all receipts are checked,
+// so that runs as a job.
 const maxInlineCheck = 256 << 10
 
-// maxWaitingChunks bounds the chunks that wait for one parent, and the number of such parents.
+// maxWaitingChunks is the number of chunks that wait for one parent, and also the number of parents
+// that are waited for.
 const maxWaitingChunks = 64
 
-// isUnknown reports whether an error means that something is not known here. A peer's witness may
-// name anything, so that is not fatal.
+// isUnknown reports whether an error means that a block, epoch or state is not known. This is not
+// fatal, because a peer's witness may refer to anything.
 func isUnknown(err error) bool {
 	return errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrGone) || errors.Is(err, epoch.ErrMissingBlock) ||
 		errors.Is(err, epoch.ErrEpochOutOfBounds)
 }
 
-// showWitness builds the witness of an own chunk and distributes it. If this node is the chunk's
-// only validator, it endorses the chunk at once, and no witness is built.
+// showWitness builds the witness of an own chunk and sends it to the chunk's validators. If this
+// node is the only validator, it endorses the chunk and builds no witness. No witness is built
+// either if the validators do not need one (needsNoWitness).
 func (n *Node) showWitness(c *primitives.Chunk) error {
 	key := primitives.ChunkKey{ShardID: c.Header.ShardID, EpochID: n.head.epoch, HeightCreated: c.Header.HeightCreated}
 	list, err := n.assigned.Validators(key)
@@ -64,7 +67,7 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 	return nil
 }
 
-// accountsOf returns the accounts of validators.
+// accountsOf returns the accounts of the validators in list.
 func accountsOf(list []chain.Assigned) []primitives.AccountID {
 	out := make([]primitives.AccountID, len(list))
 	for i := range list {
@@ -73,9 +76,10 @@ func accountsOf(list []chain.Assigned) []primitives.AccountID {
 	return out
 }
 
-// needsNoWitness reports whether a chunk needs no witness once its body reaches all its validators
-// (chunkparts.Pool.Brings): in eager mode, if all of them, including this one, hold the shard's
-// state. If the last block lacks a chunk, some validator may be late, and witnesses are sent.
+// needsNoWitness reports whether the validators of a chunk can check it without a witness, as soon
+// as they have its body (chunkparts.Pool.Brings). This requires eager mode, that this node is one
+// of the validators, and that all of them hold the shard's state. If the head lacks a chunk, a
+// validator may be late, so witnesses are sent.
 func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) bool {
 	if n.o.Holds == nil || !n.isEager() || slices.Contains(n.head.block.Header.ChunkMask, false) {
 		return false
@@ -91,7 +95,7 @@ func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) b
 	return mine
 }
 
-// witnessMessage handles a message about witnesses.
+// witnessMessage handles messages about witnesses and contract code.
 func (n *Node) witnessMessage(m Message) {
 	if n.witnesses == nil {
 		n.note(nil, "%T ignored: this node is not a validator", m)
@@ -119,7 +123,7 @@ func (n *Node) witnessMessage(m Message) {
 	n.applyWitnessOut(out, err)
 }
 
-// applyWitnessOut carries out the effects of the witness tracker.
+// applyWitnessOut carries out the effects of a step of the witness tracker.
 func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 	if err != nil && !errors.Is(err, partialwitness.ErrKnown) {
 		n.note(err, "witnesses")
@@ -165,7 +169,7 @@ func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 }
 
 // sendDeferred sends the deferred endorsements to the producers of later heights. In eager mode
-// they get them only if heights are skipped.
+// these producers get them only if heights are skipped.
 func (n *Node) sendDeferred() {
 	for _, s := range n.deferred {
 		for _, to := range s.To {
@@ -175,8 +179,8 @@ func (n *Node) sendDeferred() {
 	n.deferred = nil
 }
 
-// mayEndorse reports whether an endorsement may be sent, and records it. It refuses a second chunk
-// of one shard and height.
+// mayEndorse reports whether this node may send an endorsement, and records it. It refuses to
+// endorse a second chunk of the same shard and height.
 func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	m := &e.Metadata
 	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
@@ -195,9 +199,10 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	return true
 }
 
-// endorseHeld endorses a peer's chunk by the held state if this validator is assigned to it. The
-// witness, which comes later, could show no more. If the check fails or is not possible yet, the
-// witness decides. A node that is behind skips this, as its endorsement would come too late.
+// endorseHeld endorses a peer's chunk by this node's own state if this node is one of the chunk's
+// validators. It does not wait for the witness, which could not prove more. If the check fails or
+// is not possible yet, the witness decides later. A node that is behind does not do this, because
+// its endorsement would be too late.
 func (n *Node) endorseHeld(c *primitives.Chunk) {
 	h := &c.Header
 	if n.witnesses == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() || n.isBehind() {
@@ -244,7 +249,8 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 	n.run(func() { held, err = n.e.CheckChunk(c) }, then)
 }
 
-// waitForBlock keeps a chunk until its parent is known, within bounds.
+// waitForBlock keeps a chunk until its parent is known. It drops the chunk if maxWaitingChunks is
+// reached.
 func (n *Node) waitForBlock(c *primitives.Chunk) {
 	on := c.Header.PrevBlockHash
 	if list := n.waitingChunks[on]; len(list) < maxWaitingChunks &&
@@ -253,8 +259,8 @@ func (n *Node) waitForBlock(c *primitives.Chunk) {
 	}
 }
 
-// checkWitness checks a witness by the held state if possible, else by the state in the witness, in
-// a job.
+// checkWitness checks a witness, except that of an own chunk: with this node's own state if it
+// holds the shard, otherwise with the state in the witness.
 func (n *Node) checkWitness(j partialwitness.Judgement) {
 	if n.o.planted(PlantedEndorse) {
 		n.witnessChecked(j, nil)
@@ -267,7 +273,8 @@ func (n *Node) checkWitness(j partialwitness.Judgement) {
 	n.runWitnessCheck(j)
 }
 
-// runWitnessCheck checks a witness, in a job if it is large.
+// runWitnessCheck does the check: within the step if the witness is small and the shard is held,
+// otherwise in a job.
 func (n *Node) runWitnessCheck(j partialwitness.Judgement) {
 	var held bool
 	var err error
@@ -288,7 +295,7 @@ func (n *Node) runWitnessCheck(j partialwitness.Judgement) {
 	}, func() { n.witnessChecked(j, err) })
 }
 
-// witnessChecked handles the result of a check.
+// witnessChecked handles the result of checking a witness.
 func (n *Node) witnessChecked(j partialwitness.Judgement, err error) {
 	ev := partialwitness.Judged{
 		Judgement: j,
@@ -297,7 +304,7 @@ func (n *Node) witnessChecked(j partialwitness.Judgement, err error) {
 		Lacks:     errors.Is(err, engine.ErrNoCode),
 		Head:      n.e.Head().Height(),
 	}
-	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the parent has arrived meanwhile
+	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the parent has arrived during the check
 		n.checkWitness(j)
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// held is a chain that holds all shards and returns the same result for each witness.
+// held is a Chain that holds all shards and returns the same result for every witness.
 type held struct {
 	engineOf
 	finds  error
@@ -36,8 +36,8 @@ func judging(finds error) (*Node, *int) {
 		witnesses: partialwitness.NewTracker(partialwitness.Validator{}, eyes, nil)}, looked
 }
 
-// TestUnknownInWitnessIsNotFatal: something unknown in a witness is not fatal; a fault of this node
-// is.
+// TestUnknownInWitnessIsNotFatal: an unknown block or epoch in a witness does not stop the node; a
+// fault of this node does.
 func TestUnknownInWitnessIsNotFatal(t *testing.T) {
 	for _, c := range []struct {
 		finds error
@@ -57,7 +57,7 @@ func TestUnknownInWitnessIsNotFatal(t *testing.T) {
 	}
 }
 
-// TestLargeWitnessIsCheckedInJob: a large witness is checked in a job even if the shard is held.
+// TestLargeWitnessIsCheckedInJob: a large witness is checked in a job, even if the shard is held.
 func TestLargeWitnessIsCheckedInJob(t *testing.T) {
 	for size, jobs := range map[int]int{maxInlineCheck: 0, maxInlineCheck + 1: 1} {
 		n, looked := judging(engine.ErrNoCode)

@@ -2,15 +2,16 @@ package signature
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// allowlist are the accounts that need not sign.
+// allowlist selects accounts whose transactions need no signature.
 type allowlist struct {
 	accounts map[primitives.AccountID]bool
 	all      bool
 }
 
-// AllowUnsigned accepts transactions of accounts, or of all accounts, with a zero signature. It
-// replaces the previous setting; no accounts and false end it. A transaction accepted so stays
-// accepted by Check, because a block may contain it, but not by CheckNew.
+// AllowUnsigned makes Check and CheckNew accept a zero signature in transactions of these accounts,
+// or of all accounts. It replaces the previous setting; without accounts and with all false, no
+// account may omit its signature. Check still accepts a transaction that was accepted this way
+// before, because a block may contain it; CheckNew does not.
 func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {
 	if len(accounts) == 0 && !all {
 		c.allowed.Store(nil)
@@ -23,10 +24,11 @@ func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {
 	c.allowed.Store(x)
 }
 
-// AllowOnce accepts one transaction with a zero signature, in addition to AllowUnsigned; nil: none.
+// AllowOnce makes Check and CheckNew accept a zero signature in the transaction with this hash, in
+// addition to AllowUnsigned. nil: in none. It replaces the previous hash.
 func (c *Checker) AllowOnce(hash *primitives.Hash) { c.allowedOnce.Store(hash) }
 
-// unsigned reports whether a transaction may be unsigned, and is.
+// unsigned reports whether a transaction has a zero signature and is allowed to.
 func (c *Checker) unsigned(tx *primitives.SignedTransaction) bool {
 	if one := c.allowedOnce.Load(); one != nil && tx.Signature == primitives.ZeroED25519Signature && tx.Hash() == *one {
 		return true
@@ -35,8 +37,8 @@ func (c *Checker) unsigned(tx *primitives.SignedTransaction) bool {
 	return x != nil && tx.Signature == primitives.ZeroED25519Signature && (x.all || x.accounts[tx.SignerID])
 }
 
-// CheckNew is Check for newly submitted transactions: it accepts a zero signature only while it is
-// allowed.
+// CheckNew does the same as Check for a newly submitted transaction. It accepts a zero signature
+// only if that is allowed now, not if it was before.
 func (c *Checker) CheckNew(tx *primitives.SignedTransaction) bool {
 	if tx.Signature == primitives.ZeroED25519Signature && !c.unsigned(tx) {
 		hash := tx.Hash()

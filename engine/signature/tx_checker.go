@@ -1,15 +1,16 @@
-// Package signature verifies signatures of transactions once: a few goroutines work in batches, and
-// valid ones are remembered, so that applying a chunk does not verify them again. It also caches
-// validators' signatures.
+// Package signature verifies the signatures of transactions, each only once. Several goroutines
+// verify in batches. Valid signatures are remembered, so that applying a chunk does not verify them
+// again. The package also caches the signatures of validators.
 //
 //	in      signed transactions, from any goroutine
-//	out     whether the signature is the key's
+//	out     whether the signature is valid
 //	state   Checker: a queue, workers, recent valid transactions; CachedVerifier: a table of hashes
 //	units   none
-//	bound   one goroutine a core, and the callers'; a queue of QueueLen, beyond which callers
-//	        wait; Memory transactions
+//	bound   one worker goroutine per core; QueueLen queued transactions, after which callers wait;
+//	        Memory remembered transactions
 //	errors  none: a signature is valid or not; a panic of the verifier is raised in its caller
-//	source  our own; an ed25519 check takes 45 µs, a thousand times a message to a mailbox
+//	source  our own; verifying an ed25519 signature takes 45 µs, a thousand times as long as
+//	        sending a message to a mailbox
 package signature
 
 import (
@@ -23,12 +24,13 @@ import (
 // Bounds of a Checker.
 const (
 	QueueLen = 4096
-	MaxBatch = 64      // signatures that a worker takes at a time
-	Memory   = 1 << 18 // valid transactions remembered at most
-	keys     = 8192    // public keys with cached tables
+	MaxBatch = 64      // transactions that a worker takes at a time
+	Memory   = 1 << 18 // valid transactions that are remembered at most
+	keys     = 8192    // public keys whose tables the verifier caches
 )
 
-// Checker verifies and remembers signatures of transactions. Safe for concurrent use.
+// Checker verifies signatures of transactions and remembers the valid ones. Safe for concurrent
+// use.
 type Checker struct {
 	verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
 	queue   chan *job
@@ -36,29 +38,29 @@ type Checker struct {
 	done    sync.WaitGroup
 	closing sync.Once
 
-	allowed     atomic.Pointer[allowlist]       // nil: every transaction must be signed
-	allowedOnce atomic.Pointer[primitives.Hash] // of AllowOnce; nil: none
+	allowed     atomic.Pointer[allowlist]       // accounts that need not sign; nil: none
+	allowedOnce atomic.Pointer[primitives.Hash] // hash from AllowOnce; nil: none
 	mu          sync.RWMutex
-	// By transaction hash, which does not cover the signature. When young is half of Memory, it
-	// becomes old.
+	// Valid signatures by transaction hash, which does not cover the signature. When young reaches
+	// half of Memory, it replaces old.
 	young, old map[primitives.Hash]primitives.Signature
 }
 
 type job struct {
 	tx    *primitives.SignedTransaction
 	ok    bool
-	panic any // of the verifier: raised in the caller, not in the worker
+	panic any // panic of the verifier, to be raised in the caller
 	wg    *sync.WaitGroup
 }
 
-// check verifies one signature.
+// check verifies one transaction and sets j.ok or j.panic.
 func (c *Checker) check(j *job) {
 	defer func() { j.panic = recover() }()
 	hash := j.tx.Hash()
 	j.ok = c.unsigned(j.tx) || c.verify(j.tx.Signature, hash[:], j.tx.PublicKey)
 }
 
-// New starts a checker with one worker goroutine for each core. The caller calls Close.
+// New returns a checker with one worker goroutine per core. The caller has to call Close.
 func New() *Checker {
 	c := &Checker{
 		verify: primitives.NewVerifier(keys).Verify, queue: make(chan *job, QueueLen), stop: make(chan struct{}),
@@ -71,8 +73,7 @@ func New() *Checker {
 	return c
 }
 
-// Close ends the workers. Later checks run on their callers' goroutines. It may be called more than
-// once.
+// Close ends the workers. Later checks run on their callers' goroutines. Further calls do nothing.
 func (c *Checker) Close() {
 	c.closing.Do(func() { close(c.stop) })
 	c.done.Wait()
@@ -86,7 +87,7 @@ func (c *Checker) work() {
 		case j := <-c.queue:
 			batch = append(batch[:0], j)
 		case <-c.stop:
-			for { // finish what is queued
+			for { // finish the queued jobs
 				select {
 				case j := <-c.queue:
 					c.run([]*job{j})
@@ -95,7 +96,7 @@ func (c *Checker) work() {
 				}
 			}
 		}
-		share := len(c.queue)/runtime.GOMAXPROCS(0) + 1 // leave the other workers their share
+		share := len(c.queue)/runtime.GOMAXPROCS(0) + 1 // take only this worker's share of the queue
 	more:
 		for len(batch) < min(share, MaxBatch) {
 			select {
@@ -132,7 +133,7 @@ func (c *Checker) remember(batch []*job) {
 	}
 }
 
-// Known reports whether this signature of this transaction was verified before.
+// Known reports whether exactly this signature of the transaction was found valid before.
 func (c *Checker) Known(tx *primitives.SignedTransaction) bool {
 	hash := tx.Hash()
 	c.mu.RLock()
@@ -144,8 +145,9 @@ func (c *Checker) Known(tx *primitives.SignedTransaction) bool {
 	return ok && s == tx.Signature
 }
 
-// Check reports whether the signature is valid. It verifies on the caller's goroutine, which would
-// otherwise only wait for a worker. It is the verify.SignatureFunc of the RPC and the engine.
+// Check reports whether the signature of a transaction is valid. It verifies on the caller's
+// goroutine, because handing it to a worker would take longer. It is the verify.SignatureFunc of
+// the RPC and of the engine.
 func (c *Checker) Check(tx *primitives.SignedTransaction) bool {
 	if c.Known(tx) {
 		return true
@@ -160,9 +162,9 @@ func (c *Checker) Check(tx *primitives.SignedTransaction) bool {
 	return j.ok
 }
 
-// CheckAll verifies many transactions and reports for each whether its signature is valid. The
-// caller verifies one of them itself: for a single transaction, the usual case on an idle node, a
-// worker would cost two goroutine switches.
+// CheckAll verifies transactions and reports for each whether its signature is valid. The workers
+// verify all but one; the caller verifies one. For a single transaction, the usual case on a node
+// with little load, handing it to a worker would cost two goroutine switches.
 func (c *Checker) CheckAll(txs []*primitives.SignedTransaction) []bool {
 	var wg sync.WaitGroup
 	jobs := make([]job, len(txs))
@@ -192,7 +194,7 @@ func (c *Checker) CheckAll(txs []*primitives.SignedTransaction) []bool {
 	return out
 }
 
-// put queues j and returns false if the workers have ended.
+// put queues j. It returns false, without queueing, if the workers have ended.
 func (c *Checker) put(j *job) bool {
 	select {
 	case <-c.stop:
@@ -205,7 +207,7 @@ func (c *Checker) put(j *job) bool {
 		return false
 	}
 	select {
-	case <-c.stop: // the workers may have looked for the last time already
+	case <-c.stop: // the workers may have ended before they saw j
 		select {
 		case other := <-c.queue:
 			c.run([]*job{other})
@@ -216,8 +218,9 @@ func (c *Checker) put(j *job) bool {
 	return true
 }
 
-// Child returns a checker without workers or queue: callers verify. It shares the verifier's key
-// tables, starts with c's allowlist, and has its own memory and allowlist. It needs no Close.
+// Child returns a checker without workers and queue, so its callers verify. It shares the
+// verifier's tables of keys. Its allowlist starts as a copy of c's. It remembers transactions on
+// its own, and needs no Close.
 func (c *Checker) Child() *Checker {
 	k := &Checker{verify: c.verify, stop: make(chan struct{}), young: map[primitives.Hash]primitives.Signature{}}
 	k.Close()

@@ -84,8 +84,8 @@ func BenchmarkCheckAll(b *testing.B) {
 	}
 }
 
-// TestPanicIsTheCallers: a panic in a check is raised on its caller's goroutine; the worker and
-// other checks continue.
+// TestPanicIsTheCallers: a panic of the verifier is raised on the goroutine of the check's caller.
+// The worker and other checks continue.
 func TestPanicIsTheCallers(t *testing.T) {
 	c := New()
 	defer c.Close()
@@ -112,8 +112,8 @@ func TestPanicIsTheCallers(t *testing.T) {
 	}
 }
 
-// TestAllowUnsignedEnds: a submitted transaction that was accepted unsigned is refused once its
-// account must sign again; a block with it stays valid.
+// TestAllowUnsignedEnds: after its account is removed from the allowlist, a submitted transaction
+// without a signature is refused, but a block that contains it stays valid.
 func TestAllowUnsignedEnds(t *testing.T) {
 	c := New()
 	defer c.Close()
@@ -133,8 +133,8 @@ func TestAllowUnsignedEnds(t *testing.T) {
 	}
 }
 
-// TestAllowOnce: one submitted transaction is accepted unsigned, and no other of its signer, until
-// AllowOnce is called again.
+// TestAllowOnce: AllowOnce accepts exactly one transaction without a signature, until it is called
+// again.
 func TestAllowOnce(t *testing.T) {
 	c := New()
 	defer c.Close()
@@ -152,8 +152,8 @@ func TestAllowOnce(t *testing.T) {
 	}
 }
 
-// TestCallerVerifiesOne: Check does not wait for a worker, however busy the workers are, and the
-// caller of CheckAll verifies one transaction itself.
+// TestCallerVerifiesOne: Check does not wait for a worker, even if all are busy. The caller of
+// CheckAll verifies one transaction itself.
 func TestCallerVerifiesOne(t *testing.T) {
 	c := New()
 	defer c.Close()
@@ -170,7 +170,7 @@ func TestCallerVerifiesOne(t *testing.T) {
 		return verify(s, message, key)
 	}
 	done := make(chan []bool)
-	go func() { done <- c.CheckAll(txs[2:]) }() // one for each worker, and one for the caller
+	go func() { done <- c.CheckAll(txs[2:]) }() // one transaction for each worker, and one for the caller
 	for len(c.queue) > 0 {
 		runtime.Gosched()
 	}

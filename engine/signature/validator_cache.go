@@ -8,26 +8,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cacheSlots is the number of slots of a CachedVerifier, 32 bytes each: enough for a block with 20
-// shards and 100 validators.
+// cacheSlots is the number of slots of a CachedVerifier, of 32 bytes each. It is sufficient for a
+// block with 20 shards and 100 validators.
 const cacheSlots = 1 << 12
 
-// CachedVerifier is a verifier that remembers valid signatures: a validator's signature arrives
-// alone first, then in a block, then with that block again. A slot is chosen by the hash of key,
-// data and signature, and holds the hash of its last valid signature. Invalid signatures are not
-// remembered. Safe for concurrent use if verify is.
+// CachedVerifier is a verifier that remembers valid signatures of validators, because each is
+// verified up to three times: when it arrives alone, in a block, and when that block is imported.
+// The hash of key, data and signature selects a slot, which contains the hash of the last valid
+// signature there. Invalid signatures are not remembered. Safe for concurrent use if the verify
+// function is.
 type CachedVerifier struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	mu     sync.Mutex
 	slots  [][sha256.Size]byte
 }
 
-// NewCachedVerifier returns a cache of the results of verify.
+// NewCachedVerifier returns a CachedVerifier that calls verify for unknown signatures.
 func NewCachedVerifier(verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *CachedVerifier {
 	return &CachedVerifier{verify: verify, slots: make([][sha256.Size]byte, cacheSlots)}
 }
 
-// slot returns the slot of a signature, and the value that it has if the signature is known.
+// slot returns the slot of a signature, and the value that the slot contains if the signature is
+// remembered.
 func (r *CachedVerifier) slot(
 	s primitives.Signature,
 	data []byte,
@@ -40,7 +42,7 @@ func (r *CachedVerifier) slot(
 	return &r.slots[binary.LittleEndian.Uint32(sum[:])%cacheSlots], sum
 }
 
-// Verify reports whether s is key's signature of data.
+// Verify reports whether s is a valid signature of data by key.
 func (r *CachedVerifier) Verify(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
 	at, sum := r.slot(s, data, key)
 	r.mu.Lock()
@@ -58,7 +60,7 @@ func (r *CachedVerifier) Verify(s primitives.Signature, data []byte, key primiti
 	return good
 }
 
-// Add adds a signature that was made by this node, without verifying it.
+// Add remembers a signature that this node has made, without verifying it.
 func (r *CachedVerifier) Add(s primitives.Signature, data []byte, key primitives.PublicKey) {
 	at, sum := r.slot(s, data, key)
 	r.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestCachedVerifier: a valid signature is not verified again, everything else is, and no signature
-// is taken for another.
+// TestCachedVerifier: a valid signature is verified only once. All other signatures are verified
+// each time, and no signature is confused with another.
 func TestCachedVerifier(t *testing.T) {
 	looks := 0
 	verify := NewCachedVerifier(func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
@@ -46,7 +46,7 @@ func TestCachedVerifier(t *testing.T) {
 	}
 }
 
-// TestCachedVerifierAdd: an added signature is not verified, everything else is.
+// TestCachedVerifierAdd: an added signature is not verified; all others are.
 func TestCachedVerifierAdd(t *testing.T) {
 	looks := 0
 	r := NewCachedVerifier(func(primitives.Signature, []byte, primitives.PublicKey) bool { looks++; return false })
@@ -61,13 +61,14 @@ func TestCachedVerifierAdd(t *testing.T) {
 	}
 }
 
-// verifyQuietly is false also if verify panics, as Signature.Verify may for a malformed key.
+// verifyQuietly returns false if verify panics, which Signature.Verify may do for a malformed key.
 func verifyQuietly(verify func(primitives.Signature, []byte, primitives.PublicKey) bool, s primitives.Signature, data []byte, key primitives.PublicKey) (good bool) {
 	defer func() { _ = recover() }()
 	return verify(s, data, key)
 }
 
-// TestCachedVerifierConcurrently: many goroutines, and more signatures than slots.
+// TestCachedVerifierConcurrently: the cache is correct with many goroutines and with more
+// signatures than slots.
 func TestCachedVerifierConcurrently(t *testing.T) {
 	verify := NewCachedVerifier(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool {
 		return string(s) == "good"+string(data)
@@ -87,7 +88,7 @@ func TestCachedVerifierConcurrently(t *testing.T) {
 	group.Wait()
 }
 
-// BenchmarkCachedVerifier measures a known signature.
+// BenchmarkCachedVerifier measures verifying a remembered signature.
 func BenchmarkCachedVerifier(b *testing.B) {
 	verify := NewCachedVerifier(primitives.NewVerifier(8).Verify).Verify
 	k := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
