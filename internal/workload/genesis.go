@@ -22,8 +22,8 @@ type Rules struct {
 	// Release is the protocol version, in the numbering of the releases; 0: the newest.
 	Release primitives.ProtocolVersion
 	// Upgrade is the version to which the chain is voted up, one version after the other; 0: it stays
-	// at Release. A chain that skips 87 creates and burns tokens: transfers to universal ids that were
-	// sent before pay less than they cost at 88, which 87 forbids.
+	// at Release. Transfers to universal ids that were sent before 87 pay less than they cost at 88, so
+	// the tokens of a chain on which one waits through all of 87 do not add up.
 	Upgrade primitives.ProtocolVersion
 }
 

@@ -115,6 +115,8 @@ func TestUpgradingWorkloads(t *testing.T) {
 		o.EpochLength = 5 + seed%7
 		o.Validity = 2 * o.EpochLength
 		o.Release, o.Upgrade, o.Universal = 86, 88, true
+		// Receipts must not wait through all of 87: see Rules.Upgrade.
+		o.GasLimit = max(o.GasLimit, 30_000_000_000_000)
 		course.Blocks, course.PerStep = 7*int(o.EpochLength), min(course.PerStep, 24)
 		runWorkload(t, o, course, statuses)
 	}
