@@ -8,7 +8,6 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
-	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -32,6 +31,9 @@ func TestOtherHeaderFormsAreAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, disk := testGenesis(t, "aa", "bb", "cc"), storage.NewMemDisk()
+			if name == "V7" { // refused from 87 on
+				g.Config.ProtocolVersion = 86
+			}
 			maker := openOn(t, g, disk, storage.Options{FlatHeadBlocks: 2})
 			b, chunks := maker.make(maker.Head().Hash, 1, false)
 			h := *b.Header
@@ -66,7 +68,6 @@ func TestOtherHeaderFormsAreAccepted(t *testing.T) {
 func TestHeaderV7IsRefusedFrom87(t *testing.T) {
 	for version, want := range map[primitives.ProtocolVersion]error{86: nil, 87: chain.InvalidProtocolVersion} {
 		t.Run(strconv.Itoa(int(version)), func(t *testing.T) {
-			parameters.SupportForTest(t, 87)
 			g := testGenesis(t, "aa", "bb", "cc")
 			g.Config.ProtocolVersion = version
 			maker := openOn(t, g, storage.NewMemDisk(), storage.Options{})

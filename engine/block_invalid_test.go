@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -93,7 +94,8 @@ func large(t testing.TB, validators, shards int) (*node, *primitives.Block, []*p
 	for i := range validators {
 		names = append(names, primitives.AccountID([]byte{'v', byte('a' + i/26), byte('a' + i%26)}))
 	}
-	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "test-engine", Time: 1_700_000_000_000_000_000, Accounts: names, Validators: validators, Shards: shards})
+	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "test-engine", Time: 1_700_000_000_000_000_000, Accounts: names, Validators: validators, Shards: shards,
+		Protocol: parameters.Newest(primitives.NumberingRelease)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +104,7 @@ func large(t testing.TB, validators, shards int) (*node, *primitives.Block, []*p
 		t.Fatal(err)
 	}
 	p := n.Head()
-	prop := &Proposal{Parent: p.Hash, Height: 1, Timestamp: p.Header().Timestamp + 1_000_000_000, Vote: 86}
+	prop := &Proposal{Parent: p.Hash, Height: 1, Timestamp: p.Header().Timestamp + 1_000_000_000, Vote: parameters.Newest(primitives.NumberingRelease)}
 	for i, id := range p.Layout.ShardIDs() {
 		producer, err := n.ChunkProducer(p.Hash, id)
 		if err != nil {

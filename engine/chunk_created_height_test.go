@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // createdAt makes a block like node.make, except that the first shard's chunk has another created
@@ -22,7 +23,8 @@ func (n *node) createdAt(parent primitives.Hash, height, created primitives.Heig
 	c.Header.HeightCreated = created
 	c.Hash = c.Header.ChunkHash()
 	c.Whole, c.Header.Signature = c.Hash, seedKey(signer.AccountID).Sign(c.Hash[:])
-	p := &Proposal{Parent: parent, Height: height, Timestamp: honest.Header.Timestamp, Vote: 86, Chunks: []*primitives.Chunk{&c, chunks[1]},
+	p := &Proposal{Parent: parent, Height: height, Timestamp: honest.Header.Timestamp,
+		Vote: parameters.Newest(primitives.NumberingRelease), Chunks: []*primitives.Chunk{&c, chunks[1]},
 		Endorsements: [][]primitives.Signature{nil, honest.Body.ChunkEndorsements[1]}, Approvals: honest.Header.Approvals}
 	list, err := n.Validation().Validators(primitives.ChunkKey{ShardID: id, EpochID: honest.Header.EpochID, HeightCreated: created})
 	if err != nil {

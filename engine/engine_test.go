@@ -30,12 +30,13 @@ type node struct {
 	vote primitives.ProtocolVersion // what blocks from make vote for; 0: the version of the upgrade schedule
 }
 
-// testGenesis returns the genesis of `neard localnet` with the given validators, two shards and
-// epochs of ten blocks.
+// testGenesis returns the genesis of `neard localnet` with the given validators, two shards, epochs
+// of ten blocks and the newest protocol version.
 func testGenesis(t testing.TB, validators ...primitives.AccountID) *genesis.Genesis {
 	t.Helper()
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
 		ChainID: "test-engine", Time: 1_700_000_000_000_000_000, Accounts: validators, Validators: len(validators), Shards: 2,
+		Protocol: parameters.Newest(primitives.NumberingRelease),
 	})
 	if err != nil {
 		t.Fatal(err)

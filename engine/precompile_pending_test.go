@@ -50,6 +50,7 @@ func pendingNode(t *testing.T) (*node, *compilerVM) {
 	t.Helper()
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
 		ChainID: "test-unready", Time: 1_700_000_000_000_000_000, Accounts: []primitives.AccountID{bare, owner}, Validators: 1, Shards: 2,
+		Protocol: parameters.Newest(primitives.NumberingRelease),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -195,6 +195,7 @@ func TestPrecompileBesideTrim(t *testing.T) {
 	}
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
 		ChainID: "test-hasten", Time: 1_700_000_000_000_000_000, Accounts: accounts, Validators: 1, Shards: 2,
+		Protocol: parameters.Newest(primitives.NumberingRelease),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	peerwire "github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -133,7 +134,7 @@ func TestValidatorsOverBridge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Engine: e, Signatures: checker, Vote: 86, Mode: production.Manual,
+	o := Options{Engine: e, Signatures: checker, Vote: parameters.Newest(primitives.NumberingRelease), Mode: production.Manual,
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
 		}}

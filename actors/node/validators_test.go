@@ -26,6 +26,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -86,7 +87,7 @@ func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 		accounts = append(accounts, payer(i))
 	}
 	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "test", Time: genesis.Time(time.Now().UnixNano()),
-		Accounts: accounts, Validators: n, Shards: shards})
+		Accounts: accounts, Validators: n, Shards: shards, Protocol: parameters.Newest(primitives.NumberingRelease)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func (c *cluster) start(i int) {
 		c.t.Fatal(err)
 	}
 	o := Options{
-		Engine: e, Signatures: checker, Vote: 86, Mode: production.Interval,
+		Engine: e, Signatures: checker, Vote: parameters.Newest(primitives.NumberingRelease), Mode: production.Interval,
 		Delays: doomslug.Delays{Endorsement: int64(100 * time.Millisecond), Skip: int64(300 * time.Millisecond),
 			MaxWait: int64(1 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Mempool:   txpool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},

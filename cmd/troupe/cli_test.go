@@ -94,7 +94,7 @@ func TestVersion(t *testing.T) {
 	defer func(v, c string) { version, commit = v, c }(version, commit)
 	for _, c := range []struct{ version, release string }{{"v1.2.3", "v1.2.3"}, {"v1.2.3-4-gabcdef", "trunk"}, {"1.2.3-rc.1", "1.2.3-rc.1"}, {"a5eb69a", "trunk"}} {
 		version, commit = c.version, "c0ffee"
-		want := fmt.Sprintf("troupe (release %s) (build %s) (commit c0ffee) (go %s) (protocol 86)\n", c.release, c.version, runtime.Version())
+		want := fmt.Sprintf("troupe (release %s) (build %s) (commit c0ffee) (go %s) (protocol 88)\n", c.release, c.version, runtime.Version())
 		for _, args := range [][]string{{"--version"}, {"-V"}, {"version"}, {"--home", "/nowhere", "--version"}} {
 			if got := runLine(args); got != want {
 				t.Errorf("%v = %q, want %q", args, got, want)

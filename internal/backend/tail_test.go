@@ -11,20 +11,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
-	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
 // TestTailStaysReadable: garbage collection keeps the last block of the epoch before the oldest
 // kept one, as nearcore's does. Status names it as the earliest block, and its block, chunks,
 // changes, state and messages can be read. States can be read by height as long as by hash, also
-// before anything is collected. At 87 the producers of the tail's chunks depend on collected blocks.
+// before anything is collected. At 88 the producers of the tail's chunks depend on collected blocks.
 func TestTailStaysReadable(t *testing.T) {
-	t.Run("86", func(t *testing.T) { testTailStaysReadable(t, 0) })
-	t.Run("87", func(t *testing.T) {
-		parameters.SupportForTest(t, 87)
-		testTailStaysReadable(t, 87)
-	})
+	t.Run("86", func(t *testing.T) { testTailStaysReadable(t, 86) })
+	t.Run("88", func(t *testing.T) { testTailStaysReadable(t, 88) })
 }
 
 func testTailStaysReadable(t *testing.T, release primitives.ProtocolVersion) {

@@ -14,7 +14,6 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
-	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 var writeReplies = flag.String("replies", "", "write the replies of TestRepliesAreThoseOfNearcoresTypes to this file, for internal/oracle/answers")
@@ -60,7 +59,6 @@ const (
 
 // newStage starts the chain.
 func newStage(t *testing.T) *stage {
-	parameters.SupportForTest(t, 88)
 	files, _ := load(t)
 	var layout json.RawMessage
 	resultOf(t, &files["wire2"][102], "shard_layout", &layout)

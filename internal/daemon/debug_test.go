@@ -116,7 +116,7 @@ func TestDebugPages(t *testing.T) {
 		page("/debug/api/"+name, &all)
 	}
 	x := &all.Status
-	if e := x.EpochInfo; len(e) != 2 || e[0].First != nil || e[1].First == nil || e[1].ID != head.Header().EpochID.String() || len(e[1].Chunks) != 1 || e[1].Version != 86 {
+	if e := x.EpochInfo; len(e) != 2 || e[0].First != nil || e[1].First == nil || e[1].ID != head.Header().EpochID.String() || len(e[1].Chunks) != 1 || e[1].Version != 88 {
 		t.Errorf("epochs: %+v", e)
 	}
 	y := &x.BlockStatus

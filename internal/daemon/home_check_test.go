@@ -20,9 +20,9 @@ func TestCheckHomeAgreesWithStart(t *testing.T) {
 	}{
 		{"as init makes it", func(*testing.T, string) {}, ""},
 		{"no genesis", func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "genesis.json")) }, "genesis.json"},
-		{"old protocol", genesis(`"protocol_version": 86`, `"protocol_version": 29`), "protocol_version is 29"},
+		{"old protocol", genesis(`"protocol_version": 88`, `"protocol_version": 29`), "protocol_version is 29"},
 		{"old protocol of mainnet", func(t *testing.T, dir string) {
-			genesis(`"protocol_version": 86`, `"protocol_version": 29`)(t, dir)
+			genesis(`"protocol_version": 88`, `"protocol_version": 29`)(t, dir)
 			genesis(`"chain_id": "sandbox"`, `"chain_id": "mainnet"`)(t, dir)
 		}, "protocol_version is 29"},
 		{"a chain with other parameters", genesis(`"chain_id": "sandbox"`, `"chain_id": "benchmarknet"`), "other parameters"},

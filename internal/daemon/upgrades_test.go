@@ -55,7 +55,6 @@ func TestUpgradeOverrideOfTheEnvironment(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	h := &Daemon{Instance: Instance{log: log}}
-	parameters.SupportForTest(t, 88)
 	chain := &engine.ChainSpec{ID: "mainnet", Version: parameters.Release(86)}
 	const before = 1_793_750_399 * 1e9 // the second before mainnet votes for 87
 	for _, c := range []struct {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // newMoving makes validators that hold no shard but those that they make chunks of, which are dealt
@@ -29,7 +30,8 @@ func newMoving(t *testing.T, makers, shards int, epoch uint64) *council {
 	for i := range n {
 		accounts = append(accounts, primitives.AccountID(fmt.Sprint("node", i)))
 	}
-	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "council", Time: genesis.Time(time.Now().UnixNano()), Accounts: accounts, Validators: n, Shards: shards})
+	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "council", Time: genesis.Time(time.Now().UnixNano()), Accounts: accounts, Validators: n, Shards: shards,
+		Protocol: parameters.Newest(primitives.NumberingRelease)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // council are validators of one chain, each a process.
@@ -67,7 +68,8 @@ func newCouncilWith(t *testing.T, o *councilOptions) *council {
 	for i := range n {
 		accounts = append(accounts, primitives.AccountID(fmt.Sprint("node", i)))
 	}
-	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "council", Time: genesis.Time(time.Now().UnixNano()), Accounts: accounts, Validators: n, Shards: shards})
+	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "council", Time: genesis.Time(time.Now().UnixNano()), Accounts: accounts, Validators: n, Shards: shards,
+		Protocol: parameters.Newest(primitives.NumberingRelease)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,8 +46,8 @@ func TestCheck(t *testing.T) {
 		{"senseless genesis", func(t *testing.T, dir string) {
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"locked": "5`, `"locked": "6`)
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"epoch_length": 43200`, `"epoch_length": 0`)
-			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"protocol_version": 86`, `"protocol_version": 84`)
-		}, []string{"total supply", "do not match staked", "epoch_length is 0", "protocol_version is 84, but this program runs 85 to 86 (numbering", "epoch_length"}, nil},
+			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"protocol_version": 88`, `"protocol_version": 84`)
+		}, []string{"total supply", "do not match staked", "epoch_length is 0", "protocol_version is 84, but this program runs 85 to 88 (numbering", "epoch_length"}, nil},
 		{"broken genesis", func(t *testing.T, dir string) {
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"amount": "1000`, `"amount": "-1000`)
 		}, []string{"records[0].Account.account.amount"}, nil},
@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(dir, "epoch_configs"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"none for the genesis protocol version 86"}, nil},
+		}, []string{"none for the genesis protocol version 88"}, nil},
 		{"shards that are not", func(t *testing.T, dir string) {
 			replaceOnce(t, filepath.Join(dir, "config.json"), `"tracked_shards_config": "AllShards"`, `"tracked_shards_config": {"Shards": ["s0.v0", "s7.v3"]}`)
 		}, nil, []string{"the genesis has no shard s7.v3, only s0.v0"}},

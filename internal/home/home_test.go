@@ -89,6 +89,9 @@ var since214 = strings.NewReplacer(`"state_sync_external_timeout"`, `"block_requ
         "routing_graph_max_accounts_per_message": null
 `)
 
+// since88 changes a genesis that neard f0c7706f1 wrote to one of the newest protocol version.
+var since88 = strings.NewReplacer(`"protocol_version": 86,`, `"protocol_version": 88,`)
+
 // TestInitIsNeards makes the files that neard's init made (f0c7706f1, `init` and `init --fast`),
 // from its keys and time.
 func TestInitIsNeards(t *testing.T) {
@@ -126,7 +129,7 @@ func TestInitIsNeards(t *testing.T) {
 			if got := mustRead(t, dir, "config.json"); got != config {
 				t.Errorf("config.json = %s\nwant %s", got, config)
 			}
-			want := strings.NewReplacer(c.genesis...).Replace(mustRead(t, theirs, "genesis.json"))
+			want := strings.NewReplacer(c.genesis...).Replace(since88.Replace(mustRead(t, theirs, "genesis.json")))
 			if got := mustRead(t, dir, "genesis.json"); got != want {
 				t.Errorf("genesis.json = %s\nwant %s", got, want)
 			}

@@ -55,7 +55,7 @@ func TestLocalnetIsNeards(t *testing.T) {
 			t.Errorf("%s is %s", n.Name, n.Role)
 		}
 		for _, name := range []string{"config.json", "genesis.json", "node_key.json", "validator_key.json", "log_config.json"} {
-			want := strings.NewReplacer(ports...).Replace(since214.Replace(mustRead(t, theirs, n.Name, name)))
+			want := strings.NewReplacer(ports...).Replace(since88.Replace(since214.Replace(mustRead(t, theirs, n.Name, name))))
 			if got := mustRead(t, dir, n.Name, name); got != want {
 				t.Errorf("%s of %s = %s\nwant %s", name, n.Name, got, want)
 			}

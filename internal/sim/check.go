@@ -168,7 +168,7 @@ func (c *checks) final(n *node, at *engine.BlockNode) {
 	c.top = storage.BlockRef{Height: at.Height(), Hash: at.Hash}
 	c.moved = c.w.now
 	c.epochs[at.Header().EpochID] = true
-	if c.ending != 0 {
+	if c.ending != 0 && at.Height() > c.ending {
 		c.behind++
 	}
 	for i, h := range at.Block.Body.Chunks {
@@ -318,7 +318,9 @@ func (c *checks) ended() bool {
 	}
 	if c.ending == 0 {
 		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) && (!w.s.Keys || c.rekeyed >= w.s.Nodes) {
-			c.ending = c.top.Height
+			for _, n := range w.nodes { // blocks up to there may lack what the last fault has cost
+				c.ending = max(c.ending, n.engine.Head().Height())
+			}
 			w.load.stopped = true
 			w.say("", "the load ends at %d", c.ending)
 		}

@@ -13,7 +13,7 @@ import (
 // forms are accepted and invalid ones refused by every node, as by neard.
 type form struct {
 	name  string
-	right bool // before version 87, which has no header V7
+	right bool // before version 87, which refuses header V7
 	// of a block with a header and body of its own; false: it can't be said of this one
 	change func(w *World, b *primitives.Block) bool
 }
@@ -31,6 +31,9 @@ const (
 	created    = "created"
 	unendorsed = "unendorsed"
 )
+
+// since87 is what the names of forms end in that are wrong since version 87.
+const since87 = ", since 87"
 
 // forms are all there are, but for those two.
 var forms = []form{
@@ -163,8 +166,12 @@ func (x *network) reform(from *node, m *primitives.Block) bool {
 		if f := &forms[w.rng.IntN(len(forms))]; what != unendorsed {
 			if b := w.write(from, base, f); b != nil {
 				w.result.Lies++
-				w.check.verdicts.say(b, f.name, f.right && !from.refusesV7(b.Header), what)
-				w.say(from.name, "makes block %d as %q: %s", m.Header.Height, f.name, b.Hash().String()[:8])
+				name, right := f.name, f.right
+				if right && from.refusesV7(b.Header) {
+					name, right = name+since87, false
+				}
+				w.check.verdicts.say(b, name, right, what)
+				w.say(from.name, "makes block %d as %q: %s", m.Header.Height, name, b.Hash().String()[:8])
 				said = append(said, b)
 			}
 		}

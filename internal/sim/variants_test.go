@@ -15,8 +15,8 @@ import (
 )
 
 // TestForms: of each form that is right some blocks become final, those that are wrong are refused,
-// and chunks of other heights are included. What all nodes alike drop without a word is seen by
-// that alone.
+// V7 from version 87 on, and before it chunks of other heights are included. What all nodes alike
+// drop without a word is seen by that alone.
 func TestForms(t *testing.T) {
 	seeds := uint64(6)
 	if testing.Short() || testutil.Racing {
@@ -62,8 +62,10 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: %+v", what, x)
 		}
 	}
-	if x := sum[unendorsed]; x.Taken > 0 || x.Refused == 0 {
-		t.Errorf("%s: %+v", unendorsed, x)
+	for _, what := range []string{unendorsed, "V7" + since87, "long V7" + since87} {
+		if x := sum[what]; x.Taken > 0 || x.Refused == 0 {
+			t.Errorf("%s: %+v", what, x)
+		}
 	}
 }
 

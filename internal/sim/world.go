@@ -55,8 +55,9 @@ type Result struct {
 	Lists     int               // non-empty blacklists of an anchor and a shard
 	Anchored  Anchored
 	Endorsed  map[primitives.AccountID]Share
-	Forms     map[string]Tally // of what the liar has said in other forms
-	Tail      []string         // of the trace
+	Version   primitives.ProtocolVersion // in the end
+	Forms     map[string]Tally           // of what the liar has said in other forms
+	Tail      []string                   // of the trace
 }
 
 // Share is how many endorsements of a validator final blocks have, of those that they should have:
@@ -299,6 +300,7 @@ func (w *World) measure() {
 		if n.core != nil {
 			w.result.Height = max(w.result.Height, n.engine.Head().Height())
 			w.result.Shards = n.engine.Head().Layout.NumShards()
+			w.result.Version = n.engine.Head().Config.Version.Protocol
 			w.result.Final = max(w.result.Final, n.engine.Final().Height)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
@@ -173,7 +172,6 @@ func (p *play) begin(names, balance, release string) string {
 			p.t.Fatal(err)
 		}
 		o.Release = primitives.ProtocolVersion(v)
-		parameters.SupportForTest(p.t, o.Release)
 	}
 	o.VM = testVM(p.t)
 	for _, n := range shards {

@@ -20,7 +20,7 @@ type Options struct {
 	Shards   int
 	VM       action.VM
 	Balance  primitives.Balance         // of each account; zero: a million NEAR
-	Release  primitives.ProtocolVersion // in the numbering of the releases; 0: June's 86
+	Release  primitives.ProtocolVersion // in the numbering of the releases; 0: the newest
 }
 
 // World is a chain with all that happened on it.

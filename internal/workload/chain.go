@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -196,7 +198,7 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 
 // vote returns the protocol version that the child of a block votes for.
 func (c *Chain) vote(parent primitives.Hash) (v primitives.ProtocolVersion, err error) {
-	stays := max(c.chain.Version.Protocol, splittingSince, c.o.Release)
+	stays := cmp.Or(c.o.Release, parameters.Newest(primitives.NumberingRelease))
 	if c.o.Upgrade == 0 {
 		return stays, nil
 	}

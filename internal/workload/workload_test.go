@@ -12,7 +12,6 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
@@ -74,7 +73,6 @@ func TestWorkloads(t *testing.T) {
 
 // TestUniversalWorkloads: as TestWorkloads at 88, with universal accounts.
 func TestUniversalWorkloads(t *testing.T) {
-	parameters.SupportForTest(t, 88)
 	n, blocks := 6, 50
 	if full() {
 		n = 60
@@ -101,7 +99,6 @@ func TestUniversalWorkloads(t *testing.T) {
 // TestUpgradingWorkloads: as TestUniversalWorkloads, while the chain is voted up from 86: epochs of
 // different rules, receipts and forks across their ends, restarts.
 func TestUpgradingWorkloads(t *testing.T) {
-	parameters.SupportForTest(t, 88)
 	n := 4
 	if full() {
 		n = 60

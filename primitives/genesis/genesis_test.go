@@ -74,7 +74,8 @@ func TestInit(t *testing.T) {
 	for name, fast := range map[string]bool{"init-plain.json": false, "init-fast.json": true} {
 		want := read(t, name)
 		c := parse(t, want).Config
-		g := mustInit(t, InitOptions{ChainID: c.ChainID, Time: c.GenesisTime, Validator: "test.near", Key: c.Validators[0].PublicKey, Shards: 1, Fast: fast})
+		g := mustInit(t, InitOptions{ChainID: c.ChainID, Time: c.GenesisTime, Validator: "test.near", Key: c.Validators[0].PublicKey, Shards: 1, Fast: fast,
+			Protocol: c.ProtocolVersion})
 		if got := write(t, g); !bytes.Equal(got, want) {
 			t.Errorf("%s: %s", name, diff(got, want))
 		}
@@ -91,7 +92,8 @@ func TestInit(t *testing.T) {
 func TestLocalnet(t *testing.T) {
 	want := read(t, "localnet.json")
 	c := parse(t, want).Config
-	g, err := Localnet(LocalnetOptions{ChainID: c.ChainID, Time: c.GenesisTime, Accounts: []primitives.AccountID{"node0", "node1"}, Validators: 2, Shards: 3})
+	g, err := Localnet(LocalnetOptions{ChainID: c.ChainID, Time: c.GenesisTime, Accounts: []primitives.AccountID{"node0", "node1"}, Validators: 2, Shards: 3,
+		Protocol: c.ProtocolVersion})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,12 @@ import "github.com/troupe-chain/troupe/primitives"
 
 // Values of neard's own genesis files (nearcore core/chain-configs/src/lib.rs).
 const (
-	initProtocolVersion = 86
-	initSeats           = 50
-	initEpochLength     = 500
-	fastEpochLength     = 60
-	initBalance         = 1_000_000_000 // NEAR
-	initStake           = 50_000_000    // NEAR
-	treasury            = "near"
+	initSeats       = 50
+	initEpochLength = 500
+	fastEpochLength = 60
+	initBalance     = 1_000_000_000 // NEAR
+	initStake       = 50_000_000    // NEAR
+	treasury        = "near"
 )
 
 // InitOptions are the options of `neard init`.
@@ -25,7 +24,7 @@ type InitOptions struct {
 }
 
 // Init returns the genesis that `neard init` makes: the validator with 10^9 NEAR beside its stake,
-// and the account "near", whose key has the seed "near". A Protocol of 0 is 86.
+// and the account "near", whose key has the seed "near".
 func Init(o InitOptions) (*Genesis, error) {
 	layout, err := primitives.MultiShardLayout(max(o.Shards, 1))
 	if err != nil {
@@ -57,8 +56,7 @@ type LocalnetOptions struct {
 }
 
 // Localnet returns the genesis that `neard localnet` makes: each account with 10^9 NEAR, of which
-// validators stake 50 million, and the account "near", which is the treasury. A Protocol of 0 is
-// 86.
+// validators stake 50 million, and the account "near", which is the treasury.
 func Localnet(o LocalnetOptions) (*Genesis, error) {
 	layout, err := primitives.MultiShardLayout(max(o.Shards, 1))
 	if err != nil {
@@ -86,9 +84,6 @@ func Localnet(o LocalnetOptions) (*Genesis, error) {
 
 // common returns the configuration that both kinds share.
 func common(chainID string, at Time, protocol primitives.ProtocolVersion) Config {
-	if protocol == 0 {
-		protocol = initProtocolVersion
-	}
 	c := Config{
 		ProtocolVersion:               protocol,
 		GenesisTime:                   at,

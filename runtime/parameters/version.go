@@ -34,7 +34,7 @@ const OldestProtocol primitives.ProtocolVersion = 85
 
 // newestRelease is the last version of the releases with complete rules: every feature up to it is
 // built. It is what Newest returns.
-const newestRelease primitives.ProtocolVersion = 86
+const newestRelease primitives.ProtocolVersion = 88
 
 // The last versions with known parameters. June's numbers end at 86; what that build has beyond is
 // nightly. Tests reach the versions between newestRelease and lastRelease with MustGet and
@@ -70,8 +70,8 @@ func Newest(n primitives.Numbering) primitives.ProtocolVersion {
 // supportedForTest replaces newestRelease in tests; 0: it does not.
 var supportedForTest atomic.Uint32
 
-// SupportForTest makes Newest of the releases return v until the test ends, so that a node runs
-// versions whose rules are not complete yet. Not for parallel tests.
+// SupportForTest makes Newest of the releases return v until the test ends, so that a node behaves
+// like an older binary, or runs a version whose rules are not complete yet. Not for parallel tests.
 func SupportForTest(t interface{ Cleanup(func()) }, v primitives.ProtocolVersion) {
 	if v < OldestProtocol || v > lastRelease {
 		panic("parameters: no parameters of " + Release(v).String())
