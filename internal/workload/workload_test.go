@@ -106,9 +106,16 @@ func TestUpgradingWorkloads(t *testing.T) {
 	if testing.Short() || testutil.Racing {
 		n = 1
 	}
+	v, err := theVM()
+	if err != nil {
+		t.Fatal(err)
+	}
 	statuses := map[string]int{}
 	for seed := range uint64(n) {
 		o, course := RandomChain(3000+seed, 0)
+		if seed%2 == 1 {
+			o.Contracts, o.VM = true, v
+		}
 		o.EpochLength = 5 + seed%7
 		o.Validity = 2 * o.EpochLength
 		o.Release, o.Upgrade, o.Universal = 86, 88, true
@@ -120,7 +127,10 @@ func TestUpgradingWorkloads(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(statuses)) {
 		t.Logf("%7d %s", statuses[name], name)
 	}
-	for _, name := range []string{"ok *primitives.UniversalStateInit", "ok *primitives.DelegateV2"} {
+	for _, name := range []string{ // of 86, 87 and 88
+		"InvalidTxError.ActionsValidation.UnsupportedProtocolFeature.UniversalAccounts",
+		"InvalidTxError.ActionsValidation.TransferToUniversalAccountNotAllowed", "ok *primitives.UniversalStateInit",
+	} {
 		if statuses[name] == 0 && n > 1 {
 			t.Errorf("no %s", name)
 		}
