@@ -1,15 +1,19 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/internal/workload"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -27,6 +31,7 @@ type checks struct {
 	moved     int64                                 // when the top did
 	ending    primitives.Height                     // behind which nothing is sent any more; 0: not yet
 	epochs    map[primitives.EpochID]bool
+	versions  []primitives.ProtocolVersion // of final blocks, in order, without repeats
 	missed    int
 	gaps      int
 	lastGap   primitives.Height
@@ -168,6 +173,16 @@ func (c *checks) final(n *node, at *engine.BlockNode) {
 	c.top = storage.BlockRef{Height: at.Height(), Hash: at.Hash}
 	c.moved = c.w.now
 	c.epochs[at.Header().EpochID] = true
+	var version primitives.ProtocolVersion
+	err := n.engine.Epochs(func(m *epoch.Manager) (err error) {
+		version, err = m.ProtocolVersion(at.Header().EpochID)
+		return err
+	})
+	if err != nil {
+		c.fail("%s: protocol version of block %d: %v", n.name, at.Height(), err)
+	} else if k := len(c.versions); k == 0 || c.versions[k-1] != version {
+		c.versions = append(c.versions, version)
+	}
 	if c.ending != 0 && at.Height() > c.ending {
 		c.behind++
 	}
@@ -349,15 +364,41 @@ func (c *checks) atEnd() {
 	if c.w.s.Faults == 0 && c.w.s.Dead+c.w.s.Slow == 0 && c.missed+c.gaps > 0 {
 		c.fail("%d heights and %d chunks were missed in a scenario without faults", c.missed, c.gaps)
 	}
+	if c.w.s.Universal {
+		c.w.result.Universal = c.countUniversal()
+	}
+	if newest := parameters.Newest(primitives.NumberingRelease); c.w.s.Upgrades && c.versions[len(c.versions)-1] != newest {
+		c.fail("the validators voted for the versions %v, not up to %d", c.versions, newest)
+	}
 	if c.w.s.Load > 0 && len(c.applied) == 0 {
 		c.fail("none of the %d transactions was applied", c.w.load.sent)
 	}
 }
 
+// countUniversal counts the universal accounts in the state after the highest final block.
+func (c *checks) countUniversal() (count int) {
+	for _, n := range c.w.nodes {
+		if n.core == nil || n.engine.Final().Height < c.top.Height {
+			continue
+		}
+		err := n.engine.EachAccount(context.Background(), c.top.Hash, nil, func(r *genesis.AccountRecord) error {
+			if r.AccountID.IsUniversal() {
+				count++
+			}
+			return nil
+		})
+		if err != nil {
+			c.fail("%s: accounts after block %d: %v", n.name, c.top.Height, err)
+		}
+		break
+	}
+	return count
+}
+
 func (c *checks) measure(r *Result) {
 	r.Receipts, r.Epochs, r.Missed, r.Gaps, r.LastGap = len(c.applied), len(c.epochs), c.missed, c.gaps, c.lastGap
 	r.Endorsed, r.Forms = c.endorsed, c.verdicts.tally
-	r.Lists = c.producers.lists
+	r.Lists, r.Versions = c.producers.lists, c.versions
 	r.Anchored = c.countAnchored()
 }
 

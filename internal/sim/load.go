@@ -5,12 +5,16 @@ import (
 	"encoding/binary"
 
 	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/internal/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
 // hosts are the first users, whose accounts have contracts where there are any.
 const hosts = 4
+
+// payers are the accounts of the genesis that make and pay universal accounts.
+const payers = 16
 
 // still is a VM whose contracts do nothing.
 type still struct{}
@@ -37,9 +41,16 @@ type load struct {
 	sent    int
 	codes   int                                      // deployed
 	signers map[primitives.Hash]primitives.AccountID // of what was sent
+	// generator makes the transactions about universal accounts, nil without Scenario.Universal.
+	generator *workload.Generator
 }
 
-func (l *load) init(w *World) { l.w, l.signers = w, map[primitives.Hash]primitives.AccountID{} }
+func (l *load) init(w *World) {
+	l.w, l.signers = w, map[primitives.Hash]primitives.AccountID{}
+	if w.s.Universal {
+		l.generator = workload.NewGenerator(workload.Options{Seed: w.o.Seed, Accounts: payers, Universal: true})
+	}
+}
 
 // next sends one transaction, and later the next.
 func (l *load) next() {
@@ -59,6 +70,11 @@ func (l *load) send() {
 	if n.core == nil {
 		return
 	}
+	if l.generator != nil && w.chance(500) {
+		at := workload.Base{Height: n.engine.Head().Height() + 1, Hash: n.engine.Final().Hash}
+		l.submit(n, l.generator.UniversalTransaction(at))
+		return
+	}
 	signer, key := user(from), secretOf(user(from))
 	receiver, actions := user(to), []primitives.Action{&primitives.Transfer{Deposit: amount}}
 	if w.s.Calls && (l.codes < hosts || w.chance(5)) {
@@ -73,7 +89,12 @@ func (l *load) send() {
 	tx := primitives.Transaction{SignerID: signer, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: l.nonces[from]},
 		ReceiverID: receiver, BlockHash: n.engine.Final().Hash, Actions: actions}
 	hash := tx.Hash()
+	l.submit(n, primitives.NewSignedTransaction(tx, key.Sign(hash[:])))
+}
+
+// submit gives a transaction to a node, as a client does.
+func (l *load) submit(n *node, tx *primitives.SignedTransaction) {
 	l.sent++
-	l.signers[hash] = signer
-	n.step(n.life, consensus.Submitted{Tx: primitives.NewSignedTransaction(tx, key.Sign(hash[:]))})
+	l.signers[tx.Hash()] = tx.Transaction.SignerID
+	n.step(n.life, consensus.Submitted{Tx: tx})
 }

@@ -152,7 +152,10 @@ func (n *node) start() error {
 	if n.account != "" {
 		o.ProofBytes = 64 << 20
 	}
-	if w.s.Calls {
+	if w.upgrades != nil {
+		o.Upgrades = w.upgrades
+	}
+	if w.s.Calls || w.s.Universal {
 		o.VM = still{}
 	}
 	if spoil := w.o.Bug.spoil; spoil != nil {

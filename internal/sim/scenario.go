@@ -54,6 +54,8 @@ type Scenario struct {
 	Eager   bool     // blocks come as fast as they can; each validator's own parts of a chunk make it
 
 	Version    primitives.ProtocolVersion // of the genesis; 0: the newest, with Splits 85
+	Upgrades   bool                       // validators vote for one version after the other, at times that the seed chooses, up to the newest
+	Universal  bool                       // half of the load makes and uses universal accounts
 	Dead, Slow int                        // validators, the first ones and those after them, of which no chunk, or every second one, gets out
 }
 
@@ -150,6 +152,18 @@ var Scenarios = []Scenario{
 		func(s *Scenario) {
 			s.Dead, s.Slow, s.Nodes, s.Shards, s.Each = 1, 1, 6, 2, 3
 			s.Epoch, s.Blocks, s.Crashes, s.Late, s.Faults, s.Limit = 60, 140, 4, 5, 60*second, 900*second
+		}),
+	scenario("upgrade",
+		"from protocol version 85 validators vote for the newest, version by version; messages are lost, nodes crash",
+		func(s *Scenario) {
+			s.Version, s.Upgrades, s.Universal, s.Blocks, s.Faults = 85, true, true, 170, 60*second
+			s.Drop, s.Double, s.Late, s.Crashes, s.SlowDisk = 10, 20, 10, 6, 20
+			s.Limit = 600 * second
+		}),
+	scenario("universal",
+		"half of the transactions make and use universal accounts; two of six validators check chunks by state witnesses; messages are lost, nodes crash",
+		func(s *Scenario) {
+			s.Universal, s.Nodes, s.Blind, s.Drop, s.Double, s.Late, s.Crashes, s.Blocks = true, 6, 2, 20, 20, 10, 4, 60
 		}),
 }
 

@@ -2,11 +2,13 @@ package sim
 
 import (
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // runs runs a scenario with some seeds.
@@ -175,5 +177,36 @@ func TestHandoverVeryLate(t *testing.T) {
 		if r.LastGap+2*s.Epoch > c.blocks {
 			t.Errorf("%d s, seed %d: chunks are missed up to %d, of %d blocks", c.mute/second, seed, r.LastGap, c.blocks)
 		}
+	}
+}
+
+// TestUpgrade: a chain that begins at protocol version 85 passes through every later version under
+// faults, and universal accounts exist at the end, also where that is the first version.
+func TestUpgrade(t *testing.T) {
+	for _, name := range []string{"upgrade", "universal"} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(2) {
+				s, err := ScenarioOf(name, seed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := Run(Options{Seed: seed, Scenario: s})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Violation != nil {
+					t.Fatalf("seed %d: %v\n%s", seed, r.Violation, strings.Join(r.Tail, "\n"))
+				}
+				t.Logf("seed %d: final %d, %.1f s, versions %v, %d universal accounts, %d outcomes, %d crashes",
+					seed, r.Final, float64(r.Time)/float64(second), r.Versions, r.Universal, r.Receipts, r.Crashes)
+				want := []primitives.ProtocolVersion{parameters.Newest(primitives.NumberingRelease)}
+				if s.Upgrades {
+					want = []primitives.ProtocolVersion{85, 86, 87, 88}
+				}
+				if !slices.Equal(r.Versions, want) || r.Universal == 0 {
+					t.Errorf("seed %d: versions %v, want %v; %d universal accounts, want some", seed, r.Versions, want, r.Universal)
+				}
+			}
+		})
 	}
 }

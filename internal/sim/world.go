@@ -8,8 +8,10 @@ import (
 	"hash"
 	"io"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/workload"
 	"github.com/troupe-chain/troupe/primitives"
@@ -46,18 +48,21 @@ type Result struct {
 	Messages  int
 	Receipts  int // applied in final blocks
 	Crashes   int
-	Lies      int               // blocks and endorsements beside those that are right
-	Shards    int               // in the end
-	Moves     int               // changes of the shards that nodes hold
-	Missed    int               // heights without a block, below the final one
-	Gaps      int               // chunks that final blocks have not
-	LastGap   primitives.Height // of the last block that lacks one; 0: none does
-	Lists     int               // non-empty blacklists of an anchor and a shard
-	Anchored  Anchored
-	Endorsed  map[primitives.AccountID]Share
-	Version   primitives.ProtocolVersion // in the end
-	Forms     map[string]Tally           // of what the liar has said in other forms
-	Tail      []string                   // of the trace
+	Lies      int // blocks and endorsements beside those that are right
+	Shards    int // in the end
+	Universal int // universal accounts after the final block, in the end
+	// Versions are the protocol versions of final blocks, ascending.
+	Versions []primitives.ProtocolVersion
+	Version  primitives.ProtocolVersion // of the head, in the end
+	Moves    int                        // changes of the shards that nodes hold
+	Missed   int                        // heights without a block, below the final one
+	Gaps     int                        // chunks that final blocks have not
+	LastGap  primitives.Height          // of the last block that lacks one; 0: none does
+	Lists    int                        // non-empty blacklists of an anchor and a shard
+	Anchored Anchored
+	Endorsed map[primitives.AccountID]Share
+	Forms    map[string]Tally // of what the liar has said in other forms
+	Tail     []string         // of the trace
 }
 
 // Share is how many endorsements of a validator final blocks have, of those that they should have:
@@ -97,15 +102,17 @@ type World struct {
 	agenda  agenda
 	chain   *engine.ChainSpec
 	genesis *genesis.Genesis
-	nodes   []*node
-	byName  map[primitives.AccountID]*node
-	stalled int64 // until when no block comes to any disk
-	muted   int64 // until when state requests stay unanswered
-	net     network
-	load    load
-	check   checks
-	trace   trace
-	result  Result
+	// upgrades says when nodes vote for which version; nil: for the newest at once.
+	upgrades *epoch.UpgradeSchedule
+	nodes    []*node
+	byName   map[primitives.AccountID]*node
+	stalled  int64 // until when no block comes to any disk
+	muted    int64 // until when state requests stay unanswered
+	net      network
+	load     load
+	check    checks
+	trace    trace
+	result   Result
 }
 
 // delays are neard's own.
@@ -158,6 +165,11 @@ func (w *World) build() error {
 	for i := range users {
 		accounts = append(accounts, user(i))
 	}
+	if s.Universal {
+		for i := range payers {
+			accounts = append(accounts, workload.Account(i))
+		}
+	}
 	o := genesis.LocalnetOptions{ChainID: "sim", Time: genesis.Time(begin), Accounts: accounts, Validators: s.Nodes, Shards: s.Shards}
 	switch o.Protocol = s.Version; {
 	case s.Splits:
@@ -181,6 +193,11 @@ func (w *World) build() error {
 		lessen(g, i)
 	}
 	w.genesis = g
+	if s.Upgrades {
+		if w.upgrades, err = w.votes(o.Protocol); err != nil {
+			return err
+		}
+	}
 	records := []byte{'['}
 	for i, r := range g.Records {
 		if i > 0 {
@@ -224,6 +241,22 @@ func (w *World) build() error {
 	}
 	w.plan()
 	return nil
+}
+
+// votes draws when the validators begin to vote for each version above that of the genesis. Times are
+// within the time of faults and may be close together.
+func (w *World) votes(genesis primitives.ProtocolVersion) (*epoch.UpgradeSchedule, error) {
+	newest := parameters.Newest(primitives.NumberingRelease)
+	times := make([]int64, newest-genesis)
+	for i := range times {
+		times[i] = begin/second + w.rng.Int64N(max(w.s.Faults/second, 1))
+	}
+	slices.Sort(times)
+	list := make([]epoch.UpgradeVote, len(times))
+	for i, t := range times {
+		list[i] = epoch.UpgradeVote{From: t + int64(i), Version: genesis + 1 + primitives.ProtocolVersion(i)} // dates must ascend
+	}
+	return epoch.UpgradeScheduleOf(list, newest)
 }
 
 func (w *World) add(n *node) {

@@ -22,6 +22,12 @@ type universal struct {
 // mostUniversals bounds how many of them there are at a time.
 const mostUniversals = 12
 
+// UniversalTransaction makes a transaction that makes or uses a universal account, whatever
+// Options.Universal says. It is refused before protocol 88.
+func (g *Generator) UniversalTransaction(at Base) *primitives.SignedTransaction {
+	return g.universal(at, g.account()).sign()
+}
+
 // universal drafts a transaction that makes or uses a universal account: pays it, gives it its state,
 // lets it do that itself, uses its keys, or deletes it. Some are wrong: state inits that are
 // malformed, of another account or too large, and transactions that were sent before.
