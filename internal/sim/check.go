@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -110,6 +111,9 @@ func (c *checks) adopted(n *node, acc *engine.Accepted) {
 		if r := s.Result; r != nil && c.did[p] == nil {
 			d := new(deeds)
 			for k := range r.Outcomes {
+				if rejected(&r.Outcomes[k].Outcome) {
+					continue
+				}
 				d.outcomes = append(d.outcomes, r.Outcomes[k].ID)
 				d.sent = append(d.sent, r.Outcomes[k].Outcome.ReceiptIDs...)
 			}
@@ -265,6 +269,12 @@ func (c *checks) read() {
 		}
 		c.unread = c.unread[1:]
 	}
+}
+
+// rejected returns whether an outcome is that of an invalid transaction in a chunk, which changed
+// nothing and charged nobody. Nothing prevents a chunk producer from including it again.
+func rejected(o *primitives.Outcome) bool {
+	return o.GasBurnt == 0 && o.Status.Kind == primitives.StatusFailure && bytes.HasPrefix(o.Status.Failure, []byte(`{"InvalidTxError"`))
 }
 
 func (c *checks) deeds(h primitives.Height, d *deeds) {
