@@ -271,8 +271,8 @@ func (c *checks) read() {
 	}
 }
 
-// rejected returns whether an outcome is that of an invalid transaction in a chunk, which changed
-// nothing and charged nobody. Nothing prevents a chunk producer from including it again.
+// rejected returns whether an outcome is that of an invalid transaction in a chunk. It changed no
+// state and charged no account, so nothing prevents a chunk producer from including it again.
 func rejected(o *primitives.Outcome) bool {
 	return o.GasBurnt == 0 && o.Status.Kind == primitives.StatusFailure && bytes.HasPrefix(o.Status.Failure, []byte(`{"InvalidTxError"`))
 }
