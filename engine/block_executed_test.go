@@ -19,7 +19,7 @@ func TestExecutedOutcomesNeedChunk(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Outcomes = []storage.Outcome{{Value: buf.of(outcome)}}
-	if err := new(executedShard).read(s); err == nil || !strings.Contains(err.Error(), "without a chunk") {
+	if err := new(executedShard).read(s); err == nil || !strings.Contains(err.Error(), "but no chunk") {
 		t.Errorf("an outcome: %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 )
 
-// chunkWitnesses makes the witness of each new chunk of a block, packs it and unpacks it, and
-// judges it without any state.
+// chunkWitnesses builds the state witness of each new chunk of a block, encodes and decodes it, and
+// checks it as a chunk validator does, without state and with it.
 func (r *runner) chunkWitnesses(entry *engine.BlockNode) error {
 	if entry.Header().PrevHash.IsZero() {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// Difference is one value that came out otherwise than neard's.
+// Difference is a value that differs from neard's.
 type Difference struct {
 	Where string // block, chunk, transaction ...
 	Path  string // inside the view, e.g. .header.hash

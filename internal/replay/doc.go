@@ -1,5 +1,5 @@
-// Package replay runs chains that neard recorded through our own engine and says where ours
-// differs.
+// Package replay runs chains that were recorded from neard through the engine and reports where the
+// results differ.
 //
 //	in      a recording: JSON lines (see the types of recording.go), gzip or plain
 //	out     a Report: what was compared, and the first differences with their path and both values
@@ -8,7 +8,7 @@
 //	errors  a recording that cannot be read; differences are not errors but findings
 //	source  recordings of nearcore f0c7706f1
 //
-// What a node cannot know is taken from the recording (times, votes, masks, the order of
-// transactions); everything else is computed, and every block and chunk is made again from its
-// predecessor with the known validator keys.
+// The recording provides what a node cannot compute: timestamps, approvals, chunk masks, the order of
+// transactions. Everything else is computed: each block and chunk is produced again on top of its
+// parent, signed with the validator keys in the recording, and compared with the recorded one.
 package replay

@@ -29,13 +29,13 @@ type Meta struct {
 	Numbering       string            `json:"numbering"`
 }
 
-// BlockLine is a recorded block: the view, and what of it a producer is given.
+// BlockLine is a recorded block: its JSON view, and the fields that its producer did not compute.
 type BlockLine struct {
 	Raw   json.RawMessage
 	Given GivenBlock
 }
 
-// GivenBlock is what a node cannot know of a block (and its hash, to find it by).
+// GivenBlock has the fields of a block that cannot be computed from its parent, and its hash.
 type GivenBlock struct {
 	Author string `json:"author"`
 	Chunks []struct {
@@ -59,7 +59,7 @@ type GivenBlock struct {
 	} `json:"header"`
 }
 
-// byteNumber is a u8 written as a number, so that a slice of it is no base64 string.
+// byteNumber is a byte in JSON. A []byteNumber is an array of numbers, unlike a []byte.
 type byteNumber uint16
 
 // ChunkLine is a recorded chunk.
@@ -69,28 +69,28 @@ type ChunkLine struct {
 	TxOrder []primitives.Hash
 }
 
-// ChangesLine is what `changes` and `block_effects` answered for a block.
+// ChangesLine has the replies of the methods `changes` and `block_effects` for a block.
 type ChangesLine struct {
 	Effects json.RawMessage
 	Changes map[string]json.RawMessage
 }
 
-// EpochLine is a validators reply.
+// EpochLine is a reply of the method `validators`.
 type EpochLine struct {
 	EpochID    primitives.Hash
 	Validators json.RawMessage
-	At         primitives.Height // of the block before which the line stands
-	Blocks     uint64            // that all validators together were expected to make
+	At         primitives.Height // height of the next recorded block after the reply
+	Blocks     uint64            // sum of the validators' expected blocks
 }
 
-// LightLine is a next_light_client_block reply.
+// LightLine is a reply of the method `next_light_client_block`.
 type LightLine struct {
 	After  primitives.Hash
 	Light  json.RawMessage
-	Height primitives.Height // of the block that it gives; 0: it gives none
+	Height primitives.Height // of the returned block; 0: none was returned
 }
 
-// TxLine is a submission with its end.
+// TxLine is a submitted transaction with its final status.
 type TxLine struct {
 	Hash   primitives.Hash
 	Label  string
@@ -263,8 +263,8 @@ func (rec *Recording) add(line []byte) error {
 	return nil
 }
 
-// lightsWithin are the light client blocks that the recorded blocks lead to. A chain that went on
-// while its recorder asked answered with later ones, which nothing in the recording tells of.
+// lightsWithin returns the light client replies that concern recorded blocks. The recorded chain may
+// have advanced beyond the last recorded block before the recorder sent its last requests.
 func (rec *Recording) lightsWithin() []LightLine {
 	last := primitives.Height(0)
 	if n := len(rec.Blocks); n > 0 {
@@ -277,8 +277,8 @@ func (rec *Recording) lightsWithin() []LightLine {
 	return rec.Lights[:i]
 }
 
-// epochsWithin are the answers about validators that speak of recorded blocks only: of the last
-// epoch none that counts more blocks than there are, as of a chain that went on.
+// epochsWithin returns the validators replies that concern recorded blocks only. A reply about the
+// last epoch is left out if it counts more blocks than were recorded.
 func (rec *Recording) epochsWithin() []EpochLine {
 	n := len(rec.Blocks)
 	if n == 0 {
@@ -297,7 +297,8 @@ func (rec *Recording) epochsWithin() []EpochLine {
 	})
 }
 
-// Transactions returns the signed transactions of a chunk line in its order.
+// Transactions returns the signed transactions of a chunk, in the order of the chunk. A transaction
+// that is not in the recording is an error.
 func (rec *Recording) Transactions(c *ChunkLine) ([]*primitives.SignedTransaction, error) {
 	txs := make([]*primitives.SignedTransaction, len(c.TxOrder))
 	for i, h := range c.TxOrder {

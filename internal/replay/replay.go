@@ -22,47 +22,48 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Options say how a recording is run.
+// Options configure a replay.
 type Options struct {
-	Par         apply.Par         // nil: receipts one by one
-	VM          action.VM         // nil: one of its own
+	Par         apply.Par         // nil: receipts are applied one by one
+	VM          action.VM         // nil: a new one for this replay
 	StateBytes  uint64            // memory for the tries; 0: no bound
-	Tries       trie.Options      // of the forests
+	Tries       trie.Options      // options of the engine's tries
 	EpochConfig map[string][]byte // files of <home>/epoch_configs
 	Open        func(storage.Options) (*storage.Store, error)
-	RestartAt   primitives.Height            // close and open again behind this block; 0: never
-	Restart     func(primitives.Height) bool // the same, behind each block of which it says so; nil: never
-	Progress    func(done, all int)          // after each block
+	RestartAt   primitives.Height            // close and reopen the store after the block of this height; 0: never
+	Restart     func(primitives.Height) bool // the same, after each block for which it returns true; nil: never
+	Progress    func(done, all int)          // called after each block; nil: not called
 	MaxFindings int                          // stop after so many differences; 0: 20
 	BlockEnd    func(h primitives.Height)    // for tests that kill the process
 	End         func(*engine.Engine) error   // called before the engine is closed; may be nil
 	Witnesses   bool                         // apply every chunk again from its own proof
 
-	// behind is called after each produced block, which need not be the head by then. For tests;
-	// may be nil.
+	// behind is called after each imported block, which need not be the head then; nil: not called.
+	// For tests.
 	behind    func(*runner, *primitives.Block, []*primitives.Chunk) error
-	tracks    engine.Track // of tests: the shards that are held; nil: all
-	snapshots bool         // of tests: states at sync blocks stay
+	tracks    engine.Track // for tests: the tracked shards; nil: all
+	snapshots bool         // for tests: keep state snapshots
 }
 
-// Report is what a replay found.
+// Report is the result of a replay.
 type Report struct {
-	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // compared
-	// answers about blocks behind the recording's last: not compared
+	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // numbers of compared items
+	// replies about blocks after the last recorded one, which were not compared
 	Beyond int
-	// applied from their proofs; of them splits, of each child
+	// transitions that were applied from their proofs, and how many of them were shard splits (one for
+	// each child)
 	Transitions, Splits int
-	Witnesses, Implicit int // of chunks, made and judged; their implicit transitions
+	Witnesses, Implicit int // state witnesses that were built and checked; implicit transitions in them
 	Roots               []primitives.Hash
-	Evicted             uint64 // bytes of tries that have left the memory
+	Evicted             uint64 // bytes of trie nodes that were evicted from memory
 	Findings            []Difference
-	// Unkeyed is the first validator whose key the recording does not name. Then no block and no
-	// chunk can be signed again: the recorded headers were checked by the rules of the chain and
-	// what they say compared with what execution gives. Empty: all was made again.
+	// Unkeyed is the first validator whose key is not in the recording; empty: all keys are. Without
+	// all keys, blocks cannot be signed again: the replay imports the recorded headers, which
+	// checks them against the results of execution.
 	Unkeyed primitives.AccountID
 }
 
-// unkeyedError says that a validator has to sign whose key the recording does not name.
+// unkeyedError reports that a validator has to sign whose key is not in the recording.
 type unkeyedError struct{ account primitives.AccountID }
 
 func (e *unkeyedError) Error() string {
@@ -79,11 +80,11 @@ type runner struct {
 	e      *engine.Engine
 	vm     action.VM
 	keys   map[primitives.AccountID]primitives.SecretKey
-	told   bool // not all keys are known: headers are taken as they were recorded
+	told   bool // not all keys are known: the recorded headers are imported
 	proven map[*engine.Transition]bool
 }
 
-// Run replays a recording and compares everything that must come out.
+// Run replays a recording and compares all results. Differences are in the report, not an error.
 func Run(rec *Recording, o Options) (*Report, error) {
 	if o.MaxFindings == 0 {
 		o.MaxFindings = 20
@@ -132,7 +133,7 @@ func run(rec *Recording, o Options, told bool) (*Report, error) {
 	return r.report, o.End(r.e)
 }
 
-// key returns the key of a validator that has to sign.
+// key returns the key of a validator. It returns an unkeyedError if the recording does not have it.
 func (r *runner) key(account primitives.AccountID) (primitives.SecretKey, error) {
 	key, known := r.keys[account]
 	if !known {
@@ -151,7 +152,7 @@ func (r *runner) open() (err error) {
 	}
 	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes, Tries: r.o.Tries, Tracks: r.o.tracks, Snapshots: r.o.snapshots,
 		PartialBodies: r.told,
-		MainResults:   -1} // each witness is read
+		MainResults:   -1} // no cache: each witness is applied
 	if r.o.Witnesses {
 		o.ProofBytes = keptProofs
 	}
@@ -190,7 +191,7 @@ func (r *runner) blocks() error {
 		if err != nil {
 			return fmt.Errorf("block %d: %w", h, err)
 		}
-		if !ok || r.full() { // what follows would differ too
+		if !ok || r.full() { // after a difference all later blocks differ
 			return nil
 		}
 		if r.o.RestartAt != 0 && h == r.o.RestartAt || r.o.Restart != nil && r.o.Restart(h) {
@@ -208,8 +209,8 @@ func (r *runner) blocks() error {
 	return nil
 }
 
-// block makes a recorded block again, accepts it and compares it; ok is false if it came out
-// otherwise.
+// block produces a recorded block again, compares and imports it. ok is false if there was a
+// difference.
 func (r *runner) block(line *BlockLine) (ok bool, err error) {
 	g := &line.Given.Header
 	if g.PrevHash.IsZero() {
@@ -262,7 +263,7 @@ func (r *runner) block(line *BlockLine) (ok bool, err error) {
 	return true, r.afterBlock(a.Entry)
 }
 
-// oldRoots notes the state roots of a block that is stored already.
+// oldRoots adds the state roots of a stored block to the report.
 func (r *runner) oldRoots(rec *storage.Record) error {
 	for _, shard := range rec.Shards() {
 		raw, err := rec.Extra(shard)
@@ -284,7 +285,8 @@ func (r *runner) genesis(line *BlockLine) (bool, error) {
 	return r.compare("genesis block", view.AppendBlock(nil, primitives.AccountID(line.Given.Author), b), line.Raw), nil
 }
 
-// makeChunks makes the new chunks of a block from its parent, signed by the epoch's producers.
+// makeChunks produces the new chunks of a block on top of its parent, signed by their producers, and
+// compares them. ok is false if there was a difference.
 func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) {
 	g := &line.Given
 	if len(g.Header.ChunkMask) != len(g.Chunks) {
@@ -322,7 +324,7 @@ func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) 
 			return nil, false, err
 		}
 		if r.told {
-			made.Header.Signature = c.Signature // in no hash; whose it is Process checks
+			made.Header.Signature = c.Signature // it is in no hash; Process checks it
 		}
 		chunks[i] = made
 		if recorded != nil {
@@ -330,7 +332,7 @@ func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) 
 			r.report.Transactions += len(txs)
 			where := fmt.Sprintf("chunk of shard %d in block %d", c.ShardID, g.Header.Height)
 			shown := *made
-			shown.Header.HeightIncluded = 0 // as neard shows a chunk that is asked for by its hash
+			shown.Header.HeightIncluded = 0 // as in neard's view of a chunk by its hash
 			if !r.compare(where, view.AppendChunk(nil, producer.AccountID, &shown), recorded.Raw) {
 				return nil, false, nil
 			}
@@ -349,7 +351,7 @@ func (r *runner) chunkLine(h primitives.Height, shard primitives.ShardID) *Chunk
 	return nil
 }
 
-// makeBlock makes a block with the recorded votes, each signed anew.
+// makeBlock produces a block with approvals of the recorded validators, signed again.
 func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primitives.Block, error) {
 	g := &line.Given.Header
 	parent := r.e.BlockNode(g.PrevHash)
@@ -405,10 +407,10 @@ func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 	return r.e.NewBlock(p, key)
 }
 
-// standIn is the key of chunks that are made to be compared without their signatures.
+// standIn signs chunks whose producer's key is unknown. The recorded signature replaces its signature.
 var standIn = sync.OnceValue(func() primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, "stand-in") })
 
-// toldBlock is a block with the recorded header and the chunks that were made again.
+// toldBlock returns a block with the recorded header and the chunks that were produced again.
 func (r *runner) toldBlock(line *BlockLine, chunks []*primitives.Chunk) (*primitives.Block, error) {
 	doc, err := blockdoc.ParseBlock(line.Raw)
 	if err != nil {
@@ -431,7 +433,7 @@ func (r *runner) toldBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 	return block, nil
 }
 
-// endorse signs the endorsements that the header says there were.
+// endorse signs the endorsements that the recorded header has.
 func (r *runner) endorse(chunk primitives.Hash, validators []chain.Assigned, bits []byteNumber) ([]primitives.Signature, error) {
 	out := make([]primitives.Signature, len(validators))
 	message := primitives.ChunkEndorsementBytes(chunk)
@@ -447,7 +449,7 @@ func (r *runner) endorse(chunk primitives.Hash, validators []chain.Assigned, bit
 	return out, nil
 }
 
-// afterBlock compares what `changes` and `block_effects` say of a block.
+// afterBlock compares the replies of `changes` and `block_effects` about a block.
 func (r *runner) afterBlock(entry *engine.BlockNode) error {
 	line, ok := r.rec.Changes[entry.Height()]
 	if !ok {
@@ -472,8 +474,8 @@ func (r *runner) afterBlock(entry *engine.BlockNode) error {
 		ids = append(ids, a)
 	}
 	slices.Sort(ids)
-	// A kind that no effect shows was not asked for: neard lists no nonces of gas keys among the
-	// effects.
+	// The recorder requested only kinds of changes that occur among the effects, where neard does not
+	// list nonces of gas keys.
 	for name, asked := range map[string]struct {
 		kind   view.ChangesKind
 		effect view.ChangeKind
@@ -517,8 +519,8 @@ func list[T any](items []T, f func([]byte, *T) []byte) []byte {
 	return append(b, ']')
 }
 
-// end compares what is asked when the chain stands: statuses, light client blocks, validators, the
-// protocol config.
+// end compares the replies that do not belong to one block: transaction statuses, light client blocks,
+// validators, the protocol config.
 func (r *runner) end() error {
 	for i := range r.rec.Txs {
 		if r.full() {
@@ -559,8 +561,8 @@ func (r *runner) end() error {
 	return nil
 }
 
-// lightClient follows the recorded light client blocks as a client does, from the genesis's
-// producers on.
+// lightClient verifies the light client blocks as a light client does, starting from the block
+// producers of the genesis.
 func (r *runner) lightClient(lights []LightLine) error {
 	var producers [2][]primitives.ValidatorStake
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -579,7 +581,7 @@ func (r *runner) lightClient(lights []LightLine) error {
 		if err != nil {
 			return err
 		}
-		if b == nil { // told as a difference before
+		if b == nil { // already reported as a difference
 			return nil
 		}
 		next, err := at.Advance(b, primitives.Signature.Verify)

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Genesis reads the recorded genesis.
+// Genesis returns the chain spec of the recorded genesis.
 func Genesis(rec *Recording, epochConfigs map[string][]byte) (*engine.ChainSpec, error) {
 	g, _, err := genesis.ReadConfig(bytes.NewReader(rec.Genesis))
 	if err != nil {
@@ -28,8 +28,8 @@ func Genesis(rec *Recording, epochConfigs map[string][]byte) (*engine.ChainSpec,
 	})
 }
 
-// transaction compares a submission's recorded end: the reply of EXPERIMENTAL_tx_status, or that
-// the chain does not know it.
+// transaction compares a transaction's final status: the reply of EXPERIMENTAL_tx_status, which may be
+// that the transaction is unknown.
 func (r *runner) transaction(line *TxLine) error {
 	if line.Status == nil || string(line.Status) == "null" {
 		return nil

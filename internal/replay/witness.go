@@ -14,11 +14,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// keptProofs bounds what the engine keeps of proofs; a few blocks' are needed.
+// keptProofs is the memory in bytes for state proofs in the engine. Those of a few blocks are needed.
 const keptProofs = 1 << 28
 
-// witnesses looks at what the chunks on a block would prove, and applies each step that is new on
-// nothing of the state but its proof.
+// witnesses checks the state transitions that a witness of the next chunk of each shard would contain.
+// It applies those of this block from their proofs alone.
 func (r *runner) witnesses(entry *engine.BlockNode) error {
 	var layout primitives.ShardLayout
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -37,10 +37,10 @@ func (r *runner) witnesses(entry *engine.BlockNode) error {
 		list := append([]*engine.Transition{main}, implicit...)
 		for i, t := range list {
 			if i > 0 && t.Pre != list[i-1].Post {
-				r.differs(where, fmt.Sprintf("step %d begins at %v", i, t.Pre), list[i-1].Post)
+				r.differs(where, fmt.Sprintf("transition %d begins at %v", i, t.Pre), list[i-1].Post)
 			}
 			if t.Block != entry.Hash {
-				continue // looked at when that was the last block
+				continue // checked when that block was the last one
 			}
 			if err := r.witness(where, entry, t); err != nil {
 				return fmt.Errorf("%s: %w", where, err)
@@ -54,10 +54,11 @@ func (r *runner) differs(where string, got, want any) {
 	r.found([]Difference{{Where: where, Got: fmt.Sprintf("%+v", got), Want: fmt.Sprintf("%+v", want)}})
 }
 
-// witness applies a transition of a block from its proof, and once more from a part of it.
+// witness applies a transition from its proof. It then removes some nodes from the proof, one at a
+// time, and expects that applying fails.
 func (r *runner) witness(where string, entry *engine.BlockNode, t *engine.Transition) error {
 	if r.proven[t] {
-		return nil // two children have it
+		return nil // both children of a split shard have it
 	}
 	if r.proven == nil || len(r.proven) > 64 {
 		r.proven = map[*engine.Transition]bool{}
@@ -77,13 +78,13 @@ func (r *runner) witness(where string, entry *engine.BlockNode, t *engine.Transi
 		r.differs(where, got.Trie.Root(), t.Post)
 	}
 	if !slices.IsSortedFunc(t.Proof, bytes.Compare) {
-		r.differs(where, "strings in disorder", "ascending ones")
+		r.differs(where, "unsorted proof entries", "ascending ones")
 	}
 	for i := r.report.Transitions % 5; i < len(t.Proof); i += max(1, len(t.Proof)/3) {
 		less := *t
 		less.Proof = slices.Delete(slices.Clone(t.Proof), i, i+1)
 		if _, err := r.e.ApplyTransition(&less, codes); !errors.Is(err, state.ErrMissing) {
-			r.differs(where, fmt.Sprintf("without string %d: %v", i, err), state.ErrMissing)
+			r.differs(where, fmt.Sprintf("without proof entry %d: %v", i, err), state.ErrMissing)
 		}
 	}
 	if t.Kind == engine.TransitionSplit {
@@ -95,7 +96,7 @@ func (r *runner) witness(where string, entry *engine.BlockNode, t *engine.Transi
 		return err
 	}
 	if proof := engine.Proof(got.Recording); !slices.EqualFunc(proof, t.Proof, bytes.Equal) {
-		r.differs(where, fmt.Sprintf("%d strings read", len(proof)), len(t.Proof))
+		r.differs(where, fmt.Sprintf("%d proof entries read", len(proof)), len(t.Proof))
 	}
 	for _, d := range unlike(got, entry.Shards[index].Result) {
 		r.differs(where, d, "as on the whole trie")
@@ -103,8 +104,8 @@ func (r *runner) witness(where string, entry *engine.BlockNode, t *engine.Transi
 	return nil
 }
 
-// unlike names the parts in which two results of one chunk differ, but for how the work was shared
-// out.
+// unlike describes the fields in which two results of applying a chunk differ. It ignores fields that
+// depend on the trie and on parallelism.
 func unlike(got, want *apply.Result) (out []string) {
 	a, b := *got, *want
 	for _, r := range []*apply.Result{&a, &b} {

@@ -13,22 +13,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Anchored counts messages about chunks that name an anchor, on all nodes.
+// Anchored counts what happened on all nodes to chunk messages that name an anchor. The first five
+// counters are of messages that arrived before their anchor block, the last two of dropped messages.
 type Anchored struct {
-	Queued, Taken, Expired, Refused, Unsigned int // early ones
-	WrongForm, WrongPlace                     int // dropped ones
+	Queued, Taken, Expired, Refused, Unsigned int
+	WrongForm, WrongPlace                     int
 }
 
-// anchors makes the false messages of the liar of scenario anchors: in the form of another protocol
-// version, with wrong ancestors, early ones in floods, and of chunks that are another producer's by
-// now. It also passes on altered messages of others.
+// anchors sends false chunk messages of the liar (the byzantine validator, see Scenario.Liar) in
+// scenario anchors: messages in the form of another protocol version, with wrong ancestors, or whose
+// anchor block never arrives, and chunks for which another producer is responsible. It also resends
+// altered messages of honest nodes.
 type anchors struct {
 	x       *network
-	taken   primitives.Hash          // head whose chunks the liar has considered
-	usurped map[primitives.Hash]bool // its chunks in others' places
+	taken   primitives.Hash          // the last head after which usurp ran
+	usurped map[primitives.Hash]bool // hashes of the chunks that usurp produced
 }
 
-// slip delivers a message for certain, even of a node that withholds its own.
+// slip delivers a message with a random delay. Unlike carry it never loses one.
 func (x *network) slip(from, to *node, m consensus.Message) {
 	x.w.after(x.w.between(x.w.s.Latency[0], x.w.s.Latency[1]), func() { x.deliver(from, to, m) })
 }
@@ -42,7 +44,7 @@ func (a *anchors) others(from *node, m consensus.Message) {
 	}
 }
 
-// lie sends false messages before a message of the liar, which itself is left alone.
+// lie sends false messages that accompany a message of the liar. The caller sends the message itself.
 func (a *anchors) lie(from *node, m consensus.Message) {
 	if v, ok := m.(*primitives.Approval); ok && !v.Inner.Skip {
 		a.usurp(from)
@@ -50,15 +52,16 @@ func (a *anchors) lie(from *node, m consensus.Message) {
 	a.alter(from, m, true)
 }
 
-// heard passes on altered messages of others, now and then. Only anchors of partial chunks can be
-// altered, since they are not signed; the liar signs the rest itself.
+// heard resends altered copies of 30 % of the messages that the liar receives. In a partial chunk of
+// another producer only the unsigned anchor is altered. The liar signs the other kinds itself.
 func (a *anchors) heard(m consensus.Message) {
 	if a.x.w.chance(300) {
 		a.alter(a.x.w.nodes[0], m, false)
 	}
 }
 
-// alter sends three altered copies of a message about a chunk. first: the message is the liar's own.
+// alter sends three altered copies of a chunk message to all nodes; it ignores other messages. first
+// states that the message is the liar's own.
 func (a *anchors) alter(from *node, m consensus.Message, first bool) {
 	key := secretOf(from.name)
 	for range 3 {
@@ -103,7 +106,8 @@ func (a *anchors) alter(from *node, m consensus.Message, first bool) {
 	}
 }
 
-// place draws another place of a chunk than the right one, or none.
+// place draws a wrong anchor for a chunk message whose correct anchor is right. nil means that the
+// message names no anchor.
 func (a *anchors) place(from *node, right *primitives.ChunkAnchor) *primitives.ChunkAnchor {
 	w := a.x.w
 	random := func() (h primitives.Hash) {
@@ -114,26 +118,27 @@ func (a *anchors) place(from *node, right *primitives.ChunkAnchor) *primitives.C
 	}
 	head := from.engine.Head()
 	switch at := (primitives.ChunkAnchor{PrevBlock: head.Hash, PrevPrevBlock: head.Header().PrevHash}); w.rng.IntN(6) {
-	case 0: // the form of before version 87; before it, a form of after it
+	case 0: // the form of the other side of version 87: without an anchor after it, with one before it
 		if right != nil && !right.PrevPrevBlock.IsZero() {
 			return nil
 		}
 		return &at
-	case 1: // early, for ever: on a block that does not exist
+	case 1: // the parent block does not exist, so the message stays early
 		return &primitives.ChunkAnchor{PrevBlock: random(), PrevPrevBlock: head.Hash}
-	case 2: // an anchor that does not exist
+	case 2: // the anchor block does not exist
 		return &primitives.ChunkAnchor{PrevBlock: at.PrevBlock, PrevPrevBlock: random()}
-	case 3: // no anchor
+	case 3: // the anchor is the zero hash
 		return &primitives.ChunkAnchor{PrevBlock: random()}
-	case 4: // an older anchor
+	case 4: // the anchor is an older block
 		at.PrevPrevBlock = from.engine.Final().Hash
 		return &at
-	default: // the wrong way around
+	default: // parent and anchor are swapped
 		return &primitives.ChunkAnchor{PrevBlock: at.PrevPrevBlock, PrevPrevBlock: at.PrevBlock}
 	}
 }
 
-// usurp makes chunks on the head that were the liar's turn, if it were not skipped.
+// usurp produces chunks after the head for which the liar would be the producer if it were not
+// skipped (early kickout).
 func (a *anchors) usurp(from *node) {
 	head, w := from.engine.Head(), a.x.w
 	if a.taken == head.Hash {
@@ -206,7 +211,8 @@ func (a *anchors) usurp(from *node) {
 	}
 }
 
-// anchored checks the forms and places of messages about chunks that an honest node sends.
+// anchored checks a chunk message that an honest node sends: it names an anchor if and only if the
+// epoch's version demands one, and the anchor is correct.
 func (c *checks) anchored(n *node, m consensus.Message) {
 	var key primitives.ChunkKey
 	var at *primitives.ChunkAnchor
@@ -250,14 +256,15 @@ func (c *checks) anchored(n *node, m consensus.Message) {
 	}
 	parent, err := n.engine.Validation().Parent(at.PrevBlock)
 	if _, forwarded := m.(*primitives.PartialContractDeploys); forwarded && errors.Is(err, epoch.ErrMissingBlock) {
-		return // the part of another producer, before its block
+		return // it forwards a part of another producer, whose parent block has not arrived
 	}
 	if err != nil || parent != at.PrevPrevBlock {
 		c.fail("%s sent %s whose anchor is not %v: %v", n.name, what, parent, err)
 	}
 }
 
-// countAnchored adds up what became of anchored messages on all nodes, in all their lives.
+// countAnchored adds up the counters of anchored messages over all nodes and all their restarts. It
+// fails if honest messages were dropped.
 func (c *checks) countAnchored() (out Anchored) {
 	failed := 0
 	for _, n := range c.w.nodes {
@@ -282,7 +289,7 @@ func (c *checks) countAnchored() (out Anchored) {
 		c.fail("the producers of %d chunks could not be looked up by their anchors", failed)
 	}
 	unsigned := out.Unsigned
-	if c.w.s.Dead+c.w.s.Slow > 0 { // those of the producers in their places do not wait for an anchor
+	if c.w.s.Dead+c.w.s.Slow > 0 { // a replacement may be of another shard: its early messages count as unsigned
 		unsigned = 0
 	}
 	if !c.w.s.Liar && out.WrongForm+out.WrongPlace+unsigned > 0 {
@@ -291,7 +298,7 @@ func (c *checks) countAnchored() (out Anchored) {
 	return out
 }
 
-// bounded checks the queues of a node.
+// bounded checks that a node's queues of early messages are within their limits.
 func (c *checks) bounded(n *node) {
 	x := n.counters[len(n.counters)-1]
 	for _, x := range []*anchor.Counters{&x.Chunks, &x.Witnesses} {
@@ -301,9 +308,9 @@ func (c *checks) bounded(n *node) {
 	}
 }
 
-// gap checks a chunk that is missing in a final block of scenario anchors: only those of the liar
-// are, whose first chunk of a place may be a false one, and those in its blocks, before which it may
-// have been down.
+// gap checks a chunk that is missing in a final block of scenario anchors. It must be a chunk of the
+// liar, which may have been superseded by a false one, or be missing in a block of the liar, which
+// may have been down before it.
 func (c *checks) gap(n *node, at *engine.BlockNode, shard primitives.ShardID) {
 	err := n.engine.Epochs(func(m *epoch.Manager) error {
 		b, err := m.BlockProducer(at.Header().EpochID, at.Height())

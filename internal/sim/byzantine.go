@@ -11,8 +11,8 @@ import (
 // lies returns whether the node is the byzantine validator and still misbehaves.
 func (n *node) lies() bool { return n.w.s.Liar && n.index == 0 && n.w.faulty() }
 
-// lie says something else than what a node wants to say, now and then: what an enemy with its key
-// could. What honest nodes say is checked as ever.
+// lie replaces or accompanies a message of the byzantine node by false ones, as an attacker with its
+// key could. It may also withhold the message. The message is not checked against earlier ones.
 func (x *network) lie(from *node, s *consensus.Send) {
 	w, key := x.w, secretOf(from.name)
 	if w.s.Anchors {
@@ -44,7 +44,7 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		w.result.Lies++
 		w.say(from.name, "makes another block of height %d: %s", header.Height, hash.String()[:8])
 		x.boast(from, m)
-		for _, n := range w.nodes { // some have both
+		for _, n := range w.nodes { // some get both blocks
 			if n == from {
 				continue
 			}
@@ -64,7 +64,7 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		if c, ok := m.(*primitives.PartialChunk); ok && w.s.Eager && x.twin(from, c, s.To) {
 			return
 		}
-		if w.chance(500) { // it has no parts for that one
+		if w.chance(500) { // it withholds its parts from this node
 			return
 		}
 	case *primitives.ChunkForward, *primitives.PartialWitness:
@@ -84,8 +84,9 @@ func (x *network) lie(from *node, s *consensus.Send) {
 	x.pass(from, &other)
 }
 
-// twin gives a validator parts of another chunk of the place, beside those of the first or in their
-// stead; false: there is none.
+// twin sends a validator parts of a second chunk of the same shard and height: after the parts m of
+// the first chunk, or instead of them. It returns false if it sent nothing, so that the caller sends
+// m.
 func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.AccountID) bool {
 	w, h := x.w, &m.Header
 	if x.twinOf != h.ChunkHash() {
@@ -98,7 +99,7 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 		if err != nil {
 			return false
 		}
-		// without transactions
+		// The second chunk has no transactions.
 		c, coded, err := from.engine.NewCodedChunk(h.PrevBlockHash, index, nil, secretOf(from.name))
 		if err != nil || c.Hash == h.ChunkHash() {
 			return false
@@ -115,11 +116,11 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 	for _, s := range x.twins {
 		if n := w.byName[to]; s.To == to && n != nil && n != from {
 			switch w.rng.IntN(4) {
-			case 0: // this one is not told of the other
+			case 0: // this validator gets only the first chunk
 				return false
-			case 1: // nor this one of the first
+			case 1: // this validator gets only the second chunk
 				x.carry(from, n, s.Body)
-			default: // after a crash in between it may have forgotten its vote for the first
+			default: // both; a crash between the two tests that it remembers its endorsement of the first
 				x.carry(from, n, m)
 				t := w.between(10*ms, 50*ms)
 				if w.chance(200) {
@@ -133,8 +134,8 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 	return false
 }
 
-// boast sends two blocks of a distant height of its own: one on the head, and one on an unknown
-// block.
+// boast sends two blocks at least a million heights ahead, for which the liar is the block producer:
+// one with the parent of m, and one with an unknown parent.
 func (x *network) boast(from *node, m *primitives.Block) {
 	w, key := x.w, secretOf(from.name)
 	height := m.Header.Height + 1_000_000
@@ -146,7 +147,7 @@ func (x *network) boast(from *node, m *primitives.Block) {
 		}
 	})
 	if err != nil {
-		return // of an epoch that is over
+		return // the epoch of m is over
 	}
 	for _, orphan := range []bool{false, true} {
 		far := *m

@@ -18,38 +18,40 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// checks know what must be.
+// checks collects what the nodes report and compares it with the invariants of the chain, such as:
+// final blocks never change, all nodes compute equal states, receipts are applied once, and the
+// supply of tokens is conserved.
 type checks struct {
 	w         *World
 	violation error
-	chain     map[primitives.Height]primitives.Hash // final blocks
-	top       storage.BlockRef                      // the highest of them
-	finals    map[primitives.AccountID]storage.BlockRef
-	roots     map[place]primitives.Hash
+	chain     map[primitives.Height]primitives.Hash     // final blocks of any node
+	top       storage.BlockRef                          // the highest final block
+	finals    map[primitives.AccountID]storage.BlockRef // final head by node
+	roots     map[place]primitives.Hash                 // state roots, as the first node computed them
 	did       map[place]*deeds
-	applied   map[primitives.Hash]primitives.Height // outcomes of final blocks
-	owed      map[primitives.Hash]primitives.Height // receipts of final blocks that were not applied
-	moved     int64                                 // when the top did
-	ending    primitives.Height                     // behind which nothing is sent any more; 0: not yet
+	applied   map[primitives.Hash]primitives.Height // outcome ids of final blocks, with their heights
+	owed      map[primitives.Hash]primitives.Height // receipts that final blocks sent and none has applied, with the heights of the senders
+	moved     int64                                 // virtual time when top last advanced
+	ending    primitives.Height                     // top when the load stopped; 0: it has not
 	epochs    map[primitives.EpochID]bool
 	versions  []primitives.ProtocolVersion // of final blocks, in order, without repeats
 	missed    int
 	gaps      int
 	lastGap   primitives.Height
-	behind    int // final blocks since ending; heights may be skipped by what the last fault has left
-	late      int // of gaps those behind ending, but for the first four blocks
+	behind    int // final blocks above ending
+	late      int // gaps above ending, except in the first four blocks, which the last fault may affect
 	supplies  int
-	unread    []unread // final blocks
+	unread    []unread // final blocks whose effects were not checked yet
 	out       bool     // the leaver was kicked out
-	returned  bool     // and is back, or the joiner has come
-	rekeyed   int      // validators that sign with another key
+	returned  bool     // the leaver is a validator again, or the joiner has become one
+	rekeyed   int      // validators that sign with their second key
 	signs     signs
 	verdicts  verdicts
 	producers producers
 	endorsed  map[primitives.AccountID]Share
 }
 
-// place is a shard of a block.
+// place names a shard at a block.
 type place struct {
 	block primitives.Hash
 	shard primitives.ShardID
@@ -78,7 +80,7 @@ func (c *checks) fail(format string, args ...any) {
 	}
 }
 
-// started checks what a node has after a start: all that it had called final.
+// started checks after a restart that the node still has its last final block.
 func (c *checks) started(n *node) {
 	was, now := c.finals[n.name], n.engine.Final()
 	if now.Height < was.Height {
@@ -93,7 +95,7 @@ func (c *checks) started(n *node) {
 	}
 }
 
-// adopted compares what nodes make of a block.
+// adopted checks a block that a node has imported: its state roots must equal those of other nodes.
 func (c *checks) adopted(n *node, acc *engine.Accepted) {
 	at := acc.Entry
 	c.verdicts.taken(n, at.Block)
@@ -123,7 +125,7 @@ func (c *checks) adopted(n *node, acc *engine.Accepted) {
 	c.read()
 }
 
-// stored follows what a node calls final.
+// stored checks a block that a node has persisted: its final head may only advance on one branch.
 func (c *checks) stored(n *node, acc *engine.Accepted) {
 	was, now := c.finals[n.name], acc.Final
 	if now.Height < was.Height || now.Height == was.Height && now.Hash != was.Hash && !was.Hash.IsZero() {
@@ -168,7 +170,7 @@ func (c *checks) stored(n *node, acc *engine.Accepted) {
 	}
 }
 
-// final takes a block that is final for the first time.
+// final records a block that is final on some node for the first time.
 func (c *checks) final(n *node, at *engine.BlockNode) {
 	if c.top.Height > 0 {
 		c.missed += int(at.Height() - c.top.Height - 1)
@@ -209,8 +211,8 @@ func (c *checks) final(n *node, at *engine.BlockNode) {
 	c.read()
 }
 
-// endorsements counts the endorsements of a final block's chunks, as epochs do, except of the first
-// block, which has none.
+// endorsements counts the endorsements in a final block by validator, as the epoch manager does. The
+// first block after the genesis is skipped: its chunks have none.
 func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 	prev, err := n.engine.Header(at.Header().PrevHash)
 	if err != nil {
@@ -238,15 +240,15 @@ func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 	}
 }
 
-// unread is a final block and the node that had it first.
+// unread is a final block whose effects were not checked yet, and the node that reported it first.
 type unread struct {
 	n    *node
 	life int
 	at   *engine.BlockNode
 }
 
-// read advances over the final blocks of which some node has applied all chunks, and checks that
-// their effects never happened before.
+// read checks, in order, the effects of those final blocks whose chunks some node has applied: no
+// transaction or receipt may be applied twice.
 func (c *checks) read() {
 	for len(c.unread) > 0 && c.violation == nil {
 		n, at := c.unread[0].n, c.unread[0].at
@@ -292,10 +294,10 @@ func (c *checks) deeds(h primitives.Height, d *deeds) {
 	}
 }
 
-// supply counts all tokens there are.
+// supply checks that all tokens after a block add up to the total supply.
 func (c *checks) supply(n *node, at *engine.BlockNode) {
 	find := func(hash primitives.Hash) *engine.BlockNode {
-		if hash.IsZero() { // behind the genesis
+		if hash.IsZero() { // the parent of the genesis
 			return nil
 		}
 		x, err := n.engine.Block(hash)
@@ -323,8 +325,8 @@ func (c *checks) supply(n *node, at *engine.BlockNode) {
 	}
 }
 
-// ended returns whether the scenario is over: all blocks are final on all nodes, and what was sent
-// then has had time to run.
+// ended returns whether the scenario is over: all nodes have finalized the wanted number of blocks,
+// and settling more of them after the load stopped. It fails if no block became final for too long.
 func (c *checks) ended() bool {
 	w := c.w
 	if w.faulty() {
@@ -354,7 +356,8 @@ func (c *checks) ended() bool {
 	return low >= c.ending+settling
 }
 
-// settling is how many final blocks the last transactions and their receipts have.
+// settling is the number of final blocks in which the last transactions and their receipts must be
+// applied.
 const settling = 14
 
 func (c *checks) atEnd() {
@@ -412,7 +415,8 @@ func (c *checks) measure(r *Result) {
 	r.Anchored = c.countAnchored()
 }
 
-// said checks what a node signs against all that it has signed, and its messages about chunks.
+// said checks a message of an honest node: its signature against all earlier ones of the signer, and
+// its chunk messages.
 func (c *checks) said(n *node, m consensus.Message) {
 	c.signs.said(n, m)
 	c.anchored(n, m)

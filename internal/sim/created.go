@@ -12,19 +12,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// strange is a chunk of the byzantine node with another height than the one after its block, and
-// its endorsers.
+// strange is a chunk of the liar whose height_created is not the height after its parent. Such a
+// chunk is valid, but nearcore's code never produces one.
 type strange struct {
 	chunk  *primitives.Chunk
 	key    primitives.ChunkKey
-	on     primitives.Height
-	signed map[primitives.AccountID]primitives.Signature
+	on     primitives.Height                             // height of the parent
+	signed map[primitives.AccountID]primitives.Signature // endorsements that the liar has received
 }
 
 // chosen are the transactions of the liar's last chunks, by shard.
 type chosen map[primitives.ShardID][]*primitives.SignedTransaction
 
-// NewCodedChunk notes what the liar puts into a chunk.
+// NewCodedChunk records the transactions of the liar's chunk for create.
 func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
 	c, coded, err := p.Engine.NewCodedChunk(parent, shard, txs, key)
 	if err == nil && p.n.lies() {
@@ -33,9 +33,9 @@ func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardInde
 	return c, coded, err
 }
 
-// create makes, beside a chunk of the byzantine node, a second one of the same place with another
-// height of its own. It is distributed like any other, and its witness goes to the validators of
-// that height.
+// create may produce, in addition to the liar's chunk h, a strange chunk with the same parent and
+// shard. It distributes its parts to some nodes, and its witness to the chunk validators of its
+// height.
 func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w := x.w
 	if x.createdFor == h.ChunkHash() {
@@ -85,7 +85,7 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w.result.Lies++
 	w.check.verdicts.created(s)
 	w.say(from.name, "makes a chunk of shard %d on %d that says %d: %s", h.ShardID, at.Height(), key.HeightCreated, c.Hash.String()[:8])
-	// to all, to some, to none: they validate by the witness in any case
+	// Thousandths of the parts that are sent. Chunk validators need only the witness.
 	given := []int{1000, 1000, 1000, 600, 0}[w.rng.IntN(5)]
 	for _, s := range out.Send {
 		if n := w.byName[s.To]; n != nil && n != from && w.chance(given) {
@@ -109,8 +109,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	}
 }
 
-// unread changes the parts of a witness that no node reads: header fields outside its hash, and the
-// blocks of transitions.
+// unread changes fields of a witness that no node may depend on: chunk header fields outside its hash,
+// and the block hashes of the transitions.
 func (w *World) unread(x *primitives.ChunkStateWitness) {
 	if w.chance(300) {
 		x.Header.HeightIncluded = x.Header.HeightCreated
@@ -126,7 +126,7 @@ func (w *World) unread(x *primitives.ChunkStateWitness) {
 	}
 }
 
-// layoutBehind is that of the children of a block.
+// layoutBehind returns the shard layout of the children of a block.
 func (n *node) layoutBehind(hash primitives.Hash) (layout primitives.ShardLayout, err error) {
 	err = n.engine.Epochs(func(m *epoch.Manager) (err error) {
 		layout, err = m.ShardLayoutFromPrev(hash)
@@ -135,16 +135,16 @@ func (n *node) layoutBehind(hash primitives.Hash) (layout primitives.ShardLayout
 	return layout, err
 }
 
-// otherHeight draws a height at which a node makes the chunks of a shard as well, and for which it
-// hears of endorsements: rather where it also makes the block behind the chunk's own, since no
-// honest node includes such a chunk. Now and then it may be another's.
+// otherHeight draws a height_created for a strange chunk after block at: one for which the liar is the
+// chunk producer too, and 10 % of the time any. ok is false if there is none. It prefers places where
+// the liar also produces the next block, since honest producers do not include such a chunk.
 func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives.ShardID) (key primitives.ChunkKey, ok bool) {
 	w, see := x.w, from.engine.Validation()
 	by, err := from.engine.BlockProducer(at.Hash, at.Height()+1)
 	if err != nil || by.AccountID != from.name && !w.chance(200) {
 		return key, false
 	}
-	others := w.chance(100) // of which no witness is validated
+	others := w.chance(100) // also heights of other producers: no node accepts their witnesses
 	id, err := from.epochBehind(at.Hash)
 	if err != nil {
 		return key, false
@@ -163,7 +163,7 @@ func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives
 	return list[w.rng.IntN(len(list))], true
 }
 
-// epochBehind is that of the children of a block.
+// epochBehind returns the epoch of the children of a block.
 func (n *node) epochBehind(hash primitives.Hash) (id primitives.EpochID, err error) {
 	err = n.engine.Epochs(func(m *epoch.Manager) (err error) {
 		id, err = m.EpochIDFromPrev(hash)
@@ -172,7 +172,7 @@ func (n *node) epochBehind(hash primitives.Hash) (id primitives.EpochID, err err
 	return id, err
 }
 
-// heard notes what the liar is told of its strange chunks.
+// heard records an endorsement that the liar receives for one of its strange chunks.
 func (x *network) heard(m consensus.Message) {
 	e, ok := m.(*primitives.ChunkEndorsement)
 	if !ok {
@@ -185,8 +185,9 @@ func (x *network) heard(m consensus.Message) {
 	}
 }
 
-// include makes a block of the liar anew with strange chunks in the place of its own, where they
-// are endorsed, or seldom where they are not; what says which.
+// include replaces the liar's block m by one with strange chunks in place of its own ones. what is
+// created if they have enough endorsements, unendorsed if one has not (the block is invalid then), and
+// empty if m is returned unchanged.
 func (x *network) include(from *node, m *primitives.Block) (b *primitives.Block, what string) {
 	w, h := x.w, m.Header
 	p := &engine.Proposal{Parent: h.PrevHash, Height: h.Height, Timestamp: h.Timestamp, Approvals: h.Approvals, Vote: h.LatestProtocolVersion}
@@ -242,7 +243,7 @@ func (x *network) include(from *node, m *primitives.Block) (b *primitives.Block,
 	return b, what
 }
 
-// strangeOf finds the strange chunk of a place.
+// strangeOf returns the strange chunk of a parent block and shard, or nil.
 func (x *network) strangeOf(on primitives.Hash, shard primitives.ShardID) *strange {
 	i := slices.IndexFunc(x.stranges, func(s *strange) bool {
 		return s.chunk.Header.PrevBlockHash == on && s.chunk.Header.ShardID == shard

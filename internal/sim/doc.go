@@ -1,16 +1,16 @@
-// Package sim runs a cluster of validators in one process: the real cores, with their engines and
-// stores, on virtual time, over a network that delays, drops, doubles, reorders and cuts, with
-// nodes that crash and lose what was not on disk; all of it from a seed.
+// Package sim simulates a cluster of validators in one process from a seed. It runs the real
+// consensus cores, engines and stores on virtual time. Its network delays, drops, duplicates and
+// reorders messages and can be partitioned; its nodes crash and lose what was not on disk.
 //
-//	in      Options: a seed, a scenario, how many nodes, shards and blocks; bugs to be planted
-//	out     Result: what was reached, a hash of all that happened, violations, the last lines of a
-//	        trace that a person can read
-//	state   World: a heap of events, the nodes with their disks, the network, what the checks know
+//	in      Options: a seed, a scenario, the numbers of nodes, shards and blocks; a bug to plant
+//	out     Result: the heights reached, a hash of all events, the first violation of an invariant,
+//	        the last lines of the trace
+//	state   World: a heap of events, the nodes with their disks, the network, the checks
 //	units   virtual time in ns; heights in blocks
 //	bound   Options.Limit of virtual time; the trace's last lines
-//	errors  Result.Violation: what must never be; an error: the world could not be made
-//	source  our own; nearcore's is test-loop-tests
+//	errors  Result.Violation: an invariant was violated. An error: the world could not be created
+//	source  our own; nearcore has test-loop-tests for this purpose
 //
-// One goroutine does everything in the order of virtual time, so equal seeds give equal runs. A
-// block is on disk when the world says so: until then its write stands still, and a crash loses it.
+// One goroutine handles all events in the order of virtual time, so equal seeds give equal runs. The
+// world decides when a block is on disk: until then its write is blocked, and a crash loses it.
 package sim

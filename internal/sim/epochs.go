@@ -8,19 +8,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// splitting is what splits shards, in the scenario where they are.
+// splitting configures dynamic resharding in scenarios with Splits.
 var splitting = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 6, MinEpochs: 1}
 
-// once splits one shard, where chunks may be withheld for long. A second one may be split while it
-// still has receipts for the first, and there all end: as neard does, whose assertion is that there
-// are none (resharding/manager.rs get_child_congestion_info_not_finalized).
+// once configures a single split, for scenarios in which chunks may be withheld for long. After such a
+// delay a second shard could be split while it still buffers receipts for the first one's children.
+// Then every node stops, like neard, which asserts that there are no such receipts
+// (resharding/manager.rs get_child_congestion_info_not_finalized).
 var once = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 3, MinEpochs: 1}
 
-// kickouts are what is expected of validators.
+// kickouts matches the kickout thresholds in an epoch config file.
 var kickouts = regexp.MustCompile(`kickout_threshold":\d+`)
 
-// epochConfigs are the files of the epoch configs: of the genesis's own there is little that counts
-// for a chain of this name.
+// epochConfigs returns the epoch config files of the scenario. They are needed because a chain takes
+// few of these values from its genesis.
 func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	switch {
 	case s.Splits && (s.Liar || s.Dead > 0):
@@ -29,7 +30,7 @@ func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 			splitting = once
 		}
 		files, err := splitting.EpochConfigs(c)
-		for name, file := range files { // it would be kicked out, and say nothing more
+		for name, file := range files { // no kickouts: a liar or dead node that is kicked out tests nothing
 			files[name] = kickouts.ReplaceAll(file, []byte(`kickout_threshold":0`))
 		}
 		return files, err
@@ -40,15 +41,15 @@ func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	makers := s.Nodes - s.Blind // of chunks
+	makers := s.Nodes - s.Blind // chunk producers
 	if s.Joiner {
 		makers++
 	}
 	blocks := seats
-	if s.Idle || s.Eager { // where all hurry each part is the body, so that none is passed on
+	if s.Idle || s.Eager { // with Eager few seats, so that one part is the whole body and none is forwarded
 		blocks = makers
 	}
-	kickout := 0 // percent of what was expected
+	kickout := 0 // threshold in percent of the expected blocks or chunks
 	if s.Leaver {
 		kickout = 50
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// holds tells what validators have said that they hold where all hurry: as their nodes say it with
-// each head, which stands while they are down.
+// holds returns the function by which nodes in eager mode know whether a validator tracks a shard: as
+// its node announced with its last head, even if it is down now. nil without Scenario.Eager.
 func (w *World) holds() func(primitives.AccountID, primitives.ShardID) bool {
 	if !w.s.Eager {
 		return nil
@@ -18,7 +18,7 @@ func (w *World) holds() func(primitives.AccountID, primitives.ShardID) bool {
 	}
 }
 
-// says is what a node last said that it holds.
+// says returns the shards that a node last announced as tracked.
 func (n *node) says() []primitives.ShardID {
 	if n.engine != nil && !n.engine.Scheduled() {
 		n.said = n.said[:0]

@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// changeKeys has the validators stake with other keys, one after the other, and sign with them from
-// the first block of an epoch on that has them so.
+// changeKeys schedules for each validator, four seconds apart, a stake with a new key. The validator
+// signs with it from the epoch on in which the new key is valid.
 func (w *World) changeKeys() {
 	for i, n := range w.nodes[:w.s.Nodes] {
 		key := secretOf(n.name + ".next")
@@ -14,8 +14,8 @@ func (w *World) changeKeys() {
 	}
 }
 
-// stakeWith has a validator stake what it has with another key, again until that is known, and
-// change its key when that counts.
+// stakeWith submits a stake of the same amount with a new key, and again every five seconds until the
+// epoch manager has it. Then the validator changes its key.
 func (w *World) stakeWith(n *node, key primitives.SecretKey) {
 	if n.core == nil {
 		w.after(second, func() { w.stakeWith(n, key) })
@@ -36,7 +36,7 @@ func (w *World) stakeWith(n *node, key primitives.SecretKey) {
 		}
 	}
 	if (w.now-begin)/second%5 == 2 {
-		own := secretOf(n.account) // of its access key
+		own := secretOf(n.account) // its access key
 		tx := primitives.Transaction{SignerID: n.account, PublicKey: own.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce((w.now - begin) / second)},
 			ReceiverID: n.account, BlockHash: n.engine.Final().Hash,
 			Actions: []primitives.Action{&primitives.Stake{Stake: n.staked(), PublicKey: key.PublicKey()}}}
@@ -46,7 +46,7 @@ func (w *World) stakeWith(n *node, key primitives.SecretKey) {
 	w.after(second, func() { w.stakeWith(n, key) })
 }
 
-// staked is what a validator has staked at the genesis.
+// staked returns a validator's stake in the genesis.
 func (n *node) staked() primitives.Balance {
 	return n.w.genesis.Config.Validators[n.index].Amount
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// leave takes a validator away for as long as there are faults.
+// leave crashes a validator after five seconds and restarts it when the faults end.
 func (w *World) leave(n *node) {
 	w.at(begin+5*second, func() { n.crash() })
 	w.at(w.faultsEnd(), func() {
@@ -19,7 +19,8 @@ func (w *World) leave(n *node) {
 	})
 }
 
-// comeBack has a validator stake again once it is one no more, until it is one.
+// comeBack polls every second whether an account is a validator, and submits a stake every 20 s while
+// it is not. staked is when it last did. It ends when a kicked-out or new account has become one.
 func (w *World) comeBack(n *node, staked int64) {
 	c := &w.check
 	list, err := n.engine.Approvers(n.engine.Head().Hash)

@@ -10,38 +10,38 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// hosts are the first users, whose accounts have contracts where there are any.
+// hosts is the number of users, the first ones, whose accounts have contracts with Scenario.Calls.
 const hosts = 4
 
-// payers are the accounts of the genesis that make and pay universal accounts.
+// payers is the number of genesis accounts that create and fund universal accounts.
 const payers = 16
 
 // still is a VM whose contracts do nothing.
 type still struct{}
 
-// Call is action.VM's.
+// Call implements action.VM.
 func (still) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
 	o := c.Unchanged()
 	o.GasBurnt, o.GasUsed, o.Compute = 1_000_000_000_000, 1_000_000_000_000, 1_000_000_000_000
 	return o, nil
 }
 
-// code is the contract of a host, for the n-th time.
+// code returns the bytes of the n-th deployment, to the account of a host.
 func code(host, n int) []byte {
 	out := bytes.Repeat([]byte{byte(host)}, 3000)
 	binary.LittleEndian.PutUint64(out, uint64(n))
 	return out
 }
 
-// load are clients that send transfers, and calls, to random nodes.
+// load sends transfers, deployments and calls of random users to random nodes.
 type load struct {
 	w       *World
 	nonces  [users]primitives.Nonce
 	stopped bool
 	sent    int
-	codes   int                                      // deployed
-	signers map[primitives.Hash]primitives.AccountID // of what was sent
-	// generator makes the transactions about universal accounts, nil without Scenario.Universal.
+	codes   int                                      // contracts deployed
+	signers map[primitives.Hash]primitives.AccountID // by hash of the sent transaction
+	// generator generates transactions of universal accounts; nil without Scenario.Universal.
 	generator *workload.Generator
 }
 
@@ -52,7 +52,7 @@ func (l *load) init(w *World) {
 	}
 }
 
-// next sends one transaction, and later the next.
+// next sends one transaction and schedules the next.
 func (l *load) next() {
 	w := l.w
 	if l.stopped {

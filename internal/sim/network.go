@@ -9,18 +9,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// network carries messages between nodes, each with its own delay, if nothing is cut.
+// network delivers messages between nodes, each after a random delay. It loses, delays and
+// duplicates them as the scenario says, and has the state of the byzantine node.
 type network struct {
 	w    *World
-	side []bool // of each node while the network is cut in two
+	side []bool // by node: on which side of the partition it is, while cut
 	cut  bool
-	drop func(from, to *node, m consensus.Message) bool // of tests; nil: nothing
+	drop func(from, to *node, m consensus.Message) bool // for tests: messages to lose; nil: none
 
-	twinOf primitives.Hash // the liar's last chunk, and what it tells of another one of that place
-	twins  []chunkparts.Send
+	twinOf primitives.Hash   // the liar's last chunk for which twin ran
+	twins  []chunkparts.Send // the parts of its second chunk; empty: there is none
 
-	createdFor primitives.Hash // the liar's last chunk beside which it may have made one of another height
-	stranges   []*strange      // all of those
+	createdFor primitives.Hash // the liar's last chunk for which create ran
+	stranges   []*strange      // all strange chunks
 	chosen     chosen
 	anchors    anchors
 }
@@ -30,7 +31,7 @@ func (x *network) init(w *World) {
 	x.anchors = anchors{x: x, usurped: map[primitives.Hash]bool{}}
 }
 
-// send puts a message on its way.
+// send sends a message that a node's core has produced.
 func (x *network) send(from *node, s *consensus.Send) {
 	w := x.w
 	if from.lies() {
@@ -63,7 +64,7 @@ func (x *network) pass(from *node, s *consensus.Send) {
 	}
 }
 
-// carry delivers a message once, never, or twice.
+// carry delivers a message after a delay, unless it is lost; faults may duplicate it.
 func (x *network) carry(from, to *node, m consensus.Message) {
 	w := x.w
 	if x.drop != nil && x.drop(from, to, m) || from.withholds(m) {
@@ -111,7 +112,7 @@ func (x *network) deliver(from, to *node, m consensus.Message) {
 	w.check.bounded(to)
 }
 
-// kind numbers messages, for the hash of what happened.
+// kind returns a number for a message's type, for the hash of the run.
 func kind(m consensus.Message) byte {
 	switch m.(type) {
 	case *primitives.Block:
@@ -154,7 +155,7 @@ func kind(m consensus.Message) byte {
 	return 0
 }
 
-// describe says what a message is, to a person.
+// describe returns a message's text in the trace.
 func describe(m consensus.Message) string {
 	short := func(h primitives.Hash) string { return h.String()[:8] }
 	switch m := m.(type) {

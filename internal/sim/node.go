@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// errCrash is what a disk says whose machine is gone.
+// errCrash is the error of disk writes after a crash.
 var errCrash = errors.New("sim: crash")
 
-// gate is a disk's way for writes: open while the world lets blocks come to the disk.
+// gate blocks a disk's writes until the world opens it. A broken gate fails them, as after a crash.
 type gate struct {
 	mu     sync.Mutex
 	change *sync.Cond
@@ -37,7 +37,7 @@ func (g *gate) set(open, broken bool) {
 	g.change.Broadcast()
 }
 
-// pass is MemDisk.Fault.
+// pass waits until writes are allowed. It is used as MemDisk.Fault.
 func (g *gate) pass(int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,34 +50,34 @@ func (g *gate) pass(int) error {
 	return nil
 }
 
-// node is a validator with its machine, or one that only follows.
+// node is a simulated machine with its disk, of a validator or of a node that only follows the chain.
 type node struct {
 	w       *World
 	index   int
 	name    primitives.AccountID
-	account primitives.AccountID // none: it follows
-	tracks  engine.Track         // nil: it holds all shards
-	held    []primitives.ShardID // where it holds those that it makes chunks of
-	said    []primitives.ShardID // what others know that it holds, where all hurry
+	account primitives.AccountID // empty: it is no validator
+	tracks  engine.Track         // nil: all shards
+	held    []primitives.ShardID // with Scenario.Own: the shards that it tracks
+	said    []primitives.ShardID // in eager mode: the tracked shards that it last announced
 	disk    *storage.MemDisk
 	gate    *gate
 	key     primitives.SecretKey
-	signed  []byte // what is on disk of consensus.Signatures
-	life    int    // counts starts: what was under way in another one is gone
+	signed  []byte // the encoded consensus.Signatures on disk
+	life    int    // incremented by each start and stop: events of an earlier life are dropped
 
 	engine        *engine.Engine
 	store         *storage.Store
 	core          *consensus.Node         // nil: it is down
-	counters      []*consensus.Counters   // of each life
-	schedule      *engine.Schedule        // nil: its shards stay the same
-	offers        *engine.ServedSnapshots // what it gives of states
-	questions     []*question             // of the schedule, not answered yet
-	stash         []*engine.Accepted
-	failed        error
-	wake          int64
-	folded        primitives.Height
-	adopts        int   // blocks adopted and not on disk
-	busy, busyRow int64 // until when blocks are being written, and what was signed
+	counters      []*consensus.Counters   // one for each start
+	schedule      *engine.Schedule        // nil: the tracked shards never change
+	offers        *engine.ServedSnapshots // the states that it serves to other nodes
+	questions     []*question             // of schedule to other nodes
+	stash         []*engine.Accepted      // persisted blocks that Stored returns next
+	failed        error                   // error of the last flush, for Stored
+	wake          int64                   // time of the next Tick; in the past: none
+	folded        primitives.Height       // final height of the last advance of the flat head
+	adopts        int                     // imported blocks that are not on disk
+	busy, busyRow int64                   // times until which the disk writes blocks, and the row of signatures
 }
 
 func newNode(w *World, i int, name, account primitives.AccountID) *node {
@@ -92,13 +92,14 @@ func newNode(w *World, i int, name, account primitives.AccountID) *node {
 	return n
 }
 
-// prompt is the engine as its core sees it: Stored tells what the world has let come to the disk.
+// prompt wraps the engine that a core sees. The world decides when blocks are persisted, and may
+// change how chunks are checked.
 type prompt struct {
 	*engine.Engine
 	n *node
 }
 
-// Adopt leaves the block's write at the gate.
+// FinishImport imports a block. Its write waits at the gate.
 func (p prompt) FinishImport(x *engine.BlockImport, _ func()) (*engine.Accepted, error) {
 	acc, err := p.Engine.FinishImport(x, nil)
 	if err == nil {
@@ -107,7 +108,8 @@ func (p prompt) FinishImport(x *engine.BlockImport, _ func()) (*engine.Accepted,
 	return acc, err
 }
 
-// CheckHeld has some nodes judge by what witnesses show, though they hold the shard.
+// CheckHeld implements consensus.Engine. With Scenario.Splits, every other node reports that it does
+// not track the shard, so that it checks the witness without its own state.
 func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	if judge := p.n.w.o.Bug.witness; judge != nil {
 		if err := judge(p.n, w); err != nil {
@@ -120,7 +122,7 @@ func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chu
 	return p.Engine.CheckHeld(w, whole)
 }
 
-// CheckChunk is as CheckHeld.
+// CheckChunk does the same for whole chunks.
 func (p prompt) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	if p.n.w.s.Splits && p.n.index%2 == 1 {
 		return false, nil
@@ -128,14 +130,14 @@ func (p prompt) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	return p.Engine.CheckChunk(c)
 }
 
-// Stored gives what has come.
+// Stored returns the blocks that flush persisted since the last call.
 func (p prompt) Stored() ([]*engine.Accepted, error) {
 	list := p.n.stash
 	p.n.stash = nil
 	return list, p.n.failed
 }
 
-// start opens the node's folder and begins.
+// start opens the node's store, engine and core and handles the core's first output.
 func (n *node) start() error {
 	w := n.w
 	n.gate = newGate()
@@ -171,7 +173,7 @@ func (n *node) start() error {
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
 	planted := w.o.Bug.Bit
 	if n.lies() && !w.s.Anchors && w.chance(500) {
-		planted |= consensus.PlantedEndorse // its chunks are wrong, and it endorses anything
+		planted |= consensus.PlantedEndorse // it endorses without checking
 	}
 	signed := n.signed
 	if w.o.Bug.Bit&consensus.PlantedForget != 0 {
@@ -196,7 +198,7 @@ func (n *node) start() error {
 	return nil
 }
 
-// stop ends the node as a crash does: what is not on disk is lost.
+// stop ends the node at once. What is not on disk is lost.
 func (n *node) stop() {
 	if n.core == nil {
 		return
@@ -205,7 +207,7 @@ func (n *node) stop() {
 	n.life++
 	n.gate.set(false, true)
 	if n.schedule != nil {
-		for _, q := range n.questions { // they stay unanswered
+		for _, q := range n.questions { // so that Close does not wait; other nodes do not answer any more
 			q.run()
 		}
 		n.schedule.Close()
@@ -217,17 +219,17 @@ func (n *node) stop() {
 	n.engine, n.store = nil, nil
 }
 
-// crash is a stop with what may have been under way to the disk.
+// crash stops the node. With a probability of 30 % its blocks in progress reach the disk before.
 func (n *node) crash() {
 	n.w.result.Crashes++
 	n.w.say(n.name, "crashes at %d, final %d, with %d blocks not on disk", n.engine.Head().Height(), n.engine.Final().Height, n.adopts)
-	if n.adopts > 0 && n.w.chance(300) { // the write was done, but not reported
+	if n.adopts > 0 && n.w.chance(300) { // the write completed, but the node did not learn it
 		n.flush()
 	}
 	n.stop()
 }
 
-// flush lets the adopted blocks come to the disk.
+// flush persists all imported blocks, and advances the flat head if it is far enough behind.
 func (n *node) flush() {
 	w := n.w
 	n.gate.set(true, false)
@@ -244,7 +246,7 @@ func (n *node) flush() {
 	n.failed = err
 }
 
-// collect removes what is older than the scenario says.
+// collect collects garbage as Scenario.Keep says.
 func (n *node) collect() error {
 	if n.w.s.Keep == 0 {
 		return nil
@@ -256,20 +258,20 @@ func (n *node) collect() error {
 	return err
 }
 
-// step gives the core an event, unless it has been started anew since.
+// step passes an event to the core and handles its output, unless the node was restarted since life.
 func (n *node) step(life int, ev consensus.Event) {
 	if n.core != nil && n.life == life {
 		n.do(n.core.Step(n.w.now, ev))
 	}
 }
 
-// later gives the core an event after a time.
+// later passes an event to the core after d ns.
 func (n *node) later(d int64, ev consensus.Event) {
 	life := n.life
 	n.w.after(d, func() { n.step(life, ev) })
 }
 
-// do does what the core wants done.
+// do handles the output of the core: jobs, disk writes and messages, all of them with delays.
 func (n *node) do(out consensus.Out) {
 	w := n.w
 	for _, x := range out.Notes {
@@ -280,13 +282,13 @@ func (n *node) do(out consensus.Out) {
 		}
 	}
 	if out.Fatal != nil {
-		w.check.fail("%s cannot go on: %v", n.name, out.Fatal)
+		w.check.fail("%s: the consensus core failed: %v", n.name, out.Fatal)
 		return
 	}
 	for _, err := range out.Refused {
 		w.say(n.name, "refuses: %v", err)
 		if !w.s.Liar || w.check.signs.made(err) {
-			w.check.fail("%s refuses what honest nodes have made: %v", n.name, err)
+			w.check.fail("%s refused a block, chunk or witness of an honest node: %v", n.name, err)
 		}
 		w.check.verdicts.refused(n, err)
 	}
@@ -329,7 +331,7 @@ func (n *node) do(out consensus.Out) {
 			if n.life == life {
 				n.signed = row
 				send()
-			} else if n.life == life+1 && w.chance(300) { // it came to the disk just before
+			} else if n.life == life+1 && w.chance(300) { // the write completed just before the crash
 				n.signed = row
 			}
 		})
@@ -342,8 +344,8 @@ func (n *node) do(out consensus.Out) {
 	}
 }
 
-// diskTime draws how long a write takes; writes of blocks come one after the other, and so do those
-// of what was signed.
+// diskTime returns the time until a write has completed. Writes of one kind (busy or busyRow) follow
+// each other.
 func (n *node) diskTime(busy *int64) int64 {
 	w := n.w
 	d := w.between(w.s.Disk/4, w.s.Disk)

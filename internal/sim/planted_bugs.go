@@ -10,18 +10,18 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// Bug is one that can be planted, so that one sees the checks find it.
+// Bug is a fault that can be planted in the nodes, to test that the checks find it.
 type Bug struct {
 	Name, Doc string
 	Bit       consensus.Planted
-	Scenario  string                         // that shows it
-	spoil     func(n *node, in *apply.Input) // what nodes apply
+	Scenario  string                         // the scenario in which it is found
+	spoil     func(n *node, in *apply.Input) // changes what a node applies; nil: nothing
 	refuse    func(n *node, b *primitives.Block) error
-	deaf      func(n *node, m consensus.Message) bool // to what comes
+	deaf      func(n *node, m consensus.Message) bool // drops a received message; nil: none
 	witness   func(n *node, w *primitives.ChunkStateWitness) error
 }
 
-// Bugs are all there are.
+// Bugs lists all bugs that can be planted.
 var Bugs = []Bug{
 	{"threshold", "a producer makes blocks with too few approvals", consensus.PlantedThreshold, "calm", nil, nil, nil, nil},
 	{"forget", "a restart forgets what the validator has signed", consensus.PlantedForget, "crashes", nil, nil, nil, nil},
@@ -67,7 +67,7 @@ var Bugs = []Bug{
 	}},
 }
 
-// BugOf finds a bug by name; "" is none.
+// BugOf returns a bug by its name. The empty name is no bug.
 func BugOf(name string) (Bug, error) {
 	if name == "" {
 		return Bug{}, nil
@@ -80,7 +80,7 @@ func BugOf(name string) (Bug, error) {
 	return Bug{}, fmt.Errorf("sim: unknown planted bug %q; `troupe sim --help` lists them", name)
 }
 
-// Admit refuses what a planted bug does.
+// Precheck implements consensus.Engine. A planted bug may refuse valid blocks.
 func (p prompt) Precheck(b *primitives.Block) (engine.Prechecked, error) {
 	a, err := p.Engine.Precheck(b)
 	if refuse := p.n.w.o.Bug.refuse; refuse != nil && err == nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// shortKickout are the thresholds of worlds with dead or slow producers: the protocol's would take
-// more than a thousand blocks.
+// shortKickout replaces the protocol's early kickout thresholds in scenarios with Dead or Slow
+// producers. With the protocol's, a kickout takes more than a thousand blocks.
 var shortKickout = earlykickout.Thresholds{GraceBlocks: 15, MinMissed: 3, MinProducedPercent: 80}
 
-// withholds returns whether a message of a dead or slow chunk producer is lost: parts and witnesses
-// of its own chunks.
+// withholds returns whether a message is lost because its sender is a dead or slow chunk producer: it
+// is a part or witness of the sender's chunk (of every second one if it is slow).
 func (n *node) withholds(m consensus.Message) bool {
 	s := &n.w.s
 	if n.index >= s.Dead+s.Slow {
@@ -36,12 +36,12 @@ func (n *node) withholds(m consensus.Message) bool {
 	return n.index < s.Dead || height%2 == 0
 }
 
-// producers compares the producers of chunks, by every node, with a second model.
+// producers compares the chunk producers that each node computes with those of refmodel.
 type producers struct {
 	c     *checks
 	model refmodel.Producers
 	known map[primitives.Hash]bool
-	lists int // non-empty ones
+	lists int // pairs of a block and a shard with a non-empty list of kicked-out producers
 }
 
 func (p *producers) init(c *checks) {
@@ -54,7 +54,7 @@ func (p *producers) init(c *checks) {
 		Epochs: map[[32]byte]*refmodel.ProducersEpoch{}}}
 }
 
-// adopted takes a block that a node has adopted, and compares the producers of the chunks on it.
+// adopted compares the producers of the chunks after a block that a node has imported.
 func (p *producers) adopted(n *node, at *engine.BlockNode) {
 	err := n.engine.Epochs(func(m *epoch.Manager) error {
 		if err := p.add(n, m, at); err != nil {
@@ -87,7 +87,7 @@ func (p *producers) adopted(n *node, at *engine.BlockNode) {
 	}
 }
 
-// add gives the model a block and those before it that it has not.
+// add passes a block to the model, after its ancestors that the model does not have.
 func (p *producers) add(n *node, m *epoch.Manager, at *engine.BlockNode) error {
 	h := at.Header()
 	if p.known[at.Hash] {
@@ -116,7 +116,7 @@ func (p *producers) add(n *node, m *epoch.Manager, at *engine.BlockNode) error {
 	return nil
 }
 
-// learn gives the model an epoch.
+// learn passes an epoch to the model, if it does not have it.
 func (p *producers) learn(m *epoch.Manager, id primitives.EpochID) error {
 	if p.model.Epochs[id] != nil {
 		return nil

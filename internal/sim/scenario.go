@@ -7,59 +7,58 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Scenario says what a world is like. Its numbers are the most there may be: a seed draws below
-// them.
+// Scenario describes a cluster and its faults. Times are virtual time in ns. A pair is the range from
+// which a time is drawn. Faults happen in the first Faults ns only.
 type Scenario struct {
 	Name, Doc     string
-	Nodes, Shards int
-	Epoch, Fold   primitives.Height // blocks of an epoch; final ones that a fold waits for
-	Blocks        primitives.Height // that are to be final before the load ends
-	Load          int               // transactions a second of virtual time
-	Limit         int64             // of virtual time, ns
-	Patience      int64             // ns without a new final block, when nothing is wrong any more
+	Nodes, Shards int               // validators, shards
+	Epoch, Fold   primitives.Height // blocks of an epoch; final blocks between two advances of the flat head
+	Blocks        primitives.Height // final blocks until the load stops
+	Load          int               // transactions per second of virtual time
+	Limit         int64             // the run fails if it takes longer
+	Patience      int64             // after the faults: the run fails if no block becomes final for so long
 
-	Latency  [2]int64 // of messages, ns
-	Disk     int64    // of a write, ns
-	JobTime  int64    // of a chunk, ns
-	Faults   int64    // how long there are any, ns
-	Drop     int      // of messages, thousandths
-	Double   int      //
-	Late     int      // that take up to three seconds more
-	SlowDisk int      // writes that take a hundred times as long, thousandths
-	Cuts     int      // of the network in two
-	Crashes  int      // of nodes
-	Outages  int      // of all nodes at once
-	// how long no node answers state requests for catchup, ns; none: there is always an answer
-	Mute  [2]int64
-	Keep  int  // epochs that garbage collection leaves; 0: nothing is collected
-	Blind int  // validators, the last ones, that hold no state
-	Idle  bool // and make no blocks either
-	Calls bool // half of the load calls contracts, which are deployed now and then
+	Latency  [2]int64 // of a message
+	Disk     int64    // the longest normal time of a disk write
+	JobTime  int64    // the longest time to apply a chunk
+	Faults   int64    // duration of the faults
+	Drop     int      // thousandths of messages that are lost
+	Double   int      // thousandths of messages that are delivered twice
+	Late     int      // thousandths of messages that take up to three seconds more
+	SlowDisk int      // thousandths of writes that take a hundred times as long
+	Cuts     int      // partitions of the network into two
+	Crashes  int      // crashes of one node
+	Outages  int      // crashes of all nodes at once
+	Mute     [2]int64 // from the start: duration in which no node answers state requests for catchup; zero: none
 
-	Followers int  // nodes beside the validators, which hold all
-	Each      int  // validators that make the chunks of a shard, at least; 0: 1
-	Shuffle   bool // chunk producers are drawn anew for each epoch
-	Own       bool // validators hold the shards alone of which they make chunks
-	Splits    bool // shards are split again and again, once the validators have voted for the version that does so
-	// of writes of what was signed that end in a crash, thousandths: before or behind the write,
-	// and before anything is sent
-	Saves   int
-	Liar    bool     // the first validator lies while there are faults
-	Forms   bool     // and writes blocks and chunks otherwise than nearcore's own code does
-	Anchors bool     // its lies are messages about chunks with wrong ancestors, or in the form of another version
-	Away    [2]int64 // how long the last node is away, from some time in the first ten seconds on, ns
-	Joiner  bool     // one more node becomes a validator by its stake
-	Keys    bool     // validators stake with another key, and sign with it once it counts
-	Leaver  bool     // the fourth validator is away for epochs, is kicked out, stakes again and returns
-	Eager   bool     // blocks come as fast as they can; each validator's own parts of a chunk make it
+	Keep  int  // epochs that garbage collection keeps; 0: no garbage collection
+	Blind int  // validators, the last ones, that track no shard
+	Idle  bool // the Blind validators produce no blocks either
+	Calls bool // half of the transactions call contracts, and some deploy one
 
-	Version    primitives.ProtocolVersion // of the genesis; 0: the newest, with Splits 85
-	Upgrades   bool                       // validators vote for one version after the other, at times that the seed chooses, up to the newest
-	Universal  bool                       // half of the load makes and uses universal accounts
-	Dead, Slow int                        // validators, the first ones and those after them, of which no chunk, or every second one, gets out
+	Followers int  // nodes without a validator, which track all shards
+	Each      int  // the least number of chunk producers of a shard; 0: 1
+	Shuffle   bool // chunk producers are assigned anew in each epoch
+	Own       bool // validators track only the shards for which they produce chunks
+	Splits    bool // shards are split repeatedly, once the validators have voted for the version with resharding
+
+	Saves   int      // thousandths of writes to the signing journal at which the node crashes, before or after the write
+	Liar    bool     // the first validator (the liar) is byzantine during Faults
+	Forms   bool     // the liar writes blocks and chunks in forms that nearcore's code never writes
+	Anchors bool     // the liar sends chunk messages with wrong ancestors, or in the form of another version
+	Away    [2]int64 // duration for which the last node is down, starting in the first ten seconds; zero: it stays up
+	Joiner  bool     // an additional node becomes a validator by staking
+	Keys    bool     // validators change their keys
+	Leaver  bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
+	Eager   bool     // blocks are produced as fast as possible (troupe.network.pace eager)
+
+	Version    primitives.ProtocolVersion // of the genesis; 0: the newest, or 85 with Splits
+	Upgrades   bool                       // validators vote for each version up to the newest, at times that the seed chooses
+	Universal  bool                       // half of the transactions create or use universal accounts
+	Dead, Slow int                        // the first Dead validators send no chunk, the next Slow ones every second one
 }
 
-// Scenarios are what seeds are run with.
+// Scenarios lists the scenarios that seeds are run with.
 var Scenarios = []Scenario{
 	scenario("calm", "nothing goes wrong", func(*Scenario) {}),
 	scenario("lossy", "messages are lost, duplicated and delayed", func(s *Scenario) {
@@ -167,7 +166,8 @@ var Scenarios = []Scenario{
 		}),
 }
 
-// scenario is four validators, four shards and epochs of twenty blocks, but for what is changed.
+// scenario returns the default scenario (four validators, four shards, epochs of twenty blocks) after
+// change.
 func scenario(name, doc string, change func(*Scenario)) Scenario {
 	s := Scenario{Name: name, Doc: doc, Nodes: 4, Shards: 4, Epoch: 20, Fold: 8, Blocks: 40, Load: 10, Limit: 300 * second, Patience: 60 * second,
 		Latency: [2]int64{5 * ms, 60 * ms}, Disk: 4 * ms, JobTime: 10 * ms, Faults: 20 * second}
@@ -175,7 +175,7 @@ func scenario(name, doc string, change func(*Scenario)) Scenario {
 	return s
 }
 
-// ScenarioOf finds a scenario by name; "" is one that the seed chooses.
+// ScenarioOf returns a scenario by its name. For the empty name the seed chooses one.
 func ScenarioOf(name string, seed uint64) (Scenario, error) {
 	if name == "" {
 		return Scenarios[seed%uint64(len(Scenarios))], nil
@@ -193,7 +193,7 @@ func (w *World) faulty() bool { return w.now < w.faultsEnd() }
 
 func (w *World) faultsEnd() int64 { return begin + w.s.Faults }
 
-// plan draws when what goes wrong.
+// plan schedules the load and the faults of the scenario at random times.
 func (w *World) plan() {
 	s := &w.s
 	if s.Load > 0 {
@@ -211,7 +211,7 @@ func (w *World) plan() {
 		w.at(begin+2*second, func() { w.comeBack(n, 0) })
 	}
 	if s.Liar {
-		w.at(w.faultsEnd(), func() { w.crash(w.nodes[0]) }) // it starts again as an honest one
+		w.at(w.faultsEnd(), func() { w.crash(w.nodes[0]) }) // it restarts as an honest node
 	}
 	if s.Away[1] > 0 {
 		n, d := w.nodes[len(w.nodes)-1], w.between(s.Away[0], s.Away[1])
@@ -239,7 +239,7 @@ func (w *World) plan() {
 	}
 }
 
-// cutNetwork cuts the network in two, for a while.
+// cutNetwork partitions the network into two for half a second to twelve seconds.
 func (w *World) cutNetwork() {
 	if w.net.cut {
 		return
@@ -256,7 +256,7 @@ func (w *World) cutNetwork() {
 	})
 }
 
-// crash crashes a node, and starts it again.
+// crash crashes a node and restarts it after a random time.
 func (w *World) crash(n *node) {
 	if n.core == nil {
 		return
@@ -269,7 +269,7 @@ func (w *World) crash(n *node) {
 	w.startIn(n, d)
 }
 
-// crashFor crashes a node for so long.
+// crashFor crashes a node and restarts it after d ns.
 func (w *World) crashFor(n *node, d int64) {
 	if n.core != nil {
 		n.crash()
@@ -280,12 +280,13 @@ func (w *World) crashFor(n *node, d int64) {
 func (w *World) startIn(n *node, d int64) {
 	w.after(d, func() {
 		if err := n.start(); err != nil {
-			w.check.fail("%s does not start again: %v", n.name, err)
+			w.check.fail("%s: the restart failed: %v", n.name, err)
 		}
 	})
 }
 
-// Change sets what is not 0.
+// Change replaces the numbers of nodes, shards and final blocks; 0 keeps one. It returns an error if
+// the scenario cannot run with them.
 func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 	if nodes != 0 {
 		s.Nodes = nodes

@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// changes returns whether the shards that a node holds are those that it makes chunks of.
+// changes returns whether the node's tracked shards change with its chunk production assignment.
 func (n *node) changes() bool { return n.w.s.Own && n.account != "" }
 
-// deal finds which shards validators hold in the beginning: those of the first two epochs.
+// deal sets the shards that validators track at the start: those of the first two epochs.
 func (w *World) deal() error {
 	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingRelease}})
 	if err != nil {
@@ -55,7 +55,8 @@ func (w *World) deal() error {
 	})
 }
 
-// reshuffle has shards come in and go, behind a block that is on disk.
+// reshuffle runs the next step of the node's shard schedule (catch up, untrack) if no import is in
+// progress.
 func (n *node) reshuffle(life int) {
 	if n.core == nil || n.life != life || n.schedule == nil || !n.core.Idle() || n.adopts > 0 {
 		return
@@ -67,7 +68,7 @@ func (n *node) reshuffle(life int) {
 	}
 	n.gate.set(false, false)
 	if err != nil {
-		n.w.check.fail("%s can't change its shards: %v", n.name, err)
+		n.w.check.fail("%s: changing the tracked shards failed: %v", n.name, err)
 		return
 	}
 	tip := n.engine.Tip()
@@ -78,7 +79,7 @@ func (n *node) reshuffle(life int) {
 		}
 	}
 	if !slices.Equal(now, n.held) {
-		n.w.say(n.name, "holds shards %v, and not %v", now, n.held)
+		n.w.say(n.name, "tracks shards %v instead of %v", now, n.held)
 		n.w.result.Moves++
 		n.held = now
 		n.step(life, consensus.ShardsChanged{})
@@ -87,7 +88,7 @@ func (n *node) reshuffle(life int) {
 	n.step(life, consensus.Tick{})
 }
 
-// question is one that is under way to other nodes.
+// question is a request of the shard schedule to other nodes that was not answered yet.
 type question struct {
 	ask   func()
 	asked bool
@@ -100,16 +101,16 @@ func (q *question) run() {
 	}
 }
 
-// ask is the schedule's Go: others are asked, and have answered, when a message could have gone
-// there and back; then the schedule goes on. What comes is stored, so no block is on its way to the
-// disk then.
+// ask runs a request of the shard schedule after the latency of a round trip; it is used as
+// Schedule.Go. The answer is written to the store, so the request waits until no block is being
+// written.
 func (n *node) ask(f func()) {
 	w, life, q := n.w, n.life, &question{ask: f}
 	n.questions = append(slices.DeleteFunc(n.questions, func(q *question) bool { return q.asked }), q)
 	var answered func()
 	answered = func() {
 		switch {
-		case n.life != life: // stop has run it
+		case n.life != life: // the node was stopped, which has run the request
 		case n.adopts > 0:
 			w.after(ms, answered)
 		default:
@@ -122,10 +123,11 @@ func (n *node) ask(f func()) {
 	w.after(w.between(2*w.s.Latency[0], 2*w.s.Latency[1]), answered)
 }
 
-// source is the other nodes, as they give the state of shards.
+// source implements engine.PartSource: it gets states from the other nodes of the world.
 type source struct{ n *node }
 
-// each asks a node after the other, beginning with a random one, until one answers.
+// each asks one node after the other, from a random one on, until one answers. It returns
+// engine.ErrNotYet if none does.
 func each[T any](s source, ask func(*node) (T, error)) (out T, err error) {
 	w := s.n.w
 	if s.n.core == nil || w.now < w.muted {
@@ -143,7 +145,7 @@ func each[T any](s source, ask func(*node) (T, error)) (out T, err error) {
 	return out, engine.ErrNotYet
 }
 
-// State, Part, Chunks and Refused are engine.PartSource's.
+// State implements engine.PartSource.
 func (s source) State(_ context.Context, point primitives.Hash, shard primitives.ShardID) (*engine.StateHeader, error) {
 	return each(s, func(n *node) (*engine.StateHeader, error) {
 		x, i, err := n.offered(point, shard)
@@ -154,8 +156,8 @@ func (s source) State(_ context.Context, point primitives.Hash, shard primitives
 	})
 }
 
-// offered finds a sync point among those that a node gives states of, with the place of a shard
-// there.
+// offered returns a block and the index of a shard in it, if the node serves that shard's state at
+// this sync point. Otherwise it returns engine.ErrNotYet.
 func (n *node) offered(point primitives.Hash, shard primitives.ShardID) (*engine.BlockNode, primitives.ShardIndex, error) {
 	list, err := n.offers.List()
 	if err != nil {
@@ -175,7 +177,7 @@ func (n *node) offered(point primitives.Hash, shard primitives.ShardID) (*engine
 	return nil, 0, engine.ErrNotYet
 }
 
-// Part is engine.PartSource's.
+// Part implements engine.PartSource.
 func (s source) Part(_ context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
 	part, err := each(s, func(n *node) ([][]byte, error) {
 		x, i, err := n.offered(point, shard)
@@ -194,12 +196,12 @@ func (s source) Part(_ context.Context, point primitives.Hash, shard primitives.
 	return nil
 }
 
-// Chunks is engine.PartSource's.
+// Chunks implements engine.PartSource.
 func (s source) Chunks(_ context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error) {
 	return each(s, func(n *node) ([]*primitives.Chunk, error) { return n.engine.ChunksFor(block, shard) })
 }
 
-// Refused implements engine.PartSource: no node here is wrong on purpose.
+// Refused implements engine.PartSource. It is a violation, because no node serves false states.
 func (s source) Refused(point primitives.Hash, shard primitives.ShardID, err error) {
-	s.n.w.check.fail("%s was given what is wrong of shard %d at %v: %v", s.n.name, shard, point, err)
+	s.n.w.check.fail("%s received a false state of shard %d at %v: %v", s.n.name, shard, point, err)
 }

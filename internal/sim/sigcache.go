@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A signature is checked by each node of a world, and by worlds that run beside each other: what
-// was found is remembered. Which it was is told by a hash of all that decides about it.
+// memory caches results of signature checks. Each signature is checked by every node of a world, and
+// by worlds that run in parallel. The key is a hash of the signature, the public key and the data.
 type memory struct {
 	mu  sync.Mutex
 	was map[[32]byte]bool
@@ -16,7 +16,7 @@ type memory struct {
 
 var memories [16]memory
 
-// mostRemembered bounds one memory.
+// mostRemembered is the number of results that a memory holds before it starts empty again.
 const mostRemembered = 1 << 14
 
 func remembered(key [32]byte, find func() bool) bool {
@@ -37,15 +37,14 @@ func remembered(key [32]byte, find func() bool) bool {
 	return good
 }
 
-// sign makes the signature that a key has here: a hash of its name and of what is signed. The curve
-// does not matter to what is checked, only the signer; and byzantine nodes of this world
-// sign with keys of their own.
+// sign returns a simulated signature: a hash of the public key and the data. It is cheap, and enough
+// here because byzantine nodes of this world sign with their own keys only.
 func sign(k primitives.PublicKey, data []byte) primitives.Signature {
 	out := signature(k, data)
 	return primitives.Signature(out[:])
 }
 
-// signature is what sign makes a text of, without memory of its own.
+// signature returns the bytes of sign without allocating.
 func signature(k primitives.PublicKey, data []byte) (out [65]byte) {
 	h := sha256.New()
 	var key [80]byte
@@ -55,11 +54,11 @@ func signature(k primitives.PublicKey, data []byte) (out [65]byte) {
 	h.Sum(out[1:1])
 	second := sha256.Sum256(out[1:33])
 	copy(out[33:], second[:])
-	out[64] &= 0x1f // else it would be none of this scheme
+	out[64] &= 0x1f // a scalar of ed25519 is below 2^253
 	return out
 }
 
-// verify is primitives.Signature.Verify of the signatures of this world.
+// verify checks a simulated signature, or a real one of an unknown key.
 func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	if known(k) {
 		out := signature(k, data)
@@ -70,7 +69,7 @@ func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	return remembered(sha256.Sum256(append(b, data...)), func() bool { return s.Verify(data, k) })
 }
 
-// verifyVRF is primitives.VerifyVRF.
+// verifyVRF is primitives.VerifyVRF with a cache.
 func verifyVRF(k primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool {
 	b := append(append(append([]byte("vrf"), value[:]...), proof[:]...), k...)
 	return remembered(sha256.Sum256(append(b, input...)), func() bool { return primitives.VerifyVRF(k, input, value, proof) })
@@ -87,7 +86,7 @@ var (
 	owners = map[primitives.PublicKey]bool{}
 )
 
-// secretOf is the key of an account, whose seed is its name.
+// secretOf returns the key of an account, derived from its name. It signs with sign.
 func secretOf(id primitives.AccountID) primitives.SecretKey {
 	keysMu.Lock()
 	defer keysMu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// signs are all signatures that were ever sent, by signer.
+// signs records what was signed, by signer, to detect contradicting signatures.
 type signs struct {
 	c      *checks
 	blocks map[blockKey]primitives.Hash
 	chunks map[chunkKey]primitives.Hash
 	judged map[chunkKey]primitives.Hash
 	votes  map[primitives.AccountID]*voted
-	honest map[primitives.Hash]bool // blocks and chunks that others than the liar have made
+	honest map[primitives.Hash]bool // hashes of blocks and chunks that honest nodes made
 }
 
 type blockKey struct {
@@ -26,14 +26,14 @@ type chunkKey struct {
 	by     primitives.AccountID
 	shard  primitives.ShardID
 	height primitives.Height
-	// of an endorsement: a chunk may name a height of another epoch; not set for its producer
+	// set for endorsements only: a strange chunk may name a height of another epoch
 	epoch primitives.EpochID
 }
 
-// voted are a validator's votes: what it has endorsed by target, and from where it has skipped to
-// where.
+// voted holds a validator's approvals: the endorsed block by target height, and its skips as pairs of
+// heights (from, to).
 type voted struct {
-	endorsed map[primitives.Height]primitives.Hash // of height target-1
+	endorsed map[primitives.Height]primitives.Hash // by target height: the endorsed block has height target-1
 	skips    map[[2]primitives.Height]bool
 }
 
@@ -42,8 +42,7 @@ func (s *signs) init(c *checks) {
 		votes: map[primitives.AccountID]*voted{}, honest: map[primitives.Hash]bool{}}
 }
 
-// made returns whether what is refused was made by an honest node: a block, a chunk, or a chunk's
-// witness.
+// made returns whether a refusal is of a block, chunk or witness that an honest node made.
 func (s *signs) made(refused error) bool {
 	var b *consensus.Refusal
 	var c *consensus.ChunkRefusal
@@ -54,7 +53,7 @@ func (s *signs) said(n *node, m consensus.Message) {
 	switch m := m.(type) {
 	case *primitives.Block:
 		k, hash := blockKey{m.Header.EpochID, m.Header.Height}, m.Hash()
-		// others pass on what it has made
+		// Honest nodes relay the liar's blocks.
 		if s.c.w.s.Liar && verify(m.Header.Signature, hash[:], secretOf(s.c.w.nodes[0].name).PublicKey()) {
 			return
 		}
@@ -63,7 +62,7 @@ func (s *signs) said(n *node, m consensus.Message) {
 		}
 		s.blocks[k], s.honest[hash] = hash, true
 		s.within(n, m)
-	case *primitives.PartialChunk: // sent by the chunk's producer only
+	case *primitives.PartialChunk: // only the chunk's producer sends it
 		hash := m.Header.ChunkHash()
 		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "produced")
 		s.honest[hash] = true
@@ -76,7 +75,7 @@ func (s *signs) said(n *node, m consensus.Message) {
 	}
 }
 
-// within are the endorsements in a block: its producer may have sent its own to no other node.
+// within records the endorsements in a block. The block producer's own ones may be sent nowhere else.
 func (s *signs) within(n *node, b *primitives.Block) {
 	for i, h := range b.Body.Chunks {
 		if h.HeightIncluded != b.Header.Height || i >= len(b.Body.ChunkEndorsements) {
@@ -102,8 +101,8 @@ func (s *signs) once(of map[chunkKey]primitives.Hash, k chunkKey, hash primitive
 	of[k] = hash
 }
 
-// vote: a validator that has skipped a range of heights endorses no block between them, nor the
-// other way round; and it endorses one block of a height.
+// vote checks an approval against the earlier ones of its validator, which may endorse one block per
+// height only, and no block between two heights of a skip.
 func (s *signs) vote(a *primitives.Approval) {
 	v := s.votes[a.AccountID]
 	if v == nil {

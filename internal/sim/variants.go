@@ -9,33 +9,33 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// form is how a block may be written otherwise than nearcore's own code writes it. Valid
-// forms are accepted and invalid ones refused by every node, as by neard.
+// form is a variation of a block that nearcore's code never writes. Every node must accept a valid
+// form and refuse an invalid one, as neard does.
 type form struct {
 	name  string
-	right bool // before version 87, which refuses header V7
-	// of a block with a header and body of its own; false: it can't be said of this one
+	right bool // whether it is valid; V7 headers are valid before version 87 only
+	// change varies a block whose header and body are copies. It returns false if it cannot.
 	change func(w *World, b *primitives.Block) bool
 }
 
-// Lengths that are far beyond what honest blocks have: more than a stranger's block may have, and a
-// header of 160 KB.
+// Lengths far above those of honest blocks. A challenge of this size (bytes) exceeds what is kept of a
+// block of an unknown epoch; with so many statistics a header has 160 KB.
 const (
 	longChallenge = 1_200_000
 	longStats     = 20_000
 )
 
-// created and unendorsed are no forms of any block, but blocks with a chunk of another height than
-// theirs: with its endorsements, and with too few.
+// created and unendorsed name blocks that include a strange chunk: with enough endorsements (valid),
+// and with too few (invalid).
 const (
 	created    = "created"
 	unendorsed = "unendorsed"
 )
 
-// since87 is what the names of forms end in that are wrong since version 87.
+// since87 is the suffix of the names of forms that are invalid from version 87 on.
 const since87 = ", since 87"
 
-// forms are all there are, but for those two.
+// forms lists all forms except created and unendorsed.
 var forms = []form{
 	{"V5", true, func(_ *World, b *primitives.Block) bool {
 		b.Header.Version = primitives.HeaderV5
@@ -53,7 +53,7 @@ var forms = []form{
 		b.Header.Version = primitives.HeaderV1
 		return true
 	}},
-	{"V5, no split", false, func(_ *World, b *primitives.Block) bool { // which is to be told
+	{"V5, no split", false, func(_ *World, b *primitives.Block) bool { // the header must be V6 to have the split
 		b.Header.Version = primitives.HeaderV5
 		return b.Header.ShardSplit != nil
 	}},
@@ -68,7 +68,7 @@ var forms = []form{
 		}
 		return true
 	}},
-	{"bits", false, func(w *World, b *primitives.Block) bool { // none of a new chunk, some of an old one
+	{"bits", false, func(w *World, b *primitives.Block) bool { // endorsements missing for a new chunk, or present for an old one
 		list := slices.Clone(b.Header.ChunkEndorsements)
 		if i := w.rng.IntN(len(list)); len(list[i]) > 0 {
 			list[i] = nil
@@ -78,7 +78,7 @@ var forms = []form{
 		b.Header.ChunkEndorsements = list
 		return true
 	}},
-	{"other bits", false, func(w *World, b *primitives.Block) bool { // more of a new chunk than there are validators
+	{"other bits", false, func(w *World, b *primitives.Block) bool { // one byte more than the chunk validators need
 		list := slices.Clone(b.Header.ChunkEndorsements)
 		i := w.rng.IntN(len(list))
 		if len(list[i]) == 0 {
@@ -88,7 +88,7 @@ var forms = []form{
 		b.Header.ChunkEndorsements = list
 		return true
 	}},
-	{"other body", false, func(_ *World, b *primitives.Block) bool { // than the header's
+	{"other body", false, func(_ *World, b *primitives.Block) bool { // it does not match the hash in the header
 		hash := b.Header.BlockBodyHash
 		challenged(b, 1, 8)
 		b.Header.BlockBodyHash = hash
@@ -96,7 +96,7 @@ var forms = []form{
 	}},
 }
 
-// seventh writes a header as V7, with that many unread numbers.
+// seventh turns a header into V7, with so many endorsement statistics, which nodes ignore.
 func seventh(w *World, b *primitives.Block, stats int) bool {
 	b.Header.Version, b.Header.CertifiedEpochID = primitives.HeaderV7, primitives.Hash{byte(stats)}
 	b.Header.EndorsementStats = make([]primitives.EndorsementStats, stats)
@@ -106,7 +106,8 @@ func seventh(w *World, b *primitives.Block, stats int) bool {
 	return true
 }
 
-// refusesV7 returns whether a header is V7 in an epoch from version 87 on.
+// refusesV7 returns whether a header must be refused because it is V7 and its epoch has version 87 or
+// later.
 func (n *node) refusesV7(h *primitives.BlockHeader) bool {
 	var pv primitives.ProtocolVersion
 	err := n.engine.Epochs(func(m *epoch.Manager) (err error) {
@@ -116,8 +117,8 @@ func (n *node) refusesV7(h *primitives.BlockHeader) bool {
 	return err == nil && pv >= 87 && h.Version == primitives.HeaderV7
 }
 
-// challenged puts challenges into a body, each of two headers that are none, the first of so many
-// bytes.
+// challenged adds challenges to a body: count double-sign challenges with undecodable headers, the
+// first of size bytes.
 func challenged(b *primitives.Block, count, size int) bool {
 	raw := borsh.AppendUint32(nil, uint32(count))
 	for range count {
@@ -129,8 +130,8 @@ func challenged(b *primitives.Block, count, size int) bool {
 	return true
 }
 
-// write gives a block another form, signed by its producer, as it is read from a socket. nil: the
-// form does not apply to this block.
+// write returns a block in another form, signed by its producer and decoded from its encoding. nil
+// means that the form does not apply to this block.
 func (w *World) write(from *node, b *primitives.Block, f *form) *primitives.Block {
 	header := *b.Header
 	x := &primitives.Block{Header: &header, Body: b.Body}
@@ -141,20 +142,20 @@ func (w *World) write(from *node, b *primitives.Block, f *form) *primitives.Bloc
 	chain.SignBlock(x, secretOf(from.name))
 	var came primitives.Block
 	switch err := borsh.Unmarshal(x.AppendBorsh(nil), &came); {
-	case header.Version == primitives.HeaderV1: // the rules refuse it besides
+	case header.Version == primitives.HeaderV1: // no node can decode it
 		if err == nil {
-			w.check.fail("a block of form %q is read", f.name)
+			w.check.fail("a block of form %q was decoded, although it is invalid", f.name)
 		}
 		return x
 	case err != nil || came.Hash() != x.Hash():
-		w.check.fail("a block of form %q can't be read: %v", f.name, err)
+		w.check.fail("decoding a block of form %q: %v", f.name, err)
 		return nil
 	}
 	return &came
 }
 
-// reform tells others of a block that the liar makes: in another form to some, and to others as it
-// was, or in a third one. false: it says nothing else.
+// reform sends the liar's block in one or two other forms: each node gets one of the variants (one of
+// which may be the original), or both. It returns false if it sent nothing.
 func (x *network) reform(from *node, m *primitives.Block) bool {
 	w := x.w
 	base, what := x.include(from, m)
@@ -180,7 +181,7 @@ func (x *network) reform(from *node, m *primitives.Block) bool {
 		w.check.verdicts.say(base, "", what != unendorsed, what)
 		said = append(said, base)
 	}
-	one := w.chance(500) // and all have the same
+	one := w.chance(500) // all nodes get the first variant
 	for _, n := range w.nodes {
 		if n == from {
 			continue

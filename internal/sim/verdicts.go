@@ -8,26 +8,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Tally counts the blocks or chunks of a form that were sent, are final, and were refused by any
-// node.
+// Tally counts blocks or chunks of one form: those that were sent, those in final blocks, and those
+// that a node refused.
 type Tally struct{ Said, Taken, Refused int }
 
-// strangeChunk names chunks of another height than the one behind their block.
+// strangeChunk is the name of strange chunks in tallies.
 const strangeChunk = "chunk"
 
-// verdicts are what nodes have found of blocks and chunks, which has to be the same: what one has
-// refused no other takes. What the liar says in another form is known to be right or wrong besides.
+// verdicts checks that all nodes agree on blocks and chunks: none accepts what another has refused. It
+// also checks that valid variants of the liar's blocks are accepted and invalid ones refused.
 type verdicts struct {
 	c       *checks
 	said    map[primitives.Hash]*saying
-	copies  map[primitives.Hash]string               // of blocks that were said with another body too: of which form
-	bad     map[primitives.Hash]primitives.AccountID // blocks and chunks that were refused, by the first node that did
-	good    map[primitives.Hash]primitives.AccountID // and those that were taken
+	copies  map[primitives.Hash]string               // forms of blocks that were sent with a body that does not match the header
+	bad     map[primitives.Hash]primitives.AccountID // refused blocks and chunks, with the first node that refused one
+	good    map[primitives.Hash]primitives.AccountID // accepted blocks and chunks, with the first node that accepted one
 	strange map[primitives.Hash]*strange
 	tally   map[string]Tally
 }
 
-// saying is a block that the liar has said.
+// saying is a variant of a block that the liar has sent.
 type saying struct {
 	names []string
 	right bool
@@ -46,11 +46,11 @@ func (v *verdicts) count(name string, by Tally) {
 	}
 }
 
-// say notes a block of the liar in a form, none: in that of all, with what is strange about its
-// chunks.
+// say records a block that the liar sends, in the named form (empty: the usual one). chunks is created
+// or unendorsed if it includes strange chunks, else empty.
 func (v *verdicts) say(b *primitives.Block, form string, right bool, chunks string) {
 	hash := b.Hash()
-	if b.Body.Hash() != b.Header.BlockBodyHash { // the hash is that of a right one
+	if b.Body.Hash() != b.Header.BlockBodyHash { // a valid block has the same hash
 		v.copies[hash] = form
 		v.count(form, Tally{Said: 1})
 		return
@@ -68,13 +68,13 @@ func (v *verdicts) say(b *primitives.Block, form string, right bool, chunks stri
 	}
 }
 
-// created notes a chunk of another height.
+// created records a strange chunk.
 func (v *verdicts) created(s *strange) {
 	v.strange[s.chunk.Hash] = s
 	v.count(strangeChunk, Tally{Said: 1})
 }
 
-// refused takes what a node says that it refuses.
+// refused handles a refusal that a node reports.
 func (v *verdicts) refused(n *node, err error) {
 	var b *consensus.Refusal
 	var c *consensus.ChunkRefusal
@@ -98,7 +98,7 @@ func (v *verdicts) refused(n *node, err error) {
 		v.refuse(n, b.Block, err)
 	case errors.As(err, &c):
 		if s := v.strange[c.Chunk]; s != nil {
-			if s.on < n.engine.TipFinal().Height { // no longer needed
+			if s.on < n.engine.TipFinal().Height { // the chunk can no longer be included
 				return
 			}
 			v.count(strangeChunk, Tally{Refused: 1})
@@ -117,14 +117,14 @@ func (v *verdicts) refuse(n *node, hash primitives.Hash, err error) {
 	}
 }
 
-// taken takes a block that is part of a node's chain.
+// taken handles a block that a node has imported.
 func (v *verdicts) taken(n *node, b *primitives.Block) {
 	if n.lies() { // it may endorse anything
 		return
 	}
 	hash := b.Hash()
 	if s := v.said[hash]; s != nil && !s.right {
-		v.c.fail("%s takes a block that is wrong, of form %q: %v", n.name, s.names, hash)
+		v.c.fail("%s accepted an invalid block of form %q: %v", n.name, s.names, hash)
 	}
 	v.take(n, hash)
 	for _, h := range b.Body.Chunks {
@@ -136,14 +136,14 @@ func (v *verdicts) taken(n *node, b *primitives.Block) {
 
 func (v *verdicts) take(n *node, hash primitives.Hash) {
 	if by, ok := v.bad[hash]; ok {
-		v.c.fail("%s takes what %s has refused: %v", n.name, by, hash)
+		v.c.fail("%s accepted block or chunk %[3]v, which %[2]s has refused", n.name, by, hash)
 	}
 	if _, ok := v.good[hash]; !ok {
 		v.good[hash] = n.name
 	}
 }
 
-// final takes a final block.
+// final counts a final block and its strange chunks.
 func (v *verdicts) final(b *primitives.Block) {
 	if s := v.said[b.Hash()]; s != nil {
 		for _, name := range s.names {

@@ -28,48 +28,48 @@ const (
 // begin is the time of the genesis and of the nodes' first start.
 const begin int64 = 1_800_000_000 * second
 
-// Options say what is run.
+// Options selects what to run.
 type Options struct {
 	Seed     uint64
 	Scenario Scenario
 	Bug      Bug
-	Trace    io.Writer // all lines of the trace; nil: the last ones are in the result
+	Trace    io.Writer // receives all lines of the trace; nil: Result.Tail has the last ones
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
-	Hash      [32]byte // of all that happened
-	Violation error    // nil: nothing that must never be
+	Hash      [32]byte // of all events: equal seeds give equal hashes
+	Violation error    // the first violation of an invariant; nil: none
 	Height    primitives.Height
 	Final     primitives.Height
 	Epochs    int
-	Time      int64 // virtual, ns
+	Time      int64 // virtual time of the run, ns
 	Events    int
 	Messages  int
 	Receipts  int // applied in final blocks
 	Crashes   int
-	Lies      int // blocks and endorsements beside those that are right
-	Shards    int // in the end
-	Universal int // universal accounts after the final block, in the end
+	Lies      int // false messages that the liar made
+	Shards    int // number of shards at the end
+	Universal int // universal accounts after the last final block
 	// Versions are the protocol versions of final blocks, ascending.
 	Versions []primitives.ProtocolVersion
-	Version  primitives.ProtocolVersion // of the head, in the end
-	Moves    int                        // changes of the shards that nodes hold
+	Version  primitives.ProtocolVersion // of the head at the end
+	Moves    int                        // changes of tracked shards
 	Missed   int                        // heights without a block, below the final one
-	Gaps     int                        // chunks that final blocks have not
-	LastGap  primitives.Height          // of the last block that lacks one; 0: none does
-	Lists    int                        // non-empty blacklists of an anchor and a shard
+	Gaps     int                        // chunks missing in final blocks
+	LastGap  primitives.Height          // height of the last final block with a missing chunk; 0: none
+	Lists    int                        // pairs of a block and a shard with a non-empty list of kicked-out producers
 	Anchored Anchored
 	Endorsed map[primitives.AccountID]Share
-	Forms    map[string]Tally // of what the liar has said in other forms
-	Tail     []string         // of the trace
+	Forms    map[string]Tally // by form, see Scenario.Forms
+	Tail     []string         // last lines of the trace
 }
 
-// Share is how many endorsements of a validator final blocks have, of those that they should have:
-// of chunks that they have not, too.
+// Share counts a validator's endorsements in final blocks (Made), and those expected (Due), which
+// include endorsements of missing chunks.
 type Share struct{ Made, Due int }
 
-// happening is an entry of the heap.
+// happening is an event in the heap.
 type happening struct {
 	at  int64
 	seq uint64
@@ -92,7 +92,7 @@ func (a *agenda) Pop() any {
 	return x
 }
 
-// World is one run.
+// World is one simulated cluster.
 type World struct {
 	o       Options
 	s       Scenario
@@ -102,12 +102,12 @@ type World struct {
 	agenda  agenda
 	chain   *engine.ChainSpec
 	genesis *genesis.Genesis
-	// upgrades says when nodes vote for which version; nil: for the newest at once.
+	// upgrades is the schedule by which nodes vote for versions; nil: they vote for the newest at once.
 	upgrades *epoch.UpgradeSchedule
 	nodes    []*node
 	byName   map[primitives.AccountID]*node
-	stalled  int64 // until when no block comes to any disk
-	muted    int64 // until when state requests stay unanswered
+	stalled  int64 // virtual time until which no disk persists blocks
+	muted    int64 // virtual time until which state requests stay unanswered
 	net      network
 	load     load
 	check    checks
@@ -115,24 +115,25 @@ type World struct {
 	result   Result
 }
 
-// delays are neard's own.
+// delays are the Doomslug delays of neard.
 var delays = doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 6000 * ms, ChunkWait: [2]uint64{1, 3}}
 
-// names are of the validators: first letters go around, so that each of few shards has some.
+// names are the validators' names. Their first letters are spread over the alphabet, so that with few
+// shards each has some of the accounts.
 var names = []primitives.AccountID{"ant", "goat", "newt", "wolf", "bee", "hen", "owl", "yak", "cat", "ibis", "pig", "vole"}
 
-// seats make a chunk of sixteen parts, of which five are needed: more than four validators own
-// each.
+// seats is the number of block producer seats, and so of the parts of a chunk. Five of 16 parts are
+// needed, so more than one validator has to send its parts.
 const seats = 16
 
-// users are the accounts of the load.
+// users is the number of accounts that send transactions.
 const users = 16
 
 func user(i int) primitives.AccountID {
 	return primitives.AccountID(string(rune('a'+i*26/users)) + "." + fmt.Sprint(i))
 }
 
-// Run runs a world to its end.
+// Run creates a world and runs it to the end of the scenario, a violation or the time limit.
 func Run(o Options) (*Result, error) {
 	w, err := newWorld(o)
 	if err != nil {
@@ -189,7 +190,7 @@ func (w *World) build() error {
 	if s.Eager {
 		g.Config.NumBlockProducerSeats = uint64(s.Nodes)
 	}
-	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // they have least, so that they make no chunks
+	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // they get the smallest stakes, so that they are no chunk producers
 		lessen(g, i)
 	}
 	w.genesis = g
@@ -264,7 +265,7 @@ func (w *World) add(n *node) {
 	w.byName[n.name] = n
 }
 
-// lessen leaves a validator a fifth of its stake.
+// lessen reduces a validator's stake to a fifth.
 func lessen(g *genesis.Genesis, i int) {
 	v := &g.Config.Validators[i]
 	less := primitives.NEAR(10_000_000)
@@ -284,7 +285,7 @@ func (w *World) close() {
 	}
 }
 
-// at has something happen at a time.
+// at schedules do for time t, or for now if t is over.
 func (w *World) at(t int64, do func()) {
 	w.seq++
 	heap.Push(&w.agenda, happening{max(t, w.now), w.seq, do})
@@ -292,7 +293,7 @@ func (w *World) at(t int64, do func()) {
 
 func (w *World) after(d int64, do func()) { w.at(w.now+d, do) }
 
-// run goes from event to event until the scenario's end, a violation, or the limit.
+// run handles events until the end of the scenario, a violation, or the time limit.
 func (w *World) run() {
 	limit := begin + w.s.Limit
 	for w.agenda.Len() > 0 && w.check.violation == nil {
@@ -302,13 +303,13 @@ func (w *World) run() {
 			break
 		}
 		if w.now > limit {
-			w.check.fail("no end within %d s of virtual time: %s", w.s.Limit/second, w.where())
+			w.check.fail("the scenario did not end within %d s of virtual time: %s", w.s.Limit/second, w.where())
 		}
 	}
 	w.measure()
 }
 
-// next has the next event happen.
+// next handles the next event.
 func (w *World) next() {
 	h := heap.Pop(&w.agenda).(happening)
 	w.now = h.at
@@ -316,7 +317,7 @@ func (w *World) next() {
 	h.do()
 }
 
-// where says how far the nodes are.
+// where describes the head and final heights of all nodes.
 func (w *World) where() (out string) {
 	for _, n := range w.nodes {
 		if n.core == nil {
@@ -343,7 +344,7 @@ func (w *World) measure() {
 // chance returns true with a probability in thousandths.
 func (w *World) chance(thousandths int) bool { return w.rng.IntN(1000) < thousandths }
 
-// between draws from a range.
+// between draws a number from lo on, below hi.
 func (w *World) between(lo, hi int64) int64 {
 	if hi <= lo {
 		return lo
@@ -351,7 +352,7 @@ func (w *World) between(lo, hi int64) int64 {
 	return lo + w.rng.Int64N(hi-lo)
 }
 
-// trace keeps the last lines of what happened, and the hash of all of them.
+// trace holds the last lines of the trace and the hash of all of them.
 type trace struct {
 	hash hash.Hash
 	to   io.Writer
@@ -359,7 +360,7 @@ type trace struct {
 	n    int
 }
 
-// tail is how many lines are kept.
+// tail is the number of lines that are kept.
 const tail = 400
 
 func (t *trace) lines() (out []string) {
@@ -369,7 +370,7 @@ func (t *trace) lines() (out []string) {
 	return out
 }
 
-// say adds a line.
+// say adds a line to the trace.
 func (w *World) say(who primitives.AccountID, format string, args ...any) {
 	line := w.line(who, format, args...)
 	t := &w.trace
@@ -381,7 +382,7 @@ func (w *World) say(who primitives.AccountID, format string, args ...any) {
 	}
 }
 
-// tell writes a line that only a whole trace has.
+// tell writes a line to Options.Trace only.
 func (w *World) tell(who primitives.AccountID, format string, args ...any) {
 	_, _ = fmt.Fprintln(w.trace.to, w.line(who, format, args...))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Tree tells what came of a transaction.
+// Tree returns the outcome of a transaction and of all its receipts as an indented text.
 func (w *World) Tree(hash primitives.Hash) string {
 	var b strings.Builder
 	tx := w.txs[hash]
@@ -19,7 +19,7 @@ func (w *World) Tree(hash primitives.Hash) string {
 	return b.String()
 }
 
-// outcome writes how a transaction or receipt ended, and what it led to.
+// outcome writes the outcome of a transaction or receipt, and the receipts that it created.
 func (w *World) outcome(b *strings.Builder, id primitives.Hash, depth int) {
 	o := w.outcomes[id]
 	if o == nil {
@@ -48,7 +48,7 @@ func (w *World) outcome(b *strings.Builder, id primitives.Hash, depth int) {
 func (w *World) receipt(b *strings.Builder, id primitives.Hash, depth int) {
 	in := strings.Repeat("  ", depth)
 	r := w.receipts[id]
-	if r == nil { // a yield that no one has resumed
+	if r == nil { // a promise yield that was not resumed
 		fmt.Fprintf(b, "%s%v: waits\n", in, id)
 		return
 	}
@@ -79,7 +79,7 @@ func (w *World) receipt(b *strings.Builder, id primitives.Hash, depth int) {
 	w.outcome(b, id, depth)
 }
 
-// actions names actions with what they carry.
+// actions lists actions with their parameters.
 func actions(list []primitives.Action) string {
 	var b strings.Builder
 	for _, a := range list {
@@ -113,7 +113,7 @@ func status(s *primitives.ExecutionStatus) string {
 	return "unknown"
 }
 
-// value is a text as it is, anything else in base64.
+// value returns printable text as it is, and other bytes in base64.
 func value(b []byte) string {
 	control := func(r rune) bool { return r < ' ' || r == utf8.RuneError }
 	switch {

@@ -13,12 +13,12 @@ import (
 
 // ParseAction reads one action of a script:
 //
-//	call METHOD [gas=30T] [deposit=1] [ARGS] ARGS to the end of the line: JSON, @CONTRACT its
-//	     code, 0x bytes
+//	call METHOD [gas=30T] [deposit=1] [ARGS]
+//	     ARGS is the rest of the line: JSON, @CONTRACT for the code of a test contract, or 0x and hex
 //	transfer AMOUNT | create | deploy CONTRACT | delete BENEFICIARY
 //	global CONTRACT | global-by-account CONTRACT | use ACCOUNT | use-hash CONTRACT
 //
-//	init NAME [AMOUNT] the state init of the universal account @NAME, with a deposit
+//	init NAME [AMOUNT]: the state init of the universal account @NAME, with a deposit
 func (w *World) ParseAction(line string) (primitives.Action, error) {
 	verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	rest = strings.TrimSpace(rest)
@@ -51,7 +51,7 @@ func (w *World) ParseAction(line string) (primitives.Action, error) {
 	return nil, fmt.Errorf("txscript: unknown action %q", verb)
 }
 
-// code is a contract by its name.
+// code returns the code of a test contract by its name.
 func code(name string) []byte {
 	if name == "probe" {
 		return contracts.Probe()
@@ -103,7 +103,7 @@ func parseGas(text string) (primitives.Gas, error) {
 	return primitives.Gas(n), err
 }
 
-// ParseAmount reads yoctoNEAR, or NEAR with an N behind.
+// ParseAmount parses an amount in yoctoNEAR, or in NEAR if it ends with N.
 func ParseAmount(text string) (primitives.Balance, error) {
 	digits, near := strings.CutSuffix(text, "N")
 	if near {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// read gives do the state of an account's shard at the head.
+// read calls do with the state of the account's shard at the head.
 func (w *World) read(id primitives.AccountID, do func(state.Trie) error) error {
 	s, err := w.Engine.StateAt(w.Engine.Head().Hash)
 	if err != nil {
@@ -23,7 +23,7 @@ func (w *World) read(id primitives.AccountID, do func(state.Trie) error) error {
 	return do(s.Trie(i))
 }
 
-// Data tells what a contract has stored, key by key.
+// Data returns the storage of a contract as text, one line for each key.
 func (w *World) Data(id primitives.AccountID) (string, error) {
 	var b strings.Builder
 	prefix := primitives.AppendContractDataKey(nil, id, nil)
@@ -36,7 +36,7 @@ func (w *World) Data(id primitives.AccountID) (string, error) {
 	return b.String(), err
 }
 
-// Account tells what an account has.
+// Account returns the account at the head as text.
 func (w *World) Account(id primitives.AccountID) (text string, err error) {
 	err = w.read(id, func(t state.Trie) error {
 		raw, err := t.Get(primitives.AppendAccountKey(nil, id), t.NewRecording())
@@ -57,7 +57,7 @@ func (w *World) Account(id primitives.AccountID) (text string, err error) {
 	return text, err
 }
 
-// account reads an account at the head; nil: there is none.
+// account returns an account at the head; nil: it does not exist.
 func (w *World) account(id primitives.AccountID) (a *primitives.Account, err error) {
 	err = w.read(id, func(t state.Trie) error {
 		raw, err := t.Get(primitives.AppendAccountKey(nil, id), nil)

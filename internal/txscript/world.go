@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// ErrSupply says that tokens were made or lost.
+// ErrSupply reports that the tokens after a block do not add up to the total supply.
 var ErrSupply = errors.New("txscript: the tokens in the state do not add up to the total supply")
 
-// Options of a world.
+// Options configure a World.
 type Options struct {
 	Accounts []primitives.AccountID
 	Shards   int
@@ -23,11 +23,11 @@ type Options struct {
 	Release  primitives.ProtocolVersion // in the numbering of the releases; 0: the newest
 }
 
-// World is a chain with all that happened on it.
+// World is a chain that keeps all transactions, receipts and outcomes.
 type World struct {
 	*workload.Chain
 	gen      *workload.Generator
-	nonces   primitives.Nonce                              // used at the height that comes
+	nonces   primitives.Nonce                              // nonces used for the next block
 	keys     map[primitives.AccountID]primitives.SecretKey // of universal accounts
 	entries  map[primitives.Hash]*engine.BlockNode
 	txs      map[primitives.Hash]*primitives.SignedTransaction
@@ -41,10 +41,10 @@ type happened struct {
 	at primitives.Height
 }
 
-// quietBlocks is after how many blocks without an outcome nothing is on its way any more.
+// quietBlocks is the number of blocks without an outcome after which no receipts are pending.
 const quietBlocks = 4
 
-// New begins a chain.
+// New creates a chain.
 func New(o Options) (*World, error) {
 	var c workload.ChainOptions
 	c.Accounts, c.Shards, c.Names, c.Balance, c.VM = 2, o.Shards, o.Accounts, o.Balance, o.VM
@@ -62,7 +62,8 @@ func New(o Options) (*World, error) {
 	}, nil
 }
 
-// Universal is a first state with one key, and the account that it makes. Sign knows the key.
+// Universal returns the state init of a universal account with one key, and the account's id. Sign uses
+// the key.
 func (w *World) Universal(name string) (raw primitives.RawStateInit, id primitives.AccountID) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, name)
 	raw = (&primitives.UniversalStateInitV1{AccessKeys: []primitives.PublicKeyHandle{key.PublicKey().Handle()}}).Encode()
@@ -71,7 +72,7 @@ func (w *World) Universal(name string) (raw primitives.RawStateInit, id primitiv
 	return raw, id
 }
 
-// Named is the account that a script means: @NAME is that of Universal.
+// Named returns the account id for a name in a script. @NAME stands for the account of Universal.
 func (w *World) Named(text string) primitives.AccountID {
 	if name, ok := strings.CutPrefix(text, "@"); ok {
 		_, id := w.Universal(name)
@@ -80,8 +81,8 @@ func (w *World) Named(text string) primitives.AccountID {
 	return primitives.AccountID(text)
 }
 
-// Sign makes a transaction for the next block. That of an account without state has the nonce of the
-// account, not of a key.
+// Sign returns a signed transaction for the next block. For an uninitialized universal account it uses
+// the account's nonce instead of an access key's.
 func (w *World) Sign(from, to primitives.AccountID, actions ...primitives.Action) *primitives.SignedTransaction {
 	at := w.Base()
 	key, ok := w.keys[from]
@@ -100,7 +101,8 @@ func (w *World) Sign(from, to primitives.AccountID, actions ...primitives.Action
 	return primitives.NewSignedTransaction(tx, key.Sign(hash[:]))
 }
 
-// Block makes a block with these transactions and returns how many outcomes it gave.
+// Block produces and imports a block with these transactions. It returns the number of outcomes, and
+// ErrSupply if tokens do not add up.
 func (w *World) Block(txs ...*primitives.SignedTransaction) (outcomes int, err error) {
 	a, err := w.Next(txs)
 	if err != nil {
@@ -139,7 +141,7 @@ func (w *World) Block(txs ...*primitives.SignedTransaction) (outcomes int, err e
 	return outcomes, err
 }
 
-// Run makes blocks, the first with these transactions, until nothing happens any more.
+// Run produces blocks, the first one with these transactions, until no receipts are pending.
 func (w *World) Run(txs ...*primitives.SignedTransaction) error {
 	for quiet, n := 0, 0; quiet < quietBlocks; n++ {
 		if n == 1000 {

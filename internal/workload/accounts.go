@@ -7,19 +7,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Validator makes all blocks of a chain, Treasury gets the protocol's part of its rewards. They are
-// different accounts, so that the header's total supply is exact.
+// Validator produces all blocks of a chain. Treasury receives the protocol's share of the rewards.
+// They are different accounts, because only then the header's total supply is exact.
 const (
 	Validator primitives.AccountID = "validator.near"
 	Treasury  primitives.AccountID = "near"
 )
 
-// Account is the name of account i. First letters go around, so every shard has its part.
+// Account returns the name of account i. The first letters are spread over the alphabet, so that every
+// shard has some of the accounts.
 func Account(i int) primitives.AccountID {
 	return primitives.AccountID(string(rune('a'+i%26)) + strconv.Itoa(i) + ".w")
 }
 
-// Layout cuts the names into shards of about the same size; at most 26.
+// Layout returns a shard layout that divides the accounts about equally. shards is from 1 to 26.
 func Layout(shards int) (primitives.ShardLayout, error) {
 	if shards < 1 || shards > 26 {
 		return primitives.ShardLayout{}, fmt.Errorf("workload: the number of shards is %d, must be from 1 to 26", shards)
@@ -31,7 +32,7 @@ func Layout(shards int) (primitives.ShardLayout, error) {
 	return primitives.MultiShardLayoutAt(boundaries)
 }
 
-// keyring makes keys from seeds, once each: deriving one takes as long as signing.
+// keyring caches keys by their seed, because deriving a key takes as long as signing.
 type keyring map[string]primitives.SecretKey
 
 func (k keyring) get(t primitives.KeyType, seed string) primitives.SecretKey {
@@ -44,11 +45,11 @@ func (k keyring) get(t primitives.KeyType, seed string) primitives.SecretKey {
 	return key
 }
 
-// sharedSeed is the seed of the key that all accounts have where Options.OneKey says so.
+// sharedSeed is the seed of the key of all accounts with Options.OneKey.
 const sharedSeed = "workload"
 
-// StakeKey is the key that an account stakes with. It follows from the name, so a test can sign for
-// every validator.
+// StakeKey returns the key with which an account stakes. It is derived from the name, so that a test
+// can sign for every validator.
 func StakeKey(id primitives.AccountID) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, "stake "+string(id))
 }

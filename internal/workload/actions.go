@@ -9,7 +9,7 @@ import (
 // receiver draws the receiver of a transfer.
 func (g *Generator) receiver() primitives.AccountID {
 	switch g.rng.IntN(20) {
-	case 0: // no account
+	case 0: // an account that does not exist
 		return primitives.AccountID(fmt.Sprintf("missing%d.w", g.rng.IntN(9)))
 	case 1:
 		return primitives.NearImplicitID(g.implicitKey().PublicKey())
@@ -31,7 +31,7 @@ func (g *Generator) implicitKey() primitives.SecretKey {
 	return g.keys.get(primitives.ED25519, fmt.Sprint("implicit ", g.rng.IntN(6)))
 }
 
-// created draws one of the accounts that transactions were to create lately.
+// created draws one of the accounts that recent transactions were meant to create.
 func (g *Generator) created() primitives.AccountID {
 	if len(g.made) == 0 {
 		return g.account()
@@ -48,7 +48,7 @@ func (g *Generator) remember(id primitives.AccountID) {
 	g.made[g.rng.IntN(few)] = id
 }
 
-// amount draws tokens: mostly dust, at times more than an account can spare.
+// amount draws an amount: mostly very small, sometimes more than an account has.
 func (g *Generator) amount() primitives.Balance {
 	switch g.rng.IntN(12) {
 	case 0:
@@ -61,7 +61,7 @@ func (g *Generator) amount() primitives.Balance {
 	return primitives.Yocto(g.rng.Uint64())
 }
 
-// any drafts a transaction of any kind.
+// any returns an unsigned transaction of a random kind.
 func (g *Generator) any(at Base) *draft {
 	from := g.account()
 	if g.o.Universal && g.rng.IntN(4) == 0 {
@@ -86,10 +86,10 @@ func (g *Generator) any(at Base) *draft {
 		return g.draft(at, from, to, g.delegate(at, to))
 	case 8:
 		return g.byImplicit(at)
-	case 9: // an account that a transaction made, by the key it was given
+	case 9: // signed by a recently created account
 		id := g.created()
 		return g.draftBy(at, g.Key(id), id, g.receiver(), g.action(at, id, id))
-	case 10: // many keys and gas at once
+	case 10: // a batch that adds keys and funds gas keys
 		return g.draft(at, from, from, g.addKey(from), g.addKey(from), g.fillGasKey(from), g.fillGasKey(from))
 	case 11:
 		return g.draft(at, from, from, &primitives.Stake{Stake: g.stake(), PublicKey: StakeKey(from).PublicKey()})
@@ -105,7 +105,7 @@ func (g *Generator) any(at Base) *draft {
 	return g.draft(at, from, to, actions...)
 }
 
-// action draws an action of a receipt from from to to; those on keys and stake concern to.
+// action draws an action of a receipt with this sender (from) and receiver (to).
 func (g *Generator) action(at Base, from, to primitives.AccountID) primitives.Action {
 	switch g.rng.IntN(20) {
 	case 0, 1:
@@ -136,14 +136,14 @@ func (g *Generator) action(at Base, from, to primitives.AccountID) primitives.Ac
 		return &primitives.UseGlobalContract{ID: g.global()}
 	case 12:
 		if g.rng.IntN(4) == 0 {
-			return &primitives.CreateAccount{} // fails nearly always: what follows is undone
+			return &primitives.CreateAccount{} // fails if the account exists, which undoes the whole receipt
 		}
 	}
 	return &primitives.Transfer{Deposit: g.amount()}
 }
 
-// code draws one of a few contracts; none of them runs. Few, so that the same code is deployed in
-// several places.
+// code draws one of a few contract codes, none of which is executed. They are few, so that several
+// accounts deploy the same code.
 func (g *Generator) code() []byte {
 	code := make([]byte, 1+g.rng.IntN(4)*300)
 	code[0] = byte(len(code) / 300)
@@ -157,7 +157,7 @@ func (g *Generator) global() primitives.GlobalContractID {
 	return primitives.GlobalContractID{Hash: primitives.HashBytes(g.code())}
 }
 
-// stake draws a stake: nothing, too little for a seat, enough for one, more than anyone has.
+// stake draws a stake: zero, too little for a seat, enough for one, or more than any account has.
 func (g *Generator) stake() primitives.Balance {
 	switch g.rng.IntN(6) {
 	case 0, 1:
@@ -170,7 +170,7 @@ func (g *Generator) stake() primitives.Balance {
 	return primitives.NEAR(10_000 + uint64(g.rng.IntN(200_000)))
 }
 
-// addKey draws a key to be added to an account.
+// addKey draws an AddKey action for an account.
 func (g *Generator) addKey(id primitives.AccountID) *primitives.AddKey {
 	a := &primitives.AddKey{}
 	class := [...]keyClass{fullKeys, callKeys, gasKeys, gasKeys, gasCalls}[g.rng.IntN(5)]
@@ -186,9 +186,9 @@ func (g *Generator) addKey(id primitives.AccountID) *primitives.AddKey {
 		}
 	}
 	if class == gasKeys || class == gasCalls {
-		a.AccessKey.GasKey = &primitives.GasKeyInfo{NumNonces: uint16(g.rng.IntN(5))} // 0 is refused
+		a.AccessKey.GasKey = &primitives.GasKeyInfo{NumNonces: uint16(g.rng.IntN(5))} // a gas key with 0 nonces is invalid
 		if g.rng.IntN(12) == 0 {
-			a.AccessKey.GasKey.Balance = primitives.Yocto(1) // refused too
+			a.AccessKey.GasKey.Balance = primitives.Yocto(1) // invalid too: a new gas key must have no balance
 		}
 	}
 	return a
@@ -202,19 +202,19 @@ func (g *Generator) fillGasKey(id primitives.AccountID) *primitives.TransferToGa
 	return a
 }
 
-// createAccount drafts a sub-account with a key of its own and some tokens, or one that may not be
-// created so.
+// createAccount returns a transaction that creates a sub-account with a key and tokens. Some of these
+// transactions must fail.
 func (g *Generator) createAccount(at Base, from primitives.AccountID) *draft {
 	to := primitives.AccountID(fmt.Sprintf("%c%d.%s", 'a'+g.rng.IntN(26), g.rng.IntN(1000), from))
 	deposit := primitives.NEAR(uint64(1 + g.rng.IntN(9)))
 	switch g.rng.IntN(10) {
-	case 0: // without tokens: at most 770 bytes of state are free
+	case 0: // no tokens: valid up to 770 bytes of state
 		deposit = primitives.Balance{}
-	case 1: // below another account
+	case 1: // a sub-account of another account
 		to = primitives.AccountID(fmt.Sprintf("x%d.%s", g.rng.IntN(9), g.account()))
-	case 2: // top-level
+	case 2: // a top-level account
 		to = primitives.AccountID(fmt.Sprintf("top%d", g.rng.IntN(9)))
-	case 3: // there already
+	case 3: // an existing account
 		to = g.account()
 	}
 	actions := []primitives.Action{
@@ -223,7 +223,7 @@ func (g *Generator) createAccount(at Base, from primitives.AccountID) *draft {
 	switch g.rng.IntN(6) {
 	case 0:
 		actions = append(actions, g.addKey(to), g.fillGasKey(to))
-	case 1: // too little for so much state
+	case 1: // too few tokens for its state
 		actions[1] = &primitives.Transfer{Deposit: primitives.Yocto(1000)}
 		actions = append(actions, &primitives.DeployContract{Code: make([]byte, 2000)})
 	case 2:
@@ -233,7 +233,7 @@ func (g *Generator) createAccount(at Base, from primitives.AccountID) *draft {
 	return g.draft(at, from, to, actions...)
 }
 
-// byExtraKey drafts a transaction by a full access key that may have been added.
+// byExtraKey returns a transaction signed with a full access key that may not have been added.
 func (g *Generator) byExtraKey(at Base, from primitives.AccountID) *draft {
 	to := g.receiver()
 	if g.rng.IntN(2) == 0 {
@@ -242,8 +242,8 @@ func (g *Generator) byExtraKey(at Base, from primitives.AccountID) *draft {
 	return g.draftBy(at, g.extra(from, fullKeys), from, to, g.action(at, from, to))
 }
 
-// byCallKey drafts a call by a function call key: of the right contract or not, with a deposit or
-// not.
+// byCallKey returns a function call signed with a function call key. Some calls are to another
+// contract than the key allows, or have a deposit.
 func (g *Generator) byCallKey(at Base, from primitives.AccountID) *draft {
 	call := &primitives.FunctionCall{Method: [...]string{"m", "m", "n"}[g.rng.IntN(3)], Gas: primitives.Gas(1 + g.rng.Uint64N(10_000_000_000_000))}
 	if g.rng.IntN(8) == 0 {
@@ -252,7 +252,8 @@ func (g *Generator) byCallKey(at Base, from primitives.AccountID) *draft {
 	return g.draftBy(at, g.extra(from, callKeys), from, g.account(), call)
 }
 
-// byGasKey drafts a transaction that a gas key pays for, by one of its rows or one that it lacks.
+// byGasKey returns a transaction paid by a gas key, with one of its nonce indexes or one that it does
+// not have.
 func (g *Generator) byGasKey(at Base, from primitives.AccountID) *draft {
 	class, to := gasKeys, g.receiver()
 	actions := []primitives.Action{g.action(at, from, to)}
@@ -266,8 +267,8 @@ func (g *Generator) byGasKey(at Base, from primitives.AccountID) *draft {
 	return d
 }
 
-// byImplicit drafts a transaction of an implicit account, which exists once someone has paid it
-// something.
+// byImplicit returns a transaction of an implicit account, which exists once it has received a
+// transfer.
 func (g *Generator) byImplicit(at Base) *draft {
 	key := g.implicitKey()
 	from := primitives.NearImplicitID(key.PublicKey())
@@ -275,7 +276,7 @@ func (g *Generator) byImplicit(at Base) *draft {
 	return g.draftBy(at, key, from, to, g.action(at, from, to))
 }
 
-// stateInit drafts the creation of a deterministic account.
+// stateInit returns a transaction that creates a deterministic account.
 func (g *Generator) stateInit(at Base, from primitives.AccountID) *draft {
 	init := primitives.StateInit{Code: g.global()}
 	if g.rng.IntN(2) == 0 {
@@ -283,14 +284,14 @@ func (g *Generator) stateInit(at Base, from primitives.AccountID) *draft {
 	}
 	to := init.DerivedAccount()
 	if g.rng.IntN(10) == 0 {
-		to = g.account() // not the account that the state makes
+		to = g.account() // the account id does not match the state init
 	} else if len(g.inits) < 16 {
 		g.inits = append(g.inits, init)
 	}
 	return g.draft(at, from, to, &primitives.DeterministicStateInit{Init: init, Deposit: primitives.NEAR(uint64(g.rng.IntN(2)))})
 }
 
-// delegate draws a delegate action for sender, which may be expired, signed by another or of a
+// delegate draws a delegate action of sender. It may be expired, signed with the wrong key, or have a
 // wrong nonce.
 func (g *Generator) delegate(at Base, sender primitives.AccountID) primitives.Action {
 	to := g.receiver()
@@ -312,7 +313,7 @@ func (g *Generator) delegate(at Base, sender primitives.AccountID) primitives.Ac
 	case 1:
 		signedBy = g.keys.get(key.Type(), "a key of nobody")
 	case 2:
-		sender = g.account() // the receipt goes to another
+		sender = g.account() // the receiver is not the sender of the delegate action
 	case 3:
 		until = at.Height - 1
 	}

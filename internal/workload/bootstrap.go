@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Bootstrap opens a second chain in memory that begins by state sync at a sync point
-// (engine.Engine.SyncPoint): with the blocks before the point, of which the older ones are headers
-// alone, and the state before the point's chunks. made returns a block's parts as they were made.
-// The state must be in the memory of c. The caller closes the result.
+// Bootstrap opens a second chain in memory by state sync at a sync point (engine.Engine.SyncPoint). It
+// transfers the blocks before the point, the older ones as headers only, and the state before the
+// chunks of the point. made returns a block as Make returned it. The state must be in the memory of
+// c. The caller closes the result.
 func (c *Chain) Bootstrap(point *engine.BlockNode, made func(primitives.Hash) *Made, store storage.Options) (*Chain, error) {
 	start, err := c.beginning(point, made)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Chain) Bootstrap(point *engine.BlockNode, made func(primitives.Hash) *M
 	return out, out.open()
 }
 
-// beginning gathers what a node knows before it asks for the state.
+// beginning collects the input of a state sync without the state: headers, blocks, receipt proofs.
 func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *Made) (*engine.BootstrapInput, error) {
 	start := &engine.BootstrapInput{Proofs: map[primitives.Hash][]*primitives.Chunk{}}
 	for hash := point.Header().PrevHash; ; {
@@ -47,7 +47,7 @@ func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *M
 	}
 	start.Blocks = append(start.Blocks, c.Engine.Genesis().Block)
 	slices.Reverse(start.Blocks)
-	oldest := point.Height() // in which a shard has its last chunk before the point
+	oldest := point.Height() // the lowest height with the last chunk of a shard before the point
 	for _, x := range start.Blocks[len(start.Blocks)-1].Body.Chunks {
 		oldest = min(oldest, x.HeightIncluded)
 	}
@@ -75,7 +75,7 @@ func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *M
 	return start, nil
 }
 
-// sendState brings the state to the store of a second chain, two parts a shard.
+// sendState transfers the state to the store of the second chain, in two parts per shard.
 func (c *Chain) sendState(s *storage.Store, start *engine.BootstrapInput, point *engine.BlockNode) error {
 	sync, err := engine.BeginBootstrap(engine.Options{Chain: c.chain, Store: s, Tries: c.o.Tries}, start)
 	if err != nil {

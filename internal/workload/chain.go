@@ -18,29 +18,29 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ChainOptions say how a chain is run. Nothing of them but the workload and the rules may change
-// what comes out.
+// ChainOptions configure a chain. Only Options and Rules may affect the blocks and states; tests
+// compare chains that differ in the other fields.
 type ChainOptions struct {
 	Options
 	Rules
-	Folder string           // where its data lies; empty: in memory
-	Disk   *storage.MemDisk // of a chain in memory that is opened again; nil: a new one
-	Store  storage.Options  // but the identity
+	Folder string           // data folder; empty: in memory
+	Disk   *storage.MemDisk // the disk of a chain in memory; nil: a new one
+	Store  storage.Options  // its Identity is ignored
 	// Par runs receipts and shards in parallel; nil: one by one.
 	Par apply.Par
 	// Signature checks transactions; nil: each one is verified.
 	Signature verify.SignatureFunc
-	// StateBytes bounds the memory of the tries; 0: nothing does.
+	// StateBytes bounds the memory of the tries in bytes; 0: no bound.
 	StateBytes uint64
-	// Tries are how forests are made.
+	// Tries are the options of the tries.
 	Tries trie.Options
-	// WarmBlocks is that of engine.Options.
+	// WarmBlocks is engine.Options.ResidentBlocks.
 	WarmBlocks int
 	// VM runs contracts; nil: a call that would run one fails.
 	VM action.VM
 }
 
-// Goroutines is a Par that takes a goroutine for each.
+// Goroutines is an apply.Par that starts one goroutine per call.
 func Goroutines(n int, do func(int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -49,7 +49,7 @@ func Goroutines(n int, do func(int)) {
 	wg.Wait()
 }
 
-// Chain drives an engine as all of its validators at once.
+// Chain drives an engine and signs for all validators.
 type Chain struct {
 	o      ChainOptions
 	id     storage.Identity
@@ -59,7 +59,7 @@ type Chain struct {
 	keys   map[primitives.AccountID]primitives.SecretKey
 }
 
-// OpenChain opens a chain, or begins it.
+// OpenChain opens an existing chain, or creates it.
 func OpenChain(o ChainOptions) (*Chain, error) {
 	if o.Disk == nil {
 		o.Disk = storage.NewMemDisk()
@@ -91,19 +91,19 @@ func (c *Chain) open() (err error) {
 	c.Engine, err = engine.Open(engine.Options{Chain: c.chain, Store: c.Store, Par: c.o.Par, Signature: c.o.Signature, VM: c.o.VM,
 		StateBytes: c.o.StateBytes, Tries: c.o.Tries, ResidentBlocks: c.o.WarmBlocks})
 	if err != nil {
-		_ = c.Store.Close() // the first error is the one to be told
+		_ = c.Store.Close() // only the first error is returned
 	}
 	return err
 }
 
-// Close ends the chain; OpenChain goes on with it.
+// Close closes the chain. OpenChain can open it again.
 func (c *Chain) Close() error {
-	err := c.Engine.Close() // which may be folding
+	err := c.Engine.Close() // it may be advancing the flat head
 	return errors.Join(err, c.Store.Close())
 }
 
-// Drive returns a driver of another engine of the same chain: of a child. It is not to be closed or
-// opened again.
+// Drive returns a Chain for another engine of the same chain, such as a child engine. Close and Restart
+// must not be called on it.
 func (c *Chain) Drive(e *engine.Engine) *Chain {
 	return &Chain{o: c.o, id: c.id, chain: c.chain, Store: e.Store(), Engine: e, keys: c.keys}
 }
@@ -125,23 +125,23 @@ func (c *Chain) key(id primitives.AccountID) primitives.SecretKey {
 	return k
 }
 
-// Plan is a block to be made.
+// Plan describes a block to produce.
 type Plan struct {
 	Parent primitives.Hash
 	Height primitives.Height
-	// Transactions are sorted into the chunks of their signers' shards, in order.
+	// Transactions go into the chunks of their signers' shards, in this order.
 	Transactions []*primitives.SignedTransaction
-	// Missing shards, by index, get no new chunk; their transactions are left out.
+	// Missing returns whether a shard gets no new chunk. Its transactions are dropped. nil: none.
 	Missing func(primitives.ShardIndex) bool
-	// Chunks are taken as they are where they are not nil, by shard index.
+	// Chunks are used instead of new ones, by shard index; a nil entry is produced.
 	Chunks []*primitives.Chunk
-	// Patch is written into the state with the block.
+	// Patch is a state patch in the block.
 	Patch []genesis.Record
-	// Delay is added to the parent's timestamp, ns; 0: a second.
+	// Delay is added to the parent's timestamp, in ns; 0: one second.
 	Delay uint64
 }
 
-// Make makes a block with its chunks, signed by the producers of the epoch.
+// Make produces a block and its chunks, signed by their producers. It does not import it.
 func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	parent := c.Engine.BlockNode(p.Parent)
 	if parent == nil {
@@ -212,7 +212,7 @@ func (c *Chain) vote(parent primitives.Hash) (v primitives.ProtocolVersion, err 
 	return max(stays, min(v+1, c.o.Upgrade)), err
 }
 
-// childLayout returns the shards of a block's children.
+// childLayout returns the shard layout of a block's children.
 func (c *Chain) childLayout(parent primitives.Hash) (layout primitives.ShardLayout, err error) {
 	err = c.Engine.Epochs(func(m *epoch.Manager) (err error) {
 		layout, err = m.ShardLayoutFromPrev(parent)
@@ -221,7 +221,7 @@ func (c *Chain) childLayout(parent primitives.Hash) (layout primitives.ShardLayo
 	return layout, err
 }
 
-// chunk makes one shard's chunk with its endorsements.
+// chunk adds the chunk of one shard and its endorsements to prop.
 func (c *Chain) chunk(prop *engine.Proposal, parent *engine.BlockNode, p *Plan, id primitives.ShardID, i int, txs []*primitives.SignedTransaction) error {
 	var made *primitives.Chunk
 	if p.Chunks != nil {
@@ -248,7 +248,7 @@ func (c *Chain) chunk(prop *engine.Proposal, parent *engine.BlockNode, p *Plan, 
 	return nil
 }
 
-// Accept has the engine judge, apply and commit a block.
+// Accept imports a block and waits until it is on disk. produced states that this node made it.
 func (c *Chain) Accept(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Accepted, error) {
 	p, err := c.Engine.BeginImport(b, chunks, produced)
 	if err != nil {
@@ -265,7 +265,7 @@ func (c *Chain) Accept(b *primitives.Block, chunks []*primitives.Chunk, produced
 	return c.Engine.Commit(p)
 }
 
-// Next makes and accepts the block after the head.
+// Next produces and imports a block after the head.
 func (c *Chain) Next(txs []*primitives.SignedTransaction) (*engine.Accepted, error) {
 	head := c.Engine.Head()
 	b, chunks, err := c.Make(&Plan{Parent: head.Hash, Height: head.Height() + 1, Transactions: txs})
@@ -275,7 +275,7 @@ func (c *Chain) Next(txs []*primitives.SignedTransaction) (*engine.Accepted, err
 	return c.Accept(b, chunks, true)
 }
 
-// Base is where transactions for the block after the head go.
+// Base returns the base of transactions for the block after the head.
 func (c *Chain) Base() Base {
 	head := c.Engine.Head()
 	return Base{Height: head.Height() + 1, Hash: head.Hash}

@@ -7,10 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// hosted is which contract an account has, by its number: every other one the probe.
+// hosted names the contract of an account, by the account's number modulo 10. Every other account has
+// the probe.
 var hosted = [...]string{"probe", "ft", "probe", "caller", "probe", "hog", "probe", "yielder", "probe", "defi"}
 
-// contractOf is the code of account i.
+// contractOf returns the contract code of account i.
 func contractOf(i int) []byte {
 	if name := hosted[i%len(hosted)]; name != "probe" {
 		return contracts.C(name)
@@ -18,8 +19,8 @@ func contractOf(i int) []byte {
 	return contracts.Probe()
 }
 
-// Deployments makes the transactions by which all accounts deploy their contracts and set them up.
-// They are for one block.
+// Deployments returns transactions with which all accounts deploy and initialize their contracts. All
+// must be included in one block.
 func (g *Generator) Deployments(at Base) (txs []*primitives.SignedTransaction) {
 	for i := range g.o.Accounts {
 		id := Account(i)
@@ -35,8 +36,8 @@ func (g *Generator) Deployments(at Base) (txs []*primitives.SignedTransaction) {
 	return txs
 }
 
-// host draws an account with a contract of some name. There are no more than the accounts have room
-// for.
+// host draws an account that has the contract with this name. It returns account 0 if there is
+// probably none.
 func (g *Generator) host(name string) primitives.AccountID {
 	for range 100 {
 		if i := g.zipf.Draw(g.rng); hosted[i%len(hosted)] == name {
@@ -46,7 +47,7 @@ func (g *Generator) host(name string) primitives.AccountID {
 	return Account(0)
 }
 
-// contractCall drafts a transaction of one to three calls to a contract.
+// contractCall returns an unsigned transaction with one or two calls to a contract.
 func (g *Generator) contractCall(at Base, from primitives.AccountID) *draft {
 	name := hosted[g.rng.IntN(len(hosted))]
 	to := g.host(name)
@@ -60,7 +61,7 @@ func (g *Generator) contractCall(at Base, from primitives.AccountID) *draft {
 	return g.draft(at, from, to, actions...)
 }
 
-// callTo draws a call to a contract of this name.
+// callTo draws a call to the contract with this name.
 func (g *Generator) callTo(name string) *primitives.FunctionCall {
 	f := &primitives.FunctionCall{Gas: primitives.Gas(5_000_000_000_000 + g.rng.Uint64N(90_000_000_000_000))}
 	n := g.rng.IntN(30)
@@ -88,7 +89,7 @@ func (g *Generator) callTo(name string) *primitives.FunctionCall {
 	return f
 }
 
-// program draws a program for the probe with promises that make promises.
+// program draws a program for the probe contract, with nested promises.
 func (g *Generator) program() *contracts.Program {
 	r := contracts.Random{
 		Rand: g.rng, To: func() primitives.AccountID { return g.host("probe") },
@@ -98,7 +99,7 @@ func (g *Generator) program() *contracts.Program {
 	return r.Program(g.rng.IntN(4))
 }
 
-// tokenCall draws a call to a token.
+// tokenCall sets f to a random call of the token contract.
 func (g *Generator) tokenCall(f *primitives.FunctionCall) {
 	one := primitives.Yocto(1)
 	amount := g.rng.IntN(100)

@@ -1,19 +1,18 @@
-// Package workload makes random load: transactions of every action, calls of contracts if asked
-// for, and the chains that run them.
+// Package workload generates random transactions of every action, optionally with contract calls, and
+// drives chains that execute them.
 //
-//	in      a seed and a few numbers: accounts, shards, skew; for a chain also genesis figures and
-//	        where its data lies
-//	out     signed transactions (Generator), blocks (Chain), what a chain holds in tokens (Held)
+//	in      a seed; the numbers of accounts and shards, the skew; for a chain also genesis values and
+//	        the data folder
+//	out     signed transactions (Generator), blocks (Chain), the sum of all tokens (Held)
 //	state   Generator: a random source, counters and the secret keys it has used; Chain: an engine
 //	        with its store
 //	units   heights in blocks, times in ns since 1970, yoctoNEAR
-//	bound   a million nonces of a key in one block (the protocol's own range); keys: what the
-//	        accounts' seeds give
-//	errors  what the engine and the store say; a transaction that fails is load, not an error
+//	bound   a million nonces of a key in one block (the protocol's own range); a few keys per account
+//	errors  those of the engine and the store; a transaction that fails is no error
 //	source  nearcore runtime/runtime/src/actions.rs (what can fail), runtime/runtime/src/
 //	        balance_checker.rs (supply)
 //
-// Equal seeds give equal transactions and, as all keys follow from seeds and ed25519 is
-// deterministic, equal blocks. So a chain can be run again otherwise (serially, in parallel, with
-// restarts) and compared hash by hash.
+// Equal seeds give equal transactions. All keys are derived from seeds and ed25519 is deterministic, so
+// blocks are equal too. A chain can thus be executed in different ways (serially, in parallel, with
+// restarts) and compared by hashes.
 package workload

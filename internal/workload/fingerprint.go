@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Fingerprint is a hash of all that applying a block gave: roots, gas, congestion, requests,
-// outcomes with metadata, receipts, changes with causes, recorded sizes. The block must have been
-// applied by this engine since it was opened.
+// Fingerprint returns a hash of all results of applying a block: roots, gas, congestion, bandwidth
+// requests, outcomes with metadata, receipts, state changes with causes, proof sizes. This engine
+// must have applied the block since it was opened.
 func Fingerprint(at *engine.BlockNode) primitives.Hash {
 	b := at.Hash[:]
 	for i := range at.Shards {

@@ -7,42 +7,41 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Options of a workload.
+// Options configure a workload.
 type Options struct {
 	Seed     uint64
 	Accounts int     // at least 2
 	Shards   int     // 1 to 26
-	Skew     float64 // Zipf exponent of senders and receivers; 0: all alike
-	OneKey   bool    // all accounts have the same key: large states are made in seconds
-	// Contracts: the accounts have contracts, by Deployments, and half of the transactions call
-	// them.
+	Skew     float64 // Zipf exponent of senders and receivers; 0: uniform
+	OneKey   bool    // all accounts have the same key, so that large states are created in seconds
+	// Contracts makes half of the transactions call contracts, which Deployments must have deployed.
 	Contracts bool
-	// Universal: some transactions make and use universal accounts, which needs protocol 88.
+	// Universal makes some transactions create and use universal accounts, which needs version 88.
 	Universal bool
-	// Names are more accounts, which the generator does not draw.
+	// Names are additional accounts of the genesis. The generator does not use them.
 	Names []primitives.AccountID
 }
 
-// Generator makes transactions. Equal options and calls give equal transactions. Nonces follow from
-// the height at which a transaction is to be included, so generators need not know the chain, and a
-// later one may go on where another stopped.
+// Generator generates transactions. Equal options and calls give equal transactions. Nonces are derived
+// from the height at which a transaction is to be included. So a generator does not need the chain,
+// and a later generator can continue after another one.
 type Generator struct {
 	o      Options
 	rng    *rand.Rand
 	zipf   *Zipf
 	keys   keyring
 	height primitives.Height
-	count  primitives.Nonce // within the height
+	count  primitives.Nonce // transactions at height so far
 	last   map[string]primitives.Nonce
-	made   []primitives.AccountID // accounts that transactions were to create, the last few
+	made   []primitives.AccountID // the last few accounts that transactions were meant to create
 	inits  []primitives.StateInit
 	firsts []*universal
 }
 
-// Base is where on a chain transactions are to go.
+// Base describes the block that is to include a transaction.
 type Base struct {
-	Height primitives.Height // of the block that is to include them
-	Hash   primitives.Hash   // of a recent block
+	Height primitives.Height // its height
+	Hash   primitives.Hash   // a recent block hash for the transaction
 }
 
 // NewGenerator returns a generator.
@@ -51,7 +50,7 @@ func NewGenerator(o Options) *Generator {
 	return &Generator{o: o, rng: rng, zipf: NewZipf(rng, o.Accounts, o.Skew), keys: keyring{}, last: map[string]primitives.Nonce{}}
 }
 
-// Key is an account's own key, that of its genesis.
+// Key returns the full access key that an account has in the genesis.
 func (g *Generator) Key(id primitives.AccountID) primitives.SecretKey {
 	if g.o.OneKey {
 		return g.keys.get(primitives.ED25519, sharedSeed)
@@ -65,14 +64,15 @@ func (g *Generator) account() primitives.AccountID { return Account(g.zipf.Draw(
 // extraKeys bounds how many keys of each class an account may get.
 const extraKeys = 3
 
-// keyClass says what an extra key is for; all of an account's keys of one class are added alike.
+// keyClass is the permission of an extra key. An AddKey action for a key of a class always has the same
+// permission.
 type keyClass byte
 
 const (
 	fullKeys keyClass = 'f'
 	callKeys keyClass = 'c'
 	gasKeys  keyClass = 'g'
-	gasCalls keyClass = 'h' // gas keys for calls only
+	gasCalls keyClass = 'h' // gas keys with a function call permission
 )
 
 // extra draws one of an account's extra keys of a class. It need not have been added.
@@ -82,15 +82,14 @@ func (g *Generator) extra(id primitives.AccountID, class keyClass) primitives.Se
 	case 0:
 		t = primitives.SECP256K1
 	case 1:
-		if g.rng.IntN(4) == 0 { // 3.3 KB a signature
+		if g.rng.IntN(4) == 0 { // rare, because a signature has 3.3 KB
 			t = primitives.MLDSA65
 		}
 	}
 	return g.keys.get(t, fmt.Sprintf("%s %c%d", id, class, g.rng.IntN(extraKeys)))
 }
 
-// nonce returns the next nonce for a block of the base's height: above all that earlier blocks can
-// have used.
+// nonce returns the next nonce for the height of the base. It is above all nonces for earlier heights.
 func (g *Generator) nonce(at Base, key string) primitives.Nonce {
 	if at.Height != g.height {
 		g.height, g.count = at.Height, 0
@@ -101,13 +100,13 @@ func (g *Generator) nonce(at Base, key string) primitives.Nonce {
 	return n
 }
 
-// draft is a transaction before it is signed.
+// draft is an unsigned transaction with the key that is to sign it.
 type draft struct {
 	primitives.Transaction
 	key primitives.SecretKey
 }
 
-// draft begins a transaction by an account's own key.
+// draft returns an unsigned transaction for an account's genesis key.
 func (g *Generator) draft(at Base, from, to primitives.AccountID, actions ...primitives.Action) *draft {
 	return g.draftBy(at, g.Key(from), from, to, actions...)
 }
@@ -133,13 +132,13 @@ func (d *draft) sign() *primitives.SignedTransaction {
 	return primitives.NewSignedTransaction(d.Transaction, d.key.Sign(hash[:]))
 }
 
-// Transfer makes a transfer between two accounts, of so little that it hardly ever fails.
+// Transfer returns a transfer between two accounts, of an amount so small that it rarely fails.
 func (g *Generator) Transfer(at Base) *primitives.SignedTransaction {
 	return g.draft(at, g.account(), g.account(), &primitives.Transfer{Deposit: primitives.Yocto(1 + g.rng.Uint64N(1_000_000))}).sign()
 }
 
-// Transaction makes one of any kind. Most are valid; what a tenth of them do must fail in one way
-// or another.
+// Transaction returns a transaction of a random kind. A tenth of them are made invalid by spoil; some
+// of the others fail when they are executed.
 func (g *Generator) Transaction(at Base) *primitives.SignedTransaction {
 	d := g.any(at)
 	if g.rng.IntN(10) == 0 {
@@ -148,25 +147,25 @@ func (g *Generator) Transaction(at Base) *primitives.SignedTransaction {
 	return d.sign()
 }
 
-// spoil makes a transaction bad before or after it is signed.
+// spoil changes a transaction in one way that usually makes it invalid, and signs it.
 func (g *Generator) spoil(at Base, d *draft) *primitives.SignedTransaction {
 	switch g.rng.IntN(8) {
-	case 0: // used already, or of long ago
+	case 0: // a used nonce, or one of an old block
 		d.Nonce.Nonce -= primitives.Nonce(g.rng.IntN(3)) * primitives.NonceRangeMultiplier
-	case 1: // of a block to come
+	case 1: // a nonce of a later block
 		d.Nonce.Nonce += primitives.NonceRangeMultiplier
-	case 2: // an unknown block
+	case 2: // an unknown block hash
 		d.BlockHash = primitives.HashBytes([]byte{byte(g.rng.IntN(256))})
-	case 3: // no such signer
+	case 3: // an unknown signer
 		d.SignerID = primitives.AccountID(fmt.Sprintf("nobody%d.w", g.rng.IntN(9)))
-	case 4: // no such key
+	case 4: // an unknown key
 		d.key = g.keys.get(primitives.ED25519, "a key of nobody")
 		d.PublicKey = d.key.PublicKey()
-	case 5: // more than anyone has
+	case 5: // more tokens than any account has
 		d.Actions = append(d.Actions, &primitives.Transfer{Deposit: primitives.NEAR(2_000_000_000)})
-	case 6: // signed by another
+	case 6: // a wrong signature
 		d.key = g.keys.get(d.key.Type(), "a key of nobody")
-	case 7: // strict, with a gap or without
+	case 7: // a strict nonce, with or without a gap
 		d.Version, d.NonceMode = primitives.TransactionV1, primitives.NonceStrict
 		if g.rng.IntN(2) == 0 {
 			d.Nonce.Nonce = g.last[slot(d.SignerID, d.PublicKey)] + primitives.Nonce(g.rng.IntN(3))

@@ -12,22 +12,22 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Rules are a chain's genesis figures. The zero value of each is neard localnet's.
+// Rules are genesis values of a chain. A zero stands for the value of neard's localnet.
 type Rules struct {
 	EpochLength uint64         // blocks
 	GasLimit    primitives.Gas // of a chunk
 	Validity    uint64         // of transactions, in blocks
 	Balance     primitives.Balance
-	Splitting   *Splitting // nil: the layout stays
+	Splitting   *Splitting // nil: the shard layout never changes
 	// Release is the protocol version, in the numbering of the releases; 0: the newest.
 	Release primitives.ProtocolVersion
-	// Upgrade is the version to which the chain is voted up, one version after the other; 0: it stays
-	// at Release. Transfers to universal ids that were sent before 87 pay less than they cost at 88, so
-	// the tokens of a chain on which one waits through all of 87 do not add up.
+	// Upgrade is the version to which the validators vote, one version after the other; 0: the chain
+	// stays at Release. A transfer to a universal id that was sent before 87 and is executed at 88 pays
+	// less than it costs. If one is delayed so long, the tokens of the chain do not add up.
 	Upgrade primitives.ProtocolVersion
 }
 
-// DefaultBalance is what each account begins with.
+// DefaultBalance is the balance of each account in the genesis.
 var DefaultBalance = primitives.NEAR(1_000_000)
 
 // Genesis returns the chain's genesis without its records.
@@ -85,7 +85,7 @@ func Records(w io.Writer, o Options, r Rules) error {
 		return err
 	}
 	keys := NewGenerator(Options{Accounts: 1, Shards: 1, OneKey: o.OneKey})
-	out := bufio.NewWriterSize(w, 1<<16) // its first error sticks and comes out of Flush
+	out := bufio.NewWriterSize(w, 1<<16) // Flush returns its first error
 	buf := []byte{'['}
 	for i, rec := range g.Records {
 		if i > 0 {
@@ -108,7 +108,7 @@ func Records(w io.Writer, o Options, r Rules) error {
 	return out.Flush()
 }
 
-// NewChain returns what an engine needs of the genesis.
+// NewChain returns the chain spec of the genesis.
 func NewChain(o Options, r Rules) (*engine.ChainSpec, error) {
 	c, err := Genesis(o, r)
 	if err != nil {
@@ -120,12 +120,12 @@ func NewChain(o Options, r Rules) (*engine.ChainSpec, error) {
 	}
 	return engine.NewChain(c, primitives.NumberingRelease, configs, func() (io.ReadCloser, error) {
 		in, out := io.Pipe()
-		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // the reader's end closes it if it stops early
+		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // ends with an error when the reader is closed early
 		return in, nil
 	})
 }
 
-// GenesisHash names the genesis for a store: the same workload, the same hash.
+// GenesisHash returns a hash of the options that determine the genesis, for the identity of a store.
 func GenesisHash(o Options, r Rules) (primitives.Hash, error) {
 	c, err := Genesis(o, r)
 	if err != nil {

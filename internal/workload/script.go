@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Course says how wildly a script runs a chain.
+// Course configures a random chain: its length, forks and missing blocks and chunks.
 type Course struct {
-	Blocks  int     // to be made, those of lost branches included
-	PerStep int     // most transactions a block
+	Blocks  int     // blocks to produce, abandoned branches included
+	PerStep int     // the most transactions in a block
 	Fork    float64 // chance that a block's parent is not the head
-	Skip    float64 // chance that heights are skipped
-	Miss    float64 // chance that a shard stops making chunks
-	Resume  float64 // chance, in each block, that it begins again; 0: in the next
+	Skip    float64 // chance that a block skips heights
+	Miss    float64 // chance in each block that a shard stops producing chunks
+	Resume  float64 // chance in each block that it resumes
 }
 
 // RandomChain draws a workload, its rules and its course from a seed.
@@ -27,11 +27,11 @@ func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
 	}}
 	o.EpochLength = uint64(5 + rng.IntN(30))
 	o.GasLimit = []primitives.Gas{1_000_000_000_000_000, 30_000_000_000_000, 8_000_000_000_000}[rng.IntN(3)]
-	// the most that epoch configs allow is two epochs
+	// Epoch configs allow at most two epochs.
 	o.Validity = o.EpochLength + uint64(rng.IntN(int(o.EpochLength)+1))
-	o.Store.FlatHeadBlocks = []int{0, 1, 7}[rng.IntN(3)] // 0: the usual
+	o.Store.FlatHeadBlocks = []int{0, 1, 7}[rng.IntN(3)] // 0: the default
 	c := Course{Blocks: blocks, PerStep: 1 + rng.IntN(24)}
-	if rng.IntN(6) == 0 { // enough in a chunk to be run in parallel
+	if rng.IntN(6) == 0 { // enough transactions for parallel execution
 		c.PerStep, c.Blocks = 250, (blocks+2)/3
 	}
 	if rng.IntN(2) == 0 {
@@ -43,19 +43,19 @@ func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
 	return o, c
 }
 
-// Script runs a chain along a course that follows from a seed and the chain alone: played again on
-// the same chain it gives the same blocks, whatever else happens to the chain in between.
+// Script produces the blocks of a random chain. They depend only on the seed and the chain: a second
+// run on the same chain gives the same blocks, even if restarts happen in between.
 type Script struct {
 	chain   *Chain
 	course  Course
 	gen     *Generator
 	rng     *rand.Rand
-	recent  []primitives.Hash // tips to fork from
+	recent  []primitives.Hash // the last blocks, as parents of forks
 	stopped map[primitives.ShardIndex]bool
-	Entries map[primitives.Hash]*engine.BlockNode // all that were accepted
+	Entries map[primitives.Hash]*engine.BlockNode // all imported blocks
 }
 
-// NewScript begins a course on a fresh chain.
+// NewScript returns a script for a new chain.
 func NewScript(c *Chain, course Course) *Script {
 	g := c.Engine.Genesis()
 	return &Script{
@@ -64,17 +64,17 @@ func NewScript(c *Chain, course Course) *Script {
 	}
 }
 
-// Made is a block of a script.
+// Made is a produced block. Accepted is nil if the block had been imported before.
 type Made struct {
 	Block    *primitives.Block
 	Chunks   []*primitives.Chunk
 	Accepted *engine.Accepted
 }
 
-// Find is a Lookup among all blocks of the script.
+// Find returns an imported block, or nil. It is a Lookup.
 func (s *Script) Find(h primitives.Hash) *engine.BlockNode { return s.Entries[h] }
 
-// parent draws the next block's parent: the head, or a block above the final one.
+// parent draws the next block's parent: the head, or a recent descendant of the final block.
 func (s *Script) parent() *engine.BlockNode {
 	head := s.Entries[s.chain.Engine.Head().Hash]
 	if s.rng.Float64() >= s.course.Fork || len(s.recent) == 0 {
@@ -93,7 +93,7 @@ func (s *Script) parent() *engine.BlockNode {
 	return head
 }
 
-// Step makes and accepts the next block.
+// Step produces and imports the next block.
 func (s *Script) Step() (*Made, error) {
 	parent := s.parent()
 	height := parent.Height() + 1
@@ -101,7 +101,7 @@ func (s *Script) Step() (*Made, error) {
 		height += primitives.Height(1 + s.rng.IntN(3))
 	}
 	base := Base{Height: height, Hash: parent.Hash}
-	for range s.rng.IntN(8) { // a block back
+	for range s.rng.IntN(8) { // up to seven blocks back
 		if prev := s.Entries[base.Hash].Header().PrevHash; !prev.IsZero() {
 			base.Hash = prev
 		}
@@ -113,7 +113,7 @@ func (s *Script) Step() (*Made, error) {
 	for range s.rng.IntN(s.course.PerStep + 1) {
 		plan.Transactions = append(plan.Transactions, s.gen.Transaction(base))
 	}
-	if n := len(plan.Transactions); n > 1 && s.rng.IntN(8) == 0 { // twice in a chunk
+	if n := len(plan.Transactions); n > 1 && s.rng.IntN(8) == 0 { // one transaction twice
 		plan.Transactions = append(plan.Transactions, plan.Transactions[s.rng.IntN(n)])
 	}
 	layout, err := s.chain.childLayout(parent.Hash)
@@ -137,7 +137,7 @@ func (s *Script) make(plan *Plan) (*Made, error) {
 		return nil, fmt.Errorf("workload: make block %d on %v: %w", plan.Height, plan.Parent, err)
 	}
 	if s.Entries[b.Hash()] != nil {
-		return &Made{Block: b, Chunks: chunks}, nil // the very same again
+		return &Made{Block: b, Chunks: chunks}, nil // an equal block was imported before
 	}
 	a, err := s.chain.Accept(b, chunks, true)
 	if err != nil {

@@ -11,22 +11,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Splitting is the dynamic_resharding_config of a chain that begins a protocol version earlier,
-// votes for the present one, and from then on splits shards.
+// Splitting configures the resharding of a chain. The chain starts one protocol version before
+// splittingSince and votes for it; from then on shards are split dynamically.
 type Splitting struct {
-	Threshold, MinChild uint64 // memory usage
+	Threshold, MinChild uint64 // memory usage of a shard to split, and of each child
 	MaxShards           int
-	MinEpochs           uint64 // between two splits
-	// Static is where the new version's own layout splits a shard, once, in place of all of that;
-	// empty: none.
+	MinEpochs           uint64 // epochs between two splits
+	// Static is a boundary account. If it is set, the new version has a static layout with one more
+	// shard that begins there, and nothing is split dynamically.
 	Static primitives.AccountID
 }
 
-// splittingSince is the protocol version whose epoch config splits; the chain begins with the one
-// before.
+// splittingSince is the protocol version whose epoch config enables resharding.
 const splittingSince primitives.ProtocolVersion = 86
 
-// epochConfigs are the files of the chain's epoch configs; nil: its genesis is all there is.
+// epochConfigs returns the chain's epoch config files; nil: the genesis is enough.
 func (r *Rules) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	s := r.Splitting
 	if s == nil {
@@ -65,12 +64,12 @@ func (r *Rules) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	}, nil
 }
 
-// EpochConfigs are the files of the epoch configs of a chain that splits so.
+// EpochConfigs returns the epoch config files of a chain with this resharding.
 func (s *Splitting) EpochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	return (&Rules{Splitting: s}).epochConfigs(c)
 }
 
-// RandomSplits draws a workload on a chain of short epochs whose shards are split again and again.
+// RandomSplits draws a workload on a chain with short epochs, whose shards are split repeatedly.
 func RandomSplits(seed uint64, blocks int) (ChainOptions, Course) {
 	o, c := RandomChain(seed, blocks)
 	rng := rand.New(rand.NewPCG(seed, 0x73706c_697473))
@@ -84,16 +83,17 @@ func RandomSplits(seed uint64, blocks int) (ChainOptions, Course) {
 	return o, c
 }
 
-// Uncounted is what there is after a block beyond its header's supply, by two slips of nearcore:
-// when a shard is split, both children's chunk extras are copies of its own, so that what its last
-// chunk burnt is taken off twice (chain/chain/src/resharding/manager.rs:268); and the treasury's
-// part of an epoch in which all validators are kicked out is paid but not counted as minted
+// Uncounted returns the tokens that exist after a block, but are not in the total supply of its
+// header. The difference is due to two faults of nearcore, which this program reproduces. First, both
+// children of a split shard copy its chunk extra, so the tokens that its last chunk burnt are
+// subtracted twice (chain/chain/src/resharding/manager.rs:268). Second, if all validators are kicked
+// out, the treasury's share is paid but not counted as minted
 // (chain/epoch-manager/src/reward_calculator.rs).
 func Uncounted(e *engine.Engine, at *engine.BlockNode, find Lookup) (sum primitives.Balance, err error) {
 	c := counter{}
 	for at != e.Genesis() {
 		parent := find(at.Header().PrevHash)
-		if parent == nil { // as far as find goes
+		if parent == nil { // find has no older blocks
 			break
 		}
 		for i := range parent.Shards {
@@ -121,8 +121,8 @@ func Uncounted(e *engine.Engine, at *engine.BlockNode, find Lookup) (sum primiti
 	return c.sum, c.err
 }
 
-// waiting calls f for the receipts that came to a shard, or to those that it was made of, and that
-// no chunk of it has taken in.
+// waiting calls f for the incoming receipts of a shard, and of its ancestors, that were sent since the
+// shard's last chunk, so that no chunk has included them yet.
 func waiting(at *engine.BlockNode, shard int, find Lookup, f func(*primitives.Receipt)) error {
 	id, layout := at.Shards[shard].ID, at.Layout
 	for e := at; e.Height() > at.Block.Body.Chunks[shard].HeightIncluded; e = find(e.Header().PrevHash) {

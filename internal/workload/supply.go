@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// counter adds up tokens; the first error sticks.
+// counter adds up tokens. It keeps the first error.
 type counter struct {
 	cfg *parameters.RuntimeConfig
-	// mine returns whether a receipt goes to the shard that is counted: after a split both children
-	// have the whole delayed queue.
+	// mine returns whether a receipt's target is the counted shard. After a split both children have
+	// the whole queue of delayed receipts.
 	mine func(*primitives.Receipt) bool
 	sum  primitives.Balance
 	err  error
@@ -35,8 +35,8 @@ func (c *counter) fail(err error) {
 	}
 }
 
-// receipt adds what a receipt carries: its deposits, and the gas that was paid for it. Refunds have
-// no price.
+// receipt adds the deposits of a receipt and the tokens prepaid for its gas. The gas price of a refund
+// is zero.
 func (c *counter) receipt(r *primitives.Receipt) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -47,7 +47,7 @@ func (c *counter) receipt(r *primitives.Receipt) {
 		c.fail(err)
 	}
 	c.add(deposit)
-	if a.Yield { // congestion counts no gas of those that wait, but it is paid for
+	if a.Yield { // ReceiptGas is 0 for a waiting yield, although its gas is paid for
 		plain, receipt := *a, *r
 		plain.Yield, receipt.Body, r = false, &plain, &receipt
 	}
@@ -62,7 +62,7 @@ func (c *counter) receipt(r *primitives.Receipt) {
 	c.add(paid)
 }
 
-// value adds what one value of the state holds.
+// value adds the tokens in one entry of the state.
 func (c *counter) value(key, value []byte) {
 	k, err := primitives.ParseTrieKey(key)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *counter) value(key, value []byte) {
 			c.receipt(x)
 		}
 	case primitives.ColDelayedReceipt, primitives.ColBufferedReceipt:
-		if len(key) == 1 { // the indices of all queues
+		if len(key) == 1 { // the first and next indices of the queues
 			break
 		}
 		var x primitives.StoredReceipt
@@ -103,13 +103,12 @@ func (c *counter) value(key, value []byte) {
 	}
 }
 
-// Lookup finds accepted blocks, also those that the engine has folded away.
+// Lookup returns an imported block, even if the engine has evicted it; nil: it is unknown.
 type Lookup func(primitives.Hash) *engine.BlockNode
 
-// Held adds up all tokens that exist after a block: what its states hold, the receipts that wait in
-// them (delayed, buffered, postponed), those that its chunks send, and those that wait for a shard
-// whose chunks are missing. It reads the states from the store, so it also judges flat state,
-// deltas and undo.
+// Held adds up all tokens that exist after a block: in accounts, in the receipts in the state (delayed,
+// buffered, postponed), in outgoing receipts, and in receipts for shards with missing chunks. It
+// reads the states from the store, so it also tests the flat state and the changes above it.
 func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balance, error) {
 	c := &counter{cfg: at.Config}
 	bounds := at.Layout.Boundaries()
@@ -140,9 +139,9 @@ func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balan
 	return c.sum, c.err
 }
 
-// Supply is what Held must be after a block: the header's total supply, less what its chunks burnt,
-// which headers report one chunk later. What an epoch mints is in the supply of the
-// block in which it is paid.
+// Supply returns what Held must be after a block: the header's total supply, less the tokens burnt by
+// the block's chunks, which only the next header subtracts. Minted tokens are in the supply of the
+// block that pays them.
 func Supply(at *engine.BlockNode) (primitives.Balance, error) {
 	sum := at.Header().TotalSupply
 	for i := range at.Shards {

@@ -7,30 +7,30 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// universal is a universal account that transactions make and use.
+// universal is a universal account that transactions create and use.
 type universal struct {
 	raw  primitives.RawStateInit
 	id   primitives.AccountID
-	keys []primitives.SecretKey // of raw
-	// seed is the nonce that the account begins with if it is made when it should be.
+	keys []primitives.SecretKey // the access keys in raw
+	// seed is the initial nonce of the account if it is created at the expected height; 0: not yet.
 	seed primitives.Nonce
-	used primitives.Nonce // transactions of its own since
-	// last is the last transaction that the account sent itself, to be sent again.
+	used primitives.Nonce // transactions that it has sent since
+	// last is the last transaction with which the account initialized itself, to be sent again.
 	last *draft
 }
 
-// mostUniversals bounds how many of them there are at a time.
+// mostUniversals bounds the universal accounts that a generator uses.
 const mostUniversals = 12
 
-// UniversalTransaction makes a transaction that makes or uses a universal account, whatever
-// Options.Universal says. It is refused before protocol 88.
+// UniversalTransaction returns a transaction that creates or uses a universal account, whatever
+// Options.Universal is. It is invalid before version 88.
 func (g *Generator) UniversalTransaction(at Base) *primitives.SignedTransaction {
 	return g.universal(at, g.account()).sign()
 }
 
-// universal drafts a transaction that makes or uses a universal account: pays it, gives it its state,
-// lets it do that itself, uses its keys, or deletes it. Some are wrong: state inits that are
-// malformed, of another account or too large, and transactions that were sent before.
+// universal returns an unsigned transaction that creates or uses a universal account: a transfer to
+// it, its state init sent by another account or by itself, a transaction signed with one of its keys,
+// or its deletion. Some are invalid: a malformed, foreign or too large state init, or a replay.
 func (g *Generator) universal(at Base, from primitives.AccountID) *draft {
 	if len(g.firsts) == 0 || len(g.firsts) < mostUniversals && g.rng.IntN(4) == 0 {
 		g.firsts = append(g.firsts, g.newUniversal())
@@ -56,7 +56,7 @@ func (g *Generator) universal(at Base, from primitives.AccountID) *draft {
 		if u.last != nil {
 			return u.last
 		}
-		return g.draft(at, from, from, init) // of another account
+		return g.draft(at, from, from, init) // the state init of an account that is not the receiver
 	case 8:
 		return g.badInit(at, from)
 	case 9:
@@ -67,7 +67,7 @@ func (g *Generator) universal(at Base, from primitives.AccountID) *draft {
 	return g.draftBy(at, g.keyOf(u), u.id, to, g.action(at, u.id, to))
 }
 
-// newUniversal draws a state init, mostly of keys alone.
+// newUniversal draws a state init with keys, and sometimes code or data.
 func (g *Generator) newUniversal() *universal {
 	u := &universal{}
 	s := primitives.UniversalStateInitV1{}
@@ -94,15 +94,15 @@ func (g *Generator) newUniversal() *universal {
 
 func (g *Generator) keyOf(u *universal) primitives.SecretKey { return u.keys[g.rng.IntN(len(u.keys))] }
 
-// paid notes that a transfer is to make the account, in the block after its transaction's.
+// paid notes that a transfer in this transaction creates the account, one block later.
 func (u *universal) paid(at Base) {
 	if u.seed == 0 {
 		u.seed, u.used = primitives.InitialNonce(at.Height+1), 0
 	}
 }
 
-// bootstrap drafts a transaction that the account signs before it has a key, mostly with the one
-// nonce that is valid.
+// bootstrap returns a transaction with which the account initializes itself, signed with a key of its
+// state init. Most have the only valid nonce.
 func (g *Generator) bootstrap(at Base, u *universal) *draft {
 	actions := []primitives.Action{&primitives.UniversalStateInit{Init: u.raw}}
 	switch g.rng.IntN(6) {
@@ -126,7 +126,7 @@ func (g *Generator) bootstrap(at Base, u *universal) *draft {
 	return d
 }
 
-// badInit drafts a state init that no transaction may have.
+// badInit returns a transaction with an invalid state init.
 func (g *Generator) badInit(at Base, from primitives.AccountID) *draft {
 	key := g.keyOf(g.newUniversal()).PublicKey().Handle()
 	s := primitives.UniversalStateInitV1{AccessKeys: []primitives.PublicKeyHandle{key}}

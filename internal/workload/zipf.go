@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Zipf draws from 0 ... n-1 with probability proportional to 1/rank^skew. Ranks are spread over the
-// numbers at random, so that the popular ones lie in different places of a trie and in different
-// shards.
+// Zipf draws numbers from 0 to n-1 with a probability proportional to 1/rank^skew. The ranks are
+// assigned to the numbers at random, so that frequent accounts are in different shards and parts of
+// the trie.
 type Zipf struct {
-	sums []float64 // of the weights up to each rank
-	at   []int32   // number of a rank
+	sums []float64 // sums of the weights up to each rank
+	at   []int32   // number by rank
 }
 
-// NewZipf prepares draws; skew 0 is uniform. It takes 12 bytes a number.
+// NewZipf returns a Zipf. Skew 0 is uniform. It takes 12 bytes of memory per number.
 func NewZipf(rng *rand.Rand, n int, skew float64) *Zipf {
 	z := &Zipf{sums: make([]float64, n), at: make([]int32, n)}
 	total := 0.0
@@ -27,7 +27,7 @@ func NewZipf(rng *rand.Rand, n int, skew float64) *Zipf {
 	return z
 }
 
-// Draw returns a number.
+// Draw returns a random number.
 func (z *Zipf) Draw(rng *rand.Rand) int {
 	i, _ := slices.BinarySearch(z.sums, rng.Float64()*z.sums[len(z.sums)-1])
 	return int(z.at[min(i, len(z.at)-1)])
