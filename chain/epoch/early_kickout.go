@@ -283,6 +283,11 @@ func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 	if err != nil {
 		return nil, err
 	}
+	if m.aggregator == nil {
+		// After a restart, a forecast may come before the next block. Counting a long epoch takes
+		// seconds: the next block continues here.
+		m.aggregator = a
+	}
 	lists, err := m.listShards(a, info, layout)
 	if err != nil {
 		return nil, err

@@ -382,6 +382,37 @@ func TestForksHaveListsOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestForecastAfterRestartCountsOnce: the statistics that a forecast counts after a restart are those
+// that the next block continues, with the same lists and rows.
+func TestForecastAfterRestartCountsOnce(t *testing.T) {
+	short := &earlykickout.Thresholds{GraceBlocks: 20, MinMissed: 10, MinProducedPercent: 80}
+	r := kickoutTree(t, 10_000, short, stakes("test", 1_000_000, 1_000_000, 1_000_000)...)
+	at := r.nodes[0]
+	for at.info.Height < 80 {
+		at = r.without(at, 0, 1)
+	}
+	want := r.list(at)
+	r.restart()
+	id := r.info(at).EpochID
+	if _, err := r.manager.ForecastChunks(at.info.Hash, id); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.manager.aggregator; a == nil || a.LastBlock != at.lastFinal.info.Hash {
+		t.Fatalf("the statistics after the forecast are %+v, want those up to the last final block", a)
+	}
+	if got := r.list(at); len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("listed %v after the restart, %v before", got, want)
+	}
+	next := r.without(at, 0, 1)
+	rows, list := r.info(next).ChunkProducers, r.list(next)
+	r.restart()
+	delete(r.store.blocks, next.info.Hash)
+	r.record(next)
+	if got := r.info(next).ChunkProducers; !slices.Equal(got, rows) || !slices.Equal(r.list(next), list) {
+		t.Errorf("rows %v and list %v of the next block, want %v and %v", got, r.list(next), rows, list)
+	}
+}
+
 // TestListAfterEpochSync: after an epoch sync the last final block of the first blocks may be one
 // of the epoch before that is not known. Then the list is empty. In the same epoch it is an error,
 // and nothing is recorded (nearcore seeder_tolerates_post_epoch_sync_aggregator_anchor,
