@@ -1,4 +1,4 @@
-// Package bench measures parts of a node under load, and the machine beside them.
+// Package bench measures parts of a node under load, and the speed of the machine in the same run.
 //
 //	in      sizes of the load; a duration or a number of blocks
 //	out     reports: figures with the machine's limits measured in the same run, as text and as

@@ -11,31 +11,31 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// follower watches blocks and tells when transfers are included and when they are FINAL: they and
-// all their receipts, refunds included, are executed in final blocks.
+// follower reads the chain's blocks and records when each transfer is included and when it is
+// FINAL: it and all its receipts, including refunds, are executed in final blocks.
 type follower struct {
 	plan      *plan
 	blocks    chan observed
 	included  atomic.Int64
 	final     atomic.Int64
-	made      atomic.Int64 // blocks
-	busy      atomic.Int64 // chunks with transfers
-	failed    atomic.Int64 // outcomes
+	made      atomic.Int64 // number of blocks
+	busy      atomic.Int64 // number of chunks with transfers
+	failed    atomic.Int64 // number of failed outcomes
 	following atomic.Bool
 	start     time.Time
-	sent      []int64 // by transfer, ns after start; written before it is submitted
+	sent      []int64 // by transfer: submission time in ns after start; written before the submission
 
-	mu   sync.Mutex // signalled when there is room
+	mu   sync.Mutex // cond on it is signalled when there may be room for more transfers
 	cond *sync.Cond
 
-	data      sync.Mutex                // of all below
-	open      []int32                   // by transfer: receipts that are not executed yet
-	receipts  map[primitives.Hash]int32 // to the transfer
+	data      sync.Mutex                // protects all fields below
+	open      []int32                   // by transfer: number of receipts that are not executed yet
+	receipts  map[primitives.Hash]int32 // index of the transfer by receipt id
 	executed  map[primitives.Height][]int32
 	measuring bool
 	latencies []float64 // ns from submission to FINAL
 	inclusion []float64 // ns from submission to the block
-	from, to  counts    // of the measured time
+	from, to  counts    // counts at the start and the end of the measured time
 }
 
 type observed struct {
@@ -43,7 +43,7 @@ type observed struct {
 	at    time.Time
 }
 
-// counts are what a follower has seen until a moment.
+// counts are the counters of a follower at one time.
 type counts struct {
 	at                                      time.Time
 	included, final, blocks, chunks, failed int64
@@ -55,14 +55,14 @@ func newFollower(p *plan) *follower {
 	return f
 }
 
-// bytes is about what it holds itself.
+// bytes estimates the memory of the follower.
 func (f *follower) bytes() uint64 {
 	f.data.Lock()
 	defer f.data.Unlock()
 	return uint64(8*len(f.sent) + 4*len(f.open) + 8*cap(f.latencies) + 8*cap(f.inclusion) + 40*len(f.receipts))
 }
 
-// begin sets the clock and starts to follow, until blocks is closed.
+// begin sets the start time and starts reading blocks, until f.blocks is closed.
 func (f *follower) begin() time.Time {
 	f.start = time.Now()
 	f.following.Store(true)
@@ -74,14 +74,14 @@ func (f *follower) begin() time.Time {
 	return f.start
 }
 
-// observe is called on the chain's goroutine.
+// observe passes on a block. It is called on the chain's goroutine.
 func (f *follower) observe(m *messages.BlockAccepted) {
 	if f.following.Load() {
 		f.blocks <- observed{m, time.Now()}
 	}
 }
 
-// transferOf finds a transfer's number from its signer and nonce.
+// transferOf returns the index of a transfer from its signer and nonce.
 func (f *follower) transferOf(tx *primitives.SignedTransaction) (int, bool) {
 	name := string(tx.SignerID)
 	if len(name) < 4 {
@@ -122,7 +122,7 @@ func (f *follower) follow(m *messages.BlockAccepted, at time.Duration) {
 			chunks++
 		}
 	}
-	for s := range m.Shards { // a receipt may run in another shard of the same block only if the block before sent it
+	for s := range m.Shards { // all chunks first: a receipt can be executed in another shard of the same block only if an earlier block sent it
 		for k := range m.Shards[s].Outcomes {
 			o := &m.Shards[s].Outcomes[k]
 			i, ok := f.receipts[o.ID]
@@ -162,14 +162,14 @@ func (f *follower) follow(m *messages.BlockAccepted, at time.Duration) {
 	f.cond.Broadcast()
 }
 
-// wake lets waiting submitters check for room again.
+// wake makes waiting submitters check again whether there is room.
 func (f *follower) wake() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cond.Broadcast()
 }
 
-// room waits until there is some.
+// room waits until enough returns true.
 func (f *follower) room(enough func() bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,7 +182,7 @@ func (f *follower) counts() counts {
 	return counts{at: time.Now(), included: f.included.Load(), final: f.final.Load(), blocks: f.made.Load(), chunks: f.busy.Load(), failed: f.failed.Load()}
 }
 
-// measure begins or ends the measured time.
+// measure starts (on) or ends the measured time.
 func (f *follower) measure(on bool) {
 	f.data.Lock()
 	defer f.data.Unlock()
@@ -193,7 +193,7 @@ func (f *follower) measure(on bool) {
 	}
 }
 
-// quantile returns the q-quantile of sorted values, 0 of none.
+// quantile returns the q-quantile of sorted values; 0 if there are none.
 func quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -201,7 +201,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// report fills in what was seen in the measured time.
+// report sets the fields of r from the measured time.
 func (f *follower) report(r *NodeResult) {
 	f.data.Lock()
 	defer f.data.Unlock()

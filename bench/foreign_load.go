@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// use is what of the machine's processor time was used until a moment.
+// use is the processor time used up to a moment.
 type use struct {
 	at       time.Time
-	all, own time.Duration // by all processes and the kernel, and by this one; all 0: not known
+	all, own time.Duration // of all processes with the kernel, and of this process; 0: unknown
 }
 
-// busy is what has been used so far.
+// busy returns the processor time used so far.
 func busy() use { return use{at: time.Now(), all: machineTime(), own: cpuTime()} }
 
-// others is the part of the machine's time that others had between two moments; 0 where it is not
-// known.
+// others returns the share of the machine's processor time that other processes used between two
+// moments; 0 if it is unknown.
 func (u use) others(to use) float64 {
 	took := to.at.Sub(u.at) * time.Duration(runtime.NumCPU())
 	if u.all == 0 || to.all < u.all || took <= 0 {

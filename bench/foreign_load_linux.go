@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// tick is the unit of /proc/stat, USER_HZ, the same on all processors that Go runs on.
+// tick is the unit of /proc/stat, USER_HZ, which is equal on all architectures that Go supports.
 const tick = 10 * time.Millisecond
 
-// machineTime is what all cores together have been used since the machine began, by whomever, what
-// a hypervisor took away included.
+// machineTime returns the processor time of all cores since boot that was not idle, including time
+// taken by a hypervisor.
 func machineTime() (sum time.Duration) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {

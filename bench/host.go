@@ -23,28 +23,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// fullNode is a whole node in this process, as `troupe run` assembles it, on a chain of its own
-// with accounts of known keys.
+// fullNode is a complete node in this process, assembled as by `troupe run`, on a new chain whose
+// accounts have known keys.
 type fullNode struct {
 	*daemon.Daemon
 	accounts int
-	base     primitives.Hash        // the genesis, which transactions refer to
-	keys     []primitives.SecretKey // of the accounts, in turn
-	first    primitives.Nonce       // the last one that earlier runs may have taken
+	base     primitives.Hash        // hash of the genesis, to which transactions refer
+	keys     []primitives.SecretKey // account i has key i modulo their number
+	first    primitives.Nonce       // the highest nonce that earlier runs may have used
 }
 
-// What a plain init writes: epochs and validity so long that blocks made at once do not outrun the
-// load.
+// The values that init writes. Epochs and validity are long enough for a run in which blocks are
+// produced as fast as possible.
 const (
 	epochLength = 43_200
 	validity    = 86_400
 )
 
-// accountBalance is what each account begins with.
+// accountBalance is the balance of each account in the genesis.
 var accountBalance = primitives.NEAR(1_000_000)
 
-// startNode makes a chain in dir and runs it. rpc is where JSON-RPC listens, empty: nowhere; if
-// somewhere, there is a token too, of which all accounts hold as much.
+// startNode creates a chain in dir and runs its node. rpc is the address of the JSON-RPC; empty:
+// none. With an RPC the chain also has a token, of which all accounts have the same balance.
 func startNode(dir string, accounts, shards int, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
 	n := &fullNode{accounts: accounts, keys: make([]primitives.SecretKey, accounts)}
 	spread(accounts, func(i int) {
@@ -57,11 +57,11 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 	return n, n.start(dir, o, time.Now(), 0, rpc, observe, nil)
 }
 
-// name returns an account's.
+// name returns the name of account i.
 func (n *fullNode) name(i int) primitives.AccountID { return workload.Account(i) }
 
-// start runs the node in dir. With grow the records are those of no account: what grow adds, when
-// the chain begins, has them.
+// start runs the node in dir. If grow is not nil, the genesis has no records of accounts, and grow
+// adds the accounts to the genesis state.
 func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) error {
 	g, err := workload.Genesis(o, workload.Rules{EpochLength: epochLength, Validity: validity, Balance: accountBalance})
 	if err != nil {
@@ -73,7 +73,7 @@ func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory ui
 		return err
 	}
 	c.StateMemory = memory
-	c.Archive = true // what is measured is written, not collected
+	c.Archive = true // the measurement must not include garbage collection
 	if c.RPC.Addr = rpc; rpc == "" {
 		c.RPC = nil
 	}
@@ -97,8 +97,7 @@ func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory ui
 	return nil
 }
 
-// writeRecords writes the genesis's records: the validator, the treasury, each account with its
-// key.
+// writeRecords writes the genesis records: the validator, the treasury, each account with its key.
 func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err error) {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{workload.Validator}, Validators: 1, Shards: 1})
 	if err != nil {
@@ -109,7 +108,7 @@ func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	out := bufio.NewWriterSize(f, 1<<20) // its first error sticks and comes out of Flush
+	out := bufio.NewWriterSize(f, 1<<20) // Flush returns its first error
 	sep := byte('[')
 	put := func(r genesis.Record) {
 		_, _ = out.Write(genesis.AppendRecord([]byte{sep}, r))
@@ -137,14 +136,14 @@ func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err 
 	return out.Flush()
 }
 
-// stop ends the node; what it does not manage in time is an error.
+// stop stops the node. It returns an error if the stop takes too long.
 func (n *fullNode) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return n.Stop(ctx)
 }
 
-// spread calls do for 0 ... n-1 on all cores.
+// spread calls do for 0 to n-1 on all cores.
 func spread(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	cores := runtime.GOMAXPROCS(0)
@@ -158,18 +157,18 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// plan holds the transfers: transfer i goes from account from[i] to account to[i] with nonce[i].
-// A signer's transfers stand in the order of their nonces.
+// plan holds the transfers of a run: transfer i goes from account from[i] to account to[i] with
+// nonce[i]. The nonces of a signer's transfers are consecutive.
 type plan struct {
 	from, to []int32
 	nonce    []int32
-	of       [][]int32 // by signer: its transfers; if there are many signers
+	of       [][]int32 // indexes of transfers by signer; nil with more than manySigners signers, where some has them
 	some     map[int32][]int32
-	first    primitives.Nonce // comes before all nonces
+	first    primitives.Nonce // added to all nonces
 }
 
-// newPlan draws n transfers among accounts, of which the first signers send; popular accounts are
-// chosen as 1/rank^skew.
+// newPlan draws n transfers between accounts. The signers are the first ones of them. Account of
+// rank r is drawn with a probability proportional to 1/r^skew.
 func newPlan(n, accounts, signers int, skew float64) *plan {
 	rng := rand.New(rand.NewPCG(1, 1))
 	p := &plan{from: make([]int32, n), to: make([]int32, n), nonce: make([]int32, n)}
@@ -192,10 +191,11 @@ func newPlan(n, accounts, signers int, skew float64) *plan {
 	return p
 }
 
-// manySigners is from where on only those are noted that send.
+// manySigners is the number of signers above which a map is used, with only those signers that have
+// transfers.
 const manySigners = 2_000_000
 
-// sent returns a signer's transfers.
+// sent returns the indexes of a signer's transfers.
 func (p *plan) sent(signer int32) []int32 {
 	if p.of == nil {
 		return p.some[signer]
@@ -203,7 +203,7 @@ func (p *plan) sent(signer int32) []int32 {
 	return p.of[signer]
 }
 
-// find returns the number of a signer's transfer.
+// find returns the index of a signer's transfer with a nonce.
 func (p *plan) find(signer int, nonce primitives.Nonce) (int, bool) {
 	if signer < 0 || p.of != nil && signer >= len(p.of) || signer > math.MaxInt32 {
 		return 0, false
@@ -218,21 +218,21 @@ func (p *plan) find(signer int, nonce primitives.Nonce) (int, bool) {
 	return int(list[nonce-1]), true
 }
 
-// bytes is about what it holds.
+// bytes estimates the memory of the plan.
 func (p *plan) bytes() uint64 { return uint64(16*len(p.from) + 24*len(p.of) + 64*len(p.some)) }
 
-// transfers are signed transfers of 1 yoctoNEAR in their encoding, one after another: without
-// pointers, so that they cost the collector nothing.
+// transfers are encoded signed transfers of 1 yoctoNEAR in one buffer. It has no pointers, so that
+// it does not burden the garbage collector.
 type transfers struct {
 	bytes []byte
 	ends  []uint64
 }
 
-// sign makes all transfers of a plan.
+// sign signs all transfers of a plan, on all cores.
 func (n *fullNode) sign(p *plan, progress func(part float64)) *transfers {
 	count := len(p.from)
 	t := &transfers{ends: make([]uint64, count)}
-	const slab = 1 << 14 // transfers that are signed at once
+	const slab = 1 << 14 // transfers that are signed in one batch
 	made := make([][]byte, slab)
 	for done := 0; done < count; {
 		part := min(slab, count-done)
@@ -251,7 +251,7 @@ func (n *fullNode) sign(p *plan, progress func(part float64)) *transfers {
 	return t
 }
 
-// transfer signs a transfer.
+// transfer returns a signed transfer.
 func (n *fullNode) transfer(from, to int, nonce primitives.Nonce) *primitives.SignedTransaction {
 	key := n.keys[from%len(n.keys)]
 	t := primitives.Transaction{
@@ -262,7 +262,7 @@ func (n *fullNode) transfer(from, to int, nonce primitives.Nonce) *primitives.Si
 	return primitives.NewSignedTransaction(t, key.Sign(hash[:]))
 }
 
-// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014): equal runs have equal
+// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). With it equal runs have equal
 // receivers.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
@@ -271,7 +271,7 @@ func scatter(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// at is the encoding of transfer i.
+// at returns the encoding of transfer i.
 func (t *transfers) at(i int) []byte {
 	from := uint64(0)
 	if i > 0 {
@@ -282,7 +282,7 @@ func (t *transfers) at(i int) []byte {
 
 func (t *transfers) len() int { return len(t.ends) }
 
-// resident returns the process's resident memory in bytes, 0 where the system does not tell.
+// resident returns the resident memory of a process in bytes; 0 if the system does not report it.
 func resident(pid int) uint64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -295,14 +295,14 @@ func resident(pid int) uint64 {
 	return pages * uint64(os.Getpagesize())
 }
 
-// plain is the account of a contract with methods that do next to nothing.
+// plain returns the account of the contract whose methods do almost nothing.
 func (n *fullNode) plain() primitives.AccountID { return n.name(0)[:1] + "plain.w" }
 
-// hog is the account of a contract that fills storage.
+// hog returns the account of the contract that writes storage.
 func (n *fullNode) hog() primitives.AccountID { return n.name(0)[:1] + "hog.w" }
 
-// token is the account of the token.
+// token returns the account of the token contract.
 func (n *fullNode) token() primitives.AccountID { return tokenOf(n.name(0), 0) }
 
-// account returns one of the accounts for any number.
+// account returns account i modulo the number of accounts.
 func (n *fullNode) account(i uint64) primitives.AccountID { return n.name(int(i % uint64(n.accounts))) }

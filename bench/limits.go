@@ -16,14 +16,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits are the machine's.
+// Limits are the measured speeds of the machine.
 type Limits = load.Limits
 
-// each is how long one measurement takes.
+// each is the duration of one measurement.
 const each = 300 * time.Millisecond
 
-// MeasureLimits measures the machine for about three seconds. dir is where the file to be synced
-// lies.
+// MeasureLimits measures the machine, which takes about three seconds. dir is a folder for the file
+// of the fsync measurement.
 func MeasureLimits(dir string) (l Limits, err error) {
 	l.SHA256Seconds = perCall(func(n int) {
 		var b [64]byte
@@ -56,8 +56,8 @@ func MeasureLimits(dir string) (l Limits, err error) {
 	return l, err
 }
 
-// perCall finds how much of the processor's time one call takes: the best of several runs, as
-// others may use the machine too.
+// perCall returns the processor time of one call: the best of several runs, since other processes
+// may use the machine.
 func perCall(run func(n int)) float64 {
 	n := 1
 	for {
@@ -73,7 +73,7 @@ func perCall(run func(n int)) float64 {
 		cpu, start := cpuTime(), time.Now()
 		run(n)
 		took := cpuTime() - cpu
-		if took == 0 { // not known on this system
+		if took == 0 { // unknown on this system
 			took = time.Since(start)
 		}
 		best = min(best, took)
@@ -81,17 +81,17 @@ func perCall(run func(n int)) float64 {
 	return best.Seconds() / float64(n)
 }
 
-// memoryRead measures a read whose place the read before it tells: what a walk through a large trie
-// pays for each node.
+// memoryRead measures dependent random reads: the address of each read is the result of the
+// previous one. This is the cost of a node in a walk through a large trie.
 func memoryRead() float64 {
-	const size = 256 << 20 / 64 // cache lines
+	const size = 256 << 20 / 64 // number of cache lines
 	type line struct {
 		next uint32
 		_    [60]byte
 	}
 	lines := make([]line, size)
 	at := uint32(0)
-	for i := range uint32(size) { // a full period: odd increment, multiplier 1 mod 4 (Hull and Dobell)
+	for i := range uint32(size) { // multiplier 1 mod 4 and odd increment give a full period (Hull and Dobell)
 		lines[i].next = (i*1664525 + 1013904223) % size
 	}
 	took := perCall(func(n int) {
@@ -105,7 +105,7 @@ func memoryRead() float64 {
 	return took
 }
 
-// fsync returns the median time of an append of 64 KiB with its sync.
+// fsync returns the median time of appending 64 KiB to a file and syncing it.
 func fsync(dir string) (float64, error) {
 	f, err := os.CreateTemp(dir, "troupe-bench-*")
 	if err != nil {
@@ -129,8 +129,8 @@ func fsync(dir string) (float64, error) {
 	return took[len(took)/2].Seconds(), nil
 }
 
-// emptyHTTP returns how many requests a second an empty handler answers, client and server on this
-// machine.
+// emptyHTTP returns the requests per second to an empty HTTP handler, with client and server on
+// this machine, and the number of connections used.
 func emptyHTTP() (rate float64, connections int, err error) {
 	connections = 64
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

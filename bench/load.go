@@ -16,39 +16,39 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// LoadOptions say what RunLoad does.
+// LoadOptions configure RunLoad. A comment "of x" names the targets that use a field.
 type LoadOptions struct {
-	Target      string // shard, node, rpc or cluster
+	Target      string // one of LoadTargets
 	Workload    string
-	URL         string              // of rpc
-	KeyFile     *primitives.KeyFile // of rpc: pays for accounts
+	URL         string              // of rpc: the URL of the node
+	KeyFile     *primitives.KeyFile // of rpc: the account that pays for the sending accounts
 	Accounts    int
-	Fund        primitives.Balance // of rpc and cluster: for each account
+	Fund        primitives.Balance // of rpc and cluster: initial balance of each account
 	Connections int
 	Until       string
 	Timeout     time.Duration
-	Shards      int    // of shard, node and cluster
-	Nodes       int    // of cluster: validators
-	Program     string // of cluster: what runs the nodes; empty: this one
+	Shards      int    // of shard, node and cluster: number of shards
+	Nodes       int    // of cluster: number of validators
+	Program     string // of cluster: the program of the nodes; empty: this one
 	Transport   string // of cluster: one of Transports; empty: near
-	Pace        string // of cluster: troupe.network.pace; empty: it is left out of config.json
-	Dir         string // where what is started has its folders
+	Pace        string // of cluster: troupe.network.pace; empty: the default
+	Dir         string // folder for the homes of started nodes
 
-	Rate    float64 // 0: as many as the connections let through, if there is no search
+	Rate    float64 // operations per second; 0 without a search: as many as the connections allow
 	Arrival load.Arrival
 	Warm    time.Duration
 	For     time.Duration
 	Seed    uint64
-	Search  *load.Search // nil: Rate alone
-	Runs    int          // searches, or runs at Rate
-	Limits  bool         // measure the machine's, before
+	Search  *load.Search // nil: no search, runs at Rate
+	Runs    int          // number of searches, or of runs at Rate
+	Limits  bool         // measure the limits of the machine first
 
 	Commit     string
 	Progress   func(part float64, what string)
-	CPUProfile io.Writer // of this process while it measures; nil: none
+	CPUProfile io.Writer // receives a CPU profile of the measurement; nil: none
 }
 
-// Again is part of load.Repeater.
+// Again implements load.Repeater.
 func (l *loaded) Again() int {
 	if r, ok := l.Target.(load.Repeater); ok {
 		return r.Again()
@@ -56,23 +56,24 @@ func (l *loaded) Again() int {
 	return 0
 }
 
-// LoadTargets are the kinds there are.
+// LoadTargets lists the kinds of targets.
 var LoadTargets = []string{"shard", "node", "rpc", "cluster"}
 
-// loaded is a target with what a report says of it.
+// loaded is an open target, with its description for the report.
 type loaded struct {
 	load.Target
 	subject load.Subject
 	notes   []string
 	close   func() error
-	// stats gives how many transactions are in blocks and the head, where that is known.
+	// stats returns the number of transactions in blocks and the head's height; ok is false if they
+	// are unknown.
 	stats func(ctx context.Context) (included int, height primitives.Height, ok bool)
-	// heights reports on a run's heights. nil: not wanted.
+	// heights reports on the heights of a run; nil: not reported.
 	heights func(ctx context.Context, from, to primitives.Height) (*load.Heights, error)
 }
 
-// RunLoad loads a target. A target that stops in the middle gives the report of what was measured,
-// and the error.
+// RunLoad generates load on a target. If the target stops during the run, it returns the error and
+// a report of what was measured.
 func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 	w, err := load.WorkloadOf(o.Workload)
 	if err != nil {
@@ -115,13 +116,13 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 		}
 	}()
 	r.Target, r.Notes = t.subject, t.notes
-	// afresh makes the target anew: it grows older by what it is offered, and does less then.
+	// afresh closes the target and opens a new one: with the load of earlier trials its state grows
+	// and it becomes slower.
 	afresh := func() (_ *loaded, err error) {
 		if err, t = t.close(), nil; err != nil {
 			return nil, err
 		}
-		// what it had is there for the next one, as it was for this one: memory fresh from the
-		// system costs each anew, and not each as much
+		// Let the next target reuse this memory: getting new memory from the system has a varying cost.
 		runtime.GC()
 		t, err = o.open(ctx, w)
 		return t, err
@@ -139,7 +140,7 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 	return r, nil
 }
 
-// open makes the target, or finds it.
+// open starts the target, or connects to it.
 func (o *LoadOptions) open(ctx context.Context, w load.Workload) (*loaded, error) {
 	switch o.Target {
 	case "rpc":
@@ -154,7 +155,7 @@ func (o *LoadOptions) open(ctx context.Context, w load.Workload) (*loaded, error
 	return nil, fmt.Errorf("bench: the target %q is unknown, must be one of %v", o.Target, LoadTargets)
 }
 
-// measure runs what is asked for.
+// measure runs the searches or runs of the options.
 func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*loaded, error), r *load.Report) error {
 	plan := load.Plan{Rate: o.Rate, Arrival: o.Arrival, Warm: o.Warm, For: o.For, Grace: o.Timeout, Seed: o.Seed}
 	once := func(name string, plan load.Plan) error {
@@ -187,8 +188,8 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 		return nil
 	}
 	used := false
-	// young has what is soon made be made for each trial, and a cluster for each search, so that
-	// they are all of one age and none has what another has left.
+	// young opens a new target before each trial for targets that start quickly, and before each
+	// search for a cluster. So all have the same age and no load from earlier ones.
 	soon := o.Target == "node" || o.Target == "shard"
 	young := func(n int) (err error) {
 		if used && (soon || n == 0 && o.Target == "cluster") {
@@ -210,7 +211,7 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 			o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
 		}
 		trial.Progress(0, "begins")
-		if !soon { // what else runs here may be the target
+		if !soon { // for other targets the load of other processes may be the target itself
 			return load.Run(ctx, t, trial)
 		}
 		before := busy()
@@ -230,7 +231,7 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 	return once("at nine tenths of the knee", plan)
 }
 
-// openRPC is a node by its URL.
+// openRPC connects to a running node.
 func openRPC(ctx context.Context, o *LoadOptions, w load.Workload) (*loaded, error) {
 	if o.URL == "" {
 		return nil, errors.New("bench: target rpc needs --url")
@@ -238,7 +239,7 @@ func openRPC(ctx context.Context, o *LoadOptions, w load.Workload) (*loaded, err
 	return openChain(ctx, o, w, load.Subject{Kind: "rpc", Name: o.URL}, func() error { return nil })
 }
 
-// openChain loads a chain by the URL of a node; close ends what was started for it.
+// openChain connects to a chain by the URL of a node. close stops what was started for it.
 func openChain(ctx context.Context, o *LoadOptions, w load.Workload, s load.Subject, close func() error) (*loaded, error) {
 	c, err := load.OpenChain(ctx, load.ChainOptions{URL: o.URL, Funder: o.KeyFile, Workload: w, Accounts: o.Accounts, Fund: o.Fund, Connections: o.Connections,
 		Until: o.Until, Timeout: o.Timeout, Progress: o.Progress})

@@ -18,13 +18,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// clusterEpoch is how many blocks an epoch of a cluster has: none ends in a usual run.
+// clusterEpoch is the epoch length of a cluster in blocks. Usual runs end before the first epoch
+// does.
 const clusterEpoch = 5_000
 
-// clusterStart is how long a cluster may take until it makes blocks.
+// clusterStart is the time limit until a cluster produces blocks.
 const clusterStart = 2 * time.Minute
 
-// openCluster makes homes, runs a process of the program for each, and loads the first node.
+// openCluster creates homes, starts a process of the program for each, and connects to the first
+// node.
 func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loaded, err error) {
 	program := o.Program
 	if program == "" {
@@ -72,16 +74,16 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 	return openChain(ctx, o, w, load.Subject{Kind: "cluster", Name: name}, end)
 }
 
-// Bridge is the transport of a cluster of which half are neards' kind and half talk over libp2p,
-// with one node more that has both and makes nothing.
+// Bridge is the transport of a cluster in which half of the nodes use nearcore's protocol and half
+// libp2p. One additional node, which is no validator, uses both and relays.
 const Bridge = "bridge"
 
-// Transports are those of a cluster.
+// Transports lists the transports of a cluster.
 var Transports = []string{config.Near, config.OverLibp2p, Bridge}
 
-// adjust says what config.json of a cluster's nodes has beside what a localnet's has.
+// adjust returns the function that changes the config.json of the cluster's nodes.
 func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.LocalnetNode, int, *config.Document) {
-	var second string // where the bridge is reached by libp2p
+	var second string // libp2p address of the bridge
 	return func(nodes []home.LocalnetNode, i int, doc *config.Document) {
 		if o.Pace != "" {
 			doc.Set("troupe.network.pace", o.Pace)
@@ -95,8 +97,8 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 		case Bridge:
 			last := &nodes[len(nodes)-1]
 			if second == "" {
-				// At the others' own address: the bridge tells of each at the address that it came
-				// from. A port that is not to be had shows when it listens.
+				// The same host as the other nodes, because the bridge announces each node at the address that
+				// it connected from. If the port is taken, listening on it fails.
 				second, _ = port(last.Network.Addr().String())
 			}
 			switch {
@@ -104,7 +106,7 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 				doc.Set("network.transport", config.Both)
 				doc.Set("network.libp2p.addr", second)
 				doc.Set("network.boot_nodes", "")
-				doc.Set("tracked_shards_config", "NoShards") // it relays, and serves no client
+				doc.Set("tracked_shards_config", "NoShards") // it only relays
 			case i < (len(nodes)-1)/2:
 				doc.Set("network.boot_nodes", key(last)+"@"+last.Network.String())
 			default:
@@ -115,7 +117,7 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 	}
 }
 
-// awaitBlocks waits until a node has made or got some blocks.
+// awaitBlocks waits until a node has some blocks.
 func awaitBlocks(ctx context.Context, url string, ended chan error) error {
 	c, err := load.NewClient(url, 1, 5*time.Second)
 	if err != nil {

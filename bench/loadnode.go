@@ -13,20 +13,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// nodeTarget is a whole node in this process, asked as its RPC asks it, without HTTP.
+// nodeTarget is a complete node in this process. Requests are made to the functions that its RPC
+// calls, without HTTP.
 type nodeTarget struct {
 	n      *fullNode
 	lanes  int
 	mix    load.Workload
 	until  view.ExecutionLevel
-	nonces []atomic.Uint64 // of the accounts; each belongs to the lane that has it
+	nonces []atomic.Uint64 // by account; only the lane that took the account uses its nonce
 	free   chan int
 	shard  []int
-	far    [][]int // by shard: accounts of others
+	far    [][]int // by shard: accounts of other shards
 	limit  func(context.Context) (context.Context, context.CancelFunc)
 }
 
-// openNode starts a node on a chain of its own.
+// openNode starts a node on a new chain.
 func openNode(o *LoadOptions) (_ *loaded, err error) {
 	until, err := levelOf(o.Until)
 	if err != nil {
@@ -78,7 +79,7 @@ func levelOf(name string) (view.ExecutionLevel, error) {
 	return 0, fmt.Errorf("bench: the execution level %q is unknown, must be one of %v", name, view.LevelNames)
 }
 
-// settle notes in which shard accounts are.
+// settle sets in which shard each account is.
 func (t *nodeTarget) settle(shards int) error {
 	layout, err := workload.Layout(shards)
 	if err != nil {
@@ -109,12 +110,12 @@ func (t *nodeTarget) settle(shards int) error {
 
 func (t *nodeTarget) Lanes() int { return t.lanes }
 
-// base is what a transaction refers to: not the genesis, which is too old for one as soon as a node
-// without pace has made the blocks of a validity period, in little more than a minute.
+// base returns the block hash for transactions: that of the final block. The genesis would be too
+// old after little more than a minute if blocks are produced as fast as possible.
 func (t *nodeTarget) base() primitives.Hash { return t.n.Engine.Final().Hash }
 
 func (t *nodeTarget) Do(ctx context.Context, _ int, number uint64) error {
-	i := <-t.free // there are no more lanes than accounts
+	i := <-t.free // there are as many accounts as lanes, so this does not block
 	defer func() { t.free <- i }()
 	n := t.n
 	tx := primitives.Transaction{SignerID: n.name(i), PublicKey: n.keys[i].PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(t.nonces[i].Add(1))}, BlockHash: t.base()}

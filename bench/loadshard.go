@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// shardTarget is the executor of chunks alone: whatever waits becomes the next chunks, up to what
-// they hold, and is done when these are applied. Signatures count as checked, nothing goes to a
-// disk, and chunks follow each other without a pause.
+// shardTarget applies chunks without a node: the waiting transactions go into the next chunks, up
+// to their capacity, and are complete when these are applied. Signatures are not checked, nothing
+// is written to disk, and chunks follow each other without a pause.
 type shardTarget struct {
 	net   *shardNet
 	rng   *rand.Rand
 	par   apply.Par
-	size  int // of a chunk
+	size  int // transactions in a chunk, at most
 	cross float64
 	calls bool
 	lanes int
@@ -96,7 +96,7 @@ func (t *shardTarget) Do(ctx context.Context, _ int, _ uint64) error {
 	}
 }
 
-// run applies chunk after chunk.
+// run applies chunk after chunk until ctx ends.
 func (t *shardTarget) run(ctx context.Context) {
 	defer close(t.ended)
 	for ctx.Err() == nil {
@@ -126,7 +126,7 @@ func (t *shardTarget) run(ctx context.Context) {
 	}
 }
 
-// apply runs one block of n transactions, as equal parts of all shards.
+// apply applies one block of n transactions, distributed equally over all shards.
 func (t *shardTarget) apply(n int) error {
 	txs := make([][]apply.Transaction, len(t.net.shards))
 	for i := range txs {

@@ -8,18 +8,18 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// Machine says where figures come from.
+// Machine describes the machine on which a benchmark ran.
 type Machine struct {
 	CPU   string `json:"cpu"`
-	Cores int    `json:"cores"` // that the process may use
+	Cores int    `json:"cores"` // cores that the process may use
 	SHANI bool   `json:"sha_ni"`
 	OS    string `json:"os"`
-	// when the run began; others' work counts too. Empty where the system does not tell
+	// load average at the start of the run, including other processes; empty: unknown on this system
 	Load string `json:"load_average"`
 	Go   string `json:"go"`
 }
 
-// ThisMachine looks around.
+// ThisMachine returns a description of this machine.
 func ThisMachine() Machine {
 	m := Machine{CPU: cpuid.CPU.BrandName, Cores: runtime.NumCPU(), SHANI: cpuid.CPU.Supports(cpuid.SHA),
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}

@@ -18,25 +18,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// NodeOptions say what RunNode measures.
+// NodeOptions configure RunNode.
 type NodeOptions struct {
 	Accounts int     `json:"accounts"`
-	Signers  int     `json:"signers"` // of them; 0: all
+	Signers  int     `json:"signers"` // number of accounts that send; 0: all
 	Skew     float64 `json:"skew"`    // Zipf exponent of senders and receivers
 	Shards   int     `json:"shards"`
-	Senders  int     `json:"senders"` // goroutines that submit
-	Batch    int     `json:"batch"`   // transfers submitted at a time
-	Window   int     `json:"window"`  // transfers submitted and not included, at the most
-	// transfers/s to submit; 0: as many as the window lets through
+	Senders  int     `json:"senders"` // number of goroutines that submit
+	Batch    int     `json:"batch"`   // transfers in one submission
+	Window   int     `json:"window"`  // the most transfers that are submitted and not included
+	// transfers per second to submit; 0: as many as Window allows
 	Rate     float64       `json:"rate"`
-	Warm     time.Duration `json:"warm_ns"`                // before measuring begins
-	Duration time.Duration `json:"duration_ns"`            // of measuring
-	Signed   float64       `json:"signed"`                 // transfers signed beforehand, for each second of the run
-	State    string        `json:"state,omitempty"`        // a folder that RunState made: its accounts
-	Memory   uint64        `json:"memory_bytes,omitempty"` // for the tries of that; 0: the node's own choice
+	Warm     time.Duration `json:"warm_ns"`                // duration of the warm-up
+	Duration time.Duration `json:"duration_ns"`            // duration of the measurement
+	Signed   float64       `json:"signed"`                 // number of transfers to sign beforehand, per second of the run
+	State    string        `json:"state,omitempty"`        // a folder made by RunState, whose chain is used; empty: a new chain
+	Memory   uint64        `json:"memory_bytes,omitempty"` // memory for the tries with State; 0: the node's default
 	Commit   string        `json:"-"`
-	Dir      string        `json:"-"` // where the chain's folder is made; empty: the system's place for such
-	// CPUProfile is of the measured time; nil: none.
+	Dir      string        `json:"-"` // folder for the new chain; empty: the system's temporary folder
+	// CPUProfile receives a CPU profile of the measured time; nil: none.
 	CPUProfile io.Writer                       `json:"-"`
 	Progress   func(part float64, what string) `json:"-"`
 }
@@ -80,9 +80,9 @@ func (o *NodeOptions) check() error {
 	return nil
 }
 
-// RunNode measures a whole node under signed transfers, submitted in its own process: signatures
-// and state are checked at the door, chunks and blocks are made, applied and synced to disk as
-// `troupe run` does it.
+// RunNode measures a complete node under signed transfers that are submitted in this process.
+// Signatures and state are checked on admission; chunks and blocks are produced, applied and synced
+// to disk as by `troupe run`.
 func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, n.stop()); close(f.blocks) }() // the node tells of no more blocks
+	defer func() { err = errors.Join(err, n.stop()); close(f.blocks) }() // the node is stopped, so no more blocks are observed
 	r.Result.SetupSeconds = time.Since(start).Seconds()
 	o.Progress(0, "signatures")
 	start = time.Now()
@@ -124,8 +124,8 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	return r, nil
 }
 
-// onState measures on a stored state. Transfers are signed before the node starts, so that what is
-// measured begins with its first second.
+// onState measures on a stored state. All transfers are signed before the node starts, so that
+// signing does not disturb the measurement.
 func (r *NodeReport) onState(ctx context.Context, o *NodeOptions, p *plan, f *follower) (err error) {
 	at, err := readState(o.State)
 	if err != nil {
@@ -168,12 +168,12 @@ type nodeLoad struct {
 
 	begun     time.Time
 	stop      atomic.Bool
-	submitted atomic.Int64 // taken or refused
+	submitted atomic.Int64 // accepted and refused transfers
 	refused   atomic.Int64
 	firstBad  atomic.Pointer[error]
 }
 
-// run submits while it measures.
+// run submits transfers and measures.
 func (l *nodeLoad) run(ctx context.Context) error {
 	runtime.GC()
 	l.begun = l.f.begin()
@@ -212,7 +212,7 @@ func (l *nodeLoad) run(ctx context.Context) error {
 	return nil
 }
 
-// wait lets d pass, or less if all that was signed has been submitted.
+// wait waits for d, or until all signed transfers have been submitted.
 func (l *nodeLoad) wait(ctx context.Context, ended <-chan struct{}, d time.Duration, what string) error {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
@@ -235,7 +235,7 @@ func (l *nodeLoad) wait(ctx context.Context, ended <-chan struct{}, d time.Durat
 	}
 }
 
-// send submits every transfer whose signer is this sender's, in order.
+// send is one submitting goroutine: it submits the transfers of its signers in order.
 func (l *nodeLoad) send(s int) {
 	o := l.o
 	batch := make([]*primitives.SignedTransaction, 0, o.Batch)
@@ -250,7 +250,7 @@ func (l *nodeLoad) send(s int) {
 			})
 		}
 		due := time.Since(l.begun)
-		if o.Rate > 0 { // counted from when it was due, so that a node that falls behind shows it
+		if o.Rate > 0 { // the latency is measured from when a transfer was due, so that it shows if the node falls behind
 			at := time.Duration(float64(i) / o.Rate * float64(time.Second))
 			if at > due {
 				l.submit(&batch)

@@ -14,18 +14,18 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ActorResult is what one kind of actor did while it was measured.
+// ActorResult is the activity of one kind of actor during the measurement.
 type ActorResult struct {
 	Name       string  `json:"name"`
 	Messages   int64   `json:"messages"`
-	MailboxMax int64   `json:"mailbox_max"` // of samples every 10 ms
-	BusyShare  float64 `json:"busy_share"`  // of the clock's time spent in Receive
-	// in the mailbox: 99 of 100 messages at most; since the node began, as the next
+	MailboxMax int64   `json:"mailbox_max"` // the largest length in samples every 10 ms
+	BusyShare  float64 `json:"busy_share"`  // share of the time spent in Receive
+	// 99th percentile of the time in the mailbox, since the start of the node
 	WaitedSeconds  float64 `json:"waited_p99_seconds"`
-	HandledSeconds float64 `json:"handled_p99_seconds"` // 99 of 100 were handled in that at most
+	HandledSeconds float64 `json:"handled_p99_seconds"` // 99th percentile of the time to handle a message, since the start of the node
 }
 
-// meter watches the process and the node's actors for a while.
+// meter measures the process and the node's actors.
 type meter struct {
 	n      *fullNode
 	start  time.Time
@@ -38,7 +38,7 @@ type meter struct {
 
 	done chan struct{}
 	wg   sync.WaitGroup
-	max  map[string]int64 // mailbox lengths
+	max  map[string]int64 // largest mailbox length by actor
 	rss  uint64
 }
 
@@ -70,7 +70,7 @@ func (m *meter) sample() {
 	}
 }
 
-// stop ends the measured time and fills in the result.
+// stop ends the measured time and sets the fields of r.
 func (m *meter) stop(r *NodeResult) {
 	took := time.Since(m.start)
 	r.CPUSeconds = (cpuTime() - m.cpu).Seconds()
@@ -99,7 +99,7 @@ func (m *meter) stop(r *NodeResult) {
 	}
 }
 
-// gcPauses returns the runtime's histogram of the pauses that collections made, in seconds.
+// gcPauses returns the runtime's histogram of garbage collection pauses, in seconds.
 func gcPauses() *metrics.Float64Histogram {
 	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
 	metrics.Read(s)
@@ -109,7 +109,7 @@ func gcPauses() *metrics.Float64Histogram {
 	return s[0].Value.Float64Histogram()
 }
 
-// pauseQuantiles returns upper bounds of the pauses between two readings.
+// pauseQuantiles returns upper bounds of the pauses between two readings of the histogram.
 func pauseQuantiles(from, to *metrics.Float64Histogram) (p99, longest float64) {
 	var total, seen uint64
 	for i := range to.Counts {
@@ -134,7 +134,8 @@ func pauseQuantiles(from, to *metrics.Float64Histogram) (p99, longest float64) {
 	return p99, longest
 }
 
-// written is how many bytes the process has sent to its disks, 0 where the system does not tell.
+// written returns the bytes that the process has written to disks; 0 if the system does not report
+// it.
 func written() uint64 {
 	raw, err := os.ReadFile("/proc/self/io")
 	if err != nil {

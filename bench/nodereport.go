@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// NodeReport is what RunNode found.
+// NodeReport is the result of RunNode.
 type NodeReport struct {
 	Command string      `json:"command"`
 	Time    string      `json:"time"`
@@ -18,18 +18,18 @@ type NodeReport struct {
 	Shares  NodeShares  `json:"shares"`
 }
 
-// NodeResult are the figures of the measured time.
+// NodeResult has the figures of the measured time.
 type NodeResult struct {
 	SetupSeconds float64 `json:"setup_seconds"`
 	SignSeconds  float64 `json:"sign_seconds"`
 
 	Seconds    float64 `json:"seconds"`
-	CPUSeconds float64 `json:"cpu_seconds"` // of the process on all cores, the load included
+	CPUSeconds float64 `json:"cpu_seconds"` // of the process on all cores, including the load generator
 	Submitted  int     `json:"submitted"`
 	Included   int     `json:"included"`
-	Final      int     `json:"final"` // with all their receipts in final blocks
+	Final      int     `json:"final"` // transfers whose receipts are all executed in final blocks
 	Refused    int     `json:"refused"`
-	Refusal    string  `json:"refusal,omitempty"` // the first one
+	Refusal    string  `json:"refusal,omitempty"` // error of the first refused transfer
 	Failed     int     `json:"failed_outcomes"`
 	Blocks     int     `json:"blocks"`
 
@@ -38,19 +38,19 @@ type NodeResult struct {
 	FinalPerSecond    float64 `json:"final_per_second"`
 	PerCPUSecond      float64 `json:"final_per_cpu_second"`
 	BlocksPerSecond   float64 `json:"blocks_per_second"`
-	PerChunk          float64 `json:"transfers_per_chunk"` // of those that have any
+	PerChunk          float64 `json:"transfers_per_chunk"` // average over chunks with transfers
 
-	IncludedP50 float64 `json:"included_p50_seconds"` // from submission
+	IncludedP50 float64 `json:"included_p50_seconds"` // time from submission to the block
 	IncludedP99 float64 `json:"included_p99_seconds"`
 	FinalP50    float64 `json:"final_p50_seconds"`
 	FinalP99    float64 `json:"final_p99_seconds"`
 
 	LogBytes      uint64  `json:"log_bytes"`
-	IndexBytes    uint64  `json:"index_bytes"` // compactions included
-	DiskBytes     uint64  `json:"disk_bytes"`  // that the process sent to disks, by the system's count; 0: not known
+	IndexBytes    uint64  `json:"index_bytes"` // including compactions
+	DiskBytes     uint64  `json:"disk_bytes"`  // bytes written to disks, as the system counts them; 0: unknown
 	BytesPer      float64 `json:"bytes_written_per_transfer"`
-	ResidentBytes uint64  `json:"resident_bytes"` // at the most
-	LoadBytes     uint64  `json:"load_bytes"`     // of them, of the load itself
+	ResidentBytes uint64  `json:"resident_bytes"` // the largest value
+	LoadBytes     uint64  `json:"load_bytes"`     // part of ResidentBytes that the load generator uses
 	Collections   int     `json:"gc_collections"`
 	GCPauseTotal  float64 `json:"gc_pause_total_seconds"`
 	GCPauseP99    float64 `json:"gc_pause_p99_seconds"`
@@ -63,23 +63,23 @@ type NodeResult struct {
 	allocated, allocations uint64
 }
 
-// Targets of a whole node, for the machine that Limits.Scale speaks of.
+// Targets of a complete node, on the machine that Limits.Scale refers to.
 const (
-	targetNode  = 15_000 // signed transfers a second on two cores
-	targetBytes = 1500   // written for each transfer
+	targetNode  = 15_000 // signed transfers per second on two cores
+	targetBytes = 1500   // bytes written per transfer
 )
 
-// NodeShares set the figures against the machine's limits.
+// NodeShares relates the figures to the limits of the machine.
 type NodeShares struct {
-	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"` // of processor time
-	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // of processor time
-	OfVerifies          float64 `json:"of_ed25519_verify_rate"`        // of all cores
-	OfFsync             float64 `json:"of_fsync_rate"`                 // blocks/s over syncs/s
+	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"` // in processor time
+	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // in processor time
+	OfVerifies          float64 `json:"of_ed25519_verify_rate"`        // relative to the verification rate of all cores
+	OfFsync             float64 `json:"of_fsync_rate"`                 // blocks per second divided by syncs per second
 	OfHTTP              float64 `json:"of_empty_http_rate"`
 	Target              float64 `json:"target_per_second"` // 15,000, scaled to this machine
-	OfTarget            float64 `json:"of_target"`         // by the clock
-	OfTargetCPU         float64 `json:"of_target_cpu"`     // by processor time, were all cores the run's alone
-	OfBytes             float64 `json:"of_bytes_target"`   // 1 or less: reached
+	OfTarget            float64 `json:"of_target"`         // measured by wall-clock time
+	OfTargetCPU         float64 `json:"of_target_cpu"`     // measured by processor time, as if the run had all cores for itself
+	OfBytes             float64 `json:"of_bytes_target"`   // written bytes relative to the target, which is met at 1 or less
 }
 
 func (r *NodeReport) finish() {
@@ -116,7 +116,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// WriteText writes the report to be read.
+// WriteText writes the report as text.
 func (r *NodeReport) WriteText(w io.Writer) error {
 	x, s, o := &r.Result, &r.Shares, &r.Options
 	rate := "as many as the window lets through"
@@ -155,7 +155,7 @@ func (r *NodeReport) WriteText(w io.Writer) error {
 
 func per(v uint64, n int) float64 { return float64(v) / max(float64(n), 1) }
 
-// lines are what every report of a node begins with.
+// lines returns the lines with which each report of a node begins.
 func (m *Machine) lines(commit string, l *Limits) [][2]string {
 	sha := "without SHA-NI"
 	if m.SHANI {

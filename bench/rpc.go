@@ -21,23 +21,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// RPCOptions say what RunRPC measures.
+// RPCOptions configure RunRPC.
 type RPCOptions struct {
-	URL         string   `json:"url,omitempty"` // of a running node; empty: one is started in this process
-	Scenarios   []string `json:"scenarios"`     // of RPCScenarios; empty: all that are possible
-	Connections int      `json:"connections"`   // keep-alive, each with one request at a time
-	Accounts    int      `json:"accounts"`      // of the node that is started
-	// a folder that RunState made: the node runs there, and only reads are measured
+	URL         string   `json:"url,omitempty"` // URL of a running node; empty: a node is started in this process
+	Scenarios   []string `json:"scenarios"`     // names from RPCScenarios; empty: all that are possible
+	Connections int      `json:"connections"`   // keep-alive connections, each with one request at a time
+	Accounts    int      `json:"accounts"`      // number of accounts of a started node
+	// A folder made by RunState: the node runs there, and only reads are measured.
 	State  string `json:"state,omitempty"`
-	Memory uint64 `json:"memory_bytes,omitempty"` // for the tries of that; 0: the node's own choice
-	// Background is how many transfers a second make blocks while other things are measured.
+	Memory uint64 `json:"memory_bytes,omitempty"` // memory for the tries with State; 0: the node's default
+	// Background is the number of transfers per second that are submitted during the other scenarios,
+	// so that blocks are not empty.
 	Background float64       `json:"background"`
-	Duration   time.Duration `json:"duration_ns"` // of each scenario
-	Signed     float64       `json:"signed"`      // transfers signed beforehand for each second of submit
-	// of submit, requests/s in all; 0: as many as the connections let through
+	Duration   time.Duration `json:"duration_ns"` // duration of each scenario
+	Signed     float64       `json:"signed"`      // transfers signed beforehand, per second of the submit scenarios
+	// For submit scenarios: requests per second in total; 0: as many as the connections allow.
 	Rate float64 `json:"rate"`
-	// KeyFile signs transfers where the node is not started here; without it only reads are
-	// measured.
+	// KeyFile signs transfers on a node that was not started here. Without it only reads are measured.
 	KeyFile    *primitives.KeyFile             `json:"-"`
 	Commit     string                          `json:"-"`
 	Dir        string                          `json:"-"`
@@ -48,15 +48,15 @@ type RPCOptions struct {
 // scenario is one kind of load.
 type scenario struct {
 	name   string
-	target float64 // requests/s; 0: none
-	p50    float64 // targets of latency, seconds; 0: none
+	target float64 // target in requests per second; 0: none
+	p50    float64 // target of the median latency in seconds; 0: none
 	p99    float64
-	writes bool // needs signed transfers
-	token  bool // needs a token
+	writes bool // it needs signed transfers
+	token  bool // it needs a token
 	run    func(l *rpcLoad, ctx context.Context, r *RPCResult) error
 }
 
-// scenarios are all there are, in the order in which they run.
+// scenarios lists all scenarios in the order in which they run.
 var scenarios = []scenario{
 	{name: "view_account", target: 60_000, p99: 10e-3, run: (*rpcLoad).viewAccount},
 	{name: "call_empty", token: true, run: (*rpcLoad).callEmpty},
@@ -68,7 +68,7 @@ var scenarios = []scenario{
 	{name: "final", p50: 2e-3, p99: 10e-3, writes: true, run: (*rpcLoad).submitFinal},
 }
 
-// RPCScenarios returns their names.
+// RPCScenarios returns the names of all scenarios.
 func RPCScenarios() (names []string) {
 	for i := range scenarios {
 		names = append(names, scenarios[i].name)
@@ -112,14 +112,14 @@ func (o *RPCOptions) check() error {
 // rpcLoad is the state of one RunRPC.
 type rpcLoad struct {
 	o    *RPCOptions
-	node *fullNode // nil: elsewhere
+	node *fullNode // nil: the node runs elsewhere
 	addr string
-	// signer makes transfers: i counts up, transfers of one lane must be submitted in order.
+	// signer returns signed transfer i of a lane. Transfers of one lane must be submitted in order.
 	lanes  int
-	next   []int // by lane: its next transfer
+	next   []int // by lane: number of the next transfer
 	signed func(lane, i int) *primitives.SignedTransaction
-	view   func(i uint64) primitives.AccountID // accounts to be looked at
-	token  primitives.AccountID                // which view holds; empty: there is none
+	view   func(i uint64) primitives.AccountID // returns an account to query
+	token  primitives.AccountID                // account of a token that these accounts hold; empty: none
 }
 
 // RunRPC measures a node's JSON-RPC over HTTP, one scenario after another.
@@ -195,7 +195,7 @@ func (l *rpcLoad) local(dir string) (err error) {
 	return nil
 }
 
-// scenario runs one, with blocks being made meanwhile.
+// scenario runs one scenario, with background transfers.
 func (l *rpcLoad) scenario(ctx context.Context, s *scenario, r *RPCResult) error {
 	l.o.Progress(0, s.name)
 	runtime.GC()
@@ -225,7 +225,7 @@ func (l *rpcLoad) scenario(ctx context.Context, s *scenario, r *RPCResult) error
 	return err
 }
 
-// background submits transfers at a steady rate, one at a time and in lane 0.
+// background submits transfers at a steady rate in lane 0, one at a time.
 func (l *rpcLoad) background(stop <-chan struct{}) error {
 	if l.o.Background == 0 {
 		return nil
@@ -246,15 +246,15 @@ func (l *rpcLoad) background(stop <-chan struct{}) error {
 	}
 }
 
-// take makes a lane's next transfer.
+// take returns a lane's next transfer.
 func (l *rpcLoad) take(lane int) *primitives.SignedTransaction {
 	l.next[lane]++
 	return l.signed(lane, l.next[lane]-1)
 }
 
-// all runs do on every connection until the time is up, and gathers latencies: with a rate (of all
-// connections) they count from when a request was due. do is called with the connection's number
-// and a count that goes up.
+// all calls do on every connection until the time is over, and collects latencies. With a rate (of
+// all connections together) the latency is measured from when a request was due. The arguments of
+// do are the connection, its number and a counter.
 func (l *rpcLoad) all(ctx context.Context, connections int, rate float64, r *RPCResult, do func(c *client, lane int, i uint64) (more bool, err error)) error {
 	took := make([][]int64, connections)
 	errs := make([]error, connections)
@@ -297,7 +297,7 @@ func (l *rpcLoad) all(ctx context.Context, connections int, rate float64, r *RPC
 	return errors.Join(errors.Join(errs...), ctx.Err())
 }
 
-// reads asks for the same again and again.
+// reads returns a scenario that repeats the same request.
 func reads(call string) func(*rpcLoad, context.Context, *RPCResult) error {
 	body := []byte(`{"jsonrpc":"2.0","id":"dontcare","method":` + call + `}`)
 	return func(l *rpcLoad, ctx context.Context, r *RPCResult) error {
@@ -305,7 +305,7 @@ func reads(call string) func(*rpcLoad, context.Context, *RPCResult) error {
 	}
 }
 
-// viewAccount looks at accounts at random.
+// viewAccount queries random accounts.
 func (l *rpcLoad) viewAccount(ctx context.Context, r *RPCResult) error {
 	return l.all(ctx, l.o.Connections, 0, r, func(c *client, k int, i uint64) (bool, error) {
 		c.body = append(c.body[:0], `{"jsonrpc":"2.0","id":"dontcare","method":"query","params":{"request_type":"view_account","finality":"final","account_id":"`...)
@@ -314,8 +314,8 @@ func (l *rpcLoad) viewAccount(ctx context.Context, r *RPCResult) error {
 	})
 }
 
-// callEmpty and callRead call methods that do nothing, or read one entry: what a call costs beside
-// a look at an account.
+// callEmpty and callRead call contract methods that do nothing, or read one entry: the cost of a
+// view call compared to a query of an account.
 func (l *rpcLoad) callEmpty(ctx context.Context, r *RPCResult) error {
 	return l.callPlain(ctx, r, "empty")
 }
@@ -328,7 +328,7 @@ func (l *rpcLoad) callPlain(ctx context.Context, r *RPCResult, method string) er
 		l.node.plain(), method))(l, ctx, r)
 }
 
-// balanceOf asks the token for what accounts at random hold.
+// balanceOf calls ft_balance_of of the token for random accounts.
 func (l *rpcLoad) balanceOf(ctx context.Context, r *RPCResult) error {
 	head := fmt.Sprintf(`{"jsonrpc":"2.0","id":"dontcare","method":"query","params":{"request_type":"call_function","finality":"final","account_id":%q,`+
 		`"method_name":"ft_balance_of","args_base64":"`, l.token)
@@ -345,11 +345,12 @@ func (l *rpcLoad) balanceOf(ctx context.Context, r *RPCResult) error {
 	})
 }
 
-// heldResult is how the answer of ft_balance_of begins: bytes as numbers, a quote and the first
-// digit.
+// heldResult is the start of a correct result of ft_balance_of: an array of byte values, of which
+// the first two are a quote and the digit 1.
 var heldResult = fmt.Appendf(nil, `"result":[%d,%d,`, '"', '1')
 
-// submitAsync submits transfers that were signed before, each connection those of its own lanes.
+// submitAsync submits transfers that were signed before. Each connection submits those of its own
+// lanes.
 func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
 	connections := min(l.o.Connections, l.lanes)
 	each := int(l.o.Signed*l.o.Duration.Seconds()) / connections
@@ -378,8 +379,8 @@ func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
 	if err != nil {
 		return err
 	}
-	// What was answered is not yet in a block, and may be dropped unseen if too much came: so wait
-	// until nothing comes any more.
+	// A reply means only that a transfer was received. It is not in a block yet, and may be dropped
+	// without notice: wait until no more are included.
 	last, lastAt := before, time.Now()
 	for time.Since(lastAt) < time.Second {
 		time.Sleep(20 * time.Millisecond)

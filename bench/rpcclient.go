@@ -22,7 +22,7 @@ type client struct {
 	http     *fasthttp.HostClient
 	request  *fasthttp.Request
 	response *fasthttp.Response
-	body     []byte // for requests that are made anew
+	body     []byte // buffer for request bodies
 }
 
 func newClient(addr string) *client {
@@ -36,11 +36,11 @@ func newClient(addr string) *client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// success is how replies without an error begin.
+// success is the start of a reply with a result.
 var success = []byte(`{"jsonrpc":"2.0","result":`)
 
-// call sends a request and checks that it is answered with a result, which lies in response until
-// the next call.
+// call sends a request and checks that the reply has a result. response holds the reply until the
+// next call.
 func (c *client) call(body []byte) error {
 	c.request.SetBodyRaw(body)
 	if err := c.http.Do(c.request, c.response); err != nil {
@@ -76,7 +76,8 @@ func (l *rpcLoad) height() (primitives.Height, error) {
 	return s.Sync.Height, l.ask("status", []int{}, &s)
 }
 
-// included is how many transactions the node has put into blocks since it began, by its metrics.
+// included returns how many transactions the node has put into blocks since its start, from its
+// metrics.
 func (l *rpcLoad) included() (int, error) {
 	if l.node != nil {
 		return int(l.node.Node.Stats().Transactions), nil
@@ -93,7 +94,7 @@ func (l *rpcLoad) included() (int, error) {
 	return 0, errors.New("/metrics lacks troupe_transactions_included_total: is this a Troupe node?")
 }
 
-// remote finds out what is needed to load a node that runs already.
+// remote prepares the load on a node that is already running.
 func (l *rpcLoad) remote(context.Context) error {
 	u, err := url.Parse(l.o.URL)
 	if err != nil {

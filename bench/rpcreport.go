@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// RPCReport is what RunRPC found.
+// RPCReport is the result of RunRPC.
 type RPCReport struct {
 	Command string      `json:"command"`
 	Time    string      `json:"time"`
@@ -18,12 +18,12 @@ type RPCReport struct {
 	Results []RPCResult `json:"results"`
 }
 
-// RPCResult are the figures of one scenario.
+// RPCResult has the figures of one scenario.
 type RPCResult struct {
 	Scenario    string  `json:"scenario"`
 	Connections int     `json:"connections"`
 	Seconds     float64 `json:"seconds"`
-	CPUSeconds  float64 `json:"cpu_seconds"` // of this process: the load, and the node if it is in it
+	CPUSeconds  float64 `json:"cpu_seconds"` // of this process: the load generator, and the node if it runs in it
 	Requests    int     `json:"requests"`
 	PerSecond   float64 `json:"requests_per_second"`
 	OfHTTP      float64 `json:"of_empty_http_rate"`
@@ -32,21 +32,21 @@ type RPCResult struct {
 	Max         float64 `json:"max_seconds"`
 
 	BlocksPerSecond float64 `json:"blocks_per_second"`
-	// Of submitted transfers: how many came into blocks, and how fast, from the first request to
-	// the last block.
+	// Submitted transfers that were included in blocks, and their rate from the first request to the
+	// last block.
 	Included          int     `json:"included,omitempty"`
 	IncludedSeconds   float64 `json:"included_seconds,omitempty"`
 	IncludedPerSecond float64 `json:"included_per_second,omitempty"`
 
-	Target    float64 `json:"target_per_second,omitempty"` // for the machine that Limits.Scale speaks of
-	OfTarget  float64 `json:"of_target,omitempty"`         // not scaled: what HTTP costs hardly depends on hashes
+	Target    float64 `json:"target_per_second,omitempty"` // on the machine that Limits.Scale refers to
+	OfTarget  float64 `json:"of_target,omitempty"`         // not scaled to this machine, because the cost of HTTP hardly depends on hashing
 	TargetP50 float64 `json:"target_p50_seconds,omitempty"`
 	TargetP99 float64 `json:"target_p99_seconds,omitempty"`
 
 	end time.Time
 }
 
-// latencies takes what every request took, in ns.
+// latencies sets the latency figures from the times of all requests, in ns.
 func (r *RPCResult) latencies(all []int64) {
 	r.end = time.Now()
 	slices.Sort(all)
@@ -72,7 +72,7 @@ func (r *RPCResult) finish(l *Limits) {
 // WriteJSON writes the report as JSON.
 func (r *RPCReport) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
 
-// WriteText writes the report to be read.
+// WriteText writes the report as text.
 func (r *RPCReport) WriteText(w io.Writer) error {
 	where := fmt.Sprintf("a node in this process, %d accounts", r.Options.Accounts)
 	if r.Options.URL != "" {

@@ -16,26 +16,26 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// ShardOptions say what RunShard measures.
+// ShardOptions configure RunShard.
 type ShardOptions struct {
 	Accounts  int           `json:"accounts"`
 	Skew      float64       `json:"skew"` // Zipf exponent of senders and receivers
 	Shards    int           `json:"shards"`
-	Cross     float64       `json:"cross_shard"` // part of the transfers that go to another shard
-	Batch     int           `json:"batch"`       // transfers a chunk; 0: as many as leave nothing to wait
-	Blocks    int           `json:"blocks"`      // to measure; 0: until Duration is over
+	Cross     float64       `json:"cross_shard"` // share of the transfers that go to another shard
+	Batch     int           `json:"batch"`       // transfers per chunk; 0: as many as leave no receipts delayed
+	Blocks    int           `json:"blocks"`      // blocks to measure; 0: until Duration is over
 	Duration  time.Duration `json:"duration_ns"` // of the measured work
-	Cores     int           `json:"cores"`       // 1: one after the other; more: receipts and shards in parallel
-	Tokens    bool          `json:"ft_transfer"` // calls of ft_transfer in place of native transfers
-	Contracts int           `json:"tokens"`      // tokens in each shard that are called, all alike; 0: 1
+	Cores     int           `json:"cores"`       // 1: sequential; more: receipts and shards are applied in parallel
+	Tokens    bool          `json:"ft_transfer"` // call ft_transfer instead of native transfers
+	Contracts int           `json:"tokens"`      // number of token contracts per shard; 0: 1
 	Seed      uint64        `json:"seed"`
-	State     string        `json:"state,omitempty"` // a folder that RunState made: its accounts, in one shard
-	// for the tries of that while it opens; 0: the node's own choice
+	State     string        `json:"state,omitempty"` // a folder made by RunState, whose accounts are used, in one shard
+	// Memory for the tries while State is opened; 0: the node's default.
 	Memory     uint64    `json:"memory_bytes,omitempty"`
 	Commit     string    `json:"-"`
-	Dir        string    `json:"-"` // for the file that is synced; empty: the system's folder for such
-	CPUProfile io.Writer `json:"-"` // of the measured blocks and the making of their transactions; nil: none
-	// Progress is told how much of the run is done, 0 to 1, and what is done now.
+	Dir        string    `json:"-"` // folder for the file of the fsync measurement; empty: the system's temporary folder
+	CPUProfile io.Writer `json:"-"` // receives a CPU profile of the measured blocks and the creation of their transactions; nil: none
+	// Progress is called with the completed share of the run, 0 to 1, and the current step.
 	Progress func(part float64, what string) `json:"-"`
 }
 
@@ -69,14 +69,14 @@ func (o *ShardOptions) check() error {
 }
 
 const (
-	mostTransfers = 1490 // in a chunk of 1 PGas, with receipt and refund
-	warmBlocks    = 12   // without a receipt that waits, before measuring begins
+	mostTransfers = 1490 // transfers in a chunk of 1 PGas, with their receipts and refunds
+	warmBlocks    = 12   // blocks without delayed receipts before the measurement starts
 	mostWarm      = 400
 )
 
-// RunShard measures the executor of chunks alone: transactions, receipts, trie, outcomes and roots,
-// block after block. The making of transactions is not measured, and signatures count as checked
-// before.
+// RunShard measures applying chunks without a node: transactions, receipts, trie, outcomes and
+// roots, block after block. Creating the transactions is not measured, and signatures are not
+// checked.
 func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
 	if r.Limits, err = MeasureLimits(o.Dir); err != nil {
 		return nil, err
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Cores)) // the collector's work is on these cores too
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Cores)) // so that garbage collection runs on the same cores
 	if err := run.warm(ctx); err != nil {
 		return nil, err
 	}
@@ -127,22 +127,22 @@ type shardRun struct {
 	rng  *rand.Rand
 	net  *shardNet
 	par  apply.Par
-	size int // transfers a chunk
+	size int // transfers per chunk
 	r    *ShardResult
 
 	took, cpu         time.Duration
 	allocs, allocated uint64
 }
 
-// block makes a block's transactions and then, measured, applies them. waits tells that receipts
-// were delayed or buffered.
+// block creates the transactions of a block and applies them, which is measured. waits is whether
+// receipts were delayed or buffered.
 func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	txs := make([][]apply.Transaction, len(s.net.shards))
 	for i := range txs {
 		txs[i] = s.net.chunk(s.rng, i, s.size, s.o.Cross)
 	}
 	var before, after runtime.MemStats
-	sample := s.r.Blocks%64 == 0 // reading the statistics stops the world
+	sample := s.r.Blocks%64 == 0 // reading the memory statistics stops the world
 	if sample {
 		runtime.ReadMemStats(&before)
 	}
@@ -175,8 +175,8 @@ func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	return results, waits, nil
 }
 
-// warm runs until a steady state: caches and arenas have grown, chunks have the size at which
-// nothing waits.
+// warm applies blocks until a steady state: caches and arenas have grown, and chunks have the size
+// at which no receipts are delayed.
 func (s *shardRun) warm(ctx context.Context) error {
 	if s.o.Batch == 0 {
 		s.size = s.o.most()
@@ -192,7 +192,7 @@ func (s *shardRun) warm(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case waits && s.o.Batch == 0: // chunks without transfers until nothing waits, then smaller ones
+		case waits && s.o.Batch == 0: // apply empty chunks until no receipts are delayed, then smaller ones
 			if s.size > 0 {
 				size = max(1, size*97/100)
 			}
@@ -226,7 +226,7 @@ func (s *shardRun) measure(ctx context.Context) error {
 		s.r.add(results, s.size)
 		if waits {
 			s.r.WaitingBlocks++
-			if !waited && s.o.Batch == 0 { // slightly smaller chunks from now on; what waits has room in the next ones
+			if !waited && s.o.Batch == 0 { // slightly smaller chunks from now on, so that delayed receipts fit into the next ones
 				s.size = max(1, s.size*99/100)
 			}
 		}

@@ -23,31 +23,31 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// shardNet is shards without blocks around them: each step applies one chunk of every shard and
-// carries receipts, congestion and bandwidth requests over, as block headers would.
+// shardNet applies chunks of shards without blocks: each step applies one chunk of every shard and
+// passes on receipts, congestion and bandwidth requests, as block headers would.
 type shardNet struct {
 	cfg    *parameters.RuntimeConfig
 	layout primitives.ShardLayout
 	height primitives.Height
 	price  primitives.Balance
 	limit  primitives.Gas
-	keys   []primitives.PublicKey   // of the accounts, in turn
-	shards []shard                  // by index
-	vm     *vm.VM                   // nil: native transfers only
-	tokens [][]primitives.AccountID // of each shard
-	node   *fullNode                // of a stored state; nil: the state is made here
+	keys   []primitives.PublicKey   // account i has key i modulo their number
+	shards []shard                  // by shard index
+	vm     *vm.VM                   // nil: only native transfers
+	tokens [][]primitives.AccountID // by shard index
+	node   *fullNode                // node of a stored state; nil: the state is created in memory
 }
 
 type shard struct {
 	root     *trie.Root
-	names    []int32 // numbers of the shard's accounts; nil: all, as they are
+	names    []int32 // numbers of the shard's accounts; nil: account i has number i
 	zipf     *workload.Zipf
 	info     primitives.CongestionInfo
 	requests []primitives.BandwidthRequest
-	incoming [][]*primitives.Receipt // by the index of the shard that sent them
+	incoming [][]*primitives.Receipt // by index of the sending shard
 }
 
-// chunkGasLimit is mainnet's and that of init.
+// chunkGasLimit is the gas limit of a chunk on mainnet and in chains that init creates.
 const chunkGasLimit = 1_000_000_000_000_000
 
 func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
@@ -99,8 +99,8 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 	return n, nil
 }
 
-// onState takes the state of a stored chain's last block. Its node is there for what has to be
-// loaded, and makes no blocks.
+// onState uses the state of a stored chain's last block. The chain's node stays open to load trie
+// nodes, and produces no blocks.
 func (n *shardNet) onState(o *ShardOptions, rng *rand.Rand) (err error) {
 	at, err := readState(o.State)
 	if err != nil {
@@ -117,7 +117,8 @@ func (n *shardNet) onState(o *ShardOptions, rng *rand.Rand) (err error) {
 	return nil
 }
 
-// load looks up what a chunk names, so that applying it finds all of that in memory.
+// load reads all accounts and keys of a chunk, so that they are in memory when the chunk is
+// applied.
 func (n *shardNet) load(txs []apply.Transaction, par apply.Par) error {
 	const batch = 32
 	errs := make([]error, (len(txs)+batch-1)/batch)
@@ -142,17 +143,17 @@ func (n *shardNet) load(txs []apply.Transaction, par apply.Par) error {
 	return errors.Join(errs...)
 }
 
-// close ends the VM and the node.
+// close closes the VM and the node.
 func (n *shardNet) close() {
 	if n.vm != nil {
 		n.vm.Close()
 	}
 	if n.node != nil {
-		_ = n.node.stop() // it has nothing to lose
+		_ = n.node.stop() // it has no unsaved data
 	}
 }
 
-// draw chooses one of a shard's accounts.
+// draw returns one of a shard's accounts.
 func (s *shard) draw(rng *rand.Rand) int {
 	i := s.zipf.Draw(rng)
 	if s.names != nil {
@@ -161,7 +162,7 @@ func (s *shard) draw(rng *rand.Rand) int {
 	return i
 }
 
-// state yields the accounts, each with 1000 NEAR and the key, ascending by trie key.
+// state yields the accounts, each with 1000 NEAR and its key, in ascending order of trie keys.
 func (n *shardNet) state(names []int32) iter.Seq2[[]byte, []byte] {
 	ids := make([]string, len(names))
 	for i, at := range names {
@@ -186,8 +187,8 @@ func (n *shardNet) state(names []int32) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// chunk makes n transfers signed by accounts of a shard; a part cross of them goes to other shards.
-// Signatures are empty: they count as checked before.
+// chunk returns transfers signed by accounts of a shard. The share cross of them goes to other
+// shards. Signatures are empty, because they are not checked.
 func (n *shardNet) chunk(rng *rand.Rand, i, size int, cross float64) []apply.Transaction {
 	s := &n.shards[i]
 	out := make([]apply.Transaction, size)
@@ -213,7 +214,7 @@ func (n *shardNet) chunk(rng *rand.Rand, i, size int, cross float64) []apply.Tra
 	return out
 }
 
-// step applies the next block's chunks, each on par if there is one.
+// step applies the next block's chunks, in parallel if par is not nil.
 func (n *shardNet) step(txs [][]apply.Transaction, par apply.Par) ([]*apply.Result, error) {
 	n.height++
 	results := make([]*apply.Result, len(n.shards))
@@ -263,7 +264,7 @@ func (n *shardNet) input(i int, txs []apply.Transaction, par apply.Par) *apply.I
 	return in
 }
 
-// roots are the shards' state roots.
+// roots returns the shards' state roots.
 func (n *shardNet) roots() []primitives.Hash {
 	out := make([]primitives.Hash, len(n.shards))
 	for i := range n.shards {

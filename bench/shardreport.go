@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// ShardReport is what RunShard found.
+// ShardReport is the result of RunShard.
 type ShardReport struct {
 	Command string       `json:"command"`
 	Time    string       `json:"time"`
@@ -23,22 +23,23 @@ type ShardReport struct {
 	Shares  ShardShares  `json:"shares"`
 }
 
-// ShardResult are the figures. Rates are of the clock; those named cpu are of the processor's time,
-// which other work on the machine does not take.
+// ShardResult has the figures. Rates are per wall-clock time; those with cpu in their names are per
+// processor time, which other load on the machine does not affect.
 type ShardResult struct {
 	SetupSeconds float64 `json:"setup_seconds"`
 	Blocks       int     `json:"blocks"`
 	Transfers    int     `json:"transfers"`
 	Seconds      float64 `json:"seconds"`
 	CPUSeconds   float64 `json:"cpu_seconds"`
-	// of a stored state: before each block what it names was loaded, beside the measured time
+	// For a stored state: processor time for loading the entries of each block before it is applied.
+	// It is not in the other figures.
 	LoadCPUSeconds   float64 `json:"load_cpu_seconds,omitempty"`
 	BlocksPerSecond  float64 `json:"blocks_per_second"`
 	PerSecond        float64 `json:"transfers_per_second"`
 	PerCPUSecond     float64 `json:"transfers_per_cpu_second"`
 	PerChunk         float64 `json:"transfers_per_chunk"`
 	GasPerChunk      float64 `json:"gas_per_chunk"`
-	RecordedPerChunk float64 `json:"recorded_bytes_per_chunk"` // of the state proof; receipts wait beyond 4 MB
+	RecordedPerChunk float64 `json:"recorded_bytes_per_chunk"` // size of the state proof; receipts are delayed above 4 MB
 	Outcomes         int     `json:"outcomes"`
 	Failed           int     `json:"failed"`
 	WaitingBlocks    int     `json:"blocks_with_waiting_receipts"`
@@ -54,30 +55,30 @@ type ShardResult struct {
 	sampled, chunks int
 }
 
-// ShardShares set the figures against the machine's limits.
+// ShardShares relates the figures to the limits of the machine.
 type ShardShares struct {
-	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // a transfer takes as long as so many hashes
-	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"` // and as so many verifications
-	ReadsPerTransfer    float64 `json:"memory_reads_per_transfer"`     // and as so many dependent random reads
-	// transfers over verifications in the same processor time
+	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // time of a transfer in units of one hash
+	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"` // the same in units of one verification
+	ReadsPerTransfer    float64 `json:"memory_reads_per_transfer"`     // the same in units of one dependent random read
+	// transfers divided by verifications in the same processor time
 	OfVerifies float64 `json:"of_ed25519_verify_rate"`
-	OfFsync    float64 `json:"of_fsync_rate"`      // blocks/s over syncs/s
-	OfHTTP     float64 `json:"of_empty_http_rate"` // transfers/s over empty requests/s
-	// 40,000, or 10,000 of ft_transfer, scaled as Scale says
+	OfFsync    float64 `json:"of_fsync_rate"`      // blocks per second divided by syncs per second
+	OfHTTP     float64 `json:"of_empty_http_rate"` // transfers per second divided by empty HTTP requests per second
+	// 40,000, or 10,000 with ft_transfer, scaled to this machine by Scale.
 	Target   float64 `json:"target_transfers_per_second"`
-	OfTarget float64 `json:"of_target"` // of processor time
+	OfTarget float64 `json:"of_target"` // in processor time
 }
 
-// The figures of the machine for which targets are stated: 2 cores without SHA-NI.
+// Figures of the machine for which targets are stated: 2 cores without SHA-NI.
 const (
 	targetTransfers = 40_000
 	targetSHA256    = 0.44e-6
 	targetED25519   = 45e-6
 )
 
-// scale is how much faster this machine is than that of the targets for an executor that there
-// hashes for half of its time: that half goes with sha256, the other with ed25519, which is plain
-// arithmetic. Memory, which large states wait for, is not in it.
+// scale estimates how much faster this machine applies chunks than the machine of the targets.
+// There half of the time is hashing, which scales with sha256; the other half scales with ed25519,
+// which is plain arithmetic. Memory latency, which matters for large states, is not included.
 func scale(l *Limits) float64 {
 	return 2 / (l.SHA256Seconds/targetSHA256 + l.ED25519Seconds/targetED25519)
 }
@@ -137,7 +138,7 @@ func (r *ShardReport) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteText writes the report to be read.
+// WriteText writes the report as text.
 func (r *ShardReport) WriteText(w io.Writer) error {
 	x, l, s, m, o := &r.Result, &r.Limits, &r.Shares, &r.Machine, &r.Options
 	lines := append(m.lines(r.Commit, l), [][2]string{

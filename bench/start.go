@@ -18,18 +18,18 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// StartOptions say what RunStart measures.
+// StartOptions configure RunStart.
 type StartOptions struct {
-	Binary string        `json:"binary"` // of troupe
+	Binary string        `json:"binary"` // path of the troupe binary
 	Times  int           `json:"times"`
-	Idle   time.Duration `json:"idle_ns"` // how long a node stands idle before its memory is looked at
+	Idle   time.Duration `json:"idle_ns"` // time without requests before the memory is measured
 	Commit string        `json:"-"`
 	Dir    string        `json:"-"`
-	// Progress is told how much of the run is done.
+	// Progress is called with the completed share of the run.
 	Progress func(part float64, what string) `json:"-"`
 }
 
-// StartReport is what RunStart found; all figures are medians.
+// StartReport is the result of RunStart.
 type StartReport struct {
 	Command string       `json:"command"`
 	Time    string       `json:"time"`
@@ -40,17 +40,17 @@ type StartReport struct {
 	Result  StartResult  `json:"result"`
 }
 
-// StartResult are the medians, and the worst where it is named so.
+// StartResult has the medians, except WorstSeconds.
 type StartResult struct {
 	ProcessSeconds float64 `json:"process_seconds"` // of `troupe version`: a process that does nothing
 	InitSeconds    float64 `json:"init_seconds"`
-	RunSeconds     float64 `json:"run_seconds"`   // from starting run to the first 200 on /status
-	TotalSeconds   float64 `json:"total_seconds"` // of both
-	WorstSeconds   float64 `json:"worst_seconds"` // of both
-	AgainSeconds   float64 `json:"again_seconds"` // run on the same folder a second time, to the first 200
-	CPUSeconds     float64 `json:"cpu_seconds"`   // of init and run until the node has stood idle
-	IdleBytes      uint64  `json:"idle_bytes"`    // resident
-	StopSeconds    float64 `json:"stop_seconds"`  // from SIGTERM to the end
+	RunSeconds     float64 `json:"run_seconds"`   // from starting run to the first reply 200 of /status
+	TotalSeconds   float64 `json:"total_seconds"` // init and run
+	WorstSeconds   float64 `json:"worst_seconds"` // the longest init and run
+	AgainSeconds   float64 `json:"again_seconds"` // a second run on the same folder, to the first reply 200
+	CPUSeconds     float64 `json:"cpu_seconds"`   // of init and run, until IdleBytes was measured
+	IdleBytes      uint64  `json:"idle_bytes"`    // resident memory when idle
+	StopSeconds    float64 `json:"stop_seconds"`  // from SIGTERM to the end of the process
 }
 
 // Targets of a start.
@@ -59,8 +59,8 @@ const (
 	targetIdle  = 40 << 20
 )
 
-// RunStart measures how long the command takes from nothing to a chain that answers, and what a
-// node that has nothing to do keeps in memory.
+// RunStart measures the time from an empty folder to a chain that answers requests, and the memory
+// of an idle node.
 func RunStart(ctx context.Context, o StartOptions) (*StartReport, error) {
 	if o.Times < 1 || o.Times > 10_000 || o.Idle < 0 {
 		return nil, fmt.Errorf("bench: %d starts with %v idle time: the number of starts must be 1 to 10,000", o.Times, o.Idle)
@@ -111,7 +111,7 @@ func medians(all []StartResult) (m StartResult) {
 	return m
 }
 
-// startOnce makes a chain in a fresh folder, runs it twice and takes the folder away.
+// startOnce creates a chain in a new folder, runs it twice and removes the folder.
 func startOnce(ctx context.Context, o *StartOptions) (_ *StartResult, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "troupe-bench-*")
 	if err != nil {
@@ -181,11 +181,11 @@ func startOnce(ctx context.Context, o *StartOptions) (_ *StartResult, err error)
 	return r, nil
 }
 
-// loopback is this machine as most clients name it.
+// loopback is the usual address of this machine.
 const loopback = "127.0.0.1"
 
-// freePort finds an address of this machine without a listener. If another process takes it before
-// it is used, the run fails.
+// freePort returns an address of this machine with a free port. If another process takes the port
+// before it is used, the run fails.
 func freePort(of string) (string, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(of, "0"))
 	if err != nil {
@@ -194,7 +194,7 @@ func freePort(of string) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// firstStatus asks for /status until it is answered with 200.
+// firstStatus requests /status until the reply is 200.
 func firstStatus(ctx context.Context, addr string) error {
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		code, _, err := fasthttp.GetTimeout(nil, "http://"+addr+"/status", time.Second)

@@ -22,17 +22,17 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// StateOptions say what chain RunState makes.
+// StateOptions configure RunState.
 type StateOptions struct {
-	Dir      string `json:"dir"` // made; must not be there
+	Dir      string `json:"dir"` // the folder to create; it must not exist
 	Accounts int    `json:"accounts"`
-	Memory   uint64 `json:"memory_bytes"` // for the tries; 0: the node's own choice
+	Memory   uint64 `json:"memory_bytes"` // memory for the tries; 0: the node's default
 	Commit   string `json:"-"`
-	// Progress is told how much is done.
+	// Progress is called with the completed share.
 	Progress func(part float64, what string) `json:"-"`
 }
 
-// StateReport is what RunState found.
+// StateReport is the result of RunState.
 type StateReport struct {
 	Command string       `json:"command"`
 	Time    string       `json:"time"`
@@ -42,7 +42,7 @@ type StateReport struct {
 	Result  StateResult  `json:"result"`
 }
 
-// StateResult are its figures.
+// StateResult has the figures of the created state.
 type StateResult struct {
 	Seconds           float64 `json:"seconds"`
 	AccountsPerSecond float64 `json:"accounts_per_second"`
@@ -50,24 +50,24 @@ type StateResult struct {
 	StateBytes        uint64  `json:"state_bytes"` // memory usage as nearcore counts it
 	DiskBytes         uint64  `json:"disk_bytes"`
 	ResidentBytes     uint64  `json:"resident_bytes"` // at the end
-	// Of accounts drawn uniformly, processor time: a value of the store, and what of that is the
-	// index's own look for the row.
+	// Processor time to read the value of a random account from the store, and the part of it that is
+	// the lookup in the index.
 	ValueMicros  float64 `json:"value_us"`
 	LookUpMicros float64 `json:"look_up_us"`
 }
 
-// stateFile says in a chain's folder what it was made of.
+// stateFile is a file in the chain's folder with the options of RunState.
 const stateFile = "bench.json"
 
-// storedState is what stateFile has.
+// storedState is the content of stateFile.
 type storedState struct {
 	Accounts int
 	Time     time.Time
-	Runs     int // that have sent transfers
+	Runs     int // number of runs that have sent transfers
 	Genesis  primitives.Hash
 }
 
-// genesisOf is the hash of a stored state's first block.
+// genesisOf returns the hash of a stored state's first block.
 func genesisOf(dir string) (primitives.Hash, error) {
 	at, err := readState(dir)
 	return at.Genesis, err
@@ -81,17 +81,17 @@ func (s *storedState) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, stateFile), raw, 0o644)
 }
 
-// someKeys is how many keys the accounts of a stored state share: making one takes longer than all
-// else that is made of an account.
+// someKeys is the number of keys that the accounts of a stored state share. Creating a key takes
+// longer than everything else of an account.
 const someKeys = 1 << 16
 
 func keyOf(i int) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprintf("bench state %d", i%someKeys))
 }
 
-// RunState makes a chain of one shard with many accounts, each with a key, for benchmarks to run
-// on: node, rpc and shard with a state. Nothing is kept in memory that grows with the accounts but
-// the entries of the trie's frontier, some 30 bytes an account.
+// RunState creates a chain of one shard with many accounts, each with a key, on which the
+// benchmarks node, rpc and shard can run. Memory grows only by the entries of the trie's frontier,
+// some 30 bytes per account.
 func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	if o.Accounts < 2 || o.Accounts > 1<<31-1 {
 		return nil, fmt.Errorf("bench: the number of accounts is %d, must be 2 to 2,147,483,647", o.Accounts)
@@ -123,11 +123,10 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	return r, at.write(o.Dir)
 }
 
-// looks is how many values are read of a state that was made.
+// looks is the number of values that are read from the created state.
 const looks = 50_000
 
-// look measures what a value costs, and a row of the index beside it: equal numbers of accounts,
-// none of them twice but by chance, in turns.
+// look measures reading values, and index rows alternately, of random accounts.
 func (x *StateResult) look(n *fullNode) error {
 	s, head, rng := n.Engine.Store(), n.Engine.Head(), rand.New(rand.NewPCG(5, 6))
 	at, shard := storage.BlockRef{Height: head.Height(), Hash: head.Hash}, head.Shards[0].ID
@@ -150,10 +149,10 @@ func (x *StateResult) look(n *fullNode) error {
 	return nil
 }
 
-// runNonces is how many nonces a run may take of a key.
+// runNonces is the number of nonces of a key that one run may use.
 const runNonces = 200_000
 
-// openState runs the node of a stored state, or makes the state with grow.
+// openState runs the node of a stored state, or creates the state with grow.
 func openState(dir string, at *storedState, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) (*fullNode, error) {
 	n := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)), first: primitives.Nonce(at.Runs) * runNonces}
 	spread(len(n.keys), func(i int) { n.keys[i] = keyOf(i) })
@@ -175,7 +174,7 @@ func reopenState(dir string, memory uint64, rpc string, observe func(*messages.B
 	return n, at.write(dir)
 }
 
-// readState reads what a folder of RunState's was made of.
+// readState reads the options with which a folder of RunState was made.
 func readState(dir string) (at storedState, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, stateFile))
 	if err != nil {
@@ -184,8 +183,8 @@ func readState(dir string) (at storedState, err error) {
 	return at, json.Unmarshal(raw, &at)
 }
 
-// sorted calls yield for all accounts in ascending order of their names: by letter, and then as the
-// decimal numbers stand in a dictionary.
+// sorted calls yield for all accounts in ascending order of their names: by first letter, then by
+// number as a text.
 func sorted(accounts int, yield func(i int) bool) {
 	for letter := range 26 {
 		var walk func(n int) bool
@@ -211,7 +210,7 @@ func sorted(accounts int, yield func(i int) bool) {
 	}
 }
 
-// statePairs are the accounts and then their keys, as the trie has them.
+// statePairs yields the trie entries: all accounts, then their keys, in trie order.
 func statePairs(accounts int, progress func(float64, string)) iter.Seq2[[]byte, []byte] {
 	account := primitives.Account{Amount: accountBalance, StorageUsage: 182, Version: primitives.AccountV1}
 	accountValue, keyValue := account.AppendBorsh(nil), (&primitives.AccessKey{}).AppendBorsh(nil)
@@ -250,7 +249,7 @@ func statePairs(accounts int, progress func(float64, string)) iter.Seq2[[]byte, 
 	}
 }
 
-// diskBytes is what the files of a folder have.
+// diskBytes returns the size of all files of a folder.
 func diskBytes(dir string) (sum uint64) {
 	_ = filepath.Walk(dir, func(_ string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() {
@@ -268,7 +267,7 @@ func (r *StateReport) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func (r *StateReport) WriteText(w io.Writer) error {
 	x := &r.Result
 	_, err := fmt.Fprintf(w, "%s\n%d accounts with a key each in %s: %.0f/s, %.1f s, of processor time %.1f s\nstate %.2f GB as nearcore counts it, %.2f GB on disk, resident at the end %.2f GB\na value of an account drawn uniformly %.1f us of processor, the index's own look for its row %.1f us\n",

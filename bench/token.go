@@ -15,23 +15,24 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// The load of --ft-transfer: one token in every shard, or some, of which all accounts hold as much,
-// and calls that move it. The token is the NEP-141 contract in internal/contracts, with its checks
-// and events.
+// The load of --ft-transfer: one or more token contracts in every shard, of which all accounts hold
+// the same balance, and calls of ft_transfer. The token is the NEP-141 contract in
+// internal/contracts, with its checks and events.
 const (
 	tokenGas      = 10_000_000_000_000
 	tokensHeld    = 1_000_000_000
 	tokenMetadata = `{"spec":"ft-1.0.0","name":"Bench","symbol":"BENCH","decimals":6}`
-	// targetCalls is for the machine that targets are stated for, of one core.
+	// targetCalls is the target on one core of the machine for which targets are stated.
 	targetCalls = 10_000
-	// mostCalls are more than a chunk of 1 PGas holds, with receipt and refund.
+	// mostCalls is above the number of calls that fit into a chunk of 1 PGas with their receipts and
+	// refunds.
 	mostCalls = 700
-	// maxContracts bounds the tokens of a shard: all accounts hold each of them.
+	// maxContracts bounds the tokens of a shard. All accounts hold each of them.
 	maxContracts = 100
 )
 
-// tokenOf names a token of a shard, the n-th, by one of the shard's accounts: it begins with the
-// same letter.
+// tokenOf returns the account of the n-th token in the shard of an account: its name begins with
+// the same letter.
 func tokenOf(account primitives.AccountID, n int) primitives.AccountID {
 	if n == 0 {
 		return account[:1] + "token.w"
@@ -39,15 +40,15 @@ func tokenOf(account primitives.AccountID, n int) primitives.AccountID {
 	return account[:1] + primitives.AccountID(fmt.Sprintf("token%02d.w", n))
 }
 
-// pair is an entry of a state.
+// pair is an entry of the state.
 type pair struct{ key, value []byte }
 
-// token is a token and what its holders have.
+// token is a token contract and the balances of its holders.
 type token struct {
 	id      primitives.AccountID
 	account primitives.Account
 	code    []byte
-	data    []pair // the contract's own keys, ascending
+	data    []pair // the contract's own entries, ascending
 }
 
 func newToken(id primitives.AccountID, holders int, amount primitives.Balance) *token {
@@ -64,21 +65,21 @@ func newToken(id primitives.AccountID, holders int, amount primitives.Balance) *
 	return t
 }
 
-// newPlain is a contract with methods that do next to nothing, and what they read.
+// newPlain returns the contract whose methods do almost nothing, with the entry that they read.
 func newPlain(id primitives.AccountID, amount primitives.Balance) *token {
 	t := &token{id: id, code: contracts.Plain(), data: []pair{{[]byte(contracts.PlainKey), balance(1)}}}
 	t.settle(amount)
 	return t
 }
 
-// newHog is a contract that fills storage.
+// newHog returns the contract that writes storage.
 func newHog(id primitives.AccountID, amount primitives.Balance) *token {
 	t := &token{id: id, code: contracts.C("hog")}
 	t.settle(amount)
 	return t
 }
 
-// settle fills in the account of a contract's code and data.
+// settle creates the account for the contract's code and data.
 func (t *token) settle(amount primitives.Balance) {
 	t.account = primitives.Account{Amount: amount, StorageUsage: 100 + uint64(len(t.code)), Version: primitives.AccountV1}
 	t.account.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(t.code)}
@@ -87,12 +88,13 @@ func (t *token) settle(amount primitives.Balance) {
 	}
 }
 
-// balance is an amount as the token stores it.
+// balance returns an amount as the token stores it.
 func balance(v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, v), 0)
 }
 
-// withToken adds a token to the state of a shard, whose accounts and keys come ascending.
+// withToken adds a token to the entries of a shard's state. The accounts and keys must be
+// ascending.
 func withToken(state iter.Seq2[[]byte, []byte], t *token) iter.Seq2[[]byte, []byte] {
 	more := []pair{{primitives.AppendAccountKey(nil, t.id), t.account.AppendBorsh(nil)}, {primitives.AppendCodeKey(nil, t.id), t.code}}
 	for _, p := range t.data {
@@ -119,7 +121,7 @@ func withToken(state iter.Seq2[[]byte, []byte], t *token) iter.Seq2[[]byte, []by
 	}
 }
 
-// addTokens makes the VM and the tokens' names.
+// addTokens creates the VM and the names of the tokens.
 func (n *shardNet) addTokens(each int) (err error) {
 	if n.vm, err = vm.New(vm.Options{}); err != nil {
 		return err
@@ -134,7 +136,7 @@ func (n *shardNet) addTokens(each int) (err error) {
 	return nil
 }
 
-// call is a transfer of a token between two holders.
+// call makes a transaction a token transfer between two holders.
 func (n *shardNet) call(rng *rand.Rand, tx *primitives.Transaction, token primitives.AccountID, s *shard) {
 	to := workload.Account(int(s.names[s.zipf.Draw(rng)]))
 	for to == tx.SignerID {
@@ -147,7 +149,7 @@ func (n *shardNet) call(rng *rand.Rand, tx *primitives.Transaction, token primit
 	}}
 }
 
-// what is what is measured: the noun of the reports.
+// what returns the unit of measurement for reports.
 func (o *ShardOptions) what() string {
 	if o.Tokens {
 		return "ft_transfer"
@@ -162,7 +164,7 @@ func (o *ShardOptions) target() float64 {
 	return targetTransfers
 }
 
-// most is how many of them to try in a chunk at first.
+// most returns the number of transactions to try in a chunk first.
 func (o *ShardOptions) most() int {
 	if o.Tokens {
 		return mostCalls
@@ -170,7 +172,8 @@ func (o *ShardOptions) most() int {
 	return mostTransfers
 }
 
-// failed tells the first failure in results, which a benchmark of calls should not have.
+// failed returns the first failure in results as an error, since no call of the benchmark should
+// fail.
 func failed(results []*apply.Result) error {
 	for _, r := range results {
 		for i := range r.Outcomes {

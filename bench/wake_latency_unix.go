@@ -14,12 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wake returns how long it takes from a byte that is sent to a thread until that thread has it,
-// half of there and back: the median when the machine has nothing else to do, and the 99th
-// percentile when another thread computes. Nodes on one machine wait so for each other, message by
-// message.
+// wake measures the time from sending a byte until a waiting thread has received it, as half of a
+// round trip: the median on an idle machine, and the 99th percentile while another thread computes.
+// Nodes on one machine wait for each other in this way with each message.
 func wake() (median, late float64, err error) {
-	// so that a thread which is woken does not wait for Go
+	// Enough threads, so that a woken one does not wait for the Go scheduler.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0))))
 	pair, err := sockets()
 	if err != nil {
@@ -62,7 +61,7 @@ func wake() (median, late float64, err error) {
 	return quiet[len(quiet)/2].Seconds() / 2, busy[len(busy)*99/100].Seconds() / 2, nil
 }
 
-// sockets returns two that are connected, which processes that are begun meanwhile do not get.
+// sockets returns two connected sockets that child processes do not inherit.
 func sockets() (pair [2]int, err error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -73,7 +72,7 @@ func sockets() (pair [2]int, err error) {
 	return pair, err
 }
 
-// roundTrips returns how long bytes took there and back, the shortest first.
+// roundTrips returns the durations of round trips, ascending.
 func roundTrips(fd int) ([]time.Duration, error) {
 	var took []time.Duration
 	b := make([]byte, 1)
@@ -87,7 +86,7 @@ func roundTrips(fd int) ([]time.Duration, error) {
 			if n == 1 {
 				break
 			}
-			if err == nil { // the answering process is gone: that took no time
+			if err == nil { // the answering process has ended, so this was no round trip
 				return nil, io.ErrUnexpectedEOF
 			}
 			if err != unix.EINTR {

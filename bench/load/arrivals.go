@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// Arrival says how arrivals lie in time.
+// Arrival is the distribution of the times at which operations are due.
 type Arrival string
 
-// The kinds: at equal distances, or of a Poisson process, like many independent clients.
+// Arrival processes: equal intervals, or a Poisson process, which models many independent clients.
 const (
 	Fixed   Arrival = "fixed"
 	Poisson Arrival = "poisson"
 )
 
-// maxArrivals is how many a run may have: eight bytes each.
+// maxArrivals bounds the operations of a run. Each takes eight bytes.
 const maxArrivals = 8 << 20
 
-// arrivals returns when things are due, from the start, up to the end.
+// arrivals returns the times from the start of a run at which operations are due, before end. rate
+// is in operations per second.
 func arrivals(kind Arrival, rate float64, end time.Duration, seed uint64) ([]time.Duration, error) {
 	switch {
 	case kind != Fixed && kind != Poisson:

@@ -18,27 +18,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ChainOptions say how a chain is loaded by the JSON-RPC of one of its nodes.
+// ChainOptions configure load on a chain through the JSON-RPC of one node.
 type ChainOptions struct {
 	URL         string
-	Funder      *primitives.KeyFile // pays for accounts; not needed for reads
+	Funder      *primitives.KeyFile // pays for the accounts; nil: reads only
 	Workload    Workload
-	Accounts    int                // that send, of which each has one thing under way
-	Fund        primitives.Balance // for each that has to be made
-	Connections int                // things under way at a time, at most
-	Until       string             // of wait_until: how far a transaction is waited for
-	Timeout     time.Duration      // of one request
+	Accounts    int                // sending accounts; each has at most one operation under way
+	Fund        primitives.Balance // initial balance of each new account
+	Connections int                // the most concurrent operations
+	Until       string             // the value of wait_until for transactions
+	Timeout     time.Duration      // time limit of one request
 	Progress    func(part float64, what string)
 }
 
-// Chain is a Target: a node that is asked by JSON-RPC.
+// Chain is a Target that calls a node by JSON-RPC. It is safe for concurrent use with different
+// lanes.
 type Chain struct {
 	o      ChainOptions
 	c      *Client
 	Status *Status
 	crowd  *crowd
 	sends  sends
-	free   chan int // members without anything under way
+	free   chan int // indexes of accounts without an operation under way
 	block  atomic.Pointer[primitives.Hash]
 	reads  [][]byte
 	again  atomic.Int64
@@ -46,10 +47,10 @@ type Chain struct {
 	done   sync.WaitGroup
 }
 
-// refresh is how often a newer block is taken for transactions to refer to.
+// refresh is the period at which the block hash of new transactions is updated.
 const refresh = 500 * time.Millisecond
 
-// OpenChain looks at the node, and makes the accounts that are not there.
+// OpenChain connects to the node and creates the missing accounts and contracts of the workload.
 func OpenChain(ctx context.Context, o ChainOptions) (_ *Chain, err error) {
 	if o.Progress == nil {
 		o.Progress = func(float64, string) {}
@@ -99,7 +100,7 @@ func OpenChain(ctx context.Context, o ChainOptions) (_ *Chain, err error) {
 	t.stop = stop
 	t.done.Go(func() {
 		for sleep(following, refresh) {
-			if base, err := t.c.base(following); err == nil { // else the load itself finds out
+			if base, err := t.c.base(following); err == nil { // the load reports a persistent failure
 				t.block.Store(&base)
 			}
 		}
@@ -107,7 +108,7 @@ func OpenChain(ctx context.Context, o ChainOptions) (_ *Chain, err error) {
 	return t, nil
 }
 
-// Close ends what it has begun.
+// Close stops the background requests and closes the connections.
 func (t *Chain) Close() {
 	if t.stop != nil {
 		t.stop()
@@ -116,7 +117,7 @@ func (t *Chain) Close() {
 	t.c.Close()
 }
 
-// Lanes is how many things may be under way.
+// Lanes implements Target: the number of concurrent operations.
 func (t *Chain) Lanes() int {
 	if t.o.Workload.Reads() {
 		return t.o.Connections
@@ -124,7 +125,7 @@ func (t *Chain) Lanes() int {
 	return min(t.o.Connections, t.o.Accounts)
 }
 
-// boundaries are the first accounts of all shards but the first.
+// boundaries returns the boundary accounts of the shard layout.
 func (t *Chain) boundaries(ctx context.Context) ([]string, error) {
 	var p struct {
 		Layout map[string]struct {
@@ -140,13 +141,13 @@ func (t *Chain) boundaries(ctx context.Context) ([]string, error) {
 	return nil, errors.New("load: the node's protocol configuration has no shard layout")
 }
 
-// Do does the thing of a number.
+// Do implements Target: it performs operation number of the workload.
 func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 	if t.reads != nil {
 		return t.c.ask(ctx, t.reads[int(scatter(number)%uint64(len(t.reads)))], func([]byte) error { return nil })
 	}
 	var i int
-	select { // there are no more lanes than members
+	select { // there are as many accounts as lanes, so this does not block
 	case i = <-t.free:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -165,18 +166,19 @@ func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 	m.nonce++
 	tx := sign(m.id, m.key, to, m.nonce, *t.block.Load(), actions)
 	err := t.submit(ctx, tx)
-	m.known = err == nil // else it may have been taken or not
+	m.known = err == nil // after an error the nonce may be used or not
 	return err
 }
 
-// send submits a transaction and waits for it. One that came to a failure is an error.
+// send submits a transaction and waits for the level of ChainOptions.Until. A failed transaction is
+// an error.
 func (t *Chain) send(ctx context.Context, tx *primitives.SignedTransaction) error {
 	body := append(make([]byte, 0, 512), `{"jsonrpc":"2.0","id":"bench","method":"send_tx","params":{"signed_tx_base64":"`...)
 	body = base64.StdEncoding.AppendEncode(body, tx.AppendBorsh(nil))
 	return t.await(ctx, append(append(append(body, `","wait_until":"`...), t.o.Until...), `"}}`...))
 }
 
-// await asks for a transaction and waits for it.
+// await sends a transaction request and checks that the transaction succeeded.
 func (t *Chain) await(ctx context.Context, body []byte) error {
 	return t.c.ask(ctx, body, func(reply []byte) error {
 		if !bytes.Contains(reply, []byte(`"Failure"`)) {
@@ -194,8 +196,8 @@ func (t *Chain) await(ctx context.Context, body []byte) error {
 	})
 }
 
-// questions are what reads ask, each as often as it stands here: about the chain as it was when the
-// run began, so that every node can answer.
+// questions sets the requests of the read workloads, each as often as it occurs here. They refer to
+// the block at the start of the run, so that every node can answer.
 func (t *Chain) questions(ctx context.Context) error {
 	var b struct {
 		Chunks []struct {
@@ -241,16 +243,16 @@ func (t *Chain) questions(ctx context.Context) error {
 func question(method string, params any) []byte {
 	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "bench", "method": method, "params": params})
 	if err != nil {
-		panic(err) // of strings
+		panic(err) // the parameters are strings
 	}
 	return b
 }
 
-// metrics asks for them, by IPv6 too.
+// metrics is the HTTP client for /metrics. It connects by IPv4 or IPv6.
 var metrics = fasthttp.Client{DialDualStack: true}
 
-// Included is how many transactions the node has put into blocks since it began, by its metrics;
-// false: it does not say.
+// Included returns how many transactions the node has put into blocks since its start, from its
+// metrics. false: the metrics do not have it.
 func (t *Chain) Included() (int, bool) {
 	_, reply, err := metrics.GetTimeout(nil, strings.TrimSuffix(t.o.URL, "/")+"/metrics", 5*time.Second)
 	if err != nil {
@@ -268,7 +270,7 @@ func (t *Chain) Included() (int, bool) {
 	return 0, false
 }
 
-// Height is the node's head.
+// Height returns the height of the node's head.
 func (t *Chain) Height(ctx context.Context) (primitives.Height, error) {
 	s, err := t.c.Status(ctx)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Client asks a node, of whatever program, by JSON-RPC over HTTP. It may be used by as many as it
-// has connections.
+// Client calls a NEAR node of any program by JSON-RPC over HTTP. Safe for concurrent use.
 type Client struct {
 	url     string
 	http    fasthttp.HostClient
@@ -24,15 +23,15 @@ type Client struct {
 	timeout time.Duration
 }
 
-// ErrNotNode says that what answers at a URL is no node of NEAR.
+// ErrNotNode reports that the server at a URL is not a NEAR node.
 var ErrNotNode = errors.New("no NEAR node answers there")
 
-// RPCError is an error that a node answered with.
+// RPCError is an error reply of a node.
 type RPCError struct {
 	Name  string
 	Cause string
 	Data  string
-	HTTP  int // the reply's status
+	HTTP  int // HTTP status of the reply
 }
 
 func (e *RPCError) Error() string {
@@ -42,13 +41,13 @@ func (e *RPCError) Error() string {
 	return e.Cause + " " + e.Data
 }
 
-// errNoAnswer says that a request took longer than Client's time for one.
+// errNoAnswer reports that a request exceeded the time limit of the client.
 var errNoAnswer = errors.New("there was no answer in time")
 
-// maxReply bounds a reply.
+// maxReply bounds a reply, in bytes.
 const maxReply = 64 << 20
 
-// NewClient makes a client of at most so many connections; it connects when it is asked something.
+// NewClient returns a client with at most so many connections. It connects at the first request.
 func NewClient(rawURL string, connections int, timeout time.Duration) (*Client, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -74,10 +73,11 @@ func NewClient(rawURL string, connections int, timeout time.Duration) (*Client, 
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// success is how the replies of both programs begin when there is a result.
+// success is the start of a reply with a result, of troupe and of neard.
 var success = []byte(`{"jsonrpc":"2.0","result":`)
 
-// ask sends a body and gives the reply to f, for which it is valid. A reply with an error is one.
+// ask sends a request and calls f with the reply, which is valid only during the call. An error
+// reply is returned as an error.
 func (c *Client) ask(ctx context.Context, body []byte, f func(reply []byte) error) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -103,7 +103,7 @@ func (c *Client) ask(ctx context.Context, body []byte, f func(reply []byte) erro
 	return failure(resp.StatusCode(), reply, f)
 }
 
-// failure reads a reply that is not of the usual form, or has an error.
+// failure handles a reply that does not start with success: an error, or another formatting.
 func failure(status int, reply []byte, f func([]byte) error) error {
 	var r struct {
 		Result json.RawMessage
@@ -128,7 +128,7 @@ func failure(status int, reply []byte, f func([]byte) error) error {
 	return f(reply)
 }
 
-// Call asks a method and reads its result.
+// Call calls a method and decodes its result.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "bench", "method": method, "params": params})
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 	})
 }
 
-// Status is what a node says of itself.
+// Status is the reply of the method status.
 type Status struct {
 	ChainID  string `json:"chain_id"`
 	Protocol uint64 `json:"protocol_version"`
@@ -155,7 +155,8 @@ type Status struct {
 	} `json:"sync_info"`
 }
 
-// Status asks for it. What is no node is ErrNotNode, with what it said instead.
+// Status calls the method status. It returns ErrNotNode with an excerpt of the reply if the server
+// is not a NEAR node.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	var s Status
 	err := c.Call(ctx, "status", []any{}, &s)
@@ -168,8 +169,7 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return &s, nil
 }
 
-// base is a block for transactions to refer to: a final one, which every node of a network has or
-// gets, where the head may be dropped.
+// base returns the hash of a final block for transactions. The head might not become final.
 func (c *Client) base(ctx context.Context) (primitives.Hash, error) {
 	var b struct {
 		Header struct{ Hash primitives.Hash }
@@ -178,12 +178,13 @@ func (c *Client) base(ctx context.Context) (primitives.Hash, error) {
 	return b.Header.Hash, err
 }
 
-// accessKey is a key as it is now; ok is false where there is none, or no account.
+// accessKey returns the nonce of an access key. ok is false if the key or the account does not
+// exist.
 func (c *Client) accessKey(ctx context.Context, id primitives.AccountID, key primitives.PublicKey) (nonce primitives.Nonce, full, ok bool, err error) {
 	var k struct {
 		Nonce      primitives.Nonce
 		Permission json.RawMessage
-		Error      string // an older way to say that there is none
+		Error      string // set by older nodes if the key does not exist
 	}
 	err = c.Call(ctx, "query", map[string]string{"request_type": "view_access_key", "finality": "optimistic", "account_id": string(id), "public_key": key.String()}, &k)
 	var e *RPCError
@@ -193,7 +194,7 @@ func (c *Client) accessKey(ctx context.Context, id primitives.AccountID, key pri
 	return k.Nonce, string(k.Permission) == `"FullAccess"`, err == nil, err
 }
 
-// amount is what an account has; ok is false where there is none.
+// amount returns the balance of an account. ok is false if it does not exist.
 func (c *Client) amount(ctx context.Context, id primitives.AccountID) (amount primitives.Balance, ok bool, err error) {
 	var a struct{ Amount string }
 	err = c.Call(ctx, "query", map[string]string{"request_type": "view_account", "finality": "optimistic", "account_id": string(id)}, &a)

@@ -11,38 +11,40 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Comparison is what differs between two reports. Of phases the intervals are by bootstrap: seconds
-// are drawn anew, with repetition, from each report; a second is drawn with all that was due in it,
-// as what lies near in time is alike. Of knees they are Welch's, over the runs.
+// Comparison is the result of Compare: each figure in both reports, with a confidence interval of
+// the ratio. For phases the intervals are computed by bootstrap: seconds are drawn from each report
+// with replacement, together with all operations due in them, since operations close in time are
+// correlated. For knees they are Welch's intervals over the runs.
 type Comparison struct {
 	A, B *Report
 	Rows []Row
 }
 
-// Row is one figure in both.
+// Row is one figure of both reports.
 type Row struct {
 	Name     string
 	A, B     float64
-	Ratio    float64    // of B to A
-	Interval [2]float64 // of the ratio, at 95 %; {0, 0}: there is none, for there is too little to say
+	Ratio    float64    // B divided by A
+	Interval [2]float64 // 95 % confidence interval of the ratio; {0, 0}: too little data
 	Method   string     // bootstrap or Welch
-	Lower    bool       // less is better
+	Lower    bool       // whether a lower value is better
 }
 
-// Differs returns whether the interval leaves no room for equality.
+// Differs returns whether the interval excludes a ratio of 1.
 func (r *Row) Differs() bool {
 	return r.Interval != [2]float64{} && (r.Interval[0] > 1 || r.Interval[1] < 1)
 }
 
 const (
 	resamples  = 1000
-	leastParts = 5 // seconds, from which on there is an interval
+	leastParts = 5 // the least number of seconds or runs for an interval
 )
 
-// ErrUnlike says that two reports are not of the same thing.
+// ErrUnlike reports that two reports cannot be compared.
 var ErrUnlike = errors.New("the reports measure different loads")
 
-// Compare compares phase by phase, and the knees.
+// Compare compares two reports of the same load, phase by phase, and their knees. It returns
+// ErrUnlike if the loads differ.
 func Compare(a, b *Report) (*Comparison, error) {
 	if a.Workload != b.Workload || a.Until != b.Until {
 		return nil, fmt.Errorf("%w: workload %s until %q, and workload %s until %q", ErrUnlike, a.Workload, a.Until, b.Workload, b.Until)
@@ -78,16 +80,16 @@ func Compare(a, b *Report) (*Comparison, error) {
 	return c, nil
 }
 
-// figure is one number of a set of seconds.
+// figure is a number computed from a set of seconds.
 type figure struct {
 	name     string
 	lower    bool
-	quantile float64 // 0: none, what was done a second; less than 0: the mean
+	quantile float64 // 0: operations per second; below 0: the mean latency; otherwise this quantile of the latency
 }
 
 var figures = []figure{{"done/s", false, 0}, {"mean", true, -1}, {"p50", true, 0.5}, {"p90", true, 0.9}, {"p99", true, 0.99}, {"p99.9", true, 0.999}}
 
-// phaseRows compares one phase.
+// phaseRows returns the rows of one phase.
 func phaseRows(name string, a, b *Phase) ([]Row, error) {
 	sa, err := samplesOf(a)
 	if err != nil {
@@ -101,7 +103,7 @@ func phaseRows(name string, a, b *Phase) ([]Row, error) {
 	va, vb := sa.whole(), sb.whole()
 	ratios := make([][]float64, len(figures))
 	if len(sa.seconds) >= leastParts && len(sb.seconds) >= leastParts {
-		rng := rand.New(rand.NewPCG(1, 2)) // the same reports, the same intervals
+		rng := rand.New(rand.NewPCG(1, 2)) // a fixed seed: equal reports give equal intervals
 		for range resamples {
 			ra, rb := sa.draw(rng), sb.draw(rng)
 			for i := range figures {
@@ -125,15 +127,15 @@ func phaseRows(name string, a, b *Phase) ([]Row, error) {
 	return rows, nil
 }
 
-// samples are the seconds of a phase. Latencies are those of the histograms: few, and the same in
-// all seconds.
+// samples are the seconds of a phase. Latencies are rounded to the buckets of the histograms, so
+// that there are few distinct values, the same ones in all seconds.
 type samples struct {
-	values  []float64 // ascending, in seconds of time
+	values  []float64 // latencies in seconds, ascending
 	seconds [][]count
-	sum     []int64 // by value; of the draw at hand
+	sum     []int64 // by value: its count in the current draw
 }
 
-// count is how often a value, by its place, was there in a second.
+// count is how often one value, by its index in values, occurred in a second.
 type count struct {
 	at int32
 	n  int64
@@ -173,7 +175,7 @@ func samplesOf(p *Phase) (*samples, error) {
 	return s, nil
 }
 
-// of computes all figures of as many seconds as there are, by their numbers.
+// of computes all figures for a draw of seconds, whose indexes which returns.
 func (s *samples) of(which func(i int) int) []float64 {
 	clear(s.sum)
 	for i := range s.seconds {
@@ -231,10 +233,10 @@ func kneeRow(a, b *Knees) Row {
 	return r
 }
 
-// welch returns half the width of the interval, at 95 %, of mean b less ratio times mean a; false:
-// there are less than two of one. With the means' own ratio that is zero, and divided by mean a the
-// interval is that of the ratio: a's mean is no better known than b's. With 1 it is that of the
-// difference.
+// welch returns half the width of the 95 % confidence interval of mean(b) - ratio*mean(a); false:
+// fewer than two values on one side. With ratio = mean(b)/mean(a) the difference is zero, and half
+// divided by mean(a) is the half width for the ratio of the means, which includes the uncertainty
+// of a. With ratio 1 it is that of the plain difference.
 func welch(a, b []float64, ratio float64) (half float64, ok bool) {
 	if len(a) < 2 || len(b) < 2 {
 		return 0, false
@@ -259,8 +261,8 @@ func moments(x []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-// studentT is the quantile 0.975 of Student's distribution, between rows of the usual table by
-// 1/freedom.
+// studentT returns the 0.975 quantile of Student's t distribution. It interpolates between rows of
+// the usual table by 1/freedom.
 func studentT(freedom float64) float64 {
 	table := []struct{ n, t float64 }{{1, 12.706}, {2, 4.303}, {3, 3.182}, {4, 2.776}, {5, 2.571}, {6, 2.447}, {8, 2.306}, {10, 2.228}, {15, 2.131}, {20, 2.086}, {30, 2.042}, {60, 2.000}, {120, 1.980}, {1e9, 1.960}}
 	freedom = min(max(freedom, 1), 1e9)
@@ -273,7 +275,7 @@ func studentT(freedom float64) float64 {
 	return 1.960
 }
 
-// WriteText writes what a terminal shows.
+// WriteText writes the comparison as text for a terminal.
 func (c *Comparison) WriteText(w io.Writer) error {
 	var errs []error
 	line := func(format string, args ...any) {

@@ -14,45 +14,45 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrPoor says that a key's account can't pay for what is to be made.
+// ErrPoor reports that the funding account has too few tokens to create the accounts.
 var ErrPoor = errors.New("the account that pays has too few tokens")
 
-// member is an account that sends. Its nonce belongs to its lane.
+// member is a sending account. Only the lane that took it from Chain.free may use its nonce.
 type member struct {
 	id    primitives.AccountID
 	key   primitives.SecretKey
 	nonce primitives.Nonce
-	known bool // the nonce
+	known bool // whether nonce is known
 	shard int
 }
 
-// crowd is a set of sub-accounts of the account that pays for them. Their names and keys are
-// derived from its key, so that a later run finds them again.
+// crowd is the set of sending accounts: sub-accounts of the funding account, which pays for them.
+// Their names and keys are derived from its key, so that a later run finds them again.
 type crowd struct {
 	c      *Client
 	funder *primitives.KeyFile
 	tag    string
 	all    []member
-	fund   primitives.Balance // of each
-	nonce  primitives.Nonce   // of the funder's key
+	fund   primitives.Balance // initial balance of each account
+	nonce  primitives.Nonce   // of the funding account's key
 	say    func(part float64, what string)
 
-	ft, hog primitives.AccountID // contracts; empty: not needed
+	ft, hog primitives.AccountID // accounts of the contracts; empty: not needed
 }
 
-// registering is what a token takes for the storage of a holder's balance, and a little more.
+// registering is the deposit for the storage of one token balance, with a small margin.
 var registering, _ = primitives.ParseBalance("1300000000000000000000")
 
 const (
-	firstLetters = "abcdefghijklmnopqrstuvwxyz" // of names, so that they fall into all shards
-	askers       = 32                           // that look at accounts at a time
-	makeLimit    = 3 * time.Minute              // for all to be there
-	makeAgain    = 5 * time.Second              // in which none came: the rest is made again
+	firstLetters = "abcdefghijklmnopqrstuvwxyz" // first letters of the account names, so that they spread over all shards
+	askers       = 32                           // concurrent queries of accounts
+	makeLimit    = 3 * time.Minute              // time limit for creating all accounts
+	makeAgain    = 5 * time.Second              // without progress: missing accounts are created again
 	callGas      = primitives.Gas(10_000_000_000_000)
 	heavyGas     = primitives.Gas(30_000_000_000_000)
 	minted       = 1_000_000_000
-	// Of storage-heavy calls: so many entries of so many bytes each time, in turns over so many of
-	// each sender.
+	// Each storage-heavy call writes heavyCount entries of heavySize bytes. Each sender cycles through
+	// heavyOwn entries.
 	heavyCount, heavySize, heavyOwn = 2, 2048, 8
 )
 
@@ -78,9 +78,9 @@ func newCrowd(c *Client, funder *primitives.KeyFile, n int, fund primitives.Bala
 	return r, nil
 }
 
-// make sees to it that all accounts and contracts are there. Of what is sent in a row a validator
-// may put a later one into a chunk before an earlier one has come to it, which is lost then: it is
-// made again.
+// make creates the missing accounts and contracts and waits for them. It repeats rounds, because
+// transactions can be lost: a validator may include a later transaction of the funding account
+// before an earlier one has reached it, whose nonce is then too low.
 func (r *crowd) make(ctx context.Context) error {
 	for end := time.Now().Add(makeLimit); ; {
 		there, err := r.round(ctx)
@@ -95,7 +95,7 @@ func (r *crowd) make(ctx context.Context) error {
 	}
 }
 
-// round creates what is missing and returns whether everything exists.
+// round creates what is missing and returns whether everything existed already.
 func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	nonce, full, ok, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())
 	switch {
@@ -112,7 +112,7 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 		return false, err
 	}
 	var txs []func() (primitives.AccountID, []primitives.Action)
-	need := primitives.NEAR(1) // for gas
+	need := primitives.NEAR(1) // plus 1 NEAR for gas
 	add := func(amount primitives.Balance, to primitives.AccountID, actions ...primitives.Action) {
 		need, _ = need.Add(amount)
 		txs = append(txs, func() (primitives.AccountID, []primitives.Action) { return to, actions })
@@ -140,7 +140,7 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	return false, r.await(ctx)
 }
 
-// contracts adds the deployments of missing contracts and the tokens of new accounts.
+// contracts adds the deployment of missing contracts, and token transfers to new accounts.
 func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitives.Balance, primitives.AccountID, ...primitives.Action)) error {
 	key := &primitives.AddKey{PublicKey: r.funder.PublicKey()}
 	if r.ft != "" {
@@ -168,7 +168,7 @@ func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitive
 			return err
 		}
 		if !there {
-			// a NEAR stakes for 100,000 bytes
+			// 1 NEAR pays for 100,000 bytes of storage.
 			amount := primitives.NEAR(5 + uint64(len(r.all))*heavyOwn*(heavySize+60)/100_000)
 			add(amount, r.hog, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: amount}, key, &primitives.DeployContract{Code: contracts.C("hog")})
 		}
@@ -176,7 +176,7 @@ func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitive
 	return nil
 }
 
-// look asks for all keys, and returns those that are not there.
+// look queries the keys of all accounts and returns the indexes of the missing ones.
 func (r *crowd) look(ctx context.Context) (missing []int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -202,15 +202,15 @@ func (r *crowd) look(ctx context.Context) (missing []int, err error) {
 	return missing, nil
 }
 
-// refresh asks for a member's nonce; it is not known where there is no such key. What was signed
-// before may still lie in a pool, so its nonce is not used again.
+// refresh queries a member's nonce. It is unknown if the key does not exist. Transactions signed
+// before may still be in a pool, so their nonces are not used again.
 func (m *member) refresh(ctx context.Context, c *Client) error {
 	nonce, _, known, err := c.accessKey(ctx, m.id, m.key.PublicKey())
 	m.nonce, m.known = max(m.nonce, nonce), known
 	return err
 }
 
-// submit sends the funder's transactions, in order.
+// submit sends transactions of the funding account, in order.
 func (r *crowd) submit(ctx context.Context, txs []func() (primitives.AccountID, []primitives.Action)) error {
 	base, err := r.c.base(ctx)
 	if err != nil {
@@ -225,7 +225,7 @@ func (r *crowd) submit(ctx context.Context, txs []func() (primitives.AccountID, 
 			return fmt.Errorf("load: transaction %d of the %d that create accounts: %w", i+1, len(txs), err)
 		}
 		r.say(float64(i+1)/float64(len(txs)), "accounts")
-		if i%256 == 255 { // behind what a node takes of one key
+		if i%256 == 255 { // a node accepts only so many pending transactions of one key: wait for them
 			if err := r.keep(ctx, r.nonce-200); err != nil {
 				return err
 			}
@@ -237,7 +237,7 @@ func (r *crowd) submit(ctx context.Context, txs []func() (primitives.AccountID, 
 	return r.keep(ctx, r.nonce)
 }
 
-// keep waits until the funder's key has come to a nonce.
+// keep waits until the nonce of the funding account's key has reached to.
 func (r *crowd) keep(ctx context.Context, to primitives.Nonce) error {
 	for end := time.Now().Add(makeLimit); ; {
 		nonce, _, _, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())
@@ -253,7 +253,7 @@ func (r *crowd) keep(ctx context.Context, to primitives.Nonce) error {
 	}
 }
 
-// await waits until all are there, or nothing of it comes any more.
+// await waits until all accounts exist, or no more appear for makeAgain.
 func (r *crowd) await(ctx context.Context) error {
 	for end, last := time.Now().Add(makeAgain), -1; ; {
 		missing, err := r.look(ctx)
@@ -280,7 +280,7 @@ func (r *crowd) await(ctx context.Context) error {
 	}
 }
 
-// minted waits until the last one has tokens.
+// minted waits until the last account has received its tokens.
 func (r *crowd) minted(ctx context.Context, end time.Time) error {
 	for r.ft != "" {
 		var out struct{ Result []byte }

@@ -1,5 +1,5 @@
-// Package load offers load to a node, or to a part of one, at times that do not depend on how fast
-// it is served, and measures.
+// Package load generates load on a node, or on a part of one, and measures latency and throughput.
+// The times at which operations start do not depend on how fast the target responds.
 //
 //	in      a Target (what does one thing and says when it is done), a Plan (rate, time, arrivals)
 //	        or a Search for the knee

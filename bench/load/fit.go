@@ -2,24 +2,23 @@ package load
 
 import "math"
 
-// verdict is what came of one trial: of this rate it was kept up with, or not.
+// verdict is the result of one trial: whether the target sustained the rate.
 type verdict struct {
 	rate  float64
 	holds bool
 	shortfall
 }
 
-// shortfall is what a trial tells beside its verdict: by how much its rate was too high, where that
-// could be measured. What is offered beyond what the target does waits, and each second longer, so
-// that behind T seconds of (1 + e) times as much the latency is e x T, and the rate that the same
-// trial would just have held can be told from how long its last things have waited.
+// shortfall estimates by how much the rate of a trial was too high. Load above the capacity queues
+// up, so that after T seconds at (1 + e) times the capacity the latency is e*T. Thus the waiting
+// time of the last operations gives the rate that the target would just have sustained.
 type shortfall struct {
 	known bool
-	by    float64 // the logarithm of that part of the rate; negative: it was too low
-	least float64 // below that by tells nothing: the latency is the target's own, and no waiting
+	by    float64 // log(rate / sustainable rate); negative: the rate was too low
+	least float64 // smallest meaningful value of by: below it the latency is that of the target itself, without queueing
 }
 
-// measured tells of a phase by how much its rate was too high.
+// measured returns the shortfall of a phase.
 func (s *Search) measured(p *Phase) (x shortfall) {
 	all, bound := p.Warm+p.Seconds, s.P99.Seconds()
 	if p.Seconds <= 0 || p.Rate <= 0 || p.Failed > 0 && !p.Behind {
@@ -27,7 +26,7 @@ func (s *Search) measured(p *Phase) (x shortfall) {
 	}
 	at := math.Log1p(bound / all)
 	x = shortfall{true, math.Log1p(p.Latency.P99/all) - at, math.Log1p(bound/2/all) - at}
-	if p.Behind { // it ended early: how long what was begun last has waited, and when
+	if p.Behind { // it was stopped early: use the latest second in which operations were completed
 		n := len(p.Series) - 1
 		for n > 0 && p.Series[n].Done == 0 {
 			n--
@@ -40,44 +39,45 @@ func (s *Search) measured(p *Phase) (x shortfall) {
 	return x
 }
 
-// A trial's verdict is chance near the knee: a pause of the target falls into it or does not. So
-// the part of the trials that hold falls from all to none over some rates, and the knee is where it
-// is one half. The fit is that of a logistic curve, by Bayes' rule on a grid of knees and widths.
+// The result of a trial near the knee is random: a pause of the target falls into the trial or not.
+// Over a range of rates the share of successful trials falls from all to none; the knee is the rate
+// at which it is one half. curve fits a logistic function to the results by Bayes' rule, on a grid
+// of knees and widths.
 //
-// Where a trial's shortfall is known and small, the rate that it would just have held is a draw
-// from the same curve, and tells where the knee is without its having been made there. How much a
-// rate really is too high that seems to be so much is a third dimension of the grid: latency of
-// pauses is not as that of too high a rate. Beyond far, and below what is waiting, a shortfall
-// tells its side alone.
+// If the shortfall of a trial is known and small, the rate that it would have sustained is a sample
+// of the same curve, so it locates the knee better than the result alone. Latency caused by pauses
+// differs from latency caused by a too high rate, so the factor between the two is a third
+// dimension of the grid (slopes). A shortfall above far or below shortfall.least counts as a plain
+// success or failure.
 const (
 	far    = 0.1
 	slopes = 5
-	// lapse is the part of the trials whose verdict is not the target's at all, but that of what
-	// passes by on the machine.
+	// lapse is the share of trials whose result is caused by other load on the machine.
 	lapse = 0.02
-	// Widths of the curve, as parts of the knee: between the rates that 73 % and 27 % of the trials
-	// hold there are two of them.
+	// Range and number of the curve's widths, relative to the knee. Rates at which 73 % and 27 % of
+	// the trials succeed are two widths apart.
 	narrowest, widest, widths = 0.01, 0.16, 8
-	// knees is how many the grid has, from below what held to above what failed, by this factor.
+	// knees is the number of knees in the grid. around is the factor by which the grid extends below
+	// the last sustained and above the first failed rate.
 	knees, around = 256, 1.5
-	// farthest bounds what the grid spans.
+	// farthest bounds the ratio of the largest to the smallest rate of the grid.
 	farthest = 64
-	// probes is how many rates are weighed for the next trial.
+	// probes is the number of rates that are considered for the next trial.
 	probes = 15
-	// likely is the part of what is believed that an interval holds.
+	// likely is the probability that the reported interval contains the knee.
 	likely = 0.95
 )
 
-// curve is what is believed of the knee.
+// curve is the posterior distribution of the knee and the width.
 type curve struct {
-	from, to float64                        // rates
-	at       [knees]float64                 // logarithms of rates
-	log      [knees][widths][slopes]float64 // of the probability of all verdicts
-	weight   [knees][widths]float64         // sums to one, of all slopes together
-	known    int                            // verdicts
+	from, to float64                        // the range of rates that the grid was created for
+	at       [knees]float64                 // log of the rate of each knee in the grid
+	log      [knees][widths][slopes]float64 // log likelihood of all results
+	weight   [knees][widths]float64         // posterior probabilities, summed over the slopes
+	known    int                            // number of results that were added
 }
 
-// widthsOf are the widths.
+// widthsOf lists the widths of the grid.
 var widthsOf = func() (out [widths]float64) {
 	for i := range out {
 		out[i] = narrowest * math.Pow(widest/narrowest, float64(i)/(widths-1))
@@ -85,18 +85,18 @@ var widthsOf = func() (out [widths]float64) {
 	return out
 }()
 
-// slopesOf are by how much a rate is too high, as a part of what is measured.
+// slopesOf lists the factors between the true and the measured shortfall.
 var slopesOf = [slopes]float64{0, 0.5, 1, 2, 4}
 
-// chance is that of a trial to hold at a distance below a knee, both as logarithms.
+// chance returns the probability that a trial at log distance below the knee succeeds.
 func chance(below, width float64) float64 {
 	return lapse + (1-2*lapse)*logistic(below/width)
 }
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// likelihood is that of a trial at a distance below a knee. Lapses are half of them anywhere within
-// what can be measured, the other half beyond.
+// likelihood returns the likelihood of a trial at log distance below the knee. Half of the lapses
+// are spread over the measurable range, the other half counts as beyond it.
 func (v *verdict) likelihood(below, width, slope float64) float64 {
 	switch {
 	case !v.known && v.holds:
@@ -112,7 +112,7 @@ func (v *verdict) likelihood(below, width, slope float64) float64 {
 	return lapse/(far-v.least) + (1-2*lapse)*slope/width*p*(1-p)
 }
 
-// newCurve believes all knees between two rates alike likely, and some beyond them.
+// newCurve returns a curve with equal probabilities for all knees from below from to above to.
 func newCurve(from, to float64) *curve {
 	c := &curve{from: from, to: to}
 	low, high := math.Log(from/around), math.Log(to*around)
@@ -122,8 +122,8 @@ func newCurve(from, to float64) *curve {
 	return c
 }
 
-// learn adds verdicts. Where they say that the knee is not on the grid they are told to a wider
-// one, which is returned; all are those until now.
+// learn adds the results in all that the curve does not have. If the knee seems to lie outside of
+// the grid, it returns a wider curve with all results.
 func (c *curve) learn(all []verdict) *curve {
 	for {
 		c.add(all[c.known:])
@@ -143,7 +143,7 @@ func (c *curve) learn(all []verdict) *curve {
 	}
 }
 
-// add sets the weights by more verdicts.
+// add updates the probabilities with more results.
 func (c *curve) add(more []verdict) {
 	c.known += len(more)
 	most := math.Inf(-1)
@@ -174,7 +174,7 @@ func (c *curve) add(more []verdict) {
 	}
 }
 
-// quantile is the logarithm of the rate below which the knee lies with a probability.
+// quantile returns the log of the rate below which the knee lies with probability q.
 func (c *curve) quantile(q float64) float64 {
 	step, sum := c.at[1]-c.at[0], 0.0
 	for i := range c.weight {
@@ -190,13 +190,13 @@ func (c *curve) quantile(q float64) float64 {
 	return c.at[knees-1]
 }
 
-// interval holds the knee with the probability likely, as logarithms.
+// interval returns the logs of the rates between which the knee lies with probability likely.
 func (c *curve) interval() (low, high float64) {
 	return c.quantile((1 - likely) / 2), c.quantile((1 + likely) / 2)
 }
 
-// spread is how far apart the rates lie that nine tenths and one tenth of the trials hold, as a
-// part of the knee.
+// spread returns the distance between the rates at which nine tenths and one tenth of the trials
+// succeed, relative to the knee.
 func (c *curve) spread() float64 {
 	mean := 0.0
 	for i := range c.weight {
@@ -207,13 +207,13 @@ func (c *curve) spread() float64 {
 	return 2 * math.Log(9) * mean
 }
 
-// next is the rate whose trial is expected to leave the least variance of the knee.
+// next returns the rate whose trial is expected to reduce the variance of the knee most.
 func (c *curve) next() float64 {
 	low, high := c.quantile(0.01), c.quantile(0.99)
 	best, least := 0.0, math.Inf(1)
 	for k := range probes {
 		at := low + (high-low)*float64(k)/(probes-1)
-		var n, sum, squares [2]float64 // of those that hold, and that do not
+		var n, sum, squares [2]float64 // index 0: if the trial succeeds, 1: if it fails
 		for i := range c.weight {
 			x := c.at[i] - c.at[0]
 			held, all := 0.0, 0.0

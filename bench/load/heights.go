@@ -8,18 +8,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Heights is what became of a chain's heights while it was loaded.
+// Heights describes the blocks and chunks of a chain during a run.
 type Heights struct {
 	From   primitives.Height `json:"from"`
 	To     primitives.Height `json:"to"`
 	Empty  int               `json:"without_block"`
-	Chunks int               `json:"chunks"`        // that there should be in the blocks
-	Missed int               `json:"chunks_missed"` // of them
-	// Behind is the most that a block's last final block was below it.
+	Chunks int               `json:"chunks"`        // expected chunks in the blocks
+	Missed int               `json:"chunks_missed"` // missing chunks
+	// Behind is the largest distance from a block to its last final block, in heights.
 	Behind primitives.Height `json:"final_behind"`
 }
 
-// Heights looks at each height from one to another, both included.
+// Heights reads the blocks of all heights in [from, to].
 func (t *Chain) Heights(ctx context.Context, from, to primitives.Height) (*Heights, error) {
 	h := &Heights{From: from, To: to}
 	known := map[string]primitives.Height{}

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// The HTML report is one file without any other: styles and drawings are in it, and no script. It
-// opens without a network.
+// The HTML report is one self-contained file: styles and drawings are inline, there is no script.
+// It needs no network.
 
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{"ms": ms, "rate": func(v float64) string { return fmt.Sprintf("%.1f/s", v) },
@@ -73,7 +73,7 @@ type phaseView struct {
 	Plots  []plotted
 }
 
-// WriteHTML writes it as a page.
+// WriteHTML writes the report as an HTML page.
 func (r *Report) WriteHTML(w io.Writer) error {
 	view := struct {
 		R      *Report
@@ -98,7 +98,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return page().Execute(w, view)
 }
 
-// kneePlots show latency and what was done over what was offered, of all trials.
+// kneePlots returns plots of latency and throughput over the offered rate of all trials.
 func kneePlots(k *Knees) []plotted {
 	latency := plot{X: "offered a second", Y: "p99", LogX: true, LogY: true, SayY: ms}
 	kept := plot{X: "offered a second", Y: "done of it", LogX: true, SayY: func(v float64) string { return fmt.Sprintf("%.0f %%", v*100) }}
@@ -125,7 +125,7 @@ func kneePlots(k *Knees) []plotted {
 	return []plotted{{"p99 of each trial, and its bound", latency.svg()}, {"part that was done of each trial, and its bound", kept.svg()}}
 }
 
-// phasePlots show a phase by its seconds, and the whole distribution.
+// phasePlots returns plots of a phase over time, and of its latency distribution.
 func phasePlots(p *Phase) ([]plotted, error) {
 	rate := plot{X: "seconds", Y: "a second", SayY: func(v float64) string { return fmt.Sprintf("%.4g", v) }}
 	done, failed := series{Name: "done"}, series{Name: "failed"}
@@ -151,7 +151,7 @@ func phasePlots(p *Phase) ([]plotted, error) {
 		return nil, err
 	}
 	whole := plot{X: "percentile", Y: "latency", LogY: true, SayY: ms, SayX: func(v float64) string {
-		if v != math.Trunc(v) { // whole nines have room
+		if v != math.Trunc(v) { // only 90, 99, 99.9 ... fit at the axis
 			return ""
 		}
 		return fmt.Sprintf("%.6g", 100-100/math.Pow(10, v))
@@ -176,7 +176,7 @@ type series struct {
 type plot struct {
 	X, Y       string
 	LogX, LogY bool
-	Bound      float64 // a line across; 0: none
+	Bound      float64 // position of a horizontal line; 0: none
 	Series     []series
 	SayX, SayY func(float64) string
 }
@@ -189,7 +189,7 @@ const (
 	fewest, largest, ticks       = 1e-9, 1e12, 5.0
 )
 
-// scale puts values of one axis into the drawing.
+// scale maps the values of one axis to the drawing.
 type scale struct {
 	lo, hi   float64
 	log      bool
@@ -204,7 +204,7 @@ func (s *scale) at(v float64) float64 {
 	return s.from + (v-lo)/(hi-lo)*(s.to-s.from)
 }
 
-// marks are values to write at an axis.
+// marks returns the values to label at an axis.
 func (s *scale) marks() (out []float64) {
 	if s.log {
 		for e := math.Floor(math.Log10(s.lo)); e <= math.Ceil(math.Log10(s.hi)); e++ {
@@ -229,7 +229,7 @@ func (s *scale) marks() (out []float64) {
 	return out
 }
 
-// newScale holds all values; those of a plain axis from 0 on.
+// newScale returns a scale for all values. A linear axis starts at 0.
 func newScale(values []float64, log bool, from, to float64) scale {
 	s := scale{lo: math.Inf(1), hi: math.Inf(-1), log: log, from: from, to: to}
 	for _, v := range values {
@@ -252,7 +252,7 @@ func newScale(values []float64, log bool, from, to float64) scale {
 	return s
 }
 
-// svg draws it.
+// svg returns the drawing as SVG.
 func (p *plot) svg() template.HTML {
 	var xs, ys []float64
 	for _, s := range p.Series {
@@ -306,5 +306,5 @@ func (p *plot) svg() template.HTML {
 		b.WriteString(`"/>`)
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) // every text in it is escaped above
+	return template.HTML(b.String()) // all texts in it are escaped above
 }

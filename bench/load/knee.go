@@ -7,76 +7,78 @@ import (
 	"time"
 )
 
-// Search says what the knee is and how it is looked for. A rate is kept up with in a trial if the
-// 99th percentile of the latency, from when a thing was due, stays within P99, and at least Kept of
-// what is offered is done without an error. Near the knee that is a matter of chance, so the knee
-// is the rate that half of the trials keep up with.
+// Search configures the search for the knee. A trial sustains its rate if the 99th percentile of
+// the latency, measured from when an operation was due, is at most P99, and at least the share Kept
+// of the operations succeeds. Near the knee the result is random, so the knee is the rate that half
+// of the trials sustain.
 type Search struct {
 	P99  time.Duration
-	Kept float64 // 0.99
-	From float64 // the first rate that is tried
-	Most float64 // beyond which it is not looked for
-	// Within is the part of the knee by which it may be missed: the search ends when the knee lies
-	// within an interval that goes no further than that to both sides, with a probability of 95 %.
+	Kept float64 // share of the operations that must succeed
+	From float64 // first rate that is tried
+	Most float64 // highest rate that is tried
+	// Within is the wanted precision: the search ends when the 95 % interval of the knee extends at
+	// most this part of the knee to each side.
 	Within float64
-	Trials int // in all, at most
-	// Pause is between trials. Behind one that failed it is longer by the longest latency of that:
-	// so far behind the target is.
+	Trials int // the most trials
+	// Pause is the time between two trials. After a failed trial it is extended by the longest latency
+	// in it, so that the target can process its queue.
 	Pause time.Duration
-	// Fresh: each trial has a target of its own, which is behind nothing. There is no pause.
+	// Fresh states that each trial has a new target. There is no pause then.
 	Fresh bool
-	// Quiet is the part of the machine's processor time that others may have in a trial. One in
-	// which they had more says what they did and is made again, as often in a search as it has
-	// trials, then it counts all the same; 0, and where it is not known: all count.
+	// Quiet is the share of the machine's processor time that other processes may use during a trial.
+	// A trial with more is repeated, up to Trials times per search; after that it counts. 0, or on
+	// systems that do not report it: all trials count.
 	Quiet float64
 }
 
-// Of the ramp, and of the way down where the first rate was too much.
+// Factors of the ramp: up while the target sustains the rate, and down if it does not sustain the
+// first one.
 const (
 	growth  = 1.5
 	descent = 4
-	// refined trials are made behind the ramp: with less than that the curve's width is a guess.
+	// refined is the least number of trials after the ramp. With fewer the width of the curve is a
+	// guess.
 	refined = 16
-	// longestPause bounds how long a target is given that has fallen behind.
+	// longestPause bounds the pause after a failed trial.
 	longestPause = 10 * time.Second
 )
 
-// DefaultSearch has what is taken where nothing is said.
+// DefaultSearch returns the default options.
 func DefaultSearch() Search {
 	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60, Pause: 500 * time.Millisecond, Quiet: 0.02}
 }
 
-// TrialEase is the part of its rate at which a trial warms up: what a young target has done slowly
-// at first is done when measuring begins, and does not wait before all that is measured. At the
-// same rate, near the most that the target does, it would never be caught up with.
+// TrialEase is Plan.Ease of trials. A new target is slow at first; at half of the rate it finishes
+// this initial work during the warm-up. At the full rate, close to its capacity, it would never
+// work off the queue from the warm-up.
 const TrialEase = 0.5
 
-// Knee is what a search found.
+// Knee is the result of a search.
 type Knee struct {
-	Rate float64 `json:"rate"` // 0: not even the least was kept up with
-	Low  float64 `json:"low"`  // the knee is not below, at 95 % together with High
-	High float64 `json:"high"` // nor above
-	// Chance is how far the rates that nine tenths and one tenth of the trials keep up with lie
-	// apart, as a part of the knee. Longer trials have less.
+	Rate float64 `json:"rate"` // 0: not even the lowest rate was sustained
+	Low  float64 `json:"low"`  // lower end of the 95 % interval
+	High float64 `json:"high"` // upper end
+	// Chance is the distance between the rates that nine tenths and one tenth of the trials sustain,
+	// relative to the knee. It is smaller for longer trials.
 	Chance  float64 `json:"chance"`
 	P99     float64 `json:"p99_bound_seconds"`
 	Kept    float64 `json:"kept_bound"`
-	Phases  []Phase `json:"phases"` // in the order in which they were tried
+	Phases  []Phase `json:"phases"` // in the order of the trials
 	AtMost  bool    `json:"at_most,omitempty"`
-	Reached bool    `json:"reached"` // the search came to its end within its trials
-	// Disturbed is how many of the phases do not count, since others had the machine.
+	Reached bool    `json:"reached"` // the wanted precision was reached within Trials
+	// Disturbed is the number of phases that do not count because of other load on the machine.
 	Disturbed int `json:"disturbed,omitempty"`
 }
 
-// Trials is how many count.
+// Trials returns the number of trials that count.
 func (k *Knee) Trials() int { return len(k.Phases) - k.Disturbed }
 
-// Holds returns whether a phase is below the knee.
+// Holds returns whether the target sustained the rate of a phase.
 func (s *Search) Holds(p *Phase) bool {
 	return !p.Behind && p.Kept() >= s.Kept && p.Latency.P99 <= s.P99.Seconds()
 }
 
-// search is one under way.
+// search is the state of one search.
 type search struct {
 	Search
 	k     *Knee
@@ -85,9 +87,10 @@ type search struct {
 	pause time.Duration
 }
 
-// FindKnee looks for the knee. Rates go up by half until one fails twice; a first rate that fails
-// twice is divided by four until one holds. From there on each trial is made at the rate that will
-// tell most, as all verdicts together have it, until they say where the knee is.
+// FindKnee searches for the knee. The rate is raised by half until one fails twice; if the first
+// rate fails twice it is divided by four until one is sustained. Each further trial runs at the
+// rate that is expected to be most informative, given all results, until the knee is known
+// precisely enough.
 func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate float64, n int) (*Phase, error)) (*Knee, error) {
 	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) || s.Trials < 1 || !(s.Quiet >= 0 && s.Quiet <= 1) {
 		return nil, fmt.Errorf("load: the options of the search are invalid: %+v", s)
@@ -115,7 +118,7 @@ func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate 
 	}
 }
 
-// once makes a trial, again where others had the machine meanwhile.
+// once runs a trial, and repeats it if there was too much other load on the machine.
 func (x *search) once(ctx context.Context, rate float64) (bool, error) {
 	for {
 		holds, counts, err := x.trial(ctx, rate)
@@ -134,7 +137,7 @@ func (x *search) trial(ctx context.Context, rate float64) (holds, counts bool, e
 	if p != nil {
 		by = x.measured(p)
 		p.Disturbed = err == nil && x.Quiet > 0 && p.Others > x.Quiet && x.k.Disturbed < x.Trials
-		p.Series = nil // the whole has its histogram; there are many of them
+		p.Series = nil // the phase has a histogram; series of many trials would be large
 		x.k.Phases = append(x.k.Phases, *p)
 	}
 	if err != nil {
@@ -154,8 +157,8 @@ func (x *search) trial(ctx context.Context, rate float64) (holds, counts bool, e
 	return holds, true, nil
 }
 
-// ramp finds a rate that holds and one above it that fails twice. 0: there is none, or no trial was
-// left for one.
+// ramp finds a rate that is sustained and a higher one that fails twice. 0: there is none, or the
+// trials were used up.
 func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
 	for rate := x.From; ; {
 		holds, err := x.once(ctx, rate)
@@ -167,7 +170,7 @@ func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
 		}
 		if holds {
 			low = rate
-			x.k.Rate = rate // as far as is known
+			x.k.Rate = rate // preliminary
 		} else {
 			high = rate
 		}
@@ -177,7 +180,7 @@ func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
 		case low >= x.Most:
 			x.k.AtMost, x.k.Reached = true, true
 			return low, 0, nil
-		case len(x.all) >= x.Trials, high > 0 && high/descent < x.From/65536: // nothing is kept up with
+		case len(x.all) >= x.Trials, high > 0 && high/descent < x.From/65536: // no rate is sustained
 			return low, high, nil
 		case low > 0:
 			rate = min(rate*growth, x.Most)

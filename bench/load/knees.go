@@ -7,17 +7,17 @@ import (
 	"math"
 )
 
-// Knees are several searches and how far they lie apart.
+// Knees are the results of several searches and their spread.
 type Knees struct {
 	Runs   []Knee  `json:"runs"`
 	Mean   float64 `json:"mean"`
-	Spread float64 `json:"spread"` // of the highest and the lowest, as a part of the mean
-	// Turns: the searches' trials were made in turns, so that all had the same minutes of the
-	// machine.
+	Spread float64 `json:"spread"` // difference of the highest and the lowest, relative to the mean
+	// Turns states that the trials of the searches alternated, so that changes in the speed of the
+	// machine affected all alike.
 	Turns bool `json:"turns,omitempty"`
 }
 
-// Together sums up what several searches found.
+// Together summarizes several searches.
 func Together(runs []Knee) Knees {
 	all := Knees{Runs: runs}
 	lowest, highest := math.Inf(1), 0.0
@@ -31,21 +31,20 @@ func Together(runs []Knee) Knees {
 	return all
 }
 
-// ErrNoKnee says that a search found none.
+// ErrNoKnee reports that a search found no knee.
 var ErrNoKnee = errors.New("load: the target did not sustain even the lowest rate")
 
-// Trial is made by a search, counted from 0; n counts the trials of that search.
+// Trial runs one trial. search is the index of the search, n that of the trial in it.
 type Trial func(ctx context.Context, search int, rate float64, n int) (*Phase, error)
 
-// errTurnsOver ends the searches whose turn does not come any more.
+// errTurnsOver ends the other searches when one has failed.
 var errTurnsOver = errors.New("load: the search was stopped because another search failed")
 
-// FindKnees makes several searches. In turns, each makes one trial and then the next search does,
-// until all have ended; each goes by its own trials alone. A machine is faster in one minute than
-// in another; in turns that reaches all alike, and is not taken for what lies between them. That
-// wants trials of which none has what another has left, so that a search which is not Fresh is
-// refused. Otherwise one search follows the other. The knees are those begun until an error, with
-// what was measured.
+// FindKnees runs several searches. With turns, the searches alternate: each runs one trial at a
+// time and uses only its own results. A machine is not equally fast all the time; alternating
+// spreads this over all searches, so that it does not look like a difference between them. It
+// requires that trials do not affect each other, so Search.Fresh must be set. Without turns, one
+// search follows the other. On an error the result has the searches that were started.
 func FindKnees(ctx context.Context, s Search, runs int, turns bool, try Trial) (*Knees, error) {
 	if turns && !s.Fresh {
 		return nil, errors.New("load: alternating searches need a new target for each trial")
@@ -78,7 +77,7 @@ func FindKnees(ctx context.Context, s Search, runs int, turns bool, try Trial) (
 	return &out, err
 }
 
-// inTurns lets each search go on by one trial, one behind the other. The first error ends all.
+// inTurns runs the searches one trial at a time, in turn. The first error ends all.
 func inTurns(ctx context.Context, s Search, found []*Knee, ends []error, try Trial) error {
 	var under []func() (struct{}, bool)
 	for i := range found {

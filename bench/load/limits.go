@@ -2,22 +2,23 @@ package load
 
 import "fmt"
 
-// Limits are what the machine can do at most, measured in the run that figures are compared with.
+// Limits are the speeds of the machine, measured in the same run, with which other figures can be
+// compared.
 type Limits struct {
 	SHA256Seconds  float64 `json:"sha256_64B_seconds"`     // one hash of 64 bytes
-	ED25519Seconds float64 `json:"ed25519_verify_seconds"` // one verification, the key known
+	ED25519Seconds float64 `json:"ed25519_verify_seconds"` // one verification with a cached key
 	FsyncSeconds   float64 `json:"fsync_64KiB_seconds"`    // median of appending 64 KiB and syncing them
-	// of an empty fasthttp handler over loopback, keep-alive
+	// requests per second to an empty fasthttp handler over loopback, with keep-alive
 	HTTPRequests      float64 `json:"http_empty_per_second"`
-	HTTPConnections   int     `json:"http_connections"`      // that asked at the same time
+	HTTPConnections   int     `json:"http_connections"`      // concurrent connections of that measurement
 	MemoryReadSeconds float64 `json:"memory_random_seconds"` // one dependent read at random in 256 MiB
-	// a byte to a thread that waits for it, which runs then; 0: not known on this system
+	// median time to wake a thread that waits for a byte on a socket; 0: unknown on this system
 	WakeSeconds float64 `json:"wake_seconds,omitempty"`
-	// its 99th percentile beside one thread that computes all the time
+	// 99th percentile of the same while another thread computes
 	LateSeconds float64 `json:"wake_p99_busy_seconds,omitempty"`
 }
 
-// String is a line of a report.
+// String returns the limits as one line of text.
 func (l *Limits) String() string {
 	micro := func(seconds float64) string { return fmt.Sprintf("%.3g us", seconds*1e6) }
 	s := fmt.Sprintf("sha256 of 64 B %s, ed25519 verify %s, random memory read %s, fsync of 64 KiB %s, empty HTTP %.0f/s at %d connections",

@@ -10,16 +10,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A client that gets a busy or timeout error waits and sends the very same transaction
-// again, as near-api-js does: one that a block has is not run twice, and a new one
-// would only find its nonce taken. Its latency goes on from when it was due.
+// A client that gets a busy or timeout error waits and sends the same transaction again, as
+// near-api-js does. A transaction in a block is not executed twice, and a new one would have a used
+// nonce. The latency is measured from when the operation was due.
 const (
 	maxAgain   = 10
-	firstPause = 500 * time.Millisecond // then half as long again each time, and at random up to half of it less
+	firstPause = 500 * time.Millisecond // then half as long again each time, less a random part of up to one half
 	longPause  = 10 * time.Second
 )
 
-// submit sends a transaction until the node says what became of it.
+// submit sends a transaction until the node reports its result.
 func (t *Chain) submit(ctx context.Context, tx *primitives.SignedTransaction) error {
 	err := t.send(ctx, tx)
 	pause := firstPause
@@ -30,7 +30,7 @@ func (t *Chain) submit(ctx context.Context, tx *primitives.SignedTransaction) er
 		}
 		t.again.Add(1)
 		pause = min(pause*3/2, longPause)
-		if err = t.send(ctx, tx); usedNonce(err) { // by itself, most likely: neard does not look
+		if err = t.send(ctx, tx); usedNonce(err) { // probably its own earlier submission: neard does not check for duplicates
 			err = t.status(ctx, tx)
 		}
 	}
@@ -45,7 +45,8 @@ func (t *Chain) status(ctx context.Context, tx *primitives.SignedTransaction) er
 	return t.await(ctx, append(append(append(body, `","wait_until":"`...), t.o.Until...), `"}}`...))
 }
 
-// hasNoTime returns whether an answer, or its absence, leaves open what becomes of a transaction.
+// hasNoTime returns whether an error leaves the result of a transaction open: a busy or timeout
+// reply, or none.
 func hasNoTime(err error) bool {
 	var e *RPCError
 	if !errors.As(err, &e) {
@@ -55,11 +56,11 @@ func hasNoTime(err error) bool {
 		e.Name == "INTERNAL_ERROR" && strings.Contains(e.Data, "reached its limits")
 }
 
-// usedNonce returns whether a transaction is refused as one with its nonce was there before.
+// usedNonce returns whether a transaction was refused because its nonce is used.
 func usedNonce(err error) bool {
 	var e *RPCError
 	return errors.As(err, &e) && e.Cause == "INVALID_TRANSACTION" && strings.Contains(e.Data, "InvalidNonce")
 }
 
-// Again counts what was sent once more.
+// Again implements Repeater.
 func (t *Chain) Again() int { return int(t.again.Load()) }

@@ -11,7 +11,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Latencies are kept from a microsecond to ten minutes, to three digits.
+// Latencies are recorded from one microsecond to ten minutes, with three significant digits.
 const (
 	shortest = int64(time.Microsecond)
 	longest  = int64(10 * time.Minute)
@@ -20,13 +20,14 @@ const (
 
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
 
-// maxWords bounds what an error may say in a report, and maxKinds how many there may be.
+// maxWords bounds the length of an error text in a report, and maxKinds the number of different
+// ones.
 const (
 	maxWords = 200
 	maxKinds = 20
 )
 
-// record is what one worker has seen.
+// record holds the measurements of one worker.
 type record struct {
 	warm, length time.Duration
 	done         atomic.Int64
@@ -34,9 +35,9 @@ type record struct {
 	errors       map[string]int
 }
 
-// second is what was due in one second.
+// second holds the operations that were due in one second.
 type second struct {
-	took   []int64 // ns
+	took   []int64 // latencies in ns
 	failed int
 }
 
@@ -44,7 +45,7 @@ func newRecord(warm, length time.Duration) *record {
 	return &record{warm: warm, length: length, seconds: make([]second, int(math.Ceil(length.Seconds()))), errors: map[string]int{}}
 }
 
-// add notes one thing in the second in which it was due. What was due while warming up is not
+// add records one operation in the second in which it was due. Operations of the warm-up are not
 // counted.
 func (r *record) add(due, took time.Duration, err error) {
 	r.done.Add(1)
@@ -61,8 +62,8 @@ func (r *record) add(due, took time.Duration, err error) {
 	s.took = append(s.took, int64(took))
 }
 
-// words are an error's, as much of them as makes kinds, and of what a node says nothing that does
-// something to a terminal.
+// words returns the text of an error for the report: its first part, which identifies the kind of
+// error, without control characters.
 func words(err error) string {
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -76,7 +77,7 @@ func words(err error) string {
 	return text
 }
 
-// Latency is a distribution, in seconds.
+// Latency is a distribution of latencies, in seconds.
 type Latency struct {
 	Mean float64 `json:"mean_seconds"`
 	P50  float64 `json:"p50_seconds"`
@@ -84,14 +85,13 @@ type Latency struct {
 	P99  float64 `json:"p99_seconds"`
 	P999 float64 `json:"p999_seconds"`
 	Max  float64 `json:"max_seconds"`
-	// HDR is the whole histogram (HdrHistogram V2, compressed, base64), of nanoseconds; empty:
-	// there is nothing in it.
+	// HDR is the histogram of nanoseconds (HdrHistogram V2, compressed, base64); empty: no values.
 	HDR string `json:"hdr,omitempty"`
 
 	h *hdrhistogram.Histogram
 }
 
-// latencyOf describes a histogram.
+// latencyOf returns the Latency of a histogram.
 func latencyOf(h *hdrhistogram.Histogram) (l Latency) {
 	if h.TotalCount() == 0 {
 		return l
@@ -105,10 +105,10 @@ func latencyOf(h *hdrhistogram.Histogram) (l Latency) {
 	return l
 }
 
-// histogram reads it back from a report.
+// histogram decodes HDR.
 func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the library's, of what is none
+		if p := recover(); p != nil { // the library panics on invalid input
 			err = fmt.Errorf("load: decode a histogram: %v", p)
 		}
 	}()
@@ -126,43 +126,43 @@ func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
 	return h, nil
 }
 
-// Phase is what came of one run.
+// Phase is the result of one run.
 type Phase struct {
 	Name     string         `json:"name,omitempty"`
-	Rate     float64        `json:"rate"` // offered; 0: as many as the lanes let through
+	Rate     float64        `json:"rate"` // operations per second that were offered; 0: no fixed rate
 	Arrival  string         `json:"arrival,omitempty"`
-	Lanes    int            `json:"lanes"` // things under way at a time, at most
+	Lanes    int            `json:"lanes"` // the most concurrent operations
 	Seconds  float64        `json:"seconds"`
-	Warm     float64        `json:"warm_seconds,omitempty"` // before these, at the same rate
+	Warm     float64        `json:"warm_seconds,omitempty"` // duration of the warm-up
 	Offered  int            `json:"offered"`
 	Done     int            `json:"done"`
 	Failed   int            `json:"failed"`
-	Behind   bool           `json:"behind,omitempty"` // it was ended since what was due waited too long
+	Behind   bool           `json:"behind,omitempty"` // the run was stopped because due operations waited too long
 	Achieved float64        `json:"achieved_per_second"`
 	Latency  Latency        `json:"latency"`
 	Errors   map[string]int `json:"errors,omitempty"`
-	// requests that were sent once more, since the target had no time; while warming up, too
+	// requests that were repeated because the target was busy, including the warm-up
 	Again int `json:"again,omitempty"`
-	// Others is the part of the machine's processor time that others than the process of the load
-	// had, from warming up to the end; 0: not known, or nothing.
+	// Others is the share of the machine's processor time that other processes used, including the
+	// warm-up; 0: none, or unknown.
 	Others    float64  `json:"others,omitempty"`
-	Disturbed bool     `json:"disturbed,omitempty"` // of a search: it does not count, for that
+	Disturbed bool     `json:"disturbed,omitempty"` // trials only: it does not count, because Others was too high
 	Series    []Second `json:"series"`
 
-	Included int     `json:"included,omitempty"` // of what was submitted, by the target's own count
+	Included int     `json:"included,omitempty"` // transactions in blocks, as the target counts them
 	Blocks   float64 `json:"blocks_per_second,omitempty"`
 
-	Heights *Heights `json:"heights,omitempty"` // of a cluster
+	Heights *Heights `json:"heights,omitempty"` // clusters only
 }
 
-// Second is what was due in one second of a phase.
+// Second holds the operations that were due in one second of a phase.
 type Second struct {
 	Done    int     `json:"done"`
 	Failed  int     `json:"failed,omitempty"`
 	Latency Latency `json:"latency"`
 }
 
-// gather puts what the workers have seen together.
+// gather merges the records of all workers into the phase.
 func (p *Phase) gather(records []*record) {
 	p.Errors = map[string]int{}
 	all := newHistogram()
@@ -173,7 +173,7 @@ func (p *Phase) gather(records []*record) {
 			x := &r.seconds[s]
 			at.Failed += x.failed
 			for _, ns := range x.took {
-				_ = h.RecordValue(min(max(ns, shortest), longest)) // in bounds
+				_ = h.RecordValue(min(max(ns, shortest), longest)) // the value is within the bounds
 			}
 			at.Done += len(x.took)
 		}
@@ -196,5 +196,5 @@ func (p *Phase) gather(records []*record) {
 
 func (p *Phase) finish() { p.Achieved = float64(p.Done) / p.Seconds }
 
-// Kept is the part of what was offered that was done.
+// Kept returns the share of the offered operations that succeeded.
 func (p *Phase) Kept() float64 { return float64(p.Done) / float64(max(p.Offered, 1)) }

@@ -14,28 +14,28 @@ import (
 	"time"
 )
 
-// Report is what a command found.
+// Report is the result of a load command.
 type Report struct {
 	Command  string   `json:"command"` // "bench load"
 	Format   int      `json:"format"`
 	Time     string   `json:"time"`
 	Commit   string   `json:"commit"`
 	Machine  Machine  `json:"machine"`
-	Limits   *Limits  `json:"limits,omitempty"` // of the machine, before the target was there
+	Limits   *Limits  `json:"limits,omitempty"` // of the machine, measured before the target was started
 	Target   Subject  `json:"target"`
 	Workload string   `json:"workload"`
 	Until    string   `json:"until,omitempty"`
 	Arrival  string   `json:"arrival"`
 	Seed     uint64   `json:"seed"`
-	Phases   []Phase  `json:"phases"` // that were asked for; of a search: runs at nine tenths of the knee
+	Phases   []Phase  `json:"phases"` // the requested runs; for a search: runs at nine tenths of the knee
 	Knees    *Knees   `json:"knees,omitempty"`
-	Broken   string   `json:"broken,omitempty"` // what ended it before its end
+	Broken   string   `json:"broken,omitempty"` // the error that ended the measurement early
 	Notes    []string `json:"notes,omitempty"`
 }
 
 const reportFormat = 1
 
-// Machine is where the load came from.
+// Machine describes the machine that generated the load.
 type Machine struct {
 	CPU   string `json:"cpu"`
 	Cores int    `json:"cores"`
@@ -44,21 +44,21 @@ type Machine struct {
 	Go    string `json:"go"`
 }
 
-// Subject is what was loaded.
+// Subject describes the target.
 type Subject struct {
-	Kind     string `json:"kind"` // rpc, node, shard, cluster
-	Name     string `json:"name"` // a URL, or what was started
+	Kind     string `json:"kind"` // one of rpc, node, shard, cluster
+	Name     string `json:"name"` // a URL, or a description of what was started
 	ChainID  string `json:"chain_id,omitempty"`
 	Version  string `json:"version,omitempty"`
 	Protocol uint64 `json:"protocol_version,omitempty"`
 }
 
-// NewReport begins one.
+// NewReport returns an empty report with the current time.
 func NewReport() *Report {
 	return &Report{Command: "bench load", Format: reportFormat, Time: time.Now().UTC().Format(time.RFC3339)}
 }
 
-// WriteJSON writes it as data.
+// WriteJSON writes the report as JSON.
 func (r *Report) WriteJSON(w io.Writer) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -68,10 +68,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// maxReport bounds the file of a report.
+// maxReport bounds the size of a report file, in bytes.
 const maxReport = 256 << 20
 
-// ReadReport reads what WriteJSON wrote.
+// ReadReport reads a report that WriteJSON wrote.
 func ReadReport(path string) (*Report, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -101,7 +101,7 @@ func ReadReport(path string) (*Report, error) {
 	return r, nil
 }
 
-// WriteText writes what a terminal shows.
+// WriteText writes the report as text for a terminal.
 func (r *Report) WriteText(w io.Writer) error {
 	var errs []error
 	line := func(format string, args ...any) {
@@ -172,7 +172,7 @@ func (p *Phase) words() string {
 	return text
 }
 
-// words is what all searches found together; of one search, what it found.
+// words describes the knee: of all searches together, or of the only one.
 func (k *Knees) words() string {
 	without := 0
 	for i := range k.Runs {
@@ -189,10 +189,10 @@ func (k *Knees) words() string {
 	return fmt.Sprintf("%.1f/s on average, %.1f %% between the highest and the lowest of %d", k.Mean, k.Spread*100, len(k.Runs))
 }
 
-// found returns whether the search has shown a knee, from below and from above.
+// found returns whether the search found a sustained rate and a higher one that fails.
 func (k *Knee) found() bool { return k.Rate != 0 && !k.AtMost && k.High != 0 }
 
-// rate is the knee, or what is known of it where the search ended without one.
+// rate returns the knee as text, or the bound that is known if the search ended without one.
 func (k *Knee) rate() string {
 	switch {
 	case k.Rate == 0:
@@ -231,7 +231,7 @@ func (k *Knee) words() string {
 	return text
 }
 
-// ms says seconds so that a reader has three digits.
+// ms converts seconds to text in milliseconds with three digits.
 func ms(s float64) string {
 	switch {
 	case s >= 10:

@@ -9,67 +9,71 @@ import (
 	"time"
 )
 
-// Target is what takes load.
+// Target is a system under load. Its operations run concurrently in lanes: a lane runs one
+// operation at a time.
 type Target interface {
-	// Do does one thing and returns when it is done, as far as the target is to be waited for.
-	// No other call uses this lane meanwhile. number counts the things of a run.
+	// Do performs operation number of a run and returns when it is complete. There are no concurrent
+	// calls with the same lane.
 	Do(ctx context.Context, lane int, number uint64) error
-	// Lanes is how many Do may run at a time.
+	// Lanes returns the number of lanes.
 	Lanes() int
 }
 
-// Repeater is a target that does things again which it had no time for.
+// Repeater is a Target that repeats requests for which the system had no time.
 type Repeater interface {
-	// Again counts how often since it was made.
+	// Again returns the number of repeated requests since the target was created.
 	Again() int
 }
 
-// Plan is one run.
+// Plan configures one run.
 type Plan struct {
-	Rate    float64       // things a second; 0: as many as the lanes let through, one behind the other
-	Arrival Arrival       // with a rate
-	Warm    time.Duration // before measuring, at the same rate
-	Ease    float64       // or at this part of it, so that nothing waits when measuring begins; 0: the same
-	For     time.Duration // what is measured
-	Grace   time.Duration // for what is under way when that is over
+	Rate    float64       // operations per second; 0: each lane starts the next operation when the last one is complete
+	Arrival Arrival       // used if Rate is not 0
+	Warm    time.Duration // duration of the warm-up before the measurement
+	Ease    float64       // the share of Rate during the warm-up, so that nothing is queued when the measurement starts; 0: all
+	For     time.Duration // duration of the measurement
+	Grace   time.Duration // time for operations under way at the end to complete
 	Seed    uint64
-	// Behind ends a run in which what is due has waited so long to be begun; 0: none ends so.
+	// Behind stops a run in which an operation has been due for so long without being started; 0: no
+	// limit.
 	Behind   time.Duration
 	Progress func(part float64, what string) // nil: no progress
 }
 
-// The times after which a target that answers no more is one that has stopped.
+// A target counts as stopped if it has not answered for deadAfter and deadCount operations in a row
+// did not reach it.
 const (
 	deadAfter = 3 * time.Second
 	deadCount = 16
 )
 
-// ErrStopped says that a target answers no more.
+// ErrStopped reports that a target no longer answers.
 var ErrStopped = errors.New("the target has stopped answering")
 
-// Unreachable is an error of a thing that never came to the target, or whose reply never came back.
+// Unreachable wraps the error of an operation that did not reach the target, or got no reply.
 type Unreachable struct{ Err error }
 
 func (e *Unreachable) Error() string { return e.Err.Error() }
 func (e *Unreachable) Unwrap() error { return e.Err }
 
-// run is one run under way.
+// run is the state of one run.
 type run struct {
 	Plan
 	target Target
-	due    []time.Duration // nil: without a rate
+	due    []time.Duration // times at which operations are due; nil: without a rate
 	start  time.Time
 	next   atomic.Int64
 	behind atomic.Bool
 	dead   health
-	again  int // of the target, when the run began
+	again  int // repeated requests of the target before the run
 	stop   context.CancelCauseFunc
 }
 
-// errBehind ends a run that has fallen behind; it is not an error of the run.
+// errBehind stops a run that exceeds Plan.Behind. It is not returned as an error.
 var errBehind = errors.New("requests wait too long before they can be sent")
 
-// Run offers a load and measures. With ErrStopped the phase has what was measured until then.
+// Run generates the load and measures. With ErrStopped it also returns the phase measured until
+// then.
 func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 	if p.Progress == nil {
 		p.Progress = func(float64, string) {}
@@ -120,7 +124,7 @@ func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 	}
 }
 
-// arrivals are those of the plan, warming up included.
+// arrivals returns the times at which operations are due, including the warm-up.
 func (p *Plan) arrivals() ([]time.Duration, error) {
 	if p.Ease == 0 || p.Warm == 0 {
 		return arrivals(p.Arrival, p.Rate, p.Warm+p.For, p.Seed)
@@ -136,8 +140,8 @@ func (p *Plan) arrivals() ([]time.Duration, error) {
 	return due, err
 }
 
-// work takes what is due next, one thing behind the other. Where all workers are busy it waits, and
-// that counts.
+// work is one worker: it performs the due operations one after another. If all workers are busy an
+// operation waits, which counts as latency.
 func (r *run) work(ctx context.Context, lane int, to *record) {
 	end := r.Warm + r.For
 	for ctx.Err() == nil && !r.behind.Load() {
@@ -176,7 +180,7 @@ func (r *run) work(ctx context.Context, lane int, to *record) {
 
 var errUnfinished = errors.New("the request was not done when the run ended")
 
-// sleep waits; false: the context has ended.
+// sleep waits for d. It returns false if the context ends before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -188,10 +192,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// health tells when a target has stopped.
+// health detects that a target has stopped.
 type health struct {
-	last  atomic.Int64 // when it answered
-	since atomic.Int64 // things that never came there
+	last  atomic.Int64 // time of the last answer
+	since atomic.Int64 // operations since then that did not reach the target
 }
 
 func (h *health) note(err error) error {
@@ -216,7 +220,7 @@ func (r *run) say(at, all time.Duration, records []*record) {
 	r.Progress(min(float64(at)/float64(all), 1), fmt.Sprintf("%d done, %.0f/s", done, float64(done)/at.Seconds()))
 }
 
-// finish puts the workers' records together.
+// finish completes the phase from the workers' records.
 func (r *run) finish(ctx context.Context, records []*record) (*Phase, error) {
 	p := &Phase{Rate: r.Rate, Arrival: string(r.Arrival), Seconds: r.For.Seconds(), Warm: r.Warm.Seconds(), Lanes: len(records), Behind: r.behind.Load()}
 	if r.Ease > 0 {
@@ -238,7 +242,7 @@ func (r *run) finish(ctx context.Context, records []*record) (*Phase, error) {
 		p.Offered = p.Done + p.Failed
 	}
 	p.finish()
-	if n := int(min(r.next.Load(), int64(len(r.due)))); p.Behind && n < len(r.due) { // the rest was never begun
+	if n := int(min(r.next.Load(), int64(len(r.due)))); p.Behind && n < len(r.due) { // the remaining operations were not started
 		p.Errors["was not begun"] = p.Offered - p.Done - p.Failed
 	}
 	cause := context.Cause(ctx)

@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Workload is a mix of things to do.
+// Workload is a mix of kinds of operations.
 type Workload struct {
 	Name  string
 	parts []part
 }
 
-// part is one kind of thing, and how often of a hundred it is done.
+// part is one kind of operation and its percentage.
 type part struct {
 	kind  kind
 	share int
@@ -23,14 +23,14 @@ type part struct {
 type kind int
 
 const (
-	transfer    kind = iota // to any account
-	transferFar             // to an account of another shard
-	callFT                  // a transfer of a token
-	callHog                 // writing to storage
-	readMix                 // questions
+	transfer    kind = iota // a transfer to any account
+	transferFar             // a transfer to an account of another shard
+	callFT                  // a transfer of a NEP-141 token
+	callHog                 // a call that writes storage
+	readMix                 // read requests
 )
 
-// workloads are all there are.
+// workloads lists all workloads.
 var workloads = []Workload{
 	{"native", []part{{transfer, 100}}},
 	{"ft", []part{{callFT, 100}}},
@@ -40,7 +40,7 @@ var workloads = []Workload{
 	{"reads", []part{{readMix, 100}}},
 }
 
-// Workloads returns their names.
+// Workloads returns the names of all workloads.
 func Workloads() (names []string) {
 	for _, w := range workloads {
 		names = append(names, w.Name)
@@ -48,7 +48,7 @@ func Workloads() (names []string) {
 	return names
 }
 
-// WorkloadOf finds one by its name.
+// WorkloadOf returns a workload by its name.
 func WorkloadOf(name string) (Workload, error) {
 	i := slices.IndexFunc(workloads, func(w Workload) bool { return w.Name == name })
 	if i < 0 {
@@ -61,10 +61,10 @@ func (w *Workload) uses(k kind) bool {
 	return slices.ContainsFunc(w.parts, func(p part) bool { return p.kind == k })
 }
 
-// Reads returns whether it only asks.
+// Reads returns whether the workload only reads.
 func (w *Workload) Reads() bool { return w.uses(readMix) }
 
-// pick says what the thing of a number is.
+// pick returns the kind of operation number.
 func (w *Workload) pick(number uint64) kind {
 	at := int(scatter(number) % 100)
 	for _, p := range w.parts {
@@ -75,7 +75,8 @@ func (w *Workload) pick(number uint64) kind {
 	return w.parts[0].kind
 }
 
-// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014): equal numbers do equal things.
+// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). It makes operations depend only
+// on their number.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -83,17 +84,17 @@ func scatter(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Far returns whether it sends from shard to shard.
+// Far returns whether the workload sends between shards.
 func (w *Workload) Far() bool { return w.uses(transferFar) }
 
-// Actors are the accounts of a transaction.
+// Actors are the accounts from which a transaction is built.
 type Actors struct {
-	Sender     int // its number among those that send
+	Sender     int // index of the sending account
 	Token, Hog primitives.AccountID
-	Near, Far  func() primitives.AccountID // another sender; one in another shard
+	Near, Far  func() primitives.AccountID // return another sending account, and one in another shard
 }
 
-// Act says what a sender does in the transaction of a number.
+// Act returns the receiver and the actions of transaction number.
 func (w *Workload) Act(number uint64, a Actors) (to primitives.AccountID, actions []primitives.Action) {
 	switch w.pick(number) {
 	case transferFar:
@@ -108,14 +109,14 @@ func (w *Workload) Act(number uint64, a Actors) (to primitives.AccountID, action
 	}
 }
 
-// sends are those that send, and where they are.
+// sends are the sending accounts and their shards.
 type sends struct {
 	ft, hog  primitives.AccountID
 	all      []member
-	elsewise [][]int // by shard: members that are in another
+	elsewise [][]int // by shard: indexes of members in other shards
 }
 
-// make says what member i sends in the transaction of a number.
+// make returns the receiver and actions of transaction number of member i.
 func (s *sends) make(w *Workload, i int, number uint64) (to primitives.AccountID, actions []primitives.Action) {
 	return w.Act(number, Actors{Sender: i, Token: s.ft, Hog: s.hog,
 		Near: func() primitives.AccountID {
@@ -127,14 +128,14 @@ func (s *sends) make(w *Workload, i int, number uint64) (to primitives.AccountID
 		}})
 }
 
-// settle puts members into the shards that boundaries make.
+// settle sets the shards of the members from the boundary accounts.
 func (s *sends) settle(boundaries []string) error {
 	counts := make([]int, len(boundaries)+1)
 	for i := range s.all {
 		m := &s.all[i]
 		m.shard, _ = slices.BinarySearch(boundaries, string(m.id))
 		if m.shard < len(boundaries) && boundaries[m.shard] == string(m.id) {
-			m.shard++ // a boundary is the first of its shard
+			m.shard++ // a boundary account belongs to the upper shard
 		}
 		counts[m.shard]++
 	}
