@@ -91,20 +91,17 @@ func readChunkRef(v val) (ref view.ChunkRef, err error) {
 	block, ok1 := v.get("block_id")
 	shard, ok2 := v.get("shard_id")
 	if ok1 && ok2 {
-		if ref.Block, err = readBlockID(block); err == nil {
-			if id, ok := shard.uint64(); ok {
-				ref.ShardID = primitives.ShardID(id)
-				return ref, nil
-			}
+		at, err := readBlockID(block)
+		if id, ok := shard.uint64(); ok && err == nil {
+			return view.ChunkRef{Block: at, ShardID: primitives.ShardID(id)}, nil
 		}
 	}
 	if id, ok := v.get("chunk_id"); ok {
-		if ref.Hash, err = readHash(id); err == nil {
-			ref.ByHash = true
-			return ref, nil
+		if hash, err := readHash(id); err == nil {
+			return view.ChunkRef{Hash: hash, ByHash: true}, nil
 		}
 	}
-	return view.ChunkRef{}, noMatch("ChunkReference")
+	return ref, noMatch("ChunkReference")
 }
 
 // readBlockShard reads the pair [block, shard].

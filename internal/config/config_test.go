@@ -3,10 +3,12 @@ package config
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -283,5 +285,35 @@ func TestFilesOfOlderNeards(t *testing.T) {
 	const both = `{"consensus":{"state_sync_external_timeout":{"secs":7,"nanos":5},"block_request_timeout":{"secs":8,"nanos":0}}}`
 	if _, _, err := Parse("config.json", []byte(both)); err == nil || !strings.Contains(err.Error(), "block_request_timeout, which replaces it") {
 		t.Errorf("both names: %v", err)
+	}
+}
+
+// TestDefaultsAreThoseOfNearcore: client_config shows the defaults of near-chain-configs 0.38.0
+// (testdata/defaults.jsonl.gz, made by internal/oracle/answers) for an empty config.json.
+func TestDefaultsAreThoseOfNearcore(t *testing.T) {
+	c, _, err := Parse("config.json", []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown map[string]any
+	if err := json.Unmarshal(c.Client(&genesis.Config{}, view.Version{}), &shown); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for d := range testutil.Values[struct {
+		Name  string
+		Value any
+	}](t, "testdata/defaults.jsonl.gz") {
+		n++
+		got := shown[d.Name]
+		if text, ok := got.(string); ok {
+			_ = json.Unmarshal([]byte(text), &got) // of keys that may change while a node runs: JSON in a string
+		}
+		if !reflect.DeepEqual(got, d.Value) {
+			t.Errorf("%s is %v, want %v", d.Name, got, d.Value)
+		}
+	}
+	if n < 30 {
+		t.Errorf("%d defaults", n)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-var writeReplies = flag.String("replies", "", "write the replies of TestRepliesAreThoseOfNearcoresTypes to this file, for internal/oracle/answers")
+var writeReplies = flag.String("replies", "", "write the replies of TestRepliesAreThoseOfNearcoresTypes to this file")
 
 // typedReply is a reply, or what nearcore's types write after they have read it.
 type typedReply struct {
@@ -86,13 +86,15 @@ func newStage(t *testing.T) *stage {
 		records = append(records, contract)
 	}
 	for i := range manyKeys - 1 {
-		records = append(records, &genesis.AccessKeyRecord{AccountID: many, PublicKey: seedKey(fmt.Sprint("many", i)).PublicKey().Handle(),
-			AccessKey: primitives.AccessKey{Nonce: primitives.Nonce(i)}})
+		records = append(records, &genesis.AccessKeyRecord{AccountID: many,
+			PublicKey: seedKey(fmt.Sprint("many", i)).PublicKey().Handle(), AccessKey: primitives.AccessKey{Nonce: primitives.Nonce(i)}})
 	}
 	records = append(records, account(near, rest, primitives.Balance{}), keyOf(keys, near, "near", 0),
 		&genesis.DataRecord{AccountID: spare, Key: []byte("k"), Value: []byte("v")},
-		&genesis.DataRecord{AccountID: caller, Key: []byte("k1"), Value: []byte("v")}, &genesis.DataRecord{AccountID: caller, Key: []byte("k2"), Value: []byte{0xff}})
-	s := &stage{nonces: map[primitives.PublicKey]primitives.Nonce{}, txs: map[string]primitives.Hash{}, signer: map[string]primitives.AccountID{}}
+		&genesis.DataRecord{AccountID: caller, Key: []byte("k1"), Value: []byte("v")},
+		&genesis.DataRecord{AccountID: caller, Key: []byte("k2"), Value: []byte{0xff}})
+	s := &stage{nonces: map[primitives.PublicKey]primitives.Nonce{}, txs: map[string]primitives.Hash{},
+		signer: map[string]primitives.AccountID{}}
 	s.world = newWorldOf(t, g, records, worldOptions{numbering: primitives.NumberingRelease, keep: 100_000, pace: stagePace})
 	s.keys = keys
 	s.ours, s.theirs = newChecker(t, s.client), &checker{components: map[string]any{}, paths: map[string]any{}}
@@ -116,8 +118,14 @@ const slashed = `,"is_slashed":false`
 // ask sends a request and keeps the reply.
 func (s *stage) ask(method, params string) json.RawMessage {
 	s.t.Helper()
-	request := Request{Method: "POST", Path: "/", Body: fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, method, params)}
-	reply, err := s.client(request)
+	return s.askBy(s.client, method, params)
+}
+
+func (s *stage) askBy(client Client, method, params string) json.RawMessage {
+	s.t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, method, params)
+	request := Request{Method: "POST", Path: "/", Body: body}
+	reply, err := client(request)
 	s.must(err)
 	if bad := s.ours.reply(request, reply); bad != "" {
 		s.t.Errorf("%s %s: not as /openapi.json has it: %s", method, params, bad)
@@ -212,7 +220,8 @@ func (s *stage) pass(blocks int) {
 }
 
 // delegate is a meta transaction's action. change spoils it before it is signed.
-func (s *stage) delegate(sender, receiver primitives.AccountID, change func(*primitives.Delegate), actions ...primitives.Action) primitives.Action {
+func (s *stage) delegate(sender, receiver primitives.AccountID, change func(*primitives.Delegate),
+	actions ...primitives.Action) primitives.Action {
 	key := s.keys[sender]
 	s.nonces[key.PublicKey()]++
 	d := &primitives.Delegate{Action: primitives.DelegateAction{SenderID: sender, ReceiverID: receiver, Actions: actions,
@@ -256,8 +265,8 @@ func (s *stage) act() {
 	zedID := primitives.GlobalContractID{Account: zed}
 	s.keys[child] = seedKey("child")
 
-	s.send("create", near, child, &primitives.CreateAccount{}, transfer(primitives.NEAR(100)), add("child", primitives.AccessKey{}),
-		add("scoped", primitives.AccessKey{FunctionCall: scoped}), add("open", primitives.AccessKey{FunctionCall: open}),
+	s.send("create", near, child, &primitives.CreateAccount{}, transfer(primitives.NEAR(100)),
+		add("child", primitives.AccessKey{}), add("scoped", primitives.AccessKey{FunctionCall: scoped}), add("open", primitives.AccessKey{FunctionCall: open}),
 		add("gas", primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2}}),
 		add("gas scoped", primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 3}, FunctionCall: open}))
 	s.send("deploy", alice, alice, &primitives.DeployContract{Code: contracts.C("ft")})
@@ -270,7 +279,8 @@ func (s *stage) act() {
 	annInit, ann := universal("ann")
 	benInit, ben := universal("ben")
 	_, cid := universal("cid")
-	init := primitives.StateInit{Code: zedID, Data: []primitives.StateEntry{{Key: []byte("a"), Value: []byte("1")}, {Key: []byte{0xff}, Value: nil}}}
+	init := primitives.StateInit{Code: zedID,
+		Data: []primitives.StateEntry{{Key: []byte("a"), Value: []byte("1")}, {Key: []byte{0xff}, Value: nil}}}
 	s.send("use by hash", bob, bob, &primitives.UseGlobalContract{ID: tokenID})
 	s.send("use by account", yan, yan, &primitives.UseGlobalContract{ID: zedID})
 	s.send("gas key", child, child, &primitives.TransferToGasKey{PublicKey: key("gas"), Deposit: ten},
@@ -279,19 +289,23 @@ func (s *stage) act() {
 	s.send("fund universal", near, ann, transfer(primitives.NEAR(5)))
 	s.send("fund another", near, cid, transfer(one))
 	s.send("universal", zed, ben, &primitives.UniversalStateInit{Init: benInit, Deposit: one})
-	s.send("stake", root, root, &primitives.Stake{Stake: primitives.MustParseBalance("60000000000000000000000000000000"), PublicKey: key(WireSeeds[0])})
+	stake := primitives.MustParseBalance("60000000000000000000000000000000")
+	s.send("stake", root, root, &primitives.Stake{Stake: stake, PublicKey: key(WireSeeds[0])})
 	s.send("delegate", alice, bob, s.delegate(bob, zed, nil, transfer(one)))
 	s.pass(5)
 
 	gasNonce := s.nonceOf(child, key("child")) / 1_000_000 * 1_000_000
-	s.put("gas key transaction", s.sign(primitives.Transaction{Version: primitives.TransactionV1, SignerID: child, ReceiverID: zed,
+	s.put("gas key transaction", s.sign(primitives.Transaction{
+		Version: primitives.TransactionV1, SignerID: child, ReceiverID: zed,
 		Nonce: primitives.TransactionNonce{Nonce: gasNonce + 1, Index: 1, HasIndex: true}, NonceMode: primitives.NonceStrict,
 		Actions: []primitives.Action{transfer(one)}}, seedKey("gas")))
 	var uninitialized struct {
 		Nonce primitives.Nonce `json:"bootstrap_nonce"`
 	}
-	s.must(json.Unmarshal(s.ask("EXPERIMENTAL_view_account", fmt.Sprintf(`{"finality":"optimistic","account_id":%q}`, ann)), &uninitialized))
-	s.put("self-signed", s.sign(primitives.Transaction{SignerID: ann, ReceiverID: ann, Nonce: primitives.TransactionNonce{Nonce: uninitialized.Nonce + 1},
+	fresh := s.ask("EXPERIMENTAL_view_account", fmt.Sprintf(`{"finality":"optimistic","account_id":%q}`, ann))
+	s.must(json.Unmarshal(fresh, &uninitialized))
+	s.put("self-signed", s.sign(primitives.Transaction{SignerID: ann, ReceiverID: ann,
+		Nonce:   primitives.TransactionNonce{Nonce: uninitialized.Nonce + 1},
 		Actions: []primitives.Action{&primitives.UniversalStateInit{Init: annInit}, transfer(one)}}, seedKey("ann")))
 	s.send("yield", near, yielder, call("ask", `{"prompt":"who?"}`))
 	s.send("ask", zed, caller, call("ask", `{"to":"yan","method":"echo","args":"there","amount":"5"}`))
@@ -301,7 +315,8 @@ func (s *stage) act() {
 	s.send("resume", near, yielder, call("answer", `{"number":0,"text":"me"}`))
 	s.send("never", near, yielder, call("ask", `{"prompt":"nobody?"}`))
 	for i := range primitives.Nonce(2) { // the second deposit is missing once the first is taken
-		s.put(fmt.Sprint("deposit ", i), s.sign(primitives.Transaction{Version: primitives.TransactionV1, SignerID: child, ReceiverID: zed,
+		s.put(fmt.Sprint("deposit ", i), s.sign(primitives.Transaction{
+			Version: primitives.TransactionV1, SignerID: child, ReceiverID: zed,
 			Nonce:   primitives.TransactionNonce{Nonce: gasNonce + 1 + i, HasIndex: true},
 			Actions: []primitives.Action{transfer(primitives.NEAR(60))}}, seedKey("gas")))
 	}
@@ -352,8 +367,8 @@ func (s *stage) fail(ann, cid primitives.AccountID) {
 	} {
 		s.send(fmt.Sprint("failure ", len(s.order)), f.signer, f.receiver, f.actions...)
 	}
-	for _, method := range []string{"panic", "panic_utf8", "abort", "unreachable", "divide", "out_of_bounds", "null_call", "stack", "spin", "bad_account",
-		"bad_promise", "bad_key", "long_key", "deprecated", "many_logs"} {
+	for _, method := range []string{"panic", "panic_utf8", "abort", "unreachable", "divide", "out_of_bounds", "null_call", "stack", "spin",
+		"bad_account", "bad_promise", "bad_key", "long_key", "deprecated", "many_logs"} {
 		s.send("call of "+method, near, panicker, call(method, ""))
 	}
 	inner := []primitives.Action{&primitives.CreateAccount{}, &primitives.DeployContract{Code: []byte("code")}, call("m", "{}"), transfer(little),
@@ -418,7 +433,8 @@ func (s *stage) questions() {
 			s.ask("changes", f(`{"block_id":%q,"changes_type":%q,"account_ids":%s}`, block, kind, names))
 		}
 		s.ask("changes", f(`{"block_id":%q,"changes_type":"data_changes","account_ids":%s,"key_prefix_base64":""}`, block, names))
-		s.ask("changes", f(`{"block_id":%q,"changes_type":"single_access_key_changes","keys":[{"account_id":%q,"public_key":%q}]}`, block, near, s.keys[near].PublicKey()))
+		s.ask("changes", f(`{"block_id":%q,"changes_type":"single_access_key_changes","keys":[{"account_id":%q,"public_key":%q}]}`,
+			block, near, s.keys[near].PublicKey()))
 		s.ask("EXPERIMENTAL_congestion_level", f(`{"block_id":%q,"shard_id":0}`, block))
 		s.ask("gas_price", f(`{"block_id":%q}`, block))
 		s.ask("EXPERIMENTAL_light_client_block_proof", f(`{"block_hash":%q,"light_client_head":%q}`, block, final))
@@ -441,6 +457,9 @@ func (s *stage) questions() {
 			s.ask("EXPERIMENTAL_receipt_to_tx", f(`{"receipt_id":%q}`, id))
 		}
 	}
+	s.askBy(s.hasty, "tx_status", f(`{"tx_hash":%q,"sender_account_id":%q,"wait_until":"FINAL"}`, s.txs["never"], s.signer["never"]))
+	s.askBy(s.hasty, "tx", f(`{"tx_hash":%q,"sender_account_id":%q}`, final, near))
+	s.ask("tx", f(`{"tx_hash":%q,"sender_account_id":%q,"wait_until":"NONE"}`, final, near))
 	s.states(ids)
 	s.ask("validators", `"latest"`)
 	s.ask("maintenance_windows", f(`[%q]`, root))
@@ -533,7 +552,8 @@ func TestRepliesAreThoseOfNearcoresTypes(t *testing.T) {
 	for i := range want {
 		got, want := &s.asked[i], &want[i]
 		if got.Method != want.Method || got.Request != want.Request || show(got.Result) != show(want.Result) || show(got.Error) != show(want.Error) {
-			t.Errorf("%s %s: %s %s\nwant %s %s: %s %s", got.Method, got.Request, show(got.Result), show(got.Error), want.Method, want.Request, show(want.Result), show(want.Error))
+			t.Errorf("%s %s: %s %s\nwant %s %s: %s %s", got.Method, got.Request, show(got.Result), show(got.Error),
+				want.Method, want.Request, show(want.Result), show(want.Error))
 		}
 	}
 }

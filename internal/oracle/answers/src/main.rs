@@ -1,7 +1,9 @@
 //! What nearcore's own types say of what a client sent: the vectors of rpc and primitives/genesis. See ../README.md.
 
+mod defaults;
 mod draws;
 mod errors;
+mod forms;
 mod messages;
 mod methods;
 mod params;
@@ -18,8 +20,10 @@ use std::io::Write;
 
 const USAGE: &str = "usage: troupe-answers COMMAND DIR [N]
   base64   base64.jsonl.gz: random texts, read strictly and without regard to padding
+  defaults defaults.jsonl.gz: defaults of config.json
   draws    draws.jsonl.gz: draws of chunk producers of which some are left out
   errors   errors.jsonl.gz: errors of the methods
+  forms    forms.jsonl.gz: requests in all their forms
   messages messages.jsonl.gz: messages about chunks before EarlyKickout and from it on
   params   params.jsonl.gz: random parameters of the methods
   replies  replies.jsonl.gz: replies from stdin, read and written again
@@ -37,8 +41,10 @@ fn main() {
     let mut rng = Rng(n);
     let lines = match command.as_str() {
         "base64" => base64(&mut rng),
+        "defaults" => defaults::all(),
         "draws" => draws::all(&mut rng),
         "errors" => errors::all(&mut rng),
+        "forms" => forms::all(&mut rng),
         "messages" => messages::all(),
         "params" => params::all(&mut rng),
         "replies" => replies::all(),

@@ -18,6 +18,8 @@ pub struct Method {
     pub error: fn(&mut SchemaGenerator) -> Schema,
     /// Reads a result and writes it again; true: members in the order of the types, as for what is got, else ascending.
     pub again: fn(&str, bool) -> Result<String, String>,
+    /// Reads the cause of an error and writes it again.
+    pub cause: fn(&str, bool) -> Result<String, String>,
 }
 
 fn of<T: JsonSchema>(g: &mut SchemaGenerator) -> Schema {
@@ -42,7 +44,7 @@ fn light_client_block(text: &str, as_types: bool) -> Result<String, String> {
 
 macro_rules! methods {
     ($($name:literal: $params:ty => $result:ty, $error:ty, $again:expr;)*) => {
-        &[$(Method { name: $name, params: of::<$params>, result: of::<$result>, error: of::<$error>, again: $again }),*]
+        &[$(Method { name: $name, params: of::<$params>, result: of::<$result>, error: of::<$error>, again: $again, cause: again::<$error> }),*]
     };
 }
 

@@ -68,7 +68,7 @@ const CHANGES: &[(&str, &str)] = &[
 ];
 const PROOF: &[(&str, &str)] = &[("type", "transaction"), ("type", "receipt"), ("type", "x")];
 
-/// Of queries, members that Troupe takes from later nearcores are left out: after_key and limit of key lists, include_proof of accounts and keys.
+/// Of queries, a member of Troupe's own is left out: include_proof of accounts and keys. forms.rs has lists of keys.
 const METHODS: &[Method] = &[
     Method { name: "block", members: &[], reference: true, read: read::<near_primitives::types::BlockReference>, variants: &[] },
     Method { name: "EXPERIMENTAL_protocol_config", members: &[], reference: true, read: read::<near_primitives::types::BlockReference>, variants: &[] },

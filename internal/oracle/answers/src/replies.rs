@@ -1,9 +1,9 @@
 //! Replies of a node, read and written again. Each line of the input is a reply as Troupe's tests write it: the method (with GET before
 //! it for a path that is got), the request, and the text of the result or of the error.
 
-use crate::methods::METHODS;
-use near_jsonrpc_primitives::errors::RpcError;
-use serde_json::Value;
+use crate::methods::{METHODS, Method};
+use near_jsonrpc_primitives::errors::{RpcError, RpcErrorKind};
+use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, serde::Serialize)]
 struct Reply {
@@ -21,11 +21,8 @@ pub fn all() -> Vec<Value> {
     for line in std::io::stdin().lines() {
         let mut r: Reply = serde_json::from_str(&line.expect("line")).expect("reply");
         let (read, written) = match (&r.result, &r.error) {
-            (Some(text), None) => {
-                let m = METHODS.iter().find(|m| m.name == r.method).unwrap_or_else(|| panic!("no method {}", r.method));
-                (text, (m.again)(text, r.method.starts_with("GET ")))
-            }
-            (None, Some(text)) => (text, error(text)),
+            (Some(text), None) => (text, (method(&r.method).again)(text, r.method.starts_with("GET "))),
+            (None, Some(text)) => (text, error(&r.method, text)),
             _ => panic!("a reply to {} with result and error, or neither", r.method),
         };
         match written {
@@ -47,8 +44,20 @@ pub fn all() -> Vec<Value> {
     out
 }
 
-fn error(text: &str) -> Result<String, String> {
-    let e: RpcError = serde_json::from_str(text).map_err(|e| e.to_string())?;
+fn method(name: &str) -> &'static Method {
+    METHODS.iter().find(|m| m.name == name).unwrap_or_else(|| panic!("no method {name}"))
+}
+
+/// The error, whose cause is read and written as the method's own type. Two causes have a member that is not written and cannot be read
+/// without.
+fn error(name: &str, text: &str) -> Result<String, String> {
+    let mut e: RpcError = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    if let Some(RpcErrorKind::HandlerError(cause)) = &mut e.error_struct {
+        if cause["info"] != json!({}) {
+            let again = (method(name).cause)(&cause.to_string(), false)?;
+            **cause = serde_json::from_str(&again).map_err(|e| e.to_string())?;
+        }
+    }
     serde_json::to_string(&e).map_err(|e| e.to_string())
 }
 
