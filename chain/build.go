@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// BlockFacts are the header fields that follow neither from the parent header nor from the chunks.
-// chain/epoch and the block Merkle tree provide them.
+// BlockFacts are the header fields that follow neither from the parent's header nor from the
+// chunks. The caller takes them from chain/epoch and from the block Merkle tree.
 type BlockFacts struct {
 	EpochID           primitives.EpochID
 	NextEpochID       primitives.EpochID
 	NextBPHash        primitives.Hash
-	BlockMerkleRoot   primitives.Hash // over all block hashes up to the parent's
+	BlockMerkleRoot   primitives.Hash // over the hashes of all blocks up to the parent
 	BlockOrdinal      uint64          // number of leaves of that tree + 1
 	EpochSyncDataHash *primitives.Hash
-	Minted            primitives.Balance // by the epoch that this block begins, else 0
+	Minted            primitives.Balance // if the block begins an epoch: the tokens minted for it; else 0
 	ShardSplit        *primitives.ShardSplit
 	Pricing           epoch.GasPriceRules
 	Version           primitives.ProtocolVersion // of the block's epoch
@@ -28,17 +28,17 @@ type BlockInput struct {
 	BlockFacts
 	Parent            *primitives.BlockHeader
 	Height            primitives.Height
-	Timestamp         uint64                    // in nanoseconds; must exceed the parent's
-	Chunks            []*primitives.ChunkHeader // in layout order, HeightIncluded set
-	ChunkEndorsements [][]primitives.Signature  // by shard; empty for old chunks
-	Approvals         []primitives.Signature    // by approver; an empty string: none
+	Timestamp         uint64                    // ns since 1970; must exceed the parent's
+	Chunks            []*primitives.ChunkHeader // by shard index, with HeightIncluded set
+	ChunkEndorsements [][]primitives.Signature  // by shard index; an empty list for a chunk that is not new
+	Approvals         []primitives.Signature    // by approver; empty: the approver has not approved
 	VRFValue          [32]byte
 	VRFProof          [64]byte
-	Vote              primitives.ProtocolVersion // the latest_protocol_version that the producer votes for
+	Vote              primitives.ProtocolVersion // latest_protocol_version: the version for which the producer votes
 }
 
-// BuildBlock makes a block without its signature. The only error is ArithmeticOverflow, of gas or
-// supply.
+// BuildBlock returns a block without its signature. The only possible error is ArithmeticOverflow,
+// if the sum of gas or the supply overflows.
 func BuildBlock(in *BlockInput) (*primitives.Block, error) {
 	roots := ComputeRoots(in.Chunks, in.Height)
 	price, supply, err := nextEconomics(&in.BlockFacts, in.Parent, in.Chunks, in.Height)
@@ -82,14 +82,14 @@ func BuildBlock(in *BlockInput) (*primitives.Block, error) {
 	return b, nil
 }
 
-// SignBlock sets the signature over the block's hash.
+// SignBlock signs the block's hash and sets the header's Signature.
 func SignBlock(b *primitives.Block, key primitives.SecretKey) {
 	h := b.Hash()
 	b.Header.Signature = key.Sign(h[:])
 }
 
-// ChunkExtra is the result of applying a chunk, from which the next chunk header of its shard is
-// made (nearcore ChunkExtra V5).
+// ChunkExtra contains the results of applying a chunk that the shard's next chunk header repeats
+// (nearcore ChunkExtra V5).
 type ChunkExtra struct {
 	StateRoot         primitives.Hash
 	OutcomeRoot       primitives.Hash
@@ -105,28 +105,28 @@ type ChunkExtra struct {
 // ChunkInput is the input of BuildChunk.
 type ChunkInput struct {
 	PrevBlock    primitives.Hash
-	Height       primitives.Height // created at: the parent's + 1
+	Height       primitives.Height // height_created: the height of PrevBlock + 1
 	ShardID      primitives.ShardID
-	Extra        *ChunkExtra           // of the shard after PrevBlock
-	Outgoing     []*primitives.Receipt // of the shard's last new chunk
+	Extra        *ChunkExtra           // results of the shard after PrevBlock
+	Outgoing     []*primitives.Receipt // receipts that the shard's previous chunk sent
 	Transactions []*primitives.SignedTransaction
 	Layout       primitives.ShardLayout
 	Coding       *primitives.ReedSolomon // the chain's erasure code
 }
 
-// EncodedBody holds the parts of an erasure-coded chunk body, their Merkle root, and the body's
-// length before coding.
+// EncodedBody is an erasure-coded chunk body: the parts, their Merkle root, and the length of the
+// body in bytes before coding.
 type EncodedBody struct {
 	Parts  [][]byte
 	Root   primitives.Hash
 	Length uint64
-	// Tree is the Merkle tree over the parts. Receipts are the body's receipts by shard with their
-	// proofs. Both are needed to distribute a chunk. EncodeBody leaves Receipts nil.
+	// Tree is the Merkle tree over the parts. Receipts are the body's receipts by target shard,
+	// with proofs. They are needed to distribute the chunk. EncodeBody leaves Receipts nil.
 	Tree     primitives.MerkleTree
 	Receipts []primitives.ReceiptProof
 }
 
-// EncodeBody encodes a body for distribution.
+// EncodeBody returns the erasure-coded form of a body.
 func EncodeBody(body *primitives.ChunkBody, rs *primitives.ReedSolomon) (*EncodedBody, error) {
 	x := new(EncodedBody)
 	var err error
@@ -142,7 +142,7 @@ func EncodeBody(body *primitives.ChunkBody, rs *primitives.ReedSolomon) (*Encode
 	return x, nil
 }
 
-// BuildChunk makes a chunk, signed by key, and its encoded parts.
+// BuildChunk returns a chunk signed with key, and its erasure-coded body.
 func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *EncodedBody, error) {
 	body := primitives.ChunkBody{Transactions: in.Transactions, PrevOutgoingReceipts: in.Outgoing}
 	enc, err := EncodeBody(&body, in.Coding)
@@ -168,7 +168,7 @@ func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *E
 	return c, enc, nil
 }
 
-// AppendBorsh appends the fields in order. The encoding is our own.
+// AppendBorsh appends the stored form of x, which is not an encoding of nearcore.
 func (x *ChunkExtra) AppendBorsh(b []byte) []byte {
 	b = primitives.AppendValidatorStakes(append(append(b, x.StateRoot[:]...), x.OutcomeRoot[:]...), x.Proposals)
 	b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(x.GasUsed)), uint64(x.GasLimit))
@@ -180,7 +180,7 @@ func (x *ChunkExtra) AppendBorsh(b []byte) []byte {
 	return x.ProposedSplit.AppendBorsh(append(b, 1))
 }
 
-// DecodeBorsh reads what AppendBorsh wrote.
+// DecodeBorsh reads what AppendBorsh has written.
 func (x *ChunkExtra) DecodeBorsh(r *borsh.Reader) {
 	*x = ChunkExtra{StateRoot: primitives.ReadHash(r), OutcomeRoot: primitives.ReadHash(r),
 		Proposals: primitives.ReadValidatorStakes(r)}

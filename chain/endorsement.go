@@ -2,8 +2,9 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// EndorsementBitmaps packs for each shard which of the assigned validators signed: bit i is
-// validator i, low bit first. A shard without signatures (an old chunk) has an empty bitmap.
+// EndorsementBitmaps returns one bitmap per shard of the validators that have signed: bit i stands
+// for validator i, the lowest bit first. The bitmap of a shard without signatures, whose chunk is
+// not new, is empty.
 func EndorsementBitmaps(endorsements [][]primitives.Signature) [][]byte {
 	out := make([][]byte, len(endorsements))
 	for s, sigs := range endorsements {
@@ -17,7 +18,7 @@ func EndorsementBitmaps(endorsements [][]primitives.Signature) [][]byte {
 	return out
 }
 
-// Assigned is a chunk validator with its stake for one shard and height.
+// Assigned is a validator of a chunk, with the stake that counts for that chunk.
 type Assigned struct {
 	AccountID primitives.AccountID
 	PublicKey primitives.PublicKey
@@ -25,8 +26,9 @@ type Assigned struct {
 }
 
 // EndorsedEnough returns whether the validators that signed hold at least floor(2*total/3)+1 of the
-// assigned stake (nearcore core/primitives/src/stateless_validation/validator_assignment.rs).
-// signed(i) refers to assigned[i].
+// stake of all assigned validators (nearcore
+// core/primitives/src/stateless_validation/validator_assignment.rs). signed(i) reports whether
+// assigned[i] signed.
 func EndorsedEnough(assigned []Assigned, signed func(i int) bool) bool {
 	var have, total primitives.Balance
 	for i := range assigned {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Invalid is a rule that a block or chunk breaks. The names are those of nearcore's chain errors.
+// Invalid is an error: the rule that a block or chunk breaks. The names are those of nearcore's
+// chain errors.
 type Invalid string
 
 func (e Invalid) Error() string { return "chain: " + string(e) }
@@ -55,13 +56,13 @@ const (
 )
 
 // ErrHeightAhead is joined to InvalidBlockHeight if the height is too far above the head: the block
-// may be valid once the head is higher. nearcore does not remember such a block as invalid, nor
-// ban its sender (chain/chain/src/chain.rs:741, 2425 at f0c7706f1).
+// may become valid when the head is higher. Like nearcore, a node does not record such a block as
+// invalid and does not ban its sender (chain/chain/src/chain.rs:741, 2425 at f0c7706f1).
 var ErrHeightAhead = errors.New("the height is too far above the head")
 
-// OfOutcome returns whether an error of ValidateChunk concerns the result of applying the shard's
-// previous chunk. That result follows from its input: so either this node or the signer of the
-// chunk computed it wrongly.
+// OfOutcome returns whether an error of ValidateChunk means that the chunk header contains other
+// results of the shard's previous chunk than this node has computed. The results follow from the
+// inputs, so either this node or the signer of the chunk has computed them wrongly.
 func OfOutcome(err error) bool {
 	for _, e := range [...]Invalid{InvalidStateRoot, InvalidOutcomesProof, InvalidValidatorProposals,
 		InvalidGasLimit, InvalidGasUsed, InvalidBalanceBurnt,

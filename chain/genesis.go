@@ -2,8 +2,8 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// ProdGenesisVersion is the protocol version of mainnet's genesis. Its block and chunk have
-// encodings of their own.
+// ProdGenesisVersion is the protocol version of mainnet's genesis. The encodings of that block and
+// its chunk differ from those of all other versions.
 const ProdGenesisVersion primitives.ProtocolVersion = 29
 
 // GenesisInput is the input of Genesis.
@@ -15,13 +15,14 @@ type GenesisInput struct {
 	MinGasPrice    primitives.Balance
 	TotalSupply    primitives.Balance
 	ShardIDs       []primitives.ShardID
-	StateRoots     []primitives.Hash // by shard index; mainnet's genesis has one shard
+	StateRoots     []primitives.Hash // by shard index
 	Congestion     []primitives.CongestionInfo
-	BlockProducers []primitives.ValidatorStake // of epoch 0, distinct, in settlement order
+	BlockProducers []primitives.ValidatorStake // of epoch 0, distinct, in the order of the epoch's settlement
 }
 
-// Genesis makes the genesis block and chunks (nearcore core/primitives/src/block.rs
-// Block::genesis). Signatures are empty. Errors: InvalidProtocolVersion.
+// Genesis returns the genesis block and its chunks (nearcore core/primitives/src/block.rs
+// Block::genesis). The signatures are empty. The only error for valid input is
+// InvalidProtocolVersion.
 func Genesis(in *GenesisInput) (*primitives.Block, []*primitives.Chunk, error) {
 	rs, err := primitives.NewReedSolomon(primitives.GenesisPartCounts())
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// HeaderSource finds headers. ByHeight and NextHash know the canonical chain only.
+// HeaderSource finds headers. ByHeight and NextHash consider only the canonical chain.
 type HeaderSource interface {
 	ByHash(primitives.Hash) (*primitives.BlockHeader, error)
 	ByHeight(primitives.Height) (*primitives.BlockHeader, error)
-	NextHash(primitives.Hash) (primitives.Hash, error) // of the canonical successor
+	NextHash(primitives.Hash) (primitives.Hash, error) // hash of the next canonical block
 }
 
-// LightClientBlock makes the light client's view of the last final block as of head. Near an
-// epoch's end it steps back, so that the three blocks that it depends on are in one epoch (nearcore
-// chain.rs:679). producers returns the block producers of an epoch.
+// LightClientBlock returns the light client's view of the last final block as of head. Near the end
+// of an epoch it returns an earlier block, so that the two blocks after it are in the same epoch
+// (nearcore chain.rs:679). producers returns the block producers of an epoch.
 func LightClientBlock(head *primitives.BlockHeader, src HeaderSource,
 	producers func(primitives.EpochID) ([]primitives.ValidatorStake, error)) (*primitives.LightClientBlock, error) {
 	final, err := src.ByHash(head.LastFinalBlock)
@@ -66,17 +66,18 @@ func lightClientView(h *primitives.BlockHeader, src HeaderSource,
 	}, nil
 }
 
-// LightClientHead is the state of a light client.
+// LightClientHead is what a light client knows: the inner_lite of a block, and the block producers
+// of two epochs.
 type LightClientHead struct {
 	Lite    primitives.BlockHeaderInnerLite
 	NextBPs []primitives.ValidatorStake // of Lite.NextEpochID
 	BPs     []primitives.ValidatorStake // of Lite.EpochID
 }
 
-// Advance verifies a block as a light client does, and returns the new head (NEP light client
-// specification). The height must grow. The epoch must be the head's or the next; a block of the
-// next epoch must contain next_bps. More than 2/3 of the epoch's stake must have approved the block
-// after next. next_bps must match next_bp_hash.
+// Advance verifies a block in the way of a light client and returns the new head (NEP light client
+// specification). The height must grow. The epoch must be that of the head or the next one; a block
+// of the next epoch must contain next_bps. next_bps must match next_bp_hash. Approvals in the block
+// after next must represent more than 2/3 of the epoch's stake.
 func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
 	if b.InnerLite.Height <= l.Lite.Height {

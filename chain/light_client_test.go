@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// headers is a canonical chain for LightClientBlock.
+// headers implements HeaderSource for one chain, by height from 1 on.
 type headers []*primitives.BlockHeader
 
 var errNoHeader = errors.New("no such header")
@@ -48,7 +48,8 @@ var (
 	epochs = []primitives.EpochID{{1}, {2}, {3}, {4}}
 )
 
-// grow makes headers of heights 1 to n in epochs of the given length, each approved by a, b and c.
+// grow returns headers of the heights 1 to n in epochs of the given length. Each header contains
+// approvals of a, b and c.
 func grow(n, length int) headers {
 	var out headers
 	parent := &primitives.BlockHeader{Version: primitives.HeaderV6}
@@ -76,14 +77,14 @@ func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	return s.Verify(data, k)
 }
 
-// TestLightClientBlock: the last final block, unless its two successors lie in the next epoch
-// (nearcore chain.rs:679).
+// TestLightClientBlock: LightClientBlock returns the last final block, or an earlier one if the two
+// blocks after it are in the next epoch (nearcore chain.rs:679).
 func TestLightClientBlock(t *testing.T) {
 	all := grow(12, 5)
 	for head, want := range map[primitives.Height]primitives.Height{
-		5: 3, // successors 4 and 5
-		6: 3, // 4 is final, but 6 is of the next epoch: what 5 says is final
-		7: 3, // 5 is final, but 6 and 7 are of the next: what 5 itself says is final
+		5: 3, // the two blocks after 3 are 4 and 5
+		6: 3, // 4 is final, but 6 is in the next epoch: the final block as of 5
+		7: 3, // 5 is final, but 6 and 7 are in the next epoch: the final block as of 5
 		8: 6, 9: 7,
 	} {
 		got, err := LightClientBlock(all[head-1], all[:head], producers)
@@ -115,7 +116,7 @@ func TestLightClientAdvance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.ApprovalsAfterNext = slices.Clone(b.ApprovalsAfterNext) // they are the header's own
+		b.ApprovalsAfterNext = slices.Clone(b.ApprovalsAfterNext) // a copy, because the original is the header's
 		return &LightClientHead{Lite: all[0].BlockHeaderInnerLite, BPs: bps, NextBPs: bps[:3]}, b
 	}
 	for name, change := range map[string]func(*LightClientHead, *primitives.LightClientBlock){
@@ -155,11 +156,11 @@ func TestLightClientAdvance(t *testing.T) {
 	if err != nil || next.Lite != b.InnerLite || len(next.NextBPs) != 4 || len(next.BPs) != 4 {
 		t.Errorf("next head = %+v, %v", next, err)
 	}
-	b.NextBPs = nil // may be left out
+	b.NextBPs = nil // optional within an epoch
 	if next, err = l.Advance(b, verify); err != nil || len(next.NextBPs) != 3 {
 		t.Errorf("without next_bps: %+v, %v, want the old ones", next, err)
 	}
-	// Into the next epoch: its producers, known as next, become those in charge.
+	// The next block is in the next epoch, so NextBPs of the head become the new head's BPs.
 	l = &LightClientHead{Lite: all[4].BlockHeaderInnerLite, BPs: bps[:1], NextBPs: bps}
 	if b, err = LightClientBlock(all[8], all[:9], producers); err != nil {
 		t.Fatal(err)
@@ -173,7 +174,8 @@ func TestLightClientAdvance(t *testing.T) {
 	}
 }
 
-// TestFinality: consecutive heights make blocks final (nearcore block_header.rs).
+// TestFinality: a block becomes final when the next two heights have blocks on it (nearcore
+// block_header.rs).
 func TestFinality(t *testing.T) {
 	h := func(height primitives.Height, parent *primitives.BlockHeader) *primitives.BlockHeader {
 		x := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: parent.Hash(), BlockHeaderInnerLite: primitives.BlockHeaderInnerLite{Height: height}}

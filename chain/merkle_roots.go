@@ -7,21 +7,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Roots are the header fields that summarise a block's chunk headers.
+// Roots are the header fields that follow from a block's chunk headers.
 type Roots struct {
 	PrevStateRoot         primitives.Hash
 	PrevOutcomeRoot       primitives.Hash
 	PrevOutgoingReceipts  primitives.Hash
 	ChunkHeaders          primitives.Hash
 	ChunkTx               primitives.Hash
-	PrevValidatorProposal []primitives.ValidatorStake // of new chunks, in index order
+	PrevValidatorProposal []primitives.ValidatorStake // of the new chunks, in the order of the shards
 	Mask                  []bool
 }
 
 // ComputeRoots returns the roots of a block of the given height. Each root is the Merkle root over
-// one field of the chunk headers in shard index order, each leaf hashed once more. The headers root
-// hashes chunk hash and height included (nearcore core/primitives/src/block.rs
-// compute_chunk_headers_root).
+// one field of the chunk headers, by shard index, where each leaf is the hash of the field. The
+// leaf of ChunkHeaders is the hash of chunk hash and height included (nearcore
+// core/primitives/src/block.rs compute_chunk_headers_root).
 func ComputeRoots(chunks []*primitives.ChunkHeader, height primitives.Height) Roots {
 	n := len(chunks)
 	r := Roots{Mask: make([]bool, n)}
@@ -47,9 +47,10 @@ func ComputeRoots(chunks []*primitives.ChunkHeader, height primitives.Height) Ro
 	return r
 }
 
-// OutgoingReceiptsRoot returns a chunk's prev_outgoing_receipts_root and the groups of its leaves.
-// Receipts are grouped by the shard index of their receiver, in order. The leaf of a group is H(u64
-// shard ID, receipts), and the root is their Merkle root (nearcore chain.rs build_receipts_hashes).
+// OutgoingReceiptsRoot returns a chunk's prev_outgoing_receipts_root and its receipts in groups,
+// one for each target shard of the layout. The leaf of a group is the hash of (u64 shard ID,
+// receipts), and the root is the Merkle root over the leaves (nearcore chain.rs
+// build_receipts_hashes).
 func OutgoingReceiptsRoot(receipts []*primitives.Receipt,
 	layout primitives.ShardLayout) (root primitives.Hash, groups []ReceiptGroup) {
 	groups = GroupReceipts(receipts, layout)
@@ -60,14 +61,14 @@ func OutgoingReceiptsRoot(receipts []*primitives.Receipt,
 	return primitives.MerkleRoot(leaves), groups
 }
 
-// ReceiptGroup is a chunk's outgoing receipts to one shard.
+// ReceiptGroup contains the outgoing receipts of a chunk to one shard.
 type ReceiptGroup struct {
 	ShardID  primitives.ShardID
 	Receipts []*primitives.Receipt
 }
 
-// GroupReceipts groups receipts by target shard, one group for each shard of the layout, in its
-// order.
+// GroupReceipts groups receipts by target shard. It returns one group for each shard, by shard
+// index in layout. Within a group the order is kept.
 func GroupReceipts(receipts []*primitives.Receipt, layout primitives.ShardLayout) []ReceiptGroup {
 	ids := layout.ShardIDs()
 	groups := make([]ReceiptGroup, len(ids))
@@ -81,9 +82,9 @@ func GroupReceipts(receipts []*primitives.Receipt, layout primitives.ShardLayout
 	return groups
 }
 
-// ReceiptTarget returns the index of the target shard of a receipt: the receiver's shard or, for a
-// global contract distribution, the shard that it names, resolved through the history of splits
-// (nearcore receipt.rs:437).
+// ReceiptTarget returns the index of the shard to which a receipt goes. It is the shard of the
+// receiver. For a global contract distribution it is the shard given in the receipt, or the child
+// that replaces that shard after splits (nearcore receipt.rs:437).
 func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primitives.ShardIndex {
 	id := layout.ShardOf(x.ReceiverID)
 	if g, ok := x.Body.(*primitives.GlobalContractDistribution); ok {
@@ -100,8 +101,8 @@ func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primiti
 	return i
 }
 
-// ReceiptsFor returns the receipts that go to one shard, in order. After a layout change a shard
-// takes these of the receipts that its parent shard did not apply (nearcore
+// ReceiptsFor returns the receipts that go to one shard, in order. After a split, a child shard
+// takes its receipts from those that the parent shard did not execute (nearcore
 // chain/chain/src/store/mod.rs:252).
 func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout,
 	shard primitives.ShardIndex) (out []*primitives.Receipt) {
@@ -113,7 +114,8 @@ func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout,
 	return out
 }
 
-// TxRoot returns a chunk's tx_root: the Merkle root over H(borsh(SignedTransaction)).
+// TxRoot returns a chunk's tx_root: the Merkle root over the hashes of the borsh encodings of
+// SignedTransaction.
 func TxRoot(txs []*primitives.SignedTransaction) primitives.Hash {
 	leaves := make([]primitives.Hash, len(txs))
 	for i, t := range txs {

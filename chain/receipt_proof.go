@@ -6,15 +6,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ProveReceipts returns the proofs of a chunk's outgoing receipts: one for each shard of the
-// layout, in its order, including shards without receipts.
+// ProveReceipts returns the proofs of a chunk's outgoing receipts, one for each shard, by shard
+// index in layout. A shard that gets no receipts has a proof, too.
 func ProveReceipts(from primitives.ShardID, receipts []*primitives.Receipt,
 	layout primitives.ShardLayout) []primitives.ReceiptProof {
 	_, out := ProveOutgoing(from, receipts, layout)
 	return out
 }
 
-// ProveOutgoing returns OutgoingReceiptsRoot and the proofs of ProveReceipts.
+// ProveOutgoing returns the root of OutgoingReceiptsRoot and the proofs of ProveReceipts.
 func ProveOutgoing(from primitives.ShardID, receipts []*primitives.Receipt,
 	layout primitives.ShardLayout) (primitives.Hash, []primitives.ReceiptProof) {
 	groups := GroupReceipts(receipts, layout)
@@ -31,8 +31,8 @@ func ProveOutgoing(from primitives.ShardID, receipts []*primitives.Receipt,
 	return root, out
 }
 
-// CutChunk returns a chunk as a node receives it that tracks only the shards to of the layout and
-// not the chunk's own.
+// CutChunk returns a chunk in the form in which it is sent to a node that does not track the
+// chunk's shard: without the body, but with the receipt proofs to the shards in to.
 func CutChunk(c *primitives.Chunk, layout primitives.ShardLayout, to []primitives.ShardID) *primitives.Chunk {
 	cut := &primitives.Chunk{Hash: c.Hash, Header: c.Header, Proofs: []primitives.ReceiptProof{}}
 	for _, p := range ProveReceipts(c.Header.ShardID, c.PrevOutgoingReceipts, layout) {
@@ -43,12 +43,11 @@ func CutChunk(c *primitives.Chunk, layout primitives.ShardLayout, to []primitive
 	return cut
 }
 
-// maxProofPath bounds a proof's path: no layout has more than 2^10 shards.
+// maxProofPath is the greatest length of a proof's path: no layout has more than 2^10 shards.
 const maxProofPath = 10
 
-// ValidateProofs validates the proofs that came with a chunk's header: they prove the receipts of
-// the chunk to the shards that they name, one proof a shard. Errors: InvalidChunk,
-// InvalidReceiptsProof.
+// ValidateProofs checks that each proof in c proves receipts of this chunk to the shard given in
+// the proof, and that no shard has two proofs. Errors: InvalidChunk, InvalidReceiptsProof.
 func ValidateProofs(c *primitives.Chunk) error {
 	if c.Hash != c.Header.ChunkHash() {
 		return invalidf(InvalidChunk, "the hash does not match the header")
@@ -67,7 +66,7 @@ func ValidateProofs(c *primitives.Chunk) error {
 	return nil
 }
 
-// ProofTo returns the proof of a chunk's receipts to a shard. Nil: none.
+// ProofTo returns the proof in c of the receipts to a shard; nil: there is none.
 func ProofTo(c *primitives.Chunk, to primitives.ShardID) *primitives.ReceiptProof {
 	i := slices.IndexFunc(c.Proofs, func(p primitives.ReceiptProof) bool { return p.To == to })
 	if i < 0 {
@@ -76,7 +75,7 @@ func ProofTo(c *primitives.Chunk, to primitives.ShardID) *primitives.ReceiptProo
 	return &c.Proofs[i]
 }
 
-// Proves returns whether a chunk has proofs to all of these shards.
+// Proves returns whether c has a proof for each of these shards.
 func Proves(c *primitives.Chunk, to []primitives.ShardID) bool {
 	return !slices.ContainsFunc(to, func(id primitives.ShardID) bool { return ProofTo(c, id) == nil })
 }

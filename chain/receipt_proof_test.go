@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// sending is a chunk of a shard that sends receipts to some of three other shards.
+// sending returns a chunk that sends receipts to some of the layout's shards.
 func sending(f testing.TB) (*primitives.Chunk, primitives.ShardLayout) {
 	layout, err := primitives.MultiShardLayoutAt([]primitives.AccountID{"ff", "mm", "ss"})
 	if err != nil {
@@ -26,8 +26,7 @@ func sending(f testing.TB) (*primitives.Chunk, primitives.ShardLayout) {
 	return c, layout
 }
 
-// TestProveReceipts: the proofs of a chunk's receipts are those of its root, to every shard, and of
-// any layout's size.
+// TestProveReceipts: ProveReceipts returns a valid proof for each shard, in layouts of any size.
 func TestProveReceipts(t *testing.T) {
 	c, layout := sending(t)
 	ids := layout.ShardIDs()
@@ -63,8 +62,8 @@ func TestProveReceipts(t *testing.T) {
 	}
 }
 
-// FuzzValidateProofs: whatever comes as proofs of a chunk's receipts is refused, or is what the
-// chunk brings.
+// FuzzValidateProofs: arbitrary proofs are refused, unless they contain exactly the chunk's
+// receipts.
 func FuzzValidateProofs(f *testing.F) {
 	c, layout := sending(f)
 	good := CutChunk(c, layout, layout.ShardIDs())

@@ -6,50 +6,53 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// AcceptableTimeDifference is how far, in ns, a block's time may be ahead of the clock.
+// AcceptableTimeDifference is the greatest time in ns by which a block's timestamp may be ahead of
+// this node's clock.
 const AcceptableTimeDifference = 120 * 1_000_000_000
 
-// Approver is a slot of a block's approvals: a block producer of this epoch or, near the end of an
-// epoch, of the next.
+// Approver is an account that may approve a block: a block producer of its epoch or, near the end
+// of the epoch, of the next one. A header has one place for an approval per approver.
 type Approver struct {
 	AccountID primitives.AccountID
 	PublicKey primitives.PublicKey
-	StakeThis primitives.Balance // in the block's epoch
-	StakeNext primitives.Balance // in the next
+	StakeThis primitives.Balance // in the block's epoch; 0: no producer there
+	StakeNext primitives.Balance // in the next epoch; 0: no producer there
 }
 
-// ValidationContext is the data that validates a block. Its facts are those that the producer must
-// have used.
+// ValidationContext is the data that is needed to validate a block. Its BlockFacts are the values
+// that a correct producer has used.
 type ValidationContext struct {
 	BlockFacts
 	Parent       *primitives.BlockHeader
 	PrevRandom   primitives.Hash      // the parent's random value
-	Producer     primitives.PublicKey // of the producer sampled for the block's height
+	Producer     primitives.PublicKey // key of the producer that is selected for the block's height
 	Approvers    []Approver
-	ShardIDs     []primitives.ShardID // of the block's layout
+	ShardIDs     []primitives.ShardID // of the layout of the block's epoch
 	PrevChunks   []*primitives.ChunkHeader
-	ChunkSigners []primitives.PublicKey // by shard index, of the producers sampled for parent height + 1
-	// Assigned are the chunk validators by shard index, for the height at which the new chunk was
-	// created.
+	ChunkSigners []primitives.PublicKey // by shard index: keys of the producers of chunks of the parent's height + 1
+	// Assigned are the validators of each new chunk, by shard index. They are drawn for the chunk's
+	// height_created.
 	Assigned [][]Assigned
-	// Late fills in Assigned after all other checks passed. Sampling validators for heights that a
-	// producer made up costs more than everything before. Nil: Assigned is set.
+	// Late sets Assigned after all other checks have passed, because drawing validators costs more
+	// than those checks, and a producer may choose any height_created. nil: Assigned is set
+	// already.
 	Late      func() error
-	Now       uint64            // in nanoseconds; 0: the time is not checked
-	MaxHeight primitives.Height // 0: no bound
+	Now       uint64            // ns since 1970; 0: the timestamp is not checked
+	MaxHeight primitives.Height // greatest allowed height; 0: none
 	Verify    func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
-	// VRF verifies the random value. Nil: primitives.VerifyVRF.
+	// VRF verifies the random value. nil: primitives.VerifyVRF.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
-	// our own block: signatures, approvals, finality and endorsements are not checked again
+	// This node has produced the block: signatures, approvals, finality and endorsements are not
+	// checked.
 	Produced bool
-	// only the chunk headers of the body are known: see ValidateView
+	// Only the chunk headers of the block's body are known (see ValidateView).
 	Told bool
 }
 
-// ValidateOrigin checks what can be checked of a block before its parent's states are read: its
-// form, that the producer made it with this body, and that the approvers voted for a block of this
-// height on that parent. A block that passes is the only one with its hash. The body, which may be
-// long, is hashed last: a producer can sign any number of headers, but has votes for few. Errors:
+// ValidateOrigin checks everything about a block that needs no state of the parent: its form, that
+// the producer has signed it with this body, and that enough approvers have approved a block of
+// this height on this parent. Only one block with its hash can pass. The body, which may be long,
+// is hashed last: a producer can sign any number of headers, but gets approvals for few. Errors:
 // Invalid.
 func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, approvers []Approver,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
@@ -65,9 +68,9 @@ func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards i
 	return nil
 }
 
-// validateVersion accepts the header versions that have all required fields (nearcore chain.rs
-// validate_header). V5 just cannot split a shard, and the additional fields of V7 are not used.
-// Older versions have no endorsement bits, and V8 belongs to Spice.
+// validateVersion accepts the header versions 5 to 7 (nearcore chain.rs validate_header). With V5 a
+// block cannot split a shard. The additional fields of V7 are not used. Older versions have no
+// endorsement bitmaps, and V8 is only for Spice.
 func validateVersion(h *primitives.BlockHeader) error {
 	if h.Version < primitives.HeaderV5 || h.Version > primitives.HeaderV7 {
 		return invalidf(InvalidHeaderVersion, "header version %d", h.Version)
@@ -75,11 +78,11 @@ func validateVersion(h *primitives.BlockHeader) error {
 	return nil
 }
 
-// headerV7Rejected is the protocol version of RejectBlockHeaderV7BeforeSpice: from it on a header of
-// V7 is invalid. It is in one numbering only, since the other ends before it.
+// headerV7Rejected is the protocol version (RejectBlockHeaderV7BeforeSpice) from which on headers
+// of V7 are invalid. Only the release numbering reaches it.
 const headerV7Rejected primitives.ProtocolVersion = 87
 
-// validateSigned checks a block's form and its producer's signature.
+// validateSigned checks the form of a block and the producer's signature.
 func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards int,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	h := b.Header
@@ -98,7 +101,7 @@ func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards i
 
 // ValidateBlock checks everything about a block that does not need the contents of its chunks
 // (nearcore chain.rs validate_header, validate_block, preprocess_block). The error is the first
-// broken rule.
+// rule that the block breaks.
 func ValidateBlock(b *primitives.Block, j *ValidationContext) error {
 	checks := []func(*primitives.Block, *ValidationContext) error{validateIdentity, validateHeader}
 	if !j.Produced {
@@ -122,7 +125,7 @@ func ValidateBlock(b *primitives.Block, j *ValidationContext) error {
 	return nil
 }
 
-// gather calls ValidationContext.Late.
+// gather calls ValidationContext.Late, if set.
 func gather(_ *primitives.Block, j *ValidationContext) error {
 	if j.Late == nil {
 		return nil
@@ -131,8 +134,8 @@ func gather(_ *primitives.Block, j *ValidationContext) error {
 }
 
 // ValidateHeader checks everything about a header that needs neither its body nor a state (nearcore
-// chain.rs validate_header). For the rest it relies on its producer and on the approvers of later
-// blocks. The body is validated when it arrives.
+// chain.rs validate_header). Everything else rests on the producer and on the approvers of later
+// blocks, until the body arrives and is validated.
 func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	if err := validateVersion(h); err != nil {
 		return err
@@ -153,8 +156,8 @@ func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	return validateHeaderVotes(h, j)
 }
 
-// validateBits checks the number of endorsement bits of new chunks, for headers without the
-// signatures.
+// validateBits checks the lengths of the endorsement bitmaps of new chunks. It is used if the
+// endorsements themselves are not known.
 func validateBits(b *primitives.Block, j *ValidationContext) error {
 	if err := validateHeaderBits(b.Header); err != nil {
 		return err
@@ -167,9 +170,9 @@ func validateBits(b *primitives.Block, j *ValidationContext) error {
 	return nil
 }
 
-// validateHeaderBits checks that exactly the new chunks have endorsement bits (nearcore
-// validate_chunk_endorsements_in_header). The body says which validators they belong to and
-// contains the signatures.
+// validateHeaderBits checks that exactly the new chunks have an endorsement bitmap (nearcore
+// validate_chunk_endorsements_in_header). Which validators the bits stand for, and their
+// signatures, are in the body.
 func validateHeaderBits(h *primitives.BlockHeader) error {
 	if len(h.ChunkEndorsements) != len(h.ChunkMask) {
 		return InvalidEndorsementBitmap
@@ -268,8 +271,9 @@ func validateHeaderVotes(h *primitives.BlockHeader, j *ValidationContext) error 
 	return nil
 }
 
-// Voted returns whether enough of the approvers, which may be those of the block's epoch only,
-// voted for a block of the header's height on its parent.
+// Voted returns whether the header contains valid approvals of enough stake of approvers
+// (ApprovedEnough) for a block of its height on its parent. approvers may be those of the block's
+// epoch only.
 func Voted(h *primitives.BlockHeader, approvers []Approver,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) bool {
 	approved := func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }
@@ -286,8 +290,9 @@ func Voted(h *primitives.BlockHeader, approvers []Approver,
 	return true
 }
 
-// ApprovedEnough returns whether the approvals exceed two thirds of the stake of this epoch and of
-// the next. A threshold of 0 needs no approvals (nearcore doomslug.rs:584).
+// ApprovedEnough returns whether the approvers for which approved is true hold more than two thirds
+// of the stake, both of this epoch's and of the next epoch's. If the total of an epoch is 0, no
+// approval is needed there (nearcore doomslug.rs:584).
 func ApprovedEnough(approvers []Approver, approved func(i int) bool) bool {
 	var have, total [2]primitives.Balance
 	for i := range approvers {
@@ -346,9 +351,10 @@ func validateBody(b *primitives.Block, _ *ValidationContext) error {
 	return nil
 }
 
-// validateChunkHeaders checks that a new chunk builds on the parent and is signed by its producer,
-// and that an old chunk repeats the parent's. A chunk's height_created only selects its validators:
-// neard does not check it otherwise (chain.rs validate_block_impl).
+// validateChunkHeaders checks that a new chunk has the block's parent as its parent and is signed
+// by its producer, and that a chunk that is not new equals the parent's. It does not check
+// height_created, which neard uses only to select the chunk's validators (chain.rs
+// validate_block_impl).
 func validateChunkHeaders(b *primitives.Block, j *ValidationContext) error {
 	for i, c := range b.Body.Chunks {
 		if c.HeightIncluded != b.Header.Height {
@@ -427,9 +433,8 @@ func validateEndorsements(b *primitives.Block, j *ValidationContext) error {
 	return nil
 }
 
-// ValidateBody checks what came with a chunk's header as far as that needs no state: a chunk that
-// passes has the transactions that its hash commits to. Its receipts are not checked. Errors:
-// InvalidChunk, InvalidTxRoot.
+// ValidateBody checks a chunk as far as that needs no state: the hash, and that the transactions
+// match the header's tx_root. It does not check receipts. Errors: InvalidChunk, InvalidTxRoot.
 func ValidateBody(c *primitives.Chunk) error {
 	switch {
 	case c.Hash != c.Header.ChunkHash():
@@ -440,10 +445,11 @@ func ValidateBody(c *primitives.Chunk) error {
 	return nil
 }
 
-// ValidateChunk compares a received chunk with this node's own results: its header with the shard's
-// extra after the parent, its transactions with tx_root, its receipts with the extra's outgoing
-// ones, and its parts by encoding them again (nearcore chain/chain/src/validate.rs:133). A body
-// that is known to encode to its header (Whole) is compared with ours instead. Errors: Invalid.
+// ValidateChunk compares a received chunk with the results of this node: the header with extra,
+// which is the shard's after the parent; the transactions with tx_root; the receipts with outgoing;
+// and the erasure-coded parts, by encoding the body again (nearcore
+// chain/chain/src/validate.rs:133). If c.Whole is set, the body is known to encode to the header;
+// then its receipts are compared with outgoing instead. Errors: Invalid.
 func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
 	layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
 	h := &c.Header
@@ -455,8 +461,9 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 	return validateChunk(c, extra, outgoing, layout, rs, coded)
 }
 
-// ValidateChunkAgain is ValidateChunk for a chunk with a header that passed it before with the same
-// outgoing receipts: of its body only the transactions are compared with the header.
+// ValidateChunkAgain does the same as ValidateChunk for a chunk whose header has passed that
+// before, with the same outgoing receipts. Of the body it only compares the transactions with the
+// header.
 func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	if c.Hash != c.Header.ChunkHash() {
 		return invalidf(InvalidChunk, "the hash does not match")
@@ -464,8 +471,8 @@ func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	return validateChunk(c, extra, nil, primitives.ShardLayout{}, nil, true)
 }
 
-// validateChunk validates a chunk. coded says that its receipts and transactions are known to
-// encode to the root and length in its header.
+// validateChunk does the work of ValidateChunk. coded: the receipts and transactions are known to
+// encode to the root and length in the header.
 func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
 	layout primitives.ShardLayout, rs *primitives.ReedSolomon, coded bool) error {
 	h := &c.Header
@@ -505,7 +512,8 @@ func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 	return nil
 }
 
-// sendsThose returns whether a header's root of outgoing receipts is that of these receipts.
+// sendsThose returns whether the header's prev_outgoing_receipts_root is the root of these
+// receipts.
 func sendsThose(h *primitives.ChunkHeader, outgoing []*primitives.Receipt, layout primitives.ShardLayout) bool {
 	root, _ := OutgoingReceiptsRoot(outgoing, layout)
 	return root == h.PrevOutgoingReceiptsRoot

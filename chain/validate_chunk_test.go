@@ -7,15 +7,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWholeChunks: a body that is known to code to its header is compared with ours and not coded
-// again, and what differs is found all the same.
+// TestWholeChunks: a body that is known to encode to its header is compared with this node's
+// receipts and not encoded again. All differences are still found.
 func TestWholeChunks(t *testing.T) {
 	r := newRig(t)
 	x := r.extras[0]
 	receipt := func(to primitives.AccountID, b byte) *primitives.Receipt {
 		return &primitives.Receipt{PredecessorID: "aa", ReceiverID: to, ID: primitives.Hash{b}, Body: &primitives.DataReceipt{Data: []byte{b}}}
 	}
-	// each time new values with the same content, to the layout's first shard and to its last
+	// Each call returns new values with the same contents. The receipts go to the first and to the
+	// last shard.
 	ours := func() []*primitives.Receipt {
 		return []*primitives.Receipt{receipt("aa", 1), receipt("zz", 2), receipt("aa", 3)}
 	}
@@ -29,7 +30,7 @@ func TestWholeChunks(t *testing.T) {
 		return c
 	}
 	c := build(ours())
-	if err := ValidateChunk(c, x, ours(), r.layout, nil); err != nil { // without a code: nothing is coded
+	if err := ValidateChunk(c, x, ours(), r.layout, nil); err != nil { // without a code, nothing can be encoded
 		t.Errorf("a whole chunk: %v", err)
 	}
 	if err := ValidateChunkAgain(c, x); err != nil {
@@ -79,7 +80,8 @@ func TestWholeChunks(t *testing.T) {
 	}
 }
 
-// BenchmarkValidateChunk: a body that came in parts here, and one that did not.
+// BenchmarkValidateChunk measures a body that this node has decoded from parts (Whole), and one
+// that it has to encode.
 func BenchmarkValidateChunk(b *testing.B) {
 	coding, err := primitives.NewReedSolomon(primitives.ChunkPartCounts(100))
 	if err != nil {

@@ -14,8 +14,8 @@ func key(name string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, name)
 }
 
-// rig is a valid block 1 on a genesis of two shards, with what validating it needs: five approvers,
-// of which the block's producer is "a", and three chunk validators a shard.
+// rig is a valid block 1 on a genesis with two shards, and its ValidationContext. There are five
+// approvers, of which "a" is the block's producer, and three validators per shard.
 type rig struct {
 	block  *primitives.Block
 	j      *ValidationContext
@@ -67,7 +67,7 @@ func newRig(t *testing.T) *rig {
 		})
 		in.Approvals = append(in.Approvals, key(name).Sign(inner.SignedBytes(1)))
 	}
-	in.Approvals[4] = "" // four fifths suffice
+	in.Approvals[4] = "" // four of five approvals are enough
 	for i, id := range ids {
 		x := &ChunkExtra{StateRoot: primitives.Hash{3, byte(i)}, OutcomeRoot: primitives.Hash{4}, GasUsed: 600, GasLimit: 1000,
 			BalanceBurnt: primitives.Yocto(3), Proposals: []primitives.ValidatorStake{{AccountID: "bb", PublicKey: key("b").PublicKey(), Stake: near(5)}}}
@@ -96,8 +96,8 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// seal makes the block whole again after its body or header changed: body hash, block hash,
-// signature.
+// seal makes the block consistent after a change of the body or header: it sets the body hash,
+// computes the block hash and signs it.
 func (r *rig) seal() {
 	h := r.block.Header
 	h.BlockBodyHash = r.block.Body.Hash()
@@ -105,7 +105,7 @@ func (r *rig) seal() {
 	SignBlock(r.block, key("a"))
 }
 
-// reroot recomputes what the header says about its chunks.
+// reroot computes again the header fields that follow from the chunks.
 func (r *rig) reroot() {
 	h, roots := r.block.Header, ComputeRoots(r.block.Body.Chunks, 1)
 	h.PrevStateRoot, h.PrevOutcomeRoot, h.ChunkHeadersRoot = roots.PrevStateRoot, roots.PrevOutcomeRoot, roots.ChunkHeaders
@@ -113,7 +113,7 @@ func (r *rig) reroot() {
 	h.PrevValidatorProposals, h.ChunkMask = roots.PrevValidatorProposal, roots.Mask
 }
 
-// resign signs a changed chunk header, and lets the validators endorse it again.
+// resign signs a chunk header after a change, and renews its endorsements.
 func (r *rig) resign(i int) {
 	c := r.block.Body.Chunks[i]
 	hash := c.ChunkHash()
@@ -124,7 +124,7 @@ func (r *rig) resign(i int) {
 	r.reroot()
 }
 
-// miss replaces the block's chunk by the parent's.
+// miss replaces the block's chunk of a shard by the parent's.
 func (r *rig) miss(i int) {
 	r.block.Body.Chunks[i], r.block.Body.ChunkEndorsements[i] = r.j.PrevChunks[i], nil
 	h := r.block.Header
@@ -167,8 +167,8 @@ func TestValidateBlockAccepts(t *testing.T) {
 	}
 }
 
-// TestHeightAheadIsToldApart: a height too far above the head may be valid later. One not above the
-// parent's never is.
+// TestHeightAheadIsToldApart: the error for a height too far above the head differs from that for a
+// height that is not above the parent's: only the former block may become valid later.
 func TestHeightAheadIsToldApart(t *testing.T) {
 	for height, ahead := range map[primitives.Height]bool{0: false, 5: true} {
 		r := newRig(t)
@@ -180,14 +180,14 @@ func TestHeightAheadIsToldApart(t *testing.T) {
 	}
 }
 
-// TestValidateBlockRules breaks each rule alone; the rest of the block is made to fit.
+// TestValidateBlockRules breaks each rule alone, in a block that is otherwise consistent.
 func TestValidateBlockRules(t *testing.T) {
 	h := func(r *rig) *primitives.BlockHeader { return r.block.Header }
 	other := primitives.Hash{0xff}
 	for name, tt := range map[string]struct {
 		want   Invalid
 		change func(r *rig)
-		after  func(r *rig) // once the block is signed
+		after  func(r *rig) // applied after the block was signed
 	}{
 		"an old header":       {want: InvalidHeaderVersion, change: func(r *rig) { h(r).Version = primitives.HeaderV1 }},
 		"another parent":      {want: InvalidPrevBlock, change: func(r *rig) { h(r).PrevHash = other }},
@@ -369,7 +369,7 @@ func TestValidateChunkRules(t *testing.T) {
 	}
 }
 
-// TestEndorsedEnough: floor(2*total/3)+1 of the stake, not of the validators (nearcore
+// TestEndorsedEnough: the threshold floor(2*total/3)+1 counts stake, not validators (nearcore
 // chunk_endorsement.rs).
 func TestEndorsedEnough(t *testing.T) {
 	for _, tt := range []struct {
@@ -384,7 +384,7 @@ func TestEndorsedEnough(t *testing.T) {
 		{[]uint64{2, 3, 5}, ".xx", true},                // 8 > floor(20/3)
 		{[]uint64{67, 33}, "x.", true},                  // 67 > 66
 		{[]uint64{66, 34}, "x.", false},                 // 66 = floor(200/3)
-		{nil, "", false}, {[]uint64{0, 0}, "xx", false}, // a stake of nothing never exceeds a share of it
+		{nil, "", false}, {[]uint64{0, 0}, "xx", false}, // stake 0 never exceeds the threshold
 	} {
 		var assigned []Assigned
 		for _, s := range tt.stakes {
@@ -394,8 +394,7 @@ func TestEndorsedEnough(t *testing.T) {
 			t.Errorf("stakes %v, %q: %v, want %v", tt.stakes, tt.signed, got, tt.want)
 		}
 	}
-	// Against arithmetic of any size: have > floor(2*total/3) iff 3·have > 2·total, or differs by
-	// the floor's remainder.
+	// For all small numbers: have > floor(2*total/3).
 	for total := uint64(0); total < 200; total++ {
 		for have := uint64(0); have <= total; have++ {
 			if got, want := OverTwoThirds(primitives.Yocto(have), primitives.Yocto(total)), have > 2*total/3; got != want {
@@ -408,8 +407,8 @@ func TestEndorsedEnough(t *testing.T) {
 	}
 }
 
-// TestEndorsementBitmaps: bit i, low bit first (nearcore ChunkEndorsementsBitmap); an old chunk has
-// no byte at all.
+// TestEndorsementBitmaps: bit i, the lowest first, stands for validator i (nearcore
+// ChunkEndorsementsBitmap). A chunk that is not new has an empty bitmap.
 func TestEndorsementBitmaps(t *testing.T) {
 	s := primitives.ZeroED25519Signature
 	got := EndorsementBitmaps([][]primitives.Signature{{s, "", s}, nil, {"", "", "", "", "", "", "", "", s}, {""}})
@@ -420,7 +419,7 @@ func TestEndorsementBitmaps(t *testing.T) {
 	}
 }
 
-// FuzzChunkExtra: what the store holds is refused, or is the one encoding of its value.
+// FuzzChunkExtra: the decoder refuses any input that is not the one encoding of a ChunkExtra.
 func FuzzChunkExtra(f *testing.F) {
 	x := ChunkExtra{StateRoot: primitives.Hash{1}, GasUsed: 2, GasLimit: 3, BalanceBurnt: primitives.Yocto(4),
 		Proposals:         []primitives.ValidatorStake{{AccountID: "aa", PublicKey: primitives.ZeroED25519Key, Stake: primitives.Yocto(5)}},

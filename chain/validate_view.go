@@ -2,15 +2,14 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// ValidateView is ValidateOrigin for a block in the form of nearcore's RPC views: of the body only
-// the chunk headers are known, and neither the proof of its random value nor the endorsements. A
-// block that passes has the header and the chunk headers that its hash commits to, signed by the
-// producer.
+// ValidateView does the same as ValidateOrigin for a block from nearcore's RPC views, of whose body
+// only the chunk headers are known: neither the VRF proof nor the endorsements. If the block
+// passes, its hash covers its header and chunk headers, and the producer has signed that hash.
 //
-// The header commits to the rest of the body by a hash that cannot be computed from a view. The
-// producer signed that hash, and approvers of a later block checked it. So it rests on more than
-// two thirds of the stake once there is a later block, and on the producer alone until then.
-// ValidationContext.Told excludes these checks from ValidateBlock.
+// The header covers the rest of the body by a hash, which cannot be computed from a view. The
+// producer has signed that hash, and the approvers of later blocks have checked the body. So
+// without a later block the rest depends on the producer alone, afterwards on more than two thirds
+// of the stake. With ValidationContext.Told, ValidateBlock skips these checks.
 func ValidateView(b *primitives.Block, producer primitives.PublicKey, shards int,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {

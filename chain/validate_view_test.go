@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTold: of a block that is known without its body everything is checked except what only the
-// body contains: with Told it is valid, without it is not, and each other rule still holds.
+// TestTold: with Told, a block is valid although only its chunk headers are known; without, it is
+// not. All rules that do not need the rest of the body still apply.
 func TestTold(t *testing.T) {
 	verify := func(s primitives.Signature, data []byte, k primitives.PublicKey) bool { return s.Verify(data, k) }
 	told := func(change func(*rig)) (r *rig, origin, whole error) {
@@ -32,7 +32,7 @@ func TestTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		want   error
-		origin bool // ValidateView says so as well
+		origin bool // ValidateView detects it, too
 		change func(*rig)
 	}{
 		"another's signature": {InvalidSignature, true, func(r *rig) { SignBlock(r.block, key("b")) }},

@@ -16,8 +16,8 @@ func hash(t *testing.T, text string) primitives.Hash {
 	return h
 }
 
-// simpleChain is the setup of nearcore's simple chain tests: one validator "test", one shard, block
-// times 1 ms apart.
+// simpleChain returns the chain of nearcore's simple chain tests: one validator "test", one shard,
+// and blocks whose times are 1 ms apart.
 func simpleChain(t *testing.T, version primitives.ProtocolVersion) (*primitives.Block, []primitives.Hash) {
 	t.Helper()
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "test")
@@ -71,8 +71,8 @@ func simpleChain(t *testing.T, version primitives.ProtocolVersion) (*primitives.
 	return genesis, hashes
 }
 
-// TestVectorA8A9: nearcore's literals at 86, and the blocks derived between them, also at
-// 85.
+// TestVectorA8A9: block hashes of the simple chain in protocol versions 86 (literals of nearcore,
+// and the blocks between them) and 85.
 func TestVectorA8A9(t *testing.T) {
 	for version, want := range map[primitives.ProtocolVersion][]string{
 		86: {"432iZKRoXmYbMq4YjwwTUPVp7nvCVrEkVEQZiMykRMmS", "DxBZK9R2yNYducZryiAxaBRs2np8cr9EaxFpqsTYDGin",
@@ -91,8 +91,8 @@ func TestVectorA8A9(t *testing.T) {
 	}
 }
 
-// TestTrap1: a genesis above height 0 has an empty mask, and its version decides the layouts, not
-// that of the program.
+// TestTrap1: a genesis above height 0 has an empty chunk mask. The encodings depend on the protocol
+// version of the genesis, not on that of the program.
 func TestTrap1(t *testing.T) {
 	in := GenesisInput{Version: 86, ShardIDs: []primitives.ShardID{0}, StateRoots: make([]primitives.Hash, 1), Congestion: make([]primitives.CongestionInfo, 1)}
 	for height, want := range map[primitives.Height]int{0: 1, 1: 0, 9820210: 0} {
@@ -115,8 +115,8 @@ func TestTrap1(t *testing.T) {
 	}
 }
 
-// TestTrap3: prev_outcome_root is zero in the genesis header, and in the next one the root over
-// chunks without outcomes.
+// TestTrap3: prev_outcome_root is zero in the genesis header. In the next header it is the root
+// over chunks without outcomes.
 func TestTrap3(t *testing.T) {
 	r := newRig(t)
 	if got := r.j.Parent.PrevOutcomeRoot; !got.IsZero() {

@@ -10,19 +10,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Slot is a place for code of which the JSON contains only the hash.
+// Slot is a place in an action for code of which the JSON contains only the hash.
 type Slot struct {
 	Hash primitives.Hash
 	at   *[]byte
 }
 
-// Code returns the code with a hash; nil: unknown.
+// Code returns the code with this hash; nil: it is unknown.
 type Code func(primitives.Hash) []byte
 
-// noCode is the hash of empty code, which may be deployed.
+// noCode is the hash of empty code. Deploying empty code is allowed.
 var noCode = primitives.HashBytes(nil)
 
-// fill stores code in its slots, and returns the hashes of missing code.
+// fill copies code into the empty slots. It returns the hashes of the code that is unknown.
 func fill(slots []Slot, code Code) (missing []primitives.Hash) {
 	for _, s := range slots {
 		if *s.at != nil {
@@ -78,7 +78,7 @@ func (k *accessKeyJSON) value() (out primitives.AccessKey, err error) {
 	return out, nil
 }
 
-// actionJSON has the fields of all action views.
+// actionJSON has the fields of the views of all actions.
 type actionJSON struct {
 	Code        json.RawMessage      `json:"code"`
 	Method      string               `json:"method_name"`
@@ -96,7 +96,7 @@ type actionJSON struct {
 	StateInit   []byte               `json:"state_init"`
 }
 
-// actions decodes action views, and returns the slots of their code.
+// actions decodes views of actions. slots are the places for their code.
 func actions(list []json.RawMessage) (out []primitives.Action, slots []Slot, err error) {
 	for _, text := range list {
 		a, s, err := action(text)
@@ -202,8 +202,8 @@ func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err
 	return a, slots, nil
 }
 
-// delegate decodes a delegate action. Its view contains code in full, like a state record, so it is
-// decoded as part of one.
+// delegate decodes the view of a delegate action. In contrast to other views it contains the code
+// itself, as state records do. So it is decoded as a part of a state record.
 func delegate(text []byte) (primitives.Action, error) {
 	const before = `{"PostponedReceipt":{"predecessor_id":"aa","receiver_id":"bb","receipt_id":"11111111111111111111111111111111",` +
 		`"receipt":{"Action":{"signer_id":"aa","signer_public_key":"ed25519:11111111111111111111111111111111","gas_price":"1",` +

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBounds: a document with too many shards or bytes is refused before it is decoded, and a
-// transaction above the maximum size is not hashed for each block.
+// TestBounds: a document with too many shards or bytes is refused before it is decoded. A
+// transaction above the maximum size is not hashed with each ancestor.
 func TestBounds(t *testing.T) {
 	many := `{"chunks":[` + strings.Repeat("{},", maxShards) + `{}],"header":{}}`
 	if _, err := ParseBlock([]byte(many)); !errors.Is(err, ErrForm) || !strings.Contains(err.Error(), "chunks") {
@@ -41,8 +41,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFits: transactions or receipts longer than the chunk header declares are refused before a
-// block is searched for or a root computed. So a false feed costs no more than the chunk itself.
+// TestFits: transactions or receipts that are longer than the chunk header declares are refused
+// before their hashes are searched. So a feed with false data costs no more work than the chunk
+// itself.
 func TestFits(t *testing.T) {
 	s := readStream(t)
 	b := newBooks()

@@ -7,29 +7,30 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrProducers: the block producers of the block's epoch are unknown (Chain.Producers).
+// ErrProducers means that the block producers of the block's epoch are unknown. The caller provides
+// them with Chain.Producers.
 var ErrProducers = errors.New("blockdoc: the epoch's block producers are unknown")
 
-// maxEpochs is for how many epochs a Chain keeps the producers: the present one, the one before,
-// the next.
+// maxEpochs is the number of epochs whose producers a Chain keeps: the previous, the current and
+// the next one.
 const maxEpochs = 3
 
-// Chain verifies a sequence of headers as a light client does, from a trusted block hash on. It
-// needs no state, only the block producers of each epoch. Those of the next epoch may come from any
-// source, since headers contain their hash.
+// Chain verifies a sequence of headers as a light client does, beginning at a trusted block hash.
+// It needs no state, only the block producers of each epoch. Those of the next epoch may come from
+// any source, because their hash is in the header.
 //
-// It is for callers without state. The engine checks more: that the producers are the elected ones,
-// and the effects of each block. Not safe for concurrent use.
+// It serves programs without the chain's state. The engine additionally checks that the producers
+// are the elected ones, and the effects of each block. Not safe for concurrent use.
 type Chain struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	want   primitives.Hash // the checkpoint; not used after it was added
+	want   primitives.Hash // hash of the checkpoint; unused after it was added
 	epochs map[primitives.EpochID][]primitives.ValidatorStake
 	order  []primitives.EpochID
-	last   [2]*Document // the last block and the one before; nil: none
+	last   [2]*Document // the last block and the one before; nil: not added yet
 }
 
-// NewChain returns a chain from a checkpoint: the hash of a block, its epoch, and the producers of
-// that epoch in order. verify checks signatures.
+// NewChain returns a Chain that begins at a checkpoint: the hash of a block, the id of its epoch,
+// and the producers of that epoch in order. verify reports whether a signature is valid.
 func NewChain(block primitives.Hash, epoch primitives.EpochID, producers []primitives.ValidatorStake, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Chain {
 	c := &Chain{verify: verify, want: block, epochs: map[primitives.EpochID][]primitives.ValidatorStake{}}
 	c.keep(epoch, producers)
@@ -47,8 +48,8 @@ func (c *Chain) keep(id primitives.EpochID, list []primitives.ValidatorStake) {
 	}
 }
 
-// Producers provides the producers of the epoch after the last block's. It returns false if they do
-// not match the hash in its header.
+// Producers sets the producers of the epoch after the last block's. It returns false if they do not
+// match the hash in that block's header.
 func (c *Chain) Producers(list []primitives.ValidatorStake) bool {
 	if c.last[0] == nil {
 		return false
@@ -61,18 +62,20 @@ func (c *Chain) Producers(list []primitives.ValidatorStake) bool {
 	return true
 }
 
-// Needs returns whether the producers of the next epoch are unknown.
+// Needs returns whether the producers of the next epoch are unknown, so that the caller should
+// provide them.
 func (c *Chain) Needs() bool {
 	return c.last[0] != nil && c.epochs[c.last[0].Block.Header.NextEpochID] == nil
 }
 
-// Tip returns the last block; nil: the checkpoint was not added yet.
+// Tip returns the last block; nil: not even the checkpoint was added.
 func (c *Chain) Tip() *Document { return c.last[0] }
 
-// Add verifies and adds the next block; the first one is the checkpoint. It returns the block that
-// becomes final, nil if none does: the last but one, if the three have consecutive heights and the
-// new header contains approvals of the last one by more than two thirds of the stake. On an error
-// nothing has changed. Errors: MismatchError, ErrProducers.
+// Add verifies a block and adds it as the next one; the first block must be the checkpoint. It
+// returns the block that becomes final by this; nil: none does. That is the block before the last
+// one, if the three have consecutive heights and the new header contains approvals of the last one
+// by more than two thirds of the stake. On an error the Chain is unchanged. Errors: MismatchError,
+// ErrProducers.
 func (c *Chain) Add(d *Document) (final *Document, err error) {
 	h := d.Block.Header
 	if c.last[0] == nil {
@@ -113,8 +116,8 @@ func (c *Chain) Add(d *Document) (final *Document, err error) {
 	return final, nil
 }
 
-// signed checks the block signature of the author that the document names. That it was the author's
-// turn is not checked; this needs the epoch's random seed.
+// signed checks that the account in d.Author has signed the block. It does not check that this
+// account is the producer of the height, because that needs the epoch's random seed.
 func (c *Chain) signed(d *Document, producers []primitives.ValidatorStake) error {
 	for i := range producers {
 		if producers[i].AccountID == d.Author {
@@ -127,9 +130,9 @@ func (c *Chain) signed(d *Document, producers []primitives.ValidatorStake) error
 	return mismatchf("block.author", "%s makes no blocks in this epoch", d.Author)
 }
 
-// approved returns whether a header contains approvals of its parent by more than two thirds of an
-// epoch's stake. Near the end of an epoch, approvals of the next producers follow; they do not
-// count here.
+// approved returns whether the header contains approvals of its parent by more than two thirds of
+// the stake of producers. The approvals of the next epoch's producers, which follow near the end of
+// an epoch, do not count.
 func (c *Chain) approved(d *Document, parent *primitives.BlockHeader, hash primitives.Hash, producers []primitives.ValidatorStake) (bool, error) {
 	h := d.Block.Header
 	inner := primitives.NewApprovalInner(hash, parent.Height, h.Height)

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// four returns a recorded chain of four validators, one of which is offline for a while, is kicked
-// out and returns: its blocks, and its lists of producers by hash.
+// four returns a recorded chain: its blocks, and the producers of each epoch by their hash. It has
+// four validators, of which one is offline for a while, is kicked out and returns.
 func four(t *testing.T) (blocks []*Document, lists map[primitives.Hash][]primitives.ValidatorStake) {
 	t.Helper()
 	lists = map[primitives.Hash][]primitives.ValidatorStake{}
@@ -42,7 +42,7 @@ func four(t *testing.T) (blocks []*Document, lists map[primitives.Hash][]primiti
 	return blocks, lists
 }
 
-// nextOf returns the hash of the next epoch's producers.
+// nextOf returns the hash of the next epoch's producers; zero: c has no block.
 func nextOf(c *Chain) (h primitives.Hash) {
 	if c.Tip() != nil {
 		h = c.Tip().Block.Header.NextBPHash
@@ -50,8 +50,8 @@ func nextOf(c *Chain) (h primitives.Hash) {
 	return h
 }
 
-// TestChainOfFour follows a recorded chain by its headers, from blocks of several epochs: each
-// block becomes final where the chain says so, and producers are found by hash alone.
+// TestChainOfFour verifies a recorded chain from several blocks on. Each block must become final
+// when the headers say so, and the producers are found by their hash.
 func TestChainOfFour(t *testing.T) {
 	blocks, lists := four(t)
 	for _, from := range []int{0, 1, 61, 130, 200} {
@@ -60,7 +60,7 @@ func TestChainOfFour(t *testing.T) {
 		}
 		h := blocks[from].Block.Header
 		producers := lists[blocks[max(0, from-70)].Block.Header.NextBPHash]
-		// the producers of an epoch are named by blocks of the epoch before
+		// Blocks of the epoch before contain the hash of an epoch's producers.
 		for i := from; i >= 0; i-- {
 			if x := blocks[i].Block.Header; x.NextEpochID == h.EpochID {
 				producers = lists[x.NextBPHash]
@@ -79,7 +79,7 @@ func TestChainOfFour(t *testing.T) {
 				}
 			}
 			final, err := c.Add(d)
-			// the recording ends before it contains them
+			// The recording ends before a block with these producers.
 			if errors.Is(err, ErrProducers) && lists[nextOf(c)] == nil && len(blocks)-from-i < 130 {
 				break
 			}
@@ -104,8 +104,8 @@ func TestChainOfFour(t *testing.T) {
 	}
 }
 
-// TestChainRefuses: a Chain rejects a block that is not the next, lacks approvals, or has a wrong
-// signature, and does not change then.
+// TestChainRefuses: a Chain refuses a block that is not the next one, lacks approvals, or has a
+// wrong signature. The Chain is then unchanged.
 func TestChainRefuses(t *testing.T) {
 	blocks, lists := four(t)
 	first := blocks[0].Block.Header

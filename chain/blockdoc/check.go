@@ -12,33 +12,33 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Known is what a Document is completed and checked with.
+// Known contains data from other sources with which a Document is completed and checked.
 type Known struct {
 	Code      Code
 	Ancestors Ancestors
-	// of the block before; nil: unknown, receipt roots are not checked
+	// The shard layout of the block before; nil: unknown, and roots of receipts are not checked.
 	Layout *primitives.ShardLayout
 }
 
-// Report says what of a document is proven by the block's hash, and what a later block has to
+// Report contains which data of a document the block's hash proves, and what a later block has to
 // prove.
 type Report struct {
-	// Outcomes are the computed roots of what each shard with a new chunk executed. The shard's
-	// next new chunk must name it (prev_outcome_root): the hash of that block then proves the
-	// outcomes.
+	// Outcomes are the roots of the outcomes of each shard with a new chunk, as computed from the
+	// document. The header of the shard's next new chunk contains the true root
+	// (prev_outcome_root). If it is equal, the hash of that block proves the outcomes.
 	Outcomes map[primitives.ShardID]primitives.Hash
-	// Whole says for which shards the document contains all outcomes.
+	// Whole contains the shards of which the document has all outcomes.
 	Whole map[primitives.ShardID]bool
-	// Transactions and Receipts say for which shards they are proven by the roots in the chunk
-	// header.
+	// Transactions and Receipts contain the shards whose transactions or receipts the roots in the
+	// chunk header prove.
 	Transactions, Receipts map[primitives.ShardID]bool
-	// Lacking says why they are not.
+	// Lacking contains the reasons why transactions or receipts are not proven.
 	Lacking []error
 }
 
 // Check verifies a document against the block's hash: chunk headers, their roots, transactions,
-// receipts and outcomes. The result holds for the block with that hash, as far as the Report says.
-// That this block is part of the chain is not checked; see Chain. Errors: MismatchError, ErrForm.
+// receipts and outcomes. The Report is true for the block with this hash. Check does not verify
+// that this block is on the chain; see Chain. Errors: MismatchError, ErrForm.
 func (d *Document) Check(k Known) (*Report, error) {
 	if err := d.checkBlock(); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (d *Document) Check(k Known) (*Report, error) {
 func (d *Document) checkBlock() error {
 	h := d.Block.Header
 	skip := []string{"hash", "chunk_hash"}
-	// earlier feeds contain chunk headers only in the shards
+	// Documents of earlier feeds have the chunk headers only in their shards.
 	if len(d.chunks) == 0 && len(h.ChunkMask) > 0 {
 		if err := d.gatherChunks(); err != nil {
 			return err
@@ -76,8 +76,8 @@ func (d *Document) checkBlock() error {
 	if err := same("block", d.raw, view.AppendBlock(nil, d.Author, d.Block), skip...); err != nil {
 		return err
 	}
-	// genesis names no outcome root, and below height 1 there is no mask; the follower knows its
-	// hash, and it has no approvals
+	// The genesis header has no outcome root and no approvals, and at height 0 no chunk mask. A
+	// follower knows its hash in advance.
 	if h.IsGenesis() {
 		return d.checkGenesis()
 	}
@@ -117,7 +117,7 @@ func (d *Document) checkBlock() error {
 	return nil
 }
 
-// gatherChunks takes the headers of new chunks from the shards.
+// gatherChunks takes the headers of the new chunks from the document's shards.
 func (d *Document) gatherChunks() error {
 	h := d.Block.Header
 	byID := make([]*Shard, 0, len(d.Shards))
@@ -140,7 +140,7 @@ func (d *Document) gatherChunks() error {
 	return nil
 }
 
-// checkGenesis checks the state root of the genesis block. Its hash is known to the follower.
+// checkGenesis checks only the state root of the genesis block, whose hash the follower knows.
 func (d *Document) checkGenesis() error {
 	states := make([]primitives.Hash, len(d.chunks))
 	for i, c := range d.Block.Body.Chunks {
@@ -166,7 +166,7 @@ func (d *Document) checkShard(where string, s *Shard, k Known, r *Report) error 
 	case header == nil && s.Chunk != nil:
 		return mismatchf(where+".chunk", "the block has no new one of shard %d", s.ID)
 	case s.Chunk == nil:
-		if len(s.Outcomes) > 0 { // a shard executes nothing without a chunk
+		if len(s.Outcomes) > 0 { // without a new chunk a shard executes nothing
 			return mismatchf(where, "outcomes without a chunk")
 		}
 		return nil
@@ -181,13 +181,13 @@ func (d *Document) checkShard(where string, s *Shard, k Known, r *Report) error 
 		return err
 	}
 	d.checkTransactions(s, k, r)
-	if !d.Block.Header.IsGenesis() { // chunks of the genesis have no receipt root
+	if !d.Block.Header.IsGenesis() { // the chunk headers of the genesis have no receipt root
 		d.checkReceipts(s, k, r)
 	}
 	return d.checkOutcomes(where, s, r)
 }
 
-// checkTransactions checks the root of a chunk's transactions.
+// checkTransactions compares the root of a shard's transactions with the chunk header.
 func (d *Document) checkTransactions(s *Shard, k Known, r *Report) {
 	txs := make([]*primitives.SignedTransaction, len(s.Transactions))
 	for i, t := range s.Transactions {
@@ -200,13 +200,14 @@ func (d *Document) checkTransactions(s *Shard, k Known, r *Report) {
 		}
 		txs[i] = t.SignedTransaction
 	}
-	// feeds omit transactions that were not valid
+	// Feeds leave out invalid transactions of a chunk. Then the root differs.
 	if r.Transactions[s.ID] = chain.TxRoot(txs) == s.Chunk.TxRoot; !r.Transactions[s.ID] {
 		r.Lacking = append(r.Lacking, mismatchf("transactions", "of shard %d: not all of the chunk's", s.ID))
 	}
 }
 
-// checkReceipts checks the root of the receipts that the shard's previous chunk sent.
+// checkReceipts compares the root of the receipts that the shard's previous chunk sent with the
+// chunk header.
 func (d *Document) checkReceipts(s *Shard, k Known, r *Report) {
 	if k.Layout == nil || k.Code == nil {
 		return
@@ -224,15 +225,15 @@ func (d *Document) checkReceipts(s *Shard, k Known, r *Report) {
 	}
 }
 
-// maxUnsure bounds for how many receipts both layouts are tried.
+// maxUnsure is the number of receipts for which sentOut tries both layouts.
 const maxUnsure = 12
 
-// sentOut returns whether receipts have a given outgoing root.
+// sentOut returns whether the outgoing receipts have the root want.
 //
-// Receipts that contracts create have the second layout, those of transactions, delegate actions
-// and refunds the first. A view shows the layout only if refund_to is set. So the likely layouts
-// are tried first, then all combinations for up to maxUnsure receipts. A wrong layout always gives
-// another root.
+// Receipts that contracts create have the second layout of action receipts. Those of transactions,
+// delegate actions and refunds have the first. A view shows the layout only if refund_to is set.
+// Therefore sentOut first tries the likely layouts, then all combinations, for up to maxUnsure
+// receipts. A wrong layout always leads to another root.
 func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want primitives.Hash) bool {
 	var unsure []*primitives.ActionReceipt
 	for _, r := range list {
@@ -246,7 +247,7 @@ func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want pr
 		size += int64(len(r.AppendBorsh(nil)))
 	}
 	for flip := range 1 << n {
-		if flip > 0 { // Gray code: each step changes one receipt
+		if flip > 0 { // a Gray code: each step changes the layout of one receipt
 			a := unsure[bits.TrailingZeros(uint(flip))]
 			a.V2 = !a.V2
 		}
@@ -260,10 +261,10 @@ func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want pr
 	return false
 }
 
-// checkTexts encodes again what was decoded of a shard, and compares it with the JSON.
+// checkTexts encodes the decoded data of a shard again and compares it with the document's JSON.
 func (d *Document) checkTexts(where string, s *Shard) error {
 	c := s.raw.Chunk
-	if c == nil { // a chunk view: only values that a hash covers were kept
+	if c == nil { // from a chunk view, of which only data covered by a hash was kept
 		return nil
 	}
 	header := *s.Chunk
@@ -317,18 +318,18 @@ func (d *Document) checkTexts(where string, s *Shard) error {
 
 type rawText []byte
 
-// UnmarshalJSON stores a copy of the text.
+// UnmarshalJSON keeps a copy of the JSON.
 func (r *rawText) UnmarshalJSON(in []byte) error {
 	*r = append([]byte(nil), in...)
 	return nil
 }
 
-// sameOutcome compares the parts of an outcome that a hash covers with the JSON.
+// sameOutcome compares the JSON of an outcome with o, except parts that no hash covers.
 func sameOutcome(where string, text []byte, o *view.OutcomeProof) error {
 	return same(where, text, view.AppendOutcomeProof(nil, o), "metadata", "Failure")
 }
 
-// checkOutcomes checks the proofs of a shard's outcomes and computes their root.
+// checkOutcomes checks the proofs of a shard's outcomes and adds their root to the report.
 func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 	if s.raw.Chunk == nil {
 		return nil
@@ -346,15 +347,15 @@ func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 		if samePath(paths[i], s.Outcomes[i].Proof) {
 			continue
 		}
-		// Some feeds list outcomes in another order, or not all of them. Each is proven by its
-		// path, but not that there are no more.
+		// Some feeds list the outcomes in another order, or leave some out. Then each is proven by
+		// its path, but not that there are no others.
 		return d.checkPaths(where, s, r)
 	}
 	r.Outcomes[s.ID], r.Whole[s.ID] = root, true
 	return nil
 }
 
-// checkPaths checks that the paths of all outcomes lead to the same root.
+// checkPaths checks that the paths of all outcomes lead to one root.
 func (d *Document) checkPaths(where string, s *Shard, r *Report) error {
 	root := s.Outcomes[0].Proof.Root(s.Outcomes[0].LeafHash())
 	seen := map[primitives.Hash]bool{}
@@ -381,10 +382,10 @@ func samePath(a, b primitives.MerklePath) bool {
 	return true
 }
 
-// CheckNext checks the outcomes of earlier blocks against this one: a new chunk names the outcome
-// root of what its shard executed last. roots are those of each shard's last new chunk
-// (Report.Outcomes, carried over). It returns the shards with a root that this block proves.
-// Errors: MismatchError.
+// CheckNext verifies the outcomes of earlier blocks with this block: the header of a new chunk
+// contains the root of the outcomes of the shard's previous chunk. roots are the roots of each
+// shard's last new chunk (Report.Outcomes of that block). It returns the shards whose outcomes are
+// now proven. Errors: MismatchError.
 func (d *Document) CheckNext(roots map[primitives.ShardID]primitives.Hash) (proven []primitives.ShardID, err error) {
 	for _, c := range d.Block.Body.Chunks {
 		want, ok := roots[c.ShardID]

@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStream: every line of neard's stream passes all checks, and each block proves the outcomes of
-// the one before. Only the code of global contracts is missing, which no document contains. Four
-// shards list outcomes in another order than that of their root, so that they do not prove
-// completeness.
+// TestStream: all blocks of neard's recorded stream pass, and each proves the outcomes of the block
+// before. Only the code of global contracts is missing, which no document contains. Four shards
+// list their outcomes in another order than the root has, so it is not proven that these are
+// complete.
 func TestStream(t *testing.T) {
 	s := readStream(t)
 	b := newBooks()
@@ -68,8 +68,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestReal: blocks of mainnet and testnet of protocol versions 29 to 86 pass in the layouts of
-// their time. In the two pairs of consecutive blocks the second proves the outcomes of the first.
+// TestReal: blocks of mainnet and testnet of the protocol versions 29 to 86 pass in the layouts of
+// their time. In the two pairs of consecutive blocks, the second proves the outcomes of the first.
 func TestReal(t *testing.T) {
 	list := realDocuments(t)
 	headers, chunks := map[headerForm]int{}, map[chunkForm]int{}
@@ -110,7 +110,7 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestNoBlock: input that is not a document gives ErrForm.
+// TestNoBlock: Parse returns ErrForm for input that is not a document.
 func TestNoBlock(t *testing.T) {
 	for _, text := range []string{
 		``, `null`, `[]`, `7`, `{}`, `{"block":null}`, `{"block":{}}`, `{"block":{"header":null,"chunks":null},"shards":null}`, `{"block":[1],"shards":[]}`,

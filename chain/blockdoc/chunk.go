@@ -7,18 +7,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// chunkForm is the layout that gives a chunk header its hash: the version of the inner part, or a
-// version before that existed.
+// chunkForm is the layout of a chunk header whose encoding has the chunk's hash: a version of the
+// inner part, or one of the earlier header versions.
 type chunkForm int
 
 const (
-	chunkBare     chunkForm = iota // ShardChunkHeaderV1: the hash of the inner part alone
-	chunkCombined                  // V2: combined with the root of the encoded parts
-	chunkInner1                    // V3 from here on, by the tag of the inner part plus one
-	chunkInner2                    // tagged validators
-	chunkInner3                    // congestion info
-	chunkInner4                    // bandwidth requests
-	chunkInner5                    // proposed split
+	chunkBare     chunkForm = iota // ShardChunkHeaderV1: the hash is that of the inner part alone
+	chunkCombined                  // V2: the hash also covers the root of the encoded parts
+	chunkInner1                    // from here on V3; the tag of the inner part is form - chunkInner1
+	chunkInner2                    // adds: versioned validator proposals
+	chunkInner3                    // adds: congestion info
+	chunkInner4                    // adds: bandwidth requests
+	chunkInner5                    // adds: proposed split
 )
 
 // chunkHeaderJSON is nearcore's ChunkHeaderView.
@@ -62,7 +62,7 @@ type chunkHeaderJSON struct {
 	Proposals []stakeJSON          `json:"validator_proposals"`
 }
 
-// header decodes the view, and finds the layout that gives the hash that it names.
+// header decodes the view. It finds the layout by trying which one leads to the hash in the view.
 func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 	h := &primitives.ChunkHeader{HeightIncluded: c.HeightIncluded, Signature: c.Signature}
 	h.ChunkHeaderInner = primitives.ChunkHeaderInner{
@@ -85,7 +85,7 @@ func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 	}
 	for form := chunkInner5; form >= chunkBare; form-- {
 		if hashChunk(h, form) == c.ChunkHash {
-			// a field that the layout does not have is not covered by its hash
+			// The hash does not cover fields that this layout does not have, so drop them.
 			if form < chunkInner5 {
 				h.ProposedSplit = nil
 			}
@@ -101,8 +101,8 @@ func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 	return nil, 0, mismatchf("chunk_hash", "no known layout gives the chunk of shard %d the hash %v", c.ShardID, c.ChunkHash)
 }
 
-// hashChunk returns the chunk hash in a layout. It sets h.Version to the layout, or to V4 for those
-// that package primitives does not have.
+// hashChunk returns the chunk hash in a layout. It sets h.Version to that of the layout, or to V4
+// for layouts that package primitives does not support.
 func hashChunk(h *primitives.ChunkHeader, form chunkForm) primitives.Hash {
 	switch form {
 	case chunkInner5:
@@ -120,7 +120,7 @@ func hashChunk(h *primitives.ChunkHeader, form chunkForm) primitives.Hash {
 	return primitives.CombineHash(inner, h.EncodedMerkleRoot)
 }
 
-// appendOldInner appends the inner part as it was before bandwidth requests (nearcore
+// appendOldInner appends the inner part in a layout before bandwidth requests (nearcore
 // core/primitives/src/sharding/shard_chunk_header_inner.rs).
 func appendOldInner(b []byte, h *primitives.ChunkHeaderInner, form chunkForm) []byte {
 	if form >= chunkInner1 {
@@ -144,7 +144,7 @@ func appendOldInner(b []byte, h *primitives.ChunkHeaderInner, form chunkForm) []
 	return b
 }
 
-// parse decodes JSON. Errors: ErrForm.
+// parse decodes JSON into a value. Errors: ErrForm.
 func parse(in []byte, into any) error {
 	if err := json.Unmarshal(in, into); err != nil {
 		return formf("%v", err)

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestChunks: for a node that tracks one shard, each block of the stream gives the transactions of
-// that chunk, checked by tx_root, and the receipts to the shard from other chunks, checked by their
-// roots. Only code that no document has contained so far is missing.
+// TestChunks: for a node that tracks one shard, Chunks returns from each block of the stream the
+// transactions of that shard's chunk, verified by tx_root, and the receipts of other chunks to the
+// shard, verified by their roots. Only code that no earlier document contains is missing.
 func TestChunks(t *testing.T) {
 	s := readStream(t)
 	b := newBooks()

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// same compares JSON with ours, which package view wrote from the decoded values. Fields that ours
-// does not have come from later releases of nearcore, and are ignored. Fields that text lacks, or
-// has as null, come from earlier releases if ours has an empty value. skip lists fields that differ
-// by design. Errors: MismatchError.
+// same compares the document's JSON text with ours, which package view has written from the decoded
+// values. Fields that ours lacks come from later releases of nearcore and are ignored. Fields that
+// text lacks or has as null come from earlier releases; they are accepted if ours has an empty
+// value. skip are fields that may differ. Errors: MismatchError.
 func same(where string, text, ours []byte, skip ...string) error {
 	got, err := generic(text)
 	if err != nil {
@@ -34,7 +34,7 @@ func generic(text []byte) (v any, err error) {
 }
 
 func differs(where string, got, want any, skip []string) error {
-	// earlier releases omitted the field
+	// Earlier releases leave out a field, or have 0 instead of a string.
 	if got == nil && empty(want) || got == json.Number("0") && want == "0" {
 		return nil
 	}
@@ -76,7 +76,7 @@ func differs(where string, got, want any, skip []string) error {
 
 var zeroHash = primitives.Hash{}.String()
 
-// empty returns whether a value is the default of its field.
+// empty returns whether a decoded JSON value is the default of its field.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -17,14 +17,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// alteration is a changed value in a document.
+// alteration describes a value that was changed in a document.
 type alteration struct {
-	path string // with [] for indexes
+	path string // with [] for each index
 	what string
 }
 
-// alter changes one value anywhere in a JSON tree. Each step chooses uniformly, so that small
-// subtrees change as often as large ones.
+// alter changes one value somewhere in a JSON tree. At each node the child is chosen with equal
+// probability, so small subtrees are changed as often as large ones.
 func alter(r *rand.Rand, v any, path string) (any, alteration) {
 	switch x := v.(type) {
 	case map[string]any:
@@ -90,8 +90,8 @@ func alter(r *rand.Rand, v any, path string) (any, alteration) {
 	panic(fmt.Sprintf("no case for %T", v))
 }
 
-// alterText changes, inserts or removes a character. Digits stay digits, so that the result decodes
-// more often.
+// alterText changes, inserts or removes one character. A digit is replaced by a digit, so that more
+// of the results can be decoded.
 func alterText(r *rand.Rand, s string) string {
 	const letters, digits = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ123456789", "0123456789"
 	from := letters
@@ -115,14 +115,14 @@ func alterText(r *rand.Rand, s string) string {
 	return s[:i] + string(c) + s[i+1:]
 }
 
-// original is a valid document with what is known of it from elsewhere.
+// original is a valid document, with data from other sources.
 type original struct {
 	name  string
 	text  string
 	tree  any
 	known func() Known
-	next  map[primitives.ShardID]primitives.Hash // the outcome roots that later blocks name
-	shows *Report                                // of the valid document
+	next  map[primitives.ShardID]primitives.Hash // outcome roots that later blocks contain
+	shows *Report                                // the report of the valid document
 }
 
 func (o *original) take(t testing.TB, name string, text []byte, known func() Known) {
@@ -146,9 +146,9 @@ func (o *original) take(t testing.TB, name string, text []byte, known func() Kno
 	o.name, o.known, o.next = name, known, o.shows.Outcomes
 }
 
-// accepts returns why an altered document is rejected; nil: it is accepted. It must decode, pass
-// Check, have the chain's hash, prove as much as the original, and have the outcome roots that the
-// next block names.
+// accepts returns nil if an altered document would be accepted, else the reason why not. It would
+// be if it decodes, passes Check, has the hash of the original, proves as much as the original, and
+// has the outcome roots that the next block contains.
 func (o *original) accepts(text []byte, hash primitives.Hash) error {
 	d, err := Parse(text)
 	if err != nil {
@@ -176,8 +176,8 @@ func (o *original) accepts(text []byte, hash primitives.Hash) error {
 	return nil
 }
 
-// unprovenHere returns whether a path is not proven in this document even without alteration, since
-// code or referenced blocks are unknown.
+// unprovenHere returns whether a path is not proven even in the unaltered document, because code or
+// ancestors are unknown.
 func (o *original) unprovenHere(path string) bool {
 	all := func(of map[primitives.ShardID]bool) bool {
 		for id := range o.shows.Outcomes {
@@ -198,9 +198,9 @@ func (o *original) unprovenHere(path string) bool {
 	return false
 }
 
-// sameMeaning returns whether an altered document that passed Check has the same contents as the
-// original: the removed part is the default (an empty list), or is present twice and checked by
-// roots (the chunk headers that earlier feeds have only in shards).
+// sameMeaning returns whether an altered document that passes Check has the same contents as the
+// original. This is so if an empty list was removed, or a part that is present twice and is
+// verified by roots (the chunk headers, which earlier feeds have only in the shards).
 func (o *original) sameMeaning(t testing.TB, text []byte) bool {
 	read := func(text []byte) *Document {
 		d, err := Parse(text)
@@ -220,7 +220,7 @@ func (o *original) sameMeaning(t testing.TB, text []byte) bool {
 	return reflect.DeepEqual(read(text), read([]byte(o.text)))
 }
 
-// withoutEmpty replaces empty lists by nil.
+// withoutEmpty replaces empty lists in v by nil.
 func withoutEmpty(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -244,8 +244,8 @@ func withoutEmpty(v reflect.Value) {
 	}
 }
 
-// TestSameMeaning: three ways to omit a value without changing the contents, and a change of the
-// contents that no check can detect.
+// TestSameMeaning: sameMeaning recognises three removals that do not change the contents, and a
+// change that no check can detect.
 func TestSameMeaning(t *testing.T) {
 	said := map[string]bool{}
 	look := func(name string, text []byte, known func() Known) {
@@ -304,7 +304,7 @@ func TestSameMeaning(t *testing.T) {
 	}
 }
 
-// leaveOut deletes the first member of a name that has an empty list.
+// leaveOut deletes the first member with this name whose value is an empty list.
 func leaveOut(v any, name string) bool {
 	switch x := v.(type) {
 	case map[string]any:
@@ -327,7 +327,8 @@ func leaveOut(v any, name string) bool {
 	return false
 }
 
-// sameLists returns whether every shard receives the receipts of the original in order.
+// sameLists returns whether every shard gets the same receipts in the same order as in the
+// original.
 func (o *original) sameLists(t testing.TB, text []byte) bool {
 	layout := o.known().Layout
 	if layout == nil {
@@ -347,7 +348,7 @@ func (o *original) sameLists(t testing.TB, text []byte) bool {
 				for _, r := range g.Receipts {
 					out = append(out, r.ID)
 				}
-				out = append(out, primitives.Hash{}) // end mark
+				out = append(out, primitives.Hash{}) // marks the end of a shard's list
 			}
 		}
 		return out
@@ -355,15 +356,17 @@ func (o *original) sameLists(t testing.TB, text []byte) bool {
 	return slices.Equal(lists(text), lists([]byte(o.text)))
 }
 
-// maxAltered excludes documents above this size, in bytes: one costs as much as hundreds of others.
+// maxAltered is the size in bytes above which documents are not altered: one such document costs as
+// much time as hundreds of others.
 const maxAltered = 200_000
 
 // TestAltered changes one value anywhere in blocks of the recorded stream and of public networks.
-// None is accepted, except changes in Uncovered paths and in what the document does not prove even
-// unchanged. TROUPE_ALTERED sets the number; the default is some thousands.
+// No altered document may be accepted, except if the path is in Uncovered or not proven by the
+// unaltered document either. TROUPE_ALTERED is the number of alterations; by default some
+// thousands.
 //
-// An attacker may know the hash of the next block besides. So outcomes are checked against the root
-// that it names; for single blocks, against the root of the block itself.
+// The altered outcomes are compared with the root in the next block, which an attacker may know.
+// For single blocks, the block's own root is taken for it.
 func TestAltered(t *testing.T) {
 	n := 1000
 	if text := os.Getenv("TROUPE_ALTERED"); text != "" {
@@ -417,7 +420,7 @@ func TestAltered(t *testing.T) {
 	refused, uncovered, unproven := 0, map[string]int{}, 0
 	for range n {
 		of := list[:recorded]
-		if r.IntN(10) == 0 { // they are large
+		if r.IntN(10) == 0 { // rarely, because these are large
 			of = list[recorded:]
 		}
 		o := of[r.IntN(len(of))]
@@ -426,7 +429,7 @@ func TestAltered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(text) == o.text { // two equal values were swapped
+		if string(text) == o.text { // two equal values were exchanged
 			continue
 		}
 		was := o.tree.(map[string]any)["block"].(map[string]any)["header"].(map[string]any)["hash"].(string)
@@ -439,7 +442,7 @@ func TestAltered(t *testing.T) {
 			uncovered[a.path]++
 		case o.unprovenHere(a.path):
 			unproven++
-		// the root is over a list for each shard
+		// The root covers one list per shard, so the order between shards does not matter.
 		case a.path == "shards[].chunk.receipts" && a.what == "two in another order" && o.sameLists(t, text):
 			uncovered["in another order: "+a.path]++
 		case a.what == "left out" && o.sameMeaning(t, text):

@@ -1,21 +1,21 @@
-// Package blockdoc decodes what feeds publish of blocks (nearcore's views, as in a StreamerMessage,
-// neardata, a NEAR Lake bucket, or JSON-RPC responses), and verifies it against the hashes that it
-// contains.
+// Package blockdoc decodes blocks as feeds publish them (nearcore's views, as in a StreamerMessage,
+// neardata, a NEAR Lake bucket, or JSON-RPC responses), and verifies them by the hashes that they
+// contain.
 //
-//	in      JSON of blocks and chunks; the code and the block hashes that the JSON lacks
-//	out     a Document: block with chunk headers, transactions, receipts, outcomes; Check reports
-//	        what of it is proven, and by which block
+//	in      JSON of blocks and chunks; code and block hashes that the JSON lacks
+//	out     Document: block with chunk headers, transactions, receipts, outcomes; Check reports
+//	        which data is proven, and by which block
 //	state   none in a Document; a Chain has the last two blocks and the producers of three epochs
 //	units   those of package primitives
-//	bound   MaxDocument bytes of JSON; maxUnsure receipts with several layouts to try; maxSearched
-//	        and maxFlipped hashed bytes
-//	errors  ErrForm: not such JSON; MismatchError: refuted by its own hashes, or those of the
-//	        chain
+//	bound   MaxDocument bytes of JSON; maxUnsure receipts whose layouts are tried; maxSearched and
+//	        maxFlipped bytes that are hashed in such searches
+//	errors  ErrForm: not such JSON; MismatchError: its hashes, or those of the chain, contradict it;
+//	        ErrLacks: data is missing
 //	source  nearcore core/primitives/src/views.rs, chain/indexer-primitives/src/lib.rs, the light
 //	        client specification
 //
-// Every field is checked in one of two ways. What a hash covers is recomputed from the decoded
-// values. What is redundant or constant is encoded again by package view and compared. No hash
-// covers the rest (Uncovered): it must not be trusted, and a caller that needs it must get it in
-// another way. docs/guide/follow.md lists it.
+// Every field is checked in one of two ways. Data that a hash covers is hashed again from the
+// decoded values. Data that is redundant or constant is encoded again by package view and compared.
+// The remaining fields (Uncovered) are covered by no hash: callers must not trust them.
+// docs/guide/follow.md lists them.
 package blockdoc

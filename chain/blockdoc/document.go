@@ -9,38 +9,39 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// MaxDocument bounds the JSON of a block, in bytes.
+// MaxDocument is the greatest size of the JSON of a block, in bytes.
 const MaxDocument = 256 << 20
 
-// maxShards bounds the shards of a document.
+// maxShards is the greatest number of shards in a document.
 const maxShards = 1024
 
-// Document is a block as a feed publishes it. Not safe for concurrent use.
+// Document is a block from a feed. Not safe for concurrent use.
 type Document struct {
 	Author primitives.AccountID
 	Hash   primitives.Hash
-	Block  *primitives.Block // its body has only the chunk headers
-	Shards []Shard           // in the feed's order
+	Block  *primitives.Block // the body contains only the chunk headers
+	Shards []Shard           // in the order of the feed
 
 	form   headerForm
-	chunks []primitives.Hash // hashes of the block's chunk headers
+	chunks []primitives.Hash // chunk hashes, by shard index
 	forms  []chunkForm
 	raw    json.RawMessage
-	size   int // bytes of JSON
+	size   int // total size of the JSON in bytes
 }
 
-// Shard is a shard of a block as a feed publishes it.
+// Shard is a shard of a block from a feed.
 type Shard struct {
 	ID           primitives.ShardID
 	Author       primitives.AccountID
 	Chunk        *primitives.ChunkHeader // nil: no new chunk in this block, or the feed lacks it
 	Transactions []*Transaction
-	Receipts     []*Receipt // that the shard's previous chunk sent, unless the feed lists others
-	// of the transactions, then of the receipts, in order of execution
+	Receipts     []*Receipt // those that the shard's previous chunk sent; some feeds list others
+	// Outcomes of the transactions, then of the receipts, in the order of execution.
 	Outcomes []view.OutcomeProof
-	// receipts of the outcomes after those of the transactions; nil: the feed lacks them
+	// The receipts of those outcomes that are not of transactions, in the same order; nil: the feed
+	// lacks them.
 	Executed []*Receipt
-	Codes    [][]byte // code that accounts got in this block
+	Codes    [][]byte // code that was deployed to accounts in this block
 
 	hash primitives.Hash
 	form chunkForm
@@ -70,7 +71,7 @@ type shardJSON struct {
 	Changes  []changeJSON   `json:"state_changes"`
 }
 
-// changeJSON is a state change, as far as deployed code is concerned.
+// changeJSON is a state change. Only deployed code is decoded.
 type changeJSON struct {
 	Type   string `json:"type"`
 	Change struct {
@@ -78,8 +79,8 @@ type changeJSON struct {
 	} `json:"change"`
 }
 
-// ParseBlock decodes a BlockView, as in JSON-RPC and block.json of a Lake bucket. It checks the
-// hashes of the block header and of the chunk headers. Errors: ErrForm, MismatchError.
+// ParseBlock decodes a BlockView, as in JSON-RPC and in block.json of a Lake bucket. It verifies
+// the hashes of the block header and of the chunk headers. Errors: ErrForm, MismatchError.
 func ParseBlock(text json.RawMessage) (*Document, error) {
 	if len(text) > MaxDocument {
 		return nil, formf("%d bytes", len(text))
@@ -116,7 +117,8 @@ func ParseBlock(text json.RawMessage) (*Document, error) {
 	return d, nil
 }
 
-// Parse decodes a StreamerMessage. Errors: ErrForm, MismatchError.
+// Parse decodes a StreamerMessage. It verifies the same hashes as ParseBlock. Errors: ErrForm,
+// MismatchError.
 func Parse(text []byte) (*Document, error) {
 	if len(text) > MaxDocument {
 		return nil, formf("%d bytes", len(text))
@@ -143,7 +145,7 @@ func Parse(text []byte) (*Document, error) {
 	return d, nil
 }
 
-// more counts a further shard against the bounds.
+// more counts one more shard. It returns ErrForm if that exceeds the bounds.
 func (d *Document) more(text json.RawMessage) error {
 	if d.size += len(text); d.size > MaxDocument || len(d.Shards) >= maxShards {
 		return formf("%d bytes of %d shards", d.size, len(d.Shards)+1)
@@ -151,8 +153,8 @@ func (d *Document) more(text json.RawMessage) error {
 	return nil
 }
 
-// AddShard adds an IndexerShard, as in a StreamerMessage and shard_N.json of a Lake bucket. On an
-// error the document must be discarded.
+// AddShard adds an IndexerShard, as in a StreamerMessage and in shard_N.json of a Lake bucket.
+// After an error the document must not be used.
 func (d *Document) AddShard(text json.RawMessage) error {
 	if err := d.more(text); err != nil {
 		return err
@@ -206,7 +208,7 @@ func (d *Document) AddShard(text json.RawMessage) error {
 	return nil
 }
 
-// AddChunk adds a ChunkView, as in JSON-RPC. It has no outcomes.
+// AddChunk adds a ChunkView, as in JSON-RPC. It contains no outcomes.
 func (d *Document) AddChunk(text json.RawMessage) error {
 	if err := d.more(text); err != nil {
 		return err
@@ -266,7 +268,7 @@ func (s *Shard) outcome(text json.RawMessage) error {
 	return nil
 }
 
-// Shard returns a shard by id; nil: the document lacks it.
+// Shard returns the shard with this id; nil: the document lacks it.
 func (d *Document) Shard(id primitives.ShardID) *Shard {
 	for i := range d.Shards {
 		if d.Shards[i].ID == id {
@@ -276,7 +278,8 @@ func (d *Document) Shard(id primitives.ShardID) *Shard {
 	return nil
 }
 
-// Codes yields the code that the document contains, for documents that lack it.
+// Codes yields the code that the document contains, so that the caller can provide it to later
+// documents.
 func (d *Document) Codes(yield func([]byte)) {
 	for i := range d.Shards {
 		for _, c := range d.Shards[i].Codes {
@@ -285,17 +288,17 @@ func (d *Document) Codes(yield func([]byte)) {
 	}
 }
 
-// Wanted says what is needed of a block's chunks.
+// Wanted selects the parts of a block's chunks that Chunks returns.
 type Wanted struct {
 	Layout primitives.ShardLayout // of the block's epoch
-	// Held are the shards of which transactions are needed; of the others, the receipts to these.
-	// nil: all.
+	// Held are the shards whose transactions are returned. Of other shards, the receipts to these
+	// are returned. nil: all shards.
 	Held []primitives.ShardID
 }
 
-// Chunks returns the new chunks of a block, by shard index; nil entries are not new. A chunk of a
-// held shard has its transactions and no receipts: a node that holds the shard knows what it sent.
-// The others are cut as chain.CutChunk does. Errors: MismatchError, ErrLacks.
+// Chunks returns the new chunks of a block, by shard index; nil: no new chunk. A chunk of a held
+// shard has its transactions but no receipts, because a node with the shard's state computes these.
+// A chunk of another shard has the form of chain.CutChunk. Errors: MismatchError, ErrLacks.
 func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primitives.Chunk, error) {
 	out := make([]*primitives.Chunk, len(d.Block.Body.Chunks))
 	for i, h := range d.Block.Body.Chunks {
@@ -307,7 +310,7 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 		told := s != nil && s.Chunk != nil && s.hash == d.chunks[i]
 		held := w.Held == nil || slices.Contains(w.Held, h.ShardID)
 		switch {
-		case held && h.TxRoot.IsZero(): // no transactions
+		case held && h.TxRoot.IsZero(): // nothing to return
 		case !told:
 			return nil, mismatchf("shards", "the chunk of shard %d is missing", h.ShardID)
 		case held:
@@ -342,9 +345,8 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 	return out, nil
 }
 
-// fits checks the size of a shard's transactions against the chunk header before Complete hashes
-// them. They are part of the chunk, so a false document costs no more hashing than the chunk itself
-// could.
+// fits checks that a shard's transactions are not longer than the chunk header declares, before
+// Complete hashes them. So a false document causes no more hashing than the true chunk would.
 func (s *Shard) fits(h *primitives.ChunkHeader, code Code) error {
 	size, text := uint64(0), []byte(nil)
 	for _, t := range s.Transactions {

@@ -5,16 +5,17 @@ import (
 	"fmt"
 )
 
-// ErrForm: the text is not the JSON of a block or chunk.
+// ErrForm means that the text is not the JSON of a block or chunk.
 var ErrForm = errors.New("blockdoc: not a block document")
 
-// ErrLacks: the document lacks something that its hashes cover, and the caller did not provide it:
-// code, or the block that a transaction refers to. Another feed may have it.
+// ErrLacks means that data which a hash covers is missing, and the caller has not provided it
+// either: code, or the block to which a transaction refers. Another feed may have it.
 var ErrLacks = errors.New("blockdoc: the document lacks data that a hash covers")
 
-// MismatchError is a value in a document that its own hashes, or those of the chain, refute.
+// MismatchError means that a value in a document contradicts the document's own hashes, or those of
+// the chain.
 type MismatchError struct {
-	Where string // path in the document
+	Where string // path of the value in the document
 	Err   error
 }
 

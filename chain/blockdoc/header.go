@@ -8,18 +8,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// headerForm is the layout that gives a block header its hash: nearcore's versions 1 to 8.
+// headerForm is the layout of a block header whose encoding has the block's hash: nearcore's header
+// versions 1 to 8.
 type headerForm int
 
 const (
 	headerV1 headerForm = 1 + iota
-	headerV2            // without the number of chunks
-	headerV3            // with ordinal, previous height, and tagged validators
-	headerV4            // with the hash of the body
-	headerV5            // with endorsement bits
-	headerV6            // without challenges, with a shard split
-	headerV7            // with endorsement statistics of an epoch
-	headerV8            // with the root of executed chunks
+	headerV2            // removes the number of chunks
+	headerV3            // adds ordinal and previous height; versioned validators
+	headerV4            // adds the hash of the body
+	headerV5            // adds endorsement bitmaps
+	headerV6            // adds the shard split, removes challenges
+	headerV7            // adds endorsement statistics of an epoch
+	headerV8            // adds the root of executed chunks
 )
 
 // headerJSON is nearcore's BlockHeaderView.
@@ -60,7 +61,7 @@ type headerJSON struct {
 	Proposals             []stakeJSON                `json:"validator_proposals"`
 }
 
-// byteNumbers are bytes written as a JSON list of numbers.
+// byteNumbers are bytes that JSON has as a list of numbers.
 type byteNumbers []byte
 
 // UnmarshalJSON decodes the list.
@@ -76,7 +77,7 @@ func (b *byteNumbers) UnmarshalJSON(in []byte) error {
 	return nil
 }
 
-// uint8Number is a byte that encoding/json does not decode as base64.
+// uint8Number is a byte type for which encoding/json does not use base64.
 type uint8Number byte
 
 // UnmarshalJSON decodes a number.
@@ -104,10 +105,10 @@ func stakesOf(in []stakeJSON) (out []primitives.ValidatorStake) {
 	return out
 }
 
-// header decodes the view, and finds the layout that gives the hash that it names.
+// header decodes the view. It finds the layout by trying which one leads to the hash in the view.
 func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 	text := j.TimestampNanosec
-	if text == "" { // older nodes do not have it
+	if text == "" { // older nodes omit it
 		text = j.Timestamp.String()
 	}
 	at, err := strconv.ParseUint(text, 10, 64)
@@ -156,7 +157,8 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 	return nil, 0, mismatchf("block.header", "no known layout gives block %d the hash %v", j.Height, j.Hash)
 }
 
-// trimHeader clears the fields that a layout does not have, and so its hash does not cover.
+// trimHeader clears the fields that this layout does not have, because the hash does not cover
+// them.
 func trimHeader(h *primitives.BlockHeader, form headerForm) {
 	if form < headerV8 {
 		h.ChunkExecutionRoot = primitives.Hash{}
@@ -178,8 +180,8 @@ func trimHeader(h *primitives.BlockHeader, form headerForm) {
 	}
 }
 
-// hashHeader returns the block hash in a layout. It sets h.Version to the layout, or to V5 for
-// those between V1 and V5.
+// hashHeader returns the block hash in a layout. It sets h.Version to that of the layout, or to V5
+// for V2, V3 and V4.
 func hashHeader(h *primitives.BlockHeader, form headerForm) primitives.Hash {
 	switch form {
 	case headerV8:
@@ -200,7 +202,7 @@ func hashHeader(h *primitives.BlockHeader, form headerForm) primitives.Hash {
 	return h.Init().Hash()
 }
 
-// appendOldRest appends the inner rest of versions 2 to 4 (nearcore
+// appendOldRest appends the inner rest in the layout of versions 2 to 4 (nearcore
 // core/primitives/src/block_header.rs).
 func appendOldRest(b []byte, x *primitives.BlockHeaderInnerRest, form headerForm) []byte {
 	var zero primitives.Hash

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestHeaderForms: headers in another layout than usual are recognised by their hash.
+// TestHeaderForms: header decodes headers of all layouts and recognises the layout by the hash.
 func TestHeaderForms(t *testing.T) {
 	for v, want := range map[primitives.HeaderVersion]headerForm{primitives.HeaderV5: headerV5, primitives.HeaderV6: headerV6, primitives.HeaderV7: headerV7,
 		primitives.HeaderV8: headerV8} {

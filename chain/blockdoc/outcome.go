@@ -21,8 +21,8 @@ type outcomeJSON struct {
 	} `json:"outcome"`
 }
 
-// outcome decodes an ExecutionOutcomeWithIdView. Metadata (gas profile, contracts) and the contents
-// of a failure are covered by no hash, and are ignored.
+// outcome decodes an ExecutionOutcomeWithIdView. It ignores the metadata (gas profile, contracts)
+// and the contents of a failure, because no hash covers them.
 func outcome(text json.RawMessage) (*view.OutcomeProof, error) {
 	var j outcomeJSON
 	if err := parse(text, &j); err != nil {

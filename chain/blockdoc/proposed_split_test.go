@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestProposedSplitForms: of a chunk header's view the member is absent, null or a split (near-
-// primitives 0.38.0 src/views.rs, ChunkHeaderView). Each gives the header that the view was made
-// of, and the same view again. A feed whose library has lost null (near-primitives before 0.38) is
-// understood by the chunk's hash.
+// TestProposedSplitForms: in the view of a chunk header, proposed_split is absent, null or a split
+// (near-primitives 0.38.0 src/views.rs, ChunkHeaderView). Each form leads to the original header,
+// and encoding that leads to the same view. Feeds whose library drops null (near-primitives before
+// 0.38) are recognised by the chunk hash.
 func TestProposedSplitForms(t *testing.T) {
 	split := &primitives.TrieSplit{Boundary: "m.near", LeftMemory: 7, RightMemory: 9}
 	for _, c := range []struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Receipt is a receipt view. The view does not say whether an action receipt without refund_to has
-// the second layout.
+// Receipt is a decoded receipt view. For an action receipt without refund_to the view does not show
+// whether it has the first or the second layout.
 type Receipt struct {
 	*primitives.Receipt
 	Slots []Slot
@@ -46,7 +46,7 @@ type receiptJSON struct {
 	} `json:"receipt"`
 }
 
-// receipt decodes a view.
+// receipt decodes a receipt view.
 func receipt(text json.RawMessage) (*Receipt, error) {
 	var j receiptJSON
 	if err := parse(text, &j); err != nil {

@@ -7,12 +7,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Transaction is a transaction view: without the block hash that it refers to, and without code.
+// Transaction is a decoded transaction view. The view lacks the block hash to which the transaction
+// refers, and code.
 type Transaction struct {
 	*primitives.SignedTransaction
-	Named primitives.Hash // the hash that the view names, which its signer has signed
+	Named primitives.Hash // hash in the view, which the signer has signed
 	Slots []Slot
-	whole bool // complete: the transaction has that hash
+	whole bool // Complete has succeeded: the transaction has this hash
 }
 
 type transactionJSON struct {
@@ -27,7 +28,7 @@ type transactionJSON struct {
 	SignerID   primitives.AccountID `json:"signer_id"`
 }
 
-// transaction decodes a view.
+// transaction decodes a transaction view.
 func transaction(text json.RawMessage) (*Transaction, error) {
 	var j transactionJSON
 	if err := parse(text, &j); err != nil {
@@ -53,25 +54,26 @@ func transaction(text json.RawMessage) (*Transaction, error) {
 	return out, nil
 }
 
-// Ancestors yields the hashes of blocks that a transaction may refer to, likely ones first, until
+// Ancestors yields the hashes of blocks to which a transaction may refer, likely ones first, until
 // yield returns false.
 type Ancestors func(yield func(primitives.Hash) bool)
 
-// maxTransaction is more bytes than any transaction on a public network had: 4 MiB, later 1.5 MiB.
+// maxTransaction is more bytes than any transaction on a public network has: the limit was 4 MiB,
+// later 1.5 MiB.
 const maxTransaction = 4<<20 + 64<<10
 
-// Bounds on the bytes that are hashed to find which block a transaction refers to, and which
-// layouts receipts have. They are more than a chain within the protocol's limits needs, so that no
-// true block stops a follower, and take minutes at most.
+// Bounds of the bytes that are hashed to find the block to which a transaction refers, and the
+// layouts of receipts. They exceed what a chain within the protocol's limits needs, so that no true
+// block stops a follower. Reaching them takes some minutes.
 const (
-	maxSearched = 256 << 30 // 1.5 MiB for each of 86,400 blocks, in both versions
-	maxFlipped  = 64 << 30  // 16 MiB of receipts in each combination of layouts
+	maxSearched = 256 << 30 // 1.5 MiB for each of 86,400 blocks, in both transaction versions
+	maxFlipped  = 64 << 30  // 16 MiB of receipts for each combination of layouts
 )
 
-// Complete finds what the view lacks: code by its hash, and the block hash, by trying ancestors
-// until the transaction has the hash that its signer signed. A completed transaction is not
-// searched again. Errors: ErrLacks if something is not found, or if the view differs from what was
-// signed; the two can't be told apart.
+// Complete adds the data that the view lacks: code by its hash, and the block hash, by trying
+// ancestors until the transaction has the hash that was signed. If it succeeded before, it does
+// nothing. Errors: ErrLacks if something is not found. The error is the same if the view differs
+// from the signed transaction, because these cases cannot be distinguished.
 func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
 	if t.whole {
 		return nil
@@ -114,18 +116,18 @@ func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
 	return fmt.Errorf("%w: transaction %v refers to an unknown block, or is not the transaction that was signed", ErrLacks, t.Named)
 }
 
-// blockHashAt returns the offset of the block hash in a transaction's encoding.
+// blockHashAt returns the offset of the block hash in the encoding of a transaction.
 func blockHashAt(t *primitives.Transaction) int {
 	head := *t
 	head.Actions, head.NonceMode = nil, 0
-	n := len(head.AppendBorsh(nil)) - 4 - len(primitives.Hash{}) // no actions follow it
+	n := len(head.AppendBorsh(nil)) - 4 - len(primitives.Hash{}) // the empty list of actions follows the hash
 	if t.Version == primitives.TransactionV1 {
 		n--
 	}
 	return n
 }
 
-// CodeError wraps ErrLacks: code that a transaction or receipt deploys is missing.
+// CodeError wraps ErrLacks: code in a transaction or receipt is unknown.
 type CodeError struct {
 	Of     primitives.Hash
 	Hashes []primitives.Hash

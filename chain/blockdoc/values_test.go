@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestValueActions: actions come back from the views that near-primitives 0.38.0 writes, code from
-// its hash (primitives/testdata/values.jsonl.gz).
+// TestValueActions: the views of actions that near-primitives 0.38.0 writes
+// (primitives/testdata/values.jsonl.gz) decode to the original actions. Code is found by its hash.
 func TestValueActions(t *testing.T) {
 	n := 0
 	for v := range testutil.Vectors[struct {

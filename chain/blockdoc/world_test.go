@@ -17,13 +17,13 @@ var (
 	real    = shared + "real/"
 )
 
-// needShared skips a test if the recordings of public networks are missing.
+// needShared skips a test if the recordings of public networks are not available.
 func needShared(t testing.TB) {
 	t.Helper()
 	testutil.Need(t, shared+"README.md", "recordings are not part of the repository (docs/dev/testing.md)")
 }
 
-// books is what a follower remembers: code and block hashes.
+// books contains what a follower keeps of earlier documents: code by hash, and block hashes.
 type books struct {
 	code   map[primitives.Hash][]byte
 	blocks []primitives.Hash
@@ -41,17 +41,17 @@ func (b *books) known(layout *primitives.ShardLayout) Known {
 	}}
 }
 
-// learn stores what a document contains.
+// learn adds the code and the hash of a document.
 func (b *books) learn(d *Document) {
 	d.Codes(func(c []byte) { b.code[primitives.HashBytes(c)] = c })
 	b.blocks = append(b.blocks, d.Hash)
 }
 
-// stream is the recorded stream of neard with its chain.
+// stream is a recorded stream of neard, with the layout of its chain.
 type stream struct {
 	lines  [][]byte
 	layout primitives.ShardLayout
-	before []primitives.Hash // of the blocks below the first line
+	before []primitives.Hash // hashes of the blocks before the first line
 }
 
 func readStream(t testing.TB) *stream {
@@ -100,8 +100,8 @@ func readStream(t testing.TB) *stream {
 	return s
 }
 
-// realDocuments returns blocks of public networks by name, without files that were renamed by a
-// client.
+// realDocuments returns blocks of public networks by file name, except files that a client has
+// renamed.
 func realDocuments(t testing.TB) map[string][]byte {
 	t.Helper()
 	needShared(t)
@@ -120,7 +120,7 @@ func realDocuments(t testing.TB) map[string][]byte {
 		if err := json.Unmarshal(text, &j); err != nil {
 			t.Fatal(err)
 		}
-		if j.Result != nil { // a JSON-RPC response
+		if j.Result != nil { // the file is a JSON-RPC response
 			text = append(append([]byte(`{"block":`), j.Result...), `,"shards":[]}`...)
 		}
 		out[name] = exactTime(t, text)
@@ -135,7 +135,7 @@ func realDocuments(t testing.TB) map[string][]byte {
 	return out
 }
 
-// readLake joins the files of a block in a Lake bucket to one document.
+// readLake joins the files of one block in a Lake bucket to a StreamerMessage.
 func readLake(t testing.TB, dir string) []byte {
 	t.Helper()
 	read := func(name string) []byte {
@@ -159,7 +159,8 @@ func readLake(t testing.TB, dir string) []byte {
 	return append(out, "]}"...)
 }
 
-// exactTime restores the digits of a timestamp that the program that wrote the file has rounded.
+// exactTime restores the digits of the timestamp, if the program that wrote the file has rounded
+// it.
 func exactTime(t testing.TB, text []byte) []byte {
 	var j struct {
 		Block struct {

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// bodies caches chunk bodies (transactions, or receipt proofs) for blocks that wait for them and
-// for blocks that may still come. Bodies that no waiting block names are evicted first.
+// bodies caches chunk bodies (transactions, or receipt proofs), for blocks in the pool that wait
+// for them and for blocks that may still arrive. Bodies that no block in the pool needs are evicted
+// first.
 type bodies struct {
 	all   map[primitives.Hash]*body
 	wants map[primitives.Hash][]*item // by chunk hash: the pooled blocks that need the body
@@ -17,14 +18,15 @@ type bodies struct {
 	seq   uint64
 }
 
-// Need says what this node needs of a new chunk besides the header, which the block carries. The
-// zero Need: nothing.
+// Need is the data of a new chunk that this node needs in addition to the header, which is in the
+// block. The zero value: none.
 type Need struct {
 	Body bool                 // the shard is tracked: all transactions
 	To   []primitives.ShardID // otherwise: proofs of the receipts to these tracked shards
 }
 
-// extract returns a copy of c that holds only what n needs; the rest is unverified and is dropped.
+// extract returns a copy of c with only the data that n needs. All other data is unverified and is
+// left out.
 //
 // Errors: ErrUnwanted if c lacks a part of what is needed; an error of package chain if the
 // contents do not match the header.
@@ -55,15 +57,15 @@ func (n *Need) satisfiedBy(c *primitives.Chunk) bool {
 	return c.Proofs != nil && chain.Proves(c, n.To)
 }
 
-// empty returns whether nothing is needed.
+// empty returns whether n needs no data.
 func (n *Need) empty() bool { return !n.Body && len(n.To) == 0 }
 
 // body is a verified chunk body: the transactions, or receipt proofs to some shards.
 type body struct {
 	chunk *primitives.Chunk
 	hash  primitives.Hash
-	// the chunk producer's signature was checked; otherwise the body is kept only while a block
-	// needs it
+	// The chunk producer's signature was verified. Otherwise the body is kept only while a block
+	// needs it.
 	signed bool
 	size   int
 	seq    uint64
@@ -80,9 +82,9 @@ func (p *Pool) Wants(chunk primitives.Hash) bool {
 
 // AddBody stores a chunk that arrived without its block.
 //
-// signed says that the signature of the producer of the chunk's shard and height was verified; then
-// need says what this node needs of the chunk. An unsigned chunk is stored only if a pooled block
-// waits for it, and need is taken from that block.
+// signed: the signature was verified with the key of the producer of the chunk's shard and height.
+// Then need is the data that this node needs of the chunk. An unsigned chunk is stored only if a
+// block in the pool waits for it, and need is taken from that block.
 //
 // Errors: ErrUnwanted, ErrStale, ErrEquivocating and ErrFull if the body is dropped; an error of
 // package chain if the body does not match its header. A body that is already stored is no error.
@@ -139,10 +141,10 @@ func (p *Pool) countUnwantedBodies(h *primitives.ChunkHeader) (n int) {
 	return n
 }
 
-// farthestBody returns the body to evict: one that no block needs, then one that only blocks
-// without validated headers need, since any validator may name chunks that were never produced.
-// Among equals it is the farthest from the tip, then the last to arrive. A block that Next handed
-// out has its own references to its bodies, so eviction does not affect it.
+// farthestBody returns the body to evict: one that no block needs, otherwise one that only blocks
+// without validated headers need, because any validator may put chunks into a block that were never
+// produced. Among equals it is the farthest from the tip, then the one that arrived last. A block
+// from Next has its own references to its bodies, so eviction does not affect it.
 func (p *Pool) farthestBody() (far *body) {
 	var most evictionRank
 	for _, x := range p.bodies.all {
@@ -153,7 +155,8 @@ func (p *Pool) farthestBody() (far *body) {
 	return far
 }
 
-// evictionRank orders bodies by how useful they are.
+// evictionRank orders bodies by usefulness. The body with the lowest rank, then the greatest
+// distance, is evicted first.
 type evictionRank struct {
 	rank     int // validatedRank: needed by a validated block; 1: by another block; 0: by none
 	distance primitives.Height
@@ -203,7 +206,7 @@ func (p *Pool) addWants(x *item) {
 		}
 		hash := c.ChunkHash()
 		if slices.Contains(x.needs, hash) {
-			continue // an invalid block, which validation will reject: it waits for nothing
+			continue // the block is invalid, and validation will refuse it
 		}
 		x.needs[i] = hash
 		p.bodies.wants[hash] = append(p.bodies.wants[hash], x)
@@ -213,7 +216,7 @@ func (p *Pool) addWants(x *item) {
 	}
 }
 
-// need returns what the block needs of a chunk that it names.
+// need returns the data that the block needs of the chunk with this hash.
 func (x *item) need(hash primitives.Hash) Need {
 	if i := slices.Index(x.needs, hash); x.Needs != nil {
 		return x.Needs[i]
@@ -221,7 +224,8 @@ func (x *item) need(hash primitives.Hash) Need {
 	return Need{Body: true}
 }
 
-// removeWants unregisters a block, and drops unsigned bodies that no other block needs.
+// removeWants removes a block from the lists of wants, and drops unsigned bodies that no other
+// block needs.
 func (p *Pool) removeWants(x *item) {
 	for _, hash := range p.unlinkWants(x) {
 		if b := p.bodies.all[hash]; b != nil && !b.signed {
@@ -230,7 +234,8 @@ func (p *Pool) removeWants(x *item) {
 	}
 }
 
-// unlinkWants unregisters a block, and returns the chunks that no block needs any more.
+// unlinkWants removes a block from the lists of wants. It returns the chunks that no block needs
+// any more.
 func (p *Pool) unlinkWants(x *item) (none []primitives.Hash) {
 	for _, hash := range x.needs {
 		if hash.IsZero() {
@@ -257,8 +262,8 @@ func (p *Pool) missingBodies(x *item) (out []primitives.Hash) {
 	return out
 }
 
-// addBundled stores the bodies that arrived with a block. It returns the first error that makes a
-// body invalid; bodies that are merely not needed are no error.
+// addBundled stores the bodies that arrived together with a block. It returns the first error
+// because of an invalid body. Bodies that are not needed are ignored.
 func (p *Pool) addBundled(x *item, chunks []*primitives.Chunk) (bad error) {
 	for i, c := range chunks {
 		if c == nil || i >= len(x.needs) || c.Hash != x.needs[i] {
@@ -295,7 +300,7 @@ func (b *bodies) prune(final primitives.Height) {
 	}
 }
 
-// bodySize estimates the memory of a body, in bytes.
+// bodySize returns an estimate of the memory of a body in bytes.
 func bodySize(c *primitives.Chunk) int {
 	n := 1024
 	for _, tx := range c.Transactions {

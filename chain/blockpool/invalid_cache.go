@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// invalidCache remembers the last MaxRefused invalid blocks and why each is invalid.
+// invalidCache remembers the last MaxRefused invalid blocks, each with the reason.
 type invalidCache struct {
 	why   map[primitives.Hash]error
 	order []primitives.Hash

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// honest returns a chain of blocks on the genesis. The last has an honest producer.
+// honest returns a chain of blocks on the genesis. The producer of the last block is honest.
 func (w *world) honest(blocks int) (list []*primitives.Block) {
 	at := w.genesis.Header
 	for len(list) < blocks || w.isHostile(at.Height) {
@@ -35,11 +35,11 @@ func (w *world) lost(height primitives.Height) *primitives.Block {
 	return b
 }
 
-// noise adds other blocks that circulate: losing forks, equivocations, invalid blocks.
+// noise adds other blocks that peers send: losing forks, equivocating blocks, invalid blocks.
 func (w *world) noise(list []*primitives.Block) (out []*primitives.Block) {
 	last := list[len(list)-1].Header.Height
 	for i, b := range list {
-		if w.r.IntN(4) == 0 { // a fork with gaps, so that none of it becomes final
+		if w.r.IntN(4) == 0 { // a fork that skips heights, so that none of its blocks becomes final
 			at := b.Header
 			bad := w.r.IntN(6)
 			for range 1 + w.r.IntN(6) {
@@ -70,11 +70,11 @@ func (w *world) noise(list []*primitives.Block) (out []*primitives.Block) {
 	return out
 }
 
-// TestAnyOrder: blocks and chunks arrive in any order, repeatedly, with bad signatures, wrong
-// producers, forks, equivocations, distant heights and unknown epochs in between. The final head is
-// that of the chain in order. Each block is executed at most once, an invalid one is validated
-// once, and at most MaxEquivocating blocks of a height and producer are kept unless others build on
-// them.
+// TestAnyOrder: blocks and chunks arrive in random order and repeatedly, with bad signatures, wrong
+// producers, forks, equivocating blocks, distant heights and unknown epochs among them. The final
+// head must be the same as if the chain had arrived in order. Each block is executed at most once,
+// and an invalid one is validated at most once. At most MaxEquivocating blocks of a height and
+// producer are kept, except those on which other blocks build.
 func TestAnyOrder(t *testing.T) {
 	asked, beyond := 0, 0
 	for seed := range uint64(150) {
@@ -84,7 +84,7 @@ func TestAnyOrder(t *testing.T) {
 		for range 20 {
 			far := w.lost(1<<40 + primitives.Height(w.r.IntN(1000)))
 			near := w.make(list[w.r.IntN(len(list))].Header, 2000+primitives.Height(w.r.IntN(5)), 1)
-			all = append(all, far, near) // of unknown epochs
+			all = append(all, far, near) // these two are of unknown epochs
 			high := w.lost(1<<40 + primitives.Height(w.r.IntN(1000)))
 			high.Header.EpochID = w.id(0)
 			high.Header.Init()
@@ -148,7 +148,7 @@ func TestAnyOrder(t *testing.T) {
 			t.Fatalf("seed %d: head %d, want %d", seed, f.head.Height, want.Height)
 		}
 		for hash, n := range f.judged {
-			if w.bad[hash] && n > 1 || n > 2*f.kept[hash] { // without its bodies, and with them
+			if w.bad[hash] && n > 1 || n > 2*f.kept[hash] { // validated first without its bodies, then with them
 				t.Errorf("seed %d: block %d is judged %d times, and was taken in %d times", seed, w.blocks[hash].Header.Height, n, f.kept[hash])
 			}
 		}
@@ -177,9 +177,9 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEquivocatingBlocksThatLeadNowhere: blocks of a producer that are refused, lack a body, or name
-// a parent that does not exist, do not keep out another block of their height on the tip: other nodes
-// may have imported it and vote on it.
+// TestEquivocatingBlocksThatLeadNowhere: blocks of a producer that are refused, lack a body, or
+// have a parent that does not exist, do not prevent the pool from accepting another block of their
+// height on the tip. Other nodes may have imported and approved that block.
 func TestEquivocatingBlocksThatLeadNowhere(t *testing.T) {
 	for name, twin := range map[string]func(w *world, at *primitives.BlockHeader) *primitives.Block{
 		"refused": func(w *world, at *primitives.BlockHeader) *primitives.Block {
@@ -209,7 +209,7 @@ func TestEquivocatingBlocksThatLeadNowhere(t *testing.T) {
 			if n, _ := f.pool.Len(); n > MaxEquivocating {
 				t.Errorf("%d blocks are kept", n)
 			}
-			for range 2 * MaxEquivocating { // once some are imported, the slot is used up
+			for range 2 * MaxEquivocating { // the slot is full as soon as some are imported
 				if x := w.make(at, at.Height+1, 0); f.take(x, nil, "liar") == nil {
 					f.run()
 				}
@@ -222,8 +222,8 @@ func TestEquivocatingBlocksThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// TestEpochs: blocks that arrive in order within windows of several epochs, at first of unknown
-// epochs, are all imported.
+// TestEpochs: blocks of several epochs, which at first are unknown, are all imported if they arrive
+// roughly in order.
 func TestEpochs(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(t, seed, 10)
@@ -246,8 +246,8 @@ func TestEpochs(t *testing.T) {
 }
 
 // TestFlood: an attacker with four of ten validators and any number of connections has filled every
-// bound with blocks of maximal size and bodies of fictitious chunks, and continues. It does not
-// keep out blocks that arrive in the worst order.
+// bound with blocks of maximum size and bodies of chunks that were never produced, and continues.
+// All blocks of the chain are imported nevertheless, even in the worst order of arrival.
 func TestFlood(t *testing.T) {
 	w := newWorld(t, 1, 10_000)
 	var list []*primitives.Block
@@ -289,7 +289,7 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	p := f.pool
-	// the space that large ones leave
+	// Small blocks fill the space that large ones leave.
 	for h := Window; h > 500 && p.bytes < MaxBlockBytes-2500; h-- {
 		for range MaxEquivocating {
 			if b := w.lost(h); w.isHostile(h) {
@@ -316,7 +316,7 @@ func TestFlood(t *testing.T) {
 		}
 		f.run()
 	}
-	// evicted ones are requested
+	// Evicted bodies are requested again.
 	f.chunksW = func(hash primitives.Hash) { _ = f.body(w.bodies[hash], false) }
 	for round := range 2 * len(list) {
 		if round < 5 {
@@ -333,7 +333,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// heavyBody returns 8 MiB of transactions.
+// heavyBody returns transactions of 8 MiB.
 func heavyBody() []*primitives.SignedTransaction {
 	return []*primitives.SignedTransaction{primitives.NewSignedTransaction(primitives.Transaction{
 		SignerID: "a", ReceiverID: "b", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey(),
@@ -341,8 +341,9 @@ func heavyBody() []*primitives.SignedTransaction {
 	}, primitives.ZeroED25519Signature)}
 }
 
-// TestLongOnes: bodies that a validated block needs are kept regardless of their size, since the
-// chain continues with it. A block is not too large because of what its producer added either.
+// TestLongOnes: bodies that a validated block needs are kept whatever their size, because the chain
+// continues with this block. Additional data of the producer does not make a block too large
+// either.
 func TestLongOnes(t *testing.T) {
 	w := newWorld(t, 6, 1000)
 	f := newFollower(w)
@@ -368,8 +369,8 @@ func TestLongOnes(t *testing.T) {
 	}
 }
 
-// TestJudgedGoFirst: bodies of orphans, however near the tip, are evicted for a body of a validated
-// block.
+// TestJudgedGoFirst: to make room for a body of a validated block, bodies of orphans are evicted,
+// even if these are nearer to the tip.
 func TestJudgedGoFirst(t *testing.T) {
 	w := newWorld(t, 6, 1000)
 	f := newFollower(w)
@@ -396,8 +397,8 @@ func TestJudgedGoFirst(t *testing.T) {
 	}
 }
 
-// TestShares: of the places for blocks of unknown epochs a sender has MaxEach, for its nearest
-// blocks, and a late sender still finds one.
+// TestShares: among the blocks of unknown epochs, each sender has at most MaxEach, those nearest to
+// the tip. A sender that comes late finds room, too.
 func TestShares(t *testing.T) {
 	w := newWorld(t, 3, 10)
 	f := newFollower(w)
@@ -420,8 +421,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestRefused: an invalid block and its descendants, present and future, are refused without
-// another validation. A bounded number is remembered.
+// TestRefused: an invalid block and its descendants, those in the pool and those that arrive later,
+// are refused without validation. At most MaxRefused invalid blocks are remembered.
 func TestRefused(t *testing.T) {
 	w := newWorld(t, 4, 100_000)
 	f := newFollower(w)
@@ -457,8 +458,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBodies: a body is accepted for a block that needs it, or with a valid signature. One that
-// does not match its header is refused, and still waited for.
+// TestBodies: a body is accepted if a block needs it or if its signature is valid. A body that does
+// not match its header is refused, and the right one is still awaited.
 func TestBodies(t *testing.T) {
 	w := newWorld(t, 5, 1000)
 	f := newFollower(w)
@@ -490,7 +491,7 @@ func TestBodies(t *testing.T) {
 	if f.head != b.Header || len(f.pool.bodies.all) != 0 {
 		t.Errorf("head %d, %d bodies kept", f.head.Height, len(f.pool.bodies.all))
 	}
-	for i := range 3 * MaxEquivocatingBodies { // equivocations of a chunk producer
+	for i := range 3 * MaxEquivocatingBodies { // a chunk producer equivocates
 		x := w.make(b.Header, 2, 1)
 		if err := f.body(w.chunks(x)[0], true); i < MaxEquivocatingBodies && err != nil || i >= MaxEquivocatingBodies && !errors.Is(err, ErrEquivocating) {
 			t.Errorf("chunk %d of one shard and height: %v", i, err)
@@ -498,7 +499,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// sending returns a block on the genesis with a new chunk of each shard that carries a receipt.
+// sending returns a block on the genesis in which each shard has a new chunk with one receipt.
 func (w *world) sending(layout primitives.ShardLayout) (b *primitives.Block, whole []*primitives.Chunk) {
 	b = w.make(w.genesis.Header, 1, 0)
 	for i, id := range layout.ShardIDs() {
@@ -517,8 +518,8 @@ func (w *world) sending(layout primitives.ShardLayout) (b *primitives.Block, who
 	return b, whole
 }
 
-// TestProofs: of a chunk of an untracked shard, a block waits for the receipts to all tracked
-// shards and for nothing else. Unneeded parts are not kept.
+// TestProofs: of a chunk in an untracked shard, a block needs the receipts to all tracked shards
+// and nothing else. Other data is not kept.
 func TestProofs(t *testing.T) {
 	w := newWorld(t, 1, 100)
 	layout, err := primitives.MultiShardLayout(4)
@@ -577,7 +578,7 @@ func TestProofs(t *testing.T) {
 			t.Errorf("chunk %d is kept with more or less than is needed: %+v", i, c)
 		}
 	}
-	p = add(make([]Need, 4)) // of a node that tracks no shard
+	p = add(make([]Need, 4)) // the needs of a node that tracks no shard
 	if _, ok := p.WaitForChunks(b.Hash(), 1); ok {
 		t.Error("a block waits for what nobody needs")
 	}
@@ -588,8 +589,8 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestRefresh: if other shards are tracked than when a block arrived, it waits for what is needed
-// now. Fitting bodies stay, the rest is requested.
+// TestRefresh: if the tracked shards have changed since a block arrived, it waits for the bodies
+// that are needed now. Suitable stored bodies are kept, the others are requested.
 func TestRefresh(t *testing.T) {
 	w := newWorld(t, 1, 100)
 	layout, err := primitives.MultiShardLayout(4)
@@ -631,7 +632,7 @@ func TestRefresh(t *testing.T) {
 	if len(p.Blocks()) != 1 || p.Next() == nil || len(p.Blocks()) != 0 {
 		t.Fatal("it does not go on")
 	}
-	p.Refresh(b.Hash(), []Need{{}, {}, {}, {}}, 3) // while it is being validated
+	p.Refresh(b.Hash(), []Need{{}, {}, {}, {}}, 3) // while the block is being validated
 	if _, ok := p.WaitForChunks(b.Hash(), 3); ok {
 		t.Error("what needs nothing lacks something")
 	}

@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// unknownEpochBlock is a block of an unknown epoch. Any peer can have made it. So each sender has
-// its own copy and its own small bound: a peer can't evict the copies of another.
+// unknownEpochBlock is a block of an unknown epoch. Its signature cannot be verified, so any peer
+// may have made it. Therefore copies are kept per sender, within a small bound: a peer cannot evict
+// the copies of another.
 type unknownEpochBlock struct {
 	Block
 	hash primitives.Hash
@@ -49,8 +50,8 @@ func (p *Pool) addUnknownEpoch(b *Block) error {
 	return nil
 }
 
-// evictUnknownEpoch drops, of the blocks that may return true for, the one farthest from the tip;
-// among equals the last to arrive.
+// evictUnknownEpoch drops one of the blocks for which may returns true: the farthest from the tip,
+// and among equals the one that arrived last.
 func (p *Pool) evictUnknownEpoch(may func(*unknownEpochBlock) bool) {
 	far := -1
 	for i, s := range p.unknownEpoch {

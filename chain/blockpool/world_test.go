@@ -10,20 +10,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// world is a chain with its validators, the first of which are hostile, as far as the pool needs
-// it.
+// world is a model of a chain and its validators, as far as the pool depends on them. The first
+// validators are hostile.
 type world struct {
 	t          *testing.T
 	r          *rand.Rand
 	validators int
 	hostile    int
-	epoch      primitives.Height            // length
-	signer     map[*primitives.Block]string // of each copy
-	// invalid in a way that only validation detects
+	epoch      primitives.Height            // length in heights
+	signer     map[*primitives.Block]string // signer of each copy of a block
+	// Blocks that only validation detects as invalid.
 	bad     map[primitives.Hash]bool
 	bodies  map[primitives.Hash]*primitives.Chunk             // by chunk hash
-	blocks  map[primitives.Hash]*primitives.Block             // that peers have
-	roots   map[*primitives.SignedTransaction]primitives.Hash // of chunks that start with it
+	blocks  map[primitives.Hash]*primitives.Block             // the blocks that peers have, by hash
+	roots   map[*primitives.SignedTransaction]primitives.Hash // the tx_root of chunks, by their first transaction
 	genesis *primitives.Block
 	salt    uint64
 }
@@ -36,7 +36,7 @@ func newWorld(t *testing.T, seed uint64, epoch primitives.Height) *world {
 	return w
 }
 
-// index is the epoch number of a height, id its EpochID.
+// index returns the number of the epoch of a height, id its EpochID.
 func (w *world) index(h primitives.Height) primitives.Height { return h / w.epoch }
 
 func (w *world) id(h primitives.Height) primitives.EpochID {
@@ -57,7 +57,8 @@ func (w *world) isHostile(h primitives.Height) bool {
 	return n < w.hostile
 }
 
-// make returns a new block, signed by its producer, with its chunks. Each call returns another.
+// make returns a new block with its chunks, signed by its producer. Each call returns a different
+// block.
 func (w *world) make(parent *primitives.BlockHeader, height primitives.Height, chunks int) *primitives.Block {
 	w.salt++
 	h := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: parent.Hash(), Signature: primitives.ZeroED25519Signature}
@@ -95,7 +96,7 @@ func (w *world) chunk(b *primitives.Block, shard int, txs []*primitives.SignedTr
 	w.bodies[c.Hash] = c
 }
 
-// forged returns a copy of a block with another signer.
+// forged returns a copy of a block that another account has signed.
 func (w *world) forged(b *primitives.Block) *primitives.Block {
 	c := *b
 	w.signer[&c] = "nobody"
@@ -111,21 +112,21 @@ func (w *world) chunks(b *primitives.Block) []*primitives.Chunk {
 	return out
 }
 
-// follower is a node as far as it uses the pool.
+// follower is a model of a node that uses the pool.
 type follower struct {
 	*world
 	pool    *Pool
 	adopted map[primitives.Hash]*primitives.BlockHeader
 	head    *primitives.BlockHeader
 	final   *primitives.BlockHeader
-	judged  map[primitives.Hash]int // how often
-	kept    map[primitives.Hash]int // how often it was accepted
+	judged  map[primitives.Hash]int // how often each block was validated
+	kept    map[primitives.Hash]int // how often each block was accepted into the pool
 	now     uint64
-	blocksW func(primitives.Hash) // called for what it requests
+	blocksW func(primitives.Hash) // called for each requested block
 	chunksW func(primitives.Hash)
 }
 
-// takesBodies answers each request for a body at once, and requires that it is accepted.
+// takesBodies makes each request for a body be answered at once. The pool must accept the body.
 func (f *follower) takesBodies(t *testing.T) {
 	f.chunksW = func(hash primitives.Hash) {
 		if err := f.body(f.bodies[hash], false); err != nil {
@@ -176,7 +177,7 @@ func (f *follower) admit(b *primitives.Block) (Status, error) {
 	return standing, nil
 }
 
-// take receives a block, with or without its chunks.
+// take adds a received block, with or without its chunks, to the pool.
 func (f *follower) take(b *primitives.Block, chunks []*primitives.Chunk, from string) error {
 	f.now += AskAgain / 10
 	in := Block{Block: b, Chunks: chunks, From: from, Standing: Orphan}
@@ -199,7 +200,7 @@ func (f *follower) take(b *primitives.Block, chunks []*primitives.Chunk, from st
 	return err
 }
 
-// body receives a chunk without its block.
+// body adds a chunk that arrived without its block.
 func (f *follower) body(c *primitives.Chunk, signed bool) error {
 	err := f.pool.AddBody(c, signed, Need{Body: true})
 	f.check()
@@ -215,7 +216,7 @@ func (f *follower) want(out Out) {
 	}
 }
 
-// run validates all blocks that are ready.
+// run validates all blocks that Next returns.
 func (f *follower) run() {
 	for b := f.pool.Next(); b != nil; b = f.pool.Next() {
 		hash := b.Hash()
@@ -260,11 +261,11 @@ func (f *follower) adopt(b *primitives.Block) {
 		}
 	}
 	for _, again := range f.pool.Imported(b, f.head.Height, f.final.Height, epoch) {
-		_ = f.take(again.Block, nil, again.From) // like any received block
+		_ = f.take(again.Block, nil, again.From) // added again like a received block
 	}
 }
 
-// check checks the bounds and the counters.
+// check checks the bounds and counters of the pool.
 func (f *follower) check() {
 	p := f.pool
 	if len(p.items) > MaxBlocks || p.bytes > MaxBlockBytes || len(p.unknownEpoch) > MaxUnknownEpoch || len(p.slots) > maxSlots ||
@@ -274,7 +275,7 @@ func (f *follower) check() {
 	}
 }
 
-// audit recomputes the counters of the pool.
+// audit compares the counters of the pool with the contents.
 func (f *follower) audit() {
 	p := f.pool
 	bytes, waiting := 0, 0

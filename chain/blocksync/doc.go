@@ -1,19 +1,19 @@
 // Package blocksync decides how a node that is behind catches up by headers and blocks: whether it
-// is behind, which peer is asked for what, when another peer is asked, and which peers lose credit.
+// is behind, what to request from which peer, when to ask another peer, and which peers to ban.
 //
-//	in      Events: connected peers with the heights that they claim, results of what arrived,
+//	in      events: connected peers and the heights that they claim, results of received data,
 //	        imported blocks, time
 //	out     Out: requests for headers, blocks and an epoch sync proof; peers to ban
-//	state   Machine: peers with their strikes, one header request, the requested blocks
+//	state   Machine: peers and their strikes, one header request, the requested blocks
 //	units   ms of a monotonic clock; heights in blocks
-//	bound   Window blocks above the chain and MaxWanted parents requested, of these
+//	bound   Window requested blocks above the chain, MaxWanted requested parents, of these
 //	        Options.MaxRequests from one peer; one header request; headers are at most MaxLead
-//	        ahead of blocks
+//	        above the blocks
 //	errors  those of Chain, which end the step; peers cause none
 //	source  nearcore chain/client/src/sync/{header,block}.rs
 //
-// A claimed height is all that is known of a peer's chain, and a claim costs nothing. A peer that
-// does not deliver the headers that it claims gets a strike: it is neither asked nor believed for a
-// pause that doubles, and banned after MaxStrikes. Each false claim thus delays the node by at most
-// Options.HeadersWait.
+// The only information about a peer's chain is the height that it claims, which may be false. A
+// peer that does not deliver the headers that it claims gets a strike. It is then neither asked nor
+// trusted for a pause, which doubles with each strike, and it is banned after MaxStrikes. So each
+// false claim delays the node by at most Options.HeadersWait.
 package blocksync

@@ -5,28 +5,28 @@ import "github.com/troupe-chain/troupe/primitives"
 // Bounds and times; times are in ms.
 const (
 	Window = 64 // blocks above the chain that are requested at a time
-	// unknown parents of received blocks that are requested at a time
+	// Unknown parents of received blocks that are requested at a time.
 	MaxWanted                   = 256
-	MaxLead   primitives.Height = 16_384 // headers ahead of the blocks
-	// a peer at most so far below the highest claim is asked as well
+	MaxLead   primitives.Height = 16_384 // headers above the blocks, at most
+	// A peer whose claimed height is at most this far below the highest claim may be asked, too.
 	Horizon primitives.Height = 5
-	Eager   primitives.Height = 8 // a larger gap starts sync at once, without waiting for gossip
-	// how long the tip must stand still before a smaller gap starts sync
+	Eager   primitives.Height = 8 // sync starts at once if the gap is larger, without waiting for gossip
+	// Sync of a smaller gap starts after the tip has not changed for this time.
 	Patience  = 1_000
-	BlockWait = 2_000 // for a block (nearcore sync/block.rs:14)
-	// for the import of a block that arrived; then it is requested again
+	BlockWait = 2_000 // for a requested block to arrive (nearcore sync/block.rs:14)
+	// For a block that has arrived to be imported. Then it is requested again.
 	AdoptWait  = 30_000
-	FirstPause = 2_000 // of a peer after its first strike; it doubles with each
-	// MaxStrikes is after how many strikes a peer is banned: some two minutes, as
-	// header_sync_stall_ban_timeout (120 s).
+	FirstPause = 2_000 // pause of a peer after its first strike; it doubles with each strike
+	// MaxStrikes is the number of strikes after which a peer is banned. This takes about two
+	// minutes, as header_sync_stall_ban_timeout (120 s) does.
 	MaxStrikes = 7
-	// MaxMisses is after how many missed blocks in a row a peer is paused.
+	// MaxMisses is the number of consecutive missed blocks after which a peer is paused.
 	MaxMisses = 8
-	maxTries  = 8 // requests for an unknown parent
+	maxTries  = 8 // requests for one unknown parent
 	// WholeAnswer is the number of headers in a full response (nearcore MAX_BLOCK_HEADERS).
 	WholeAnswer = 512
-	proofFirst  = 5_000  // how long blocks and headers wait for a requested proof
-	proofAgain  = 10_000 // after a proof that was of no use
+	proofFirst  = 5_000  // time for which blocks and headers wait for the first requested proof
+	proofAgain  = 10_000 // pause of proof requests after a proof that could not be used
 )
 
 // PeerID identifies a peer.
@@ -38,31 +38,32 @@ type Ref struct {
 	Height primitives.Height
 }
 
-// Options configures a Machine. Zero values mean neard's defaults. Random is required.
+// Options configure a Machine. The zero values mean neard's defaults, except for Random, which is
+// required.
 type Options struct {
-	// Threshold is how many blocks the highest peer must be above the tip for sync to start
-	// (sync_height_threshold).
+	// Threshold is the number of blocks that the highest peer must be above the tip for sync to
+	// start (sync_height_threshold).
 	Threshold   primitives.Height
 	MaxRequests int   // block requests in flight to one peer (sync_max_block_requests)
 	HeadersWait int64 // for a header response (header_sync_initial_timeout)
-	// Horizon is the gap, in blocks, above which sync starts with an epoch sync proof
-	// (epoch_sync_horizon_num_epochs); 0: never.
+	// Horizon is the gap in blocks above which sync starts with an epoch sync proof
+	// (epoch_sync_horizon_num_epochs). 0: sync never uses a proof.
 	Horizon   primitives.Height
 	ProofWait int64           // for a proof (timeout_for_epoch_sync)
-	Random    func(n int) int // returns a number below n
+	Random    func(n int) int // returns a number from 0 to n-1
 }
 
-// Chain is what a Machine needs to know of the chain. Each answer is the present one and may
-// change.
+// Chain provides the data about the chain that a Machine needs. The results may differ from call to
+// call.
 type Chain interface {
 	// Tip returns the highest imported block. Headers returns the highest known header.
 	Tip() Ref
 	Headers() (Ref, error)
-	// Path lists the next blocks on the way to the highest header, lowest first, at most n. The
-	// parent of the first is imported.
+	// Path returns the next blocks between the tip and the highest header, ascending, at most n.
+	// The parent of the first one is imported.
 	Path(n int) ([]Ref, error)
-	// Apart returns whether the headers start far above the blocks, after an epoch sync proof. The
-	// gap is closed by state sync, not by blocks.
+	// Apart returns whether the headers begin far above the blocks, after an epoch sync proof.
+	// State sync closes this gap, not the download of blocks.
 	Apart() bool
 	// Has returns whether a block is imported.
 	Has(primitives.Hash) bool
@@ -71,7 +72,7 @@ type Chain interface {
 // Event is an input of Machine.Step: one of the types below.
 type Event interface{ event() }
 
-// Peer is a connected peer with the height of the highest block that it sent.
+// Peer is a connected peer, and the height of the highest block that it has sent.
 type Peer struct {
 	ID     PeerID
 	Height primitives.Height
@@ -82,28 +83,29 @@ type (
 	// Peers lists all connected peers that have sent a block. A peer that is missing has
 	// disconnected.
 	Peers struct{ List []Peer }
-	// Came reports that headers arrived from the peer that was asked, and are being validated.
+	// Came reports that a header response has arrived from the peer that was asked. It is being
+	// validated.
 	Came struct{ From PeerID }
-	// Judged is the result of their validation.
+	// Judged is the result of validating a header response.
 	Judged struct {
 		From  PeerID
 		Sent  int  // headers in the response
-		Taken int  // how many of these are new and valid
+		Taken int  // number of headers that are new and valid
 		Bad   bool // one of them is invalid
-		Own   bool // not stored, for a reason that is this node's own
+		Own   bool // not stored because of a fault of this node
 	}
-	// ProofCame reports that a proof arrived from the peer that was asked, and is being validated.
-	// Proved is the result.
+	// ProofCame reports that an epoch sync proof has arrived from the peer that was asked. It is
+	// being validated. Proved is the result.
 	ProofCame struct{ From PeerID }
 	Proved    struct {
 		From PeerID
 		Bad  bool // it is invalid
 		Used bool // the header chain continues from it
 	}
-	// Block reports that a block arrived, from any peer.
+	// Block reports that a block has arrived, from any peer.
 	Block struct{ Hash primitives.Hash }
-	// Refused reports that a block was not accepted: only this copy if Copy is set, otherwise the
-	// block itself.
+	// Refused reports that a block was not accepted. If Copy is set, only this copy is bad;
+	// otherwise the block itself is invalid.
 	Refused struct {
 		Hash primitives.Hash
 		From PeerID
@@ -111,12 +113,13 @@ type (
 	}
 	// Adopted reports that a block is imported.
 	Adopted struct{ Hash primitives.Hash }
-	// Wanted reports that a block from From has this unknown parent.
+	// Wanted reports that the block Hash is the unknown parent of a block from From.
 	Wanted struct {
 		Hash primitives.Hash
 		From PeerID
 	}
-	// Tick is sent at least ten times a second while a request is in flight.
+	// Tick reports that time has passed. The caller sends it at least ten times a second while a
+	// request is in flight.
 	Tick struct{}
 )
 
@@ -140,14 +143,15 @@ type Ask struct {
 // Ban is a peer to ban.
 type Ban struct {
 	Peer PeerID
-	// it sent an invalid header or proof; otherwise it did not send the headers that it claims
+	// The peer sent an invalid header or proof. Otherwise it did not send the headers that it
+	// claims to have.
 	Bad bool
 }
 
-// Out is what the caller has to do after a Step.
+// Out contains the effects of a step, which the caller carries out.
 type Out struct {
-	Headers PeerID // peer to ask for headers after the known ones; empty: none
-	Proof   PeerID // peer to ask for an epoch sync proof; empty: none
+	Headers PeerID // peer from which to request the headers after the known ones; empty: none
+	Proof   PeerID // peer from which to request an epoch sync proof; empty: none
 	Blocks  []Ask
 	Ban     []Ban
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Machine is the state of header and block sync. Not safe for concurrent use.
+// Machine is the state machine of header and block sync. Not safe for concurrent use.
 type Machine struct {
 	o       Options
 	chain   Chain
 	peers   map[PeerID]*peer
 	headers *request
 	proof   *request
-	proofAt int64 // no proof is requested before
-	// a proof was requested in vain since sync started: blocks do not wait for the next one
+	proofAt int64 // earliest time of the next proof request
+	// A proof request was in vain since sync started. Blocks then do not wait for the next one.
 	proofTried    bool
 	lastFullBatch int64 // time of the last full header response, or of the start of sync
 	blocks        map[primitives.Hash]*blockRequest
 	active        bool
-	stuck         bool              // sync stopped only because no peer is believed any more
+	stuck         bool              // sync has stopped only because no peer is trusted any more
 	asking        primitives.Height // tip at the last header request, or at the start of sync
 	tip           primitives.Height
-	tipMovedAt    int64 // when tip last changed
+	tipMovedAt    int64 // time at which tip last changed
 	best          primitives.Height
 }
 
@@ -32,9 +32,9 @@ type Machine struct {
 type peer struct {
 	id              PeerID
 	height          primitives.Height
-	pausedUntil     int64 // no request before
-	distrustedUntil int64 // its height is not believed before
-	noProof         int64 // no proof request before
+	pausedUntil     int64 // earliest time of the next request
+	distrustedUntil int64 // until then the claimed height does not count
+	noProof         int64 // earliest time of the next proof request
 	strikes         int
 	misses          int
 	inFlight        int // block requests in flight
@@ -48,14 +48,15 @@ type request struct {
 	judging bool
 }
 
-// blockRequest is a block that is requested, or arrived and is not imported yet.
+// blockRequest is a block that was requested, or that has arrived and is not imported yet.
 type blockRequest struct {
 	hash     primitives.Hash
 	height   primitives.Height // 0: unknown
-	peer     PeerID            // the peer that was asked; empty: none
+	peer     PeerID            // the peer from which it was requested; empty: none
 	at       int64
 	received bool
-	// the parent of a received block; otherwise a block on the way to the highest header
+	// The block is an unknown parent of a received block. Otherwise it is on the path to the
+	// highest header.
 	parent bool
 	tries  int
 }
@@ -77,32 +78,32 @@ func New(c Chain, o Options) *Machine {
 	return &Machine{o: o, chain: c, peers: map[PeerID]*peer{}, blocks: map[primitives.Hash]*blockRequest{}}
 }
 
-// Syncing returns whether the node knows that it is behind. Best returns the height of the highest
-// peer that is believed.
+// Syncing returns whether the node knows that it is behind. Best returns the highest height that a
+// trusted peer claims.
 func (m *Machine) Syncing() bool           { return m.active }
 func (m *Machine) Best() primitives.Height { return m.best }
 
-// Stuck returns whether sync stopped because no peer is believed any more, while the tip has not
-// advanced to the known headers. The node may still be behind.
+// Stuck returns whether sync has stopped because no peer is trusted any more although the tip is
+// below the known headers. The node may still be behind.
 func (m *Machine) Stuck() bool { return m.stuck }
 
-// Still returns whether no full header response arrived for HeadersWait: then the known headers are
-// all there are, regardless of what peers claim.
+// Still returns whether no full header response has arrived for HeadersWait. Then there are no
+// headers above the known ones, whatever peers claim.
 func (m *Machine) Still(now int64) bool { return now-m.lastFullBatch >= m.o.HeadersWait }
 
-// Asked returns whether a block is requested and has not arrived.
+// Asked returns whether a block was requested and has not arrived.
 func (m *Machine) Asked(hash primitives.Hash) bool {
 	w := m.blocks[hash]
 	return w != nil && !w.received
 }
 
-// Expects returns whether a header response from a peer is expected.
+// Expects returns whether a header response is expected from a peer.
 func (m *Machine) Expects(from PeerID) bool {
 	return m.headers != nil && m.headers.peer == from && !m.headers.judging
 }
 
-// ExpectsProof returns whether a proof from a peer is expected, and the height that the peer
-// claimed when it was asked.
+// ExpectsProof returns whether a proof is expected from a peer, and the height that the peer
+// claimed at the request.
 func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected bool) {
 	if m.proof == nil || m.proof.peer != from || m.proof.judging {
 		return 0, false
@@ -110,8 +111,8 @@ func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected
 	return m.proof.claimed, true
 }
 
-// Waits returns the lowest block that is requested and missing, and how many ms the tip has stood
-// still; 0 if no block is missing.
+// Waits returns the height of the lowest requested block that has not arrived, and the time in ms
+// for which the tip has not changed. 0: no block is missing.
 func (m *Machine) Waits(now int64) (height primitives.Height, since int64) {
 	for _, w := range m.blocks {
 		if !w.parent && !w.received && w.height > 0 && (height == 0 || w.height < height) {
@@ -121,8 +122,8 @@ func (m *Machine) Waits(now int64) (height primitives.Height, since int64) {
 	return height, since
 }
 
-// Step handles an event at now, in ms. Errors are those of Chain. It panics on an event of another
-// package.
+// Step handles an event at the time now, in ms. It returns only errors of Chain. It panics if ev is
+// not one of the events of this package.
 func (m *Machine) Step(now int64, ev Event) (out Out, err error) {
 	switch ev := ev.(type) {
 	case Peers:
@@ -171,7 +172,7 @@ func (m *Machine) setPeers(list []Peer) {
 	}
 }
 
-// removePeer forgets a peer. What it was asked for is requested from others.
+// removePeer removes a peer. Its requests are sent to other peers.
 func (m *Machine) removePeer(id PeerID) {
 	delete(m.peers, id)
 	if m.headers != nil && m.headers.peer == id && !m.headers.judging {
@@ -187,7 +188,7 @@ func (m *Machine) removePeer(id PeerID) {
 	}
 }
 
-// strike records that a peer did not deliver what it claims. It pauses the peer, or bans it.
+// strike records that a peer has not delivered what it claims. It pauses the peer or bans it.
 func (m *Machine) strike(out *Out, now int64, id PeerID) {
 	p := m.peers[id]
 	if p == nil {
@@ -202,7 +203,7 @@ func (m *Machine) strike(out *Out, now int64, id PeerID) {
 	p.distrustedUntil = p.pausedUntil
 }
 
-// miss records that a requested block did not arrive.
+// miss records that a requested block has not arrived.
 func (m *Machine) miss(now int64, id PeerID) {
 	p := m.peers[id]
 	if p == nil {
@@ -230,7 +231,8 @@ func (m *Machine) judged(out *Out, now int64, ev *Judged) {
 		p.pausedUntil = now + FirstPause
 	case ev.Taken > 0 && ev.Sent >= WholeAnswer:
 		p.strikes, m.lastFullBatch = 0, now
-	// a short response: it must contain all that the peer claimed, unless other peers were faster
+	// A response that is not full must reach the height that the peer claimed at the request,
+	// unless other peers have delivered these headers first.
 	default:
 		at, err := m.chain.Headers()
 		switch {
@@ -242,7 +244,7 @@ func (m *Machine) judged(out *Out, now int64, ev *Judged) {
 	}
 }
 
-// release ends the in-flight count of a request at its peer.
+// release removes a block request from the requests in flight to its peer.
 func (m *Machine) release(w *blockRequest) {
 	if p := m.peers[w.peer]; p != nil && !w.received {
 		p.inFlight--
@@ -272,8 +274,8 @@ func (m *Machine) blockReceived(now int64, hash primitives.Hash) {
 	}
 }
 
-// refused requests a block again if only this copy was bad. A block that is itself bad is not
-// requested for AdoptWait.
+// refused handles a block that was not accepted. If only the copy was bad, the block is requested
+// again at once; otherwise not before AdoptWait.
 func (m *Machine) refused(now int64, ev *Refused) {
 	if p := m.peers[ev.From]; p != nil && ev.Copy {
 		p.pausedUntil = max(p.pausedUntil, now+FirstPause)
@@ -290,7 +292,7 @@ func (m *Machine) refused(now int64, ev *Refused) {
 	}
 }
 
-// requestParent requests the unknown parent of a block, preferably from the sender of that block.
+// requestParent requests the unknown parent of a block, first from the sender of that block.
 func (m *Machine) requestParent(out *Out, now int64, ev *Wanted) {
 	if m.blocks[ev.Hash] != nil || m.chain.Has(ev.Hash) {
 		return
@@ -318,7 +320,7 @@ func (m *Machine) ask(out *Out, now int64, w *blockRequest, p *peer) {
 	out.Blocks = append(out.Blocks, Ask{p.id, w.hash})
 }
 
-// advance updates the sync state and sends what is due.
+// advance updates the state of sync and sends the requests that are due.
 func (m *Machine) advance(out *Out, now int64) error {
 	tip := m.chain.Tip()
 	if tip.Height != m.tip {
@@ -350,7 +352,7 @@ func (m *Machine) expire(out *Out, now int64) {
 		m.headers = nil
 		m.strike(out, now, r.peer)
 	}
-	// many peers have no proof: no strike
+	// This is no strike, because many peers have no proof.
 	if r := m.proof; r != nil && !r.judging && now-r.at >= m.o.ProofWait {
 		m.proof, m.proofTried = nil, true
 		if p := m.peers[r.peer]; p != nil {
@@ -375,7 +377,7 @@ func (m *Machine) expire(out *Out, now int64) {
 	}
 }
 
-// sorted returns the requested blocks, lowest first.
+// sorted returns the block requests, ascending by height.
 func (m *Machine) sorted() []*blockRequest {
 	return slices.SortedFunc(maps.Values(m.blocks), func(a, b *blockRequest) int {
 		if a.height != b.height {
@@ -388,7 +390,7 @@ func (m *Machine) sorted() []*blockRequest {
 	})
 }
 
-// updateSyncing updates whether the node is behind. A small gap is left to gossip for Patience.
+// updateSyncing determines whether the node is behind. A small gap is left to gossip for Patience.
 func (m *Machine) updateSyncing(now int64) {
 	m.best = 0
 	was, believed := m.active || m.stuck, false
@@ -408,7 +410,7 @@ func (m *Machine) updateSyncing(now int64) {
 		at, err := m.chain.Headers()
 		m.stuck = err != nil || at.Height > m.tip+Eager
 	}
-	if !m.active { // what was requested on the way to the highest header is not needed any more
+	if !m.active { // blocks on the path to the highest header are no longer needed
 		for hash, w := range m.blocks {
 			if !w.parent {
 				m.release(w)
@@ -418,7 +420,7 @@ func (m *Machine) updateSyncing(now int64) {
 	}
 }
 
-// eligible lists the peers that may be asked and claim at least the given height, by id.
+// eligible returns the peers that may be asked and claim at least the given height, sorted by id.
 func (m *Machine) eligible(now int64, least primitives.Height) (out []*peer) {
 	for _, id := range slices.Sorted(maps.Keys(m.peers)) {
 		if p := m.peers[id]; now >= p.pausedUntil && now >= p.distrustedUntil && p.height >= least {
@@ -449,9 +451,9 @@ func (m *Machine) askHeaders(out *Out, now int64) error {
 	return nil
 }
 
-// askProof requests an epoch sync proof if the highest peer is more than Horizon above blocks and
-// headers. It prefers peers that were not asked in vain. Sync continues meanwhile (proofFirst): a
-// young network has no proof.
+// askProof requests an epoch sync proof if the highest peer is more than Horizon above the blocks
+// and headers. It prefers peers that have not been asked in vain. Sync continues if no proof
+// arrives within proofFirst, because a young network has none.
 func (m *Machine) askProof(out *Out, now int64) error {
 	if m.o.Horizon == 0 || m.proof != nil || now < m.proofAt {
 		return nil
@@ -487,13 +489,13 @@ func (m *Machine) proved(out *Out, now int64, ev *Proved) {
 		if p := m.peers[ev.From]; p != nil {
 			p.noProof = now + 10*m.o.ProofWait
 		}
-	case m.headers != nil && !m.headers.judging: // it continued from the headers before the proof
+	case m.headers != nil && !m.headers.judging: // the header request continued from before the proof
 		m.headers = nil
 	}
 }
 
-// requestPath registers the next blocks on the way to the highest header, and drops requests that
-// are not on it.
+// requestPath adds the next blocks on the path to the highest header, and drops requests that are
+// no longer on it.
 func (m *Machine) requestPath() error {
 	if m.chain.Apart() {
 		for hash, w := range m.blocks {
@@ -526,8 +528,7 @@ func (m *Machine) requestPath() error {
 	return nil
 }
 
-// askBlocks requests each block that is due from the eligible peer with the fewest requests in
-// flight.
+// askBlocks sends each request that is due to the eligible peer with the fewest requests in flight.
 func (m *Machine) askBlocks(out *Out, now int64) {
 	for _, w := range m.sorted() {
 		if w.received || w.peer != "" || w.parent && w.tries > 0 && now-w.at < BlockWait {

@@ -10,30 +10,30 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// world is a node that follows a chain by its peers, in virtual time. Headers are a list; a block
-// is imported after its parent.
+// world is a node in virtual time that follows a chain from its peers. A block is imported after
+// its parent.
 type world struct {
 	t       *testing.T
 	rng     *rand.Rand
 	m       *Machine
 	now     int64
-	chain   []Ref // the true chain; 0 is the genesis
+	chain   []Ref // the true chain, beginning with the genesis
 	tip     int
 	headers int
 	arrived map[primitives.Hash]bool
 	peers   map[PeerID]*fake
 	later   []later
-	asked   map[PeerID]int // requests in flight to each
-	most    int            // at a time
+	asked   map[PeerID]int // requests in flight, by peer
+	most    int            // the most requests in flight to one peer
 	banned  map[PeerID]bool
 	asks    int
-	lose    primitives.Hash // a block that is lost after it arrived, once
+	lose    primitives.Hash // a block that is lost once after it has arrived
 	busy    bool            // a block is being executed
-	apart   bool            // headers start with a proof
-	proofs  []PeerID        // peers that were asked for one
+	apart   bool            // the headers begin with a proof
+	proofs  []PeerID        // peers from which a proof was requested
 }
 
-// later is a scheduled action.
+// later is an action at a later time.
 type later struct {
 	at int64
 	do func()
@@ -44,11 +44,11 @@ type fake struct {
 	id       PeerID
 	height   primitives.Height
 	delay    int64 // ms
-	headers  int   // headers in a response; 0: no response, -1: an empty list, -2: an invalid one
+	headers  int   // headers in a response; 0: no response, -1: an empty one, -2: an invalid one
 	blocks   bool
 	wrong    bool // its blocks are bad copies
 	from     int  // its lowest block
-	headersN int  // number of requests
+	headersN int  // number of header requests
 }
 
 func hash(n int) (h primitives.Hash) {
@@ -153,7 +153,7 @@ func (w *world) askBlock(p *fake, h primitives.Hash) {
 		w.step(Block{h})
 		if p.wrong {
 			w.step(Refused{Hash: h, From: p.id, Copy: true})
-			w.banned[p.id] = true // as the caller does
+			w.banned[p.id] = true // as the caller does with the sender
 			return
 		}
 		if h == w.lose {
@@ -165,7 +165,7 @@ func (w *world) askBlock(p *fake, h primitives.Hash) {
 	})
 }
 
-// adopt imports what is ready.
+// adopt imports the next block, if it has arrived.
 func (w *world) adopt() {
 	if !w.busy && w.tip+1 < len(w.chain) && w.arrived[w.chain[w.tip+1].Hash] {
 		w.busy = true
@@ -179,7 +179,7 @@ func (w *world) adopt() {
 	}
 }
 
-// pass lets 10 ms pass.
+// pass advances the time by 10 ms.
 func (w *world) pass() {
 	if w.now%100 == 0 {
 		ev := Peers{}
@@ -205,7 +205,7 @@ func (w *world) pass() {
 	w.now += 10
 }
 
-// run lets time pass until the node is in sync, or until the limit.
+// run advances the time until the node is in sync, and returns whether that was before the limit.
 func (w *world) run(limit int64) bool {
 	for w.now < limit {
 		if w.pass(); w.tip == len(w.chain)-1 && !w.m.Syncing() {
@@ -217,8 +217,8 @@ func (w *world) run(limit int64) bool {
 
 func honest() *fake { return &fake{delay: 30, headers: 512, blocks: true} }
 
-// TestFollows: with honest peers a node reaches the end of the chain, and requests each block once,
-// from all of them.
+// TestFollows: with honest peers a node reaches the end of the chain. It requests each block once,
+// and uses all peers.
 func TestFollows(t *testing.T) {
 	a, b := honest(), honest()
 	w := newWorld(t, 1, 3000, a, b)
@@ -231,13 +231,13 @@ func TestFollows(t *testing.T) {
 	if w.most != 10 {
 		t.Errorf("%d blocks of one peer at a time, want 10", w.most)
 	}
-	// A request takes 30 ms, for 10 blocks from each of two peers.
+	// A request takes 30 ms. 10 requests to each of two peers are in flight.
 	if best := int64(3000 * 30 / 20); w.now > 3*best {
 		t.Errorf("%d ms, where %d are the least", w.now, best)
 	}
 }
 
-// TestSmallGap: a small gap is left to gossip, unless it persists.
+// TestSmallGap: a small gap is left to gossip, unless it lasts.
 func TestSmallGap(t *testing.T) {
 	p := honest()
 	p.height = 5
@@ -254,8 +254,8 @@ func TestSmallGap(t *testing.T) {
 	}
 }
 
-// TestEnemies: with peers that lie, are silent, send invalid headers or blocks, or lack old blocks,
-// one honest peer suffices, and the others cost bounded time.
+// TestEnemies: one honest peer is sufficient, even if others claim false heights, do not respond,
+// send invalid headers or blocks, or lack old blocks. They cost a bounded time.
 func TestEnemies(t *testing.T) {
 	far := primitives.Height(1 << 40)
 	for name, tt := range map[string]struct {
@@ -292,7 +292,7 @@ func TestEnemies(t *testing.T) {
 }
 
 // TestLiarIsBanned: a peer that claims a height and delivers nothing is asked at growing intervals,
-// and banned after some minutes. The node counts as in sync meanwhile.
+// and banned after some minutes. Meanwhile the node counts as in sync.
 func TestLiarIsBanned(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		liar := &fake{height: 1 << 40, headers: -1, delay: 5}
@@ -316,9 +316,9 @@ func TestLiarIsBanned(t *testing.T) {
 	}
 }
 
-// TestStuck: a node with peers that deliver neither headers nor blocks does not count as in sync
-// once it believes no peer, even if all disconnect. That ends when a believed peer shows otherwise,
-// or the tip advances.
+// TestStuck: if peers deliver neither headers nor blocks, the node does not count as in sync once
+// it trusts no peer, even if all disconnect. This ends when a trusted peer claims a lower height,
+// or when the tip advances.
 func TestStuck(t *testing.T) {
 	for _, headers := range []int{0, -1} {
 		a, b := &fake{height: 100, headers: headers, delay: 5}, &fake{height: 90, headers: headers, delay: 5}
@@ -353,7 +353,7 @@ func TestStuck(t *testing.T) {
 	since := int64(0)
 	for ; w.now < 60_000 && !w.banned[liar.id]; w.pass() {
 		if w.now%1000 == 0 {
-			w.tip, w.headers = w.tip+1, w.headers+1 // of its own
+			w.tip, w.headers = w.tip+1, w.headers+1 // an own block
 		}
 		if !w.m.Stuck() {
 			since = w.now
@@ -363,8 +363,8 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestStuckOnTheWay: a node that advanced, but not to its known headers, is behind even if all
-// peers disconnect or are not believed.
+// TestStuckOnTheWay: a node that has advanced, but not to its highest header, is still behind if
+// all peers disconnect or are not trusted.
 func TestStuckOnTheWay(t *testing.T) {
 	for _, left := range []bool{true, false} {
 		a := &fake{height: 100, headers: 512, delay: 5, blocks: true}
@@ -398,13 +398,13 @@ func TestStuckOnTheWay(t *testing.T) {
 	}
 }
 
-// TestOneHeader: a peer that delivers one header at a time is banned like one that delivers none,
-// and Still becomes true meanwhile.
+// TestOneHeader: a peer that delivers one header per response is banned like a peer that delivers
+// none. Meanwhile Still becomes true.
 func TestOneHeader(t *testing.T) {
 	liar := &fake{height: 1 << 40, headers: 1, delay: 9_000}
 	p := honest()
 	w := newWorld(t, 9, 100_000, p, liar)
-	w.apart = true // headers alone
+	w.apart = true // only headers are synced
 	stood := int64(0)
 	for w.now < 600_000 && !w.banned[liar.id] {
 		w.pass()
@@ -420,8 +420,8 @@ func TestOneHeader(t *testing.T) {
 	}
 }
 
-// TestProofElsewhere: the peer with the greatest claim that never sends a proof is not asked
-// forever, and blocks wait for the first proof only.
+// TestProofElsewhere: the peer with the highest claim is not asked forever for a proof that it
+// never sends. Blocks wait only for the first proof.
 func TestProofElsewhere(t *testing.T) {
 	for seed := range int64(2) {
 		p, all := honest(), []*fake{honest(), honest(), honest(), honest()}
@@ -436,7 +436,7 @@ func TestProofElsewhere(t *testing.T) {
 			w.pass()
 			if w.tip > 300 && len(w.proofs) == 1 {
 				for _, x := range all {
-					x.blocks = false // no peer has them any more
+					x.blocks = false // no peer has old blocks any more
 				}
 			}
 		}
@@ -444,7 +444,7 @@ func TestProofElsewhere(t *testing.T) {
 			t.Fatalf("seed %d: %d times those that give none were asked", seed, n)
 		}
 		w.step(ProofCame{p.id})
-		w.step(Proved{From: p.id}) // of no use
+		w.step(Proved{From: p.id}) // the proof could not be used
 		for _, x := range all {
 			x.blocks = true
 		}
@@ -462,8 +462,8 @@ func TestProofElsewhere(t *testing.T) {
 	}
 }
 
-// TestPeersGo: requests to a disconnected peer are sent to another at once. Without peers nothing
-// is requested, and nothing is lost.
+// TestPeersGo: requests to a peer that disconnects are sent to another at once. Without peers
+// nothing is requested, and no request is lost.
 func TestPeersGo(t *testing.T) {
 	a, b := honest(), honest()
 	w := newWorld(t, 5, 400, a, b)
@@ -491,8 +491,8 @@ func TestPeersGo(t *testing.T) {
 	}
 }
 
-// TestWanted: the parent of a received block is requested from its sender, then from others, with
-// bounds on tries and parents.
+// TestWanted: the parent of a received block is requested from the sender of that block, then from
+// other peers. The number of tries and of parents is bounded.
 func TestWanted(t *testing.T) {
 	a, b := honest(), honest()
 	a.height, b.height = 3, 3
@@ -522,7 +522,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// TestLost: a block that arrived and was lost before import is requested again.
+// TestLost: a block that has arrived and was lost before its import is requested again.
 func TestLost(t *testing.T) {
 	p := honest()
 	w := newWorld(t, 8, 50, p)
@@ -532,9 +532,9 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestProof: a node beyond the horizon requests a proof first, and continues without one that does
-// not arrive. With one, no block is requested and headers continue from it. An invalid proof bans
-// its sender; within the horizon none is requested.
+// TestProof: a node further behind than Horizon first requests a proof, and continues without it if
+// none arrives. With a proof, headers continue from it and no block is requested. The sender of an
+// invalid proof is banned. A node less far behind requests no proof.
 func TestProof(t *testing.T) {
 	w := newWorld(t, 3, 1000, &fake{headers: 100, delay: 20, blocks: true})
 	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200})

@@ -1,14 +1,15 @@
 // Package doomslug decides when this node approves the tip, when it skips heights, and when a block
-// may be produced.
+// can be produced.
 //
-//	in      Tip: a new canonical head; Tick: time passed; Vote: an approval with a verified signature
-//	out     approvals to sign and send, with the height that must be on disk first; Ready: whether a
-//	        height may be produced
-//	state   votes by target height, one a validator and height; a timer; the largest height ever
-//	        approved
-//	units   times in ns on any monotonic clock, heights in blocks, stake in yoctoNEAR
-//	bound   targets tip .. tip+MaxAhead; one vote an account and height; MaxSteps approvals a tick
-//	errors  none: the result says whether a vote was taken; votes out of range or of accounts that
-//	        are no approvers are not
+//	in      Tip: there is a new head; Tick: time has passed; Vote: an approval with a verified
+//	        signature
+//	out     approvals to sign and send, each with the height that must be on disk first; Ready:
+//	        whether a block of a height can be produced
+//	state   approvals by target height, one per validator and height; a timer; the largest height
+//	        ever approved
+//	units   times in ns of a monotonic clock, heights in blocks, stakes in yoctoNEAR
+//	bound   targets tip .. tip+MaxAhead; one approval per account and height; MaxSteps approvals
+//	        per tick
+//	errors  none: Vote returns false for approvals out of range or of accounts that are no approvers
 //	source  nearcore chain/chain/src/doomslug.rs
 package doomslug

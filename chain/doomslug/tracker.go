@@ -9,33 +9,33 @@ import (
 
 // Bounds (nearcore doomslug.rs).
 const (
-	MaxAhead  = 10_000 // heights above the tip for which votes are kept
-	MaxBehind = 20     // heights below the tip for which votes are kept
-	MaxSteps  = 20     // approvals of one tick
+	MaxAhead  = 10_000 // heights above the tip for which approvals are kept
+	MaxBehind = 20     // heights below the tip for which approvals are kept
+	MaxSteps  = 20     // approvals that one Tick returns at most
 )
 
 // Delays are the consensus delays of config.json, in ns.
 type Delays struct { //
-	Endorsement int64 // min_block_production_delay: from a tip to its endorsement
-	Skip        int64 // max_block_production_delay: from a tip to the first skip
-	MaxWait     int64 // max_block_wait_delay: upper bound of the growing skip delay
-	// ChunkWait is the part of the skip delay, as numerator and denominator, for which a ready
-	// block waits for its chunks. A zero denominator counts as 1.
+	Endorsement int64 // min_block_production_delay: from a new tip to its approval
+	Skip        int64 // max_block_production_delay: from a new tip to the first skip
+	MaxWait     int64 // max_block_wait_delay: the greatest skip delay
+	// ChunkWait is the fraction of the skip delay, as numerator and denominator, for which a block
+	// with enough approvals waits for missing chunks. A denominator of 0 counts as 1.
 	ChunkWait [2]uint64
 }
 
-// skip returns the delay of height final+n, nearcore's T(n).
+// skip returns the time after which the height final+n is skipped; nearcore's T(n).
 func (d *Delays) skip(n primitives.Height) int64 {
 	step := d.Skip / 10
 	extra := int64(min(max(n, 2)-2, 1<<20))
-	if step > 0 && extra > (d.MaxWait-d.Skip)/step { // the sum may overflow an int64
+	if step > 0 && extra > (d.MaxWait-d.Skip)/step { // avoids an overflow of the sum below
 		return d.MaxWait
 	}
 	return min(d.MaxWait, d.Skip+step*extra)
 }
 
-// Proposal is an approval for the caller to sign. LargestTarget must be on disk before the vote is
-// sent.
+// Proposal is an approval that the caller has to sign. The caller writes LargestTarget to disk
+// before it sends the approval.
 type Proposal struct {
 	Inner         primitives.ApprovalInner
 	Target        primitives.Height
@@ -48,13 +48,13 @@ type Tracker struct {
 	tip             primitives.Hash
 	tipHeight       primitives.Height
 	finalHeight     primitives.Height
-	pending         bool // the tip's endorsement is still to be sent
+	pending         bool // the tip was not approved yet
 	lastEndorsement int64
 	timerStarted    int64
 	timerHeight     primitives.Height
 	largestTarget   primitives.Height
 	largestReady    primitives.Height
-	jump            primitives.Height // the target of SkipTo
+	jump            primitives.Height // the target of the last SkipTo
 	heights         map[primitives.Height]*heightVotes
 }
 
@@ -65,13 +65,13 @@ type heightVotes struct {
 
 type votes struct {
 	approvers  []chain.Approver
-	signatures []primitives.Signature // by approver; an empty string: none
+	signatures []primitives.Signature // by approver; empty: has not approved
 	readySince int64
 	ready      bool
 }
 
-// New returns a tracker without a tip. largestTarget is the height that was last written to disk, 0
-// for a new node. now is the current time in ns.
+// New returns a tracker without a tip. largestTarget is the last Proposal.LargestTarget that was
+// written to disk, 0 for a new node. now is the time in ns.
 func New(delays Delays, largestTarget primitives.Height, now int64) *Tracker {
 	return &Tracker{delays: delays, largestTarget: largestTarget, lastEndorsement: now, timerStarted: now,
 		heights: map[primitives.Height]*heightVotes{}}
@@ -80,7 +80,7 @@ func New(delays Delays, largestTarget primitives.Height, now int64) *Tracker {
 // SetDelays replaces the delays.
 func (t *Tracker) SetDelays(d Delays) { t.delays = d }
 
-// Tip sets the canonical head and restarts the timer. final is the height of its last final block.
+// Tip sets the head and restarts the timer. final is the height of the head's last final block.
 func (t *Tracker) Tip(hash primitives.Hash, height, final primitives.Height, now int64) {
 	t.tip, t.tipHeight, t.finalHeight = hash, height, final
 	t.timerHeight, t.timerStarted, t.pending = height+1, now, true
@@ -91,8 +91,8 @@ func (t *Tracker) Tip(hash primitives.Hash, height, final primitives.Height, now
 	}
 }
 
-// Tick returns the approvals that are due: the tip's endorsement, then skips. force sends the
-// endorsement without its delay, for instant and manual block production.
+// Tick returns the approvals that are due: that of the tip, then skips. With force the tip is
+// approved without its delay, for instant and manual block production.
 func (t *Tracker) Tick(now int64, force bool) []Proposal {
 	var out []Proposal
 	for range MaxSteps {
@@ -120,16 +120,16 @@ func (t *Tracker) propose(target primitives.Height) Proposal {
 		LargestTarget: t.largestTarget}
 }
 
-// SkipTo skips the heights up to to-1 at once (fast-forward) and returns the approval for to. Votes
-// for to are kept however far ahead it is. The endorsement of the block at that height has its
-// delay from now on.
+// SkipTo skips all heights below to at once (fast-forward), and returns the approval for to.
+// Approvals for to are then kept even if it is more than MaxAhead above the tip. The block of that
+// height is approved after a delay that begins now.
 func (t *Tracker) SkipTo(to primitives.Height, now int64) Proposal {
 	t.timerHeight, t.timerStarted, t.pending, t.jump, t.lastEndorsement = to, now, false, to, now
 	t.largestTarget = max(to, t.largestTarget)
 	return t.propose(to)
 }
 
-// Next returns the time at which the next approval is due.
+// Next returns the time in ns at which the next approval is due.
 func (t *Tracker) Next() int64 {
 	next := t.timerStarted + t.delays.skip(t.timerHeight-min(t.timerHeight, t.finalHeight))
 	if t.pending {
@@ -138,9 +138,9 @@ func (t *Tracker) Next() int64 {
 	return next
 }
 
-// Vote counts an approval with a verified signature, and returns whether it was taken. approvers
-// are the slots of the block for which it votes. A newer vote of the same account for the same
-// target replaces the older one.
+// Vote counts an approval with a verified signature. It returns false if the approval was ignored.
+// approvers are those of the block that the approval is for. A later approval of the same account
+// for the same target replaces the earlier one.
 func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now int64) bool {
 	if a.Target < t.tipHeight || a.Target > t.tipHeight+MaxAhead && a.Target != t.jump {
 		return false
@@ -163,8 +163,8 @@ func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now i
 		v = &votes{approvers: approvers, signatures: make([]primitives.Signature, len(approvers))}
 		h.byInner[a.Inner] = v
 	}
-	// The first vote fixed the list of approvers. A skip of the same height may come from another
-	// branch with another list.
+	// The first approval has determined the list of approvers. An approval that skips to the same
+	// height may come from another branch with another list.
 	if slot := slotOf(v.approvers, a.AccountID); slot >= 0 {
 		v.signatures[slot] = a.Signature
 	}
@@ -197,8 +197,8 @@ func (h *heightVotes) withdraw(inner primitives.ApprovalInner, account primitive
 	}
 }
 
-// update records the time at which the stake became sufficient, and returns whether it is. It needs
-// more than floor(2*total/3) of this epoch's stake, and of the next epoch's unless that is 0.
+// update returns whether the approvals are sufficient, and records when they became so. They must
+// exceed floor(2*total/3) of the stake of this epoch, and also of the next epoch if that is not 0.
 func (v *votes) update(now int64) bool {
 	var have, total [2]primitives.Balance
 	for i := range v.approvers {
@@ -226,9 +226,9 @@ func (t *Tracker) votesOn(target primitives.Height) *votes {
 	return h.byInner[primitives.NewApprovalInner(t.tip, t.tipHeight, target)]
 }
 
-// Ready returns whether a block of the target height may be produced on the tip: its votes suffice,
-// and all its chunks are available (chunks) or the wait for them is over. wait is the time at which
-// to ask again if only chunks are missing, else 0.
+// Ready returns whether a block of the target height can be produced on the tip: its approvals are
+// sufficient, and either all its chunks are available (chunks) or the wait for them is over. If
+// only chunks are missing, wait is the time at which to call again, else 0.
 func (t *Tracker) Ready(target primitives.Height, chunks bool, now int64) (ready bool, wait int64) {
 	v := t.votesOn(target)
 	if v == nil || !v.update(now) {
@@ -245,8 +245,8 @@ func (t *Tracker) Ready(target primitives.Height, chunks bool, now int64) (ready
 	return false, until + 1
 }
 
-// Approvals returns the signatures for a block of the target height on the tip, one slot for each
-// approver. An empty string: none.
+// Approvals returns the signatures for a block of the target height on the tip, by approver. An
+// approver without an approval has an empty string.
 func (t *Tracker) Approvals(target primitives.Height, approvers []chain.Approver) []primitives.Signature {
 	out := make([]primitives.Signature, len(approvers))
 	v := t.votesOn(target)
@@ -263,8 +263,9 @@ func (t *Tracker) Approvals(target primitives.Height, approvers []chain.Approver
 	return out
 }
 
-// Height returns the tip's height, TimerHeight the height for which the timer runs, LargestReady
-// the highest height with enough votes, LargestTarget the highest height ever approved.
+// Height returns the tip's height, TimerHeight the height of which the timer decides whether it is
+// skipped, LargestReady the highest height with sufficient approvals, LargestTarget the highest
+// height ever approved.
 func (t *Tracker) Height() primitives.Height        { return t.tipHeight }
 func (t *Tracker) TimerHeight() primitives.Height   { return t.timerHeight }
 func (t *Tracker) LargestReady() primitives.Height  { return t.largestReady }

@@ -13,14 +13,14 @@ import (
 
 const ms = int64(1_000_000)
 
-// delays are those of nearcore's tests.
+// delays returns the delays of nearcore's tests.
 func delays() Delays {
 	return Delays{Endorsement: 400 * ms, Skip: 1000 * ms, MaxWait: 3000 * ms, ChunkWait: [2]uint64{1, 3}}
 }
 
 func block(n byte) primitives.Hash { return primitives.HashBytes([]byte{n}) }
 
-// text says what was proposed: "E2" endorses the tip for height 2, "S1>3" skips from height 1 to 3.
+// text describes approvals: "E2" approves the tip for height 2, "S1>3" skips from height 1 to 3.
 func text(ps []Proposal) string {
 	var out []string
 	for _, p := range ps {
@@ -33,16 +33,16 @@ func text(ps []Proposal) string {
 	return strings.Join(out, " ")
 }
 
-// TestEndorsementsAndSkips has the numbers of nearcore's test_endorsements_and_skips_basic
-// (doomslug.rs:820).
+// TestEndorsementsAndSkips repeats nearcore's test_endorsements_and_skips_basic (doomslug.rs:820)
+// with its numbers.
 func TestEndorsementsAndSkips(t *testing.T) {
 	type step struct {
 		tip   byte // 0: none
 		final primitives.Height
-		wait  int64 // ms after the tip
+		wait  int64 // ms since the step before
 		want  string
 		most  bool // more than ten approvals are due at once
-		pass  bool // the time passes without asking
+		pass  bool // the time passes without a Tick
 	}
 	var now int64
 	d := New(delays(), 0, now)
@@ -52,7 +52,7 @@ func TestEndorsementsAndSkips(t *testing.T) {
 		{wait: 0, want: ""},
 		{wait: 599, want: ""},
 		{wait: 1, want: "S1>3"},
-		{tip: 2, final: 0, wait: 400, want: ""}, // 2 was skipped, no endorsement of it
+		{tip: 2, final: 0, wait: 400, want: ""}, // height 2 was skipped, so its block is not approved
 		{wait: 600, pass: true},
 		{tip: 3, final: 0, wait: 400, want: "E4"},
 		{wait: 799, want: ""},
@@ -89,7 +89,7 @@ func TestEndorsementsAndSkips(t *testing.T) {
 	}
 }
 
-// TestDelay: doomslug.rs test_get_delay_reacts_to_config_updates.
+// TestDelay repeats nearcore's doomslug.rs test_get_delay_reacts_to_config_updates.
 func TestDelay(t *testing.T) {
 	d := delays()
 	for _, tt := range []struct {
@@ -122,7 +122,7 @@ func vote(account int, parent byte, target primitives.Height) *primitives.Approv
 	}
 }
 
-// votesFor returns the votes for an approval, nil if there are none.
+// votesFor returns the approvals equal to a in the tracker; nil: there are none.
 func (t *Tracker) votesFor(a *primitives.Approval) *votes {
 	if h := t.heights[a.Target]; h != nil {
 		return h.byInner[a.Inner]
@@ -130,7 +130,8 @@ func (t *Tracker) votesFor(a *primitives.Approval) *votes {
 	return nil
 }
 
-// TestApprovals: doomslug.rs test_doomslug_approvals: stakes 2, 1, 3, 1; five of seven suffice.
+// TestApprovals repeats nearcore's doomslug.rs test_doomslug_approvals. The stakes are 2, 1, 3 and
+// 1; five of seven are sufficient.
 func TestApprovals(t *testing.T) {
 	d, all := New(delays(), 0, 0), approvers([2]uint64{2}, [2]uint64{1}, [2]uint64{3}, [2]uint64{1})
 	var now int64
@@ -138,8 +139,8 @@ func TestApprovals(t *testing.T) {
 		account int
 		parent  byte
 		target  primitives.Height
-		wait    int64 // before, ms
-		since   int64 // ms; -1: not ready
+		wait    int64 // ms before this approval
+		since   int64 // time in ms at which it became ready; -1: not ready
 	}{
 		{1, 1, 2, 0, -1}, {3, 1, 4, 0, -1}, {4, 1, 4, 0, -1}, {4, 1, 4, 100, -1}, {2, 1, 4, 0, 100}, {1, 1, 4, 0, 100},
 		{4, 1, 2, 0, -1}, {3, 1, 2, 200, 300}, {2, 2, 4, 0, -1},
@@ -159,7 +160,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// TestOneVotePerTarget: doomslug.rs test_doomslug_one_approval_per_target_height.
+// TestOneVotePerTarget repeats nearcore's doomslug.rs test_doomslug_one_approval_per_target_height.
 func TestOneVotePerTarget(t *testing.T) {
 	d, all := New(delays(), 0, 0), approvers([2]uint64{2, 0}, [2]uint64{1, 2}, [2]uint64{3, 3}, [2]uint64{2, 2})
 	old, now := vote(1, 1, 4), vote(1, 3, 4) // a skip of height 1, an endorsement of 3
@@ -197,8 +198,8 @@ func TestOneVotePerTarget(t *testing.T) {
 	}
 }
 
-// TestReady: with its votes a height is ready at once if the chunks are there, else after
-// T*chunk_wait (doomslug.rs:722).
+// TestReady: with sufficient approvals a height is ready at once if all chunks are available,
+// otherwise after T*chunk_wait (doomslug.rs:722).
 func TestReady(t *testing.T) {
 	d, all := New(delays(), 0, 0), approvers([2]uint64{1}, [2]uint64{1}, [2]uint64{1})
 	d.Tip(block(5), 5, 4, 0)
@@ -211,7 +212,7 @@ func TestReady(t *testing.T) {
 	ready(0, true, false, 0)
 	for i := 1; i <= 2; i++ {
 		d.Vote(vote(i, 5, 6), all, 10*ms)
-		ready(10*ms, true, false, 0) // two of three are not more than two thirds
+		ready(10*ms, true, false, 0) // two of three do not exceed two thirds
 	}
 	d.Vote(vote(3, 5, 6), all, 10*ms)
 	ready(10*ms, true, true, 0)
@@ -225,12 +226,14 @@ func TestReady(t *testing.T) {
 	if got := d.Approvals(7, all); !reflect.DeepEqual(got, make([]primitives.Signature, 3)) {
 		t.Errorf("approvals of a height without votes = %q, want none", got)
 	}
-	// The votes were for this tip: on another one of the same height they count for nothing.
+	// The approvals are for the previous tip, so they do not count on another tip of the same
+	// height.
 	d.Tip(block(99), 5, 4, 20*ms)
 	ready(20*ms, true, false, 0)
 }
 
-// TestVoteBounds: heights from the tip's to MaxAhead above it, accounts that approve.
+// TestVoteBounds: approvals are kept for heights from the tip's to MaxAhead above it, and only of
+// approvers.
 func TestVoteBounds(t *testing.T) {
 	d, all := New(delays(), 0, 0), approvers([2]uint64{1})
 	d.Tip(block(100), 100, 98, 0)
@@ -251,8 +254,8 @@ func TestVoteBounds(t *testing.T) {
 	}
 }
 
-// TestSkipsOfTwoBranches: a skip names a height, not a block, so its votes may come with two lists
-// of approvers.
+// TestSkipsOfTwoBranches: an approval that skips contains a height and no block, so approvals for
+// one target may come with two lists of approvers.
 func TestSkipsOfTwoBranches(t *testing.T) {
 	d := New(delays(), 0, 0)
 	d.Tip(block(1), 1, 0, 0)
@@ -265,8 +268,8 @@ func TestSkipsOfTwoBranches(t *testing.T) {
 	}
 }
 
-// TestTargetsOnlyGrow: no height is voted for twice, not even after a restart, and what goes to
-// disk covers each vote.
+// TestTargetsOnlyGrow: no height is approved twice, not even after a restart. LargestTarget covers
+// each approval.
 func TestTargetsOnlyGrow(t *testing.T) {
 	d := New(delays(), 7, 0) // 7 was on disk
 	d.Tip(block(5), 5, 4, 0)
@@ -284,7 +287,7 @@ func TestTargetsOnlyGrow(t *testing.T) {
 	}
 }
 
-// TestNext: nothing is due before Next says so, and something is then.
+// TestNext: no approval is due before the time that Next returns, and one is due at that time.
 func TestNext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	d, now, height := New(delays(), 0, 0), int64(0), primitives.Height(0)
@@ -305,7 +308,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestEqualEvents: equal events give equal outputs, whatever order maps have.
+// TestEqualEvents: equal events cause equal outputs, whatever the order of maps.
 func TestEqualEvents(t *testing.T) {
 	run := func(seed uint64) (out []string) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -340,9 +343,8 @@ func TestEqualEvents(t *testing.T) {
 	}
 }
 
-// TestDelayFarAhead: however far a height is above the final block, its delay is the maximal one,
-// and not what a 64-bit overflow leaves of it: a sole validator, which skips nothing, goes far
-// ahead.
+// TestDelayFarAhead: the delay of a height very far above the final block is MaxWait, without an
+// overflow of 64 bits. A sole validator that skips nothing can be that far ahead.
 func TestDelayFarAhead(t *testing.T) {
 	d := Delays{Skip: 1 << 48, MaxWait: 1 << 48}
 	for _, n := range []primitives.Height{0, 3, 327_000, 330_000, 1 << 20, 1 << 40} {

@@ -7,43 +7,46 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// AnchorHeightOffset is the number of heights between an anchor and the height at which its rows
-// are drawn (nearcore CHUNK_GRANDPARENT_ANCHOR_HEIGHT_OFFSET).
+// AnchorHeightOffset is added to the height of an anchor to get the height for which its rows are
+// drawn (nearcore CHUNK_GRANDPARENT_ANCHOR_HEIGHT_OFFSET).
 const AnchorHeightOffset = 2
 
-// Chunk is what decides how the producer of a chunk is found. P is the parent of its block.
+// Chunk contains the data that decides how the producer of a chunk is found. P is the parent of the
+// chunk's block.
 type Chunk struct {
 	Enabled   bool               // EarlyKickout is in force in the chunk's epoch
 	HasAnchor bool               // P is not the genesis
 	Epoch     primitives.EpochID // of the chunk
 }
 
-// NeedsAnchor returns whether the anchor's epoch decides. If not, the producer is the canonical
-// one, and the anchor need not be known.
+// NeedsAnchor returns whether the anchor's epoch has to be known. If not, the producer is the
+// canonical one.
 func (c Chunk) NeedsAnchor() bool { return c.Enabled && c.HasAnchor }
 
-// IsAnchored returns whether the producer is the row of the anchor, whose epoch is given. If not,
-// it is the canonical one at P.height + 1. The genesis counts as a block of the first epoch.
+// IsAnchored returns whether the producer is the one in the anchor's row. anchorEpoch is the epoch
+// of the anchor; the genesis counts as a block of the first epoch. If false, the producer is the
+// canonical one at P.height + 1.
 func (c Chunk) IsAnchored(anchorEpoch primitives.EpochID) bool {
 	return c.NeedsAnchor() && anchorEpoch == c.Epoch
 }
 
-// Production counts the chunks of one shard that a validator was expected to produce in an epoch,
-// and those that it produced.
+// Production is, for one validator and shard in an epoch, the number of chunks that it produced and
+// that it was expected to produce.
 type Production struct{ Produced, Expected uint64 }
 
-// Missed returns the number of missed chunks. 0 if more were produced than expected.
+// Missed returns the number of missed chunks. It is 0 if more were produced than expected.
 func (p Production) Missed() uint64 { return p.Expected - min(p.Produced, p.Expected) }
 
-// Thresholds decide which producers are listed. Chains use Protocol. Other values are for tests,
-// which cannot make a thousand blocks.
+// Thresholds decide which producers are listed, that is, excluded. Chains use those of Protocol.
+// Tests use others, because they cannot make a thousand blocks.
 type Thresholds struct {
-	// GraceBlocks is the height that the last final block must have above the first block of its
-	// epoch before any producer is listed.
+	// GraceBlocks is the number of heights that the last final block must be above the first block
+	// of its epoch before producers are listed.
 	GraceBlocks uint64
-	// MinMissed is the smallest number of missed chunks of a candidate.
+	// MinMissed is the least number of missed chunks of a candidate.
 	MinMissed uint64
-	// MinProducedPercent is the part of the expected chunks below which a producer is a candidate.
+	// MinProducedPercent is the percentage of expected chunks below which a producer is a
+	// candidate.
 	MinProducedPercent uint64
 }
 
@@ -52,14 +55,15 @@ func Protocol() Thresholds {
 	return Thresholds{GraceBlocks: 1000, MinMissed: 100, MinProducedPercent: 80}
 }
 
-// InGrace returns whether no producer is listed yet, since the last final block is too close to the
-// first block of its epoch. The distance saturates at 0.
+// InGrace returns whether no producer is listed yet, because the last final block is less than
+// GraceBlocks above the first block of its epoch.
 func (t Thresholds) InGrace(final, epochStart primitives.Height) bool {
 	return uint64(final-min(epochStart, final)) < t.GraceBlocks
 }
 
-// IsCandidate returns whether a producer with these counters is listed if it is not the last one.
-// There is no smallest number of expected chunks besides MinMissed. Exact for all 64-bit counters.
+// IsCandidate returns whether a producer with these counters is a candidate for the list. Apart
+// from MinMissed there is no least number of expected chunks. The result is exact for all 64-bit
+// counters.
 func (t Thresholds) IsCandidate(p Production) bool {
 	if p.Missed() < t.MinMissed {
 		return false
@@ -67,11 +71,11 @@ func (t Thresholds) IsCandidate(p Production) bool {
 	return less128(p.Produced, 100, p.Expected, t.MinProducedPercent)
 }
 
-// Blacklist returns the IDs of a shard's settlement that are not drawn, ascending; nil: all are.
-// counters returns the counters of one ID for this shard. IDs outside the settlement are never
-// asked for. If all members are candidates, the one with the best ratio stays: of equal ratios that
-// with fewer expected chunks, then the lower ID. So a lone producer is never listed. candidates is
-// how many there were before that.
+// Blacklist returns the members of a shard's settlement that are not drawn, ascending by ID; nil:
+// all are drawn. counters returns the counters of one member in this shard. If all members are
+// candidates, the best one is not listed: the one with the highest ratio, among equals the one with
+// fewer expected chunks, then the lower ID. So a sole producer is never listed. candidates is the
+// number of candidates, including that one.
 func (t Thresholds) Blacklist(settlement []uint64, counters func(id uint64) Production) (listed []uint64, candidates int) {
 	members := slices.Clone(settlement)
 	slices.Sort(members)
@@ -98,7 +102,7 @@ func (t Thresholds) Blacklist(settlement []uint64, counters func(id uint64) Prod
 	return listed, candidates
 }
 
-// isBetter returns whether a has a greater ratio than b, or the same and fewer expected chunks.
+// isBetter returns whether a has a higher ratio than b, or an equal one and fewer expected chunks.
 func isBetter(a, b Production) bool {
 	switch {
 	case less128(b.Produced, a.Expected, a.Produced, b.Expected):

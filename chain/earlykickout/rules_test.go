@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ids returns a settlement of n members.
+// ids returns a settlement of the members 0 to n-1.
 func ids(n int) []uint64 {
 	out := make([]uint64, n)
 	for i := range out {
@@ -19,7 +19,7 @@ func ids(n int) []uint64 {
 	return out
 }
 
-// counters returns the counters by ID; IDs beyond the list have none.
+// counters returns a function that returns the counters of an ID; zero for IDs beyond the list.
 func counters(list ...Production) func(uint64) Production {
 	return func(id uint64) Production {
 		if id >= uint64(len(list)) {
@@ -29,8 +29,8 @@ func counters(list ...Production) func(uint64) Production {
 	}
 }
 
-// TestBlacklist: the vectors of nearcore's tests (nearcore 2.14.0-rc.1
-// chain/epoch-manager/src/tests/early_kickout.rs), by their names there.
+// TestBlacklist repeats nearcore's test cases (nearcore 2.14.0-rc.1
+// chain/epoch-manager/src/tests/early_kickout.rs) under their names.
 func TestBlacklist(t *testing.T) {
 	good := Production{100, 100}
 	const most = math.MaxUint64
@@ -74,7 +74,7 @@ func TestBlacklist(t *testing.T) {
 	}
 }
 
-// TestBlacklistOfNEP652: the example of NEP-652.
+// TestBlacklistOfNEP652: the example in NEP-652.
 func TestBlacklistOfNEP652(t *testing.T) {
 	some := []Production{{450, 500}, {350, 500}, {390, 500}, {490, 500}}
 	if got, n := Protocol().Blacklist(ids(4), counters(some...)); !slices.Equal(got, []uint64{1, 2}) || n != 2 {
@@ -86,8 +86,8 @@ func TestBlacklistOfNEP652(t *testing.T) {
 	}
 }
 
-// TestMissesUntilListed: a producer that was perfect for n turns and then misses all is listed
-// after this many misses (NEP-652).
+// TestMissesUntilListed: a producer that has produced its first n chunks and then misses all others
+// is listed after the given number of misses (NEP-652).
 func TestMissesUntilListed(t *testing.T) {
 	for _, c := range []struct{ perfect, misses uint64 }{{0, 100}, {400, 101}, {1000, 251}, {4000, 1001}} {
 		p := Production{c.perfect, c.perfect}
@@ -114,7 +114,7 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestIsAnchored is the decision table.
+// TestIsAnchored checks IsAnchored for all combinations of its inputs.
 func TestIsAnchored(t *testing.T) {
 	e, other := primitives.EpochID{1}, primitives.EpochID{2}
 	for _, c := range []struct {
@@ -135,8 +135,8 @@ func TestIsAnchored(t *testing.T) {
 	}
 }
 
-// TestBlacklistAgainstBigIntegers compares with the rule written with unbounded integers, for
-// counters from small to 2^64-1.
+// TestBlacklistAgainstBigIntegers compares Blacklist with the same rule in unbounded integers, for
+// small and large 64-bit counters.
 func TestBlacklistAgainstBigIntegers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 52))
 	number := func() uint64 {
@@ -157,7 +157,7 @@ func TestBlacklistAgainstBigIntegers(t *testing.T) {
 		list := make([]Production, 5)
 		for i := range list {
 			list[i] = Production{number(), number()}
-			if rng.IntN(3) == 0 { // equal ratios
+			if rng.IntN(3) == 0 { // some members have equal ratios
 				list[i] = Production{rng.Uint64N(3) * 100, 300}
 			}
 		}

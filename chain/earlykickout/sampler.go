@@ -7,19 +7,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrAllListed says that no member of a settlement with a stake is left to draw from.
+// ErrAllListed means that a settlement has no member with a stake that is not listed.
 var ErrAllListed = errors.New("all chunk producers are excluded")
 
-// Sampler draws producers from a settlement without the listed members (near-primitives 0.38.0
+// Sampler draws producers from a settlement without its listed members (near-primitives 0.38.0
 // src/epoch_info.rs:660). It is immutable.
 type Sampler struct {
-	members []uint64 // in the settlement's order, with repeats
+	members []uint64 // in the order of the settlement, with repeats
 	table   *primitives.StakeWeightedIndex
 }
 
-// NewSampler returns a Sampler of the members of settlement that are not in listed. stake returns
-// the stake of a member. Errors: ErrAllListed; ErrOverflow of primitives if the stakes of the
-// remaining members are too large for a table.
+// NewSampler returns a Sampler for the members of settlement that are not in listed. stake returns
+// a member's stake. Errors: ErrAllListed; ErrOverflow of package primitives if the sum of the
+// stakes overflows.
 func NewSampler(settlement []uint64, stake func(id uint64) primitives.Balance, listed []uint64) (*Sampler, error) {
 	s := &Sampler{members: Remaining(settlement, listed)}
 	stakes := make([]primitives.Balance, len(s.members))
@@ -36,7 +36,7 @@ func NewSampler(settlement []uint64, stake func(id uint64) primitives.Balance, l
 	return s, nil
 }
 
-// Sample returns the member that a seed picks. The seed is the one of the canonical draw.
+// Sample returns the member that a seed selects. It takes the seed of the canonical draw.
 func (s *Sampler) Sample(seed [32]byte) uint64 { return s.members[s.table.Sample(seed)] }
 
 // Remaining returns the members of a settlement that are not listed, in order and with repeats.

@@ -17,8 +17,8 @@ func seed(n uint64) [32]byte {
 	return primitives.HashBytes(binary.LittleEndian.AppendUint64(nil, n))
 }
 
-// TestDrawOfNEP652: the example of NEP-652. With 40, 30, 20, 10 and the second and third listed,
-// the others are drawn at 80 % and 20 %.
+// TestDrawOfNEP652: the example in NEP-652. Of the stakes 40, 30, 20 and 10, the second and third
+// member are listed, so the others are drawn with 80 % and 20 %.
 func TestDrawOfNEP652(t *testing.T) {
 	s, err := NewSampler(ids(4), stakesOf(40, 30, 20, 10), []uint64{1, 2})
 	if err != nil {
@@ -37,8 +37,8 @@ func TestDrawOfNEP652(t *testing.T) {
 	}
 }
 
-// TestSampleWithoutListIsCanonical: with an empty list the draw is that of the whole settlement's
-// table (near-primitives 0.38.0 src/epoch_info.rs sample_chunk_producer_excluding_empty_delegates).
+// TestSampleWithoutListIsCanonical: with an empty list the draw equals that of the whole settlement
+// (near-primitives 0.38.0 src/epoch_info.rs sample_chunk_producer_excluding_empty_delegates).
 func TestSampleWithoutListIsCanonical(t *testing.T) {
 	stakes := []uint64{1_000_000, 2_000_000, 3_000_000}
 	settlement := []uint64{2, 0, 1, 0}
@@ -61,7 +61,7 @@ func TestSampleWithoutListIsCanonical(t *testing.T) {
 	}
 }
 
-// TestKeepOneLeavesTheSurvivor: nearcore's keep_one_leaves_sampler_nonempty.
+// TestKeepOneLeavesTheSurvivor repeats nearcore's keep_one_leaves_sampler_nonempty.
 func TestKeepOneLeavesTheSurvivor(t *testing.T) {
 	listed, _ := Protocol().Blacklist(ids(3), counters(Production{50, 1000}, Production{400, 1000}, Production{790, 1000}))
 	s, err := NewSampler(ids(3), stakesOf(1_000_000, 1_000_000, 1_000_000), listed)
@@ -85,7 +85,8 @@ func TestSamplerOfNobody(t *testing.T) {
 	}
 }
 
-// TestDrawRenormalizes: slots of producers that are not listed move too.
+// TestDrawRenormalizes: a list also changes which producer is drawn for seeds that select a member
+// outside the list.
 func TestDrawRenormalizes(t *testing.T) {
 	stakes := stakesOf(1_000_000, 2_000_000, 5_000_000)
 	whole, err := NewSampler(ids(3), stakes, nil)

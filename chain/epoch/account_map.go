@@ -49,7 +49,7 @@ func (m *AccountMap[V]) Set(a primitives.AccountID, v V) {
 	*m = slices.Insert(*m, i, AccountEntry[V]{a, v})
 }
 
-// Delete removes a. It need not be present.
+// Delete removes a and its value, if a is present.
 func (m *AccountMap[V]) Delete(a primitives.AccountID) {
 	if i, ok := m.find(a); ok {
 		*m = slices.Delete(*m, i, i+1)
@@ -64,7 +64,7 @@ func appendAccountMap[V any](b []byte, m AccountMap[V], f func([]byte, *V) []byt
 	return b
 }
 
-// readAccountMap decodes a map. Keys must ascend: a map has one encoding.
+// readAccountMap decodes a map. Keys must ascend, so that each map has only one encoding.
 func readAccountMap[V any](r *borsh.Reader, minValue int, f func(*borsh.Reader) V) AccountMap[V] {
 	m := AccountMap[V](borsh.Slice(r, 4+primitives.MinAccountIDLen+minValue, func(r *borsh.Reader) AccountEntry[V] {
 		return AccountEntry[V]{primitives.ReadAccountID(r), f(r)}

@@ -7,16 +7,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Aggregator collects what the blocks of one epoch, up to some block, say about its validators
-// (nearcore epoch_info_aggregator.rs). Validators are identified by ID and shards by index: both
-// are fixed for an epoch.
+// Aggregator collects the statistics of the validators of one epoch from its blocks up to some
+// block (nearcore epoch_info_aggregator.rs). Validators are identified by ID and shards by index,
+// which are fixed within an epoch.
 type Aggregator struct {
 	EpochID   primitives.EpochID
 	LastBlock primitives.Hash // the last block that was counted
 	Blocks    []Stats         // by validator ID
 	Chunks    [][]ChunkStats  // by shard index and validator ID
-	// Votes holds the protocol version in each producer's latest block, by validator ID. Voted says
-	// which producers made a block.
+	// Votes contains the protocol version in each producer's latest block, by validator ID. Voted
+	// contains whether the validator has produced a block.
 	Votes     []primitives.ProtocolVersion
 	Voted     []bool
 	Proposals AccountMap[primitives.ValidatorStake] // the latest proposal of each account
@@ -45,10 +45,10 @@ func (a *Aggregator) clone() *Aggregator {
 	return &c
 }
 
-// add counts a block. Its parent must be the last counted block, or the last one of the epoch
-// before. A skipped height counts against the producer that was sampled for it. producers are those
-// of the chunks on the parent, by shard index. Endorsements are those sampled for the height after
-// the parent, for which assignment is the result of SampleChunkValidators.
+// add counts a block. Its parent must be the block that was counted last, or the last block of the
+// epoch before. A skipped height counts against its producer. producers are the producers of the
+// chunks on the parent, by shard index. assignment is the result of SampleChunkValidators for the
+// height after the parent's, whose endorsements are counted.
 func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, producers []ValidatorID,
 	prevHeight primitives.Height, assignment [][]WeightedValidator) error {
 	for h := prevHeight + 1; h <= b.Height; h++ {
@@ -63,28 +63,28 @@ func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, producers []ValidatorID,
 		if i >= len(assignment) {
 			continue
 		}
-		var bitmap []byte // an old chunk has no endorsements
+		var bitmap []byte // a chunk that is not new has no endorsements
 		if mask && i < len(b.ChunkEndorsements) {
 			bitmap = b.ChunkEndorsements[i]
 		}
 		for j, v := range assignment[i] {
 			made := j/8 < len(bitmap) && bitmap[j/8]>>(j%8)&1 == 1
 			if mask && j/8 >= len(bitmap) {
-				continue // a bitmap that is too short leaves the rest uncounted
+				continue // validators beyond a bitmap that is too short are not counted
 			}
 			shard[v.ID].Endorsement.count(made)
 		}
 	}
 	producer := info.SampleBlockProducer(b.Height)
 	a.Votes[producer], a.Voted[producer] = b.LatestProtocolVersion, true
-	for _, p := range slices.Backward(b.Proposals) { // the first of several proposals of one account in a block wins
+	for _, p := range slices.Backward(b.Proposals) { // of several proposals of an account in a block, the first counts
 		a.Proposals.Set(p.AccountID, p)
 	}
 	a.LastBlock = b.Hash
 	return nil
 }
 
-// stats returns the sums over all shards for each validator, by ID.
+// stats returns the statistics of each validator, by ID, summed over all shards.
 func (a *Aggregator) stats() []ValidatorStats {
 	out := make([]ValidatorStats, len(a.Blocks))
 	for id := range out {

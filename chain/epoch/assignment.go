@@ -7,17 +7,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// assignmentStrategy says how the chunk producers of T+1 seed those of T+2. The zero value starts
-// without any.
+// assignmentStrategy determines the lists of chunk producers from which the assignment for T+2
+// starts. The zero value: empty lists.
 type assignmentStrategy struct {
-	carryOver bool // the layouts are equal: keep the lists by shard index
-	// children holds, for each shard index of T+1's layout, the indices of the shards that it
-	// becomes: the assignment is sticky over a split.
+	carryOver bool // the layouts are equal: start with T+1's lists, by shard index
+	// children contains, by shard index in T+1's layout, the indices of the shard's children in
+	// T+2's layout: a shard's producers stay with its children.
 	children [][]int
 }
 
-// selectStrategy selects the strategy for an epoch boundary (nearcore shard_assignment/mod.rs:171).
-// A new layout that was not derived from the old one starts without producers.
+// selectStrategy returns the strategy for an epoch boundary (nearcore shard_assignment/mod.rs:171).
+// If the new layout is not derived from the old one, the lists start empty.
 func selectStrategy(version primitives.ProtocolVersion, prev, next primitives.ShardLayout) assignmentStrategy {
 	if prev.Equal(next) {
 		return assignmentStrategy{carryOver: true}
@@ -41,16 +41,16 @@ func assignChunkProducers(producers []primitives.ValidatorStake, numShards int, 
 		return assignWithRepeats(producers, numShards, least), nil
 	}
 	limit := int(min(c.ChunkProducerAssignmentChanges, 1<<32))
-	if strategy.children != nil { // new child shards start with half of the parent's producers: fill them in one step
+	if strategy.children != nil { // children start with half of the producers: fill them in one epoch
 		limit = max(limit, len(producers)/numShards)
 	}
 	start := initialAssignment(producers, numShards, strategy, prev)
 	return balanceShards(start, len(producers), least, limit, shardAssignmentRng(seed)), nil
 }
 
-// assignWithRepeats deals the producers repeatedly until each shard has least of them, each to the
-// shard with the fewest producers that lacks it. Ties go to less stake, then to the lower index
-// (nearcore shard_assignment/mod.rs:60).
+// assignWithRepeats assigns producers in turn, repeatedly, until each shard has least of them. Each
+// goes to the shard with the fewest producers that does not have it yet; among equals to the one
+// with less stake, then with the lower index (nearcore shard_assignment/mod.rs:60).
 func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least int) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
 	stakes := make([]primitives.Balance, numShards)
@@ -68,7 +68,7 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 		id := ValidatorID(turn % len(producers))
 		for _, s := range order {
 			if len(lists[s]) >= least {
-				break // no other shard needs one: skip this producer
+				break // all shards have enough: skip this producer
 			}
 			if !slices.Contains(lists[s], id) {
 				lists[s] = append(lists[s], id)
@@ -79,7 +79,8 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 	}
 }
 
-// initialAssignment returns the lists of T+1 without accounts that are no chunk producers any more.
+// initialAssignment returns T+1's lists according to the strategy, without accounts that are not
+// chunk producers in T+2.
 func initialAssignment(producers []primitives.ValidatorStake, numShards int, strategy assignmentStrategy,
 	prev *EpochInfo) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
@@ -107,10 +108,10 @@ func initialAssignment(producers []primitives.ValidatorStake, numShards int, str
 	return lists
 }
 
-// balanceShards adds the new producers to the shortest lists. Then it moves old ones from the
-// longest to the shortest list, until each list has least producers and either their lengths differ
-// by at most one or limit changes were made, including the new ones (nearcore
-// shard_assignment/mod.rs:287). The lists are returned in stake order.
+// balanceShards adds the new producers to the shortest lists. Then it moves producers from the
+// longest to the shortest list. It stops when each list has at least least producers and either the
+// lengths differ by at most one or limit changes were made, additions included (nearcore
+// shard_assignment/mod.rs:287). The returned lists are in stake order.
 func balanceShards(lists [][]ValidatorID, producers, least, limit int, rng *primitives.ChaChaRng) [][]ValidatorID {
 	shorter := func(a, b int) int { return cmp.Or(cmp.Compare(len(lists[a]), len(lists[b])), cmp.Compare(a, b)) }
 	order := make([]int, len(lists))

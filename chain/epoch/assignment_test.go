@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// equalStakes returns producers test00, test01, ... as nearcore's tests have them.
+// equalStakes returns n producers test00, test01, ... with equal stakes, as in nearcore's tests.
 func equalStakes(n int) []primitives.ValidatorStake {
 	var out []primitives.ValidatorStake
 	for i := range n {
@@ -17,8 +17,8 @@ func equalStakes(n int) []primitives.ValidatorStake {
 	return out
 }
 
-// assignedBefore is an info of T+1 with the validators test00 to test19 and lists as its chunk
-// producers.
+// assignedBefore returns an EpochInfo of T+1 with the validators test00 to test19 and these lists
+// of chunk producers.
 func assignedBefore(lists [][]ValidatorID) *EpochInfo {
 	return &EpochInfo{Validators: equalStakes(20), ChunkProducers: lists}
 }
@@ -52,8 +52,8 @@ func TestVectorA56(t *testing.T) {
 	}
 }
 
-// TestAssignmentConverges: nearcore shard_assignment/mod.rs:758: two changes an epoch make balance
-// in five.
+// TestAssignmentConverges repeats nearcore's shard_assignment/mod.rs:758: with two changes per
+// epoch, the lists are balanced after five epochs.
 func TestAssignmentConverges(t *testing.T) {
 	current := lists{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {11, 12, 13, 14}, {}}
 	config := &Config{MinimumValidatorsPerShard: 1, ChunkProducerAssignmentChanges: 2}
@@ -120,7 +120,7 @@ func TestVectorA83(t *testing.T) {
 		boundary  primitives.AccountID
 		producers int
 		before    lists
-		want      map[primitives.ShardID][]ValidatorID // those that are certain
+		want      map[primitives.ShardID][]ValidatorID // the lists that do not depend on chance
 	}{
 		{"split of shard 1", layout([]primitives.AccountID{"mm"}, 0, 1), "tt", 6, lists{{0, 1}, {2, 3, 4, 5}},
 			map[primitives.ShardID][]ValidatorID{0: {0, 1}, 2: {2, 4}, 3: {3, 5}}},
@@ -140,7 +140,7 @@ func TestVectorA83(t *testing.T) {
 		}
 	}
 
-	// A layout that was not derived from the one before starts afresh, as do the rules before 85.
+	// Without a derived layout, and with the rules before version 85, the lists start empty.
 	other := layout([]primitives.AccountID{"aa", "bb"}, 2, 3, 4)
 	base := layout([]primitives.AccountID{"aa"}, 0, 1)
 	if s := selectStrategy(86, base, other); s.carryOver || s.children != nil {

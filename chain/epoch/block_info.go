@@ -5,13 +5,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// blockInfoV4 is the borsh tag of the only version that is written: that of protocol versions from
-// 85 on.
+// blockInfoV4 is the borsh tag of BlockInfo V4, which is the version of protocol versions from 85
+// on. No other is written.
 const blockInfoV4 = 3
 
-// BlockInfo is the part of a block that epochs depend on (nearcore BlockInfo V4,
-// core/primitives/src/epoch_block_info.rs). All fields except EpochFirstBlock, EpochID
-// and ChunkProducers come from the header. RecordBlockInfo fills in these three.
+// BlockInfo contains the data of a block that epochs depend on (nearcore BlockInfo V4,
+// core/primitives/src/epoch_block_info.rs). EpochFirstBlock, EpochID and ChunkProducers are set by
+// RecordBlockInfo. All other fields come from the header.
 type BlockInfo struct {
 	Hash                  primitives.Hash
 	Height                primitives.Height
@@ -27,15 +27,15 @@ type BlockInfo struct {
 	Timestamp             uint64   // nanoseconds since 1970
 	ChunkEndorsements     [][]byte // by shard index: bit i, low bit first, is validator i of the chunk's assignment
 	ShardSplit            *primitives.ShardSplit
-	// ChunkProducers holds, by shard index of the block's epoch, the producers of chunks with this
-	// block as anchor (package earlykickout): the rows of nearcore's column ChunkProducers. Nil
-	// before protocol version 87, and if unknown. It is not part of AppendBorsh, which is hashed;
-	// StoredBlockInfo stores it. RecordBlockInfo sets it.
+	// ChunkProducers contains, by shard index of the block's epoch, the producers of the chunks
+	// whose anchor is this block (package earlykickout): the rows of nearcore's column
+	// ChunkProducers. It is nil before protocol version 87, or if unknown. AppendBorsh, which is
+	// hashed, does not include it; StoredBlockInfo does.
 	ChunkProducers []ValidatorID
 }
 
-// IsGenesis returns whether the block has no parent. It also holds for the placeholder before the
-// genesis.
+// IsGenesis returns whether the block has no parent. It is also true for the placeholder for the
+// genesis's parent.
 func (b *BlockInfo) IsGenesis() bool { return b.PrevHash.IsZero() }
 
 // AppendBorsh appends the tag and the fields.

@@ -48,8 +48,8 @@ func sampleEpochInfos(t testing.TB) []*EpochInfo {
 	return []*EpochInfo{v5, v4, v2}
 }
 
-// TestRoundTrips also checks that no prefix of an encoding decodes and that trailing bytes are
-// refused.
+// TestRoundTrips: each value survives encoding and decoding. A prefix of an encoding, or one with
+// trailing bytes, is refused.
 func TestRoundTrips(t *testing.T) {
 	type value interface {
 		borsh.Appender
@@ -87,7 +87,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestMapsAscend: trap 12: one encoding of a map, sorted by key.
+// TestMapsAscend (trap 12): the encoding of a map is sorted by key, and other orders are refused.
 func TestMapsAscend(t *testing.T) {
 	m := AccountMap[primitives.Balance]{{"bob", primitives.Yocto(1)}, {"alice", primitives.Yocto(2)}}
 	r := borsh.NewReader(appendAccountMap(nil, m, appendBalance))
@@ -106,7 +106,7 @@ func TestMapsAscend(t *testing.T) {
 	}
 }
 
-func FuzzBlockInfo(f *testing.F) { // every input is rejected, or is the one encoding of its value
+func FuzzBlockInfo(f *testing.F) { // the decoder refuses any input that is not the one encoding of a value
 	f.Add(sampleBlockInfo().AppendBorsh(nil))
 	f.Add((&BlockInfo{}).AppendBorsh(nil))
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -117,7 +117,7 @@ func FuzzBlockInfo(f *testing.F) { // every input is rejected, or is the one enc
 	})
 }
 
-func FuzzEpochInfo(f *testing.F) { // and what decodes can be sampled
+func FuzzEpochInfo(f *testing.F) { // in addition, a decoded value can be sampled without a panic
 	for _, e := range sampleEpochInfos(f) {
 		f.Add(e.AppendBorsh(nil))
 	}

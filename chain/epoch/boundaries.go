@@ -31,9 +31,9 @@ func (m *Manager) EpochSpan(hash primitives.Hash) (first primitives.Height, leng
 	return first, length, last, err
 }
 
-// endsEpoch returns whether a block with a height and a last final height ends its epoch (nearcore
-// lib.rs:1596). It does if its last final block is within two heights of the planned end. Epochs of
-// length 3 or less go by height.
+// endsEpoch returns whether a block of this height and this last final height ends its epoch
+// (nearcore lib.rs:1596). It does if the last final block is at most two heights before the planned
+// end. In epochs of length 3 or less only the height counts.
 func endsEpoch(first primitives.Height, length uint64, height, lastFinal primitives.Height) bool {
 	next := uint64(first) + length
 	if length <= 3 {
@@ -79,9 +79,9 @@ func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height,
 	return err == nil && endsEpoch(first, length, height, f.Height), err
 }
 
-// IsNextBlockPossiblyLastInEpoch returns whether the block after one with this height and parent
-// can be the last of its epoch, provided that finality proceeds. It has no false negatives. Splits
-// are proposed then.
+// IsNextBlockPossiblyLastInEpoch returns whether a child of a block with this height and parent may
+// be the last block of its epoch, if finality proceeds normally. It is never false for a block
+// whose child is the last. Chunks propose splits while it is true.
 func (m *Manager) IsNextBlockPossiblyLastInEpoch(height primitives.Height, parent primitives.Hash) (bool, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -179,8 +179,8 @@ func (m *Manager) EpochStartHeight(hash primitives.Hash) (primitives.Height, err
 }
 
 // needsNextEpochApprovals returns whether a child of b also needs approvals of the next epoch's
-// producers: the epoch is due to end within three heights, but finality lags (nearcore
-// lib.rs:1639).
+// block producers. This is so if the planned end of the epoch is at most three heights away, but
+// the epoch does not end because finality is late (nearcore lib.rs:1639).
 func (m *Manager) needsNextEpochApprovals(b *BlockInfo) (bool, error) {
 	if last, err := m.isLast(b); err != nil || last {
 		return false, err

@@ -1,10 +1,9 @@
 package epoch
 
-// cache keeps the latest entries up to a number, and evicts the oldest first. It is not safe for
-// concurrent use.
+// cache keeps the entries that were added last, up to a fixed number. Not safe for concurrent use.
 type cache[K comparable, V any] struct {
 	entries map[K]V
-	order   []K // ring of keys; the oldest is at next once it is full
+	order   []K // ring of keys; when full, the oldest is at next
 	next    int
 }
 

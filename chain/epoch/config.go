@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Ratio is nearcore's Rational32 as written: it is not reduced, so that RPC returns what the file
-// has. Den is not 0.
+// Ratio is nearcore's Rational32. It is not reduced, so that the RPC returns it as the config file
+// has it. Den is not 0.
 type Ratio struct{ Num, Den int32 }
 
 // valid returns whether r is usable as a proportion: not negative, with a positive denominator.
 func (r Ratio) valid() bool { return r.Num >= 0 && r.Den > 0 }
 
-// DynamicResharding holds the rules by which shards are split without a release (nearcore
-// core/primitives/src/epoch_manager.rs:22). Memory is in trie node costs, not in bytes.
+// DynamicResharding contains the rules by which shards are split without a new release (nearcore
+// core/primitives/src/epoch_manager.rs:22). Memory is measured in trie node costs, not in bytes.
 type DynamicResharding struct {
 	MemoryUsageThreshold       uint64
 	MinChildMemoryUsage        uint64
@@ -25,9 +25,9 @@ type DynamicResharding struct {
 	BlockSplitShards           []primitives.ShardID
 }
 
-// Config holds the rules of an epoch, selected by its protocol version (nearcore EpochConfig).
-// Thresholds are percentages. Exactly one of ShardLayout and Resharding is set. The dynamic config
-// of epoch N determines the layout of N+2.
+// Config contains the rules of an epoch, which depend on its protocol version (nearcore
+// EpochConfig). Thresholds are percentages. Exactly one of ShardLayout and Resharding is set. With
+// Resharding, epoch N determines the layout of N+2.
 type Config struct {
 	EpochLength                        uint64 // blocks
 	NumBlockProducerSeats              uint64
@@ -43,7 +43,7 @@ type Config struct {
 	FishermenThreshold                 primitives.Balance
 	MinimumStakeDivisor                uint64
 	ProtocolUpgradeStakeThreshold      Ratio
-	ShardLayout                        primitives.ShardLayout // zero when dynamic
+	ShardLayout                        primitives.ShardLayout // zero if the layout is dynamic
 	Resharding                         *DynamicResharding
 	MinimumValidatorsPerShard          uint64
 	MinimumStakeRatio                  Ratio
@@ -52,7 +52,7 @@ type Config struct {
 	MaxInflationRate                   Ratio
 }
 
-// check returns an error for values that would later divide by zero or index an empty list.
+// check returns ErrConfig for values that would later cause a division by zero or an empty list.
 func (c *Config) check() error {
 	switch {
 	case c.EpochLength == 0:
@@ -80,7 +80,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// GenesisParams is the part of a genesis.json that epochs depend on.
+// GenesisParams is the data of a genesis that epochs depend on.
 type GenesisParams struct {
 	ChainID                   string
 	ProtocolVersion           primitives.ProtocolVersion
@@ -88,14 +88,14 @@ type GenesisParams struct {
 	ProtocolTreasuryAccount   primitives.AccountID
 	ProtocolRewardRate        Ratio
 	TransactionValidityPeriod uint64 // blocks; at most two epochs
-	// EarlyKickout replaces the thresholds of protocol version 87, for tests. Nil: the protocol's.
+	// EarlyKickout replaces the thresholds of protocol version 87, in tests. nil: the protocol's.
 	EarlyKickout *earlykickout.Thresholds
-	// Epoch is the genesis as an epoch config (nearcore genesis_config.rs:243): ShardLayout is set,
-	// Resharding is not.
+	// Epoch is the genesis in the form of an epoch config (nearcore genesis_config.rs:243).
+	// ShardLayout is set and Resharding is nil.
 	Epoch Config
 }
 
-// Chain IDs with configs of their own.
+// Ids of chains that have special configs.
 const (
 	mainnet         = "mainnet"
 	testnet         = "testnet"

@@ -2,10 +2,11 @@ package epoch
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// builtinConfigs returns the configs of a public network, by protocol version: 29 for the genesis,
-// 81, the last with a static layout, and 85. No block of a version between these is executed. All
-// layouts between them are kept, because the first dynamic split writes the whole history of splits
-// into its layout. Values: nearcore core/primitives/res/epoch_configs.
+// builtinConfigs returns the configs of a public network for the protocol versions 29 (the
+// genesis), 81 (the last static layout) and 85. No block of another version before 85 is executed,
+// so the other configs are not needed. But all static layouts are, because the first dynamic split
+// writes the whole history of splits into its layout. Values: nearcore
+// core/primitives/res/epoch_configs.
 func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
 	layouts := builtinLayouts()
 	genesis := Config{
@@ -55,9 +56,9 @@ func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
 	return []versionedConfig{{29, genesis}, {81, static}, {85, dynamic}}, layouts
 }
 
-// builtinLayouts returns the layouts of both public networks: one shard, then five boundaries, then
-// one split at a time. Layouts of version 2 and less are left out of the history of splits, and are
-// listed for the genesis only.
+// builtinLayouts returns the static layouts of both public networks: one shard; then five shards;
+// then one split after the other. Layouts of version 2 and less are not in the history of splits;
+// they are only returned for the genesis.
 func builtinLayouts() []versionedLayout {
 	five, err := primitives.NewShardLayoutV1(
 		[]primitives.AccountID{"aurora", "aurora-0", "game.hot.tg", "kkuuue2akv_1630967379.near", "tge-lockup.sweat"},

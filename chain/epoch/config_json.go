@@ -24,13 +24,13 @@ func (r *Ratio) UnmarshalJSON(in []byte) error {
 // MarshalJSON writes [numerator, denominator].
 func (r Ratio) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "[%d,%d]", r.Num, r.Den), nil }
 
-// jsonField is a member that must be present and not null.
+// jsonField is a member of a JSON object that must be present and not null.
 type jsonField struct {
 	name string
 	dst  any
 }
 
-// readObject fills fields from a JSON object. Other members are ignored, as by serde.
+// readObject reads fields from a JSON object. It ignores other members, as serde does.
 func readObject(in []byte, fields []jsonField) (map[string]json.RawMessage, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(in, &object); err != nil {
@@ -51,9 +51,9 @@ func readObject(in []byte, fields []jsonField) (map[string]json.RawMessage, erro
 	return object, nil
 }
 
-// ParseConfig parses an epoch config file, nearcore's JSON of EpochConfig, with a shard_layout or
-// else a dynamic_resharding_config, and checks it. Configs replaces its epoch length by the
-// genesis's. Errors: ErrConfig.
+// ParseConfig parses and checks an epoch config file: nearcore's JSON of EpochConfig, which
+// contains either shard_layout or dynamic_resharding_config. Configs later replaces the epoch
+// length by the genesis's. Errors: ErrConfig.
 func ParseConfig(text []byte) (Config, error) {
 	var c Config
 	object, err := readObject(text, []jsonField{

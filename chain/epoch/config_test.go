@@ -39,8 +39,8 @@ func TestConfigSources(t *testing.T) {
 		chain string
 		want  Ratio
 	}{
-		{"test-chain-x", Ratio{1, 20}}, // the genesis's own
-		{"localnet", Ratio{1, 40}},     // fixed, whatever the genesis says
+		{"test-chain-x", Ratio{1, 20}}, // from the genesis
+		{"localnet", Ratio{1, 40}},     // a constant, whatever the genesis contains
 	} {
 		configs, err := NewConfigs(testParams(c.chain, layout), nil, 86)
 		if err != nil {
@@ -87,8 +87,8 @@ func TestConfigSources(t *testing.T) {
 	}
 }
 
-// TestGenesisShardLayout: a static layout of the genesis's version has precedence, else the genesis
-// has the layout (near-primitives 0.38.0 src/epoch_manager.rs:364). The first epochs have it.
+// TestGenesisShardLayout: the first epochs have the static layout of the genesis's protocol
+// version, or else the layout in the genesis (near-primitives 0.38.0 src/epoch_manager.rs:364).
 func TestGenesisShardLayout(t *testing.T) {
 	files := readDir(t, filepath.Join(data, "neard", "reshard-epoch-configs")) // static at 85, dynamic at 86
 	three, err := primitives.MultiShardLayout(3)
@@ -166,7 +166,7 @@ func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(`{"epoch_length":1}`))
 	f.Add([]byte(`{"online_min_threshold":[1,2],"shard_layout":{"V0":{"num_shards":1,"version":0}}}`))
 	for _, name := range []string{"mainnet-epoch-config-81.json", "mainnet-epoch-config-85.json"} {
-		if b, err := os.ReadFile(filepath.Join(data, name)); err == nil { // without them it begins with less
+		if b, err := os.ReadFile(filepath.Join(data, name)); err == nil { // without these files the corpus is smaller
 			f.Add(b)
 		}
 	}
@@ -177,7 +177,7 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
-// TestLowestTerms: nearcore's Rational32 is always reduced, and replies show it so.
+// TestLowestTerms: like nearcore's Rational32, ratios in replies are reduced.
 func TestLowestTerms(t *testing.T) {
 	c := genesisTestConfig(new(Config))
 	for name, r := range map[string]Ratio{

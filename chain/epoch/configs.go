@@ -14,15 +14,15 @@ type versionedConfig struct {
 	config Config
 }
 
-// Configs holds a chain's epoch configs by protocol version (nearcore AllEpochConfig). It is
+// Configs contains a chain's epoch configs by protocol version (nearcore AllEpochConfig). It is
 // immutable and safe for concurrent use.
 type Configs struct {
 	chainID   string
 	genesisPV primitives.ProtocolVersion
-	length    uint64 // of the genesis, whatever the configs say
+	length    uint64 // epoch length in the genesis, which replaces that in the configs
 	layout    primitives.ShardLayout
 	versions  []versionedConfig // ascending
-	layouts   []versionedLayout // ascending: every static layout of the chain, for the history of splits
+	layouts   []versionedLayout // ascending: all static layouts of the chain, for the history of splits
 }
 
 type versionedLayout struct {
@@ -91,7 +91,7 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 func (c *Configs) GenesisShardLayout() primitives.ShardLayout { return c.layout }
 
 func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolVersion) error {
-	for name, text := range files { // in any order: sorted below, versions are distinct
+	for name, text := range files { // the order does not matter: versions are distinct, and sorted below
 		stem, ok := strings.CutSuffix(name, ".json")
 		if !ok || stem == "" {
 			continue
@@ -118,9 +118,9 @@ func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolV
 	return nil
 }
 
-// ForVersion returns the config of the largest version up to pv, with the genesis's epoch length.
-// It panics if there is none: a chain's versions start at its genesis's. The result is shared and
-// must not be changed.
+// ForVersion returns the config of the highest version that is not above pv, with the genesis's
+// epoch length. It panics if there is none, which cannot happen for a version of this chain. The
+// result is shared and must not be changed.
 func (c *Configs) ForVersion(pv primitives.ProtocolVersion) *Config {
 	for i := len(c.versions) - 1; i >= 0; i-- {
 		if c.versions[i].since <= pv {
@@ -137,7 +137,8 @@ func (c *Configs) ChainID() string { return c.chainID }
 func (c *Configs) GenesisProtocolVersion() primitives.ProtocolVersion { return c.genesisPV }
 
 // layoutHistory returns the static layouts of the versions from the genesis's to latest, newest
-// first, without equal neighbours (nearcore lib.rs:745). Versions with a dynamic config have none.
+// first, without consecutive equal ones (nearcore lib.rs:745). Versions with a dynamic layout
+// contribute none.
 func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.ShardLayout {
 	var out []primitives.ShardLayout
 	for _, v := range slices.Backward(c.layouts) {
@@ -147,7 +148,7 @@ func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.
 		if len(out) == 0 || !out[len(out)-1].Equal(v.layout) {
 			out = append(out, v.layout)
 		}
-		if v.since <= c.genesisPV { // older configs are not versions of this chain
+		if v.since <= c.genesisPV { // earlier configs are not used on this chain
 			break
 		}
 	}

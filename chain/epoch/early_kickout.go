@@ -17,22 +17,22 @@ import (
 // the rule.
 const EarlyKickoutVersion primitives.ProtocolVersion = 87
 
-// shardBlacklist is the list of one shard and the draw among the others.
+// shardBlacklist contains the blacklist of one shard, and draws among the other producers.
 type shardBlacklist struct {
 	listed     []ValidatorID         // ascending; empty: the draw is the canonical one
-	candidates int                   // to be listed; more than listed has if all producers are
+	candidates int                   // number of candidates; more than len(listed) if all producers are candidates
 	sampler    *earlykickout.Sampler // nil if listed is empty
 }
 
-// anchorOf returns the anchor of the chunks that blocks of an epoch on parent include. Nil: their
-// producers are the canonical ones at parent.Height+1. It is the only place that decides this.
+// anchorOf returns the anchor of the chunks that a child of parent in the epoch id may include.
+// nil: their producers are the canonical ones at parent.Height+1. Nothing else decides this.
 // Errors: ErrMissingBlock.
 func (m *Manager) anchorOf(parent *BlockInfo, id primitives.EpochID, info *EpochInfo) (*BlockInfo, error) {
 	return findAnchor(parent.PrevHash, id, info, m.BlockInfo)
 }
 
-// findAnchor is anchorOf by the anchor's hash, which is zero for the genesis's children. find returns
-// the BlockInfo of the anchor.
+// findAnchor does the same as anchorOf, given the hash of the anchor, which is zero for children of
+// the genesis. find returns the BlockInfo of the anchor.
 func findAnchor(hash primitives.Hash, id primitives.EpochID, info *EpochInfo,
 	find func(primitives.Hash) (*BlockInfo, error)) (*BlockInfo, error) {
 	c := earlykickout.Chunk{
@@ -86,10 +86,10 @@ func (m *Manager) chunkProducersOn(parent *BlockInfo, id primitives.EpochID, inf
 	return out, nil
 }
 
-// ChunkProducerFromPrev returns the producer of a shard's chunk on a parent block: the one whose
-// signature the chunk must have, and that its block credits with it (nearcore
+// ChunkProducerFromPrev returns the producer of a shard's chunk on a parent block. The chunk must
+// be signed by this producer, and is counted for it (nearcore
 // get_chunk_producer_info_from_prev_block). The result must not be changed. Errors: ErrSharding;
-// ErrMissingBlock if the parent or, from protocol version 87 on, its parent is unknown;
+// ErrMissingBlock if the parent or, from protocol version 87 on, the parent's parent is unknown;
 // ErrChunkProducerNotInDB.
 func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
 	shard primitives.ShardID) (*primitives.ValidatorStake, error) {
@@ -104,10 +104,10 @@ func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
 	return m.AnchoredChunkProducer(p.PrevHash, id, shard, p.Height+1)
 }
 
-// ChunkProducerInEpoch is ChunkProducerFromPrev for old blocks, of which the parent may be collected.
-// The caller knows the epoch of the block and the height of the parent. find returns the BlockInfo
-// of the parent or the anchor, if this Manager does not have it. It is called from protocol version
-// 87 on only.
+// ChunkProducerInEpoch does the same as ChunkProducerFromPrev for old blocks, whose parent may have
+// been garbage collected. The caller knows the block's epoch and the parent's height, at. find
+// returns the BlockInfo of the parent or the anchor if this Manager does not have it; it is called
+// only from protocol version 87 on.
 func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.Hash, at primitives.Height,
 	shard primitives.ShardID, find func(primitives.Hash) (*BlockInfo, error)) (*primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
@@ -131,12 +131,12 @@ func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.
 	return m.anchoredChunkProducer(p.PrevHash, id, shard, at+1, old)
 }
 
-// AnchoredChunkProducer returns the producer of a shard's chunk in an epoch, given its anchor and
+// AnchoredChunkProducer returns the producer of a shard's chunk, given its epoch, its anchor and
 // its height_created, so that the parent need not be known (nearcore
-// get_chunk_producer_info_anchored). A zero anchor is that of the genesis's children. The caller
-// must check that the arguments belong together once the parent is known. The result must not be
-// changed. Errors: ErrSharding; ErrMissingBlock if the anchor is unknown, and ErrChunkProducerNotInDB
-// if its row is, both from protocol version 87 on only.
+// get_chunk_producer_info_anchored). For children of the genesis the anchor is zero. When the
+// parent is known, the caller must check that the arguments belong together. The result must not be
+// changed. Errors: ErrSharding; from protocol version 87 on also ErrMissingBlock if the anchor is
+// unknown and ErrChunkProducerNotInDB if its row is.
 func (m *Manager) AnchoredChunkProducer(anchor primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	return m.anchoredChunkProducer(anchor, id, shard, h, m.BlockInfo)
@@ -164,10 +164,11 @@ func (m *Manager) anchoredChunkProducer(anchor primitives.Hash, id primitives.Ep
 	return &info.Validators[v], nil
 }
 
-// ForecastChunkProducer returns the likely producer of a shard's chunk at a height above a recorded
-// block head, in the epoch of head's children or in a later one. It is certain for the height after
-// head. For later heights it assumes that no height is skipped and that the blacklist stays as it
-// is, or is empty in a later epoch. For routing and forecasts only. The result must not be changed.
+// ForecastChunkProducer returns the likely producer of a shard's chunk for a height above a
+// recorded block head, in the epoch of head's children or in a later one. For the height after head
+// the result is certain. For later heights it assumes that no height is skipped, and that the
+// blacklist does not change, or is empty in a later epoch. It serves for routing and forecasts
+// only. The result must not be changed.
 func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	b, err := m.BlockInfo(head)
@@ -196,7 +197,7 @@ func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.Epoc
 	return &f.info.Validators[v], nil
 }
 
-// ChunkForecast draws likely producers of the chunks of an epoch, as of some block.
+// ChunkForecast returns likely chunk producers of an epoch, as of some block.
 type ChunkForecast struct {
 	info   *EpochInfo
 	layout primitives.ShardLayout
@@ -226,9 +227,9 @@ func (f *ChunkForecast) Sample(index primitives.ShardIndex, h primitives.Height)
 	return f.info.sampleWithout(f.lists, f.layout, index, h)
 }
 
-// ChunkProducerBlacklist returns, by shard index of the epoch of a recorded block, the validators
-// that the rows of that block leave out, ascending. Nil: none in any shard, as always before
-// protocol version 87 (nearcore get_chunk_producer_blacklist).
+// ChunkProducerBlacklist returns, by shard index, the validators that are excluded in the rows of a
+// recorded block, ascending. nil: none in any shard, as always before protocol version 87 (nearcore
+// get_chunk_producer_blacklist).
 func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorID, error) {
 	a, err := m.BlockInfo(anchor)
 	if err != nil {
@@ -253,13 +254,13 @@ func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorI
 	return out, nil
 }
 
-// blacklist returns the lists of an anchor by shard index; nil: no shard has a candidate. info and layout are
-// those of the anchor's epoch. The lists are a function of the last final block, so they are kept
-// by it.
+// blacklist returns the blacklists of an anchor, by shard index; nil: no shard has a candidate.
+// info and layout are those of the anchor's epoch. The lists depend only on the last final block,
+// by which they are cached.
 //
-// Whether that block is in the anchor's epoch is read off its height. After an epoch sync its
-// BlockInfo may be unknown then, and need not be known. Errors: ErrMissingBlock if it is in the
-// anchor's epoch and unknown.
+// The height of the last final block shows whether it is in the anchor's epoch. If it is in an
+// earlier epoch, its BlockInfo may be unknown after an epoch sync, and is not needed. Errors:
+// ErrMissingBlock if it is in the anchor's epoch and unknown.
 func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 	layout primitives.ShardLayout) ([]shardBlacklist, error) {
 	if anchor.LastFinalBlockHash.IsZero() {
@@ -296,7 +297,8 @@ func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 	return lists, nil
 }
 
-// listShards returns the lists by the statistics of an epoch; nil: no shard has a candidate.
+// listShards returns the blacklists according to the statistics of an epoch; nil: no shard has a
+// candidate.
 func (m *Manager) listShards(a *Aggregator, info *EpochInfo, layout primitives.ShardLayout) ([]shardBlacklist, error) {
 	out, some := make([]shardBlacklist, layout.NumShards()), false
 	for i := range min(len(out), len(info.ChunkProducers), len(a.Chunks)) {
@@ -331,9 +333,9 @@ func (e *EpochInfo) sampleWithout(lists []shardBlacklist, layout primitives.Shar
 	return lists[index].sampler.Sample(e.chunkProducerSeed(h, layout.ShardIDs()[index])), nil
 }
 
-// anchorRows returns the producers to store with a block, by shard index of its epoch: those of the
-// chunks that have it as anchor, if they are of its epoch. Nil before protocol version 87. The
-// block's epoch fields must be set, and its ancestors recorded.
+// anchorRows returns the ChunkProducers of a block, by shard index of its epoch: the producers of
+// the chunks in that epoch that have the block as anchor. nil before protocol version 87. The
+// block's epoch fields must be set, and its ancestors must be recorded.
 func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
 	info, err := m.EpochInfo(b.EpochID)
 	if err != nil || info.ProtocolVersion < EarlyKickoutVersion {
@@ -354,26 +356,26 @@ func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
 	return rows, m.countRows(rows, info, layout, lists, b.Height)
 }
 
-// EarlyKickoutStats are nearcore's metrics near_early_kickout_* of one shard.
+// EarlyKickoutStats contains nearcore's metrics near_early_kickout_* of one shard.
 type EarlyKickoutStats struct {
 	Shard      primitives.ShardID
-	Reassigned uint64 // recorded rows with another producer than the canonical one
-	Kept       uint64 // recorded rows for which all producers were candidates, so that one was kept
-	Candidates int    // of the block that was recorded last
+	Reassigned uint64 // rows whose producer is not the canonical one
+	Kept       uint64 // rows for which all producers were candidates, so one was kept
+	Candidates int    // number of candidates as of the block that was recorded last
 }
 
-// EarlyKickoutStats returns what was counted since the start, by shard ID. Nil before protocol
-// version 87.
+// EarlyKickoutStats returns the counters since the start of the process, by shard ID. nil before
+// protocol version 87.
 func (m *Manager) EarlyKickoutStats() []EarlyKickoutStats {
 	out := slices.Collect(maps.Values(m.kickouts))
 	slices.SortFunc(out, func(a, b EarlyKickoutStats) int { return cmp.Compare(a.Shard, b.Shard) })
 	return out
 }
 
-// countRows counts the rows of a block that is recorded.
+// countRows adds the rows of a newly recorded block to the counters.
 func (m *Manager) countRows(rows []ValidatorID, info *EpochInfo, layout primitives.ShardLayout, lists []shardBlacklist,
 	anchor primitives.Height) error {
-	for id, s := range m.kickouts { // of shards that a split has ended, too
+	for id, s := range m.kickouts { // also those of shards that were split
 		s.Candidates = 0
 		m.kickouts[id] = s
 	}
@@ -411,10 +413,10 @@ func (e *EpochInfo) anchorRows(layout primitives.ShardLayout, lists []shardBlack
 	return rows, nil
 }
 
-// SetFirstChunkProducers sets the ChunkProducers of the block with which a chain begins that is
-// known from an epoch sync proof on: with an empty list, since the statistics before it are not
-// known. info is that of its epoch (nearcore chain/epoch-manager/src/lib.rs init_after_epoch_sync).
-// Errors: ErrSharding.
+// SetFirstChunkProducers sets ChunkProducers of the first block after an epoch sync proof. It
+// assumes an empty blacklist, because the statistics before this block are unknown. info is that of
+// the block's epoch (nearcore chain/epoch-manager/src/lib.rs init_after_epoch_sync). Errors:
+// ErrSharding.
 func (b *BlockInfo) SetFirstChunkProducers(info *EpochInfo) (err error) {
 	if info.ProtocolVersion < EarlyKickoutVersion {
 		return nil
@@ -426,8 +428,8 @@ func (b *BlockInfo) SetFirstChunkProducers(info *EpochInfo) (err error) {
 	return err
 }
 
-// StoredBlockInfo is the form of a BlockInfo on disk: followed by its ChunkProducers, if it has
-// any. So a BlockInfo of an epoch before protocol version 87 is stored as it is hashed.
+// StoredBlockInfo is the stored form of a BlockInfo: the encoding that is hashed, followed by
+// ChunkProducers unless that is empty.
 type StoredBlockInfo struct{ *BlockInfo }
 
 // AppendBorsh appends the BlockInfo and its ChunkProducers.
@@ -436,15 +438,15 @@ func (s StoredBlockInfo) AppendBorsh(b []byte) []byte {
 	return AppendChunkProducers(b, s.BlockInfo)
 }
 
-// DecodeBorsh reads both. It must be given all remaining bytes.
+// DecodeBorsh reads the stored form, which must extend to the end of the input.
 func (s *StoredBlockInfo) DecodeBorsh(r *borsh.Reader) {
 	s.BlockInfo = new(BlockInfo)
 	s.BlockInfo.DecodeBorsh(r)
 	ReadChunkProducers(r, s.BlockInfo)
 }
 
-// AppendChunkProducers appends a block's ChunkProducers as a list of u64, and nothing if it has
-// none. It must come last.
+// AppendChunkProducers appends a block's ChunkProducers as a list of u64, or nothing if it is
+// empty. Nothing may follow it.
 func AppendChunkProducers(b []byte, info *BlockInfo) []byte {
 	if len(info.ChunkProducers) == 0 {
 		return b
@@ -452,7 +454,7 @@ func AppendChunkProducers(b []byte, info *BlockInfo) []byte {
 	return borsh.AppendUint64s(b, info.ChunkProducers)
 }
 
-// ReadChunkProducers is the inverse of AppendChunkProducers.
+// ReadChunkProducers reads what AppendChunkProducers has written, up to the end of the input.
 func ReadChunkProducers(r *borsh.Reader, info *BlockInfo) {
 	if r.Err() != nil || r.Remaining() == 0 {
 		return

@@ -35,7 +35,7 @@ func kickoutTree(t *testing.T, length uint64, thresholds *earlykickout.Threshold
 	return r
 }
 
-// without grows a block whose chunk is missing if it is the turn of a validator.
+// without adds a block. If the shard's chunk producer is down, the chunk is missing.
 func (r *tree) without(parent *node, skip primitives.Height, down ValidatorID) *node {
 	r.t.Helper()
 	producer, err := r.manager.ChunkProducerFromPrev(parent.info.Hash, 0)
@@ -49,7 +49,7 @@ func (r *tree) without(parent *node, skip primitives.Height, down ValidatorID) *
 	return n
 }
 
-// info returns what is stored of a block.
+// info returns the stored BlockInfo of a block.
 func (r *tree) info(n *node) *BlockInfo {
 	r.t.Helper()
 	b, err := r.store.BlockInfo(n.info.Hash)
@@ -59,7 +59,7 @@ func (r *tree) info(n *node) *BlockInfo {
 	return b
 }
 
-// epochInfo returns the epoch of the children of a block.
+// epochInfo returns the EpochInfo of the epoch of a block's children.
 func (r *tree) epochInfo(parent *node) *EpochInfo {
 	r.t.Helper()
 	id, err := r.manager.EpochIDFromPrev(parent.info.Hash)
@@ -85,8 +85,8 @@ func (r *tree) list(n *node) []ValidatorID {
 	return lists[0]
 }
 
-// TestSampleExcluding: the tests of near-primitives 0.38.0 src/epoch_info.rs:809 for the versions
-// with samplers.
+// TestSampleExcluding repeats the tests in near-primitives 0.38.0 src/epoch_info.rs:809 for the
+// versions with samplers.
 func TestSampleExcluding(t *testing.T) {
 	infoOf := func(version byte, stake ...uint64) *EpochInfo {
 		e := &EpochInfo{RngSeed: primitives.Hash(bytes.Repeat([]byte{7}, 32)), ProtocolVersion: 87,
@@ -152,8 +152,8 @@ func TestSampleExcluding(t *testing.T) {
 	})
 }
 
-// TestDrawsAreThoseOfNearPrimitives: 8,000 draws by EpochInfo::sample_chunk_producer_excluding of
-// near-primitives 0.38.0 (internal/oracle/answers).
+// TestDrawsAreThoseOfNearPrimitives compares 8,000 draws with
+// EpochInfo::sample_chunk_producer_excluding of near-primitives 0.38.0 (internal/oracle/answers).
 func TestDrawsAreThoseOfNearPrimitives(t *testing.T) {
 	type vector struct {
 		Info  string
@@ -217,10 +217,10 @@ func TestDrawsAreThoseOfNearPrimitives(t *testing.T) {
 	}
 }
 
-// TestKickoutFromTheGraceOn: a dead producer is listed from the anchor on whose last final block is
-// 1000 blocks into the epoch, its counters stop there, and the list ends with the epoch (nearcore
-// get_chunk_producer_blacklist_respects_epoch_grace, early_kickout_attribution_does_not_flap,
-// get_chunk_producer_blacklist_resets_on_epoch_boundary).
+// TestKickoutFromTheGraceOn: a producer that is down is listed from the anchor on whose last final
+// block is 1000 blocks after the start of the epoch. Its counters stop there. The list ends with
+// the epoch (nearcore get_chunk_producer_blacklist_respects_epoch_grace,
+// early_kickout_attribution_does_not_flap, get_chunk_producer_blacklist_resets_on_epoch_boundary).
 func TestKickoutFromTheGraceOn(t *testing.T) {
 	r := kickoutTree(t, 1200, nil, stakes("test", 1_000_000, 1_000_000)...)
 	at := r.nodes[0]
@@ -252,7 +252,7 @@ func TestKickoutFromTheGraceOn(t *testing.T) {
 			replaced++
 		}
 		switch h {
-		case 1005: // its last two chunks have anchors before the list
+		case 1005: // the anchors of its last two chunks were before the list
 			frozen = counters()
 		case 1190:
 			if now := counters(); now != frozen || frozen.Produced != 0 || frozen.Expected < 100 {
@@ -286,8 +286,8 @@ func TestKickoutFromTheGraceOn(t *testing.T) {
 	}
 }
 
-// TestKickoutStatsOfAllProducers: where all producers are candidates, each row counts as one for which
-// a producer was kept. A lone producer counts too, although it is never listed.
+// TestKickoutStatsOfAllProducers: if all producers are candidates, each row is counted in Kept.
+// This includes a sole producer, which is never listed.
 func TestKickoutStatsOfAllProducers(t *testing.T) {
 	short := &earlykickout.Thresholds{GraceBlocks: 20, MinMissed: 5, MinProducedPercent: 80}
 	for n := 1; n <= 2; n++ {
@@ -348,8 +348,8 @@ func TestEpochStartByTheBranch(t *testing.T) {
 	}
 }
 
-// TestForksHaveListsOfTheirOwn: two branches in which different producers fail have different lists,
-// also after the other one became final (nearcore
+// TestForksHaveListsOfTheirOwn: two branches in which different producers fail have different
+// lists, even after the other branch has become final (nearcore
 // get_chunk_producer_blacklist_isolates_abandoned_fork).
 func TestForksHaveListsOfTheirOwn(t *testing.T) {
 	short := &earlykickout.Thresholds{GraceBlocks: 20, MinMissed: 10, MinProducedPercent: 80}
@@ -382,8 +382,8 @@ func TestForksHaveListsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestForecastAfterRestartCountsOnce: the statistics that a forecast counts after a restart are those
-// that the next block continues, with the same lists and rows.
+// TestForecastAfterRestartCountsOnce: the statistics that a forecast computes after a restart are
+// continued by the next block, which has the same list and chunk producers as without the restart.
 func TestForecastAfterRestartCountsOnce(t *testing.T) {
 	short := &earlykickout.Thresholds{GraceBlocks: 20, MinMissed: 10, MinProducedPercent: 80}
 	r := kickoutTree(t, 10_000, short, stakes("test", 1_000_000, 1_000_000, 1_000_000)...)
@@ -413,9 +413,10 @@ func TestForecastAfterRestartCountsOnce(t *testing.T) {
 	}
 }
 
-// TestListAfterEpochSync: after an epoch sync the last final block of the first blocks may be one
-// of the epoch before that is not known. Then the list is empty. In the same epoch it is an error,
-// and nothing is recorded (nearcore seeder_tolerates_post_epoch_sync_aggregator_anchor,
+// TestListAfterEpochSync: after an epoch sync, the last final block of the first blocks may be an
+// unknown one of the epoch before. Then the list is empty. If the unknown block is in the same
+// epoch, this is an error and nothing is recorded (nearcore
+// seeder_tolerates_post_epoch_sync_aggregator_anchor,
 // seeder_propagates_missing_block_info_on_same_epoch_basis,
 // record_block_info_failure_does_not_poison_block_info_cache).
 func TestListAfterEpochSync(t *testing.T) {
@@ -462,7 +463,8 @@ func TestListAfterEpochSync(t *testing.T) {
 	}
 }
 
-// TestStoredBlockInfo: a BlockInfo without rows is stored as it is hashed; rows come after it.
+// TestStoredBlockInfo: the stored form of a BlockInfo without ChunkProducers equals its hashed
+// encoding; otherwise ChunkProducers follow.
 func TestStoredBlockInfo(t *testing.T) {
 	b := sampleBlockInfo()
 	plain := b.AppendBorsh(nil)
@@ -488,7 +490,7 @@ func TestStoredBlockInfo(t *testing.T) {
 	}
 }
 
-// TestNoRowsBefore87: the rows start with the first epoch of version 87.
+// TestNoRowsBefore87: blocks have ChunkProducers from the first epoch of version 87 on.
 func TestNoRowsBefore87(t *testing.T) {
 	r := newTree(t, 10, stakes("test", 900, 700, 500)...)
 	at := r.nodes[0]

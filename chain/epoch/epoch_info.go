@@ -9,27 +9,27 @@ import (
 
 // Versions of EpochInfo. The numbers are the borsh tags.
 const (
-	EpochInfoV2 byte = 1 // of mainnet's genesis: producers take turns, no samplers
-	EpochInfoV4 byte = 3 // of protocol version 84: without layout
-	EpochInfoV5 byte = 4 // of protocol versions from 85 on
+	EpochInfoV2 byte = 1 // mainnet's genesis: producers take turns, without samplers
+	EpochInfoV4 byte = 3 // protocol version 84: without a layout
+	EpochInfoV5 byte = 4 // protocol versions from 85 on
 )
 
 // dynamicReshardingVersion is the first protocol version with EpochInfo V5, a shard layout in it,
 // and sticky assignment.
 const dynamicReshardingVersion primitives.ProtocolVersion = 85
 
-// EpochInfo is the validators of an epoch and their roles (nearcore
-// core/primitives/src/epoch_info.rs). It is made two epochs ahead and never changes. It is shared
-// and must not be changed.
+// EpochInfo contains the validators of an epoch and their roles (nearcore
+// core/primitives/src/epoch_info.rs). It is made at the end of the epoch two before, and never
+// changes. It is shared and must not be changed.
 type EpochInfo struct {
 	Version          byte
-	EpochHeight      uint64 // ordinal; 1 for both of the first two epochs
+	EpochHeight      uint64 // ordinal number; 1 for each of the first two epochs
 	Validators       []primitives.ValidatorStake
 	ValidatorIndex   AccountMap[ValidatorID]
 	BlockProducers   []ValidatorID   // block_producers_settlement
 	ChunkProducers   [][]ValidatorID // chunk_producers_settlement, by shard index
 	StakeChange      AccountMap[primitives.Balance]
-	ValidatorReward  AccountMap[primitives.Balance] // earned in the epoch at the end of which this info was made
+	ValidatorReward  AccountMap[primitives.Balance] // earned in the epoch at whose end this info was made
 	ValidatorKickout AccountMap[KickoutReason]
 	MintedAmount     primitives.Balance
 	SeatPrice        primitives.Balance
@@ -42,7 +42,7 @@ type EpochInfo struct {
 	Mandates         ValidatorMandates                // not V2
 }
 
-// initSamplers fills in the version, the index and the samplers from the other fields.
+// initSamplers sets the version, ValidatorIndex and the samplers according to the other fields.
 func (e *EpochInfo) initSamplers() error {
 	e.Version = EpochInfoV4
 	if e.ProtocolVersion >= dynamicReshardingVersion {
@@ -86,7 +86,7 @@ func (e *EpochInfo) Validator(a primitives.AccountID) (*primitives.ValidatorStak
 
 // TotalStake returns the sum of all stakes.
 func (e *EpochInfo) TotalStake() primitives.Balance {
-	sum, _ := sumStakes(e.Validators) // no overflow: the samplers were made from it
+	sum, _ := sumStakes(e.Validators) // cannot overflow, because the samplers were made from the sum
 	return sum
 }
 
@@ -101,9 +101,9 @@ func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 	return e.BlockProducers[e.BlockSampler.Sample(primitives.HashBytes(buf[:]))]
 }
 
-// SampleChunkProducer returns the canonical producer of the chunk of a shard, given by its index in
-// layout, for a height: no producer is left out. From protocol version 87 on the producer may be
-// another one (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
+// SampleChunkProducer returns the canonical producer of a shard's chunk for a height, that is,
+// without a blacklist. shard is the index in layout. From protocol version 87 on the actual
+// producer may differ (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
 func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex,
 	h primitives.Height) (ValidatorID, error) {
 	ids := layout.ShardIDs()
@@ -126,8 +126,8 @@ func (e *EpochInfo) chunkProducerSeed(h primitives.Height, shard primitives.Shar
 	return primitives.HashBytes(buf[:])
 }
 
-// SampleChunkValidators returns, for each shard index, the validators that endorse the chunk that
-// is created for a height, in order, with their parts of the stake. Nil for V2.
+// SampleChunkValidators returns, by shard index, the validators that endorse a chunk with
+// height_created h, in order, with their parts of the stake. nil for V2.
 func (e *EpochInfo) SampleChunkValidators(h primitives.Height) [][]WeightedValidator {
 	if e.Version == EpochInfoV2 {
 		return nil

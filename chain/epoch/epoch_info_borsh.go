@@ -7,8 +7,8 @@ import (
 
 func appendIDs(b []byte, ids *[]ValidatorID) []byte { return borsh.AppendUint64s(b, *ids) }
 
-// emptyOldFields encodes the hidden settlement, the fishermen and their map, which are always empty
-// and which V5 dropped.
+// emptyOldFields is the encoding of three fields that are always empty and that V5 does not have:
+// the hidden settlement, the fishermen, and their map.
 const emptyOldFields = "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
 // AppendBorsh appends the tag and the fields of e's version.
@@ -43,7 +43,8 @@ func (e *EpochInfo) AppendBorsh(b []byte) []byte {
 	return e.Mandates.AppendBorsh(b)
 }
 
-// DecodeBorsh reads the tag and the fields. It rejects IDs and tables that sampling could not use.
+// DecodeBorsh reads the tag and the fields. It refuses IDs and tables that could make a query
+// panic.
 func (e *EpochInfo) DecodeBorsh(r *borsh.Reader) {
 	e.Version = r.Byte()
 	if e.Version != EpochInfoV2 && e.Version != EpochInfoV4 && e.Version != EpochInfoV5 {
@@ -135,7 +136,7 @@ func readSampler(r *borsh.Reader) *primitives.StakeWeightedIndex {
 	return s
 }
 
-// fits returns whether s can sample one of n.
+// fits returns whether s can draw one of n items.
 func fits(s *primitives.StakeWeightedIndex, n int) bool {
 	return s.Len() == n && (n == 0 || !s.StakeSum().IsZero())
 }

@@ -9,24 +9,24 @@ import (
 
 // Errors (nearcore core/primitives/src/errors.rs EpochError).
 var (
-	// ErrMissingBlock says that a BlockInfo is unknown: the block was never recorded, or was
-	// collected.
+	// ErrMissingBlock means that the BlockInfo of a block is unknown: the block was never recorded,
+	// or was garbage collected.
 	ErrMissingBlock = errors.New("missing block")
-	// ErrEpochOutOfBounds says that an epoch's info was not made yet, or was collected.
+	// ErrEpochOutOfBounds means that an epoch's info does not exist yet, or was garbage collected.
 	ErrEpochOutOfBounds = errors.New("epoch is out of bounds")
-	// ErrNotAValidator says that an account has no seat in an epoch.
+	// ErrNotAValidator means that an account has no seat in an epoch.
 	ErrNotAValidator = errors.New("not a validator")
-	// ErrSharding says that a shard ID or index does not belong to the epoch's layout, or that no
-	// layout is known.
+	// ErrSharding means that a shard ID or index is not in the epoch's layout, or that no layout is
+	// known.
 	ErrSharding = errors.New("sharding error")
-	// ErrNotEnoughValidators says that fewer chunk producers are left than one shard needs.
+	// ErrNotEnoughValidators means that there are fewer chunk producers than one shard needs.
 	ErrNotEnoughValidators = errors.New("there are not enough validator proposals")
-	// ErrChunkProducerNotInDB says that a block has no row with the producers of the chunks whose
+	// ErrChunkProducerNotInDB means that a block has no row for the producers of the chunks whose
 	// anchor it is (EpochError::ChunkProducerNotInDB).
 	ErrChunkProducerNotInDB = errors.New("chunk producer not in DB")
-	// ErrConfig says that a genesis or an epoch config is unusable.
+	// ErrConfig means that a genesis or an epoch config cannot be used.
 	ErrConfig = errors.New("epoch config")
-	// ErrBlockInfo says that a recorded block contradicts its parent or its epoch.
+	// ErrBlockInfo means that a block contradicts its parent or its epoch.
 	ErrBlockInfo = errors.New("block info")
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// epochEnd is what finalizeEpoch collects about T, which ends with block, and T+1.
+// epochEnd contains the data for finalizeEpoch about T, which ends with block, and T+1.
 type epochEnd struct {
 	block      *BlockInfo
 	info, next *EpochInfo // of T and T+1
@@ -86,8 +86,8 @@ func (m *Manager) epochEnd(block *BlockInfo) (*epochEnd, error) {
 	return e, err
 }
 
-// summarize counts the version votes and determines the kickouts. A later reason replaces an
-// earlier one.
+// summarize determines the protocol version of T+2 and the kickouts. If there are several reasons
+// for a kickout, the last one counts.
 func (m *Manager) summarize(e *epochEnd) (err error) {
 	e.stats = e.aggregator.stats()
 	e.version, err = voteOnVersion(m.configs.ForVersion(e.next.ProtocolVersion), e.next.ProtocolVersion, e.info,
@@ -142,9 +142,9 @@ func (m *Manager) epochRewards(e *epochEnd) (AccountMap[primitives.Balance], pri
 	})
 }
 
-// nextNextLayout returns the layout of T+2 (nearcore lib.rs:679). It is static if T+2's config has
-// one. It is T+1's if T was not dynamic, decided no split, or if the shard is gone. Otherwise it is
-// T+1's with the shard split. config is that of T+2.
+// nextNextLayout returns the layout of T+2 (nearcore lib.rs:679). config is T+2's. If config has a
+// static layout, it is that. Otherwise it is T+1's layout, in which one shard is split if T was
+// dynamic, T has decided a split, and the shard still exists.
 func (m *Manager) nextNextLayout(e *epochEnd, config *Config,
 	next primitives.ShardLayout) (primitives.ShardLayout, error) {
 	if !config.ShardLayout.IsZero() {

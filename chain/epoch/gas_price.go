@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// GasPriceRules bound the gas price. They come from the genesis.
+// GasPriceRules are the rules of the gas price. They follow from the genesis.
 type GasPriceRules struct {
 	Min            primitives.Balance
-	Max            primitives.Balance // the genesis's, at most 20 times Min
+	Max            primitives.Balance // that of the genesis, at most 20 times Min
 	AdjustmentRate Ratio
 }
 
-// minGasPriceOfProdGenesis replaces min_gas_price on chains that began at version 29 (10^8).
+// minGasPriceOfProdGenesis replaces min_gas_price on chains whose genesis has version 29.
 const minGasPriceOfProdGenesis = 100_000_000
 
 // NewGasPriceRules applies nearcore's overrides (chain/chain/src/types.rs:189) to the values of a

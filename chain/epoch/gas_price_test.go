@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// slowGasPrice is the price by fractions: price·(1 + (used/limit − 1/2)·rate), rounded down,
-// between the bounds. ok is false where the factor is negative.
+// slowGasPrice computes the gas price with fractions: price·(1 + (used/limit − 1/2)·rate), rounded
+// down and limited to the bounds. ok is false if the factor is negative.
 func slowGasPrice(g GasPriceRules, price primitives.Balance, used, limit primitives.Gas) (next *big.Int, ok bool) {
 	if limit == 0 {
 		return price.Big(), true
@@ -33,10 +33,10 @@ func slowGasPrice(g GasPriceRules, price primitives.Balance, used, limit primiti
 	return next, true
 }
 
-// TestGasPriceMoves has the settings of nearcore's tests
+// TestGasPriceMoves uses the settings of nearcore's tests
 // (integration-tests/src/tests/client/process_blocks.rs:818, 1467, 1531 and
-// features/cap_max_gas_price.rs): prices stay within [min, min(max, 20·min)] and move as the
-// fractions say.
+// features/cap_max_gas_price.rs). Prices stay within [min, min(max, 20·min)] and equal those of
+// slowGasPrice.
 func TestGasPriceMoves(t *testing.T) {
 	for name, tt := range map[string]struct {
 		min, max string

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// GenesisEpochInfo makes the info of the first two epochs (nearcore
-// chain/epoch-manager/src/genesis.rs): from the genesis validators by the normal selection, or for
-// protocol version 29 (mainnet and testnet) by seats.
+// GenesisEpochInfo returns the EpochInfo of the first two epochs (nearcore
+// chain/epoch-manager/src/genesis.rs). The genesis validators are selected in the normal way,
+// except for protocol version 29 (mainnet and testnet), where they get seats.
 func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 	config := configs.ForVersion(g.ProtocolVersion)
 	var reward AccountMap[primitives.Balance]
@@ -35,9 +35,9 @@ func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 	return info, nil
 }
 
-// prodGenesis gives each validator as many seats as its stake contains seat prices, shuffles the
-// seats, and lets the producers take turns: the rules of 2020 that mainnet's first epochs follow
-// (nearcore genesis.rs:97).
+// prodGenesis returns the EpochInfo by the rules of 2020, which mainnet's first epochs have: each
+// validator gets as many seats as its stake contains seat prices, the seats are shuffled, and the
+// producers take turns (nearcore genesis.rs:97).
 func prodGenesis(config *Config, validators []primitives.ValidatorStake,
 	reward AccountMap[primitives.Balance]) (*EpochInfo, error) {
 	validators = slices.Clone(validators)
@@ -57,7 +57,7 @@ func prodGenesis(config *Config, validators []primitives.ValidatorStake,
 		info.ValidatorIndex.Set(v.AccountID, ValidatorID(id))
 		info.StakeChange.Set(v.AccountID, v.Stake)
 		n, _ := quoRem(v.Stake, price)
-		for range n.Lo { // in total less than twice the seats plus the validators
+		for range n.Lo { // the sum is less than twice the seats plus the validators
 			seats = append(seats, ValidatorID(id))
 		}
 	}
@@ -73,7 +73,7 @@ func prodGenesis(config *Config, validators []primitives.ValidatorStake,
 	return info, nil
 }
 
-// seatPrice returns the largest price at which the stakes hold at least seats seats.
+// seatPrice returns the highest price at which the stakes buy at least this number of seats.
 func seatPrice(validators []primitives.ValidatorStake, seats uint64) (primitives.Balance, error) {
 	total, ok := sumStakes(validators)
 	if !ok || total.Less(primitives.Yocto(seats)) {

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// hc128 is the stream cipher HC-128 as in rand_hc's Hc128Rng: key and IV are the halves of the
-// seed. Only the seats of mainnet's and testnet's genesis were drawn with it. Each table step makes
-// one word of output.
+// hc128 is the stream cipher HC-128 as in rand_hc's Hc128Rng; the halves of the seed are key and
+// IV. Only the seats of the genesis of mainnet and testnet are drawn with it. Each step changes one
+// table entry and outputs one word.
 type hc128 struct {
 	p, q [512]uint32
 	step uint32 // mod 1024
@@ -30,7 +30,7 @@ func newHC128(seed [32]byte) *hc128 {
 	h := new(hc128)
 	copy(h.p[:], w[256:])
 	copy(h.q[:], w[768:])
-	for i := range 512 { // 1024 steps with outputs that replace the table
+	for i := range 512 { // 1024 steps whose outputs replace the tables
 		h.p[i] = h.next()
 	}
 	for i := range 512 {
@@ -56,14 +56,14 @@ func (h *hc128) next() uint32 {
 	return (h.p[x&0xff] + h.p[256+x>>16&0xff]) ^ h.q[j]
 }
 
-// Uint64 returns two words, the low one first.
+// Uint64 returns the next two words, the low one first.
 func (h *hc128) Uint64() uint64 {
 	low := uint64(h.next())
 	return low | uint64(h.next())<<32
 }
 
-// below returns a number below bound as rand did in 2020: unlike later, a draw on the zone's edge
-// is rejected.
+// below returns a number below bound in the way of the rand crate of 2020, which rejects a draw on
+// the edge of the zone. Later versions accept it.
 func (h *hc128) below(bound uint64) uint64 {
 	zone := bound<<bits.LeadingZeros64(bound) - 1
 	for {

@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// kickForPerformance returns the validators that made too few blocks, chunks or endorsements in an
-// epoch, by the thresholds of its config (nearcore lib.rs:372). The best validators that hold the
-// share of stake to be kept are exempt. At least one validator stays: if all would be kicked out
-// now or were before, the one with the most blocks is spared. stats is by validator ID, prevKickout
-// comes from T+1's info.
+// kickForPerformance returns the validators that produced too few blocks, chunks or endorsements in
+// an epoch, by the thresholds of its config (nearcore lib.rs:372). The best validators, up to the
+// share of stake that must be kept, are exempt. At least one validator is kept: if all were kicked
+// out now or in the epoch before, the one with the most blocks is not. stats is by validator ID.
+// prevKickout is from T+1's info.
 func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats,
 	prevKickout AccountMap[KickoutReason]) (AccountMap[KickoutReason], error) {
 	exempt, err := exemptValidators(c, info, stats, prevKickout)
@@ -53,8 +53,8 @@ func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats,
 	return out, nil
 }
 
-// exemptValidators selects validators until they hold the stake that must stay, from the best
-// online ratio down, without those kicked out before.
+// exemptValidators selects validators by descending online ratio until they have the stake that
+// must be kept. It skips those that were kicked out before.
 func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
 	prevKickout AccountMap[KickoutReason]) ([]bool, error) {
 	total, ok := sumStakes(info.Validators)

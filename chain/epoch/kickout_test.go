@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// work is produced, expected pairs: blocks, chunks, endorsements; those missing are 0 of 0.
+// work returns statistics from pairs of produced and expected: blocks, chunks, endorsements.
+// Missing pairs are 0 of 0.
 func work(n ...uint64) ValidatorStats {
 	n = append(n, 0, 0, 0, 0, 0, 0)
 	return ValidatorStats{Stats{n[0], n[1]}, ChunkStats{Stats{n[2], n[3]}, Stats{n[4], n[5]}}}
@@ -17,7 +18,7 @@ func produced(k KickoutKind, made, expected uint64) KickoutReason {
 	return KickoutReason{Kind: k, Produced: made, Expected: expected}
 }
 
-// TestKickouts has the literals of nearcore chain/epoch-manager/src/tests/mod.rs:2515-3190.
+// TestKickouts repeats the cases of nearcore chain/epoch-manager/src/tests/mod.rs:2515-3190.
 func TestKickouts(t *testing.T) {
 	unstaked3 := AccountMap[KickoutReason]{{"test3", KickoutReason{Kind: Unstaked}}}
 	slowAll := []ValidatorStats{work(50, 100, 0, 100), work(70, 100, 0, 100), work(70, 100, 100, 100), work(), work(0, 0, 50, 100)}
@@ -99,8 +100,8 @@ func TestKickouts(t *testing.T) {
 	}
 }
 
-// rewardOf runs the calculator of nearcore's tests: a year of 1000 s, an epoch of 1000 s, supply
-// 10^9, inflation 1 %.
+// rewardOf computes rewards with the settings of nearcore's tests: year and epoch last 1000 s, the
+// supply is 10^9, the inflation 1 %.
 func rewardOf(t *testing.T, cutoff int, stats ...ValidatorStats) (map[primitives.AccountID]string, string) {
 	t.Helper()
 	var amounts []uint64
@@ -141,8 +142,8 @@ func TestVectorA57(t *testing.T) {
 		"4999999", "1666666", "3333333", "0")
 }
 
-// TestRewardOfOneKind: nearcore reward_calculator.rs:281, 368: validators with work of one or two
-// kinds.
+// TestRewardOfOneKind repeats nearcore's reward_calculator.rs:281, 368: validators that have worked
+// in only one or two kinds.
 func TestRewardOfOneKind(t *testing.T) {
 	checkReward(t, -1, []ValidatorStats{work(945, 1000, 945, 1000), work(0, 0, 999, 1000), work(945, 1000), work()},
 		"5000000", "1250000", "2500000", "1250000", "0")
@@ -188,9 +189,9 @@ func TestVectorA85(t *testing.T) {
 	}
 }
 
-// TestRewardTreasury covers the two oddities of the treasury: it is paid although nothing is minted
-// when all validators are excluded, and a treasury that validates is listed with its own reward
-// only while minted has both.
+// TestRewardTreasury covers two special cases of the treasury. If all validators are excluded, its
+// reward is listed although nothing is minted. If the treasury is a validator, only its validator
+// reward is listed, while the minted amount includes both.
 func TestRewardTreasury(t *testing.T) {
 	rc := RewardCalculator{Ratio{1, 10}, "test0", 1000}
 	in := &rewardInput{
@@ -213,14 +214,14 @@ func TestVoteOnVersion(t *testing.T) {
 	info := &EpochInfo{Validators: stakes("a", 500, 301, 200, 1000), BlockProducers: []ValidatorID{0, 1, 2}}
 	config := &Config{ProtocolUpgradeStakeThreshold: Ratio{4, 5}} // more than 800 of 1001
 	for _, c := range []struct {
-		votes []primitives.ProtocolVersion // 0: made no block
+		votes []primitives.ProtocolVersion // 0: produced no block
 		want  primitives.ProtocolVersion
 	}{
 		{[]primitives.ProtocolVersion{86, 86, 85}, 86},
 		{[]primitives.ProtocolVersion{86, 85, 86}, 85},
 		{[]primitives.ProtocolVersion{86, 0, 0}, 85},
 		{[]primitives.ProtocolVersion{0, 0, 0}, 85},
-		{[]primitives.ProtocolVersion{84, 84, 84}, 84}, // no check that versions ascend
+		{[]primitives.ProtocolVersion{84, 84, 84}, 84}, // the version may be lower than the current one
 	} {
 		a := newAggregator(primitives.EpochID{}, info)
 		for id, v := range c.votes {

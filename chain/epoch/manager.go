@@ -12,12 +12,12 @@ const (
 	epochCacheSize    = 50
 	blockCacheSize    = 1000
 	sampleCacheSize   = 1000
-	syncDataCacheSize = 4  // ours
-	listCacheSize     = 64 // ours
+	syncDataCacheSize = 4  // not in nearcore
+	listCacheSize     = 64 // not in nearcore
 )
 
-// Store returns what earlier Changes persisted, when the Manager's caches do not have it. An absent
-// row is nil (or false) without an error. Returned values are shared and must not change.
+// Store returns rows of earlier Changes that are not in the Manager's caches. A missing row is nil
+// (or false) without an error. Returned values are shared and must not be changed.
 type Store interface {
 	BlockInfo(primitives.Hash) (*BlockInfo, error)
 	EpochInfo(primitives.EpochID) (*EpochInfo, error)
@@ -25,31 +25,31 @@ type Store interface {
 	EpochSummary(primitives.EpochID) (*EpochSummary, error)
 }
 
-// Changes is what a block adds to the Store, in one batch with the block. The zero value adds
-// nothing: the block was known.
+// Changes contains the rows that a block adds to the Store, in one batch with the block. The zero
+// value: nothing, because the block is known.
 type Changes struct {
 	BlockInfo *BlockInfo // by its Hash
-	// EpochStart says that the block is the first of its epoch: BlockInfo.EpochID starts at
+	// EpochStart: the block is the first of its epoch, so BlockInfo.EpochID starts at
 	// BlockInfo.Height.
 	EpochStart bool
-	// NextNextEpoch is set if the block is the last of its epoch, or the genesis: the info of the
-	// epoch after the next, with ID BlockInfo.Hash.
+	// NextNextEpoch is the info of the epoch after next, with ID BlockInfo.Hash. It is set if the
+	// block is the last of its epoch, or the genesis.
 	NextNextEpoch *EpochInfo
-	// Summary is set with NextNextEpoch, except for the genesis: the summary of epoch
-	// BlockInfo.EpochID, by that ID.
+	// Summary is the summary of the epoch BlockInfo.EpochID. It is set together with NextNextEpoch,
+	// except for the genesis.
 	Summary *EpochSummary
 }
 
-// Manager follows the epochs of all forks of a chain (nearcore EpochManager). Its only I/O is its
-// Store. It keeps a bounded number of rows and can be rebuilt at any time. It is not safe for
-// concurrent use: queries fill caches.
+// Manager follows the epochs on all branches of a chain (nearcore EpochManager). Its only I/O is
+// its Store. It keeps a bounded number of rows, and a new Manager can continue at any time. Not
+// safe for concurrent use, because queries change caches.
 type Manager struct {
 	configs *Configs
 	rewards RewardCalculator
 	store   Store
 
 	genesis *EpochInfo // of epoch 0 and of EpochID(genesis hash)
-	dummy   *BlockInfo // placeholder for the genesis's parent, with the zero hash: never stored
+	dummy   *BlockInfo // placeholder for the genesis's parent, whose hash is zero; never stored
 
 	epochs  *cache[primitives.EpochID, *EpochInfo]
 	blocks  *cache[primitives.Hash, *BlockInfo]
@@ -58,7 +58,7 @@ type Manager struct {
 	syncData *cache[primitives.Hash, primitives.Hash]
 
 	kickout earlykickout.Thresholds
-	// lists are the latest blacklists, by the last final block that determines them; nil: no candidate.
+	// lists contains blacklists by the last final block, which determines them; nil: no candidates.
 	lists    *cache[primitives.Hash, []shardBlacklist]
 	kickouts map[primitives.ShardID]EarlyKickoutStats
 
@@ -71,8 +71,8 @@ type sampleKey struct {
 	height primitives.Height
 }
 
-// NewManager returns a Manager over what the store holds. For a new chain that is nothing, and the
-// genesis must be the first recorded block. Errors: ErrConfig, those of the genesis validators.
+// NewManager returns a Manager for the rows in store. If the store is empty, the genesis must be
+// the first block that is recorded. Errors: ErrConfig, errors of the genesis validators.
 func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, error) {
 	info, err := GenesisEpochInfo(g, configs)
 	if err != nil {
@@ -93,8 +93,8 @@ func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, erro
 	}, nil
 }
 
-// BlockInfo returns the info of a recorded block. The zero hash is the genesis's parent. Errors:
-// ErrMissingBlock.
+// BlockInfo returns the info of a recorded block. For the zero hash it is the placeholder for the
+// genesis's parent. Errors: ErrMissingBlock.
 func (m *Manager) BlockInfo(hash primitives.Hash) (*BlockInfo, error) {
 	if hash.IsZero() {
 		return m.dummy, nil
@@ -132,8 +132,8 @@ func (m *Manager) EpochInfo(id primitives.EpochID) (*EpochInfo, error) {
 	return e, nil
 }
 
-// EpochStart returns the height of an epoch's first block, as the store has it: branches may begin
-// an epoch at different heights. Errors: ErrEpochOutOfBounds if it has not begun.
+// EpochStart returns the height of an epoch's first block according to the store. On another branch
+// the epoch may start at another height. Errors: ErrEpochOutOfBounds if the epoch has not started.
 func (m *Manager) EpochStart(id primitives.EpochID) (primitives.Height, error) {
 	h, ok, err := m.store.EpochStart(id)
 	if err != nil {
@@ -166,8 +166,8 @@ func (m *Manager) ProtocolVersion(id primitives.EpochID) (primitives.ProtocolVer
 	return info.ProtocolVersion, nil
 }
 
-// ShardLayout returns the layout of an epoch. Errors: ErrSharding if the version of an old epoch
-// has none.
+// ShardLayout returns the layout of an epoch. Errors: ErrSharding if the layout of an old epoch is
+// unknown.
 func (m *Manager) ShardLayout(id primitives.EpochID) (primitives.ShardLayout, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {

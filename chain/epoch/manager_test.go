@@ -10,19 +10,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// tree grows a chain with forks by the rules of finality, and records it.
+// tree builds a chain with forks, following the rules of finality, and records its blocks.
 type tree struct {
 	t       *testing.T
 	params  *GenesisParams
 	configs *Configs
 	manager *Manager
 	store   *memoryStore
-	nodes   []*node // 0 is the genesis
+	nodes   []*node // index 0 is the genesis
 }
 
 type node struct {
 	parent    *node
-	info      *BlockInfo // as given: without epoch fields
+	info      *BlockInfo // before recording, so without the epoch fields
 	dsFinal   *node      // last_ds_final_block
 	lastFinal *node
 	random    primitives.Hash
@@ -66,7 +66,7 @@ func (r *tree) record(n *node) Changes {
 	return c
 }
 
-// grow adds a block on parent, skip heights after the next, and records it.
+// grow adds a block on parent, after skipping skip heights, and records it.
 func (r *tree) grow(parent *node, skip primitives.Height, edit func(*BlockInfo)) (*node, Changes) {
 	r.t.Helper()
 	n := r.child(parent, skip, edit)
@@ -107,8 +107,8 @@ func (n *node) path() []*node {
 	return out
 }
 
-// TestForks: what a block gives does not depend on the other forks, on the order in which forks
-// grow, nor on restarts.
+// TestForks: the Changes of a block do not depend on other forks, on the order in which forks grow,
+// or on restarts.
 func TestForks(t *testing.T) {
 	vs := stakes("test", 900, 700, 500, 300)
 	r := newTree(t, 8, vs...)
@@ -178,8 +178,8 @@ func changesBytes(c Changes) []byte {
 	return b
 }
 
-// checkEpochIDs: an epoch is named by the last block of the epoch two before, and its blocks lie
-// together.
+// checkEpochIDs checks that the id of an epoch is the hash of the last block of the epoch two
+// before, and that the blocks of an epoch are consecutive.
 func checkEpochIDs(t *testing.T, m *Manager, tip *node) {
 	t.Helper()
 	path := tip.path()
@@ -210,8 +210,8 @@ func checkEpochIDs(t *testing.T, m *Manager, tip *node) {
 	}
 }
 
-// TestPossiblyLast: nearcore chain/epoch-manager/src/tests/mod.rs:3611: with epochs of 5, splits
-// are proposed at 4 and 5.
+// TestPossiblyLast repeats nearcore's chain/epoch-manager/src/tests/mod.rs:3611: in epochs of 5
+// blocks, splits are proposed at the heights 4 and 5.
 func TestPossiblyLast(t *testing.T) {
 	r := newTree(t, 5, stakes("test", 1_000_000)...)
 	n := r.nodes[0]
@@ -236,8 +236,8 @@ func TestPossiblyLast(t *testing.T) {
 	}
 }
 
-// TestApprovers: while finality lags behind the epoch's end, the next epoch's producers approve
-// too.
+// TestApprovers: while an epoch is overdue because finality is late, the next epoch's producers
+// also are approvers.
 func TestApprovers(t *testing.T) {
 	r := newTree(t, 5, stakes("test", 1000, 500)...)
 	n := r.nodes[0]
@@ -256,12 +256,12 @@ func TestApprovers(t *testing.T) {
 		n, _ = r.grow(n, 0, joins)
 		joins = nil
 		if h < 7 {
-			count(2) // from height 3 on two epochs' producers, but the same ones
+			count(2) // from height 3 on the producers of two epochs, which are the same
 		} else {
 			count(3) // the epoch of heights 6 to 10 is due to end
 		}
 	}
-	n, _ = r.grow(n, 1, nil) // height 11 in place of 10, which would have been the last: finality stops at 7
+	n, _ = r.grow(n, 1, nil) // height 11 instead of 10, so the epoch does not end: finality stops at 7
 	count(3)
 	got, _ := r.manager.BlockApprovers(n.info.Hash)
 	if a := got[2]; a.AccountID != "new" || !a.StakeThisEpoch.IsZero() || a.StakeNextEpoch != primitives.Yocto(2000) {
@@ -279,7 +279,7 @@ func TestApprovers(t *testing.T) {
 	if last, err := r.manager.IsNextBlockEpochStart(n.info.Hash); err != nil || !last {
 		t.Errorf("height %d is last: %v, %v, want true", n.info.Height, last, err)
 	}
-	got, _ = r.manager.BlockApprovers(n.info.Hash) // now it is their own epoch; test1 was kicked out for its chunks
+	got, _ = r.manager.BlockApprovers(n.info.Hash) // in the new epoch; test1 was kicked out
 	if len(got) != 2 || got[0].AccountID != "new" || !got[0].StakeNextEpoch.IsZero() {
 		t.Errorf("approvers of the next epoch = %+v", got)
 	}
@@ -318,8 +318,8 @@ func TestRecordRefusals(t *testing.T) {
 	}
 }
 
-// TestForget: what could not be persisted is recorded again, with the same changes; also an epoch's
-// first and last blocks.
+// TestForget: a block that could not be persisted can be recorded again with the same Changes, also
+// the first and the last block of an epoch.
 func TestForget(t *testing.T) {
 	r := newTree(t, 5, stakes("test", 1000)...)
 	at, starts, ends := r.nodes[0], 0, 0
@@ -359,8 +359,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestStakeInfo follows a validator that leaves: its stake stays locked as long as it is in one of
-// three epochs.
+// TestStakeInfo: the stake of a validator that leaves stays locked as long as it is a validator in
+// one of three epochs.
 func TestStakeInfo(t *testing.T) {
 	r := newTree(t, 5, stakes("test", 1_000_000, 400_000)...)
 	n := r.nodes[0]
@@ -509,7 +509,7 @@ func TestBlockInfoFromHeader(t *testing.T) {
 	}
 }
 
-// isRecorded returns whether the manager has recorded what epoch a block ended.
+// isRecorded returns whether the EpochInfo that the last block of an epoch makes is recorded.
 func isRecorded(m *Manager, last primitives.Hash) bool {
 	_, err := m.EpochInfo(last)
 	return err == nil

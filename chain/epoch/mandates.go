@@ -12,26 +12,26 @@ import (
 // ValidatorID is a validator's index in its epoch's list.
 type ValidatorID = uint64
 
-// WeightedValidator is a validator with a part of its stake: a partial mandate, or its part in a
+// WeightedValidator is a validator with a part of its stake: a partial mandate, or its stake in a
 // chunk.
 type WeightedValidator struct {
 	ID     ValidatorID
 	Weight primitives.Balance
 }
 
-// ValidatorMandates divides the stakes of an epoch into mandates of one price, which are dealt to
-// the shards at each height (nearcore core/primitives/src/validator_mandates). All validators take
-// part, whatever their other roles.
+// ValidatorMandates divides the stakes of an epoch into mandates of equal price, which are
+// distributed among the shards at each height (nearcore core/primitives/src/validator_mandates).
+// All validators take part, whatever their other roles.
 type ValidatorMandates struct {
 	TargetPerShard  uint64
 	NumShards       uint64
 	StakePerMandate primitives.Balance
-	Mandates        []ValidatorID       // an ID for each whole mandate, ascending
-	Partials        []WeightedValidator // the rest of each stake, if any
+	Mandates        []ValidatorID       // one ID for each whole mandate, ascending
+	Partials        []WeightedValidator // the remainder of each stake, if any
 }
 
-// newValidatorMandates returns ErrConfig if a validator would hold 65536 mandates or more, where
-// nearcore panics.
+// newValidatorMandates returns the mandates of an epoch. It returns ErrConfig if a validator would
+// have 65536 mandates or more; nearcore panics then.
 func newValidatorMandates(targetPerShard, numShards uint64,
 	validators []primitives.ValidatorStake) (ValidatorMandates, error) {
 	m := ValidatorMandates{TargetPerShard: targetPerShard, NumShards: numShards}
@@ -55,9 +55,9 @@ func newValidatorMandates(targetPerShard, numShards uint64,
 	return m, nil
 }
 
-// mandatePrice returns the largest price that yields exactly the target number of whole mandates,
-// or else the price that yields more while the next one yields fewer (nearcore compute_price.rs).
-// The target is at most the total stake in yoctoNEAR.
+// mandatePrice returns the highest price that leads to exactly the target number of whole mandates.
+// If there is none, it returns the price that leads to more, whereas the next one leads to fewer
+// (nearcore compute_price.rs). The target is at most the total stake in yoctoNEAR.
 func mandatePrice(targetPerShard, numShards uint64,
 	validators []primitives.ValidatorStake) (primitives.Balance, error) {
 	var total primitives.Balance
@@ -82,7 +82,7 @@ func mandatePrice(targetPerShard, numShards uint64,
 		}
 		return n
 	}
-	// count falls as the price rises. Invariant of both loops: the result is low, or between low
+	// count decreases with the price. Invariant of both loops: the result is low, or between low
 	// and high.
 	one := primitives.Yocto(1)
 	low, high := one, total
@@ -110,10 +110,10 @@ func mandatePrice(targetPerShard, numShards uint64,
 	}
 }
 
-// sample deals the mandates and partials to the shards, and returns for each shard index its
-// validators in the order of their endorsements (nearcore validator_mandates/mod.rs:122). Row r of
-// the shuffled pieces goes to the shard at position r of a shuffled list of shards, one list for
-// mandates and one for partials.
+// sample distributes the mandates and partials among the shards. It returns, by shard index, the
+// validators in the order of their endorsements (nearcore validator_mandates/mod.rs:122). The
+// pieces are shuffled and arranged in rows: row r goes to the r-th shard in a shuffled list of
+// shards. There is one such list for mandates and one for partials.
 func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValidator {
 	n := int(m.NumShards)
 	shuffledShards := func() []int {
@@ -129,7 +129,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	primitives.Shuffle(rng, mandates)
 	primitives.Shuffle(rng, partials)
 
-	rowOf := make([]int, n) // row of the partials, by shard
+	rowOf := make([]int, n) // row of the partials, by shard index
 	for r, s := range forPartials {
 		rowOf[s] = r
 	}
@@ -137,7 +137,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	for r, s := range forMandates {
 		mandatesOf[s] = r
 	}
-	sums := make([]share, m.ids()) // of each validator in the current shard
+	sums := make([]share, m.ids()) // stake of each validator in the current shard
 	pieces := make([][]WeightedValidator, n)
 	for s := range pieces {
 		some := 0
@@ -146,7 +146,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 			if !x.any {
 				some++
 			}
-			x.any, x.sum = true, x.sum.SaturatingAdd(weight) // at most a stake, so it fits
+			x.any, x.sum = true, x.sum.SaturatingAdd(weight) // at most the validator's stake, so it does not overflow
 		}
 		for i := mandatesOf[s]; i < len(mandates); i += n {
 			add(mandates[i], m.StakePerMandate)
@@ -154,7 +154,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 		for i := rowOf[s]; i < len(partials); i += n {
 			add(partials[i].ID, partials[i].Weight)
 		}
-		list := make([]WeightedValidator, 0, some) // by ID
+		list := make([]WeightedValidator, 0, some) // ascending by ID
 		for id := range sums {
 			if sums[id].any {
 				list = append(list, WeightedValidator{ValidatorID(id), sums[id].sum})
@@ -167,13 +167,13 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	return pieces
 }
 
-// share is a validator's part in a shard.
+// share is the stake of a validator in a shard.
 type share struct {
 	sum primitives.Balance
 	any bool
 }
 
-// ids returns an upper bound (exclusive) of the IDs that hold something.
+// ids returns the number of IDs: one more than the highest ID with a mandate or partial.
 func (m *ValidatorMandates) ids() (n ValidatorID) {
 	for _, id := range m.Mandates {
 		n = max(n, id+1)

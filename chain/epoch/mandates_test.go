@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stakes returns validators a0, a1, ... with the given stakes.
+// stakes returns validators with names of the prefix and a number, and with these stakes.
 func stakes(prefix string, amounts ...uint64) []primitives.ValidatorStake {
 	var out []primitives.ValidatorStake
 	for i, a := range amounts {
@@ -89,15 +89,15 @@ func testSample(t *testing.T, shards uint64, want [][]WeightedValidator) {
 	}
 }
 
-// TestVectorA52: pieces that divide evenly among 3 shards, mod.rs:455.
+// TestVectorA52: pieces that are divided evenly among 3 shards, nearcore mod.rs:455.
 func TestVectorA52(t *testing.T) {
 	testSample(t, 3, [][]WeightedValidator{
 		weights(1, 17, 4, 10, 6, 6, 0, 10), weights(4, 5, 5, 4, 0, 10, 1, 10, 3, 10), weights(0, 10, 2, 9, 4, 20, 3, 2),
 	})
 }
 
-// TestVectorA53: pieces that do not divide evenly among 4 shards, mod.rs:488 (trap 7: row r goes to
-// the r-th shard listed).
+// TestVectorA53: pieces that cannot be divided evenly among 4 shards, nearcore mod.rs:488 (trap 7:
+// row r goes to the r-th shard in the shuffled list).
 func TestVectorA53(t *testing.T) {
 	testSample(t, 4, [][]WeightedValidator{
 		weights(3, 8, 6, 6, 0, 22), weights(4, 8, 2, 9, 1, 8), weights(0, 8, 3, 4, 4, 19), weights(4, 8, 5, 4, 1, 19),

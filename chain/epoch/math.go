@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// quoRem returns a/b and a mod b of unsigned 128-bit numbers. b must not be 0. For b >= 2^64 the
-// quotient is estimated from the top words, and is at most one too small.
+// quoRem returns a/b and a mod b of unsigned 128-bit numbers. b must not be 0. If b >= 2^64, the
+// quotient is estimated from the high words; the estimate is at most one too low.
 func quoRem(a, b primitives.Balance) (q, r primitives.Balance) {
 	if b.Hi == 0 {
 		q, rem := a.DivMod64(b.Lo)
@@ -30,8 +30,8 @@ func quoRem(a, b primitives.Balance) (q, r primitives.Balance) {
 	return primitives.Yocto(est), r
 }
 
-// mulDiv returns floor(a*num/den), computed without loss, and whether it fits 128 bits. den must
-// not be 0.
+// mulDiv returns floor(a*num/den), without intermediate overflow, and whether it fits into 128
+// bits. den must not be 0.
 func mulDiv(a primitives.Balance, num, den uint64) (primitives.Balance, bool) {
 	x := a.Big()
 	x.Mul(x, new(big.Int).SetUint64(num))

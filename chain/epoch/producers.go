@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ChunkValidator is an account with its stake in endorsing a chunk.
+// ChunkValidator is a validator of a chunk, with the stake that counts for its endorsement.
 type ChunkValidator struct {
 	AccountID primitives.AccountID
 	Stake     primitives.Balance
 }
 
-// ApprovalStake is an approver of a block with its stakes. A stake is 0 in an epoch in which it is
-// no block producer.
+// ApprovalStake is an approver of a block, with its stake in two epochs. The stake is 0 in an epoch
+// in which it is not a block producer.
 type ApprovalStake struct {
 	AccountID      primitives.AccountID
 	PublicKey      primitives.PublicKey
@@ -32,9 +32,9 @@ func (m *Manager) BlockProducer(id primitives.EpochID, h primitives.Height) (*pr
 	return &info.Validators[info.SampleBlockProducer(h)], nil
 }
 
-// CanonicalChunkProducer returns the canonical producer of a shard's chunk with the given
-// height_created: no producer is left out. From protocol version 87 on the producer may be another
-// (ChunkProducerFromPrev). The result must not be changed. Errors: ErrSharding.
+// CanonicalChunkProducer returns the canonical producer of a shard's chunk with this
+// height_created, that is, without a blacklist. From protocol version 87 on the actual producer may
+// differ (ChunkProducerFromPrev). The result must not be changed. Errors: ErrSharding.
 func (m *Manager) CanonicalChunkProducer(id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	info, layout, index, err := m.shard(id, shard)
@@ -107,9 +107,9 @@ func (m *Manager) BlockProducers(id primitives.EpochID) ([]primitives.ValidatorS
 	return out, nil
 }
 
-// BlockProducersOrdered returns an epoch's block producers without repeats, by their first position
-// in the settlement. next_bp_hash, next_bps of light clients and EXPERIMENTAL_validators_ordered
-// are derived from it.
+// BlockProducersOrdered returns an epoch's block producers without repeats, in the order of their
+// first position in the settlement. next_bp_hash, the next_bps of light clients and
+// EXPERIMENTAL_validators_ordered are computed from this list.
 func (m *Manager) BlockProducersOrdered(id primitives.EpochID) ([]primitives.ValidatorStake, error) {
 	all, err := m.BlockProducers(id)
 	if err != nil {
@@ -123,7 +123,7 @@ func (m *Manager) BlockProducersOrdered(id primitives.EpochID) ([]primitives.Val
 	}), nil
 }
 
-// BlockProducersHash returns the next_bp_hash of headers with next epoch id.
+// BlockProducersHash returns the next_bp_hash in headers whose next epoch is id.
 func (m *Manager) BlockProducersHash(id primitives.EpochID) (primitives.Hash, error) {
 	vs, err := m.BlockProducersOrdered(id)
 	if err != nil {
@@ -176,9 +176,9 @@ func (m *Manager) Validator(id primitives.EpochID, account primitives.AccountID)
 	return v, nil
 }
 
-// BlockApprovers returns the approvers of a child of parent, in the order of its header: the
-// epoch's block producers and, if the epoch is overdue, after them the next epoch's (nearcore
-// lib.rs:1109).
+// BlockApprovers returns the approvers of a child of parent, in the order of the header's
+// approvals: the epoch's block producers, then those of the next epoch if the epoch is overdue
+// (nearcore lib.rs:1109).
 func (m *Manager) BlockApprovers(parent primitives.Hash) ([]ApprovalStake, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -222,14 +222,14 @@ func (m *Manager) BlockApprovers(parent primitives.Hash) ([]ApprovalStake, error
 	return out, nil
 }
 
-// NumTotalParts returns the number of parts into which a chunk is encoded: the seats of the
-// genesis's config, at least 2.
+// NumTotalParts returns the number of parts into which a chunk is encoded: the number of block
+// producer seats in the genesis's config, at least 2.
 func (m *Manager) NumTotalParts() int {
 	_, total := m.partCounts()
 	return total
 }
 
-// NumDataParts returns the number of parts from which a chunk can be restored.
+// NumDataParts returns the number of parts that are sufficient to restore a chunk.
 func (m *Manager) NumDataParts() int {
 	data, _ := m.partCounts()
 	return data
@@ -239,7 +239,8 @@ func (m *Manager) partCounts() (data, total int) {
 	return primitives.ChunkPartCounts(int(m.configs.ForVersion(m.configs.genesisPV).NumBlockProducerSeats))
 }
 
-// PartOwner returns the owner of a part of the chunks of an epoch.
+// PartOwner returns the account that stores and forwards the parts with this number, in all chunks
+// of an epoch.
 func (m *Manager) PartOwner(id primitives.EpochID, part uint64) (primitives.AccountID, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BlockInfoFromHeader returns the info of a block. lastFinalized is the height of its last final
-// block: the genesis's height while there is none, and for the genesis itself. RecordBlockInfo sets
-// the epoch fields.
+// BlockInfoFromHeader returns the BlockInfo of a block. lastFinalized is the height of the block's
+// last final block; while there is none, and for the genesis, the height of the genesis.
+// RecordBlockInfo sets the fields that do not come from the header.
 func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Height) *BlockInfo {
 	return &BlockInfo{
 		Hash: h.Hash(), Height: h.Height, LastFinalizedHeight: lastFinalized, LastFinalBlockHash: h.LastFinalBlock,
@@ -19,13 +19,13 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 	}
 }
 
-// RecordBlockInfo adds a block with a recorded parent (nearcore lib.rs:880). It sets the block's
-// epoch fields and ChunkProducers, keeps the block, and returns what to persist. The result is empty
-// if the block is among the latest recorded ones; for older blocks the caller must avoid repeats.
-// rngSeed is the header's random_value.
+// RecordBlockInfo adds a block whose parent is recorded (nearcore lib.rs:880). It sets the block's
+// epoch fields and ChunkProducers, and returns the Changes to persist. These are empty if the block
+// is in the cache of recorded blocks; callers must not record older blocks again. rngSeed is the
+// header's random_value.
 //
-// A caller that fails to persist the Changes must pass them to Forget. After an error nothing was
-// recorded. Errors: ErrBlockInfo, ErrMissingBlock, those of the end of an epoch.
+// If the caller cannot persist the Changes, it must pass them to Forget. On an error nothing was
+// recorded. Errors: ErrBlockInfo, ErrMissingBlock, errors at the end of an epoch.
 func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Changes, error) {
 	if block.Hash.IsZero() {
 		return Changes{}, fmt.Errorf("%w: the block hash is zero", ErrBlockInfo)
@@ -57,14 +57,14 @@ func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Ch
 	return changes, nil
 }
 
-// StartAt says that the chain is known from a height on only, because it began from an epoch sync
-// proof: there are no statistics of earlier blocks.
+// StartAt tells the Manager that it does not know the blocks below a height, and has no statistics
+// of them, because the chain starts at an epoch sync proof.
 func (m *Manager) StartAt(first primitives.Height) {
 	m.finalized = max(m.finalized, first-min(first, 1))
 }
 
-// Forget reverts the last RecordBlockInfo when its Changes could not be persisted. The statistics
-// of its epoch may stay at a later final block, which is correct on any branch.
+// Forget undoes the last RecordBlockInfo, whose Changes could not be persisted. The aggregator may
+// stay at a later final block, which is correct on any branch.
 func (m *Manager) Forget(c *Changes) {
 	if c.BlockInfo == nil {
 		return
@@ -75,8 +75,8 @@ func (m *Manager) Forget(c *Changes) {
 	}
 }
 
-// enterEpoch sets the block's epoch and that epoch's first block, and checks what the statistics
-// rely on.
+// enterEpoch sets the block's epoch and that epoch's first block. It also checks the conditions on
+// which the statistics depend.
 func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	prev, err := m.BlockInfo(block.PrevHash)
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 		return err
 	}
 	switch {
-	case prev.IsGenesis(): // the first block starts the epoch that is also the genesis's
+	case prev.IsGenesis(): // the first block starts an epoch, which includes the genesis
 		block.EpochID, block.EpochFirstBlock, changes.EpochStart = primitives.EpochID{}, block.Hash, true
 	case last:
 		if block.EpochID, err = m.nextEpochID(prev); err != nil {
@@ -110,9 +110,9 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	return nil
 }
 
-// recordEffects ends the epoch if block is its last, advances the aggregator to the last final
-// block, and determines the block's ChunkProducers. The end of the epoch comes first, because it
-// can fail; an aggregator that is ahead does no harm.
+// recordEffects ends the epoch if block is its last one, advances the aggregator to the last final
+// block, and sets the block's ChunkProducers. The end of the epoch comes first because it may fail;
+// an aggregator that has advanced already would be correct nevertheless.
 func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, changes *Changes) error {
 	last, err := m.isLast(block)
 	if err != nil {
@@ -139,10 +139,10 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 	return nil
 }
 
-// aggregate returns the statistics of hash's epoch up to hash. It walks back to the aggregator's
-// last block or, on another fork, in another epoch or after a restart, to the first block of the
-// epoch. With reuse the aggregator itself is advanced if hash follows it, and the caller keeps the
-// result.
+// aggregate returns the statistics of the epoch of the block hash, up to this block. It goes back
+// to the last block in the aggregator. On another fork, in another epoch or after a restart it goes
+// back to the first block of the epoch. With reuse it may change the aggregator itself, and the
+// caller must keep the result.
 func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
 	head, err := m.BlockInfo(hash)
 	if err != nil {
@@ -186,7 +186,8 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 		if err != nil {
 			return nil, err
 		}
-		// sampled when the block was validated; for many blocks the samples are not kept
+		// The assignment was drawn when the block was validated. It is drawn again if many blocks
+		// were validated since.
 		height := s.parent.Height + 1
 		assignment, drawn := m.samples.get(sampleKey{head.EpochID, height})
 		if !drawn {

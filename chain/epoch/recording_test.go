@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// data is where the recordings of neard lie, if they do.
+// data is the folder with the recordings of neard, which may not exist.
 var data = testutil.Data("")
 
-// readData returns a file of the recorded data, or skips the test.
+// readData returns a file of the recordings. Without recordings it skips the test.
 func readData(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(data, name))
@@ -24,7 +24,7 @@ func readData(t testing.TB, name string) []byte {
 	return b
 }
 
-// memoryStore keeps every row, in encoded form, so that what is read back went through the
+// memoryStore implements Store. It keeps all rows in encoded form, so that reading uses the
 // decoders.
 type memoryStore struct {
 	blocks    map[primitives.Hash][]byte
@@ -87,7 +87,7 @@ func (s *memoryStore) apply(c Changes) {
 	}
 }
 
-// The JSON of a recording: only what the epochs look at.
+// The parts of the recordings' JSON that epochs depend on.
 type (
 	recordedGenesis struct {
 		ProtocolVersion                    primitives.ProtocolVersion `json:"protocol_version"`
@@ -207,7 +207,7 @@ func (h *recordedHeader) split(t *testing.T) *primitives.ShardSplit {
 	return s
 }
 
-// blockInfo is BlockInfoFromHeader for the JSON form.
+// blockInfo does the same as BlockInfoFromHeader for a recorded header.
 func (h *recordedHeader) blockInfo(t *testing.T, lastFinalized primitives.Height) *BlockInfo {
 	b := &BlockInfo{
 		Hash: h.Hash, Height: h.Height, LastFinalizedHeight: lastFinalized, LastFinalBlockHash: h.LastFinalBlock, PrevHash: h.PrevHash,
@@ -227,7 +227,7 @@ func (h *recordedHeader) blockInfo(t *testing.T, lastFinalized primitives.Height
 	return b
 }
 
-// lines calls f with each line of a gzipped recording, with its first key.
+// lines calls f with each line of a gzipped recording and the first key in the line.
 func lines(t *testing.T, name string, f func(key string, line []byte)) {
 	path := filepath.Join(data, "neard", name)
 	testutil.Need(t, path, "no recorded data")

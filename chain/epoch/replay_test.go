@@ -16,8 +16,8 @@ import (
 
 func decode(in []byte, v borsh.Decoder) error { return borsh.Unmarshal(in, v) }
 
-// replay runs the Manager beside a chain that neard made and compares what it computes with what
-// neard wrote.
+// replay runs a Manager on a chain that neard has recorded, and compares its results with those of
+// neard.
 type replay struct {
 	t        *testing.T
 	manager  *Manager
@@ -29,7 +29,7 @@ type replay struct {
 	headers  map[primitives.Hash]*recordedHeader
 	chunks   map[primitives.Hash][]recordedChunk
 	head     *recordedHeader
-	updates  int // of validators' accounts
+	updates  int // number of validator accounts that were updated
 	failures int
 	epochs   int
 	kickouts int
@@ -67,7 +67,7 @@ func (r *replay) genesis(line []byte, files map[string][]byte) {
 	r.restart()
 }
 
-// restart forgets all but the store.
+// restart replaces the Manager by a new one on the same store.
 func (r *replay) restart() {
 	m, err := NewManager(r.params, r.configs, r.store)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *replay) block(line []byte) {
 	h := &b.Block.Header
 	lastFinal := primitives.Height(0)
 	if !h.PrevHash.IsZero() {
-		lastFinal = r.heights[h.LastFinalBlock] // the genesis's, 0, for none
+		lastFinal = r.heights[h.LastFinalBlock] // if there is none: 0, as for the genesis
 		r.checkBlock(&b.Block)
 	}
 	changes, err := r.manager.RecordBlockInfo(h.blockInfo(r.t, lastFinal), h.RandomValue)
@@ -153,7 +153,7 @@ func (r *replay) checkBlock(b *recordedBlock) {
 		at("chunk signed by "+string(maker.AccountID), c.Signature.Verify(c.ChunkHash[:], maker.PublicKey), nil, true)
 		cares, err := m.CaresAboutShard(h.EpochID, maker.AccountID, c.ShardID)
 		at("chunk producer cares", cares, err, true)
-		if len(r.params.Validators) == 1 { // the only producer continues
+		if len(r.params.Validators) == 1 { // a sole producer also produces in the next epoch
 			cares, err = m.CaresAboutShardNextEpoch(h.PrevHash, maker.AccountID, c.ShardID)
 			at("chunk producer cares for the next epoch", cares, err, true)
 		}
@@ -177,8 +177,8 @@ func (r *replay) checkBlock(b *recordedBlock) {
 	r.checkApprovals(h)
 }
 
-// checkProposedSplit: a chunk proposes a split only if the block before, in which its shard had a
-// new chunk, allowed it.
+// checkProposedSplit checks that a chunk proposes a split only if this was allowed in the block
+// before, in which its shard had a new chunk.
 func (r *replay) checkProposedSplit(h *recordedHeader, c *recordedChunk, before primitives.ShardIndex) {
 	prev := r.headers[h.PrevHash]
 	if prev.PrevHash.IsZero() || !prev.ChunkMask[before] {
@@ -191,7 +191,7 @@ func (r *replay) checkProposedSplit(h *recordedHeader, c *recordedChunk, before 
 	}
 }
 
-// checkRunningEpoch: at an epoch's last block the running statistics are the final ones.
+// checkRunningEpoch checks that the statistics as of the last block of an epoch are the final ones.
 func (r *replay) checkRunningEpoch(h *recordedHeader) {
 	running, err := r.manager.ValidatorInfoOfBlock(h.Hash)
 	r.ok(err)
@@ -210,8 +210,8 @@ func (r *replay) checkRunningEpoch(h *recordedHeader) {
 	r.differ(h.Height, "validators but the current", running, final)
 }
 
-// changes compares the stakes that stay locked over an epoch's end with the accounts that neard
-// updated.
+// changes compares the stakes that stay locked at the end of an epoch with the accounts that neard
+// has updated.
 func (r *replay) changes(line []byte) {
 	var c struct {
 		Changes struct {
@@ -273,22 +273,22 @@ func (r *replay) validators(line []byte) {
 	r.kickouts += len(info.PrevEpochKickout)
 }
 
-// TestReplay checks the package against chains that neard made: the producer of each block and the
-// signers of each chunk and approval, epoch IDs, next_bp_hash, epoch_sync_data_hash (all bytes of
-// EpochInfo and BlockInfo), total_supply, gas price, shard_split, and what validators returns. Now
-// and then the Manager is made anew from what was persisted.
+// TestReplay compares the results of this package with chains that neard has recorded: the producer
+// of each block, the signers of each chunk and approval, epoch IDs, next_bp_hash,
+// epoch_sync_data_hash (so all bytes of EpochInfo and BlockInfo), total_supply, gas price,
+// shard_split, and the validators query. Several times a new Manager replaces the old one.
 func TestReplay(t *testing.T) {
 	for _, c := range []struct {
 		name                              string
 		configs                           string
-		epochs, kickouts, splits, updates int // what must have been seen, at least
+		epochs, kickouts, splits, updates int // at least these numbers must occur
 	}{
 		{"four", "", 17, 4, 0, 88},
 		{"native", "", 61, 0, 0, 61},
 		{"reshard", "reshard-epoch-configs", 36, 0, 4, 36},
-		{"storm", "", 4, 0, 0, 4}, // the gas price moves
+		{"storm", "", 4, 0, 0, 4}, // has changes of the gas price
 		{"probe", "", 38, 0, 0, 38},
-		{"index", "", 21, 0, 0, 0}, // account changes are elsewhere
+		{"index", "", 21, 0, 0, 0}, // the account changes are in another recording
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -319,7 +319,7 @@ func TestReplay(t *testing.T) {
 					answers = append(answers, bytes.Clone(line))
 				}
 			})
-			for _, line := range answers { // recorded after the epoch's end, though they stand at its first block
+			for _, line := range answers { // recorded at the epoch's end, stored with its first block
 				r.validators(line)
 			}
 			t.Logf("%d blocks, %d epochs, %d kickouts, %d splits, %d accounts updated", len(r.heights), r.epochs, r.kickouts, r.splits, r.updates)

@@ -12,17 +12,17 @@ const (
 	nanosPerSecond = 1_000_000_000
 )
 
-// RewardCalculator computes an epoch's rewards (nearcore reward_calculator.rs). It comes from the
-// genesis.
+// RewardCalculator computes the rewards of an epoch (nearcore reward_calculator.rs). Its fields
+// follow from the genesis.
 type RewardCalculator struct {
-	ProtocolRewardRate      Ratio // the treasury's part
+	ProtocolRewardRate      Ratio // the treasury's share
 	ProtocolTreasuryAccount primitives.AccountID
 	SecondsPerYear          uint64
 }
 
 func newRewardCalculator(g *GenesisParams) RewardCalculator {
 	rate := g.ProtocolRewardRate
-	if g.ProtocolVersion == ProdGenesisProtocolVersion { // whatever mainnet's genesis says
+	if g.ProtocolVersion == ProdGenesisProtocolVersion { // mainnet's genesis contains another value
 		rate = Ratio{1, 10}
 	}
 	return RewardCalculator{rate, g.ProtocolTreasuryAccount, secondsPerYear}
@@ -31,21 +31,21 @@ func newRewardCalculator(g *GenesisParams) RewardCalculator {
 // rewardInput is the input of an epoch's rewards.
 type rewardInput struct {
 	info        *EpochInfo       // of the epoch
-	stats       []ValidatorStats // by validator id
-	excluded    []bool           // by validator ID: kicked out for performance, so it earns nothing and is not listed
+	stats       []ValidatorStats // by validator ID
+	excluded    []bool           // by validator ID: kicked out for performance, so without a reward and not listed
 	totalSupply primitives.Balance
 	duration    uint64 // nanoseconds
 	onlineMin   Ratio
 	onlineMax   Ratio
-	// percentage of endorsements from which they count as all, below as none; negative: they count
-	// as they are
+	// Percentage of endorsements: at or above it the endorsements count as all, below it as none.
+	// Negative: no cutoff.
 	cutoff    int
 	inflation Ratio
 }
 
-// calculate returns the rewards and their sum, the minted amount. A treasury that validates is
-// listed with its validator reward only, but the minted amount contains both. If all validators are
-// excluded the treasury's part is listed but nothing is minted.
+// calculate returns the rewards and the minted amount, which is their sum with two exceptions. If
+// the treasury is a validator, only its validator reward is listed, but minted includes both of its
+// rewards. If all validators are excluded, the treasury's reward is listed, but minted is 0.
 func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance],
 	minted primitives.Balance, err error) {
 	overflow := func(what string) error { return fmt.Errorf("%s: %w", what, primitives.ErrOverflow) }
@@ -62,7 +62,7 @@ func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primi
 	}
 	rewards.Set(rc.ProtocolTreasuryAccount, treasuryReward)
 	minted = treasuryReward
-	total, ok := sumStakes(in.info.Validators) // excluded validators dilute the rest
+	total, ok := sumStakes(in.info.Validators) // including the excluded validators, whose shares are not paid
 	if !ok {
 		return nil, minted, overflow("stakes")
 	}
@@ -88,8 +88,8 @@ func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primi
 	return rewards, minted, nil
 }
 
-// validatorReward returns pool*stake/total, scaled from 0 at onlineMin to 1 at onlineMax. It
-// divides twice, in this order.
+// validatorReward returns pool*stake/total, scaled by the online ratio: 0 at onlineMin, 1 at
+// onlineMax. Each of the two divisions rounds down, in this order.
 func (in *rewardInput) validatorReward(id int, pool, total *big.Int) *big.Int {
 	s := &in.stats[id]
 	num, den := s.onlineRatio(in.cutoff)

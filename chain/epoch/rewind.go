@@ -2,7 +2,7 @@ package epoch
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Mark is a state of the Manager's statistics.
+// Mark is a saved state of the Manager's statistics, for Rewind and Child.
 type Mark struct {
 	aggregator *Aggregator
 	finalized  primitives.Height
@@ -17,8 +17,8 @@ func (m *Manager) Mark() Mark {
 	return k
 }
 
-// Rewind restores the state of a mark, which can be used again. gone are the blocks recorded since,
-// which the store does not have any more.
+// Rewind restores the state of a Mark, which remains valid. gone are the blocks that were recorded
+// since; the store no longer has them.
 func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 	for _, hash := range gone {
 		m.blocks.drop(hash)
@@ -30,11 +30,11 @@ func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 	}
 }
 
-// childCacheSize is the size of a child's caches. There may be many children.
+// childCacheSize is the size of a child's caches. It is small because there may be many children.
 const childCacheSize = 64
 
-// Child returns a Manager of a chain that continues from a mark on its own. Neither sees changes of
-// the other.
+// Child returns a Manager for a chain that continues independently from a Mark. store must contain
+// the rows up to there.
 func (m *Manager) Child(store Store, at Mark) *Manager {
 	c := &Manager{
 		kickout: m.kickout, lists: newCache[primitives.Hash, []shardBlacklist](listCacheSize),

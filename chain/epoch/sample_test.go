@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sampleBySorting is what sample was before it added up by validator: rows of pieces for each
-// shard, sorted and merged.
+// sampleBySorting is an earlier implementation of sample, which sorts and merges the pieces of each
+// shard.
 func sampleBySorting(m *ValidatorMandates, rng *primitives.ChaChaRng) [][]WeightedValidator {
 	n := int(m.NumShards)
 	shuffled := func() []int {
@@ -51,9 +51,9 @@ func sampleBySorting(m *ValidatorMandates, rng *primitives.ChaChaRng) [][]Weight
 	return pieces
 }
 
-// TestSampleAsSorted: the chunk validators are those of the earlier implementation that sorted
-// mandates, in the same order, and it consumes the same random numbers; also with more shards than
-// mandates, with validators without any, and with none at all.
+// TestSampleAsSorted: sample returns the same validators in the same order as sampleBySorting, and
+// uses the same random numbers. This includes more shards than mandates, validators without
+// mandates, and no mandates at all.
 func TestSampleAsSorted(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range 500 {

@@ -9,13 +9,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// selectionInput is what the end of epoch T knows about epoch T+2.
+// selectionInput is the data about epoch T+2 at the end of epoch T.
 type selectionInput struct {
 	config         *Config // of T+2
 	seed           primitives.Hash
 	prev           *EpochInfo                            // of T+1
-	proposals      AccountMap[primitives.ValidatorStake] // the latest of each account in T
-	kickout        AccountMap[KickoutReason]             // extended by those that find no seat
+	proposals      AccountMap[primitives.ValidatorStake] // the latest proposal of each account in T
+	kickout        AccountMap[KickoutReason]             // validators that get no seat are added
 	reward         AccountMap[primitives.Balance]        // of T
 	minted         primitives.Balance                    // in T
 	version        primitives.ProtocolVersion            // of T+2
@@ -24,9 +24,9 @@ type selectionInput struct {
 	strategy       assignmentStrategy
 }
 
-// proposalsToEpochInfo selects the validators of T+2 and assigns their roles (nearcore
-// validator_selection.rs:166). Errors: ErrNotEnoughValidators if there are fewer chunk producers
-// than one shard needs; T+1's validators stay then.
+// proposalsToEpochInfo selects the validators of T+2 and their roles (nearcore
+// validator_selection.rs:166). ErrNotEnoughValidators: there are fewer chunk producers than one
+// shard needs, and T+1's validators should stay.
 func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	out := &EpochInfo{
 		EpochHeight: in.prev.EpochHeight + 1, ValidatorReward: in.reward, MintedAmount: in.minted,
@@ -50,8 +50,7 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 		}
 	}
 
-	// Each role takes a prefix of the same order, so the IDs (chunk producers, then others) follow
-	// that order.
+	// Each role takes the first candidates in the same order, so ascending IDs are in that order.
 	out.Validators = candidates[:roles.seated():roles.seated()]
 	for id, v := range out.Validators {
 		out.ValidatorIndex = append(out.ValidatorIndex, AccountEntry[ValidatorID]{v.AccountID, ValidatorID(id)})
@@ -79,9 +78,9 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	return out, out.initSamplers()
 }
 
-// applyEpochUpdate merges the proposals of T with the validators of T+1, drops those that were
-// kicked out, adds the rewards, sets each account's stake in out.StakeChange, and sorts the
-// candidates: larger stake first, then the smaller account.
+// applyEpochUpdate merges the proposals of T with the validators of T+1, removes those that were
+// kicked out, and adds the rewards. It sets each account's stake in out.StakeChange, and returns
+// the candidates in the order of compareStakes.
 func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.ValidatorStake, error) {
 	var byAccount AccountMap[primitives.ValidatorStake]
 	for _, p := range in.proposals {
@@ -90,7 +89,7 @@ func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.Validato
 			continue
 		}
 		if k, ok := in.prev.ValidatorKickout.Get(p.Account); ok && k.Kind == ProtocolVersionTooOld {
-			continue // not allowed back at once, and not listed
+			continue // may not return at once, and has no entry in StakeChange
 		}
 		out.StakeChange.Set(p.Account, p.Value.Stake)
 		byAccount.Set(p.Account, p.Value)
@@ -127,8 +126,8 @@ func compareStakes(a, b primitives.ValidatorStake) int {
 	return strings.Compare(string(a.AccountID), string(b.AccountID))
 }
 
-// validatorRoles is the number of the ordered candidates in each role, and the smallest stake that
-// would have won a seat.
+// validatorRoles contains how many of the ordered candidates get each role, and the least stake
+// that would have been enough for a seat.
 type validatorRoles struct {
 	chunkProducers, blockProducers, chunkValidators int
 	threshold                                       primitives.Balance
@@ -160,10 +159,10 @@ func selectRoles(c *Config, candidates []primitives.ValidatorStake) (r validator
 	return r, nil
 }
 
-// selectValidators takes candidates while there are seats and the next candidate's part of the
-// stake so far, including its own, exceeds minRatio. The threshold is the last one's stake plus one
-// if the seats are full, else the stake that would meet the ratio: ceil(ratio*sum/(1-ratio))
-// (nearcore validator_selection.rs:357).
+// selectValidators takes candidates in order, as long as there are seats and the candidate's share
+// of the sum of stakes up to and including its own exceeds minRatio. It returns their number and
+// the threshold. If all seats are taken, that is the last one's stake plus one, otherwise the stake
+// that would satisfy the ratio: ceil(ratio*sum/(1-ratio)) (nearcore validator_selection.rs:357).
 func selectValidators(candidates []primitives.ValidatorStake, seats uint64,
 	minRatio Ratio) (n int, threshold primitives.Balance, err error) {
 	num, den := big.NewInt(int64(minRatio.Num)), big.NewInt(int64(minRatio.Den))

@@ -27,7 +27,8 @@ func named(amounts map[string]uint64) AccountMap[primitives.ValidatorStake] {
 	return m
 }
 
-// selectionConfig is nearcore's create_epoch_config (validator_selection.rs:1099).
+// selectionConfig returns the config of nearcore's create_epoch_config
+// (validator_selection.rs:1099).
 func selectionConfig(bp, cp, cv uint64, minRatio Ratio) *Config {
 	return &Config{
 		NumBlockProducerSeats: bp, NumChunkProducerSeats: cp, NumChunkValidatorSeats: cv, TargetValidatorMandatesPerShard: 68,
@@ -72,8 +73,8 @@ func TestVectorA54(t *testing.T) {
 	}
 }
 
-// TestVectorA55: nearcore validator_selection.rs:479: a validator with too little stake is kicked
-// out, with the seat price.
+// TestVectorA55 repeats nearcore's validator_selection.rs:479: a validator with too little stake is
+// kicked out, and the reason contains the seat price.
 func TestVectorA55(t *testing.T) {
 	amounts := map[string]uint64{}
 	for i := uint64(2); i < 50; i++ {
@@ -99,8 +100,8 @@ func TestVectorA55(t *testing.T) {
 	}
 }
 
-// TestShuffledAssignment: nearcore validator_selection.rs:582: whole lists change places if the
-// config says so.
+// TestShuffledAssignment repeats nearcore's validator_selection.rs:582: if the config says so, the
+// shards exchange whole lists of producers.
 func TestShuffledAssignment(t *testing.T) {
 	amounts := map[string]uint64{}
 	for i := uint64(2); i < 50; i++ {
@@ -134,8 +135,8 @@ func TestShuffledAssignment(t *testing.T) {
 	}
 }
 
-// TestChunkValidatorsSampling: nearcore validator_selection.rs:869, mandates over all validators
-// but test6.
+// TestChunkValidatorsSampling repeats nearcore's validator_selection.rs:869: mandates of all
+// validators except test6.
 func TestChunkValidatorsSampling(t *testing.T) {
 	e := mustSelect(t, &selectionInput{
 		config: selectionConfig(8, 8, 8, Ratio{1, 10}), prev: prevInfo(7, stakes("test", 0, 0, 0)[1:]...),
@@ -152,7 +153,8 @@ func TestChunkValidatorsSampling(t *testing.T) {
 	}
 }
 
-// TestStakeRatio: nearcore validator_selection.rs:908: the seat price is just enough for a seat.
+// TestStakeRatio repeats nearcore's validator_selection.rs:908: a stake equal to the seat price is
+// just enough for a seat.
 func TestStakeRatio(t *testing.T) {
 	config := selectionConfig(100, 300, 300, Ratio{1, 10})
 	amounts := map[string]uint64{"test1": 1000, "test2": 1000, "test3": 1000, "test4": 200, "test5": 100, "test6": 50}
@@ -174,7 +176,7 @@ func TestStakeRatio(t *testing.T) {
 	}
 }
 
-// TestEpochUpdate covers the order of kickouts, proposals and rewards (nearcore
+// TestEpochUpdate covers the order in which kickouts, proposals and rewards are applied (nearcore
 // validator_selection.rs:290).
 func TestEpochUpdate(t *testing.T) {
 	prev := prevInfo(7, stakes("test", 1000, 2000, 3000)...)
@@ -190,7 +192,8 @@ func TestEpochUpdate(t *testing.T) {
 	for _, v := range e.Validators {
 		got = append(got, fmt.Sprint(v.AccountID, "=", v.Stake))
 	}
-	// A new validator's reward is not added; test1's proposal replaces its stake and takes its reward.
+	// A new validator gets no reward. The proposal of test1 replaces its stake, and its reward is
+	// added.
 	if want := []string{"test2=3005", "new=700", "slow=600", "test1=507"}; !slices.Equal(got, want) {
 		t.Errorf("validators %v, want %v", got, want)
 	}

@@ -40,8 +40,8 @@ func (m *Manager) epochLayout(hash primitives.Hash) (primitives.ShardLayout, err
 	return m.ShardLayout(id)
 }
 
-// PrevShard returns the parent's layout and the shard there that held the accounts of a shard of a
-// child block. It is the same shard unless the layout changed (nearcore adapter.rs
+// PrevShard returns the layout of parent, and the shard in it that contained the accounts of a
+// child block's shard. It is the same shard unless the layout changes (nearcore adapter.rs
 // get_prev_shard_id_from_prev_hash). Errors: ErrSharding.
 func (m *Manager) PrevShard(parent primitives.Hash,
 	shard primitives.ShardID) (primitives.ShardLayout, primitives.ShardID, primitives.ShardIndex, error) {
@@ -95,9 +95,9 @@ func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.Acco
 	return slices.Contains(producers, account), err
 }
 
-// CaresAboutShardNextEpoch returns whether an account is a chunk producer, in the epoch after that
-// of a child of parent, of a shard of the child's epoch or of a shard into which it will be split.
-// False for a shard that no longer exists.
+// CaresAboutShardNextEpoch returns whether an account is a chunk producer of a shard, or of one of
+// its children after a split, in the epoch after that of a child of parent. shard is in the layout
+// of the child's epoch. It is false for a shard that no longer exists.
 func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primitives.AccountID,
 	shard primitives.ShardID) (bool, error) {
 	id, err := m.NextEpochIDFromPrev(parent)
@@ -125,7 +125,7 @@ func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primi
 }
 
 // CanReshard returns whether a split may be decided in the epoch of a recorded block: the last
-// layout change, including that of the next epoch, is at least minEpochs epochs old.
+// change of the layout, including that of the next epoch, must be at least minEpochs epochs ago.
 func (m *Manager) CanReshard(hash primitives.Hash, minEpochs uint64) (bool, error) {
 	id, err := m.NextEpochID(hash)
 	if err != nil {
@@ -138,9 +138,8 @@ func (m *Manager) CanReshard(hash primitives.Hash, minEpochs uint64) (bool, erro
 	return next.LastResharding == nil || next.EpochHeight-*next.LastResharding >= minEpochs, nil
 }
 
-// MayProposeSplit returns the rules by which a chunk applied in a block with this height and parent
-// proposes a split of its shard (nearcore chain/chain/src/runtime/mod.rs:581). Nil: it proposes
-// none.
+// MayProposeSplit returns the rules for split proposals of chunks in a block with this height and
+// parent (nearcore chain/chain/src/runtime/mod.rs:581). nil: the chunks propose no split.
 func (m *Manager) MayProposeSplit(height primitives.Height, parent primitives.Hash) (*DynamicResharding, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -161,15 +160,15 @@ func (m *Manager) MayProposeSplit(height primitives.Height, parent primitives.Ha
 	return config.Resharding, nil
 }
 
-// ProposedSplit is the split proposed by a shard's chunk header.
+// ProposedSplit is a split that a chunk header proposes for its shard.
 type ProposedSplit struct {
 	ShardID primitives.ShardID
 	Split   primitives.TrieSplit
 }
 
-// ShardSplit returns the shard_split of the header of a block with this height, parent, last final
-// block and chunk headers, including repeated ones (nearcore chain/chain/src/validate.rs:193). Nil:
-// none.
+// ShardSplit returns the shard_split for the header of a block with this height, parent, last final
+// block and chunk headers, including those that are not new (nearcore
+// chain/chain/src/validate.rs:193). nil: no split.
 func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primitives.Hash,
 	chunks []*primitives.ChunkHeader) (*primitives.ShardSplit, error) {
 	last, err := m.IsProducedBlockLastInEpoch(height, parent, lastFinal)
@@ -201,9 +200,10 @@ func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primiti
 	return &primitives.ShardSplit{ShardID: p.ShardID, Boundary: p.Split.Boundary}, nil
 }
 
-// PickShardToSplit returns the proposal that wins: the first in the order of the force list, else
-// the one with the most memory, then with the highest shard ID. Blocked shards have no proposals in
-// a valid chunk.
+// PickShardToSplit returns the proposal that is accepted: the first one in the order of
+// ForceSplitShards; otherwise the one with the most memory, among equals that with the highest
+// shard ID. Valid chunks contain no proposals for blocked shards. ok is false if there are no
+// proposals.
 func PickShardToSplit(proposed []ProposedSplit, c *DynamicResharding) (best ProposedSplit, ok bool) {
 	for _, forced := range c.ForceSplitShards {
 		for _, p := range proposed {

@@ -16,7 +16,7 @@ func TestVectorA82(t *testing.T) {
 		name           string
 		proposed       []ProposedSplit
 		forced, barred ids
-		want           int // index in proposed, -1 for none
+		want           int // index in proposed; -1: none
 	}{
 		{"none", nil, nil, nil, -1},
 		{"one", []ProposedSplit{split(0, 100, 100)}, nil, nil, 0},
@@ -34,8 +34,8 @@ func TestVectorA82(t *testing.T) {
 	}
 }
 
-// TestMainnetLayouts: the built-in history gives the split map that the first dynamic split starts
-// from.
+// TestMainnetLayouts: the built-in layouts lead to the history of splits with which the first
+// dynamic split starts.
 func TestMainnetLayouts(t *testing.T) {
 	p := &GenesisParams{
 		ChainID: mainnet, ProtocolVersion: ProdGenesisProtocolVersion, ProtocolTreasuryAccount: "near", ProtocolRewardRate: Ratio{1, 10},

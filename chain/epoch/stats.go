@@ -6,11 +6,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Stats counts what a validator was expected to produce in an epoch and what it produced.
+// Stats contains how many items a validator was expected to produce in an epoch, and how many it
+// produced.
 type Stats struct{ Produced, Expected uint64 }
 
-// LessThan returns whether less than percent of the expected number was produced. False if nothing
-// was expected.
+// LessThan returns whether less than percent of the expected number was produced. It is false if
+// nothing was expected.
 func (s Stats) LessThan(percent uint8) bool { return s.Produced*100 < uint64(percent)*s.Expected }
 
 func (s *Stats) count(made bool) {
@@ -33,7 +34,7 @@ func (c *ChunkStats) add(o ChunkStats) {
 	c.Endorsement.add(o.Endorsement)
 }
 
-// ValidatorStats is everything that a validator did in an epoch (nearcore
+// ValidatorStats contains all statistics of a validator in an epoch (nearcore
 // BlockChunkValidatorStats).
 type ValidatorStats struct {
 	Blocks Stats
@@ -55,10 +56,10 @@ func (v *ValidatorStats) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements, without
-// those with nothing expected, as an unreduced fraction. 0/1 if nothing was expected (nearcore
-// validator_stats.rs:17). With a cutoff, a percentage, endorsements count as 0 below it and as 1
-// from it on. A negative cutoff is none.
+// onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements as an
+// unreduced fraction (nearcore validator_stats.rs:17). It leaves out items of which none were
+// expected; if all are left out, it is 0/1. cutoff is a percentage: endorsements count as 0 below
+// it and as 1 otherwise. A negative cutoff has no effect.
 func (v *ValidatorStats) onlineRatio(cutoff int) (num, den *big.Int) {
 	endorsement := v.Endorsement
 	if cutoff >= 0 && endorsement.Expected > 0 {
@@ -74,7 +75,7 @@ func (v *ValidatorStats) onlineRatio(cutoff int) (num, den *big.Int) {
 		if s.Expected == 0 {
 			continue
 		}
-		// num/den + produced/expected. The factor of the mean comes last.
+		// Add produced/expected to num/den. The division for the mean follows at the end.
 		e := bigUint(s.Expected)
 		num.Mul(num, e)
 		num.Add(num, new(big.Int).Mul(bigUint(s.Produced), den))

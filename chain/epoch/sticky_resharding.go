@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stickyStrategy maps each shard of prev to its child shards in next, so that producers follow
-// their shard over a split (nearcore sticky_resharding.rs:24). If next was not derived from prev,
-// assignment starts without producers.
+// stickyStrategy returns the strategy in which producers stay with the children of their shard
+// after a split (nearcore sticky_resharding.rs:24). If next is not derived from prev, the lists
+// start empty.
 func stickyStrategy(prev, next primitives.ShardLayout) assignmentStrategy {
 	children := make([][]int, prev.NumShards())
 	for i, id := range prev.ShardIDs() {
@@ -28,10 +28,10 @@ func stickyStrategy(prev, next primitives.ShardLayout) assignmentStrategy {
 	return assignmentStrategy{children: children}
 }
 
-// packIntoChildren deals a parent's producers to its child shards, largest stake first (then the
-// smaller account), each to the child with the least stake so far, then the fewest producers, then
-// the lowest index (nearcore sticky_resharding.rs:76). A shard that was not split is its own only
-// child. It replaces lists[child].
+// packIntoChildren distributes a parent's producers among its child shards, largest stake first
+// (then the smaller account). Each goes to the child with the least stake so far; among equals to
+// the one with the fewest producers, then with the lowest index (nearcore sticky_resharding.rs:76).
+// A shard that is not split is its own only child. The result replaces lists[child].
 func packIntoChildren(lists [][]ValidatorID, stay []ValidatorID, children []int,
 	producers []primitives.ValidatorStake) {
 	children = slices.Sorted(slices.Values(children))

@@ -7,10 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// EpochSummary is the result of an epoch, kept for the validators query of past epochs (nearcore
-// core/primitives/src/epoch_manager.rs EpochSummary). It is local to the node: no hash covers it.
+// EpochSummary contains the results of an epoch, for the validators query of past epochs (nearcore
+// core/primitives/src/epoch_manager.rs EpochSummary). No hash covers it, so it may differ between
+// nodes.
 type EpochSummary struct {
-	PrevEpochLastBlockHash primitives.Hash                       // the ID of the next epoch
+	PrevEpochLastBlockHash primitives.Hash                       // also the ID of the next epoch
 	AllProposals           AccountMap[primitives.ValidatorStake] // the latest proposal of each account
 	ValidatorKickout       AccountMap[KickoutReason]
 	Stats                  AccountMap[ValidatorStats] // of all validators, including those kicked out
@@ -47,11 +48,11 @@ func (s *EpochSummary) DecodeBorsh(r *borsh.Reader) {
 	s.NextNextEpochVersion = primitives.ProtocolVersion(r.Uint32())
 }
 
-// voteOnVersion returns the protocol version of T+2: the one for which the most stake of T's block
-// producers voted in their latest blocks, if that exceeds the threshold's part of the stake of all
-// of T's block producers; else T+1's (nearcore lib.rs:544). config and version are those of T+1. Of
-// equal stakes, neither of which reaches a threshold of one half or more, the higher version is
-// taken.
+// voteOnVersion returns the protocol version of T+2. It is the version with the most stake among
+// the votes in the latest blocks of T's block producers, provided that this exceeds the threshold's
+// share of the stake of all of T's block producers. Otherwise it is T+1's version (nearcore
+// lib.rs:544). config and version are those of T+1. Of two versions with equal stake, which cannot
+// both reach a threshold of one half or more, the higher one is taken.
 func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo,
 	a *Aggregator) (primitives.ProtocolVersion, error) {
 	var total primitives.Balance
@@ -59,7 +60,7 @@ func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *Epo
 	for _, id := range info.BlockProducers {
 		if !seen[id] {
 			seen[id] = true
-			total = total.SaturatingAdd(info.Validators[id].Stake) // the sum of all fits
+			total = total.SaturatingAdd(info.Validators[id].Stake) // the sum of all stakes does not overflow
 		}
 	}
 	stakes := map[primitives.ProtocolVersion]primitives.Balance{}
@@ -70,7 +71,7 @@ func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *Epo
 		}
 	}
 	var heaviest primitives.ProtocolVersion
-	for v, stake := range stakes { // a total order over the pairs: the result does not depend on the map's order
+	for v, stake := range stakes { // the result does not depend on the order of the map
 		if c := stake.Cmp(stakes[heaviest]); c > 0 || c == 0 && v > heaviest {
 			heaviest = v
 		}

@@ -6,9 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// StakeInfo returns the input of the validator account update in the first block of an epoch, given
-// the last block of the epoch before: for each account the largest of its stakes in the three known
-// epochs, which stays locked, and the rewards of the epoch that ended (nearcore lib.rs:1269).
+// StakeInfo returns the input for updating the validators' accounts in the first block of an epoch.
+// lastBlock is the last block of the epoch before. stakes contains, for each account, its largest
+// stake in the three known epochs, which stays locked. rewards are those of the epoch that ended
+// (nearcore lib.rs:1269).
 func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountMap[primitives.Balance], err error) {
 	id, err := m.EpochID(lastBlock)
 	if err != nil {
@@ -28,7 +29,7 @@ func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountM
 				stakes.Set(c.Account, c.Value)
 			}
 		}
-		rewards = info.ValidatorReward // the last one's stays
+		rewards = info.ValidatorReward // those of the last epoch are returned
 	}
 	return stakes, rewards, nil
 }
@@ -47,8 +48,8 @@ func (m *Manager) MinimumStake(parent primitives.Hash) (primitives.Balance, erro
 	return stake, nil
 }
 
-// MintedAmount returns the amount that a child of parent adds to the supply: the rewards of the
-// epoch that parent ended, else 0.
+// MintedAmount returns the amount that is minted in a child of parent: if parent is the last block
+// of an epoch, the rewards of that epoch, otherwise 0.
 func (m *Manager) MintedAmount(parent primitives.Hash) (primitives.Balance, error) {
 	last, err := m.IsNextBlockEpochStart(parent)
 	if err != nil || !last {
@@ -61,10 +62,10 @@ func (m *Manager) MintedAmount(parent primitives.Hash) (primitives.Balance, erro
 	return info.MintedAmount, nil
 }
 
-// EpochSyncDataHash returns the header field of a child of parent. It is set in the first block of
-// an epoch, over the data that a node needs to start there (nearcore
-// chain/epoch-manager/src/adapter.rs:107). Nil otherwise. On the genesis a placeholder stands for
-// the missing blocks.
+// EpochSyncDataHash returns epoch_sync_data_hash for the header of a child of parent. Only the
+// first block of an epoch has it: it covers the data that a node needs to start in that epoch
+// (nearcore chain/epoch-manager/src/adapter.rs:107). Otherwise nil. After the genesis, a
+// placeholder replaces missing blocks.
 func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, error) {
 	last, err := m.BlockInfo(parent)
 	if err != nil {
@@ -73,8 +74,8 @@ func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, e
 	if ends, err := m.isLast(last); err != nil || !ends {
 		return nil, err
 	}
-	// hashing takes some hundred KiB, and is requested with each block that is signed for the first
-	// height of an epoch
+	// Some hundred KiB are hashed. The hash is requested for each block that is signed for the
+	// first height of an epoch, so it is cached.
 	if h, ok := m.syncData.get(parent); ok {
 		return &h, nil
 	}
@@ -102,8 +103,8 @@ func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, e
 	return &h, nil
 }
 
-// TotalSupply returns a header's total_supply: the parent's, plus what was minted, less what the
-// new chunks burnt. Errors: primitives.ErrOverflow.
+// TotalSupply returns the total_supply of a header: that of the parent, plus minted, minus the sum
+// of burnt. Errors: primitives.ErrOverflow.
 func TotalSupply(prev, minted primitives.Balance, burnt []primitives.Balance) (primitives.Balance, error) {
 	supply, ok := prev.Add(minted)
 	var all primitives.Balance

@@ -7,29 +7,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// UpgradeVote is a version for which a validator votes from a time on.
+// UpgradeVote is a protocol version, and the time from which on validators vote for it.
 type UpgradeVote struct {
 	From    int64 // seconds since 1970
 	Version primitives.ProtocolVersion
 }
 
-// UpgradeSchedule determines for which protocol version a block producer votes: the
-// latest_protocol_version of its block headers (near-primitives 0.38.0 src/upgrade_schedule.rs). It
-// is immutable and safe for concurrent use.
+// UpgradeSchedule determines the protocol version for which a block producer votes with
+// latest_protocol_version in its headers (near-primitives 0.38.0 src/upgrade_schedule.rs). It is
+// immutable and safe for concurrent use.
 type UpgradeSchedule struct {
-	newest primitives.ProtocolVersion // of the binary
-	votes  []UpgradeVote              // ascending; empty: newest at once
+	newest primitives.ProtocolVersion // the newest version that this program supports
+	votes  []UpgradeVote              // ascending; empty: vote for newest at any time
 }
 
-// The dates of public networks, at 00:00 UTC (near-primitives 0.38.0 src/version.rs:58).
+// The dates of the public networks, at 00:00 UTC (near-primitives 0.38.0 src/version.rs:58).
 var (
 	mainnetUpgrades = []UpgradeVote{{1_793_750_400, 87}, {1_793_923_200, 88}} // 2026-11-04, 2026-11-06
 	testnetUpgrades = []UpgradeVote{{1_790_121_600, 87}, {1_792_540_800, 88}} // 2026-09-23, 2026-10-21
 )
 
-// NewUpgradeSchedule returns the schedule of a chain for a binary whose last version is newest.
-// mainnet and testnet have dates, of which later versions are left out. On other chains newest is
-// voted for at once.
+// NewUpgradeSchedule returns the schedule of a chain for a program whose newest version is newest.
+// For mainnet and testnet there are dates, except those of later versions. On other chains the
+// program votes for newest at any time.
 func NewUpgradeSchedule(chainID string, newest primitives.ProtocolVersion) *UpgradeSchedule {
 	s := &UpgradeSchedule{newest: newest}
 	switch chainID {
@@ -42,8 +42,9 @@ func NewUpgradeSchedule(chainID string, newest primitives.ProtocolVersion) *Upgr
 	return s
 }
 
-// UpgradeScheduleOf returns a schedule with given votes. Dates must ascend, versions ascend by one,
-// and the last version must be newest. No votes: newest is voted for at once. Errors: ErrConfig.
+// UpgradeScheduleOf returns a schedule with these votes. Their dates must ascend, their versions
+// must ascend by one, and the last version must be newest. No votes: vote for newest at any time.
+// Errors: ErrConfig.
 func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (*UpgradeSchedule, error) {
 	for i, v := range votes {
 		if i > 0 && v.From <= votes[i-1].From {
@@ -59,14 +60,14 @@ func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (
 	return &UpgradeSchedule{newest, slices.Clone(votes)}, nil
 }
 
-// Votes returns the dates, ascending; empty: newest is voted for at once.
+// Votes returns the votes, ascending; empty: the program votes for newest at any time.
 func (s *UpgradeSchedule) Votes() []UpgradeVote { return slices.Clone(s.votes) }
 
-// Vote returns the version to vote for at a time, in ns since 1970, in an epoch whose next epoch
-// has the version next. It is next before the first date, then the lowest version above next whose
-// date has come: versions are voted for one at a time, however close their dates are. Without such
-// a version it is the last one whose date has come. On a network that is ahead of this binary it is
-// the binary's newest.
+// Vote returns the version to vote for at the time now, in ns since 1970, in an epoch whose next
+// epoch has the version next. It is the lowest version above next whose date has come, so versions
+// are voted for one after the other, even if their dates are close. Before the first date it is
+// next. If there is no such version, it is the last one whose date has come. If next is newest or
+// above, it is newest.
 func (s *UpgradeSchedule) Vote(now uint64, next primitives.ProtocolVersion) primitives.ProtocolVersion {
 	if next >= s.newest || len(s.votes) == 0 {
 		return s.newest

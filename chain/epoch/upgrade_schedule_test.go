@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// seconds parses a time.
+// seconds parses a time and returns the seconds since 1970.
 func seconds(t *testing.T, text string) int64 {
 	t.Helper()
 	at, err := time.Parse(time.DateTime, text)
@@ -34,8 +34,8 @@ func votesOf(t *testing.T, text string) (votes []UpgradeVote) {
 	return votes
 }
 
-// TestUpgradeVotes has the cases of near-primitives 0.38.0 src/upgrade_schedule.rs tests, and the
-// dates of both public networks.
+// TestUpgradeVotes repeats the cases in near-primitives 0.38.0 src/upgrade_schedule.rs, and tests
+// the dates of both public networks.
 func TestUpgradeVotes(t *testing.T) {
 	const triple = "2000-01-10 00:00:00=101,2000-01-10 01:00:00=102,2000-01-10 02:00:00=103"
 	const double = "2000-01-10 00:00:00=101,2000-01-15 00:00:00=102"
@@ -89,10 +89,10 @@ func TestUpgradeVotes(t *testing.T) {
 	}
 }
 
-// TestUpgradeVotesAreRefused has the errors of the same file.
+// TestUpgradeVotesAreRefused repeats the error cases of the same file.
 func TestUpgradeVotesAreRefused(t *testing.T) {
 	for _, votes := range []string{
-		"2000-01-10 00:00:00=108,2000-01-15 00:00:00=109", // not up to 110
+		"2000-01-10 00:00:00=108,2000-01-15 00:00:00=109", // does not end with 110
 		"2000-01-10 00:00:00=111,2000-01-15 00:00:00=110", // versions descend
 		"2000-01-10 00:00:00=108,2000-01-15 00:00:00=110", // a version is skipped
 		"2000-01-15 00:00:00=109,2000-01-10 00:00:00=110", // dates descend

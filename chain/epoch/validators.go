@@ -7,8 +7,8 @@ import (
 )
 
 // CurrentValidator is a validator of the epoch in the validators query (nearcore views.rs
-// CurrentEpochValidatorInfo). The lists per shard correspond to Shards and ShardsEndorsed, which
-// are ascending.
+// CurrentEpochValidatorInfo). The entries of the PerShard lists belong to the entries of Shards or
+// ShardsEndorsed, which ascend.
 type CurrentValidator struct {
 	primitives.ValidatorStake
 	Blocks                       Stats
@@ -33,17 +33,17 @@ type NextValidator struct {
 type ValidatorInfo struct {
 	CurrentValidators []CurrentValidator
 	NextValidators    []NextValidator
-	CurrentProposals  []primitives.ValidatorStake // by account, the latest of each
-	// PrevEpochKickout holds the validators that were kicked out in the epoch before and have no
-	// seat in the next one.
+	CurrentProposals  []primitives.ValidatorStake // the latest proposal of each account, by account
+	// PrevEpochKickout contains the validators that were kicked out in the epoch before and have no
+	// seat in the next epoch.
 	PrevEpochKickout             AccountMap[KickoutReason]
 	ValidatorRewardPaidPrevEpoch AccountMap[primitives.Balance]
 	EpochStartHeight             primitives.Height
 	EpochHeight                  uint64
 }
 
-// ValidatorInfoOfBlock returns the validators query for the epoch of a block that has not ended, as
-// of that block.
+// ValidatorInfoOfBlock returns the validators query for the epoch of a block, as of this block. The
+// epoch has not ended.
 func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
@@ -94,8 +94,8 @@ func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, er
 }
 
 // ValidatorInfoOfEpoch returns the validators query for an epoch that has ended. As in nearcore it
-// has little per shard: Shards are those to which the validator was assigned, with zeros, and
-// ShardsEndorsed is empty. Errors: ErrEpochOutOfBounds while the epoch runs.
+// contains little per shard: Shards are the assigned shards, with zeros, and ShardsEndorsed is
+// empty. Errors: ErrEpochOutOfBounds if the epoch has not ended.
 func (m *Manager) ValidatorInfoOfEpoch(id primitives.EpochID) (*ValidatorInfo, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -128,7 +128,7 @@ func (m *Manager) ValidatorInfoOfEpoch(id primitives.EpochID) (*ValidatorInfo, e
 	return out, nil
 }
 
-// validatorInfo fills in everything except the current validators and proposals.
+// validatorInfo returns a ValidatorInfo without the current validators and proposals.
 func (m *Manager) validatorInfo(id primitives.EpochID, info *EpochInfo,
 	nextID primitives.EpochID) (*ValidatorInfo, error) {
 	start, err := m.EpochStart(id)

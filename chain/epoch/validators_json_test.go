@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// validatorInfoJSON renders the validators query as RPC does, by way of JSON so that it compares.
+// validatorInfoJSON returns the RPC's form of the validators query, decoded from JSON, for
+// comparisons.
 func validatorInfoJSON(t *testing.T, v *ValidatorInfo) map[string]any {
 	type object = map[string]any
 	stake := func(s primitives.ValidatorStake) object {

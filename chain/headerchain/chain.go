@@ -11,15 +11,15 @@ import (
 
 // Bounds of a Chain.
 const (
-	// MaxEquivocating is how many headers of one height are stored. A further one is stored only if a
-	// header is at hand that names it as its parent, up to MaxNamed.
+	// MaxEquivocating is the number of headers of one height that are stored. More are stored, up
+	// to MaxNamed, only if the caller has a child of the header.
 	MaxEquivocating = 2
 	MaxNamed        = 8
-	// MaxUnfinal is how many headers above the final one are stored.
+	// MaxUnfinal is the number of headers above the final one that are stored.
 	MaxUnfinal = 1 << 16
 )
 
-// Reasons why a header is not stored. The sender is not at fault.
+// Reasons why a header is not stored. They are not the sender's fault.
 var (
 	ErrKnown        = errors.New("header chain: the header is already known")
 	ErrOrphan       = errors.New("header chain: the parent is unknown")
@@ -28,17 +28,17 @@ var (
 	ErrFull         = errors.New("header chain: too many headers above the final one")
 )
 
-// Options configures a Chain.
+// Options configure a Chain.
 type Options struct {
 	Genesis *primitives.BlockHeader
 	Params  *epoch.GenesisParams
 	Configs *epoch.Configs
 	Store   Store
-	Head    primitives.Hash // head of a store that has rows; zero: a new chain from Genesis
-	// Floor is the first header of a store that started from an epoch sync proof; it is final.
-	// Zero: the store started from genesis.
+	Head    primitives.Hash // the head in Store if that has rows; zero: a new chain from Genesis
+	// Floor is the first header in Store if that started from an epoch sync proof; it counts as
+	// final. Zero: the store started from the genesis.
 	Floor Ref
-	// MaxHeightJump bounds how far above the head a header may be, in blocks; 0: no bound.
+	// MaxHeightJump is the number of heights that a header may be above the head; 0: any number.
 	MaxHeightJump primitives.Height
 	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
 }
@@ -54,10 +54,10 @@ type Added struct {
 	Row     *Row
 	Changes epoch.Changes
 	IsHead  bool
-	Final   Ref // the final header after it
+	Final   Ref // the final header after the addition
 }
 
-// Chain is a chain of headers. Not safe for concurrent use.
+// Chain is a chain of validated headers. Not safe for concurrent use.
 type Chain struct {
 	o       Options
 	epochs  *epoch.Manager
@@ -67,8 +67,8 @@ type Chain struct {
 	unfinal int
 }
 
-// New creates a chain from genesis, or resumes one from the rows of its store (Options.Head).
-// Resuming counts only headers on the head's branch against the bounds.
+// New creates a chain that starts from the genesis, or resumes the chain in the store
+// (Options.Head). After resuming, only the headers on the head's branch count against the bounds.
 func New(o Options) (*Chain, error) {
 	m, err := epoch.NewManager(o.Params, o.Configs, rows{o.Store})
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *Chain) resume() (err error) {
 	return nil
 }
 
-// row returns a row that must exist. Errors: ErrOrphan.
+// row returns the row of a header. ErrOrphan: the header is unknown.
 func (c *Chain) row(hash primitives.Hash) (*Row, error) {
 	r, err := c.o.Store.Row(hash)
 	if err == nil && r == nil {
@@ -121,13 +121,13 @@ func (c *Chain) row(hash primitives.Hash) (*Row, error) {
 func (c *Chain) Head() *Row { return c.head }
 func (c *Chain) Final() Ref { return c.final }
 
-// Epochs returns the epoch manager of the header chain. It must not be used concurrently with the
-// Chain.
+// Epochs returns the epoch manager of the chain. It must not be used concurrently with the Chain.
 func (c *Chain) Epochs() *epoch.Manager { return c.epochs }
 
-// Add validates and stores a header. named says that a child of it is at hand, as in a batch. now
-// is the clock, in ns since 1970; a header may be ahead of it by chain.AcceptableTimeDifference
-// (nearcore chain/chain/src/chain.rs:876). 0 skips that check. On an error nothing has changed.
+// Add validates and stores a header. named: the caller has a child of the header, for example in
+// the same response. now is the time in ns since 1970. A header may be ahead of it by
+// chain.AcceptableTimeDifference (nearcore chain/chain/src/chain.rs:876); 0: this is not checked.
+// On an error the Chain is unchanged.
 func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added, err error) {
 	hash := h.Hash()
 	known, err := c.o.Store.Row(hash)
@@ -144,7 +144,7 @@ func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added,
 	if err != nil {
 		return a, err
 	}
-	if h.Height <= parent.Header.Height { // before the producer of its height is looked up
+	if h.Height <= parent.Header.Height { // checked before its producer is looked up
 		return a, chain.InvalidBlockHeight
 	}
 	if err := c.checkDescends(parent); err != nil {
@@ -171,7 +171,7 @@ func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added,
 	return c.keep(h, parent, tree)
 }
 
-// keep stores a valid header.
+// keep stores a validated header.
 func (c *Chain) keep(h *primitives.BlockHeader, parent *Row, tree *primitives.PartialMerkleTree) (a Added, err error) {
 	final, err := c.finalHeight(h, parent)
 	if err != nil {
@@ -203,7 +203,7 @@ func (c *Chain) index(h *primitives.BlockHeader) {
 	c.unfinal++
 }
 
-// prune forgets the heights at or below the final header.
+// prune removes the heights at or below the final header from the bounds.
 func (c *Chain) prune() {
 	for height, list := range c.heights {
 		if height <= c.final.Height {
@@ -213,7 +213,7 @@ func (c *Chain) prune() {
 	}
 }
 
-// checkDescends returns ErrOld unless a header is the final one or descends from it.
+// checkDescends returns ErrOld unless a header is the final header or a descendant of it.
 func (c *Chain) checkDescends(at *Row) (err error) {
 	if at == c.head {
 		return nil
@@ -229,7 +229,7 @@ func (c *Chain) checkDescends(at *Row) (err error) {
 	return nil
 }
 
-// finalOf returns the last final header that a header names.
+// finalOf returns the last final header as of a header.
 func (c *Chain) finalOf(r *Row) Ref {
 	if r.Header.LastFinalBlock.IsZero() {
 		return Ref{c.o.Genesis.Hash(), c.o.Genesis.Height}
@@ -251,7 +251,8 @@ func (c *Chain) finalHeight(h *primitives.BlockHeader, parent *Row) (primitives.
 	return r.Header.Height, nil
 }
 
-// validationContext gathers what ValidateHeader needs, and the block Merkle tree after the parent.
+// validationContext returns the data for ValidateHeader, and the block Merkle tree up to the
+// parent.
 func (c *Chain) validationContext(h *primitives.BlockHeader, parent *Row) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
 	m, p := c.epochs, h.PrevHash
 	j := &chain.ValidationContext{Parent: parent.Header, Verify: c.o.Verify}

@@ -1,21 +1,20 @@
-// Package headerchain follows a chain by its headers alone: which are valid, which is the head, and
-// what they mean for epochs. It needs neither block bodies nor state, so it can be far ahead of the
-// executed blocks.
+// Package headerchain follows a chain by its headers alone: which headers are valid, which is the
+// head, and which epochs result. It needs neither block bodies nor states, so it can be far ahead
+// of the executed blocks.
 //
-//	in      Add: headers, in any order such that a parent precedes its children; Jump, Take: an
-//	        epoch sync proof
+//	in      Add: headers, parents before their children; Jump, Take: an epoch sync proof
 //	out     Added: what was stored: the header, its BlockInfo, the block Merkle tree before it,
 //	        the epoch changes
 //	state   Chain: head, final header, the epoch manager's caches; all rows are in the Store
 //	units   heights in blocks; times in ns since 1970
-//	bound   MaxEquivocating headers of one height (MaxNamed if a child is at hand); MaxUnfinal
+//	bound   MaxEquivocating headers of one height (MaxNamed if the caller has a child); MaxUnfinal
 //	        above the final one
 //	errors  chain.Invalid: the header is invalid; ErrOrphan, ErrOld, ErrKnown, ErrEquivocating,
-//	        ErrFull: it is not stored, without blame; others: those of the Store
+//	        ErrFull: it is not stored, which is not the sender's fault; others: those of the Store
 //	source  nearcore chain/chain/src/chain.rs sync_block_headers, validate_header
 //
-// Not checked, since it needs the body: chunk headers and all roots over them, the random value,
-// gas price and supply, the shard to split, the endorsements of chunks. But the next valid header
-// carries approvals of more than two thirds of the stake, and blocks are validated in full when
-// their bodies arrive.
+// Some data cannot be checked because it needs the body: chunk headers and all roots over them, the
+// random value, gas price and supply, the shard to split, the endorsements of chunks. But the next
+// valid header contains approvals of more than two thirds of the stake, and blocks are validated in
+// full when their bodies arrive.
 package headerchain

@@ -11,43 +11,44 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ErrProof: an epoch sync proof is invalid. Its sender is at fault.
+// ErrProof means that an epoch sync proof is invalid. Its sender is at fault.
 var ErrProof = errors.New("header chain: invalid epoch sync proof")
 
-// EpochProof proves that a chain extends from its genesis to the first block of an epoch: in each
-// epoch, the block producers have endorsed its last final block, which names the next producers
-// (nearcore core/primitives/src/epoch_sync.rs EpochSyncProofV1). Headers are of the present
-// version.
+// EpochProof proves that a chain extends from its genesis to the first block of an epoch. In each
+// epoch, the block producers have endorsed the last final block, and that block contains the hash
+// of the next epoch's producers (nearcore core/primitives/src/epoch_sync.rs EpochSyncProofV1). It
+// supports headers of the current versions.
 type EpochProof struct {
-	Epochs  []ProvenEpoch // from the second epoch after genesis to the one that the node starts in
-	Last    LastEpoch     // the epoch before the one that the node starts in
+	Epochs  []ProvenEpoch // from the second epoch after the genesis to the epoch in which the node starts
+	Last    LastEpoch     // the epoch before the one in which the node starts
 	Current CurrentEpoch
 }
 
-// ProvenEpoch is one epoch of a proof. The epoch before determines its producers, and these endorse
-// its last final block.
+// ProvenEpoch is one epoch of a proof. Its producers are proven by the epoch before. They have
+// endorsed its last final block.
 type ProvenEpoch struct {
 	Producers    []primitives.ValidatorStake
-	Versioned    bool // whether the producers are hashed with a version tag
+	Versioned    bool // the hash of the producers includes a version tag
 	Final        *primitives.BlockHeader
-	Endorsements []primitives.Signature // of Final, by producer; empty: none
+	Endorsements []primitives.Signature // endorsements of Final, by producer; empty: has not endorsed
 }
 
-// LastEpoch is the preimage of the epoch sync data hash in the first header of the next epoch.
+// LastEpoch contains the data whose hash is the epoch sync data hash in the first header of the
+// next epoch.
 type LastEpoch struct {
 	Info, Next, NextNext      *epoch.EpochInfo
 	First, End, BeforeTheLast *epoch.BlockInfo
 }
 
-// CurrentEpoch is the epoch that the node starts in.
+// CurrentEpoch describes the first block of the epoch in which the node starts.
 type CurrentEpoch struct {
 	First, Prev, PrevPrev *primitives.BlockHeader
-	// of First, to the block Merkle root of the last final block of its epoch
+	// Path from First to the block Merkle root in the last final block of its epoch.
 	Path primitives.MerklePath
 	Tree *primitives.PartialMerkleTree
 }
 
-// AppendBorsh appends the encoding of nearcore.
+// AppendBorsh appends nearcore's encoding.
 func (e *ProvenEpoch) AppendBorsh(b []byte) []byte {
 	b = borsh.AppendBool(primitives.AppendValidatorStakes(b, e.Producers), e.Versioned)
 	return borsh.AppendSlice(e.Final.AppendBorsh(b), e.Endorsements, func(b []byte, s *primitives.Signature) []byte {
@@ -58,7 +59,7 @@ func (e *ProvenEpoch) AppendBorsh(b []byte) []byte {
 	})
 }
 
-// DecodeBorsh reads the encoding of nearcore.
+// DecodeBorsh reads nearcore's encoding.
 func (e *ProvenEpoch) DecodeBorsh(r *borsh.Reader) {
 	e.Producers, e.Versioned, e.Final = primitives.ReadValidatorStakes(r), r.Bool(), new(primitives.BlockHeader)
 	e.Final.DecodeBorsh(r)
@@ -70,7 +71,7 @@ func (e *ProvenEpoch) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
-// AppendBorsh appends the encoding of nearcore, uncompressed.
+// AppendBorsh appends nearcore's encoding, uncompressed.
 func (p *EpochProof) AppendBorsh(b []byte) []byte {
 	b = borsh.AppendSlice(append(b, 0), p.Epochs, func(b []byte, e *ProvenEpoch) []byte { return e.AppendBorsh(b) })
 	l, c := &p.Last, &p.Current
@@ -80,7 +81,7 @@ func (p *EpochProof) AppendBorsh(b []byte) []byte {
 	return c.Tree.AppendBorsh(c.Path.AppendBorsh(b))
 }
 
-// DecodeBorsh reads the encoding of nearcore, uncompressed.
+// DecodeBorsh reads nearcore's encoding, uncompressed.
 func (p *EpochProof) DecodeBorsh(r *borsh.Reader) {
 	header := func() *primitives.BlockHeader {
 		h := new(primitives.BlockHeader)
@@ -113,9 +114,9 @@ func (p *EpochProof) DecodeBorsh(r *borsh.Reader) {
 	p.Current.Tree.DecodeBorsh(r)
 }
 
-// Verify checks a proof for the chain with this genesis. producers are the distinct block producers
-// of the second epoch, in order (nearcore chain/client/src/sync/epoch.rs:315). It does not check
-// that the proof is recent. Errors: ErrProof.
+// Verify verifies a proof for the chain with this genesis. producers are the distinct block
+// producers of the second epoch, in order (nearcore chain/client/src/sync/epoch.rs:315). It does
+// not check whether the proof is recent. Errors: ErrProof.
 func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.ValidatorStake, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(p.Epochs) < 2 {
 		return fmt.Errorf("%w: it has %d epochs", ErrProof, len(p.Epochs))
@@ -151,7 +152,7 @@ func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.Vali
 }
 
 // endorsed returns an error unless producers with more than two thirds of the stake have endorsed
-// the last final block.
+// Final.
 func (e *ProvenEpoch) endorsed(verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(e.Endorsements) != len(e.Producers) || e.Final.Height+1 == 0 {
 		return fmt.Errorf("%d endorsements for %d block producers at height %d", len(e.Endorsements), len(e.Producers), e.Final.Height)
@@ -196,19 +197,19 @@ func (c *CurrentEpoch) verify(final *primitives.BlockHeader) error {
 	return nil
 }
 
-// Start is the initial state of a header chain that starts from a proof.
+// Start is the initial state of a header chain that starts from an epoch sync proof.
 type Start struct {
-	// the last two headers of an epoch and the first of the next, which becomes the head
+	// The last two headers of an epoch, and the first of the next epoch, which becomes the head.
 	Rows   [3]*Row
 	Epochs [3]struct {
 		ID   primitives.EpochID
 		Info *epoch.EpochInfo
 	} // the epoch before the head's, the head's, and the next
-	Before *epoch.BlockInfo // of the first block of the epoch before; its header is unknown
+	Before *epoch.BlockInfo // of the first block of the epoch before the head's; its header is unknown
 }
 
-// Jump verifies a proof and restarts the chain from it. On an error nothing has changed. Errors:
-// ErrOld if the chain is beyond the proof, ErrProof.
+// Jump verifies a proof and restarts the chain from it. On an error the Chain is unchanged. Errors:
+// ErrOld if the chain is beyond the proof; ErrProof.
 func (c *Chain) Jump(p *EpochProof) error {
 	verify, err := c.Proving(p)
 	if err == nil {
@@ -220,8 +221,8 @@ func (c *Chain) Jump(p *EpochProof) error {
 	return c.Take(p)
 }
 
-// Proving returns a function that verifies a proof. It checks thousands of signatures, does not use
-// the Chain, and may run concurrently with it. Errors: ErrOld.
+// Proving returns a function that verifies a proof. The function checks thousands of signatures. It
+// does not use the Chain, so it may run concurrently with it. Errors: ErrOld.
 func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 	if err := c.isOld(p); err != nil {
 		return nil, err
@@ -231,8 +232,8 @@ func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 	return func() error { return p.Verify(genesis, producers, check) }, err
 }
 
-// isOld returns ErrOld if a proof is of no use, without blame. A neard early in its chain's fourth
-// epoch sends a proof of a single epoch, which neard does not accept either.
+// isOld returns ErrOld if a proof cannot be used, without being wrong. For example, a neard early
+// in its chain's fourth epoch sends a proof of only one epoch, which neard does not accept either.
 func (c *Chain) isOld(p *EpochProof) error {
 	if len(p.Epochs) < 2 || p.Current.First.Height <= c.head.Header.Height {
 		return fmt.Errorf("%w: the epoch sync proof has %d epochs", ErrOld, len(p.Epochs))
@@ -240,8 +241,8 @@ func (c *Chain) isOld(p *EpochProof) error {
 	return nil
 }
 
-// Take restarts the chain from a verified proof: the first block of its current epoch becomes head
-// and final. Errors: ErrOld, ErrProof.
+// Take restarts the chain from a verified proof: the first block of the proof's current epoch
+// becomes the head, and is final. Errors: ErrOld, ErrProof.
 func (c *Chain) Take(p *EpochProof) error {
 	if err := c.isOld(p); err != nil {
 		return err
@@ -260,7 +261,7 @@ func (c *Chain) Take(p *EpochProof) error {
 	return nil
 }
 
-// Start returns the initial state that a verified proof determines.
+// Start returns the initial state of a header chain according to a verified proof.
 func (p *EpochProof) Start() (*Start, error) {
 	cur, last := &p.Current, &p.Last
 	known := map[primitives.Hash]primitives.Height{cur.Prev.Hash(): cur.Prev.Height, cur.PrevPrev.Hash(): cur.PrevPrev.Height}
@@ -277,7 +278,7 @@ func (p *EpochProof) Start() (*Start, error) {
 	if err := info.SetFirstChunkProducers(last.Next); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProof, err)
 	}
-	none := new(primitives.PartialMerkleTree) // these two trees are not extended any more
+	none := new(primitives.PartialMerkleTree) // no header is added to these two trees
 	s.Rows[0] = &Row{Header: cur.PrevPrev, Info: last.BeforeTheLast, Tree: none, Final: last.BeforeTheLast.LastFinalizedHeight}
 	s.Rows[1] = &Row{Header: cur.Prev, Info: last.End, Tree: none, Final: last.End.LastFinalizedHeight}
 	s.Rows[2] = &Row{Header: cur.First, Info: info, Tree: cur.Tree, Final: final}

@@ -6,23 +6,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Row is what is stored of a header.
+// Row is the stored data of a header.
 type Row struct {
 	Header *primitives.BlockHeader
 	Info   *epoch.BlockInfo
-	Tree   *primitives.PartialMerkleTree // of the blocks before it
-	// height of Header.LastFinalBlock; the genesis height while there is none
+	Tree   *primitives.PartialMerkleTree // over the blocks before it
+	// Height of Header.LastFinalBlock; the genesis height if that is zero.
 	Final primitives.Height
 }
 
-// AppendBorsh appends the fields in order, and after them the ChunkProducers of Info, if it has any.
+// AppendBorsh appends the stored form: the fields in order, then the ChunkProducers of Info, if
+// there are any.
 func (r *Row) AppendBorsh(b []byte) []byte {
 	b = r.Tree.AppendBorsh(r.Info.AppendBorsh(r.Header.AppendBorsh(b)))
 	return epoch.AppendChunkProducers(borsh.AppendUint64(b, uint64(r.Final)), r.Info)
 }
 
-// DecodeBorsh reads the fields. It must be given all remaining bytes. It fails if they are not of
-// the same header.
+// DecodeBorsh reads the stored form, which must extend to the end of the input. It fails if the
+// parts belong to different headers.
 func (r *Row) DecodeBorsh(in *borsh.Reader) {
 	*r = Row{Header: new(primitives.BlockHeader), Info: new(epoch.BlockInfo), Tree: new(primitives.PartialMerkleTree)}
 	r.Header.DecodeBorsh(in)
@@ -35,23 +36,24 @@ func (r *Row) DecodeBorsh(in *borsh.Reader) {
 	}
 }
 
-// Store stores the rows. A missing value is nil (or false) without an error. Values are shared and
-// must not be changed.
+// Store stores rows. A method returns nil (or false) without an error if there is no value.
+// Returned values are shared and must not be changed.
 type Store interface {
 	Row(primitives.Hash) (*Row, error)
 	EpochInfo(primitives.EpochID) (*epoch.EpochInfo, error)
 	EpochStart(primitives.EpochID) (primitives.Height, bool, error)
 	EpochSummary(primitives.EpochID) (*epoch.EpochSummary, error)
-	// Put stores a header with its epoch changes, atomically. head: it is the new head.
+	// Put stores a header together with its epoch changes, atomically. head: the header becomes the
+	// head.
 	Put(row *Row, changes *epoch.Changes, head bool) error
-	// Begin stores the initial state from a proof, atomically. The last row is the new head and the
-	// next Options.Floor.
+	// Begin stores the initial state from a proof, atomically. The last row becomes the head, and
+	// Options.Floor after a restart.
 	Begin(*Start) error
-	// Before returns Start.Before of the store's initial state; nil: it started from genesis.
+	// Before returns Start.Before of the initial state; nil: the store started from the genesis.
 	Before() (*epoch.BlockInfo, error)
 }
 
-// rows is a Store as the epoch manager uses it.
+// rows implements epoch.Store for a Store.
 type rows struct{ Store }
 
 func (s rows) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {

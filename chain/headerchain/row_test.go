@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// FuzzRow: any input is refused, or is the canonical encoding of the decoded row.
+// FuzzRow: the decoder refuses any input that is not the canonical encoding of a row.
 func FuzzRow(f *testing.F) {
 	for i := range 3 {
 		h := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}
@@ -42,8 +42,8 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// TestRowKeepsChunkProducers: the rows of an anchor are stored with its header, and a header without
-// any is stored as before version 87.
+// TestRowKeepsChunkProducers: the chunk producers of an anchor are stored with its header. A header
+// without them has the same encoding as before version 87.
 func TestRowKeepsChunkProducers(t *testing.T) {
 	h := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}
 	h.Init()
@@ -65,8 +65,8 @@ func TestRowKeepsChunkProducers(t *testing.T) {
 	}
 }
 
-// TestStartHasChunkProducers: the first block after an epoch sync proof has rows by an empty list,
-// from protocol version 87 on.
+// TestStartHasChunkProducers: from protocol version 87 on, the first block after an epoch sync
+// proof has chunk producers, as with an empty list.
 func TestStartHasChunkProducers(t *testing.T) {
 	layout, err := primitives.MultiShardLayout(2)
 	if err != nil {
