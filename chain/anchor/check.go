@@ -9,21 +9,25 @@ import (
 )
 
 var (
-	// ErrForm: the message has the form of another protocol version than that of its chunk's epoch.
+	// ErrForm means that the message has the form of a protocol version other than that of the
+	// chunk's epoch: with an anchor although EarlyKickout is not in force, or without one although
+	// it is.
 	ErrForm = errors.New("anchor: form of another protocol version")
-	// ErrWrong: the height, the epoch or the anchor is not that of a chunk on the named parent.
+	// ErrWrong means that the height, the epoch or the anchor is not that of a chunk on the given
+	// parent.
 	ErrWrong = errors.New("anchor: not the place of the chunk")
-	// ErrEarly: the place cannot be checked before the chunk's parent is known.
+	// ErrEarly means that these cannot be checked before the chunk's parent is known.
 	ErrEarly = errors.New("anchor: the chunk's parent is unknown")
 )
 
-// heightOffset is the number of heights between an anchor and a chunk if no height is skipped, and
-// the least number if some are.
+// heightOffset is the difference of the heights of a chunk and its anchor if no height was skipped.
+// It is the minimum difference otherwise.
 const heightOffset = 2
 
-// Check checks the place that a message claims for a chunk: its key, its parent and its anchor. The
-// producer that the anchor gives must not be trusted before: it depends on anchor and shard alone,
-// so it could sign for any height and epoch.
+// Check checks what a message claims of a chunk: its height and epoch (key), its parent and its
+// anchor (at). The producer that the anchor determines must not be trusted before this check: it
+// depends only on anchor and shard, so it could sign chunks for any height and epoch. In the table
+// A is the height of the anchor:
 //
 //	parent known      the anchor is its parent, the height is the next one, the epoch is its child's
 //	parent unknown
@@ -34,13 +38,14 @@ const heightOffset = 2
 //	  height > A + 2  early: heights may have been skipped between A and the parent
 //	  other epoch     wrong
 //
-// The last line is not in nearcore, which leaves a chunk of another epoch to the checks behind. No
-// honest node sends one: the child of such an anchor ends no epoch.
+// The last row is not in nearcore, where later checks reject a chunk of another epoch. No honest
+// node sends such a chunk, since the child of such an anchor does not end an epoch.
 //
-// A parent that the epoch manager knows may still turn out to be invalid. So the result only decides
-// about early work. Errors: ErrWrong, ErrEarly, those of the epoch manager's store.
+// A parent that the epoch manager knows may still prove invalid. So the result only determines
+// whether work is done before the parent is validated. Errors: ErrWrong, ErrEarly, those of the
+// epoch manager's store.
 func Check(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor, genesis primitives.Height) error {
-	if at.PrevBlock.IsZero() { // the epoch manager takes it for the parent of the genesis
+	if at.PrevBlock.IsZero() { // the epoch manager treats zero as the parent of the genesis
 		return fmt.Errorf("%w: the message names no previous block", ErrWrong)
 	}
 	parent, err := m.BlockInfo(at.PrevBlock)
@@ -93,8 +98,8 @@ func checkWithoutParent(m *epoch.Manager, key primitives.ChunkKey, at primitives
 	return nil
 }
 
-// isTail returns whether the grandchild of a block may be of the next epoch. Epochs of at most 3
-// blocks end by height instead of by finality, so that all their blocks count.
+// isTail returns whether the grandchild of a block may be in the next epoch. Epochs of at most 3
+// blocks end by height instead of by finality, so the result is true for all their blocks.
 func isTail(m *epoch.Manager, b *epoch.BlockInfo) (bool, error) {
 	if last, err := m.IsNextBlockEpochStart(b.Hash); err != nil || last {
 		return last, err
@@ -106,8 +111,8 @@ func isTail(m *epoch.Manager, b *epoch.BlockInfo) (bool, error) {
 	return m.IsNextBlockPossiblyLastInEpoch(b.Height, b.PrevHash)
 }
 
-// early makes ErrEarly of the error that a block is missing: the anchor itself, or an ancestor of
-// the parent after garbage collection or state sync.
+// early returns ErrEarly if err means that a block is missing: the anchor itself, or an ancestor of
+// the parent after garbage collection or state sync. Otherwise it returns err.
 func early(err error) error {
 	if errors.Is(err, epoch.ErrMissingBlock) {
 		return fmt.Errorf("%w: %w", ErrEarly, err)

@@ -9,14 +9,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// store is an epoch.Store in memory. Blocks in hidden are not found, as after garbage collection.
+// store is an epoch.Store in memory. It does not find the blocks in hidden, as if they were garbage
+// collected.
 type store struct {
 	blocks  map[primitives.Hash]*epoch.BlockInfo
 	epochs  map[primitives.EpochID]*epoch.EpochInfo
 	starts  map[primitives.EpochID]primitives.Height
 	sums    map[primitives.EpochID]*epoch.EpochSummary
 	hidden  map[primitives.Hash]bool
-	failure error // of all reads; nil: none
+	failure error // error of all reads; nil: none
 }
 
 func (s *store) BlockInfo(h primitives.Hash) (*epoch.BlockInfo, error) {
@@ -39,10 +40,10 @@ func (s *store) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error)
 	return s.sums[id], s.failure
 }
 
-// genesisHeight is that of all chains here.
+// genesisHeight is the height of the genesis of all chains in this file.
 const genesisHeight = 10
 
-// line is a recorded chain. blocks[0] is the genesis.
+// line is a chain that was recorded in an epoch manager. blocks[0] is the genesis.
 type line struct {
 	t       testing.TB
 	m       *epoch.Manager
@@ -52,8 +53,9 @@ type line struct {
 	blocks  []*epoch.BlockInfo
 }
 
-// newLine records a chain of epochs of a length in blocks, with a number of blocks above the
-// genesis. skip says how many heights are skipped before a block, by its index.
+// newLine records a chain with epochs of length blocks and the given number of blocks above the
+// genesis. skip contains the number of heights that are skipped before a block, by the block's
+// index.
 func newLine(t testing.TB, length uint64, blocks int, skip map[int]primitives.Height) *line {
 	t.Helper()
 	layout, err := primitives.MultiShardLayout(2)
@@ -111,7 +113,7 @@ func newLine(t testing.TB, length uint64, blocks int, skip map[int]primitives.He
 	return l
 }
 
-// restart replaces the manager by one without anything in its caches.
+// restart replaces the epoch manager by a new one with empty caches.
 func (l *line) restart() {
 	m, err := epoch.NewManager(l.params, l.configs, l.s)
 	if err != nil {
@@ -130,16 +132,16 @@ func (l *line) childEpoch(i int) primitives.EpochID {
 	return id
 }
 
-// unknown is a block that no chain has.
+// unknown is the hash of a block that no chain contains.
 var unknown = primitives.HashBytes([]byte("unknown"))
 
-// orphan checks a chunk on an unknown block with block i as anchor.
+// orphan checks a chunk whose previous block is unknown and whose anchor is block i.
 func (l *line) orphan(i int, id primitives.EpochID, height primitives.Height) error {
 	return Check(l.m, primitives.ChunkKey{EpochID: id, HeightCreated: height},
 		primitives.ChunkAnchor{PrevBlock: unknown, PrevPrevBlock: l.blocks[i].Hash}, genesisHeight)
 }
 
-// TestKeyCheck goes through the rows of Check's table.
+// TestKeyCheck checks the rows of the table in the comment of Check.
 func TestKeyCheck(t *testing.T) {
 	l := newLine(t, 100, 20, map[int]primitives.Height{9: 2})
 	hash := func(i int) primitives.Hash { return l.blocks[i].Hash }
@@ -150,7 +152,7 @@ func TestKeyCheck(t *testing.T) {
 		at     primitives.ChunkAnchor
 		epoch  primitives.EpochID
 		height primitives.Height
-		want   error // nil: passes
+		want   error // nil: accepted
 	}{
 		{"parent known", primitives.ChunkAnchor{PrevBlock: hash(6), PrevPrevBlock: hash(5)}, id, height(6) + 1, nil},
 		{"parent known, heights skipped before it", primitives.ChunkAnchor{PrevBlock: hash(9), PrevPrevBlock: hash(8)}, id, height(8) + 4, nil},
@@ -187,8 +189,9 @@ func TestKeyCheck(t *testing.T) {
 	}
 }
 
-// TestAnchorsAtTheEndOfAnEpochAreEarly: if the grandchild of an anchor is of the next epoch, its
-// messages wait, whatever epoch they name. With the parent they pass.
+// TestAnchorsAtTheEndOfAnEpochAreEarly: if the grandchild of an anchor is in the next epoch,
+// messages with that anchor are early, whatever epoch they contain. Once the parent is known they
+// are accepted.
 func TestAnchorsAtTheEndOfAnEpochAreEarly(t *testing.T) {
 	l := newLine(t, 5, 14, nil)
 	var last, before, inside int
@@ -225,8 +228,8 @@ func TestAnchorsAtTheEndOfAnEpochAreEarly(t *testing.T) {
 	}
 }
 
-// TestAnchorsOfShortEpochsAreEarly: epochs of at most three blocks end by height, so that no anchor
-// is safe.
+// TestAnchorsOfShortEpochsAreEarly: epochs of at most three blocks end by height, so messages are
+// early with any anchor.
 func TestAnchorsOfShortEpochsAreEarly(t *testing.T) {
 	for length := uint64(1); length <= 3; length++ {
 		l := newLine(t, length, 12, nil)
@@ -238,8 +241,8 @@ func TestAnchorsOfShortEpochsAreEarly(t *testing.T) {
 	}
 }
 
-// TestMissingAncestorIsEarly: a parent of the anchor that was collected makes a message early, as an
-// unknown anchor does. A failed read is neither.
+// TestMissingAncestorIsEarly: if the parent of the anchor was garbage collected, a message is
+// early, as with an unknown anchor. A failed read gives neither ErrEarly nor ErrWrong.
 func TestMissingAncestorIsEarly(t *testing.T) {
 	l := newLine(t, 100, 9, nil)
 	id, height := l.childEpoch(5), l.blocks[5].Height+heightOffset

@@ -13,26 +13,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Counters count what becomes of messages that are checked by their anchor. Safe for concurrent
-// use. The zero value is ready.
+// Counters count the outcomes of messages that are checked by their anchor. They are safe for
+// concurrent use. The zero value is ready to use.
 type Counters struct {
-	WrongForm  atomic.Uint64 // messages dropped for their form
+	WrongForm  atomic.Uint64 // messages dropped for ErrForm
 	WrongPlace atomic.Uint64 // messages dropped for ErrWrong
 	Queued     atomic.Uint64 // early messages that were queued
-	Taken      atomic.Uint64 // of these, checked again when the parent was known
-	Expired    atomic.Uint64 // of these, dropped because the final block reached their height
-	Evicted    atomic.Uint64 // of these, dropped because the queue was full
-	Refused    atomic.Uint64 // early messages of signers that had too many waiting
+	Taken      atomic.Uint64 // queued messages that were checked again when the parent was known
+	Expired    atomic.Uint64 // queued messages dropped because the final block reached their height
+	Evicted    atomic.Uint64 // queued messages dropped because the queue was full
+	Refused    atomic.Uint64 // early messages not queued because their signer had too many in the queue
 	Unsigned   atomic.Uint64 // early messages that no chunk producer of the shard has signed
 
-	Waiting, WaitingBytes atomic.Int64 // in the queues now
+	Waiting, WaitingBytes atomic.Int64 // current number and bytes of queued messages
 
 	mu      sync.Mutex
 	lookups map[Lookup]uint64
-	shards  map[primitives.ShardID]bool // those with a label of their own in lookups
+	shards  map[primitives.ShardID]bool // shards that have a label of their own in lookups
 }
 
-// Error counts what the error of one message says about form and place. nil is not counted.
+// Error counts an error of one message if it is ErrForm or ErrWrong. Other errors and nil are not
+// counted.
 func (c *Counters) Error(err error) {
 	switch {
 	case errors.Is(err, ErrForm):
@@ -42,15 +43,15 @@ func (c *Counters) Error(err error) {
 	}
 }
 
-// Lookup names lookups of chunk producers by the anchor in a message, as nearcore's counter
-// near_anchored_chunk_producer_lookup_total has them.
+// Lookup is the label of a kind of lookup of a chunk producer by the anchor in a message. The
+// labels are those of nearcore's counter near_anchored_chunk_producer_lookup_total.
 type Lookup struct {
-	Shard   string // an id, or OtherShards
+	Shard   string // a shard id, or OtherShards
 	Message string // one of the Message constants
 	Result  string // one of the Lookup constants
 }
 
-// Messages that name an anchor, as nearcore calls them.
+// Messages that have an anchor, with nearcore's labels.
 const (
 	MessageChunk    = "chunk"
 	MessageWitness  = "witness"
@@ -58,22 +59,23 @@ const (
 	MessageDeploys  = "contract deploys"
 )
 
-// Results of a lookup, as nearcore calls them.
+// Results of a lookup, with nearcore's labels.
 const (
-	LookupHit      = "hit"               // the producer is known, whatever the check of the place says
+	LookupHit      = "hit"               // the producer is known, whether or not height and epoch are right
 	LookupNoAnchor = "miss_anchor_block" // the anchor is unknown
-	LookupNoRow    = "miss_db_entry"     // the anchor is known, but not the producer in its row
-	LookupFailed   = "error"             // anything else, for instance an unknown epoch
+	LookupNoRow    = "miss_db_entry"     // the anchor is known, but its chunk producers are not
+	LookupFailed   = "error"             // any other error, for instance an unknown epoch
 )
 
-// maxShards bounds the shards that are counted one by one: a message may name any.
+// maxShards is the maximum number of shards with their own label, since a message may contain any
+// shard.
 const maxShards = 256
 
-// OtherShards is the Lookup.Shard of shards beyond the first 256.
+// OtherShards is the Lookup.Shard of all shards beyond the first 256.
 const OtherShards = "other"
 
-// CountLookup counts the result of a lookup of a producer with the check of the place, for a message
-// of the given kind.
+// CountLookup counts the result of one lookup of a producer for a message of the given kind. err is
+// the error of Check or of the lookup, nil if both succeeded.
 func (c *Counters) CountLookup(shard primitives.ShardID, message string, err error) {
 	of := Lookup{Shard: OtherShards, Message: message}
 	switch {
@@ -99,7 +101,7 @@ func (c *Counters) CountLookup(shard primitives.ShardID, message string, err err
 	c.lookups[of]++
 }
 
-// Lookups returns the numbers of lookups that were counted.
+// Lookups returns how often each kind of lookup was counted.
 func (c *Counters) Lookups() map[Lookup]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLookupsAreCountedByResult: a lookup that finds the producer is a hit, whatever the check of the
-// place says. An unknown anchor and a missing row are told from other errors, also if the place is
-// wrong besides.
+// TestLookupsAreCountedByResult: a lookup that finds the producer is a hit, even if the height or
+// epoch is wrong. An unknown anchor and missing chunk producers are counted under their own labels,
+// even if the error is also ErrWrong or ErrEarly.
 func TestLookupsAreCountedByResult(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -33,7 +33,8 @@ func TestLookupsAreCountedByResult(t *testing.T) {
 	}
 }
 
-// TestLookupsOfManyShards: a message may name any shard, so those after the first 256 share a label.
+// TestLookupsOfManyShards: a message may contain any shard, so all shards after the first 256 share
+// a label.
 func TestLookupsOfManyShards(t *testing.T) {
 	var n Counters
 	if len(n.Lookups()) != 0 {

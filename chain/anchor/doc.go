@@ -1,10 +1,11 @@
-// Package anchor places chunk messages in the chain. From protocol feature EarlyKickout on, a
-// chunk's producer depends on the parent of its parent, the anchor. Messages about a chunk arrive
-// before its parent, so they name the anchor, and the receiver checks what they say against the
-// blocks that it knows.
+// Package anchor checks chunk messages by the anchor that they contain. From protocol feature
+// EarlyKickout on, a chunk's producer depends on the parent of the chunk's previous block, the
+// anchor. Messages about a chunk arrive before its previous block, here its parent, so they contain
+// the anchor, and the receiver checks it and the chunk's height and epoch against the blocks that
+// it knows.
 //
-//	in      what a message says of its chunk; the blocks that the epoch manager knows
-//	out     whether it is true, false, or cannot be decided before the parent arrives
+//	in      the key and anchor in a message about a chunk; the blocks that the epoch manager knows
+//	out     whether they are right, wrong, or cannot be checked before the parent arrives
 //	state   Queue: messages that wait for the parent of their chunk
 //	units   heights in blocks; bytes
 //	bound   Queue: MaxQueued messages, MaxQueuedBytes; a quarter of both for each signer

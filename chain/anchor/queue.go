@@ -7,38 +7,40 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds of a Queue. A witness in parts of the usual size fits; one of the largest may not.
+// Bounds of a Queue. All parts of a witness of the usual size fit; those of a witness of maximal
+// size may not.
 const (
 	MaxQueued      = 1024     // messages
 	MaxQueuedBytes = 64 << 20 // bytes of their parts
-	// share is the part of both bounds that the messages of one signer may take.
+	// share is the divisor for the messages of one signer: they may take a quarter of both bounds.
 	share = 4
-	// messageBytes is what a message counts besides its parts.
+	// messageBytes is added to the bytes of each message.
 	messageBytes = 512
 )
 
-// Queue keeps messages that cannot be checked before their chunk's parent is known. nearcore drops
-// them. Not safe for concurrent use.
+// Queue contains messages that cannot be checked before their chunk's parent is known. nearcore
+// drops such messages. A Queue is not safe for concurrent use.
 //
 // # Early messages
 //
-// Problem. At an epoch's end, after skipped heights, and on a node that is two blocks behind, the
-// producer of a chunk is not known when its messages arrive. They are not sent again, so a chunk
-// validator that drops them does not endorse the chunk. But what is kept is not checked either.
+// Problem. At the end of an epoch, after skipped heights, and on a node that is two blocks behind,
+// the producer of a chunk cannot be determined when its messages arrive. They are not sent again,
+// so a chunk validator that drops them does not endorse the chunk. But queued messages are
+// unchecked.
 //
 // Invariants.
 //
-//   - The caller queues only messages that some chunk producer of the shard has signed. So a peer
-//     without such a key can fill nothing.
-//   - One signer has at most a quarter. If the queue is full, the signer with the most bytes loses
-//     its oldest messages, so that one cannot evict the few of another.
-//   - A message waits once: the caller does not queue it again when it is taken.
-//   - Nothing stays longer than until the final block reaches the height of its chunk.
+//   - The caller queues only messages that a chunk producer of the shard has signed. So a peer
+//     without such a key cannot fill the queue.
+//   - One signer has at most a quarter. If the queue is full, the oldest message of the signer with
+//     the most bytes is evicted, so that one signer cannot evict the few messages of another.
+//   - A message is queued once: the caller does not queue it again after Take returned it.
+//   - A message is dropped at the latest when the final block reaches the height of its chunk.
 //
-// Rejected: a queue of unsigned messages by sending peer, since messages are routed and the relaying
+// Rejected: bounds by sending peer for unsigned messages, since messages are routed and the sending
 // peer is not their author.
 type Queue[M any] struct {
-	// Counters count what becomes of the messages. Not nil.
+	// Counters count the outcomes of the messages. It must not be nil.
 	Counters *Counters
 
 	waiting []queued[M] // oldest first
@@ -50,21 +52,21 @@ type queued[M any] struct {
 	message M
 }
 
-// Entry describes a waiting message.
+// Entry describes a queued message.
 type Entry struct {
-	Parent primitives.Hash      // the block that it waits for
-	Height primitives.Height    // of the chunk
+	Parent primitives.Hash      // the block for which it waits
+	Height primitives.Height    // height of the chunk
 	Signer primitives.AccountID // the chunk producer that has signed it
-	// Kind tells apart the messages of one signer about one chunk, for instance the parts of a
-	// witness. A second one of a kind is not queued.
+	// Kind distinguishes the messages of one signer about one chunk, for instance the parts of a
+	// witness; it must be comparable. A second message with the same Kind is not queued.
 	Kind any
-	Size int // bytes of its parts
+	Size int // bytes of the message's parts
 }
 
-// NewQueue returns an empty queue with Counters of its own.
+// NewQueue returns an empty queue with its own Counters.
 func NewQueue[M any]() *Queue[M] { return &Queue[M]{Counters: new(Counters)} }
 
-// Put queues a message. Errors: ErrEarly with the reason why it was not queued.
+// Put queues a message. If it cannot be queued, the error is ErrEarly with the reason.
 func (q *Queue[M]) Put(e Entry, m M) error {
 	e.Size += messageBytes
 	count, bytes := 0, e.Size
@@ -93,7 +95,7 @@ func (q *Queue[M]) Put(e Entry, m M) error {
 	return nil
 }
 
-// evict drops the oldest message of the signer with the most bytes.
+// evict removes the oldest message of the signer with the most bytes.
 func (q *Queue[M]) evict() {
 	taken, most := map[primitives.AccountID]int{}, 0
 	for i := range q.waiting {
@@ -107,7 +109,7 @@ func (q *Queue[M]) evict() {
 	q.Counters.Evicted.Add(1)
 }
 
-// Take removes the messages that wait for a block and returns them, oldest first.
+// Take removes the messages that wait for the block parent and returns them, oldest first.
 func (q *Queue[M]) Take(parent primitives.Hash) (out []M) {
 	q.remove(func(x *queued[M]) bool {
 		if x.Parent != parent {
@@ -120,7 +122,7 @@ func (q *Queue[M]) Take(parent primitives.Hash) (out []M) {
 	return out
 }
 
-// DropTo drops the messages about chunks of heights up to that of the final block.
+// DropTo removes the messages about chunks up to the height of the final block.
 func (q *Queue[M]) DropTo(final primitives.Height) {
 	before := len(q.waiting)
 	q.remove(func(x *queued[M]) bool { return x.Height <= final })
@@ -141,8 +143,8 @@ func (q *Queue[M]) remove(which func(x *queued[M]) bool) {
 	q.publish()
 }
 
-// publish sets the gauges to what this queue has. A node has one queue of each kind of message, and
-// each of them has Counters of its own.
+// publish sets the gauges to the current length of the queue. Each queue of a node must have its
+// own Counters.
 func (q *Queue[M]) publish() {
 	q.Counters.Waiting.Store(int64(len(q.waiting)))
 	q.Counters.WaitingBytes.Store(int64(q.bytes))

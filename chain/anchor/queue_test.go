@@ -13,7 +13,7 @@ func entry(signer, parent, kind int, height primitives.Height, size int) Entry {
 	return Entry{Parent: primitives.Hash{byte(parent)}, Height: height, Signer: primitives.AccountID(fmt.Sprint("node", signer)), Kind: kind, Size: size}
 }
 
-// TestQueueGivesMessagesOfABlockOnce: they come back in their order, and only once.
+// TestQueueGivesMessagesOfABlockOnce: Take returns messages in the order of Put, and only once.
 func TestQueueGivesMessagesOfABlockOnce(t *testing.T) {
 	q := NewQueue[int]()
 	c := q.Counters
@@ -48,8 +48,8 @@ func TestQueueGivesMessagesOfABlockOnce(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: whatever signers send, the bounds hold, and the messages of a signer that has
-// few stay.
+// TestQueueIsBounded: whatever signers send, the bounds hold, and the messages of a signer with few
+// messages are not evicted.
 func TestQueueIsBounded(t *testing.T) {
 	for name, size := range map[string]int{"many": 1, "large": 2 << 20, "short": 40 << 10} {
 		q := NewQueue[int]()
@@ -57,7 +57,7 @@ func TestQueueIsBounded(t *testing.T) {
 		if err := q.Put(entry(0, 1, 1, 7, 100), -1); err != nil {
 			t.Fatal(err)
 		}
-		for i := range 5 * MaxQueued { // half of them of one signer
+		for i := range 5 * MaxQueued { // half of them by one signer
 			if err := q.Put(entry(1+i%2*(i%7), 2, i, 7, size), i); err != nil && !errors.Is(err, ErrEarly) {
 				t.Fatal(err)
 			}

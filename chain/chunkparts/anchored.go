@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// receive handles a partial chunk from the network. One whose producer its anchor does not give yet
-// waits for its previous block.
+// receive handles a partial chunk from the network. If the chunk's producer cannot be determined
+// from its anchor yet, the partial chunk is queued until its previous block arrives.
 func (p *Pool) receive(out *Out, now int64, c *primitives.PartialChunk) error {
 	err := p.partial(out, now, c, nil, false)
 	if errors.Is(err, anchor.ErrEarly) {
@@ -20,9 +20,10 @@ func (p *Pool) receive(out *Out, now int64, c *primitives.PartialChunk) error {
 	return err
 }
 
-// checkAnchor checks a partial chunk that names its anchor: its form, its place, and the header's
-// signature, even if the previous block is unknown. What it says beside the header is not signed, so
-// an error says nothing about the chunk.
+// checkAnchor checks a partial chunk that has an anchor: that its epoch requires one, that its key
+// and anchor are possible, and the header's signature if e has not verified one yet. The previous
+// block may be unknown. The anchor is not covered by the header's signature, so an error does not
+// mean that the chunk is invalid.
 func (p *Pool) checkAnchor(e *entry, hash primitives.Hash, c *primitives.PartialChunk) error {
 	h := &c.Header
 	if anchored, known := p.chain.Anchored(c.Anchor.EpochID); known && !anchored {
@@ -39,7 +40,7 @@ func (p *Pool) checkAnchor(e *entry, hash primitives.Hash, c *primitives.Partial
 	return nil
 }
 
-// placeOf returns what a partial chunk says of the chunk's place.
+// placeOf returns the key and the anchor that a partial chunk claims. c.Anchor must not be nil.
 func placeOf(c *primitives.PartialChunk) (primitives.ChunkKey, primitives.ChunkAnchor) {
 	h := &c.Header
 	return primitives.ChunkKey{ShardID: h.ShardID, EpochID: c.Anchor.EpochID, HeightCreated: h.HeightCreated},
@@ -47,8 +48,9 @@ func placeOf(c *primitives.PartialChunk) (primitives.ChunkKey, primitives.ChunkA
 }
 
 // checkPlain checks a partial chunk without an anchor, which is invalid in epochs from EarlyKickout
-// on. id is the epoch of the previous block's children if that is known. It returns the epoch that
-// the chunk is of, or likely of, and whether parts may be forwarded to that epoch's validators.
+// on. id is the epoch of the previous block's children, and known whether that epoch is known. It
+// returns the epoch of the chunk, or the likely one, and whether parts may be forwarded to the
+// validators of that epoch.
 func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHeader, id primitives.EpochID, known bool) (primitives.EpochID, bool, error) {
 	placed := known
 	if !known {
@@ -68,21 +70,23 @@ func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHea
 	return id, placed, nil
 }
 
-// waiting tells apart what waits of one chunk: a part, the receipts to a shard, or the header alone.
+// waiting identifies an item of a chunk that is queued: a part, the receipts to a shard, or the
+// header alone.
 type waiting struct {
 	chunk  primitives.Hash
-	what   byte // 'p', 'r' or 'h'
+	what   byte // 'p': part, 'r': receipts, 'h': header
 	number uint64
 }
 
-// postpone queues what a partial chunk brings until its previous block is known, if the header has
-// the signature of the producer that the anchor gives or, if the anchor is unknown, of the canonical
-// producer of the height. Parts and receipts are proven before, and each is queued once: only the
-// header is signed, so any node can send it with anything.
+// postpone queues the parts and receipts of a partial chunk until its previous block is known. The
+// header must be signed by the producer that the anchor determines or, if the anchor is unknown, by
+// the canonical producer of the height. Parts and receipts are verified first, and each is queued
+// once: only the header is signed, so any node can send it with any content. why is returned if the
+// partial chunk cannot be queued.
 func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	h, hash := &c.Header, c.Header.ChunkHash()
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known {
-		return why // no block will decide it
+		return why // the previous block is known, so waiting does not help
 	}
 	v, _ := p.chain.ProducerAt(placeOf(c)) // empty if the anchor is unknown
 	if v.AccountID == "" {
@@ -108,7 +112,7 @@ func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	var errs []error
 	for i := range c.Parts {
 		x := c.Parts[i]
-		x.Part = bytes.Clone(x.Part) // the frame may be longer
+		x.Part = bytes.Clone(x.Part) // the part shares its memory with the frame, which may be longer
 		errs = append(errs, put(waiting{hash, 'p', x.Ord}, sizeOf(&x), &primitives.PartialChunk{Parts: []primitives.ChunkPart{x}}))
 	}
 	for i := range c.Receipts {
@@ -122,7 +126,7 @@ func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	return errors.Join(errs...)
 }
 
-// verifyReceipts checks that receipts are those of the chunk.
+// verifyReceipts checks the sender shard and the proof of each receipt list against the header.
 func verifyReceipts(c *primitives.PartialChunk) error {
 	for i := range c.Receipts {
 		if r := &c.Receipts[i]; r.From != c.Header.ShardID || !r.Verify(c.Header.PrevOutgoingReceiptsRoot) {

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// anchoredNetwork is a network of ten parts with the blocks of heights 0 to 20, which all know, with
-// EarlyKickout in epoch {1} if it is set.
+// anchoredNetwork returns a network with ten parts for each chunk. All nodes know the blocks of
+// heights 0 to 20. kickout sets whether EarlyKickout is in force, in epochs {1} and {2}.
 func anchoredNetwork(t testing.TB, kickout bool) *network {
 	n := newNetwork(t, 1, 10, 0)
 	n.anchored = map[primitives.EpochID]bool{{1}: kickout, {2}: kickout}
@@ -30,7 +30,7 @@ func anchoredNetwork(t testing.TB, kickout bool) *network {
 
 func hashAt(h primitives.Height) primitives.Hash { return primitives.Hash{0xb0, byte(h)} }
 
-// block adds a block. known: all nodes know it.
+// block adds a block to the network. known sets whether all nodes know it.
 func (n *network) block(hash primitives.Hash, h primitives.Height, prev primitives.Hash, known bool) {
 	n.heights[hash], n.parents[hash] = h+1, prev
 	for _, e := range n.eyes {
@@ -38,8 +38,8 @@ func (n *network) block(hash primitives.Hash, h primitives.Height, prev primitiv
 	}
 }
 
-// on returns the parts of a chunk of shard 0 on a block, signed by a producer, with its receipts and
-// the anchor that belongs to the block.
+// on returns a partial chunk of shard 0 with all parts and receipts, on the block prev, signed by
+// the given producer. at is the PrevPrevBlock of its anchor.
 func (n *network) on(by primitives.AccountID, prev primitives.Hash, h primitives.Height, at primitives.Hash) *primitives.PartialChunk {
 	n.t.Helper()
 	c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: h, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs,
@@ -55,7 +55,7 @@ func (n *network) on(by primitives.AccountID, prev primitives.Hash, h primitives
 	return x
 }
 
-// with returns a copy of a partial chunk with some of its parts and another anchor.
+// with returns a copy of a partial chunk with only the parts ords and with another anchor.
 func with(c *primitives.PartialChunk, at *primitives.PartialChunkAnchor, ords ...int) Partial {
 	x := *c
 	x.Anchor, x.Parts = at, nil
@@ -65,7 +65,7 @@ func with(c *primitives.PartialChunk, at *primitives.PartialChunkAnchor, ords ..
 	return Partial{&x}
 }
 
-// empty returns whether a pool holds nothing.
+// empty returns whether a pool stores nothing.
 func empty(p *Pool) bool {
 	n, bytes := p.early.Len()
 	return len(p.entries)+len(p.bySlot)+len(p.forwards)+n+bytes == 0
@@ -80,9 +80,9 @@ func (n *network) maker(prev primitives.Hash) primitives.AccountID {
 	return v.AccountID
 }
 
-// TestFormFollowsTheEpoch: a partial chunk names its anchor if and only if EarlyKickout is in force
-// in the chunk's epoch, whether its previous block is known or not. The form is not wrong in an
-// unknown epoch. What is sent has the right form.
+// TestFormFollowsTheEpoch: a partial chunk must have an anchor if and only if EarlyKickout is in
+// force in the chunk's epoch, whether its previous block is known or not. If the epoch is unknown
+// both forms are accepted. Messages of the pool have the form of their epoch.
 func TestFormFollowsTheEpoch(t *testing.T) {
 	for _, kickout := range []bool{false, true} {
 		for _, parent := range []primitives.Hash{hashAt(20), {99}} {
@@ -136,9 +136,10 @@ func TestFormFollowsTheEpoch(t *testing.T) {
 	}
 }
 
-// TestWrongAnchorIsRefused: nothing is kept of a partial chunk whose place contradicts the known
-// blocks, or whose header is not signed by the producer that the anchor gives. What is wrong is not
-// signed, so the right message counts afterwards.
+// TestWrongAnchorIsRefused: the pool stores nothing of a partial chunk whose key or anchor
+// contradicts the known blocks, or whose header is not signed by the producer that the anchor
+// determines. The anchor is not signed, so the same header with the right anchor is accepted
+// afterwards.
 func TestWrongAnchorIsRefused(t *testing.T) {
 	n := anchoredNetwork(t, true)
 	other := primitives.Hash{99}
@@ -176,8 +177,9 @@ func TestWrongAnchorIsRefused(t *testing.T) {
 	}
 }
 
-// TestEarlyChunkWaitsForItsBlock: parts and receipts whose producer the anchor does not give wait,
-// occupy no slot, and count when the previous block comes. Then own parts are forwarded.
+// TestEarlyChunkWaitsForItsBlock: parts and receipts whose producer the anchor does not determine
+// are queued and occupy no slot. They are handled when the previous block arrives, and own parts
+// are forwarded then.
 func TestEarlyChunkWaitsForItsBlock(t *testing.T) {
 	parent := primitives.Hash{99}
 	for name, x := range map[string]struct {
@@ -221,12 +223,13 @@ func TestEarlyChunkWaitsForItsBlock(t *testing.T) {
 	}
 }
 
-// TestEarlyChunkIsDropped: what waited is refused if the block shows another producer or place, and
-// dropped when the head is far above it.
+// TestEarlyChunkIsDropped: a queued partial chunk is rejected if the previous block shows that the
+// producer, the height or the anchor is another. It is dropped once the head is far above its
+// height.
 func TestEarlyChunkIsDropped(t *testing.T) {
 	parent := primitives.Hash{99}
 	for name, x := range map[string]struct {
-		prev     primitives.Hash // of the parent, in truth
+		prev     primitives.Hash // the true parent of the previous block
 		h        primitives.Height
 		replaced bool
 		want     error
@@ -262,16 +265,17 @@ func TestEarlyChunkIsDropped(t *testing.T) {
 	}
 }
 
-// TestProducerOfAnotherAnchorTakesNoSlot: the producer on an abandoned anchor can sign chunks of the
-// height of another producer, on blocks that do not exist. The chunk of that producer counts.
+// TestProducerOfAnotherAnchorTakesNoSlot: the producer on an abandoned anchor can sign chunks for a
+// height of another producer, with previous blocks that do not exist. They do not keep the pool
+// from accepting the chunk of the other producer.
 func TestProducerOfAnotherAnchorTakesNoSlot(t *testing.T) {
 	n := anchoredNetwork(t, true)
 	fork, parent := primitives.Hash{70}, primitives.Hash{99}
-	n.block(fork, 20, hashAt(18), true) // besides block 20
+	n.block(fork, 20, hashAt(18), true) // a fork: block 20 has the same height
 	n.replaced[fork] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
 	n.block(parent, 21, hashAt(20), false)
 	p := n.nodes[producers[2]]
-	for i := range 20 { // one slot, whatever it signs
+	for i := range 20 { // all its chunks share one slot
 		x := n.on(producers[3], primitives.Hash{1, byte(i)}, 22, fork)
 		if _, err := p.Step(0, with(x, x.Anchor, 2)); i == 0 && err != nil || i > 0 && !errors.Is(err, ErrOther) {
 			t.Fatalf("chunk %d: %v", i, err)
@@ -285,7 +289,7 @@ func TestProducerOfAnotherAnchorTakesNoSlot(t *testing.T) {
 	if out, err := p.Step(0, BlockCame{parent}); err != nil || len(out.Ready) != 1 {
 		t.Errorf("%v, %d ready", err, len(out.Ready))
 	}
-	// a chunk that names an anchor other than its block's is refused when the block comes
+	// a chunk with an anchor other than its block's is rejected when the block arrives
 	n = anchoredNetwork(t, true)
 	n.block(fork, 20, hashAt(18), true)
 	n.replaced[fork] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
@@ -301,8 +305,8 @@ func TestProducerOfAnotherAnchorTakesNoSlot(t *testing.T) {
 	}
 }
 
-// TestStrippedAnchor: any node can take the anchor from a partial chunk, or add one. That does not
-// spoil the chunk, whatever comes first.
+// TestStrippedAnchor: any node can remove the anchor from a partial chunk, or add one. The pool
+// still accepts the original, whichever arrives first.
 func TestStrippedAnchor(t *testing.T) {
 	n := anchoredNetwork(t, true)
 	c := n.on(n.maker(hashAt(20)), hashAt(20), 21, hashAt(19))
@@ -326,8 +330,9 @@ func TestStrippedAnchor(t *testing.T) {
 		}
 	}
 
-	// At the change of version the epoch of a chunk on an unknown block is not certain: one without an
-	// anchor is kept, and dropped when its block shows that it needs one. With its anchor it stays.
+	// In the last epoch before EarlyKickout the epoch of a chunk on an unknown block is not
+	// certain. The pool stores a partial chunk without an anchor, and drops it when its block shows
+	// that it needs one. If the partial chunk with its anchor has arrived too, the chunk stays.
 	for _, again := range []bool{false, true} {
 		n := anchoredNetwork(t, false)
 		n.anchored = map[primitives.EpochID]bool{{2}: true}
@@ -356,8 +361,8 @@ func TestStrippedAnchor(t *testing.T) {
 	}
 }
 
-// TestFloodOfEarlyChunks: whatever anyone makes of an early header, what waits is bounded and proven,
-// and of each part once.
+// TestFloodOfEarlyChunks: whatever peers send with the signed header of an early chunk, the queue
+// is bounded, and it holds each part at most once and only with a valid proof.
 func TestFloodOfEarlyChunks(t *testing.T) {
 	n := anchoredNetwork(t, true)
 	parent, p := primitives.Hash{99}, n.nodes[producers[2]]
@@ -402,8 +407,9 @@ func TestFloodOfEarlyChunks(t *testing.T) {
 	}
 }
 
-// TestForwardsOfReplacedProducers: forwards on an unknown child of the head count if they are signed
-// by the producer of the head's row, and own parts go to the producer of the next chunk's row.
+// TestForwardsOfReplacedProducers: forwards of a chunk on an unknown child of the head are accepted
+// if the producer for the head as anchor signed them. Own parts are also forwarded to the producer
+// of the next chunk, which the chunk's previous block determines.
 func TestForwardsOfReplacedProducers(t *testing.T) {
 	n := anchoredNetwork(t, true)
 	parent := primitives.Hash{99}
@@ -416,7 +422,7 @@ func TestForwardsOfReplacedProducers(t *testing.T) {
 			t.Errorf("a forward of a chunk of %s: %v", by, err)
 		}
 	}
-	// the chunk at 21 is on block 20, so the next one has block 20 as anchor
+	// the chunk at height 21 is on block 20, so block 20 is the anchor of the next chunk
 	c := n.on(n.maker(hashAt(20)), hashAt(20), 21, hashAt(19))
 	out, err := p.Step(0, with(c, c.Anchor, 2))
 	if err != nil {
@@ -431,8 +437,8 @@ func TestForwardsOfReplacedProducers(t *testing.T) {
 	}
 }
 
-// TestEachEarlyChunkIsCounted: the block that shows many early chunks to be wrong is one event. Each
-// message counts on its own, and a right one among them is not lost.
+// TestEachEarlyChunkIsCounted: one block may show that several queued chunks are wrong. The
+// counters count each of them, and a valid one among them is still accepted.
 func TestEachEarlyChunkIsCounted(t *testing.T) {
 	n := anchoredNetwork(t, true)
 	parent := primitives.Hash{99}
@@ -440,12 +446,13 @@ func TestEachEarlyChunkIsCounted(t *testing.T) {
 	c := n.on(n.maker(parent), parent, 23, hashAt(20))
 	p := n.nodes[producers[2]]
 	for _, ord := range []int{2, 5, 7} {
-		if _, err := p.Step(0, with(c, c.Anchor, ord)); err != nil && !errors.Is(err, anchor.ErrEarly) { // the receipts wait already
+		// ErrEarly: the receipts are queued already
+		if _, err := p.Step(0, with(c, c.Anchor, ord)); err != nil && !errors.Is(err, anchor.ErrEarly) {
 			t.Fatal(err)
 		}
 	}
 	waits, _ := p.early.Len()
-	n.block(parent, 22, hashAt(19), true) // the anchor is another
+	n.block(parent, 22, hashAt(19), true) // a parent other than the anchor that the chunk claims
 	if _, err := p.Step(0, BlockCame{parent}); !errors.Is(err, anchor.ErrWrong) {
 		t.Fatal(err)
 	}

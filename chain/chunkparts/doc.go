@@ -1,6 +1,6 @@
-// Package chunkparts distributes chunks as erasure-coded parts and reassembles them: which
-// validator gets which parts, which parts are forwarded, what is requested from which peer, and
-// when.
+// Package chunkparts distributes chunks as erasure-coded parts and reassembles them. It decides
+// which validator gets which parts, which parts are forwarded, what is requested from which peer,
+// and when.
 //
 //	in      chunks that this node produced; partial chunks, forwards, requests and responses from
 //	        the network; the chunks that blocks need; time and randomness as arguments

@@ -2,14 +2,14 @@ package chunkparts
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// epochData caches what each arriving part asks about an epoch. It never changes.
+// epochData caches what is needed of an epoch for each arriving part. It is immutable.
 type epochData struct {
 	layout    primitives.ShardLayout
 	owners    []primitives.AccountID       // by part number
 	own       []uint64                     // part numbers of this validator
 	parts     map[primitives.AccountID]int // number of parts of each owner
 	producers []primitives.AccountID       // block producers
-	anchored  bool                         // partial chunks name their anchor
+	anchored  bool                         // partial chunks must have an anchor
 }
 
 // maxEpochs is how many epochs are cached: chunks are of the last, the present and the next one,
@@ -48,14 +48,15 @@ func (p *Pool) epochDataOf(id primitives.EpochID) (*epochData, error) {
 	return f, nil
 }
 
-// isAnchored returns whether partial chunks of an epoch name their anchor. false if the epoch is
-// unknown.
+// isAnchored returns whether partial chunks of an epoch must have an anchor. It returns false if
+// the epoch is unknown.
 func (p *Pool) isAnchored(id primitives.EpochID) bool {
 	f, err := p.epochDataOf(id)
 	return err == nil && f.anchored
 }
 
-// want starts to request a chunk.
+// want starts to request a chunk. now is in ms. ancestor is the known block whose child epoch is
+// used to find the validators.
 func (p *Pool) want(e *entry, ancestor primitives.Hash, now int64) {
 	e.want = &want{ancestor: ancestor, added: now, last: now}
 	p.wants[e.hash] = e

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkWrong measures the cost of dropping an unsigned part, of another chunk of the same slot,
-// and of keeping forwards of an unknown chunk.
+// BenchmarkWrong measures the cost of three messages: an unsigned part and a part of another chunk
+// of the same slot, which are dropped, and forwards of an unknown chunk, which are stored.
 func BenchmarkWrong(b *testing.B) {
 	n := newNetwork(b, 1, 10, 0)
 	prev := primitives.Hash{4}

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFloodOfForwards: a chunk producer signs any number of chunks and has their parts forwarded.
-// Forwards of another producer's chunk are still there when its header arrives.
+// TestFloodOfForwards: if a chunk producer signs any number of chunks and their parts are
+// forwarded, the forwards of another producer's chunk are not evicted before its header arrives.
 func TestFloodOfForwards(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -18,7 +18,7 @@ func TestFloodOfForwards(t *testing.T) {
 	for i := range 3 * MaxForwards {
 		x := c.Header
 		x.ShardID, x.GasLimit, x.PrevBlockHash = 1, primitives.Gas(i), primitives.Hash{4}
-		if i%2 == 1 { // and on an unknown block
+		if i%2 == 1 { // half of the chunks are on an unknown block
 			x.PrevBlockHash = primitives.Hash{99}
 		}
 		signBy(&x, 1)

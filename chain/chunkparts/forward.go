@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// forward handles parts that their owner forwards. Without the chunk header they are kept until it
-// arrives.
+// forward handles parts that their owner forwards. If the chunk header is unknown, they are stored
+// until it arrives.
 func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	if !f.Consistent() {
 		return fmt.Errorf("%w: invalid chunk height in forwarded parts", ErrHeader)
@@ -60,11 +60,11 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	return nil
 }
 
-// forwardToEvict returns the chunk that loses its forwards next: the oldest one of the producer
-// with the most bytes. A producer can sign any number of chunks for a height, and this keeps it
-// from evicting the forwards of others.
+// forwardToEvict returns the chunk whose forwards are evicted next: the oldest one of the producer
+// with the most bytes. A producer can sign any number of chunks for a height; with this rule they
+// evict only its own forwards, not those of others.
 func (p *Pool) forwardToEvict() (hash primitives.Hash) {
-	// overhead that a chunk counts besides its parts, in bytes
+	// bytes that are added for each chunk, so that many chunks with few bytes are bounded too
 	const each = MaxForwardBytes / MaxForwards
 	taken, most := map[primitives.AccountID]int{}, 0
 	for _, h := range p.forwardOrder {
@@ -80,7 +80,7 @@ func (p *Pool) forwardToEvict() (hash primitives.Hash) {
 	return p.forwardOrder[slices.IndexFunc(p.forwardOrder, func(h primitives.Hash) bool { return taken[p.forwardSigners[h]] == most })]
 }
 
-// dropForwards drops the kept forwards of a chunk.
+// dropForwards deletes the stored forwards of a chunk.
 func (p *Pool) dropForwards(hash primitives.Hash) {
 	for i := range p.forwards[hash] {
 		p.forwardBytes -= sizeOf(&p.forwards[hash][i].ChunkPart)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestHorizonAny: whatever arrives at any height, and however the head moves, only chunks within
-// the horizon or requested ones stay, and no list of the pool keeps others.
+// TestHorizonAny: for any sequence of chunks and heads, the pool and all its indexes contain only
+// chunks within the horizon and requested ones.
 func TestHorizonAny(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	for seed := range uint64(50) {
@@ -39,7 +39,7 @@ func TestHorizonAny(t *testing.T) {
 				}
 			case 1:
 				moved := at + primitives.Height(rng.IntN([]int{2, 50, 5000}[rng.IntN(3)]))
-				if rng.IntN(5) == 0 { // another branch
+				if rng.IntN(5) == 0 { // the head moves to another branch
 					moved = at - min(at, 3)
 				}
 				p.setHead(Head{Height: moved})

@@ -11,46 +11,48 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Pool distributes and collects chunk parts around the head. Not safe for concurrent use.
+// Pool distributes and collects chunk parts around the head. It is not safe for concurrent use.
 //
 // # Chunk parts
 //
 // Problem. A chunk reaches the network as TotalParts erasure-coded parts, of which DataParts
-// restore the body. The producer sends each part to its owner, a block producer, and a block may
-// include the chunk once the parts of this validator are here. Nodes that track the shard need the
-// whole body, others only receipts to their shards. Parts arrive before the header, before the
-// previous block, twice, or never.
+// restore the body. The producer sends each part to its owner, a block producer. A block producer
+// may include the chunk in a block once it has the parts that it owns. Nodes that track the shard
+// need the whole body, others only receipts to their shards. Parts may arrive before the header,
+// before the previous block, twice, or never.
 //
 // Invariants.
 //
 //   - A part is stored only if its Merkle proof leads to the root in the header. So stored parts
-//     never need another check, and reassembly fails only if the producer encoded garbage.
+//     need no other check, and reassembly fails only if the producer signed parts that do not decode.
 //   - A header on a known block is checked against the key of the chunk's producer.
-//     The chunk hash does not cover the signature; until the check an entry keeps up to two headers
+//     The chunk hash does not cover the signature; until the check an entry stores up to two headers
 //     with different signatures (header, altHeader).
-//   - For an unknown previous block, the signature must be of the producer that the anchor gives, or
-//     in epochs before EarlyKickout of the producer of that height in the head's epoch or the next
-//     (verifyLikelySigner). Otherwise anyone could occupy a slot. A partial chunk whose producer its
-//     anchor does not give yet waits in early.
+//   - If the previous block is unknown, the header must be signed by the producer that the anchor
+//     determines or, in epochs before EarlyKickout, by the producer of that height in the head's epoch
+//     or the next (verifyLikelySigner). Otherwise anyone could occupy a slot. If the anchor does not
+//     determine the producer yet, the partial chunk is queued in early.
 //   - Each slot (shard and height, and the anchor if there is one) has one chunk, and so one signer.
-//     Only a chunk that a block names may share it.
+//     Only a chunk that a block includes may be stored besides it.
 //   - Own parts are forwarded once for each epoch that the chunk is assigned to (forwardedFor).
 //
-// Outline. Partial, Forward and Response lead to partial: it checks, stores, forwards own parts,
-// then calls tryComplete. That reports Ready when own parts are present, and Complete when either
-// all needed receipts and own parts are present, or DataParts parts are, which reassemble turns
-// into the body. Wanted starts requests: at once if no peer forwards parts to this node, otherwise
-// after the first Tick. Tick repeats them, from the producer, then (ToOthers) from other validators
-// of the shard, then (FullFetch) all parts. BlockCame completes entries that waited for their
-// previous block, and handles partial chunks that waited for it. Head moves the horizon.
+// Outline. Partial, Forward and Response lead to the method partial: it checks and stores the
+// parts, forwards own parts, then calls tryComplete. tryComplete reports Ready when own parts are
+// present. It reports Complete when all needed receipts and own parts are present, or when
+// DataParts parts are present, from which reassemble restores the body. Wanted starts requests: at
+// once if no peer forwards parts to this node, otherwise after the first Tick. Tick repeats them:
+// first to the producer, after ToOthers to other validators of the shard, after FullFetch for all
+// parts. BlockCame completes entries that waited for their previous block, and handles the partial
+// chunks queued for it. Head moves the horizon.
 //
 // Differences from nearcore (shards_manager_actor.rs): Sparing, and the two signature rules for
-// unknown blocks; nearcore accepts headers there unsigned and no forwards. Rejected: a pool for
-// each shard; requests and the horizon are common, and most nodes see parts of all shards.
+// unknown blocks, where nearcore accepts unsigned headers and no forwards. Rejected: a pool for
+// each shard, since requests and the horizon are common to all shards, and most nodes get parts of
+// all of them.
 type Pool struct {
-	// Sparing turns off forwards to validators that own at least DataParts parts, unlike
-	// neard: they restore the body from their own parts. If these do not arrive shortly after the
-	// block, such a validator requests parts of others (Due).
+	// Sparing turns off forwards to validators that own at least DataParts parts. neard has no such
+	// option. These validators restore the body from their own parts. If these do not arrive
+	// shortly after the block, such a validator requests parts of others (Due).
 	Sparing bool
 
 	me     primitives.AccountID // own account; empty: not a validator
@@ -66,21 +68,21 @@ type Pool struct {
 	byPrev       map[primitives.Hash][]*entry       // by previous block
 	byHeight     map[primitives.Height][]*entry     // by HeightCreated
 	low          primitives.Height                  // no entry has a lower HeightCreated
-	wants        map[primitives.Hash]*entry         // chunks that are requested; removed lazily
-	epochs       map[primitives.EpochID]*epochData  // epochs asked about lately
-	forwards     map[primitives.Hash][]verifiedPart // of chunks without header
-	forwardOrder []primitives.Hash                  // of forwards, oldest first
-	forwardBytes int                                // bytes of forwards
-	// producers that have signed the chunks of forwards
+	wants        map[primitives.Hash]*entry         // requested chunks; a complete one is removed at the next tick
+	epochs       map[primitives.EpochID]*epochData  // recently used epochs
+	forwards     map[primitives.Hash][]verifiedPart // forwarded parts of chunks without header
+	forwardOrder []primitives.Hash                  // keys of forwards, oldest first
+	forwardBytes int                                // total size of forwards in bytes
+	// forwardSigners are the producers that signed the chunks in forwards
 	forwardSigners map[primitives.Hash]primitives.AccountID
-	early          *anchor.Queue[*primitives.PartialChunk] // they wait for their previous block
+	early          *anchor.Queue[*primitives.PartialChunk] // partial chunks that wait for their previous block
 	counters       *anchor.Counters
-	// ms, time of the first request before the next Tick; 0: none
+	// due is the time in ms of the first request before the next Tick; 0: none
 	due     int64
 	encoded []*encodedChunk // re-encoded stored chunks that peers requested, most recent first
 }
 
-// verifiedPart is a part with a verified proof, with its Merkle leaf.
+// verifiedPart is a part whose proof was verified, with its Merkle leaf.
 type verifiedPart struct {
 	primitives.ChunkPart
 	leaf primitives.Hash
@@ -92,36 +94,38 @@ type entry struct {
 	hash      primitives.Hash
 	slot      slot
 	header    *primitives.ChunkHeader
-	altHeader *primitives.ChunkHeader // the same header with another signature; nil: none
+	altHeader *primitives.ChunkHeader // the same header with another signature, or nil
 	parts     []*primitives.ChunkPart // by number; nil: missing
-	leaves    []primitives.Hash       // of present parts
-	have      int
+	leaves    []primitives.Hash       // by part number; zero if the part is missing
+	have      int                     // number of present parts
 	receipts  map[primitives.ShardID]primitives.ReceiptProof
 	signed    bool // the signature of header was checked
-	plain     bool // all that is known of it came without an anchor, and no block names it
-	ready     bool
-	complete  bool
-	// a complete chunk consists of proofs to these shards; nil: of the body
+	plain     bool // all messages about the chunk had no anchor, and no block includes the chunk
+	ready     bool // Out.Ready was reported
+	complete  bool // Out.Complete was reported
+	// for a complete chunk without body: the shards to which it has receipts with proofs; nil: it
+	// has the body
 	proofsTo []primitives.ShardID
-	failed   bool
-	// the epoch of the validators that own parts were forwarded to; zero: not forwarded
+	failed   bool // Out.Bad was reported
+	// the epoch to whose validators own parts were forwarded; zero: not forwarded
 	forwardedFor primitives.EpochID
-	want         *want
+	want         *want // nil: not requested
 }
 
-// want is the request state of a chunk.
+// want is the state of the requests for a chunk.
 type want struct {
 	ancestor    primitives.Hash
-	added, last int64 // ms
+	added, last int64 // ms; last is the time of the last request, or of Wanted
 	asked       bool
-	noForwards  bool // no peer forwards the missing parts (Sparing)
-	// producer of a block that includes the chunk, which has its own parts; empty: unknown
+	noForwards  bool // no peer forwards the missing parts to this node (Sparing)
+	// producer of a block that includes the chunk, and so has its own parts; empty: unknown
 	blockProducer primitives.AccountID
-	lastAsked     primitives.AccountID // the producer or validator of the shard that was asked last
+	lastAsked     primitives.AccountID // account to which the last request for own parts went
 }
 
 // New returns an empty pool. me is the own account, empty for a node that does not validate. rs
-// codes the chunks of this chain, verify checks signatures, random returns a number below n.
+// encodes and decodes the chunks of this chain, verify checks signatures, random returns a number
+// in [0, n).
 func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify func(primitives.Signature, []byte, primitives.PublicKey) bool, random func(n int) int) *Pool {
 	p := &Pool{
 		me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, bySlot: map[slot]primitives.Hash{},
@@ -133,11 +137,11 @@ func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify fu
 	return p
 }
 
-// Count makes the pool count in c what becomes of partial chunks that name an anchor.
+// Count makes the pool count the outcomes of partial chunks with an anchor in c.
 func (p *Pool) Count(c *anchor.Counters) { p.counters, p.early.Counters = c, c }
 
-// Step handles an event at now, in ms. On an error the message must be dropped; Out is valid in any
-// case. It panics on an event of another package.
+// Step handles an event at the time now, in ms. After an error the message must be dropped; Out is
+// valid in any case. It panics on an Event type that it does not know.
 func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 	switch ev := ev.(type) {
 	case Made:
@@ -158,7 +162,7 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 		err = p.wanted(&out, now, &ev)
 	case BlockCame:
 		var errs []error
-		count := func(err error) { // each chunk on its own, before they are joined
+		count := func(err error) { // counts each error before they are joined
 			p.counters.Error(err)
 			errs = append(errs, err)
 		}
@@ -190,7 +194,7 @@ func (p *Pool) incomplete(prev primitives.Hash) (list []*entry) {
 	return list
 }
 
-// setHead moves the horizon and drops chunks below it, except those that are requested.
+// setHead moves the horizon and removes chunks below it, except those that are requested.
 func (p *Pool) setHead(h Head) {
 	if h.Header.IsZero() {
 		h.Header, h.HeaderPrev = h.Hash, h.Prev
@@ -252,8 +256,8 @@ func removeFrom[K comparable](of map[K][]*entry, k K, e *entry) {
 	}
 }
 
-// entryFor returns the entry of a header. It creates it if needed, with the forwards that arrived
-// earlier. claimed is the anchor in the message, nil if it has none.
+// entryFor returns the entry of a header. If there is none it creates one, with the stored forwards
+// of the chunk. claimed is the anchor in the message, nil if it has none.
 func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed *primitives.PartialChunkAnchor) *entry {
 	if e := p.entries[hash]; e != nil {
 		return e
@@ -265,7 +269,7 @@ func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed
 	p.byHeight[h.HeightCreated] = append(p.byHeight[h.HeightCreated], e)
 	p.low = min(p.low, h.HeightCreated)
 	p.bySlot[e.slot] = hash
-	if list, ok := p.forwards[hash]; ok { // verified against the root, which the hash covers
+	if list, ok := p.forwards[hash]; ok { // the parts were verified against the root, which the hash covers
 		p.dropForwards(hash)
 		for i := range list {
 			e.put(&list[i].ChunkPart, list[i].leaf)
@@ -274,8 +278,9 @@ func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed
 	return e
 }
 
-// offerHeader offers another header with the entry's hash. A header from a block takes precedence:
-// the peers that are asked for the block's chunks know it from the block.
+// offerHeader adds a header with the entry's hash and another signature, unless the signature was
+// verified already. A header from a block takes precedence: the peers that receive requests for the
+// block's chunks know the header from the block.
 func (e *entry) offerHeader(h *primitives.ChunkHeader, block bool) {
 	switch {
 	case e.signed || e.header.Signature == h.Signature:
@@ -295,8 +300,8 @@ func (e *entry) add(x *primitives.ChunkPart, leaf primitives.Hash) bool {
 	return true
 }
 
-// put stores a verified part, which the caller must not change later. It keeps a part that is
-// present.
+// put stores a verified part, which the caller must not change later. If a part with that number is
+// present already, put does nothing.
 func (e *entry) put(x *primitives.ChunkPart, leaf primitives.Hash) {
 	if e.parts[x.Ord] == nil {
 		e.parts[x.Ord], e.leaves[x.Ord] = x, leaf
@@ -306,8 +311,8 @@ func (e *entry) put(x *primitives.ChunkPart, leaf primitives.Hash) {
 
 func sizeOf(x *primitives.ChunkPart) int { return len(x.Part) + 64*len(x.Proof) }
 
-// verifyParts checks parts against the Merkle root of a header and returns their leaves. The
-// producer may have signed any root, so this does not prove that the parts decode.
+// verifyParts checks parts against the Merkle root of a header and returns their leaves. It does
+// not prove that the parts decode, since the producer may have signed any root.
 func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([]primitives.Hash, error) {
 	leaves := make([]primitives.Hash, len(list))
 	for i := range list {
@@ -322,13 +327,14 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 	return leaves, nil
 }
 
-// verifyLikelySigner checks a chunk on an unknown block, of which no anchor is named: its height must
-// be within the horizon, and its signature of the producer of that height in the head's epoch or the
-// next. Such a chunk occupies a slot before more can be checked. nearcore takes no forwards there, and
-// headers without this check (shards_manager_actor.rs:1303, :1633).
+// verifyLikelySigner checks a chunk on an unknown block without an anchor. Its height must be
+// within the horizon, and it must be signed by the producer of that height in the head's epoch or
+// the next. It returns that producer. The check comes before the chunk occupies a slot. nearcore
+// accepts no forwards in this case, and headers without this check (shards_manager_actor.rs:1303,
+// :1633).
 //
-// anchored says that epochs from EarlyKickout on count too. There the producer depends on the chunk's
-// anchor, which is most likely the head or its parent.
+// If anchored is set, epochs from EarlyKickout on are considered too. There the producer depends on
+// the chunk's anchor, which is most likely the head or its parent.
 func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height, anchored bool) (by primitives.AccountID, err error) {
 	if p.outsideHorizon(height) {
 		return "", fmt.Errorf("%w: shard %d at height %d", ErrHorizon, shard, height)
@@ -366,8 +372,8 @@ func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Sig
 	return "", fmt.Errorf("%w: the previous block is unknown", ErrSignature)
 }
 
-// partial handles parts and receipts of a chunk. known says that the header comes from an entry.
-// leaves are those of the parts, if they are verified already; nil: verify them here.
+// partial handles parts and receipts of a chunk. known is set if the header comes from an entry.
+// leaves are those of the parts if these are verified already; if nil, partial verifies them.
 func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves []primitives.Hash, known bool) error {
 	h, hash := &c.Header, c.Header.ChunkHash()
 	e := p.entries[hash]
@@ -375,7 +381,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		return nil
 	}
 	if e == nil || e.want == nil {
-		far := p.outsideHorizon(h.HeightCreated) // before the store is asked for the block
+		far := p.outsideHorizon(h.HeightCreated) // checked before the lookup of the block in the store
 		var at slot
 		if !far {
 			at, far = p.slotOf(h, c.Anchor)
@@ -451,10 +457,10 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 	return nil
 }
 
-// likelyEpoch returns the epoch of a header on an unknown block: that of the head's child. If only
-// the epoch after that has the shard, the chunk may be of its first block; then placed is false,
-// and parts are stored but forwarded only after the block arrives. The header is checked in full
-// when its block arrives.
+// likelyEpoch returns the likely epoch of a header whose previous block is unknown: that of the
+// head's children. If only the epoch after that has the shard, the chunk may be in the first block
+// of that epoch. Then placed is false, and parts are stored but forwarded only after the block
+// arrives. The header is checked in full when its block arrives.
 func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
 	id, known := p.chain.Epoch(p.head.Hash)
 	if !known {
@@ -480,8 +486,8 @@ func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, pl
 	return id, false, nil
 }
 
-// check verifies the header's signature if the previous block is known. An entry without a valid
-// signature is removed.
+// check verifies the header's signature if the previous block is known, otherwise it returns nil.
+// It removes an entry without a valid signature.
 func (p *Pool) check(e *entry) error {
 	if e.signed {
 		return nil
@@ -490,7 +496,7 @@ func (p *Pool) check(e *entry) error {
 	if !known {
 		return nil
 	}
-	if e.plain && p.isAnchored(id) { // it was taken for a chunk of an earlier epoch
+	if e.plain && p.isAnchored(id) { // it was accepted because it seemed to be in an epoch before EarlyKickout
 		p.remove(e.hash, e)
 		return fmt.Errorf("%w: shard %d at %d, without an anchor", anchor.ErrForm, e.header.ShardID, e.header.HeightCreated)
 	}
@@ -509,8 +515,8 @@ func (p *Pool) check(e *entry) error {
 	return fmt.Errorf("%w: the chunk producer is %s", ErrSignature, producer.AccountID)
 }
 
-// tryComplete does what is possible for a chunk on a known block: it reports that own
-// parts are present, reassembles the body, or completes the chunk with proofs alone.
+// tryComplete does all that is possible for a chunk whose previous block is known: it reports that
+// own parts are present, reassembles the body, or completes the chunk with receipt proofs alone.
 func (p *Pool) tryComplete(out *Out, e *entry) error {
 	id, known := p.chain.Epoch(e.header.PrevBlockHash)
 	if !known || e.complete || e.failed {
@@ -519,7 +525,7 @@ func (p *Pool) tryComplete(out *Out, e *entry) error {
 	if err := p.check(e); err != nil {
 		return err
 	}
-	if e.forwardedFor != id { // the epoch was unknown, or another one was assumed
+	if e.forwardedFor != id { // own parts are not forwarded to this epoch's validators yet
 		var all []primitives.ChunkPart
 		for _, x := range e.parts {
 			if x != nil {
@@ -561,7 +567,7 @@ func (p *Pool) tryComplete(out *Out, e *entry) error {
 			out.Bad = append(out.Bad, e.header)
 			return nil
 		}
-		if !e.ready { // own parts are among the restored ones; nearcore does not report Ready then
+		if !e.ready { // own parts may be among the restored ones; nearcore does not report Ready then
 			e.ready = true
 			out.Ready = append(out.Ready, e.header)
 		}
@@ -573,6 +579,7 @@ func (p *Pool) tryComplete(out *Out, e *entry) error {
 	return nil
 }
 
+// finish reports a chunk as complete. own are the numbers of the parts that this validator owns.
 func (p *Pool) finish(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
 	e.complete, e.want, e.proofsTo = true, nil, nil
 	if c.Proofs != nil {
@@ -594,14 +601,14 @@ func (p *Pool) finish(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
 	}
 	slices.SortFunc(kept.Receipts, func(a, b primitives.ReceiptProof) int { return int(a.To) - int(b.To) })
 	out.Complete = append(out.Complete, Complete{c, kept})
-	// a block far from the head needed it, and the horizon would never remove it
+	// a block far from the head needed it; setHead would never remove it
 	if p.outsideHorizon(e.header.HeightCreated) {
 		p.remove(e.hash, e)
 	}
 }
 
-// suffices returns whether a complete chunk contains what this node needs now; the tracked shards
-// may have changed. It returns true if that is unknown.
+// suffices returns whether a complete chunk contains what this node needs now, since the tracked
+// shards may have changed. It returns true if the tracked shards are unknown.
 func (p *Pool) suffices(e *entry) bool {
 	id, known := p.chain.Epoch(e.header.PrevBlockHash)
 	if !known {
@@ -621,7 +628,8 @@ func (p *Pool) suffices(e *entry) bool {
 	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !slices.Contains(e.proofsTo, s) })
 }
 
-// heldShards returns the shards that this node tracks, or will track in the next epoch.
+// heldShards returns the shards that this node tracks in the epoch of a block on prev or in the
+// next epoch.
 func (p *Pool) heldShards(layout primitives.ShardLayout, prev primitives.Hash) (out []primitives.ShardID, err error) {
 	for _, s := range layout.ShardIDs() {
 		holds, err := p.chain.Holds(prev, s)
@@ -635,11 +643,11 @@ func (p *Pool) heldShards(layout primitives.ShardLayout, prev primitives.Hash) (
 	return out, nil
 }
 
-// slot is a place for one chunk: a shard and height. A chunk with a height that is not that of its
-// previous block plus one has a slot by that block instead. Its producer need not be the producer
-// of the height, and would otherwise keep out the right chunk (nearcore allows that,
-// shards_manager_actor.rs:1628). From EarlyKickout on the producer of a height depends on the anchor,
-// so the slot has the anchor too.
+// slot identifies the place for one chunk in the pool: its shard and height. If a chunk's height is
+// not that of its previous block plus one, its slot consists of its shard and its previous block
+// instead. The producer of such a chunk need not be the producer of that height, and would
+// otherwise block the right chunk, as in nearcore (shards_manager_actor.rs:1628). From EarlyKickout
+// on the producer of a height depends on the anchor, so the slot includes the anchor.
 type slot struct {
 	height primitives.Height
 	shard  primitives.ShardID
@@ -647,8 +655,8 @@ type slot struct {
 	on primitives.Hash
 }
 
-// slotOf returns the slot of a header, and whether its previous block is outside the horizon. claimed
-// is the anchor in the message, nil if it has none.
+// slotOf returns the slot of a header, and whether the child of its previous block is outside the
+// horizon. claimed is the anchor in the message, nil if it has none.
 func (p *Pool) slotOf(h *primitives.ChunkHeader, claimed *primitives.PartialChunkAnchor) (at slot, outside bool) {
 	at = slot{height: h.HeightCreated, shard: h.ShardID}
 	on, known := p.chain.Height(h.PrevBlockHash)
@@ -657,7 +665,7 @@ func (p *Pool) slotOf(h *primitives.ChunkHeader, claimed *primitives.PartialChun
 		return slot{shard: h.ShardID, on: h.PrevBlockHash}, p.outsideHorizon(on + 1)
 	case known:
 		if id, ok := p.chain.Epoch(h.PrevBlockHash); ok && p.isAnchored(id) {
-			at.on, _ = p.chain.Parent(h.PrevBlockHash) // the block is known
+			at.on, _ = p.chain.Parent(h.PrevBlockHash) // no error: the block is known
 		}
 	case claimed != nil:
 		at.on = claimed.PrevPrevBlock

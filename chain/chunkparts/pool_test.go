@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// one returns a chunk of shard 0 at a height with its parts, on a block that all nodes know.
+// one returns a chunk of shard 0 at a height, and its parts. All nodes know its previous block.
+// change, if not nil, modifies the chunk before it is signed.
 func one(t *testing.T, n *network, h primitives.Height, change func(*primitives.Chunk)) (*primitives.Chunk, []primitives.ChunkPart) {
 	t.Helper()
 	prev := primitives.Hash{byte(h)}
@@ -38,7 +39,7 @@ func one(t *testing.T, n *network, h primitives.Height, change func(*primitives.
 	return c, list
 }
 
-// TestRefusals: each invalid message gives an error, and nothing of it is kept.
+// TestRefusals: each invalid message gives an error, and the pool stores nothing of it.
 func TestRefusals(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 6, nil)
@@ -86,7 +87,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: other.Header}}); !errors.Is(err, ErrOther) {
 		t.Errorf("another chunk of the height: %v", err)
 	}
-	// it is requested
+	// a requested chunk stays when the head moves
 	if _, err := p.Step(0, Head{Height: 6 + HeightHorizon}); err != nil || len(p.entries) != 1 {
 		t.Errorf("%v, %d chunks are kept at the horizon", err, len(p.entries))
 	}
@@ -116,8 +117,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestForwardBytes: a producer can sign any root. Its parts that wait for a header are bounded in
-// bytes, and no part is longer than that of a chunk.
+// TestForwardBytes: a producer can sign any root. The forwards of its chunks without header are
+// bounded in bytes, and a part longer than that of the longest chunk is rejected.
 func TestForwardBytes(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, _ := one(t, n, 4, nil)
@@ -169,7 +170,7 @@ func TestForwardBytes(t *testing.T) {
 	}
 }
 
-// TestForwardsFirst: forwards that arrive first count when the header arrives. Own parts are
+// TestForwardsFirst: forwards that arrive before the header are used when it arrives. Own parts are
 // forwarded once, to validators of the shard and to the producer of its next chunk.
 func TestForwardsFirst(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
@@ -180,7 +181,8 @@ func TestForwardsFirst(t *testing.T) {
 	}
 	first := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}}}
 	out, err := p.Step(0, first)
-	// all of its own parts have arrived, and three parts would be enough
+	// both parts that this validator owns are present, and more than the three that restore the
+	// body
 	if err != nil || len(out.Complete) != 1 || len(out.Ready) != 1 {
 		t.Fatalf("%v, %d ready, %d complete", err, len(out.Ready), len(out.Complete))
 	}
@@ -202,7 +204,7 @@ func TestForwardsFirst(t *testing.T) {
 // TestForwardsEnough: with Sparing, a validator that owns enough parts to restore the body gets no
 // forwards.
 func TestForwardsEnough(t *testing.T) {
-	n := newNetwork(t, 1, 10, 0) // three parts restore it; two of the four own three
+	n := newNetwork(t, 1, 10, 0) // three parts restore the body; two of the four validators own three
 	c, list := one(t, n, 4, nil)
 	for _, sparing := range []bool{true, false} {
 		p := n.nodes[producers[2]]
@@ -216,18 +218,19 @@ func TestForwardsEnough(t *testing.T) {
 	}
 }
 
-// TestSpared: with Sparing, a validator that gets only its own parts, and not these from a faulty
-// producer, requests enough parts from one validator shortly after the block, and then from all.
-// Parts that arrive meanwhile are not requested, and a long body gets more time.
+// TestSpared: with Sparing, a validator that restores bodies from its own parts gets no forwards.
+// If a faulty producer does not send its parts, it requests enough parts from one validator shortly
+// after the block, and then from all. It requests no parts that arrived meanwhile, and waits longer
+// for a long body.
 func TestSpared(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		seats   int
 		sparing bool
-		// the producer of the block, which is asked; empty: any validator but the chunk's producer
-		// and this node
+		// by is the producer of the block; want is the validator that gets the first request;
+		// empty: any but the chunk's producer and this node
 		by, want   primitives.AccountID
-		soon, than int64 // ms at which one is asked, and then all; 0: as neard asks
+		soon, than int64 // times in ms of the first request and of that to all; 0: times as in neard
 	}{
 		{"by the block's maker", 4, true, producers[3], producers[3], forwardWait, forwardWait + Retry},
 		{"by the chunk's own maker", 4, true, producers[0], "", forwardWait, forwardWait + Retry},
@@ -240,7 +243,7 @@ func TestSpared(t *testing.T) {
 		chunk, list := one(t, n, 4, nil)
 		me := producers[1]
 		if c.seats == 10 {
-			me = producers[2] // owns two
+			me = producers[2] // owns two parts
 		}
 		p := n.nodes[me]
 		p.Sparing = c.sparing
@@ -266,7 +269,7 @@ func TestSpared(t *testing.T) {
 		if p.Due() != 1000+c.soon || len(step(1000+c.soon-1, Tick{}).Ask) > 0 || p.Due() != 1000+c.soon {
 			t.Errorf("%s: due at %d", c.name, p.Due())
 		}
-		step(1000+c.soon-1, wanted) // its block arrives again
+		step(1000+c.soon-1, wanted) // the block is handled again
 		out := step(1000+c.soon, Tick{})
 		if len(out.Ask) != 1 || len(out.Ask[0].Request.Ords) != p.rs.DataParts() || out.Ask[0].PreferPeer || p.Due() != 1000+c.than {
 			t.Fatalf("%s: %+v, then due at %d", c.name, out.Ask, p.Due())
@@ -291,7 +294,7 @@ func TestSpared(t *testing.T) {
 	p := n.nodes[producers[1]]
 	p.Sparing = true
 	for _, ev := range []Event{Head{Hash: c.Header.PrevBlockHash, Height: 3}, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash},
-		// its own part is slightly late
+		// the validator's own part arrives slightly late
 		Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[1:2]}}, Tick{}} {
 		if out, err := p.Step(1, ev); err != nil || len(out.Ask) > 0 {
 			t.Errorf("%T: %v, %d questions", ev, err, len(out.Ask))
@@ -330,9 +333,9 @@ func TestBadChunk(t *testing.T) {
 	}
 }
 
-// TestTimers: a node that receives forwards waits for them; one that tracks a shard without
-// forwards does not. Then own parts and receipts are requested from the producer, after 400 ms from
-// others, and all parts after 3 s.
+// TestTimers: a node to which others forward parts waits for them; a node that tracks a shard but
+// gets no forwards does not wait. Then it requests own parts and receipts from the producer, after
+// 400 ms from other validators, and all parts after 3 s.
 func TestTimers(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, coded := one(t, n, 4, nil)
@@ -366,7 +369,7 @@ func TestTimers(t *testing.T) {
 			others[a.Account], last = true, a.Account
 		}
 	}
-	if len(others) != 2 || !others[producers[1]] { // those that track shard 0
+	if len(others) != 2 || !others[producers[1]] { // the validators that track shard 0
 		t.Errorf("after 400 ms: %v", others)
 	}
 	parts := 0
@@ -392,7 +395,7 @@ func TestTimers(t *testing.T) {
 	}
 	n = newNetwork(t, 1, 10, 0)
 	one(t, n, 4, nil)
-	// a shard that it has handed over: no validator sends it the receipts from shard 0 to that
+	// shard 3 is tracked from an earlier epoch, and no validator forwards receipts to it
 	n.eyes[me].more = []primitives.ShardID{3}
 	asked(me, 0, head)
 	if list := asked(me, 0, wanted); len(list) != 1 || list[0].Account != producers[0] || !slices.Equal(list[0].Request.Shards, []primitives.ShardID{1, 2, 3}) {
@@ -400,7 +403,7 @@ func TestTimers(t *testing.T) {
 	}
 	n = newNetwork(t, 1, 10, 0)
 	one(t, n, 4, nil)
-	me = producers[3] // it produces no chunks of shard 0
+	me = producers[3] // does not produce chunks of shard 0
 	n.eyes[me].more = []primitives.ShardID{0}
 	asked(me, 0, head)
 	parts = 0
@@ -433,9 +436,9 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestOfAnotherHeight: a chunk with another height than its block's plus one is signed by the
-// producer on that block. Its parts are accepted, forwarded and requested like those of others; the
-// producer of the named height does not matter.
+// TestOfAnotherHeight: a chunk whose height is not its previous block's plus one must be signed by
+// the producer of that block's children. Its parts are accepted, forwarded and requested like those
+// of other chunks. The producer of the height in the header does not matter.
 func TestOfAnotherHeight(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
@@ -478,8 +481,8 @@ func TestOfAnotherHeight(t *testing.T) {
 	}
 }
 
-// TestOthersPlace: a chunk with the height of a chunk of another producer does not keep that one
-// out, in either order. There is one such chunk for each block.
+// TestOthersPlace: a chunk that has the height of another producer's chunk does not block that
+// chunk, whichever arrives first. There can be one such chunk for each block.
 func TestOthersPlace(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		n := newNetwork(t, 1, 10, 0)
@@ -520,8 +523,8 @@ func TestOthersPlace(t *testing.T) {
 	}
 }
 
-// TestBlind: while the tracked shards are unknown, no chunk is complete, even one with all that
-// untracked shards need.
+// TestBlind: while the tracked shards are unknown no chunk is complete, even if everything is
+// present that a node needs of an untracked shard.
 func TestBlind(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -543,8 +546,8 @@ func signBy(h *primitives.ChunkHeader, shard primitives.ShardID) {
 	h.Signature = secret(producers[shard]).Sign(hash[:])
 }
 
-// TestNowhere: a header on an unknown block is refused if its producer has not signed it, if the
-// epoch is unknown, or if the epoch lacks the shard.
+// TestNowhere: a header on an unknown block is rejected if the producer has not signed it, if the
+// epoch is unknown, or if the epoch does not have the shard.
 func TestNowhere(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -577,8 +580,8 @@ func TestNowhere(t *testing.T) {
 	}
 }
 
-// TestTwoHeads: horizon and epoch follow the chain's head even if headers are far ahead; which
-// chunks are old follows the headers.
+// TestTwoHeads: the horizon and the epoch follow the chain's head even if headers are far ahead.
+// Whether a chunk is old depends on the headers.
 func TestTwoHeads(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -591,7 +594,7 @@ func TestTwoHeads(t *testing.T) {
 	h := c.Header
 	h.PrevBlockHash = primitives.Hash{99}
 	signBy(&h, 0)
-	// known by the epoch of the chain's head
+	// its epoch follows from the chain's head
 	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: list[2:3]}}); err != nil || len(p.entries) != 1 {
 		t.Errorf("on an unknown block: %v, %d are kept", err, len(p.entries))
 	}
@@ -617,13 +620,14 @@ func TestTwoHeads(t *testing.T) {
 	}
 }
 
-// TestDoneAndGone: a chunk that a distant block needed is dropped when it is complete.
+// TestDoneAndGone: a chunk that a block far from the head needs is removed from the pool when it is
+// complete.
 func TestDoneAndGone(t *testing.T) {
 	for _, h := range []primitives.Height{4, 200} {
 		n := newNetwork(t, 1, 10, 0)
 		c, list := one(t, n, h, nil)
 		p := n.nodes[producers[0]]
-		// 178, 78
+		// the head is at 178 or 78, so that the chunk is outside the horizon
 		if _, err := p.Step(0, Head{Height: 50 + HeightHorizon - 100*(h/200)}); err != nil {
 			t.Fatal(err)
 		}
@@ -637,9 +641,9 @@ func TestDoneAndGone(t *testing.T) {
 	}
 }
 
-// TestOneErrorOfMany: an error of one chunk is returned, and the others are processed.
+// TestOneErrorOfMany: an error for one chunk is returned, and the other chunks are processed.
 func TestOneErrorOfMany(t *testing.T) {
-	for shard := range primitives.ShardID(4) { // in any order, one of them is not the last
+	for shard := range primitives.ShardID(4) { // whatever the order of the map, one of them is not the last
 		oneErrorOfMany(t, shard)
 	}
 }
@@ -678,7 +682,7 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 	if _, err := p.Step(0, Wanted{Headers: headers, Ancestor: prev}); err != nil {
 		t.Fatal(err)
 	}
-	// not old: their producers are asked
+	// the chunks are not old, so the requests go to their producers
 	if _, err := p.Step(0, Head{Hash: prev, Height: 3}); err != nil {
 		t.Fatal(err)
 	}
@@ -688,7 +692,7 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 	}
 
 	later := primitives.Hash{10}
-	for s := range primitives.ShardID(4) { // before their block
+	for s := range primitives.ShardID(4) { // before the chunks' previous block is known
 		c, _, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: later, Height: 6, ShardID: s, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs}, secret(producers[s]))
 		if err != nil {
 			t.Fatal(err)
@@ -720,8 +724,8 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 	}
 }
 
-// TestTwoSignatures: the chunk hash does not cover the signature. A header with a wrong signature,
-// before the block is known, keeps out neither the producer's nor the block's.
+// TestTwoSignatures: the chunk hash does not cover the signature. A header with a wrong signature
+// that arrives before the block does not block the header of the producer or of a block.
 func TestTwoSignatures(t *testing.T) {
 	wrong := func(h primitives.ChunkHeader, first byte) *primitives.ChunkHeader {
 		key := primitives.SecretKeyFromSeed(primitives.ED25519, string(rune(first)))
@@ -787,16 +791,17 @@ func TestTwoSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.known[c.Header.PrevBlockHash] = true
-	// the right one is present: the chunk is requested and not dropped
+	// the header in the block has the right signature: the chunk is requested and not dropped
 	out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
 	if err != nil || len(p.entries) != 1 || p.entries[c.Hash].want == nil {
 		t.Errorf("wanted behind a wrong one: %v, %d are kept, %d asked", err, len(p.entries), len(out.Ask))
 	}
 }
 
-// TestNextEpoch: parts of an epoch's first chunk may arrive before the block before it. Those of a
-// shard that the head's epoch lacks are kept, and forwarded when the block arrives. Others are
-// forwarded by the owners in the head's epoch, and then by those in their own.
+// TestNextEpoch: parts of the first chunk of an epoch may arrive before the chunk's previous block.
+// If the head's epoch does not have the shard, they are stored, and forwarded when the block
+// arrives. Parts of other shards are forwarded first by their owners in the head's epoch, then by
+// those in the chunk's epoch.
 func TestNextEpoch(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	me, head, prev := producers[2], primitives.Hash{200}, primitives.Hash{99}
@@ -830,7 +835,7 @@ func TestNextEpoch(t *testing.T) {
 		}
 		_, paths := primitives.MerklizeParts(coded.Parts)
 		ev = Partial{&primitives.PartialChunk{Header: c.Header}}
-		for _, ord := range []int{1, 2} { // this node's in epoch {2}, and in {1}
+		for _, ord := range []int{1, 2} { // part 1 is this node's in epoch {2}, part 2 in epoch {1}
 			ev.Parts = append(ev.Parts, primitives.ChunkPart{Ord: uint64(ord), Part: coded.Parts[ord], Proof: paths[ord]})
 		}
 		return ev
@@ -843,7 +848,7 @@ func TestNextEpoch(t *testing.T) {
 		t.Errorf("by the head's epoch are passed on %v", sent)
 	}
 	e.known[prev] = true
-	// of two chunks to the node that needs both
+	// part 1 of both chunks goes to producer 1, which needs both; producer 0 needs one of them
 	sent, want := step(BlockCame{prev}, nil), []uint64{1, 1}
 	if len(sent) != 2 || !slices.Equal(sent[producers[1]], want) || !slices.Equal(sent[producers[0]], want[:1]) {
 		t.Errorf("when the block has come are passed on %v", sent)
@@ -853,8 +858,8 @@ func TestNextEpoch(t *testing.T) {
 	}
 }
 
-// TestOtherShards: a chunk complete for the former tracked shards is not complete for others: the
-// body is requested, or proofs are computed.
+// TestOtherShards: a chunk that is complete for the previous tracked shards need not be complete
+// for others. The body is requested then, or proofs are computed.
 func TestOtherShards(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -882,8 +887,8 @@ func TestOtherShards(t *testing.T) {
 	}
 }
 
-// TestIncludedByNobody: no hash covers the height at which a chunk is included, so a message does
-// not set it.
+// TestIncludedByNobody: no hash covers the height at which a chunk is included, so the pool ignores
+// that field of a message.
 func TestIncludedByNobody(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 6, nil)

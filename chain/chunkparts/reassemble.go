@@ -10,9 +10,9 @@ import (
 )
 
 // reassemble decodes the body and stores all parts and receipt proofs in the entry. It returns nil
-// if the producer signed parts that are no chunk. Chunk.Whole is set to the hash if the body
-// encodes to exactly the signed parts; otherwise validation has to encode it again to find the
-// difference.
+// if the producer signed parts that do not decode to a chunk. Chunk.Whole is set to the hash if the
+// body encodes to exactly the signed parts; otherwise validation has to encode the body again to
+// find the difference.
 func (p *Pool) reassemble(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
 	parts, whole := p.decodeParts(e)
 	if parts == nil {
@@ -49,8 +49,8 @@ func (p *Pool) reassemble(e *entry, layout primitives.ShardLayout) *primitives.C
 	return c
 }
 
-// decodeParts restores all parts. It returns nil if the present parts do not decode. whole says
-// that all present parts equal the restored ones.
+// decodeParts restores all parts. parts is nil if the present parts do not decode. whole is true if
+// all present parts equal the restored ones.
 func (p *Pool) decodeParts(e *entry) (parts [][]byte, whole bool) {
 	parts, needed := make([][]byte, len(e.parts)), p.rs.DataParts()
 	for i, x := range e.parts {
@@ -64,7 +64,7 @@ func (p *Pool) decodeParts(e *entry) (parts [][]byte, whole bool) {
 	}) {
 		return parts, true
 	}
-	// the signed parts are not a codeword: decode as nearcore does
+	// the signed parts are not a codeword: decode them as nearcore does
 	parts = make([][]byte, len(e.parts))
 	for i, x := range e.parts {
 		if x != nil {

@@ -11,7 +11,7 @@ import (
 // TestWhole: a reassembled body is marked whole only if it encodes to exactly the signed parts.
 func TestWhole(t *testing.T) {
 	for name, tt := range map[string]struct {
-		spoil func(c *primitives.Chunk, parts [][]byte) [][]byte // nil: another code
+		spoil func(c *primitives.Chunk, parts [][]byte) [][]byte // nil: other parity parts
 		give  []int
 		whole bool
 	}{
@@ -64,7 +64,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// padded sets the last byte of the data, which the length does not cover.
+// padded changes the last byte of the data parts, which is padding: EncodedLength does not cover
+// it.
 func padded(c *primitives.Chunk, parts [][]byte) [][]byte {
 	if int(c.Header.EncodedLength) == 3*len(parts[0]) {
 		panic("the chunk of the tests has no padding")
@@ -73,8 +74,8 @@ func padded(c *primitives.Chunk, parts [][]byte) [][]byte {
 	return parts
 }
 
-// TestHorizon: chunks below the horizon are dropped, however the head moves. Requested chunks stay
-// until they are given up.
+// TestHorizon: chunks below the horizon are removed after any move of the head. Requested chunks
+// stay until the pool gives up requesting them.
 func TestHorizon(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	p := n.nodes[producers[2]]

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// wanted starts requests for the chunks that a block needs. A node that receives forwards waits for
-// them first, unless the block is old (nearcore shards_manager_actor.rs:724).
+// wanted starts requests for the chunks that a block needs. A node that gets forwarded parts waits
+// for them first, unless the chunk is old (nearcore shards_manager_actor.rs:724).
 func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	id, known := p.chain.Epoch(w.Ancestor)
 	if !known {
@@ -21,8 +21,8 @@ func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	return errors.Join(errs...)
 }
 
-// wantOne does so for one chunk. Errors other than of its header do not end the request: they may
-// resolve when its parts arrive.
+// wantOne starts the request for one chunk. An error that does not concern the header does not end
+// the request, since later calls may succeed.
 func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h *primitives.ChunkHeader) error {
 	own, ancestor := *h, w.Ancestor
 	own.HeightIncluded = 0
@@ -34,7 +34,7 @@ func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h 
 	if e.complete || e.failed || p.entries[e.hash] != e || e.want != nil && e.want.asked {
 		return err
 	}
-	if e.want == nil { // otherwise own parts came before the block, and nothing was requested
+	if e.want == nil { // otherwise it is wanted already, but no request was sent yet
 		p.want(e, ancestor, now)
 	}
 	waits, werr := p.expectsForwards(id, ancestor, h)
@@ -50,7 +50,7 @@ func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h 
 	return errors.Join(err, p.request(out, e, id, false, p.old(h)))
 }
 
-// old returns whether a chunk is on neither of the two highest headers.
+// old returns whether a chunk's previous block is neither the highest known header nor its parent.
 func (p *Pool) old(h *primitives.ChunkHeader) bool {
 	return h.PrevBlockHash != p.head.Header && h.PrevBlockHash != p.head.HeaderPrev
 }
@@ -59,9 +59,9 @@ func (p *Pool) old(h *primitives.ChunkHeader) bool {
 // request can wait for them.
 //
 // neard always waits as a block producer. But validators forward only to accounts that produce
-// chunks of the shard in this epoch or the next. For a shard that is tracked for another reason
-// nothing arrives, and the block would wait Retry. The same holds for receipts, if this node still
-// tracks shards that it does not produce chunks of any more.
+// chunks of the shard in this epoch or the next. If the shard is tracked for another reason, no
+// forwards arrive, and the block would wait Retry in vain. The same applies to receipts, if this
+// node still tracks shards whose chunks it does not produce any more.
 func (p *Pool) expectsForwards(id primitives.EpochID, ancestor primitives.Hash, h *primitives.ChunkHeader) (bool, error) {
 	if p.me == "" {
 		return false, nil
@@ -85,14 +85,15 @@ func (p *Pool) expectsForwards(id primitives.EpochID, ancestor primitives.Hash, 
 	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !p.chain.Cares(p.me, ancestor, s) }), errors.Join(err, herr)
 }
 
-// hasDataParts returns whether an account owns enough parts to restore the body, so that a Sparing
-// pool forwards none to it.
+// hasDataParts returns whether Sparing is set and an account owns enough parts to restore the body.
+// The pool forwards no parts to such an account.
 func (p *Pool) hasDataParts(f *epochData, a primitives.AccountID) bool {
 	return p.Sparing && f.parts[a] >= p.rs.DataParts()
 }
 
-// retryAfter returns how long to wait, in ms, before the chunk is requested (again). Parts that no
-// peer forwards are in transit from the producer, or never arrive.
+// retryAfter returns the time in ms until the next request for the chunk. It is shorter before the
+// first request if no peer forwards the missing parts: they are in transit from the producer, or
+// never arrive.
 func (e *entry) retryAfter() int64 {
 	if e.want.noForwards && !e.want.asked {
 		return min(forwardWait+int64(min(e.header.EncodedLength, MaxCoded)/forwardWaitBytes), Retry)
@@ -100,17 +101,18 @@ func (e *entry) retryAfter() int64 {
 	return Retry
 }
 
-// scheduleTick moves Due to the time at which a chunk without forwards has to be requested.
+// scheduleTick moves due forward to the time of the next request, for a chunk whose missing parts
+// no peer forwards.
 func (p *Pool) scheduleTick(e *entry) {
 	if at := e.want.last + e.retryAfter(); e.want.noForwards && (p.due == 0 || at < p.due) {
 		p.due = at
 	}
 }
 
-// Due returns the time, in ms, of an additional Tick; 0: none.
+// Due returns the time in ms at which the caller must send an additional Tick; 0: none.
 func (p *Pool) Due() int64 { return p.due }
 
-// tick repeats requests and gives up old ones.
+// tick repeats due requests, and ends those older than GiveUp.
 func (p *Pool) tick(out *Out, now int64) error {
 	var due []*entry
 	p.due = 0
@@ -150,9 +152,9 @@ func (p *Pool) tick(out *Out, now int64) error {
 }
 
 // requestFromOne requests the missing parts from one validator that owns enough to restore the
-// body: the producer of a block that includes the chunk, which has its own parts, otherwise a
-// random one other than the chunk's producer, which did not send this node its parts. It returns
-// false if there is none.
+// body. Preferred is the producer of a block that includes the chunk, since it has its own parts;
+// otherwise a random one is chosen, but not the chunk's producer, which did not send this node its
+// parts. It returns false if there is none.
 func (p *Pool) requestFromOne(out *Out, e *entry, id primitives.EpochID) (bool, error) {
 	h := e.header
 	facts, err := p.epochDataOf(id)
@@ -186,15 +188,15 @@ func (p *Pool) requestFromOne(out *Out, e *entry, id primitives.EpochID) (bool, 
 	return true, nil
 }
 
-// minPeerHeight returns the head height that a peer needs to be asked for a chunk.
+// minPeerHeight returns the lowest head height of a peer that may be asked for a chunk.
 func minPeerHeight(h *primitives.ChunkHeader) primitives.Height {
 	return max(h.HeightCreated, peerHorizon) - peerHorizon
 }
 
-// request requests the missing parts of a chunk: each from its owner, except that own parts and
-// receipts come from the producer or, if others is set, from a random validator of the shard. All
-// parts are requested if this node tracks the shard or if full is set; otherwise own parts and
-// receipts.
+// request requests what is missing of a chunk. Each part is requested from its owner, except that
+// own parts and receipts are requested from the producer or, if others is set, from a random
+// validator of the shard. All parts are requested if this node tracks the shard or if full is set;
+// otherwise only own parts and receipts.
 func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others bool) error {
 	h, ancestor := e.header, e.want.ancestor
 	e.want.asked = true
@@ -220,8 +222,8 @@ func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others b
 		}
 		list = slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == p.me || !p.chain.Cares(a, ancestor, h.ShardID) })
 		if others := slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == e.want.lastAsked }); len(others) > 0 {
-			// the one asked last does not have it (yet); a producer of only the next epoch may take
-			// long
+			// the validator of the last request does not have the chunk (yet); one that produces
+			// chunks of the shard only in the next epoch may get it late
 			list = others
 		}
 		if len(list) > 0 {

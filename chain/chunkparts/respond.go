@@ -7,17 +7,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// encodedChunk is a stored chunk encoded again for requests. Each peer requests a part or two.
+// encodedChunk is a stored chunk that was encoded again for requests. It is cached, since each peer
+// requests only a few parts.
 type encodedChunk struct {
 	hash     primitives.Hash
-	parts    []*primitives.ChunkPart // nil: not requested so far
+	parts    []*primitives.ChunkPart // by part number; nil: no part was requested so far
 	receipts map[primitives.ShardID]primitives.ReceiptProof
-	bytes    uint64
+	bytes    uint64 // size of parts and receipts
 }
 
 // respond answers a request from the entry, otherwise from the stored partial chunk, otherwise by
-// encoding the stored chunk again. Requests are short and unsigned, so duplicates and numbers and
-// shards that no chunk has are removed first, and only what is requested is computed.
+// encoding the stored chunk again. Requests are short and unsigned. So respond first removes
+// duplicates, and part numbers and shards that do not exist, and computes only what is requested.
 func (p *Pool) respond(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 	a := &primitives.ChunkResponse{ChunkHash: q.ChunkHash}
 	ords, shards := slices.Clone(q.Ords), slices.Clone(q.Shards)
@@ -47,7 +48,7 @@ func (p *Pool) respond(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 		}
 	}
 	if len(ords)+len(shards) > 0 {
-		// a node that tracks the shard has stored all of it
+		// a node that tracks the shard has stored all parts and receipts
 		if kept := p.chain.StoredPartial(q.ChunkHash); kept != nil {
 			take(p.indexByNumber(kept))
 		} else if x := p.encodeStored(q.ChunkHash, ords, shards); x != nil {
@@ -78,8 +79,8 @@ func (p *Pool) indexByNumber(c *primitives.PartialChunk) ([]*primitives.ChunkPar
 	return parts, receipts
 }
 
-// encodeStored computes the requested parts and proofs of a stored chunk, or returns them from the
-// cache. nil: the chunk is not stored.
+// encodeStored returns the requested parts and proofs of a stored chunk, from the cache or
+// computed. It returns nil if the chunk is not stored.
 func (p *Pool) encodeStored(hash primitives.Hash, ords []uint64, shards []primitives.ShardID) *encodedChunk {
 	x := &encodedChunk{hash: hash}
 	if i := slices.IndexFunc(p.encoded, func(c *encodedChunk) bool { return c.hash == hash }); i >= 0 {
@@ -94,7 +95,7 @@ func (p *Pool) encodeStored(hash primitives.Hash, ords []uint64, shards []primit
 	if c == nil {
 		return nil
 	}
-	if c.Proofs != nil { // stored without its body
+	if c.Proofs != nil { // the chunk is stored without its body
 		x.receipts = map[primitives.ShardID]primitives.ReceiptProof{}
 		for _, r := range c.Proofs {
 			x.receipts[r.To] = r
@@ -132,7 +133,8 @@ func (p *Pool) encodeStored(hash primitives.Hash, ords []uint64, shards []primit
 	return x
 }
 
-// cacheEncoded puts an encoded chunk first in the cache and evicts the least recently used ones.
+// cacheEncoded moves an encoded chunk to the front of the cache and evicts the least recently used
+// ones.
 func (p *Pool) cacheEncoded(x *encodedChunk) {
 	if len(p.encoded) == 0 || p.encoded[0] != x {
 		p.encoded = slices.Insert(p.encoded, 0, x)

@@ -19,8 +19,8 @@ func (n *network) ask(p *Pool, hash primitives.Hash, ords []uint64, shards ...pr
 	return out.Answer[0].Body
 }
 
-// TestShortRequests: a request that no chunk can fulfil looks nothing up, one for receipts encodes
-// no parts, and a stored chunk is encoded once for several requests.
+// TestShortRequests: a request for parts and shards that do not exist reads no stored chunk, a
+// request for receipts encodes no parts, and a stored chunk is encoded once for several requests.
 func TestShortRequests(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -75,7 +75,7 @@ func TestShortRequests(t *testing.T) {
 	}
 }
 
-// TestKeptParts: stored parts are sent, and the chunk is not read for the rest.
+// TestKeptParts: stored parts are sent, and the stored chunk is not read for the missing ones.
 func TestKeptParts(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// producers returns the block producers of the epoch of a block on prev and of the next epoch,
-// without duplicates; next are those of the next epoch.
+// producers returns all block producers of the epoch of a block on prev and of the next epoch,
+// without duplicates, and in next those of the next epoch.
 func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next []primitives.AccountID, err error) {
 	this, err := p.epochDataOf(id)
 	if err != nil {
@@ -30,9 +30,10 @@ func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next
 	return all, then.producers, nil
 }
 
-// distribute sends the parts of an own chunk to their owners. Each block producer also gets the
-// receipts to shards that it produces chunks of; those of the next epoch are included, since they
-// track these shards already (nearcore shards_manager_actor.rs:2150).
+// distribute sends the parts of a chunk that this node produced to their owners. Each block
+// producer also gets the receipts to the shards whose chunks it produces in this epoch or the next;
+// block producers of the next epoch track these shards already (nearcore
+// shards_manager_actor.rs:2150).
 func (p *Pool) distribute(out *Out, m *Made) error {
 	h := &m.Chunk.Header
 	id, known := p.chain.Epoch(h.PrevBlockHash)
@@ -91,8 +92,9 @@ func (p *Pool) distribute(out *Out, m *Made) error {
 }
 
 // Brings returns whether each of the accounts receives enough parts of a chunk to restore its body
-// before a block includes it: from its producer, or by forwards (forwardOwn). Any other account has
-// to request the body after the block. Errors: ErrUnknown if the chunk's previous block is unknown.
+// before a block includes the chunk: from the producer, or by forwards (forwardOwn). Any other
+// account has to request the body after the block. Errors: ErrUnknown if the chunk's previous block
+// is unknown.
 func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID) (bool, error) {
 	id, known := p.chain.Epoch(h.PrevBlockHash)
 	if !known {
@@ -119,9 +121,10 @@ func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID
 	return true, nil
 }
 
-// forwardOwn forwards own parts that are new to the block producers of this epoch and the next that
+// forwardOwn forwards the own parts in fresh to the block producers of this epoch and the next that
 // track the shard, and to the producer of the shard's next chunk. A Sparing pool omits validators
-// that own enough parts to restore the body; in a network of three or four these are all.
+// that own enough parts to restore the body; in a network of three or four validators all own
+// enough.
 func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []primitives.ChunkPart) error {
 	if p.me == "" || len(fresh) == 0 {
 		return nil
@@ -167,9 +170,10 @@ func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []pri
 	return nil
 }
 
-// nextProducer returns the producer of the shard's chunk on the block that includes this one, which
-// also gets its parts: by the chunk's previous block, which is its anchor, if that is known (nearcore
-// 2.14.0-rc.1 shards_manager_actor.rs, send_partial_encoded_chunk_to_chunk_trackers).
+// nextProducer returns the producer of the shard's chunk on the block that includes chunk h. This
+// producer gets the parts too. If the chunk's previous block is known, it is the anchor that
+// determines the producer (nearcore 2.14.0-rc.1 shards_manager_actor.rs,
+// send_partial_encoded_chunk_to_chunk_trackers).
 func (p *Pool) nextProducer(id primitives.EpochID, h *primitives.ChunkHeader) (primitives.ValidatorStake, error) {
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known {
 		return p.chain.Following(id, h.PrevBlockHash, h.ShardID, h.HeightCreated+1)

@@ -15,17 +15,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// world is a chain of four validators and four shards. Validator i produces the chunks of shard i,
-// and of the next one at every fifth height. A block is known to a node after BlockCame. The node
-// "" does not validate and tracks all shards.
+// world is a chain with four validators and four shards. Validator i produces the chunks of shard
+// i; at every fifth height validator i+1 does instead. A node knows a block after BlockCame. The
+// node "" does not validate and tracks all shards.
 type world struct {
 	layout  primitives.ShardLayout
 	rs      *primitives.ReedSolomon
-	heights map[primitives.Hash]primitives.Height // of the chunks on a block; absent: 1
+	heights map[primitives.Hash]primitives.Height // heights of the chunks on a block; missing: 1
 
 	anchored map[primitives.EpochID]bool // epochs with EarlyKickout
 	parents  map[primitives.Hash]primitives.Hash
-	// replaced are producers of shards that are not the canonical ones, by anchor
+	// replaced are producers that replace the canonical ones of a shard, by anchor
 	replaced map[primitives.Hash]map[primitives.ShardID]primitives.AccountID
 	tails    map[primitives.Hash]bool // anchors that may be at the end of their epoch
 }
@@ -38,19 +38,19 @@ func secret(a primitives.AccountID) primitives.SecretKey {
 
 var producers = []primitives.AccountID{account(0), account(1), account(2), account(3)}
 
-// eye is the Chain of one node.
+// eye is the Chain of one node: what that node knows of the world.
 type eye struct {
 	*world
 	me     primitives.AccountID
 	known  map[primitives.Hash]bool
 	stored map[primitives.Hash]*primitives.Chunk
 	kept   map[primitives.Hash]*primitives.PartialChunk
-	reads  int                // of stored
-	blind  error              // of Holds
-	odd    primitives.ShardID // the producer of an odd shard is unknown
+	reads  int                // number of calls of Stored
+	blind  error              // error that Holds returns
+	odd    primitives.ShardID // shard for which Producer and Maker return oddly, if that is not nil
 	oddly  error
-	epochs map[primitives.Hash]primitives.EpochID // after blocks; otherwise {1}
-	later  primitives.ShardLayout                 // of epoch {2}, if the chain has it
+	epochs map[primitives.Hash]primitives.EpochID // epoch of the children of a block; missing: {1}
+	later  primitives.ShardLayout                 // shard layout of epoch {2}, if it differs
 	more   []primitives.ShardID                   // additional tracked shards
 }
 
@@ -90,7 +90,7 @@ func (e *eye) Maker(prev primitives.Hash, s primitives.ShardID) (primitives.Vali
 	return e.Producer(primitives.EpochID{}, s, max(e.heights[prev], 1))
 }
 
-// row returns the producer of the chunks with an anchor.
+// row returns the producer of a shard's chunk with an anchor.
 func (e *eye) row(anchor primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
 	if a, ok := e.replaced[anchor][s]; ok {
 		return primitives.ValidatorStake{AccountID: a, PublicKey: secret(a).PublicKey()}, nil
@@ -116,7 +116,7 @@ func (e *eye) Following(id primitives.EpochID, prev primitives.Hash, s primitive
 	return e.Producer(id, s, h)
 }
 
-// ProducerAt is anchor.Check in a world of one epoch.
+// ProducerAt does the same as anchor.Check for a chain with one epoch.
 func (e *eye) ProducerAt(k primitives.ChunkKey, at primitives.ChunkAnchor) (v primitives.ValidatorStake, err error) {
 	if _, known := e.Anchored(k.EpochID); !known {
 		return v, epoch.ErrEpochOutOfBounds
@@ -161,13 +161,14 @@ func (e *eye) Stored(hash primitives.Hash) *primitives.Chunk {
 }
 func (e *eye) StoredPartial(hash primitives.Hash) *primitives.PartialChunk { return e.kept[hash] }
 
+// flying is a message in transit, which arrives at the time at, in ms.
 type flying struct {
 	at int64
 	to primitives.AccountID
 	ev func() Event
 }
 
-// network is a simulated network with a seed.
+// network is a simulated network of all nodes of a world. random makes it deterministic.
 type network struct {
 	*world
 	t        testing.TB
@@ -206,7 +207,7 @@ func newNetwork(t testing.TB, seed uint64, seats int, loss float64) *network {
 	return n
 }
 
-// fly sends an event by the bytes of its body. Some are lost, some are duplicated.
+// fly puts an event in transit to a node. Some events are lost, some are duplicated.
 func (n *network) fly(to primitives.AccountID, ev func() Event) {
 	for again := true; again; again = n.random.Float64() < n.loss {
 		if n.random.Float64() >= n.loss {
@@ -282,7 +283,8 @@ func (n *network) read(raw []byte, v borsh.Decoder) {
 	}
 }
 
-// run lets time pass, with a tick every 400 ms.
+// run advances the time to until, in ms. It delivers messages, and sends a Tick to each node every
+// 400 ms.
 func (n *network) run(until int64) {
 	for tick := n.now - n.now%400 + 400; ; {
 		next := -1
@@ -308,7 +310,7 @@ func (n *network) run(until int64) {
 	}
 }
 
-// make produces all chunks on a block.
+// make produces the chunks of all shards on a block and gives them to their producers' pools.
 func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*primitives.Chunk) {
 	for s := range primitives.ShardID(4) {
 		var receipts []*primitives.Receipt
@@ -331,21 +333,21 @@ func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*pri
 	return chunks
 }
 
-// TestSpread: over a network that loses, duplicates and reorders messages, four validators and one
-// more node get what each needs of every chunk: the body of tracked shards, the receipts to these
-// from others, and own parts.
+// TestSpread: in a network that loses, duplicates and reorders messages, four validators and
+// another node each get what they need of every chunk: the body if they track the shard, otherwise
+// the receipts to shards that they track, and own parts.
 func TestSpread(t *testing.T) {
 	t.Run("before EarlyKickout", func(t *testing.T) { testSpread(t, false) })
 	t.Run("with anchors", func(t *testing.T) { testSpread(t, true) })
 }
 
-// testSpread uses chunks with anchors if kickout is set. At some heights another validator than the
-// canonical one produces a chunk then.
+// testSpread uses chunks with anchors if kickout is set. Then chunks at some heights have a
+// producer other than the canonical one.
 func testSpread(t *testing.T, kickout bool) {
 	for _, c := range []struct {
 		seats int
 		loss  float64
-		late  bool // blocks become known only after the parts of chunks on them
+		late  bool // blocks become known only after parts of the chunks on them arrived
 	}{{4, 0, false}, {4, 0.2, false}, {10, 0, true}, {10, 0.25, false}, {10, 0.25, true}} {
 		for seed := range uint64(4) {
 			n := newNetwork(t, seed, c.seats, c.loss)
@@ -396,7 +398,7 @@ func testSpread(t *testing.T, kickout bool) {
 	}
 }
 
-// check compares what each node has of a chunk.
+// check compares what each node has of a chunk with what it needs.
 func (n *network) check(c *primitives.Chunk) {
 	n.t.Helper()
 	for _, a := range append(slices.Clone(producers), "") {

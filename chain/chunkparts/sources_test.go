@@ -8,8 +8,8 @@ import (
 )
 
 // TestBrings: Brings predicts which accounts receive enough parts before the block, with and
-// without Sparing. A validator that produces no blocks receives none, and an unknown block gives an
-// error.
+// without Sparing. A validator that produces no blocks receives none, and an unknown previous block
+// gives an error.
 func TestBrings(t *testing.T) {
 	for _, seats := range []int{4, 10} {
 		for _, sparing := range []bool{true, false} {

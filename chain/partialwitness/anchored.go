@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// checkForm returns anchor.ErrForm if a message has not the form of its chunk's epoch: it names an
-// anchor if and only if EarlyKickout is in force there. A message of an unknown epoch is left to
-// later checks (nearcore 2.14.0-rc.1 partial_witness_actor.rs:72).
+// checkForm returns anchor.ErrForm if a message has an anchor although its chunk's epoch is before
+// EarlyKickout, or has none although EarlyKickout is in force. If the epoch is unknown it returns
+// nil, and later checks reject the message (nearcore 2.14.0-rc.1 partial_witness_actor.rs:72).
 func (t *Tracker) checkForm(key primitives.ChunkKey, at *primitives.ChunkAnchor) error {
 	if anchored, known := t.chain.Anchored(key.EpochID); known && anchored != (at != nil) {
 		return fmt.Errorf("%w: shard %d at height %d, has an anchor: %t", anchor.ErrForm, key.ShardID, key.HeightCreated, at != nil)
@@ -19,7 +19,8 @@ func (t *Tracker) checkForm(key primitives.ChunkKey, at *primitives.ChunkAnchor)
 	return nil
 }
 
-// placeOf returns the anchor of a chunk on a known block, nil if its messages name none.
+// placeOf returns the anchor of a chunk whose previous block prev is known. It returns nil if
+// messages about the chunk have no anchor.
 func (t *Tracker) placeOf(key primitives.ChunkKey, prev primitives.Hash) (*primitives.ChunkAnchor, error) {
 	if anchored, _ := t.chain.Anchored(key.EpochID); !anchored {
 		return nil, nil
@@ -31,8 +32,9 @@ func (t *Tracker) placeOf(key primitives.ChunkKey, prev primitives.Hash) (*primi
 	return &primitives.ChunkAnchor{PrevBlock: prev, PrevPrevBlock: parent}, nil
 }
 
-// producer returns the producer of a chunk, for a message of the kind that the counters know. With
-// anchor.ErrEarly it returns the producer that the anchor gives, if that is known.
+// producer returns the producer of a chunk. at is the anchor in the message, nil if it has none;
+// kind is the message kind for the counters. With anchor.ErrEarly it returns the producer that the
+// anchor determines, if the anchor is known.
 func (t *Tracker) producer(kind string, key primitives.ChunkKey, at *primitives.ChunkAnchor) (primitives.ValidatorStake, error) {
 	if at == nil {
 		return t.chain.Producer(key)
@@ -42,10 +44,10 @@ func (t *Tracker) producer(kind string, key primitives.ChunkKey, at *primitives.
 	return p, err
 }
 
-// checkPlace checks that a chunk whose parent is known stands where its messages place it. Before
-// the parent was known the check may have been weaker: then the producer on an abandoned block could
-// obtain an endorsement for a chunk on another one, which would keep this validator from endorsing
-// the chunk of the producer there.
+// checkPlace checks the anchor of a chunk's messages again when the previous block is known.
+// Before, the check may have been weaker: then the producer on an abandoned block could obtain an
+// endorsement for a chunk on another block, and this validator could not endorse that block's real
+// chunk any more.
 func (t *Tracker) checkPlace(key primitives.ChunkKey, at *primitives.ChunkAnchor) error {
 	if at == nil {
 		return nil
@@ -57,7 +59,7 @@ func (t *Tracker) checkPlace(key primitives.ChunkKey, at *primitives.ChunkAnchor
 	return err
 }
 
-// waiting tells apart the messages of a producer about one chunk in the queue of early messages.
+// waiting identifies a message in the queue of early messages.
 type waiting struct {
 	kind    byte // 'p': part, 'f': forwarded part, 'a': accesses, 'd': deploys
 	shard   primitives.ShardID
@@ -66,15 +68,16 @@ type waiting struct {
 	ordinal uint64
 }
 
-// postpone queues a message that cannot be checked before its chunk's parent is known. It must be
-// signed by the producer that the anchor gives or, if the anchor is unknown, by the canonical
-// producer of the height: the right one unless heights were skipped or a producer was replaced.
+// postpone queues a message that cannot be checked before its chunk's previous block is known. It
+// must be signed by the producer that the anchor determines or, if the anchor is unknown, by the
+// canonical producer of the height. The canonical producer is the right one unless heights were
+// skipped or a producer was replaced. why is returned if the message cannot be queued.
 func (t *Tracker) postpone(ev Event, why error) error {
 	var at *primitives.ChunkAnchor
 	var key primitives.ChunkKey
 	var signed func(func([]byte))
 	var sig primitives.Signature
-	var keep func() Event // a copy without the frame, which may be longer
+	var keep func() Event // returns a copy that does not share memory with the frame, which may be longer
 	w, size := waiting{}, 0
 	switch m := ev.(type) {
 	case Part:
@@ -103,7 +106,7 @@ func (t *Tracker) postpone(ev Event, why error) error {
 		return why
 	}
 	if _, err := t.chain.Parent(at.PrevBlock); err == nil {
-		return why // no block will decide it
+		return why // the previous block is known, so waiting does not help
 	}
 	p, _ := t.chain.ProducerAt(key, *at) // empty if the anchor is unknown
 	if p.AccountID == "" {
@@ -121,8 +124,8 @@ func (t *Tracker) postpone(ev Event, why error) error {
 	return t.early.Put(anchor.Entry{Parent: at.PrevBlock, Height: key.HeightCreated, Signer: p.AccountID, Kind: w, Size: size}, keep())
 }
 
-// replay handles the messages that waited for a block, and counts the errors of each. Those that are
-// still early are dropped.
+// replay handles the messages that were queued for a block, and counts the error of each. Messages
+// that still cannot be checked are dropped.
 func (t *Tracker) replay(out Out, block primitives.Hash) (Out, error) {
 	var errs []error
 	for _, ev := range t.early.Take(block) {

@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// anchoredWorld is a world of ten validators, of which the first four produce chunks in turn by the
-// height of their anchor plus two. Blocks 0 to 20 are known.
+// anchoredWorld returns a world with ten validators. The first four produce chunks in turn: the one
+// with index (height of the anchor + 2) mod 4 produces the chunk. Blocks 0 to 20 are known.
+// anchored sets whether EarlyKickout is in force.
 func anchoredWorld(t testing.TB, anchored bool) *world {
 	t.Helper()
 	w := &world{n: 10, makers: 4, head: 20, anchored: anchored, replaced: map[primitives.Hash]primitives.AccountID{}}
@@ -20,17 +21,17 @@ func anchoredWorld(t testing.TB, anchored bool) *world {
 	return w
 }
 
-// me is the validator whose tracker is tested: it produces no chunks.
+// me is the index of the validator whose tracker is tested. It produces no chunks.
 const me = 7
 
 func (w *world) tracker(i int) *Tracker {
 	return NewTracker(Validator{account(i), secret(account(i))}, w, verify)
 }
 
-// message is a message about a chunk that can be of both forms.
+// message is a kind of message about a chunk, which can be made with and without an anchor.
 type message struct {
 	name string
-	// make signs a message. at nil: V1
+	// make returns a signed message; without an anchor (message version 1) if at is nil
 	make func(by primitives.AccountID, key primitives.ChunkKey, at *primitives.ChunkAnchor, ord int) Event
 }
 
@@ -60,7 +61,7 @@ func witnessPart(by primitives.AccountID, key primitives.ChunkKey, at *primitive
 	return p
 }
 
-// kept returns how many chunks a tracker has something of.
+// kept returns how many chunks a tracker has stored messages of.
 func kept(t *Tracker) (n int) {
 	for _, s := range t.shards {
 		n += len(s.pending.order)
@@ -72,13 +73,14 @@ func keyAt(h primitives.Height) primitives.ChunkKey {
 	return primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: h}
 }
 
-// anchorAt is the anchor of the chunk of a height on the chain without forks.
+// anchorAt returns the anchor of the chunk at a height on the chain without forks.
 func anchorAt(h primitives.Height) *primitives.ChunkAnchor {
 	return &primitives.ChunkAnchor{PrevBlock: hashAt(h - 1), PrevPrevBlock: hashAt(h - 2)}
 }
 
-// TestFormFollowsTheEpoch: for each message the form must be that of the chunk's epoch, in both
-// directions. In an unknown epoch neither form is wrong; there the message is dropped as irrelevant.
+// TestFormFollowsTheEpoch: a message of any kind must have an anchor if and only if EarlyKickout is
+// in force in the chunk's epoch. In an unknown epoch both forms pass this check, and the message is
+// dropped as irrelevant.
 func TestFormFollowsTheEpoch(t *testing.T) {
 	for _, m := range messages {
 		for _, anchored := range []bool{false, true} {
@@ -107,8 +109,9 @@ func TestFormFollowsTheEpoch(t *testing.T) {
 	}
 }
 
-// TestSenderFormFollowsTheEpoch: a producer sends the form of its chunk's epoch, with the parent and
-// the parent's parent. On the genesis the latter is zero.
+// TestSenderFormFollowsTheEpoch: a producer sends messages in the form of its chunk's epoch. The
+// anchor consists of the parent and the parent's parent, which is zero for a chunk on the genesis
+// block.
 func TestSenderFormFollowsTheEpoch(t *testing.T) {
 	for _, anchored := range []bool{false, true} {
 		for _, h := range []primitives.Height{1, 2, 21} {
@@ -157,15 +160,15 @@ func TestSenderFormFollowsTheEpoch(t *testing.T) {
 	}
 }
 
-// TestWrongAnchorIsRefused: nothing is kept of a message whose place contradicts the known blocks, or
-// that is not signed by the producer that the anchor gives.
+// TestWrongAnchorIsRefused: the tracker stores nothing of a message whose key or anchor contradicts
+// the known blocks, or that is not signed by the producer that the anchor determines.
 func TestWrongAnchorIsRefused(t *testing.T) {
 	unknown := primitives.Hash{99}
 	for _, m := range messages {
 		for name, c := range map[string]struct {
 			at   *primitives.ChunkAnchor
 			h    primitives.Height
-			by   int // producer; -1: of the height
+			by   int // signer; -1: the producer of the height
 			want error
 		}{
 			"another anchor":                         {&primitives.ChunkAnchor{PrevBlock: hashAt(20), PrevPrevBlock: hashAt(18)}, 21, -1, anchor.ErrWrong},
@@ -193,9 +196,8 @@ func TestWrongAnchorIsRefused(t *testing.T) {
 	}
 }
 
-// TestReplacedProducer: if the anchor's row has another producer than the canonical one, whose chunks
-// are left out, only that one's messages count. The canonical one is what a blacklisted producer
-// would be.
+// TestReplacedProducer: if a blacklisted producer is replaced for an anchor, only messages of the
+// replacement are accepted. The canonical producer is the blacklisted one.
 func TestReplacedProducer(t *testing.T) {
 	for _, m := range messages {
 		w := anchoredWorld(t, true)
@@ -216,15 +218,16 @@ func TestReplacedProducer(t *testing.T) {
 	}
 }
 
-// TestEarlyMessagesWaitForTheParent: a message whose producer is not known without the parent waits,
-// is handled once when the parent is recorded, and then counts as if it had just come.
+// TestEarlyMessagesWaitForTheParent: a message whose producer cannot be determined without the
+// parent is queued, and handled once when the parent is recorded, with the same result as if it
+// arrived then.
 func TestEarlyMessagesWaitForTheParent(t *testing.T) {
 	parent := primitives.Hash{50}
 	for _, m := range messages {
 		for name, c := range map[string]struct {
 			h       primitives.Height
-			prev    block // of the parent when it comes
-			unknown bool  // the anchor is unknown too, until then
+			prev    block // the parent block
+			unknown bool  // the anchor becomes known only with the parent
 		}{
 			"a height was skipped":           {23, block{22, hashAt(20)}, false},
 			"the anchor is unknown":          {22, block{21, primitives.Hash{40}}, true},
@@ -233,7 +236,7 @@ func TestEarlyMessagesWaitForTheParent(t *testing.T) {
 			w := anchoredWorld(t, true)
 			node, key := w.tracker(me), keyAt(c.h)
 			at := &primitives.ChunkAnchor{PrevBlock: parent, PrevPrevBlock: c.prev.prev}
-			by, _ := w.Producer(keyAt(c.h)) // signs, if the anchor is unknown
+			by, _ := w.Producer(keyAt(c.h)) // the signer if the anchor is unknown
 			if !c.unknown {
 				by, _ = w.Producer(keyAt(20 + 2))
 			}
@@ -272,15 +275,15 @@ func TestEarlyMessagesWaitForTheParent(t *testing.T) {
 	}
 }
 
-// TestEarlyMessageIsCheckedWithTheParent: what waited is refused if the parent shows that it was not
-// signed by the producer, or says something else than the parent. If the parent never comes, it is
-// dropped at the final block.
+// TestEarlyMessageIsCheckedWithTheParent: a queued message is rejected if the parent shows that the
+// signer is not the producer, or that the anchor or height is wrong. If the parent does not arrive,
+// the message is dropped once the final height reaches its height.
 func TestEarlyMessageIsCheckedWithTheParent(t *testing.T) {
 	parent, a := primitives.Hash{50}, primitives.Hash{40}
 	for _, m := range messages {
 		for name, c := range map[string]struct {
 			anchor, parent block
-			by             int // replaced producer of the anchor; -1: none
+			by             int // replaces the producer for the anchor; -1: none
 			want           error
 		}{
 			"another anchor":       {block{20, hashAt(19)}, block{21, hashAt(20)}, -1, anchor.ErrWrong},
@@ -323,8 +326,8 @@ func TestEarlyMessageIsCheckedWithTheParent(t *testing.T) {
 	}
 }
 
-// TestFloodOfEarlyMessages: whatever anyone sends with unknown anchors, what waits is bounded, holds
-// only what likely producers have signed, and the messages of others stay.
+// TestFloodOfEarlyMessages: for messages with unknown anchors the queue is bounded, contains only
+// messages signed by likely producers, and one producer cannot evict the messages of another.
 func TestFloodOfEarlyMessages(t *testing.T) {
 	w := anchoredWorld(t, true)
 	node := w.tracker(me)
@@ -344,7 +347,7 @@ func TestFloodOfEarlyMessages(t *testing.T) {
 		if _, err := node.Step(Part{p, true}); err != nil && !errors.Is(err, anchor.ErrEarly) {
 			t.Fatal(err)
 		}
-		for _, m := range messages { // not by a producer
+		for _, m := range messages { // account 9 produces no chunks
 			if _, err := node.Step(m.make(account(9), keyAt(22), at, i%6)); !errors.Is(err, ErrSigner) {
 				t.Fatalf("%s of a stranger: %v", m.name, err)
 			}
@@ -368,10 +371,10 @@ func TestFloodOfEarlyMessages(t *testing.T) {
 }
 
 // TestForksDoNotMix: on two forks a chunk key may have two producers. Their messages are collected
-// apart, and each witness is judged.
+// separately, and both witnesses are validated.
 func TestForksDoNotMix(t *testing.T) {
 	w := anchoredWorld(t, true)
-	fork := primitives.Hash{70} // another block of height 19, with another producer of the chunk at 21
+	fork := primitives.Hash{70} // another block of height 19, with another producer of the chunk at height 21
 	w.blocks[fork] = block{19, hashAt(18)}
 	w.replaced[fork] = account(3)
 	node, key := w.tracker(me), keyAt(21)
@@ -425,12 +428,12 @@ func TestForksDoNotMix(t *testing.T) {
 	}
 }
 
-// TestEndorsementNeedsThePlace: the producer on an abandoned anchor may sign a witness for the parent
-// of another producer's chunk before that parent is known. When it is known, the chunk is not
-// endorsed.
+// TestEndorsementNeedsThePlace: the producer on an abandoned anchor may sign a witness with the
+// previous block of another producer's chunk, before that block is known. Once the block is known,
+// the chunk is not endorsed.
 func TestEndorsementNeedsThePlace(t *testing.T) {
 	w := anchoredWorld(t, true)
-	parent := primitives.Hash{71} // of height 20, and in truth on block 18
+	parent := primitives.Hash{71} // a block at height 20, whose real parent is block 18
 	node, key, at := w.tracker(me), keyAt(21), &primitives.ChunkAnchor{PrevBlock: parent, PrevPrevBlock: hashAt(19)}
 	p, err := w.ProducerAt(key, *at)
 	if err != nil {
@@ -482,8 +485,8 @@ func TestEndorsementNeedsThePlace(t *testing.T) {
 	}
 }
 
-// TestPartsOfOtherParents: one producer can sign parts for several parents of one anchor. The first
-// counts, and the others take no room.
+// TestPartsOfOtherParents: one producer can sign parts for several previous blocks with one anchor.
+// The tracker accepts those of the first and stores nothing of the others.
 func TestPartsOfOtherParents(t *testing.T) {
 	w := anchoredWorld(t, true)
 	node, key := w.tracker(me), keyAt(21)
@@ -500,8 +503,8 @@ func TestPartsOfOtherParents(t *testing.T) {
 	}
 }
 
-// TestHeldChunkOfAnotherHeight: from EarlyKickout on a chunk on a known block must have the height
-// after it, also if it is endorsed without its witness.
+// TestHeldChunkOfAnotherHeight: from EarlyKickout on the height of a chunk must be that of its
+// previous block plus one, also if the chunk is endorsed without its witness.
 func TestHeldChunkOfAnotherHeight(t *testing.T) {
 	for _, anchored := range []bool{false, true} {
 		w := anchoredWorld(t, anchored)
@@ -515,8 +518,8 @@ func TestHeldChunkOfAnotherHeight(t *testing.T) {
 	}
 }
 
-// TestCodeOfTwoForks: a code response names no anchor. It goes to the witness for which that producer
-// was asked.
+// TestCodeOfTwoForks: a code response has no anchor. It is used for the witness for which the code
+// was requested from that producer.
 func TestCodeOfTwoForks(t *testing.T) {
 	w := anchoredWorld(t, true)
 	fork := primitives.Hash{70}
@@ -554,8 +557,8 @@ func TestCodeOfTwoForks(t *testing.T) {
 	}
 }
 
-// TestEachEarlyMessageIsCounted: the block that shows many early messages to be wrong is one event.
-// Each of them counts once, and each lookup by its kind of message.
+// TestEachEarlyMessageIsCounted: one block may show that several queued messages are wrong. The
+// counters count each of them once, and each lookup of a producer under its kind of message.
 func TestEachEarlyMessageIsCounted(t *testing.T) {
 	w := anchoredWorld(t, true)
 	node, parent := w.tracker(me), primitives.Hash{50}
@@ -567,7 +570,7 @@ func TestEachEarlyMessageIsCounted(t *testing.T) {
 		}
 	}
 	n := uint64(len(messages))
-	w.blocks[parent] = block{22, hashAt(19)} // the anchor is another
+	w.blocks[parent] = block{22, hashAt(19)} // a parent other than the anchor that the messages contain
 	if _, err := node.Step(BlockRecorded{parent}); !errors.Is(err, anchor.ErrWrong) {
 		t.Fatal(err)
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// distribute sends the witness of an own chunk. First the contract accesses, to validators that do
-// not track the shard, so that they request missing code while the parts are in transit; then one
-// part to each validator, this node included; then deployed code to all other validators. If this
-// validator is assigned to the chunk, it endorses without validation, since it produced the chunk
-// (nearcore partial_witness_actor.rs:205).
+// distribute sends the witness of a chunk that this validator produced. First it sends the list of
+// called contracts to the validators that do not track the shard, so that they request missing code
+// while the parts are in transit; then one part to each validator of the chunk, including this
+// node; then deployed code to the other validators. If this validator is assigned to the chunk, it
+// endorses the chunk without validation, since it produced it (nearcore
+// partial_witness_actor.rs:205).
 func (t *Tracker) distribute(m *Made) (out Out, err error) {
 	key := m.Witness.Key()
 	list, err := t.chain.Validators(key)
@@ -75,8 +76,9 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 	return out, nil
 }
 
-// deployReceivers returns the validators that receive deployed code: all of the epoch that do not
-// produce chunks of the shard, sorted by id. The first ones, owners in number, own one part each.
+// deployReceivers returns the validators that receive deployed code: all validators of the epoch
+// that do not produce chunks of the shard, sorted by account id. Each of the first owners of them
+// owns one part.
 func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitives.AccountID) (all []primitives.AccountID, owners int, err error) {
 	validators, err := t.chain.AllValidators(key.EpochID)
 	if err != nil {
@@ -91,10 +93,11 @@ func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitive
 	return all, min(len(all), primitives.MaxReedSolomonParts), nil
 }
 
-// accesses requests the contracts that a witness calls and this node lacks, once per witness, from
-// the chunk's producer, which has them. neard asks a random producer of the shard; one that has not
-// seen the previous block does not answer, and neard does not retry. A node that tracks the shard
-// requests nothing, but keeps the list in case the witness turns out to lack code.
+// accesses handles the list of contracts that a witness calls. It requests those that this node
+// does not have, once for each witness, from the chunk's producer, which has them. neard asks a
+// random producer of the shard; if that one does not have the previous block yet, it does not
+// answer, and neard does not retry. A node that tracks the shard requests nothing, but stores the
+// list in case validation reports missing code.
 func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	a := ev.Accesses
 	id := idOf(a.Key, a.Anchor)
@@ -116,7 +119,7 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	case t.accessLists.has(id):
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	// the contracts were announced before
+	// the list of this witness arrived before
 	if w, _, err := t.codeWaiter(id); err == nil && w.asked != nil {
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
@@ -135,13 +138,13 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	return t.requestCode(out, list, w), nil
 }
 
-// accessList is an announcement of contracts, and the chunk's producer, which has signed it.
+// accessList is a list of called contracts with the chunk's producer, which has signed it.
 type accessList struct {
 	*primitives.ContractAccesses
 	producer primitives.AccountID
 }
 
-// requestCode requests the missing contracts of a witness and adds the cached ones to w.
+// requestCode requests the missing contracts of a witness and stores the cached ones in w.codes.
 func (t *Tracker) requestCode(out Out, a *accessList, w *pendingWitness) Out {
 	t.needsCode = true
 	w.codes, w.asked = t.contracts.split(a.Contracts)
@@ -155,14 +158,15 @@ func (t *Tracker) requestCode(out Out, a *accessList, w *pendingWitness) Out {
 	return out
 }
 
-// codeWait is a witness that was validated without all of its code and waits for the rest.
+// codeWait is a witness whose validation reported missing code, and that waits for it.
 type codeWait struct {
 	Judgement
 	pendingWitness
 }
 
-// waitForCode keeps a witness until its code arrives. It was validated before the list of its
-// contracts arrived, or this validator has stopped tracking the shard.
+// waitForCode stores a witness whose validation reported missing code until the code arrives. This
+// happens if the witness was validated before its list of contracts arrived, or if this validator
+// has stopped tracking the shard.
 func (t *Tracker) waitForCode(out Out, j Judgement) (Out, error) {
 	if j.again || j.Size > maxOrphan {
 		return out, nil
@@ -177,8 +181,8 @@ func (t *Tracker) waitForCode(out Out, j Judgement) (Out, error) {
 	return out, nil
 }
 
-// requestMissing requests the code that a witness lacks. If all of it is cached, the witness is
-// judged again.
+// requestMissing requests the code that a stored witness needs. If all of it is cached, the witness
+// is emitted for validation again.
 func (t *Tracker) requestMissing(out Out, a *accessList, l *codeWait) Out {
 	out = t.requestCode(out, a, &l.pendingWitness)
 	if !l.waiting {
@@ -187,7 +191,7 @@ func (t *Tracker) requestMissing(out Out, a *accessList, l *codeWait) Out {
 	return out
 }
 
-// judgeAgain emits the witness again, with its code.
+// judgeAgain emits the witness for validation again, with its code.
 func (t *Tracker) judgeAgain(out Out, l *codeWait) Out {
 	t.codeWaits.drop(l.id())
 	l.Codes = l.codes
@@ -195,8 +199,8 @@ func (t *Tracker) judgeAgain(out Out, l *codeWait) Out {
 	return out
 }
 
-// codeWaiter returns what waits for the code of a witness; the second result is nil if the witness
-// itself is still being collected.
+// codeWaiter returns the state of the witness that waits for code. The second result is nil if the
+// parts of the witness are still being collected.
 func (t *Tracker) codeWaiter(key chunkID) (*pendingWitness, *codeWait, error) {
 	if l, ok := t.codeWaits.get(key); ok {
 		return &l.pendingWitness, l, nil
@@ -205,8 +209,8 @@ func (t *Tracker) codeWaiter(key chunkID) (*pendingWitness, *codeWait, error) {
 	return w, nil, err
 }
 
-// askedFor returns the id of the witness for whose code a producer was asked. Responses name no
-// anchor, so there may be several witnesses with their key. Errors: ErrUnasked, ErrKnown.
+// askedFor returns the id of the witness whose code was requested from producer. Since responses
+// have no anchor, several witnesses may have the key. Errors: ErrUnasked, ErrKnown.
 func (t *Tracker) askedFor(key primitives.ChunkKey, producer primitives.AccountID) (chunkID, error) {
 	plain := chunkID{ChunkKey: key}
 	candidates := t.codeWaits.order
@@ -227,8 +231,8 @@ func (t *Tracker) askedFor(key primitives.ChunkKey, producer primitives.AccountI
 	return plain, fmt.Errorf("%w: contract code for shard %d at height %d", ErrUnasked, key.ShardID, key.HeightCreated)
 }
 
-// receiveCodeRequest answers a validator of a chunk once, if it requests contracts that the
-// transition called.
+// receiveCodeRequest answers a request of a validator that is assigned to the chunk, once for each
+// chunk. It sends only contracts that the transition called.
 func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	q := ev.Request
 	if _, err := t.assigned(q.Key, q.Requester); err != nil {
@@ -252,7 +256,8 @@ func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	return t.respond(out, who, ev)
 }
 
-// requestContent identifies equal requests: most validators of a chunk request the same contracts.
+// requestContent identifies requests with equal content: most validators of a chunk request the
+// same contracts.
 type requestContent struct {
 	key       primitives.ChunkKey
 	at        primitives.TransitionKey
@@ -267,8 +272,8 @@ func contentOf(q *primitives.ContractCodeRequest) requestContent {
 	return requestContent{q.Key, q.Transition, primitives.HashBytes(b)}
 }
 
-// respond sends the requested code. A request that arrives before the chunk's previous block is
-// deferred until that arrives.
+// respond sends the requested code. If the chunk's previous block is unknown, the request is
+// deferred until that block arrives.
 func (t *Tracker) respond(out Out, who requestKey, ev *CodeAsked) (Out, error) {
 	q := ev.Request
 	same := contentOf(q)
@@ -299,8 +304,8 @@ func (t *Tracker) respond(out Out, who requestKey, ev *CodeAsked) (Out, error) {
 	return out, nil
 }
 
-// deferRequest keeps an early request. The number for each validator is bounded, so that none can
-// evict the requests of others.
+// deferRequest stores a request until a block arrives. The number for each validator is bounded, so
+// that none can evict the requests of others.
 func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 	n := 0
 	for _, other := range t.earlyRequests.order {
@@ -315,9 +320,10 @@ func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 	return nil
 }
 
-// receiveCode handles a ContractCodeResponse. It accepts only the producer that was asked and
-// exactly the requested contracts. While one response is decoded, others for the same witness are
-// ignored; so an unsolicited response must not get that far, or it would displace the real one.
+// receiveCode handles a ContractCodeResponse. It accepts only the producer from which the code was
+// requested, and exactly the requested contracts. While one response is decoded, others for the
+// same witness are ignored. So the responder is checked before: an unsolicited response must not
+// block the requested one.
 func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err error) {
 	if !t.chain.Relevant(a.Key) {
 		return out, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, a.Key.ShardID, a.Key.HeightCreated)
@@ -383,7 +389,8 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 	return out, nil
 }
 
-// boundDeploys drops the largest sets of deploy parts until the rest is at most maxDeployBytes.
+// boundDeploys drops the largest sets of deploy parts until all sets together have at most
+// maxDeployBytes.
 func (t *Tracker) boundDeploys() {
 	for {
 		all, most, longest := 0, -1, chunkID{}
@@ -400,8 +407,8 @@ func (t *Tracker) boundDeploys() {
 	}
 }
 
-// deploysPart stores a part of deployed code, forwards the own part, and emits the code to compile
-// once it is complete.
+// deploysPart stores a part of deployed code and forwards the part that this validator owns. Once
+// the code is complete, it emits the contracts to precompile.
 func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, err error) {
 	id := idOf(p.Key, p.Anchor)
 	if err := t.checkForm(p.Key, p.Anchor); err != nil {
@@ -472,7 +479,7 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		return err
 	}, then: func(err error) (Out, error) {
 		if err == nil {
-			t.contracts.add(list) // it is about to be called
+			t.contracts.add(list) // the contracts are likely to be called soon
 		}
 		return Out{Compile: codes}, err
 	}})

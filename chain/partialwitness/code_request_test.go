@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// asking is a producer that is asked for code, and how often it computed the answer.
+// asking is a network whose validator 0 produces chunks and gets code requests.
 type asking struct {
 	*network
 	code    []byte
@@ -34,8 +34,8 @@ func (x *asking) ask(by int, height primitives.Height) (Out, error) {
 	}})
 }
 
-// TestEarlyOfOthers: a validator that asks too early for many chunks does not evict the requests of
-// another.
+// TestEarlyOfOthers: a validator that sends requests for many chunks on unknown blocks does not
+// evict the requests of another validator.
 func TestEarlyOfOthers(t *testing.T) {
 	x := newAsking(t)
 	x.early = true
@@ -64,7 +64,8 @@ func TestEarlyOfOthers(t *testing.T) {
 	}
 }
 
-// TestAnsweredOnce: no validator is answered again after requests for many other chunks.
+// TestAnsweredOnce: a validator's request is not answered a second time, even after requests for
+// many other chunks.
 func TestAnsweredOnce(t *testing.T) {
 	x := newAsking(t)
 	for h := range primitives.Height(100) {
@@ -77,8 +78,8 @@ func TestAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestSameQuestion: equal requests of a chunk's validators are computed and compressed once, until
-// the next block.
+// TestSameQuestion: the response to equal requests of a chunk's validators is computed and
+// compressed once, until the next block.
 func TestSameQuestion(t *testing.T) {
 	x := newAsking(t)
 	for by := 1; by < 5; by++ {
@@ -102,8 +103,8 @@ func TestSameQuestion(t *testing.T) {
 	}
 }
 
-// TestToldAgain: a producer is not asked again if it announces the contracts again after many other
-// chunks.
+// TestToldAgain: if a producer announces the contracts of a chunk again after many other chunks,
+// the code is not requested again.
 func TestToldAgain(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")
@@ -122,7 +123,7 @@ func TestToldAgain(t *testing.T) {
 	}
 }
 
-// TestWrongCode: a response with other code than requested is refused, and a later correct one
+// TestWrongCode: a response with code other than requested is rejected, and a later correct one is
 // accepted.
 func TestWrongCode(t *testing.T) {
 	x := newCalled(t)

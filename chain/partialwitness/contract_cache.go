@@ -9,7 +9,7 @@ import (
 
 // Bounds of the contract cache.
 const (
-	maxCodeBytes = 64 << 20 // bytes
+	maxCodeBytes = 64 << 20 // total size
 	maxCodes     = 4096
 )
 
@@ -19,8 +19,8 @@ type contract struct {
 	code []byte
 }
 
-// contractsOf hashes contracts. It copies them, so that one contract does not keep the whole
-// decompressed message in memory.
+// contractsOf returns contracts with their hashes. It copies the code, so that a cached contract
+// does not keep the whole decompressed message in memory.
 func contractsOf(codes [][]byte) (out []contract) {
 	for _, c := range codes {
 		out = append(out, contract{primitives.HashBytes(c), bytes.Clone(c)})
@@ -28,8 +28,8 @@ func contractsOf(codes [][]byte) (out []contract) {
 	return out
 }
 
-// contractCache keeps the most recently used contracts, so that each is requested once and not with
-// every witness that calls it. neard keeps them compiled instead.
+// contractCache stores the most recently used contracts, at most maxCodes and most bytes. So each
+// is requested once, and not with every witness that calls it. neard stores them compiled instead.
 type contractCache struct {
 	most, bytes int
 	kept        recent[primitives.Hash, []byte]
@@ -54,7 +54,8 @@ func (l *contractCache) add(list []contract) {
 	}
 }
 
-// split returns the cached code, and the distinct hashes of the missing contracts in order.
+// split returns the code of the cached contracts, and the sorted distinct hashes of the missing
+// ones.
 func (l *contractCache) split(hashes []primitives.Hash) (codes [][]byte, missing []primitives.Hash) {
 	for _, h := range sorted(hashes) {
 		if code, ok := l.kept.get(h); ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// called is a producer that announces the contracts of a chunk, and a validator that does not
-// produce chunks of the shard.
+// called is a network with a producer that announces the contracts of a chunk, and with the tracker
+// under test, of a validator that does not produce chunks of the shard.
 type called struct {
 	*network
 	witness *primitives.ChunkStateWitness
@@ -25,7 +25,7 @@ func newCalled(t *testing.T) *called {
 	return x
 }
 
-// at continues with the chunk of a height.
+// at replaces the chunk by one at height h.
 func (x *called) at(h primitives.Height) {
 	x.head = h - 1
 	x.witness = sample()
@@ -34,7 +34,8 @@ func (x *called) at(h primitives.Height) {
 	x.maker = p.AccountID
 }
 
-// tell announces contracts, and returns what is requested then.
+// tell gives the tracker a list of called contracts, and returns the contracts that it requests and
+// the witnesses that it emits. held sets whether the validator tracks the shard.
 func (x *called) tell(held bool, codes ...[]byte) (asked []primitives.Hash, judge []Judgement) {
 	x.t.Helper()
 	a := &primitives.ContractAccesses{Key: x.witness.Key(), Transition: x.transition}
@@ -62,7 +63,7 @@ func (x *called) asks(out Out) []primitives.Hash {
 	return nil
 }
 
-// give sends the response.
+// give gives the tracker a response with code, and returns the witnesses that it emits.
 func (x *called) give(codes ...[]byte) (judge []Judgement) {
 	x.t.Helper()
 	r := &primitives.ContractCodeResponse{Key: x.witness.Key(), Responder: x.maker, Compressed: EncodeContracts(codes)}
@@ -78,7 +79,7 @@ func (x *called) give(codes ...[]byte) (judge []Judgement) {
 	return x.judge(out)
 }
 
-// parts sends the witness, and returns what is to be judged then.
+// parts gives the tracker all parts of the witness, and returns the witnesses that it emits.
 func (x *called) parts() []Judgement {
 	x.t.Helper()
 	payload, err := Encode(x.witness)
@@ -100,7 +101,7 @@ func (x *called) parts() []Judgement {
 	return judge
 }
 
-// judge runs pending work first.
+// judge returns the witnesses in out, after it has run the work in out.
 func (x *called) judge(out Out) []Judgement {
 	x.t.Helper()
 	judge := out.Judge
@@ -145,8 +146,8 @@ func TestCodeIsKept(t *testing.T) {
 	}
 }
 
-// TestCodeOfHeld: a validator that tracks the shard requests no code and waits for none. If it
-// turns out not to track it, it requests code then.
+// TestCodeOfHeld: a validator that tracks the shard requests no code and does not wait for code. If
+// validation reports missing code, it requests the code then.
 func TestCodeOfHeld(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")
@@ -169,8 +170,8 @@ func TestCodeOfHeld(t *testing.T) {
 	}
 }
 
-// TestCodeToldLate: contracts are announced after the witness is complete and was judged without
-// them, or while it is being judged.
+// TestCodeToldLate: the list of contracts arrives after the witness was validated without code, or
+// during its validation.
 func TestCodeToldLate(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")
@@ -190,7 +191,7 @@ func TestCodeToldLate(t *testing.T) {
 				t.Errorf("asks for %v while it is judged", asked)
 			}
 			out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true})
-			// it was requested before
+			// the code was requested and has arrived before validation ended
 			if err != nil || len(out.Judge) != 1 || !sameCode(out.Judge[0].Codes, [][]byte{one}) {
 				t.Errorf("%v, %+v", err, out)
 			}
@@ -206,8 +207,8 @@ func TestCodeToldLate(t *testing.T) {
 	}
 }
 
-// TestLackingForgotten: a witness that waits for code is dropped at the final block, and their
-// number is bounded.
+// TestLackingForgotten: witnesses that wait for code are bounded in number, and dropped once they
+// are at or below the final height.
 func TestLackingForgotten(t *testing.T) {
 	x := newCalled(t)
 	for h := range primitives.Height(maxCodeWaits + 2) {
@@ -229,7 +230,8 @@ func TestLackingForgotten(t *testing.T) {
 	}
 }
 
-// TestCodeAskedEarly: a request before the block is known is answered when it arrives, once.
+// TestCodeAskedEarly: a request for a chunk on an unknown block is answered once, when the block
+// arrives.
 func TestCodeAskedEarly(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
 	code, here := []byte("code"), false
@@ -273,7 +275,7 @@ func TestCodeAskedEarly(t *testing.T) {
 	}
 }
 
-// TestLibrary: the most recently used contracts are kept, up to a number of bytes and contracts.
+// TestLibrary: the cache contains the most recently used contracts, bounded in bytes and number.
 func TestLibrary(t *testing.T) {
 	l := newContractCache(100)
 	code := func(i, n int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, n/2) }

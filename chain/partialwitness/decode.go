@@ -13,24 +13,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Bounds of nearcore: state_witness.rs:16, partial_witness.rs:16, contract_distribution.rs:372.
+// Bounds of nearcore in bytes: state_witness.rs:16, partial_witness.rs:16,
+// contract_distribution.rs:372.
 const (
-	MaxRaw       = 64 << 20 // of a decompressed witness
-	MaxEncoded   = 48 << 20 // of a compressed witness with its length prefix
-	MaxContracts = 64 << 20 // of the decompressed code in one response
+	MaxRaw       = 64 << 20 // decompressed witness
+	MaxEncoded   = 48 << 20 // compressed witness with its length prefix
+	MaxContracts = 64 << 20 // decompressed code in one response
 )
 
-// MaxDeployed bounds the contracts that one chunk deploys. Receipts start while the gas used is
-// below the chunk's limit, 10^15 on every public network, and a deployment uses 184,765,750,000: at
-// most 5,412 before the last receipt, and 100 in it. From protocol version 84 on a deployment
-// counts as 2*10^13 and a receipt has at most 10: 60.
+// MaxDeployed is the maximum number of contracts that one chunk deploys. A receipt starts only
+// while the gas used is below the chunk's limit, 10^15 on every public network, and a deployment
+// uses 184,765,750,000: at most 5,412 before the last receipt, and 100 in it. From protocol version
+// 84 on a deployment uses 2*10^13 and a receipt has at most 10 of them, so the maximum is 60.
 const MaxDeployed = 5512
 
-// ErrCoding: the data can't be decoded or exceeds a bound.
+// ErrCoding means that data cannot be decoded or exceeds a bound.
 var ErrCoding = errors.New("witness: invalid encoding")
 
-// packer compresses with levels close to those of nearcore: 1 for witnesses, 3 for code. The bytes
-// differ from nearcore's; no node compresses them again to compare.
+// packer returns encoders with levels close to those of nearcore: fast (1) for witnesses, better
+// (3) for code. The compressed bytes differ from nearcore's, but no node compares them.
 var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 	for _, x := range []struct {
 		at    **zstd.Encoder
@@ -44,15 +45,15 @@ var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 	return p
 })
 
-// Decoders by the bound of their output.
+// Decoders with a bound for the length of their output.
 var (
 	unpackWitness   = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxRaw) })
 	unpackContracts = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxContracts) })
 	unpackQuick     = sync.OnceValue(func() *zstd.Decoder { return unpacker(quickRaw) })
 )
 
-// within returns the decoder for at most quickRaw bytes if most is positive, otherwise the one that
-// all returns.
+// within returns unpackQuick, whose bound is quickRaw, if most is positive, otherwise the result of
+// all.
 func within(most int, all func() *zstd.Decoder) *zstd.Decoder {
 	if most > 0 {
 		return unpackQuick()
@@ -81,17 +82,17 @@ func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
 	return payload, nil
 }
 
-// Decode reverses Encode. size is the length of the decompressed witness, which is all that
-// nearcore bounds. The lists of the decoded value may take more memory than size, within
-// borsh.RoomFor: an action of one byte takes sixteen in memory. On an error the signer of the parts
-// is at fault.
+// Decode decompresses and decodes the result of Encode. size is the length of the decompressed
+// witness in bytes, the only bound in nearcore. The decoded value may take more memory, up to
+// borsh.RoomFor: an action of one byte takes sixteen in memory. Errors: ErrCoding, which is the
+// fault of the signer of the parts.
 func Decode(payload []byte) (w *primitives.ChunkStateWitness, size int, err error) {
 	w, size, _, err = decode(unpackWitness(), payload)
 	return w, size, err
 }
 
-// decode is Decode with a given decoder; memory is the approximate size of the witness in memory,
-// in bytes.
+// decode does the same as Decode with the given decoder. memory is the approximate size of the
+// decoded witness in memory, in bytes.
 func decode(by *zstd.Decoder, payload []byte) (w *primitives.ChunkStateWitness, size, memory int, err error) {
 	raw, err := by.DecodeAll(payload, nil)
 	if err != nil {
@@ -106,13 +107,14 @@ func decode(by *zstd.Decoder, payload []byte) (w *primitives.ChunkStateWitness, 
 	return w, len(raw), len(raw) + r.Lists(), nil
 }
 
-// EncodeContracts compresses code for ContractCodeResponse and deploys.
+// EncodeContracts compresses code for ContractCodeResponse and PartialContractDeploys.
 func EncodeContracts(codes [][]byte) []byte {
 	return packer().better.EncodeAll(primitives.AppendByteStrings(nil, codes), nil)
 }
 
-// DecodeContracts reverses EncodeContracts for at most most distinct contracts. Repeated contracts
-// are returned once: nearcore compares sets (partial_witness_tracker.rs:237).
+// DecodeContracts decompresses the result of EncodeContracts. More than most distinct contracts are
+// an error. Repeated contracts are returned once, since nearcore compares sets
+// (partial_witness_tracker.rs:237). Errors: ErrCoding.
 func DecodeContracts(payload []byte, most int) ([][]byte, error) {
 	return decodeContracts(unpackContracts(), payload, most)
 }
@@ -124,7 +126,7 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 	}
 	r := borsh.NewReader(raw)
 	var codes [][]byte
-	known := map[string]bool{} // keys alias raw; a contract may be repeated
+	known := map[string]bool{} // keys share the memory of raw; a contract may be repeated
 	for n := r.Len(4); n > 0 && r.Err() == nil; n-- {
 		code := r.Bytes()
 		if r.Err() != nil || known[unsafe.String(unsafe.SliceData(code), len(code))] {
@@ -144,20 +146,22 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 }
 
 // Coder splits payloads into one part for each receiver. Any DataParts of them restore the payload.
-// A single receiver gets all of it.
+// With one receiver the only part is the whole payload.
 type Coder struct {
-	rs    *primitives.ReedSolomon // nil: one part
+	rs    *primitives.ReedSolomon // nil if there is one part
 	total int
-	// bare: a single part is the payload alone. Otherwise, and always with several parts, the
-	// payload is preceded by its length.
+	// bare is set if a single part is the payload without a length prefix; several parts always
+	// have one
 	bare bool
 }
 
-// WitnessCoder returns the coder of a witness for n chunk validators. It differs from DeploysCoder
-// for n = 1 (nearcore reed_solomon.rs:132).
+// WitnessCoder returns the coder of a witness for n chunk validators. For n = 1 it adds no length
+// prefix, unlike DeploysCoder (nearcore reed_solomon.rs:132). Errors: ErrCoding if n is out of
+// range.
 func WitnessCoder(n int) (*Coder, error) { return newCoder(n, true) }
 
-// DeploysCoder returns the coder of deployed code for n owners of parts.
+// DeploysCoder returns the coder of deployed code for n owners of parts. Errors: ErrCoding if n is
+// out of range.
 func DeploysCoder(n int) (*Coder, error) { return newCoder(n, false) }
 
 func newCoder(n int, bare bool) (*Coder, error) {
@@ -173,8 +177,8 @@ func newCoder(n int, bare bool) (*Coder, error) {
 	return c, err
 }
 
-// codes are the coders of two and more receivers, created on first use: each arriving part needs
-// one, and creating one takes longer than using it.
+// codes are the coders for two and more receivers, created on first use. They are shared since each
+// arriving part needs one, and creating one takes longer than using it.
 var codes = func() (list [primitives.MaxReedSolomonParts - 1]func() (*primitives.ReedSolomon, error)) {
 	for i := range list {
 		list[i] = sync.OnceValues(func() (*primitives.ReedSolomon, error) {
@@ -184,7 +188,7 @@ var codes = func() (list [primitives.MaxReedSolomonParts - 1]func() (*primitives
 	return list
 }()
 
-// DataParts returns how many parts restore a payload.
+// DataParts returns the number of parts that restore a payload.
 func (c *Coder) DataParts() int {
 	if c.rs == nil {
 		return 1
@@ -192,13 +196,14 @@ func (c *Coder) DataParts() int {
 	return c.rs.DataParts()
 }
 
-// TotalParts returns how many parts there are.
+// TotalParts returns the number of parts.
 func (c *Coder) TotalParts() int { return c.total }
 
-// MaxPart returns the longest part of a payload of MaxEncoded bytes, in bytes.
+// MaxPart returns the maximum length of a part in bytes, that of a payload of MaxEncoded bytes.
 func (c *Coder) MaxPart() int { return (MaxEncoded + c.DataParts() - 1) / c.DataParts() }
 
-// Cut splits a payload, and returns the encoded length that each part carries.
+// Cut splits a payload. length is the encoded length in bytes, which each part message has to
+// contain.
 func (c *Coder) Cut(payload []byte) (parts [][]byte, length uint64, err error) {
 	in := payload
 	if c.rs != nil || !c.bare {
@@ -211,11 +216,11 @@ func (c *Coder) Cut(payload []byte) (parts [][]byte, length uint64, err error) {
 	return parts, uint64(len(in)), err
 }
 
-// Join restores the payload. parts are indexed by number, nil where missing; at least DataParts
-// must be present. Errors: ErrCoding.
+// Join restores the payload from its parts by number, nil for missing ones; at least DataParts must
+// be present. length is the result of Cut. Errors: ErrCoding.
 func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 	var in []byte
-	if c.rs == nil { // like neard, which ignores length for a single part
+	if c.rs == nil { // neard ignores length too if there is a single part
 		if len(parts) != 1 || parts[0] == nil {
 			return nil, fmt.Errorf("%w: no part is present", ErrCoding)
 		}
@@ -236,8 +241,8 @@ func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 	return payload, nil
 }
 
-// Parts splits a compressed witness for its validators, in order of assignment, and signs the
-// parts. at is the chunk's anchor, nil before EarlyKickout.
+// Parts splits a compressed witness into one part for each of the chunk's validators, in order of
+// assignment, and signs the parts. at is the chunk's anchor, nil before EarlyKickout.
 func Parts(key primitives.ChunkKey, at *primitives.ChunkAnchor, payload []byte, validators int, signer primitives.SecretKey) ([]*primitives.PartialWitness, error) {
 	c, err := WitnessCoder(validators)
 	if err != nil {
@@ -256,7 +261,7 @@ func Parts(key primitives.ChunkKey, at *primitives.ChunkAnchor, payload []byte, 
 	return out, nil
 }
 
-// DeployParts splits the code that a chunk deploys for the owners of its parts, and signs the
+// DeployParts splits the code that a chunk deploys into one part for each owner, and signs the
 // parts. at is the chunk's anchor, nil before EarlyKickout.
 func DeployParts(key primitives.ChunkKey, at *primitives.ChunkAnchor, codes [][]byte, owners int, signer primitives.SecretKey) ([]*primitives.PartialContractDeploys, error) {
 	c, err := DeploysCoder(owners)

@@ -17,7 +17,7 @@ func sample() *primitives.ChunkStateWitness {
 }
 
 // TestCoding: any DataParts parts restore a payload, and fewer do not. A single part has a length
-// prefix only where nearcore writes it.
+// prefix only where nearcore writes one.
 func TestCoding(t *testing.T) {
 	payload, err := Encode(sample())
 	if err != nil {
@@ -68,8 +68,8 @@ func TestCoding(t *testing.T) {
 	}
 }
 
-// TestLimits: a payload that decompresses to neard's limit is accepted, and one byte more is not,
-// whatever its frame header says.
+// TestLimits: a payload that decompresses to neard's limit is accepted, and one with another byte
+// is not, whatever length its zstd frame header states.
 func TestLimits(t *testing.T) {
 	w := sample()
 	fill := MaxRaw - len(w.AppendBorsh(nil)) - 4
@@ -104,7 +104,7 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// FuzzDecode: any signed payload gives a witness or an error.
+// FuzzDecode: Decode returns a witness or an error for any payload.
 func FuzzDecode(f *testing.F) {
 	payload, err := Encode(sample())
 	if err != nil {
@@ -128,7 +128,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzJoin: parts that do not match give an error.
+// FuzzJoin: Join returns an error for inconsistent parts.
 func FuzzJoin(f *testing.F) {
 	f.Add([]byte("some"), []byte("part"), uint64(7), uint8(3))
 	f.Fuzz(func(t *testing.T, a, b []byte, length uint64, n uint8) {
@@ -145,7 +145,8 @@ func FuzzJoin(f *testing.F) {
 	})
 }
 
-// TestManyContracts: a short message of very many contracts is refused before they are allocated.
+// TestManyContracts: a short message with very many contracts is rejected before they are
+// allocated.
 func TestManyContracts(t *testing.T) {
 	for _, n := range []int{MaxRequested, MaxRequested + 1, 1 << 20} {
 		list := make([][]byte, n)

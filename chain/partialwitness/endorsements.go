@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxChunks is for how many chunks endorsements are kept (nearcore chunk_endorsement.rs:19).
+// MaxChunks is the maximum number of chunks whose endorsements are stored (nearcore
+// chunk_endorsement.rs:19).
 const MaxChunks = 100
 
-// Endorsements collects chunk endorsements for a block producer. Not safe for concurrent use.
+// Endorsements collects chunk endorsements for a block producer. It is not safe for concurrent use.
 type Endorsements struct {
 	chain  Chain
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
@@ -20,10 +21,11 @@ type Endorsements struct {
 }
 
 // endorsed is an endorsement that may not be verified yet. Signatures are verified on use, or when
-// a second endorsement of the same validator arrives: a node that produces no block verifies none.
+// a second endorsement of the same validator arrives. So a node that produces no block verifies
+// none.
 type endorsed struct {
 	*primitives.ChunkEndorsement
-	good bool // the signature of the chunk hash is valid
+	good bool // the signature of the chunk hash was verified
 }
 
 // NewEndorsements returns an empty collection. verify checks signatures.
@@ -79,8 +81,8 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	return nil
 }
 
-// hasRoom returns whether one more chunk can be stored. It first drops irrelevant chunks, unless
-// the lowest one is still relevant, in which case none is irrelevant.
+// hasRoom returns whether another chunk can be stored. If there are MaxChunks chunks, it first
+// drops the irrelevant ones; if the lowest one is still relevant, none is irrelevant.
 func (s *Endorsements) hasRoom() bool {
 	if len(s.chunks.order) < MaxChunks {
 		return true
@@ -98,7 +100,7 @@ func (s *Endorsements) hasRoom() bool {
 }
 
 // makeRoom drops a chunk without any valid endorsement if there is one; otherwise put evicts the
-// least recent chunk. Each signature is verified once.
+// least recently used chunk. Each signature is verified at most once.
 func (s *Endorsements) makeRoom() {
 	for _, k := range s.chunks.order {
 		list, err := s.chain.Validators(k)
@@ -128,8 +130,8 @@ func (s *Endorsements) isSigned(e *primitives.ChunkEndorsement, key primitives.P
 	return s.verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), key) && s.verify(e.MetadataSignature, e.Metadata.AppendBorsh(nil), key)
 }
 
-// Of returns the endorsements of a chunk in order of assignment, empty strings where there is none,
-// and whether they suffice for a block. Invalid ones are dropped.
+// Of returns the endorsements of a chunk in order of assignment, an empty string where there is
+// none, and whether they suffice for a block. It deletes invalid ones.
 func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signatures []primitives.Signature, enough bool, err error) {
 	list, err := s.chain.Validators(key)
 	if err != nil {
@@ -142,9 +144,9 @@ func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signa
 		if !ok || e.ChunkHash != chunk {
 			continue
 		}
-		// the metadata signature is not part of the block
+		// a block does not contain the metadata signature
 		if !e.good && !s.verify(e.Signature, message, a.PublicKey) {
-			delete(of, a.AccountID) // the valid one may still arrive
+			delete(of, a.AccountID) // the validator's own endorsement may still arrive
 			continue
 		}
 		of[a.AccountID] = endorsed{e.ChunkEndorsement, true}

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Reasons why a message is dropped.
+// Reasons to drop a message. A message with an anchor may also fail with an error of package
+// anchor.
 var (
 	ErrIrrelevant = errors.New("witness: the chunk is too old, too far ahead or of another epoch")
 	ErrPart       = errors.New("witness: invalid part")
@@ -20,22 +21,20 @@ var (
 	ErrEarly      = errors.New("witness: the chunk's previous block is unknown")
 )
 
-// Messages that name their anchor also fail with the errors of package anchor.
-
-// Chain is what a Tracker needs to know of the chain. Each answer is the present one and may
-// change.
+// Chain is what a Tracker needs to know of the chain. Results may change between calls.
 type Chain interface {
-	// Relevant returns whether a chunk can still be included: the epoch is possible for the height
-	// and has the shard, and the height is above the final block and at most MaxAhead above the
-	// head.
+	// Relevant returns whether a block can still include a chunk: the epoch is possible for the
+	// height and has the shard, and the height is above the final block and at most MaxAhead above
+	// the head.
 	Relevant(primitives.ChunkKey) bool
-	// Anchored returns whether the messages about chunks of an epoch name the chunk's anchor
-	// (protocol feature EarlyKickout), and whether the epoch is known.
+	// Anchored returns whether messages about chunks of an epoch have an anchor (protocol feature
+	// EarlyKickout), and whether the epoch is known.
 	Anchored(primitives.EpochID) (anchored, known bool)
-	// Producer returns the producer of a chunk whose messages name no anchor.
+	// Producer returns the canonical producer of a chunk: its producer if messages about it have no
+	// anchor, otherwise only if no height was skipped and the producer was not replaced.
 	Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
-	// ProducerAt returns the producer of a chunk whose messages name an anchor, after anchor.Check.
-	// Errors: anchor.ErrWrong; anchor.ErrEarly, with the producer if the anchor is known.
+	// ProducerAt calls anchor.Check and returns the producer that the anchor determines. Errors:
+	// anchor.ErrWrong; anchor.ErrEarly, together with the producer if the anchor is known.
 	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
 	// Parent returns the parent of a known block, zero for the genesis.
 	Parent(primitives.Hash) (primitives.Hash, error)
@@ -46,14 +45,14 @@ type Chain interface {
 	BlockProducer(primitives.EpochID, primitives.Height) (primitives.AccountID, error)
 }
 
-// MaxAhead is how far above the head a chunk may be, in blocks (nearcore validate.rs:22).
+// MaxAhead is the maximum number of heights of a chunk above the head (nearcore validate.rs:22).
 const MaxAhead = 5
 
 // Event is an input of Tracker.Step: one of the types below.
 type Event interface{ event() }
 
-// Made is a chunk that this validator produced, with its witness, the contracts that it called, and
-// the code that it deployed.
+// Made is a chunk that this validator produced: its witness, the contracts that it called, and the
+// code that it deployed.
 type Made struct {
 	Witness    *primitives.ChunkStateWitness
 	Transition primitives.TransitionKey
@@ -61,32 +60,32 @@ type Made struct {
 	Deploys    [][]byte
 }
 
-// Part is a part of a witness. Forward: it was forwarded by another validator; otherwise it comes
-// from the chunk's producer.
+// Part is a part of a witness. Forward is set if another validator forwarded it; otherwise it was
+// sent by the chunk's producer.
 type Part struct {
 	Part    *primitives.PartialWitness
 	Forward bool
 }
 
-// Held reports that this validator, which tracks the shard, found a chunk valid without its witness.
-// Prev is the chunk's previous block, which is known.
+// Held reports that this validator, which tracks the shard, found a chunk valid without its
+// witness. Prev is the chunk's previous block, which must be known.
 type Held struct {
 	Key   primitives.ChunkKey
 	Chunk primitives.Hash
 	Prev  primitives.Hash
 }
 
-// Accesses is the list of contracts that a witness calls. Held: this validator tracks the shard,
-// and so has their code.
+// Accesses is the list of contracts that a witness calls. Held is set if this validator tracks the
+// shard, and so has their code.
 type Accesses struct {
 	Accesses *primitives.ContractAccesses
 	Held     bool
 }
 
 // CodeAsked is a request for contracts. Codes returns the code that the main transition of the
-// chunk called. It returns ErrContracts if that transition is not at, ErrEarly if the chunk's
-// previous block is unknown. It may apply the previous chunk again, so it is called only for
-// assigned validators, once for each, and again with each block while it returns ErrEarly.
+// chunk called. It returns ErrContracts if at is not that transition, ErrEarly if the chunk's
+// previous block is unknown. Codes may apply the previous chunk again. So the Tracker calls it only
+// for assigned validators, once for each; after ErrEarly it calls it again at each block.
 type CodeAsked struct {
 	Request *primitives.ContractCodeRequest
 	Codes   func(key primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
@@ -97,24 +96,26 @@ type Code struct {
 	Response *primitives.ContractCodeResponse
 }
 
-// Deploys is a part of deployed code, from the chunk's producer or forwarded by the owner of the
+// Deploys is a part of deployed code, sent by the chunk's producer or forwarded by the owner of the
 // part.
 type Deploys struct {
 	Part *primitives.PartialContractDeploys
 }
 
-// Judged is the result of a Judgement. Early: the chunk's previous block was unknown, and the head
-// was at Head. Lacks: code that the witness calls was missing.
+// Judged is the result of the validation of a Judgement. Good: the witness is valid. Early: the
+// chunk's previous block is unknown, and the head is at height Head. Lacks: code that the witness
+// calls is missing.
 type Judged struct {
 	Judgement
 	Good, Early, Lacks bool
 	Head               primitives.Height
 }
 
-// BlockRecorded reports that the epoch manager knows a block. It comes before BlockCame, if at all.
+// BlockRecorded reports that the epoch manager has recorded a block. If it is sent for a block, it
+// must be sent before the BlockCame of that block.
 type BlockRecorded struct{ Hash primitives.Hash }
 
-// BlockCame reports that a block is known now, and the last final height.
+// BlockCame reports that the block Hash is known from now on, and the final height.
 type BlockCame struct {
 	Hash  primitives.Hash
 	Final primitives.Height
@@ -132,30 +133,30 @@ func (BlockCame) event() {}
 
 func (BlockRecorded) event() {}
 
-// Send is a message to validators. A message to this validator is delivered by the caller without
-// the network.
+// Send is a message to validators. If To contains this validator, the caller delivers the message
+// to it without the network.
 type Send struct {
 	To      []primitives.AccountID
 	Body    borsh.Appender // a message type of package primitives
-	Forward bool           // a PartialWitness that is forwarded
-	Soon    int            // of an endorsement: the first Soon accounts of To produce the next two heights
+	Forward bool           // Body is a PartialWitness that is forwarded
+	Soon    int            // for an endorsement: the first Soon accounts of To produce the next two heights
 }
 
-// Judgement is a witness to validate, with the code that arrived for it.
+// Judgement is a witness to validate, with the code for it that was received.
 type Judgement struct {
 	Key     primitives.ChunkKey
 	Witness *primitives.ChunkStateWitness
 	Size    int // decompressed bytes
-	Memory  int // approximate bytes in memory; 0: unknown
+	Memory  int // approximate size in memory in bytes; 0: unknown
 	Codes   [][]byte
-	again   bool                    // it was validated before and lacked code
-	at      *primitives.ChunkAnchor // where its parts place the chunk; nil: they name no anchor
+	again   bool                    // the witness was validated before and code was missing
+	at      *primitives.ChunkAnchor // the anchor in its parts; nil: none
 }
 
 func (j *Judgement) id() chunkID { return idOf(j.Key, j.at) }
 
-// Out is what the caller has to do after a Step: send in this order, run the work, validate,
-// precompile.
+// Out lists what the caller has to do after Step, in the order of the fields: send the messages,
+// run the work, validate the witnesses, precompile the code.
 type Out struct {
 	Send    []Send
 	Work    []*Work

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// drawn is a world that computes its assignment once, as a node does.
+// drawn is a world that computes the assigned validators only once, like a node.
 type drawn struct {
 	*world
 	list  []chain.Assigned
@@ -20,8 +20,8 @@ func (d *drawn) Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
 	return d.maker, nil
 }
 
-// BenchmarkWrong measures the cost of dropping an invalid message, signed or not, of a chunk with a
-// hundred validators.
+// BenchmarkWrong measures the cost of dropping an invalid message, signed or unsigned, about a
+// chunk with a hundred validators.
 func BenchmarkWrong(b *testing.B) {
 	const validators = 100
 	w := &drawn{world: &world{n: validators, makers: 1, head: 4}}

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFloodOfParts: whatever a producer signs for a witness, and however often, a validator
-// forwards one part of the chunk, its own. A forward costs a message for each validator.
+// TestFloodOfParts: if a producer signs several parts for one witness, a validator forwards its own
+// part once. Forwarding costs a message for each validator.
 func TestFloodOfParts(t *testing.T) {
 	const validators, me = 10, 7
 	x := newNetwork(t, 1, validators, 1, 0)
@@ -56,7 +56,7 @@ func TestFloodOfParts(t *testing.T) {
 	if sent != validators-2 {
 		t.Errorf("of 301 parts it has passed on %d, %d messages", sent/(validators-2), sent)
 	}
-	for h := range primitives.Height(3 * maxForwarded) { // final far below the head
+	for h := range primitives.Height(3 * maxForwarded) { // the final height stays far below the head
 		x.head = h
 		p := other(3, 0)
 		p.HeightCreated = h
@@ -70,8 +70,8 @@ func TestFloodOfParts(t *testing.T) {
 	}
 }
 
-// TestFloodOfDeploys: whatever a producer signs for deployed code, the waiting parts are bounded in
-// bytes, no part exceeds the maximum, and short ones stay.
+// TestFloodOfDeploys: the incomplete parts of deployed code that producers sign are bounded in
+// bytes, no part exceeds the maximum length, and a small set is not dropped.
 func TestFloodOfDeploys(t *testing.T) {
 	x := newNetwork(t, 1, 10, 2, 0)
 	x.head = 4
@@ -92,7 +92,7 @@ func TestFloodOfDeploys(t *testing.T) {
 	if err := send(9, 1, 100); err != nil {
 		t.Fatal(err)
 	}
-	for h := primitives.Height(0); h < 8; h += 2 { // of one producer
+	for h := primitives.Height(0); h < 8; h += 2 { // all signed by one producer
 		for ord := range c.DataParts() - 1 {
 			if err := send(h, ord, c.MaxPart()); err != nil && !errors.Is(err, ErrPart) {
 				t.Fatal(err)

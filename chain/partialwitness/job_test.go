@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWork: a payload that is long, decompresses to much, or does not decompress, is not decoded in
-// Step.
+// TestWork: Step does not decode a payload that is long, that decompresses to many bytes, or that
+// does not decompress.
 func TestWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *primitives.ChunkStateWitness)

@@ -2,7 +2,7 @@ package partialwitness
 
 import "slices"
 
-// recent is an LRU map of at most most entries.
+// recent is a map with at most most entries, which evicts the least recently used one.
 type recent[K comparable, V any] struct {
 	most  int
 	order []K // least recently used first
@@ -13,7 +13,7 @@ func newRecent[K comparable, V any](most int) recent[K, V] {
 	return recent[K, V]{most: most, by: map[K]V{}}
 }
 
-// get returns a value and makes it the most recently used.
+// get returns a value and makes its entry the most recently used.
 func (r *recent[K, V]) get(k K) (v V, ok bool) {
 	if v, ok = r.by[k]; ok {
 		r.touch(k)
@@ -26,8 +26,8 @@ func (r *recent[K, V]) touch(k K) {
 	r.order = append(slices.Delete(r.order, i, i+1), k)
 }
 
-// put sets a value, makes it the most recently used, and evicts the least recently used entry if
-// there are too many.
+// put sets a value, makes its entry the most recently used, and evicts the least recently used
+// entry if there are more than most.
 func (r *recent[K, V]) put(k K, v V) {
 	if _, ok := r.by[k]; ok {
 		r.touch(k)

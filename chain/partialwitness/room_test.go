@@ -12,7 +12,7 @@ import (
 // maxTransaction is max_transaction_size of nearcore's runtime configuration.
 const maxTransaction = 1_572_864
 
-// create returns a transaction of n actions of one byte each.
+// create returns a transaction of n actions, each of which is encoded as one byte.
 func create(n int) *primitives.SignedTransaction {
 	t := primitives.Transaction{SignerID: "aa", ReceiverID: "bb", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "test").PublicKey()}
 	t.Actions = make([]primitives.Action, n)
@@ -22,9 +22,9 @@ func create(n int) *primitives.SignedTransaction {
 	return primitives.NewSignedTransaction(t, primitives.ZeroED25519Signature)
 }
 
-// TestWitnessOfAnyItemsDecodes: nearcore bounds a witness by its bytes alone. Transactions of
-// maximal size with only one-byte actions, state init entries, empty strings, and receipts of such
-// actions decode, and memory is bounded by the bytes.
+// TestWitnessOfAnyItemsDecodes: nearcore bounds a witness only by its bytes. Witnesses that consist
+// of very many small items decode: one-byte actions in transactions of maximal size or in receipts,
+// state init entries, empty strings. The memory that they take is bounded relative to their bytes.
 func TestWitnessOfAnyItemsDecodes(t *testing.T) {
 	long := create(maxTransaction - len(create(0).AppendBorsh(nil)))
 	if long.Size() != maxTransaction {
@@ -99,8 +99,8 @@ func TestWitnessOfMostBytesDecodes(t *testing.T) {
 	}
 }
 
-// TestRepeatedContractsCountOnce: nearcore compares sets of contracts, so a response may repeat
-// them.
+// TestRepeatedContractsCountOnce: a response may contain a contract several times, since nearcore
+// compares sets.
 func TestRepeatedContractsCountOnce(t *testing.T) {
 	list := [][]byte{[]byte("a"), []byte("b")}
 	for range MaxRequested {
@@ -115,7 +115,7 @@ func TestRepeatedContractsCountOnce(t *testing.T) {
 	}
 }
 
-// TestWaitingWitnessesAreBoundedByMemory: waiting witnesses take at most maxWaiting bytes of
+// TestWaitingWitnessesAreBoundedByMemory: witnesses that wait take at most maxWaiting bytes of
 // memory; the oldest are dropped first.
 func TestWaitingWitnessesAreBoundedByMemory(t *testing.T) {
 	x := newCalled(t)

@@ -15,20 +15,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// world is a chain of n validators with one shard. Validator height mod makers produces its chunk.
-// All are assigned to all chunks.
+// world is a chain with n validators and one shard. The validator with index height mod makers
+// produces the chunk. All validators are assigned to all chunks.
 type world struct {
 	n, makers int
 	head      primitives.Height
 
 	anchored bool // EarlyKickout is in force in epoch {1}
-	// blocks that are known, by hash; of a world with anchors
+	// known blocks by hash, only if there are anchors
 	blocks map[primitives.Hash]block
-	// replaced producers, by anchor
+	// replaced are producers that replace the canonical ones, by anchor
 	replaced map[primitives.Hash]primitives.AccountID
 }
 
-// block is a block of a world with anchors.
+// block is a known block in a world with anchors.
 type block struct {
 	height primitives.Height
 	prev   primitives.Hash
@@ -61,7 +61,7 @@ func (w *world) Parent(hash primitives.Hash) (primitives.Hash, error) {
 	return b.prev, nil
 }
 
-// ProducerAt is anchor.Check in a world without ends of epochs.
+// ProducerAt does the same as anchor.Check for a chain whose epoch does not end.
 func (w *world) ProducerAt(k primitives.ChunkKey, at primitives.ChunkAnchor) (v primitives.ValidatorStake, err error) {
 	a, known := w.blocks[at.PrevPrevBlock]
 	if at.PrevPrevBlock.IsZero() {
@@ -129,13 +129,13 @@ type flying struct {
 	send Send
 }
 
-// versioned returns the bytes of a witness part with its version.
+// versioned returns the encoding of a witness part with its version.
 func (f *flying) versioned() []byte {
 	v := primitives.VersionedPartialWitness{PartialWitness: *f.send.Body.(*primitives.PartialWitness)}
 	return v.AppendBorsh(nil)
 }
 
-// network is a simulated network with a seed.
+// network is a simulated network of the trackers of all validators. Its random source has a seed.
 type network struct {
 	*world
 	t            *testing.T
@@ -148,13 +148,13 @@ type network struct {
 	judged       map[primitives.AccountID]map[primitives.ChunkKey]int
 	compiled     map[primitives.AccountID]int
 	calls        map[primitives.ChunkKey]bool
-	requests     map[primitives.AccountID]int // for code
+	requests     map[primitives.AccountID]int // code requests
 	codes        [][]byte
 	transition   primitives.TransitionKey
 	raw          map[primitives.ChunkKey][]byte
 }
 
-// of returns the code callback of a node that has the network's transition.
+// of returns the function CodeAsked.Codes of a node that has codes for the network's transition.
 func (x *network) of(codes map[primitives.Hash][]byte) func(primitives.ChunkKey, primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
 	return func(_ primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
 		if at != x.transition {
@@ -178,7 +178,7 @@ func newNetwork(t *testing.T, seed uint64, n, makers int, loss float64) *network
 	return x
 }
 
-// do carries out what a node returns.
+// do carries out what the tracker of a validator returned.
 func (x *network) do(by primitives.AccountID, out Out, err error) {
 	if err != nil && !errors.Is(err, ErrKnown) && !errors.Is(err, ErrUnasked) {
 		x.t.Fatalf("%s: %v", by, err)
@@ -234,7 +234,7 @@ func (x *network) makes(a primitives.AccountID) bool {
 	return slices.Contains(list, a)
 }
 
-// sameCode compares without order.
+// sameCode compares two lists of code, ignoring their order.
 func sameCode(a, b [][]byte) bool {
 	a, b = slices.Clone(a), slices.Clone(b)
 	slices.SortFunc(a, bytes.Compare)
@@ -242,7 +242,7 @@ func sameCode(a, b [][]byte) bool {
 	return slices.EqualFunc(a, b, bytes.Equal)
 }
 
-// deliver delivers a message by its bytes.
+// deliver encodes a message, decodes it, and gives it to the receiver's tracker.
 func (x *network) deliver(f flying) {
 	t, raw := x.nodes[f.to], f.send.Body.AppendBorsh(nil)
 	read := func(v borsh.Decoder) {
@@ -299,7 +299,7 @@ func (x *network) deliver(f flying) {
 	x.do(f.to, out, err)
 }
 
-// run delivers until no message is in transit.
+// run delivers messages until none is in transit.
 func (x *network) run() {
 	for len(x.air) > 0 {
 		next := 0
@@ -315,7 +315,8 @@ func (x *network) run() {
 	}
 }
 
-// make produces a chunk at a height, and returns it with its key.
+// make makes a validator produce a chunk at a height, and returns the chunk's key and hash. calls
+// sets whether the chunk calls contracts.
 func (x *network) make(h primitives.Height, calls bool) (primitives.ChunkKey, primitives.Hash) {
 	w := sample()
 	w.Header.HeightCreated = h
@@ -338,12 +339,13 @@ func (x *network) make(h primitives.Height, calls bool) (primitives.ChunkKey, pr
 	return w.Key(), w.Header.ChunkHash()
 }
 
-// hashAt returns the hash of the block of a height in a world without forks.
+// hashAt returns the hash of the block at a height in a world without forks.
 func hashAt(h primitives.Height) primitives.Hash {
 	return primitives.HashBytes([]byte{byte(h), byte(h >> 8)})
 }
 
-// grow adds the blocks up to a height to a world with anchors.
+// grow adds the blocks up to a height to a world with anchors, and returns the hash of the last
+// one.
 func (w *world) grow(h primitives.Height) primitives.Hash {
 	if w.blocks == nil {
 		w.blocks = map[primitives.Hash]block{hashAt(0): {}}
@@ -354,9 +356,10 @@ func (w *world) grow(h primitives.Height) primitives.Hash {
 	return hashAt(h)
 }
 
-// TestSpread: without loss, in any order, every validator judges every witness of others once, with
-// its code, which it requests at most once. The producers of the next five blocks have all
-// endorsements, and all validators but the shard's producers compile deployed code.
+// TestSpread: if no message is lost, in any order, every validator validates each witness of other
+// producers once, with its code, which it requests at most once. The producers of the next five
+// blocks get all endorsements, and all validators except the shard's producers compile deployed
+// code.
 func TestSpread(t *testing.T) {
 	t.Run("before EarlyKickout", func(t *testing.T) { testSpread(t, false) })
 	t.Run("with anchors", func(t *testing.T) { testSpread(t, true) })
@@ -380,7 +383,7 @@ func testSpread(t *testing.T, anchored bool) {
 		}
 		for i := range n {
 			want := 12
-			// of its own it has one part, and needs none
+			// a producer gets only one part of its own witness, and does not need the witness
 			if data, _ := primitives.WitnessPartCounts(n); data > 1 && i < x.makers {
 				for h := 1; h <= 12; h++ {
 					if h%x.makers == i {
@@ -401,9 +404,9 @@ func testSpread(t *testing.T, anchored bool) {
 	}
 }
 
-// TestSpreadLossy: with a tenth of the messages lost and a tenth duplicated, four validators
-// endorse enough for nearly every chunk. None judges a witness twice, or without the code that it
-// requested.
+// TestSpreadLossy: with a tenth of the messages lost and a tenth duplicated, four validators send
+// enough endorsements for nearly every chunk. No validator validates a witness twice, or without
+// the code that it requested.
 func TestSpreadLossy(t *testing.T) {
 	chunks, enough := 0, 0
 	for seed := range uint64(16) {
@@ -479,7 +482,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := node.Step(Part{longer, true}); !errors.Is(err, ErrPart) {
 		t.Errorf("of another length: %v", err)
 	}
-	out, err := node.Step(Part{parts[2], false}) // its own
+	out, err := node.Step(Part{parts[2], false}) // the part that the validator owns
 	if err != nil || len(out.Work) != 1 || len(out.Send) != 1 || !slices.Equal(out.Send[0].To, []primitives.AccountID{account(1), account(3)}) {
 		t.Fatalf("the last part: %v, %+v", err, out)
 	}
@@ -512,8 +515,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestCodeRequests: each validator of the chunk gets code once, and only what the transition
-// called.
+// TestCodeRequests: each validator of the chunk gets code once, and only contracts that the
+// transition called.
 func TestCodeRequests(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
 	key := primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
@@ -546,8 +549,8 @@ func TestCodeRequests(t *testing.T) {
 	}
 }
 
-// TestCodeRequestsCost: code is computed only for an assigned validator with a valid signature,
-// once.
+// TestCodeRequestsCost: code is computed once, and only for an assigned validator with a valid
+// signature.
 func TestCodeRequestsCost(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
 	derived := 0
@@ -581,8 +584,8 @@ func TestCodeRequestsCost(t *testing.T) {
 	}
 }
 
-// TestEndorsements: the first endorsement of each assigned validator counts, and more than two
-// thirds of the stake suffice.
+// TestEndorsements: only the first endorsement of each assigned validator is used, and more than
+// two thirds of the stake suffice.
 func TestEndorsements(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)
 	votes, key := NewEndorsements(x, verify), primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
@@ -623,8 +626,8 @@ func TestEndorsements(t *testing.T) {
 	}
 }
 
-// TestForgedChunks: unsigned endorsements of more chunks than are kept evict no signed ones, and
-// cost two signature checks each. While all kept chunks are irrelevant, none is checked.
+// TestForgedChunks: unsigned endorsements of more than MaxChunks chunks evict no signed ones, and
+// each costs two signature checks. While all stored chunks are irrelevant, no signature is checked.
 func TestForgedChunks(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)
 	x.head = 1000
@@ -669,15 +672,15 @@ func TestForgedChunks(t *testing.T) {
 	}
 }
 
-// old is a network in which a chunk four below the head is irrelevant.
+// old is a world in which a chunk four heights below the head is irrelevant.
 type old struct{ *world }
 
 func (o old) Relevant(k primitives.ChunkKey) bool {
 	return o.world.Relevant(k) && k.HeightCreated+4 > o.head
 }
 
-// TestForgedEndorsements: a forged endorsement never counts and never keeps out a valid one, in
-// either order. A signature is verified once.
+// TestForgedEndorsements: a forged endorsement is never used and never displaces a valid one,
+// whichever arrives first. A signature is verified once.
 func TestForgedEndorsements(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)
 	right, wrong := primitives.Hash{5}, primitives.Hash{6}
@@ -707,7 +710,7 @@ func TestForgedEndorsements(t *testing.T) {
 			list := [][]*primitives.ChunkEndorsement{{forged, own}, {own, forged}, {forged, forged, own}, {forged, nil, own, forged, forged}}[order]
 			for _, e := range list {
 				if e == nil {
-					// its endorsement of the chunk is valid regardless of its metadata
+					// the signature of the chunk hash is valid whatever the metadata is
 					if got := of(); got != "" && !c.spoil || c.spoil && got != own.Signature {
 						t.Errorf("case %d, order %d: what is forged counts", i, order)
 					}
@@ -744,8 +747,8 @@ func TestForgedEndorsements(t *testing.T) {
 	}
 }
 
-// TestCodeOfAnother: code is accepted only from the producer that was asked, even if others produce
-// chunks of the shard.
+// TestCodeOfAnother: code is accepted only from the producer from which it was requested, even if
+// others produce chunks of the shard.
 func TestCodeOfAnother(t *testing.T) {
 	x := newNetwork(t, 1, 4, 2, 0)
 	x.head = 3

@@ -10,88 +10,91 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds, as in nearcore: partial_witness_tracker.rs:34, partial_deploys_tracker.rs:16,
-// partial_witness_actor.rs:63, orphan_witness_pool.rs, chunk_validation_actor.rs:45.
+// Bounds, as in nearcore unless noted: partial_witness_tracker.rs:34,
+// partial_deploys_tracker.rs:16, partial_witness_actor.rs:63, orphan_witness_pool.rs,
+// chunk_validation_actor.rs:45.
 const (
-	MaxWitnesses    = 5  // incomplete witnesses for each shard
-	maxProcessed    = 50 // completed witnesses for each shard
-	maxDeploys      = 20
-	maxForwarded    = 1024 // chunks of which the own witness part was forwarded
-	maxAnswered     = 1024 // answered code requests; neard keeps 30, and answers again after that
-	maxEarly        = 400  // deferred code requests, each of at most MaxRequested hashes
-	maxEarlyOfOne   = 8    // for each validator
-	maxResponses    = 4
+	MaxWitnesses    = 5        // incomplete witnesses for each shard
+	maxProcessed    = 50       // completed witnesses for each shard
+	maxDeploys      = 20       // incomplete sets of deploy parts
+	maxForwarded    = 1024     // chunks whose own witness part was forwarded
+	maxAnswered     = 1024     // answered code requests; neard stores 30, and answers evicted ones again
+	maxEarly        = 400      // deferred code requests, each of at most MaxRequested hashes
+	maxEarlyOfOne   = 8        // deferred code requests of one validator
+	maxResponses    = 4        // compressed responses in the cache
 	maxResponseSize = 16 << 20 // compressed bytes of one response
-	maxCodeWaits    = 5
-	maxAccessLists  = 100
-	maxOrphans      = 25
-	maxOrphan       = 40 << 20 // decompressed bytes
+	maxCodeWaits    = 5        // witnesses that wait for code
+	maxAccessLists  = 100      // lists of called contracts
+	maxOrphans      = 25       // witnesses that wait for their previous block
+	maxOrphan       = 40 << 20 // decompressed bytes of a witness that waits
 	// maxWaiting bounds the memory of witnesses that wait for their block or their code, in bytes.
-	// maxOrphans and maxCodeWaits of the longest witnesses take half of that, unless they consist
-	// of lists of one-byte actions.
-	maxWaiting   = 2 << 30
-	orphanFrom   = 2 // blocks above the head
+	// The longest witnesses, maxOrphans and maxCodeWaits of them, take half of that, unless they
+	// consist of lists of one-byte actions.
+	maxWaiting = 2 << 30
+	// an early witness is stored if its height is orphanFrom to orphanTo above the head
+	orphanFrom   = 2
 	orphanTo     = 5
 	MaxRequested = 1282 // contracts in one request
-	// maxDeployBytes bounds incomplete deployed code, in bytes. A chunk producer may sign parts for
-	// any chunk, so the largest set is dropped first.
+	// maxDeployBytes bounds incomplete deployed code, in bytes. If there is more, the largest set
+	// is dropped first, since a chunk producer may sign parts for any chunk.
 	maxDeployBytes = 64 << 20
-	endorsedUntil  = 5 // block producers of so many heights receive an endorsement
-	endorsedSoon   = 2 // of these, the heights that need it first
+	endorsedUntil  = 5 // number of heights whose block producers receive an endorsement
+	endorsedSoon   = 2 // number of these heights that need the endorsement first
 )
 
-// Validator is the identity of a Tracker.
+// Validator is the identity of this node for a Tracker.
 type Validator struct {
 	Account primitives.AccountID
 	Key     primitives.SecretKey
 }
 
-// Tracker distributes the witnesses of own chunks and collects those that this validator is
-// assigned to. Not safe for concurrent use.
+// Tracker distributes the witnesses of chunks that this validator produced, and collects those that
+// it is assigned to. It is not safe for concurrent use.
 //
 // # Witness tracking
 //
-// Problem. A chunk is endorsed by validators without its state. The producer sends them a witness
-// of up to MaxRaw bytes. It is split into one erasure-coded part for each validator, and each
-// forwards its part to the others. The witness contains no contract code: the producer announces
-// the contracts that it calls, and a validator requests those that it lacks. Parts, announcement,
-// code and the chunk's previous block arrive in any order, and any of them may be missing or
-// hostile.
+// Problem. Validators endorse a chunk without having the state of its shard. The producer sends
+// them a witness of up to MaxRaw bytes. It is split into one erasure-coded part for each validator,
+// and each forwards its part to the others. The witness contains no contract code: the producer
+// announces the contracts that the witness calls, and a validator requests those that it does not
+// have. Parts, announcement, code and the chunk's previous block arrive in any order; any of them
+// may be missing or forged.
 //
 // Invariants.
 //
 //   - Only messages for relevant chunks that this validator is assigned to are stored. Parts,
-//     accesses and deploys carry the signature of the chunk's producer, code requests that of an
-//     assigned validator. So a peer without such a key can fill nothing.
-//   - All maps are bounded by count, large values also by bytes. Bounds are per shard or per
+//     accesses and deploys must be signed by the chunk's producer, code requests by an
+//     assigned validator. So a peer without such a key cannot fill any list.
+//   - All maps are bounded by count, large values also by bytes. Bounds apply to each shard or each
 //     validator where one of them could otherwise evict the entries of others.
 //   - The own part is forwarded once for each chunk (forwarded), even if the producer signs
 //     several.
-//   - One code response is decoded at a time for each witness, and only from the producer that was
-//     asked.
+//   - For each witness one code response is decoded at a time, and only one from the producer from
+//     which the code was requested.
 //   - A witness leaves pending exactly once. After that its key is in processed, and further parts
-//     are refused before their signature is verified.
-//   - All messages of one chunkID have one signer. If the messages name an anchor, the producer of a
-//     key depends on the fork, so the anchor is part of the id.
-//   - A message that names an anchor is stored under its id only if the anchor fits the known blocks.
-//     What cannot be decided before the parent is known waits in early, if it is signed by the likely
-//     producer. Before the chunk is endorsed the place is checked again, with the parent.
+//     are rejected before their signature is verified.
+//   - All messages with the same chunkID have the same signer. If messages have an anchor, the
+//     producer for a key depends on the fork, so the anchor is part of the id.
+//   - A message with an anchor is stored under its id only if the anchor fits the known blocks. If
+//     that cannot be decided before the parent is known, the message is queued in early, provided
+//     that the likely producer signed it. Before the chunk is endorsed the anchor is checked again,
+//     with the parent.
 //
 // Outline. part stores parts in a partSet; accesses requests code (requestCode). When enough parts
-// and all code are present, tryDecode emits a Work: decoding may take long and runs outside the
-// Tracker. decoded then emits a Judgement. The caller validates it and reports Judged: a good
-// witness is endorsed (endorse); one that was early becomes an orphan until BlockCame; one that
-// lacked code waits in codeWaits and is judged once more. A validator that tracks the shard
+// and all code are present, tryDecode emits a Work, since decoding may take long and must run
+// outside the Tracker. decoded then emits a Judgement. The caller validates it and reports Judged.
+// A valid witness is endorsed (endorse); an early one is stored in orphans until BlockCame; one
+// with missing code waits in codeWaits and is emitted once more. A validator that tracks the shard
 // validates the chunk itself and reports Held, which ends the collection.
 //
-// Rejected: waiting with parts until the previous block is known, which would make every witness
-// wait for the slowest path; requesting code after decoding, which would add a round trip.
+// Rejected: storing parts undecoded until the previous block is known, which would add the decoding
+// time after the block; requesting code after decoding, which would add a round trip.
 type Tracker struct {
 	me            Validator
 	chain         Chain
 	verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
 	shards        map[primitives.ShardID]*shard
-	forwarded     recent[chunkID, struct{}] // chunks of which the own part was forwarded
+	forwarded     recent[chunkID, struct{}] // chunks whose own part was forwarded
 	orphans       recent[chunkID, Judgement]
 	deploys       recent[chunkID, *partSet]
 	deploysDone   recent[chunkID, struct{}] // chunks with complete deploys
@@ -100,13 +103,13 @@ type Tracker struct {
 	responses     recent[requestContent, []byte] // compressed responses since the last block
 	accessLists   recent[chunkID, *accessList]   // announced contracts
 	codeWaits     recent[chunkID, *codeWait]
-	early         *anchor.Queue[Event] // messages that wait for the parent of their chunk
+	early         *anchor.Queue[Event] // messages that wait for the previous block of their chunk
 	contracts     contractCache
-	needsCode     bool // this validator has requested code: it does not track all shards
+	needsCode     bool // this validator has requested code, so it does not track all shards
 	counters      *anchor.Counters
 }
 
-// chunkID identifies a chunk among the messages about it. anchor is zero if they name none.
+// chunkID identifies a chunk among the messages about it. anchor is zero if the messages have none.
 type chunkID struct {
 	primitives.ChunkKey
 	anchor primitives.Hash
@@ -132,16 +135,17 @@ type shard struct {
 // pendingWitness is a witness of which some messages have arrived.
 type pendingWitness struct {
 	signer    primitives.AccountID    // the chunk's producer
-	at        *primitives.ChunkAnchor // where the messages place the chunk; nil: they name no anchor
+	at        *primitives.ChunkAnchor // the anchor in the messages; nil: none
 	parts     *partSet
-	asked     []primitives.Hash
-	askedFrom primitives.AccountID // the producer that was asked for code
+	asked     []primitives.Hash    // requested contracts, sorted
+	askedFrom primitives.AccountID // the producer from which code was requested
 	codes     [][]byte             // cached or received code that the witness calls
-	waiting   bool                 // for code
+	waiting   bool                 // for requested code
 	decoding  bool                 // a code response is being decoded
 }
 
-// partSet collects the parts of a payload.
+// partSet collects the parts of a payload. length is the encoded length that all parts must
+// contain.
 type partSet struct {
 	coder  *Coder
 	parts  [][]byte
@@ -163,18 +167,19 @@ func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte,
 	return t
 }
 
-// Count makes the tracker count in c what becomes of messages that name an anchor.
+// Count makes the tracker count the outcomes of messages with an anchor in c.
 func (t *Tracker) Count(c *anchor.Counters) { t.counters, t.early.Counters = c, c }
 
-// Step handles an event. Without a key (Validator.Key is zero) it does nothing. On an error the
-// message must be dropped; Out is valid in any case. It panics on an event of another package.
+// Step handles an event. Without a key (Validator.Key is zero) it does nothing. After an error the
+// message must be dropped; Out is valid in any case. It panics on an Event type that it does not
+// know.
 func (t *Tracker) Step(ev Event) (Out, error) {
 	if t.me.Key.IsZero() {
 		return Out{}, nil
 	}
 	out, err := t.step(ev)
 	switch ev.(type) {
-	case BlockRecorded, BlockCame: // replay has counted each message's error
+	case BlockRecorded, BlockCame: // replay has counted the errors
 		return out, err
 	}
 	if errors.Is(err, anchor.ErrEarly) {
@@ -212,7 +217,7 @@ func (t *Tracker) step(ev Event) (Out, error) {
 	panic(fmt.Sprintf("witness: no case for %T", ev))
 }
 
-// add stores a copy of a part.
+// add stores a copy of a part. Errors: ErrPart, ErrKnown.
 func (g *partSet) add(ord uint64, part []byte, length uint64) error {
 	switch {
 	case ord >= uint64(len(g.parts)):
@@ -230,8 +235,8 @@ func (g *partSet) add(ord uint64, part []byte, length uint64) error {
 // enough returns whether the payload can be restored.
 func (g *partSet) enough() bool { return g != nil && g.have >= g.coder.DataParts() }
 
-// size returns the length of the parts that have arrived, in bytes. A single part may be longer
-// than its sender declares.
+// size returns the total length of the present parts in bytes. A single part may be longer than the
+// length that its message states.
 func (g *partSet) size() (n int) {
 	for _, p := range g.parts {
 		n += len(p)
@@ -246,8 +251,9 @@ func newPartSet(c *Coder, length uint64) *partSet {
 	return &partSet{coder: c, parts: make([][]byte, c.TotalParts()), length: length}
 }
 
-// signedBy returns the producer of the chunk that a message of a kind is about. Errors: ErrSigner
-// unless it has signed data; of a message that names an anchor those of Chain.ProducerAt.
+// signedBy returns the producer of the chunk that a message of the given kind is about. It returns
+// ErrSigner unless that producer has signed data, and the errors of Chain.ProducerAt if the message
+// has an anchor.
 func (t *Tracker) signedBy(kind string, key primitives.ChunkKey, at *primitives.ChunkAnchor, data []byte,
 	sig primitives.Signature) (primitives.AccountID, error) {
 	p, err := t.producer(kind, key, at)
@@ -260,8 +266,8 @@ func (t *Tracker) signedBy(kind string, key primitives.ChunkKey, at *primitives.
 	return p.AccountID, nil
 }
 
-// assigned returns the chunk's validators. ErrAssigned: account is not one of them. ErrIrrelevant:
-// the chunk can't be included any more.
+// assigned returns the validators of a chunk. It returns ErrAssigned if account is not one of them,
+// and ErrIrrelevant if no block can include the chunk any more.
 func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID) ([]chain.Assigned, error) {
 	if !t.chain.Relevant(key) {
 		return nil, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, key.ShardID, key.HeightCreated)
@@ -276,9 +282,9 @@ func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID
 	return list, nil
 }
 
-// part stores a part of a witness. If it is the own part and comes from the producer, it is
-// forwarded to all validators of the chunk except the producer. It is forwarded once, even if the
-// producer signs several; neard forwards each.
+// part handles a part of a witness. If this validator owns the part and the producer sent it, the
+// part is forwarded to all validators of the chunk except the producer. It is forwarded once, even
+// if the producer signs several; neard forwards each.
 func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
 	key, id := p.Key(), idOf(p.Key(), p.Anchor)
 	if err := t.checkForm(key, p.Anchor); err != nil {
@@ -298,7 +304,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if p.Ord >= uint64(len(list)) || len(p.Part) > c.MaxPart() {
 		return out, fmt.Errorf("%w: part %d of %d with %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
 	}
-	if forward { // skip the signature of a part that is not needed
+	if forward { // the signature of a part that is not needed is not verified
 		if err := t.checkPartNeeded(id, p.Ord); err != nil {
 			return out, err
 		}
@@ -335,7 +341,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	return t.tryDecode(out, id, w), nil
 }
 
-// checkPartNeeded returns ErrKnown if a part is of no use any more, regardless of its signer.
+// checkPartNeeded returns ErrKnown if a part is not needed any more. Its signature is not checked here.
 func (t *Tracker) checkPartNeeded(key chunkID, ord uint64) error {
 	s := t.shards[key.ShardID]
 	if s == nil {
@@ -348,7 +354,8 @@ func (t *Tracker) checkPartNeeded(key chunkID, ord uint64) error {
 	return nil
 }
 
-// held endorses a chunk and stops the collection of its witness. Own parts are still forwarded.
+// held endorses a chunk and ends the collection of its witness. The part that this validator owns
+// is still forwarded when it arrives.
 func (t *Tracker) held(h *Held) (out Out, err error) {
 	if _, err := t.assigned(h.Key, t.me.Account); err != nil {
 		return out, err
@@ -368,9 +375,9 @@ func (t *Tracker) held(h *Held) (out Out, err error) {
 	return t.endorse(out, h.Key, h.Chunk)
 }
 
-// begin returns what has arrived of a witness, and creates an entry if nothing has. producer has
-// signed the message that places the chunk at. ErrPart: an earlier message of this producer placed
-// it on another block.
+// begin returns the state of a witness, and creates it if needed. producer has signed a message
+// with the anchor at. It returns ErrPart if an earlier message of this producer had another
+// previous block.
 func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitives.ChunkAnchor) (*pendingWitness, error) {
 	w, err := t.pending(id, true)
 	if err != nil {
@@ -385,8 +392,8 @@ func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitive
 	return w, nil
 }
 
-// pending returns what has arrived of a witness. If nothing has, it creates an entry if begin is
-// set, otherwise it returns ErrUnasked. ErrKnown: the witness was complete before.
+// pending returns the state of a witness. If there is none, it creates it if begin is set,
+// otherwise it returns ErrUnasked. It returns ErrKnown if the witness was complete before.
 func (t *Tracker) pending(key chunkID, begin bool) (*pendingWitness, error) {
 	s := t.shard(key)
 	if s.processed.has(key) {
@@ -419,7 +426,7 @@ func (t *Tracker) done(key chunkID) {
 	s.processed.put(key, struct{}{})
 }
 
-// tryDecode emits the work of decoding once all parts and code are present.
+// tryDecode emits the work of decoding a witness if enough parts and all code are present.
 func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 	if !w.parts.enough() || w.waiting {
 		return out
@@ -434,7 +441,7 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 		}
 		return err
 	}, then: func(err error) (Out, error) {
-		if err != nil { // the signer of the parts is at fault
+		if err != nil { // the fault of the signer of the parts
 			return Out{}, err
 		}
 		return t.decoded(Judgement{Key: key.ChunkKey, Witness: witness, Size: size, Memory: memory, Codes: w.codes, at: w.at}, w.signer)
@@ -442,9 +449,9 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 	return out
 }
 
-// decoded acknowledges a decoded witness to the chunk's producer and emits it for validation. A
-// witness on another block than its parts name is refused: their signer is not checked to be the
-// producer on that block.
+// decoded acknowledges a decoded witness to the chunk's producer and emits it for validation. It
+// rejects a witness whose previous block is not that in its parts, since their signer was not
+// checked to be the producer on that block.
 func (t *Tracker) decoded(j Judgement, producer primitives.AccountID) (out Out, err error) {
 	witness := j.Witness
 	if witness.Key() != j.Key || j.at != nil && witness.Header.PrevBlockHash != j.at.PrevBlock {
@@ -458,7 +465,7 @@ func (t *Tracker) decoded(j Judgement, producer primitives.AccountID) (out Out, 
 	return out, nil
 }
 
-// judged endorses a valid witness, and keeps one that was early or lacked code.
+// judged endorses a valid witness, and stores one that is early or that lacks code.
 func (t *Tracker) judged(j *Judged) (out Out, err error) {
 	switch {
 	case j.Good:
@@ -481,7 +488,7 @@ func (t *Tracker) judged(j *Judged) (out Out, err error) {
 }
 
 // boundWaiting drops witnesses that wait for their block or their code, oldest first, until the
-// rest takes at most maxWaiting bytes of memory.
+// others take at most maxWaiting bytes of memory.
 func (t *Tracker) boundWaiting() {
 	total := 0
 	for _, j := range t.orphans.by {
@@ -504,7 +511,7 @@ func (t *Tracker) boundWaiting() {
 }
 
 // blockCame emits the witnesses that waited for the block, answers deferred code requests, and
-// drops what is at or below the final height.
+// drops everything at or below the final height.
 func (t *Tracker) blockCame(b *BlockCame) (out Out) {
 	for _, key := range slices.Clone(t.orphans.order) {
 		j := t.orphans.by[key]
@@ -533,14 +540,15 @@ func (t *Tracker) blockCame(b *BlockCame) (out Out) {
 	return out
 }
 
-// endorse sends an endorsement to the producers of the next heights, once to each.
+// endorse sends an endorsement to the producers of the next endorsedUntil heights, once to each
+// account.
 func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Hash) (Out, error) {
 	var to []primitives.AccountID
 	soon := 0
 	for i := range primitives.Height(endorsedUntil) {
 		p, err := t.chain.BlockProducer(key.EpochID, key.HeightCreated+i)
 		if err != nil {
-			break // beyond the epoch
+			break // the height is beyond the epoch
 		}
 		if !slices.Contains(to, p) {
 			to = append(to, p)
@@ -553,5 +561,5 @@ func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Has
 	return out, nil
 }
 
-// Rekey replaces the signing key. A zero key stops the tracker.
+// Rekey replaces the signing key. With a zero key the tracker ignores all events.
 func (t *Tracker) Rekey(key primitives.SecretKey) { t.me.Key = key }

@@ -1,37 +1,37 @@
-// Package production determines the pace of block production: at once, at Doomslug's own pace, or
-// not yet.
+// Package production decides how fast this node produces blocks: at once, with Doomslug's delays,
+// or not at all for now.
 //
 //	in      Waiting: whether transactions wait; Wanted: whether a client waits for finality; Voted:
 //	        this node approves its head; Accepted: a new head; Mine: a number of blocks is requested;
 //	        Due: the next block is requested; SetRules: new rules; Tick: time passed
-//	out     Out: the pace, how long it holds without an event, and the interval of Free
-//	state   Scheduler: unfinalized work, requested blocks, credit for blocks ahead of the interval
+//	out     Out: the pace, how long it applies without an event, and the interval for Free
+//	state   Scheduler: work that is not final, requested blocks, credit for blocks ahead of the
+//	        interval
 //	units   times in ns on any monotonic clock, heights in blocks
 //	bound   constant time and memory; MaxMine requested blocks
 //	errors  ErrTooMany
-//	source  our own; mode interval does what nearcore does
+//	source  our own; interval mode does what nearcore does
 //
-// Package doomslug decides whether a block may be produced at all. The pace only says when this
-// node approves its tip. The modes:
+// Package doomslug decides whether a block may be produced at all. The pace only determines when
+// this node approves its tip. The modes:
 //
-//	interval  the pace of nearcore's delays: an approval of the head each Interval
-//	instant   at once as soon as a transaction waits and until everything sent was executed and, if a
-//	          client waits for that, is final; otherwise the blocks that finalize it come after
-//	          Linger;
-//	          besides that whatever interval mode would produce
-//	manual    only what Mine requests
+//	interval  as with nearcore's delays: an approval of the head each Interval
+//	instant   at once from when a transaction waits until everything sent was executed and, if a
+//	          client waits for that, is final. If no client waits, the blocks that finalize the work
+//	          are produced at once after Linger. Besides these, the blocks of interval mode.
+//	manual    only the blocks that Mine requests
 //
-// Instant mode is never slower than interval mode: its n-th block comes when that of interval mode
-// would come, or before. So it approves after Interval in any case. All that follows bounds only
-// the blocks that come ahead of that.
+// Instant mode is never slower than interval mode: its n-th block is produced no later than in
+// interval mode, since this node approves its head after Interval in any case. The following bounds
+// only the blocks that are produced before that.
 //
-// Instant blocks must not outrun clients: a transaction names a block, and is valid for
-// transaction_validity_period blocks after it. So blocks ahead of the interval use a credit. It is
-// Burst blocks at most, or half the period if that is less, and it fills by the rest of the period
-// in MinWindow. A period of V blocks with a burst of B lasts (V - B) / (1/Interval + (V -
-// B)/MinWindow) at least. With mainnet's period of 86,400 blocks of 600 ms these are 30 s, and the
-// credit is never exhausted. With 100 blocks of 120 ms, 50 come at once and then, while there is
-// work, one each 120 ms and one more each 600 ms; the period lasts 5 s at least (in interval mode
-// 12 s). Rejected: a period that lasts 30 s whatever the interval is. It made a chain with short
-// epochs slower than neard.
+// Instant blocks must not make clients' transactions expire: a transaction contains the hash of a
+// block, and is valid for transaction_validity_period blocks after that block. So blocks ahead of
+// the interval use a credit. Its maximum is Burst blocks, or half the period if that is less, and
+// credit for the rest of the period accrues in MinWindow. With a period of V blocks and a burst of
+// B blocks, the period lasts at least (V - B) / (1/Interval + (V - B)/MinWindow). With mainnet's
+// period of 86,400 blocks of 600 ms that is 30 s, and the credit is never exhausted. With 100
+// blocks of 120 ms, 50 blocks are produced at once and then, while there is work, one each 120 ms
+// and one more each 600 ms; the period lasts at least 5 s (in interval mode 12 s). Rejected: a
+// period that lasts 30 s for any interval. It made a chain with short epochs slower than neard.
 package production

@@ -8,25 +8,28 @@ type Epoch struct {
 	Last          bool              // the block's children begin the next epoch
 }
 
-// MinForward is the least epoch length that Forward supports.
+// MinForward is the minimum epoch length that Forward supports.
 const MinForward = 4
 
-// longEpoch is neard's epoch_length in the genesis that its init writes. Longer epochs are passed
-// as if they had that length, as far as it decides which block is final in the end.
+// longEpoch is the epoch_length in the genesis that neard's init command writes. Forward chooses
+// the heights in longer epochs so that the last final block is the same as with epochs of this
+// length.
 const longEpoch = 500
 
-// Forward returns the height of the block after one at height at, on the way to target, which must
-// be greater.
+// Forward returns the height of the block to produce after the block at height at, when
+// fast-forwarding to the height target, which must be greater than at. e is the epoch of the block
+// at at.
 //
-// The heights are neard's (nearcore chain/client/src/client_actor.rs:1089, which assumes that
-// epochs begin after multiples of their length). A way beyond the epoch jumps to three heights
-// before its planned end; from there the blocks that end it and begin the next epoch come one after
-// the other. A way within the epoch jumps to target, and the block is the next one.
+// The heights are those of neard (nearcore chain/client/src/client_actor.rs:1089, which assumes
+// that epochs begin after multiples of their length). If target is beyond the epoch, the next block
+// is three heights before the epoch's planned end; from there the blocks that end the epoch and
+// begin the next one have consecutive heights. If target is within the epoch, the next block is at
+// target+1.
 //
-// A jump makes no block final, so the final block in the end is the one that was final before the
-// last jump. In an epoch of more than longEpoch heights that could be far back. There, four blocks
-// come one after the other around the last multiple of longEpoch before target, as they would if an
-// epoch ended there: the final block in the end is the one below that multiple.
+// A skip makes no block final, so after the last skip the final block is still the one from before
+// it. In an epoch of more than longEpoch heights that block could be far back. There, four blocks
+// have consecutive heights around the last multiple of longEpoch before target, as if an epoch
+// ended there; the block below that multiple becomes final.
 func Forward(at, target primitives.Height, e Epoch) primitives.Height {
 	end := e.First + e.Length
 	stop := end - min(3, e.Length)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestForward: the blocks on the way to a height, where a block is final two blocks later if no
-// height was skipped.
+// TestForward compares the heights of the blocks on the way to a target, and the final block, which
+// is computed by the rule that a block is final two blocks later if no height was skipped.
 func TestForward(t *testing.T) {
 	for _, c := range []struct {
 		at, first, length, target primitives.Height

@@ -8,10 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Mode says when blocks are produced.
+// Mode determines when blocks are produced. See the package comment.
 type Mode byte
 
-// The modes.
 const (
 	Instant Mode = iota
 	Interval
@@ -21,73 +20,72 @@ const (
 // String returns the mode's name in config.json.
 func (m Mode) String() string { return [...]string{"instant", "interval", "manual"}[m] }
 
-// Bounds.
 const (
-	Burst     = 50             // blocks that may come at once
-	MinWindow = 30_000_000_000 // ns in which the credit for transaction_validity_period blocks fills
-	MaxMine   = 1_000_000      // blocks that are requested and not produced yet
+	Burst     = 50             // maximum number of blocks at once
+	MinWindow = 30_000_000_000 // ns in which credit for transaction_validity_period blocks accrues
+	MaxMine   = 1_000_000      // maximum number of blocks that are requested and not produced yet
 )
 
-// ErrTooMany says that more than MaxMine blocks were requested.
+// ErrTooMany means that more than MaxMine blocks were requested.
 var ErrTooMany = errors.New("production: too many blocks requested")
 
-// Rules configure a Scheduler. They change by SetRules only.
+// Rules configure a Scheduler. After New only SetRules changes them.
 type Rules struct {
 	Mode     Mode
-	Interval int64             // ns between two approvals of the head, the pace of blocks in any mode except manual
+	Interval int64             // ns between two approvals of the head; not used in manual mode
 	Validity primitives.Height // transaction_validity_period of the genesis, in blocks
-	// SkipEmpty holds blocks back while there is nothing to do (produce_empty_blocks = false).
+	// SkipEmpty stops production while there is nothing to do (produce_empty_blocks = false).
 	SkipEmpty bool
-	// Linger applies to instant mode: how long the chain keeps the interval after everything sent
-	// was executed, before the blocks that finalize it come at once. In ns. A client that waits for
-	// finality ends it.
+	// Linger applies to instant mode, in ns. After everything sent was executed, the chain keeps
+	// the interval for this time before it produces the blocks that finalize the work at once. If a
+	// client waits for finality, they are produced without that delay.
 	Linger int64
 }
 
-// Pace says when this node approves its tip.
+// Pace determines when this node approves its tip.
 type Pace byte
 
-// The paces.
 const (
 	Hold Pace = iota // not now
-	Free             // by Doomslug's delays, with Out.Interval
+	Free             // with Doomslug's delays, for the interval Out.Interval
 	Now              // at once
 )
 
-// String names the pace.
+// String returns the name of the pace.
 func (p Pace) String() string { return [...]string{"hold", "free", "now"}[p] }
 
 // Event is Waiting, Wanted, Voted, Accepted, Mine, Due, SetRules or Tick.
 type Event interface{ event() }
 
-// Waiting says whether transactions wait in the pools.
+// Waiting reports whether transactions wait in the pools.
 type Waiting struct{ Any bool }
 
-// Wanted says whether a client waits for blocks to be final.
+// Wanted reports whether a client waits for blocks to be final.
 type Wanted struct{ Any bool }
 
-// Voted says that this node approves its head. If it is the only validator, that produces the next
-// block.
+// Voted reports that this node approved its head. If it is the only validator, that produces the
+// next block.
 type Voted struct{}
 
-// Accepted is a new head. Busy: the block has transactions or outcomes, left receipts that the next
-// block executes, or must become final soon for another reason. Fresh: it has transactions, or
-// Linger begins for another reason. Pressing: some of the receipts that it left are not refunds.
+// Accepted reports a new head. Busy: the block has transactions or outcomes, left receipts that the
+// next block executes, or must become final soon for another reason. Fresh: it has transactions, or
+// Linger begins for another reason. Pressing: at least one of the receipts that it left is not a
+// refund.
 type Accepted struct {
 	Height, Final         primitives.Height
 	Busy, Fresh, Pressing bool
 }
 
-// Mine requests blocks, whatever the mode.
+// Mine requests blocks, in addition to those requested before, in any mode.
 type Mine struct{ Blocks uint64 }
 
-// Due says whether the next block is requested, whatever the mode, for what it is to contain.
+// Due reports whether the next block is requested in any mode, because of what it must contain.
 type Due struct{ Any bool }
 
 // SetRules replaces the rules.
 type SetRules struct{ Rules Rules }
 
-// Tick says that time has passed.
+// Tick reports that time has passed.
 type Tick struct{}
 
 func (Waiting) event()  {}
@@ -99,35 +97,37 @@ func (Due) event()      {}
 func (SetRules) event() {}
 func (Tick) event()     {}
 
-// Out is the pace from now on. At is the time at which it may change without an event. 0: never.
+// Out is the pace from now on. At is the time at which the pace may change without an event; 0:
+// never.
 type Out struct {
 	Pace     Pace
 	At       int64
-	Interval int64 // for Free
+	Interval int64 // ns, if Pace is Free
 }
 
-// Scheduler is the state machine. It is not safe for concurrent use.
+// Scheduler computes the pace. It is not safe for concurrent use.
 type Scheduler struct {
 	rules  Rules
-	period int64 // ns of credit that a block ahead of the interval costs
-	full   int64 // the largest credit
+	period int64 // credit for one block ahead of the interval, in ns
+	full   int64 // the maximum credit, in ns
 	credit int64
-	last   int64 // time at which credit was last updated
+	last   int64 // time of the last update of credit
 	voted  int64 // time of this node's last approval
 
 	waiting bool
 	wanted  bool
 	due     bool
-	// pressing: the head left receipts for which a client may wait. ran is the time at which the
-	// last of such work was done.
+	// pressing is set if the head left receipts that are not refunds, so a client may wait for
+	// them. ran is the time of the last block with transactions, or that executed or left such
+	// receipts
 	pressing bool
 	ran      int64
-	busy     primitives.Height // the highest block with work in it
-	final    primitives.Height
-	mine     uint64
+	busy     primitives.Height // height of the highest block with work
+	final    primitives.Height // height of the final block
+	mine     uint64            // number of blocks requested by Mine
 }
 
-// New returns a scheduler with full credit. now is the current time in ns.
+// New returns a scheduler with full credit. now is the current time in ns, as in Step.
 func New(r Rules, now int64) *Scheduler {
 	burst := max(min(Burst, int64(min(r.Validity, math.MaxInt32))/2), 1)
 	rest := max(int64(min(r.Validity, math.MaxInt32))-burst, 1)
@@ -137,8 +137,8 @@ func New(r Rules, now int64) *Scheduler {
 	return s
 }
 
-// Step applies ev at time now, which must not decrease. Errors: ErrTooMany. It panics on an unknown
-// event.
+// Step applies ev at time now in ns, which must not decrease. Errors: ErrTooMany. It panics on an
+// Event type that it does not know.
 func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 	s.earn(now)
 	var err error
@@ -175,7 +175,7 @@ func (s *Scheduler) earn(now int64) {
 	}
 }
 
-// vote uses the credit of a block that comes ahead of the interval.
+// vote uses credit if the approval is less than the interval after the last one.
 func (s *Scheduler) vote(now int64) {
 	if now-s.voted < s.rules.Interval {
 		s.credit = max(s.credit-s.period, 0)
@@ -189,19 +189,19 @@ func (s *Scheduler) accept(ev Accepted, now int64) {
 	}
 	s.pressing = ev.Pressing
 	s.final = ev.Final
-	if ev.Busy || s.busy > ev.Height { // a head below an old one: the chain reorganised
+	if ev.Busy || s.busy > ev.Height { // the new head may be lower after a reorganisation
 		s.busy = ev.Height
 	}
 	s.mine -= min(s.mine, 1)
 }
 
-// Settled returns whether nothing waits and all work is final.
+// Settled returns whether no transaction waits and all blocks with work are final.
 func (s *Scheduler) Settled() bool { return !s.waiting && s.busy <= s.final }
 
 // Rules returns the current rules.
 func (s *Scheduler) Rules() Rules { return s.rules }
 
-// Left returns the number of blocks requested by Mine that are not produced yet.
+// Left returns the number of blocks that Mine requested and that are not produced yet.
 func (s *Scheduler) Left() uint64 { return s.mine }
 
 func (s *Scheduler) out(now int64) Out {

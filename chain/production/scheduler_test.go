@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestScripts plays testdata: new mode=... ; waiting yes|no ; wanted yes|no ; vote ; accept
-// height=... final=... [busy] [fresh] [pressing] ; mine blocks=... ; tick. Every command may have
-// after=, the time since the command before.
+// TestScripts runs the scripts in testdata. Their commands: new mode=... ; waiting yes|no ; wanted
+// yes|no ; vote ; accept height=... final=... [busy] [fresh] [pressing] ; mine blocks=... ; tick.
+// Each command may have after=, the time since the previous command.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *Scheduler
@@ -65,7 +65,7 @@ func TestScripts(t *testing.T) {
 				ev = Mine{Blocks: num("blocks")}
 			case "tick":
 				ev = Tick{}
-			case "burst": // blocks without end as long as the pace is now
+			case "burst": // as many blocks as the pace allows without time passing
 				n := 0
 				for out, _ := s.Step(Tick{}, now); out.Pace == Now && n < 1000; n++ {
 					_, _ = s.Step(Voted{}, now)
@@ -94,9 +94,9 @@ func text(o Out, now int64) string {
 	return s
 }
 
-// TestValidityPeriodLastsAsLongAsPromised drives an instant scheduler as hard as it allows: no
-// validity period's worth of blocks takes less than the package promises, whether there is always
-// work, never, or now and then.
+// TestValidityPeriodLastsAsLongAsPromised makes an instant scheduler produce blocks as fast as it
+// allows. A validity period lasts at least as long as the package comment states, whether there is
+// always work, never, or now and then.
 func TestValidityPeriodLastsAsLongAsPromised(t *testing.T) {
 	for _, interval := range []time.Duration{time.Millisecond, 120 * time.Millisecond, 600 * time.Millisecond, time.Minute} {
 		for _, validity := range []primitives.Height{1, 2, 3, 10, 60, 100, 101, 1000, 86400} {
@@ -119,17 +119,17 @@ func TestValidityPeriodLastsAsLongAsPromised(t *testing.T) {
 	}
 }
 
-// chain makes blocks as the scheduler decides, for a sole validator: a vote makes a block, which is
-// the head after cost.
+// chain produces blocks as the scheduler decides, for a single validator: an approval produces a
+// block, which is the head after the time cost.
 type chain struct {
 	sched    *Scheduler
 	interval int64
 	now      int64
 	voted    int64
-	made     []int64 // when each block was the head
+	made     []int64 // for each block, the time at which it was the head
 	cost     func(n int) int64
-	accept   func(n int) Accepted // of the block that is the n-th
-	next     func() int64         // when something else happens; nil: never
+	accept   func(n int) Accepted // returns the event for the n-th block
+	next     func() int64         // returns the time of the next event from outside; nil: none
 }
 
 func (c *chain) step(t *testing.T, ev Event) Out {
@@ -140,7 +140,8 @@ func (c *chain) step(t *testing.T, ev Event) Out {
 	return out
 }
 
-// run makes n blocks. look tells the scheduler what there is, whenever time has passed.
+// run produces n blocks and returns their times. It calls look whenever time has passed; look gives
+// the scheduler the events of that time.
 func (c *chain) run(t *testing.T, n int, look func()) []int64 {
 	for turns := 0; len(c.made) < n; turns++ {
 		if turns > 20*n+1_000_000 {
@@ -191,20 +192,20 @@ func (c *chain) nextEvent() int64 {
 	return c.next()
 }
 
-// load is what clients send to a chain: transactions at given times, each of which runs for so many
-// blocks after its own, the last of which are refunds, and whether a client waits for final blocks
-// then.
+// load is what clients send to a chain. Transaction i is sent at time at[i] and causes receipts in
+// the next depth[i] blocks, of which the last are refunds. wants[i] sets whether from then on a
+// client waits for final blocks.
 type load struct {
 	at    []int64
 	depth []int
 	wants []bool
 }
 
-// of has a chain bear the load, and returns what tells its scheduler of it.
+// of makes the load the input of a chain, and returns the function look for chain.run.
 func (l *load) of(t *testing.T, c *chain) (look func()) {
-	in, wanted := 0, false // how many are in blocks; whether a client waits
+	in, wanted := 0, false // number of transactions in blocks; whether a client waits
 	last := 0              // the last block with work
-	pressed := 0           // the last block that leaves more than refunds
+	pressed := 0           // the last block that leaves receipts other than refunds
 	look = func() {
 		n := in
 		for n < len(l.at) && l.at[n] <= c.now {
@@ -238,8 +239,8 @@ func (l *load) of(t *testing.T, c *chain) (look func()) {
 	return look
 }
 
-// TestInstantIsNeverSlowerThanInterval: for any interval, period, rest, load and block time, the
-// n-th block of instant mode is there when that of interval mode is, or before.
+// TestInstantIsNeverSlowerThanInterval: for any interval, validity period, linger, load and block
+// time, the n-th block of instant mode is the head no later than that of interval mode.
 func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	ms := func(n int64) int64 { return n * int64(time.Millisecond) }

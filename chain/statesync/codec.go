@@ -22,26 +22,26 @@ const (
 	MaxProof = 500 << 20
 )
 
-// MaxPartStrings bounds the strings of a part: twice those of a part of 30 MiB memory usage, of
-// which each string takes at least 50 bytes (near-primitives 0.38.0 src/state_part.rs
-// PART_ENTRY_LIMIT).
+// MaxPartStrings is the maximum number of strings in a part. It is twice that of a part with a
+// memory usage of 30 MiB, where each string takes at least 50 bytes (near-primitives 0.38.0
+// src/state_part.rs PART_ENTRY_LIMIT).
 const MaxPartStrings = 2 * (30 << 20) / 50
 
-// Memory bounds of decoded lists, in bytes. Lists may take more than their encoding. A part takes
-// partRoom. A proof may take proofRoom plus twice its length: a validator without an approval is 57
-// bytes encoded and 64 decoded.
+// Bounds of the memory of decoded lists, in bytes, which may be longer than their encoding. The
+// lists of a part may take partRoom, those of a proof proofRoom plus twice its length: a validator
+// without an approval takes 57 bytes encoded and 64 decoded.
 const (
 	partRoom  = MaxPartStrings * int(unsafe.Sizeof([]byte(nil)))
 	proofRoom = 16 << 20
 )
 
-// ErrPacked: the data does not decompress or decode. Its sender is at fault.
+// ErrPacked means that data does not decompress or decode. That is the fault of its sender.
 var ErrPacked = errors.New("state sync: invalid encoding")
 
 var packer = sync.OnceValue(func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		panic(fmt.Sprintf("statesync: zstd: %v", err)) // invalid options: a bug
+		panic(fmt.Sprintf("statesync: zstd: %v", err)) // only invalid options give an error
 	}
 	return e
 })
@@ -60,7 +60,8 @@ func unpack(in []byte, limit uint64) ([]byte, error) {
 	return out, nil
 }
 
-// PackPart encodes a part as neard sends it: a PartialState, compressed with zstd.
+// PackPart encodes a part as neard sends it: a PartialState, compressed with zstd. strings are the
+// trie nodes of the part.
 func PackPart(number uint64, strings [][]byte) *primitives.StatePart {
 	raw := borsh.AppendSlice([]byte{0}, strings, func(b []byte, s *[]byte) []byte { return borsh.AppendBytes(b, *s) })
 	return &primitives.StatePart{Number: number, Compressed: true, Body: packer().EncodeAll(raw, nil)}
@@ -69,7 +70,7 @@ func PackPart(number uint64, strings [][]byte) *primitives.StatePart {
 // partHeadLen is the length of a PartialState's tag and count.
 const partHeadLen = 1 + 4
 
-// checkPartHead checks the tag and the number of strings that a part begins with. Errors: ErrPacked.
+// checkPartHead checks the tag and the number of strings at the start of a part. Errors: ErrPacked.
 func checkPartHead(part []byte) error {
 	r := borsh.NewReader(part)
 	if tag := r.Byte(); tag != 0 {
@@ -85,12 +86,13 @@ func checkPartHead(part []byte) error {
 	return nil
 }
 
-// unpackPart decompresses a part, after its head was checked. Errors: ErrPacked.
+// unpackPart decompresses a part. It checks the head before it decompresses the rest. Errors:
+// ErrPacked.
 func unpackPart(in []byte) ([]byte, error) {
 	d, err := zstd.NewReader(bytes.NewReader(in), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxPart),
 		zstd.WithDecoderLowmem(true))
 	if err != nil {
-		panic(fmt.Sprintf("statesync: zstd: %v", err)) // invalid options: a bug
+		panic(fmt.Sprintf("statesync: zstd: %v", err)) // only invalid options give an error
 	}
 	defer d.Close()
 	head := make([]byte, partHeadLen)
@@ -103,7 +105,7 @@ func unpackPart(in []byte) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	var frame zstd.Header
-	if frame.Decode(in) == nil && frame.HasFCS { // a claim: no more than a usual ratio is allocated for it
+	if frame.Decode(in) == nil && frame.HasFCS { // the length is the sender's claim, so it is bounded
 		out.Grow(int(min(frame.FrameContentSize, uint64(16*len(in)))) + bytes.MinRead)
 	}
 	out.Write(head)

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestBombs: a part of many empty strings, small compressed and large in memory, is refused before
-// it is allocated.
+// TestBombs: a part of very many empty strings, which is small when compressed and large in memory,
+// is rejected before it is allocated.
 func TestBombs(t *testing.T) {
 	const strings = 8 << 20 // 192 MiB of slices
 	raw := append(binary.LittleEndian.AppendUint32([]byte{0}, strings), make([]byte, strings*4)...)
@@ -27,14 +27,14 @@ func TestBombs(t *testing.T) {
 		t.Errorf("a part of %d bytes: %v", len(part.Body), err)
 	}
 	runtime.ReadMemStats(&after)
-	// the decoder's window: the part is refused at its first bytes
+	// allocated is the decoder's window: the part is rejected because of its first bytes
 	if made := int(after.TotalAlloc-before.TotalAlloc) >> 20; made > 16 {
 		t.Errorf("%d MiB were allocated for a part of %d KiB", made, len(part.Body)>>10)
 	}
 }
 
-// near-primitives 0.38.0 src/state_part.rs test_state_part_entry_count_at_limit_is_accepted and
-// test_state_part_entry_count_bomb.
+// TestStatePartEntryLimit does the same as test_state_part_entry_count_at_limit_is_accepted and
+// test_state_part_entry_count_bomb of near-primitives 0.38.0 src/state_part.rs.
 func TestStatePartEntryLimit(t *testing.T) {
 	if MaxPartStrings != 1_258_291 {
 		t.Errorf("the limit is %d", MaxPartStrings)
@@ -50,7 +50,8 @@ func TestStatePartEntryLimit(t *testing.T) {
 	}
 }
 
-// A part whose decompressed bytes exceed the limit is refused (test_state_part_compression_bomb).
+// TestStatePartCompressionBomb: a part whose decompressed bytes exceed the limit is rejected
+// (test_state_part_compression_bomb).
 func TestStatePartCompressionBomb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("decompresses 512 MiB")
@@ -78,8 +79,8 @@ func TestStatePartCompressionBomb(t *testing.T) {
 	}
 }
 
-// TestProofOfAbsentEndorsementsUnpacks: an endorsement that is absent has one byte in a proof and
-// sixteen in memory. A proof in which nearly all are is decoded.
+// TestProofOfAbsentEndorsementsUnpacks: an absent endorsement takes one byte in a proof and sixteen
+// in memory. A proof in which nearly all endorsements are absent is decoded.
 func TestProofOfAbsentEndorsementsUnpacks(t *testing.T) {
 	const epochs, producers = 600, 2000
 	stake := primitives.ValidatorStake{AccountID: "aa", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()}

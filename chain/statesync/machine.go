@@ -9,26 +9,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds and times; times are in ms. MaxAsked: requests in flight to a host. Rate: requests to a
-// host in Period. MaxParts: parts of a shard.
+// Bounds and times; times are in ms.
 const (
-	MaxAsked = 4
-	Rate     = 24
+	MaxAsked = 4  // requests in flight to a host
+	Rate     = 24 // requests to a host in Period
 	Period   = 30_000
-	MaxParts = 1 << 20
-	maxPause = 60_000
+	MaxParts = 1 << 20 // parts of a shard
+	maxPause = 60_000  // maximum pause of a host that does not answer
 )
 
 // PeerID identifies a host.
 type PeerID = primitives.PublicKey
 
-// Options configures a Machine. Zero values mean neard's defaults.
+// Options configures a Machine. Zero values stand for neard's defaults.
 type Options struct {
-	Wait  int64 // for a response, ms (state_sync_p2p_timeout)
-	Pause int64 // of a host that did not answer, the first time, ms (state_sync_retry_backoff)
+	Wait  int64 // timeout of a request in ms (state_sync_p2p_timeout); 0: 10 s
+	Pause int64 // ms, first pause of a host that did not answer (state_sync_retry_backoff); 0: 1 s
 }
 
-// Item is what is requested: the header of a shard, or a part of its state.
+// Item is what a request is for: the header of a shard, or a part of its state.
 type Item struct {
 	Shard  primitives.ShardID
 	Header bool
@@ -54,28 +53,28 @@ type Host struct {
 // Event is an input of Machine.Step: one of the types below.
 type Event interface{ event() }
 
-// The events.
 type (
-	// Hosts lists all connected hosts. A host that is missing has disconnected.
+	// Hosts lists all connected hosts. A host that is not in List has disconnected.
 	Hosts struct{ List []Host }
-	// Came reports that an item arrived from a host, and is being validated.
+	// Came reports that an item arrived from a host and is being validated.
 	Came struct {
 		From PeerID
 		Item Item
 	}
-	// None reports that a host does not have an item now.
+	// None reports that a host answered that it does not have an item now.
 	None struct {
 		From PeerID
 		Item Item
 	}
-	// Judged is the result of validation. Bad: the item is invalid. Own: it was not stored, for a
-	// reason that is this node's own.
+	// Judged is the result of the validation of an item. Bad: the item is invalid. Own: the item
+	// was not stored because of an error of this node.
 	Judged struct {
 		From     PeerID
 		Item     Item
 		Bad, Own bool
 	}
-	// Known reports the header of a shard: how many parts it has, and which are present.
+	// Known reports that the header of a shard is stored: how many parts the shard has, and which
+	// are present.
 	Known struct {
 		Shard primitives.ShardID
 		Total uint64
@@ -92,26 +91,26 @@ func (Judged) event() {}
 func (Known) event()  {}
 func (Tick) event()   {}
 
-// Ask is a request.
+// Ask is a request to a host.
 type Ask struct {
 	Peer PeerID
 	Item Item
 }
 
-// Out is what the caller has to do after a Step.
+// Out lists what the caller has to do after Step.
 type Out struct {
 	Ask []Ask
-	Ban []PeerID // they sent invalid data
+	Ban []PeerID // hosts that sent invalid data
 }
 
-// Machine is the state of state sync. Not safe for concurrent use.
+// Machine is the state of state sync. It is not safe for concurrent use.
 type Machine struct {
 	o      Options
 	shards []*shard
 	hosts  map[PeerID]*host
 	asked  map[Item]*request
 	banned map[PeerID]bool
-	wanted []Item // requested by Want
+	wanted []Item // items requested by Want
 }
 
 type shard struct {
@@ -125,11 +124,11 @@ type shard struct {
 type host struct {
 	id          PeerID
 	shards      map[primitives.ShardID]bool
-	pausedUntil int64 // no request before
+	pausedUntil int64 // no requests before this time
 	misses      int
-	missed      int64 // the last time
+	missed      int64 // time of the last miss
 	asked       int
-	recent      []int64 // times of requests within Period
+	recent      []int64 // times of the requests within Period
 	tries       map[Item]int
 }
 
@@ -137,10 +136,10 @@ type request struct {
 	peer    PeerID
 	at      int64
 	judging bool
-	took    int64 // time from request to arrival
+	took    int64 // ms from the request to the arrival of the response
 }
 
-// New returns a machine for shards of which nothing is present.
+// New returns a machine for shards of which nothing is present yet.
 func New(shards []primitives.ShardID, o Options) *Machine {
 	if o.Wait == 0 {
 		o.Wait = 10_000
@@ -165,8 +164,8 @@ func (m *Machine) Done() bool {
 	return !slices.ContainsFunc(m.shards, func(s *shard) bool { return !s.known || s.left > 0 })
 }
 
-// Parts returns how many parts are present, and how many there are in the shards with a known
-// header.
+// Parts returns how many parts are present, and how many there are, in the shards whose header is
+// known.
 func (m *Machine) Parts() (have, total uint64) {
 	for _, s := range m.shards {
 		total += uint64(len(s.has))
@@ -175,8 +174,8 @@ func (m *Machine) Parts() (have, total uint64) {
 	return have, total
 }
 
-// Expects returns whether an item from a host would be of use: the host was asked for it, even if
-// that timed out, and it has not arrived from another host.
+// Expects returns whether an item from a host should be accepted: it was requested from the host,
+// even if that request timed out, and it has not arrived from another host.
 func (m *Machine) Expects(from PeerID, i Item) bool {
 	r := m.asked[i]
 	if r != nil && (r.judging || r.peer == from) {
@@ -192,7 +191,8 @@ func (m *Machine) Expects(from PeerID, i Item) bool {
 	return s.known && i.Part < uint64(len(s.has)) && !s.has[i.Part]
 }
 
-// take marks an item as being validated. If it is late, the request to another host ends.
+// take marks an item as being validated. If it was requested from another host meanwhile, that
+// request ends.
 func (m *Machine) take(now int64, from PeerID, i Item) {
 	if r := m.asked[i]; r == nil || r.peer != from {
 		if r != nil {
@@ -205,8 +205,8 @@ func (m *Machine) take(now int64, from PeerID, i Item) {
 	r.judging, r.took = true, now-r.at
 }
 
-// Asked returns the oldest item of a shard that a host was asked for. A host may answer that it has
-// nothing, without naming the item.
+// Asked returns the oldest item of a shard that was requested from a host and not answered yet. It
+// serves for answers that the host has nothing, which do not contain the item.
 func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool) {
 	for x, r := range m.asked {
 		if r.peer == from && x.Shard == id && !r.judging && (!asked || r.at < m.asked[i].at) {
@@ -216,7 +216,7 @@ func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool)
 	return i, asked
 }
 
-// Step handles an event at now, in ms. It panics on an event of another package.
+// Step handles an event at the time now, in ms. It panics on an Event type that it does not know.
 func (m *Machine) Step(now int64, ev Event) (out Out) {
 	switch ev := ev.(type) {
 	case Hosts:
@@ -271,7 +271,7 @@ func (m *Machine) setHosts(list []Host) {
 	}
 }
 
-// removeHost forgets a host. What it was asked for is requested from others.
+// removeHost removes a host. Items that were requested from it are requested from others.
 func (m *Machine) removeHost(id PeerID) {
 	delete(m.hosts, id)
 	for i, r := range m.asked {
@@ -281,17 +281,17 @@ func (m *Machine) removeHost(id PeerID) {
 	}
 }
 
-// endRequest ends a request.
+// endRequest removes the request of an item. There must be one.
 func (m *Machine) endRequest(i Item) {
-	// 0: the host disconnected and reconnected meanwhile
+	// h.asked is 0 if the host disconnected and reconnected meanwhile
 	if h := m.hosts[m.asked[i].peer]; h != nil && h.asked > 0 {
 		h.asked--
 	}
 	delete(m.asked, i)
 }
 
-// pause stops requests to a host for a while. silent: it did not answer; the pause doubles each
-// time.
+// pause stops requests to a host for a while. silent: the host did not answer; then the pause
+// doubles each time.
 func (m *Machine) pause(now int64, id PeerID, silent bool) {
 	h := m.hosts[id]
 	if h == nil {
@@ -332,7 +332,7 @@ func (m *Machine) judged(out *Out, now int64, ev *Judged) {
 	for _, h := range m.hosts {
 		delete(h.tries, ev.Item)
 	}
-	// fast enough for twice as many requests at once
+	// the host is fast enough for twice as many requests at once
 	if h := m.hosts[ev.From]; h != nil && r.took <= m.o.Wait/2 {
 		h.misses /= 2
 	}
@@ -361,7 +361,8 @@ func (m *Machine) known(ev *Known) {
 	}
 }
 
-// timeout returns how long a host has to answer: it doubles with each miss, as for a slow link.
+// timeout returns the timeout of a request to a host, in ms. It doubles with each miss, since the
+// link may be slow.
 func (m *Machine) timeout(h *host) int64 {
 	if h == nil {
 		return m.o.Wait
@@ -369,8 +370,9 @@ func (m *Machine) timeout(h *host) int64 {
 	return m.o.Wait << min(h.misses, 5)
 }
 
-// expire ends requests that timed out. A request to a slow host ends early if another host is
-// available. Requests that a host was sent at the same time count as one miss.
+// expire ends requests that timed out. A request to a host with a longer timeout ends after the
+// basic one if another host is available. Requests that were sent to a host at the same time count
+// as one miss.
 func (m *Machine) expire(now int64) {
 	for _, i := range slices.SortedFunc(maps.Keys(m.asked), Item.compare) {
 		r := m.asked[i]
@@ -405,7 +407,7 @@ func (m *Machine) ask(out *Out, now int64) {
 	}
 }
 
-// eligible lists the hosts that may be asked for an item now, by id.
+// eligible returns the hosts from which an item may be requested now, sorted by id.
 func (m *Machine) eligible(now int64, i Item) (fit []*host) {
 	for _, id := range slices.Sorted(maps.Keys(m.hosts)) {
 		h := m.hosts[id]
@@ -419,8 +421,8 @@ func (m *Machine) eligible(now int64, i Item) (fit []*host) {
 	return fit
 }
 
-// askFor requests an item from the host with the fewest tries for it, then the fewest requests. It
-// returns false if no host is available.
+// askFor requests an item from the host with the fewest tries for it; among these, from the host
+// with the fewest requests. It returns false if no host is available.
 func (m *Machine) askFor(out *Out, now int64, i Item) bool {
 	if m.asked[i] != nil {
 		return true
@@ -440,9 +442,9 @@ func (m *Machine) askFor(out *Out, now int64, i Item) bool {
 	return true
 }
 
-// Want requests an item of a shard that is synced beside the chain (catchup), in the caller's
-// order, until it arrives or Dropped cancels it. The shard need not be one that New was called
-// with.
+// Want requests an item of a shard that is synced while the chain runs (catchup). Wanted items are
+// requested in the order of these events, until they arrive or Dropped cancels the request. The
+// shard need not be one of those passed to New.
 type (
 	Want    struct{ Item Item }
 	Dropped struct{ Item Item }
@@ -457,7 +459,7 @@ func (m *Machine) want(i Item) {
 	}
 }
 
-// unwant cancels the request of an item. A response in flight may still arrive.
+// unwant removes an item from the wanted ones. A response in flight may still arrive.
 func (m *Machine) unwant(i Item) {
 	m.wanted = slices.DeleteFunc(m.wanted, func(x Item) bool { return x == i })
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// fake is a simulated host.
+// fake is a simulated host. Times are in ms.
 type fake struct {
 	delay  int64
 	silent bool
 	none   bool
 	wrong  bool
 	asked  int
-	until  int64 // it disconnects then; 0: never
-	line   int64 // ms that a part takes over a serial link; 0: none
-	free   int64 // when the link is free again
+	until  int64 // time at which it disconnects; 0: never
+	line   int64 // ms that a part takes over its link, one after the other; 0: no limit
+	free   int64 // time at which the link is free again
 	sent   int
 }
 
@@ -26,7 +26,7 @@ type later struct {
 	do func()
 }
 
-// world has hosts of two shards, in virtual time.
+// world is a Machine with simulated hosts for two shards, in virtual time.
 type world struct {
 	t      *testing.T
 	m      *Machine
@@ -90,7 +90,7 @@ func (w *world) answer(a Ask, h *fake) {
 	w.step(Judged{From: a.Peer, Item: a.Item, Bad: h.wrong})
 }
 
-// run continues until all is present, and returns the time taken.
+// run continues until everything is present, and returns the time in ms.
 func (w *world) run(limit int64) int64 {
 	w.t.Helper()
 	for w.now < limit && !w.m.Done() {
@@ -121,8 +121,8 @@ func (w *world) run(limit int64) int64 {
 	return w.now
 }
 
-// TestHosts: parts arrive from several hosts at once, although some are silent, have nothing,
-// disconnect or lie. A host that sends invalid data is banned.
+// TestHosts: parts arrive from several hosts at once, even if some are silent, have nothing,
+// disconnect or send invalid data. Hosts that send invalid data are banned.
 func TestHosts(t *testing.T) {
 	one := newWorld(t, 40, &fake{delay: 1000}).run(1 << 20)
 	w := newWorld(t, 40, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000})
@@ -148,14 +148,15 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestSlowLine: over a link on which a part takes longer than the timeout, all arrives, with little
-// sent twice. A host with a faster link is asked for most.
+// TestSlowLine: over a link on which a part takes longer than the timeout, everything arrives, and
+// few items are sent twice. Most requests go to a host with a faster link.
 func TestSlowLine(t *testing.T) {
 	for _, line := range []int64{5_000, 15_000, 45_000, 90_000} {
 		slow := &fake{line: line, delay: 50}
 		w := newWorld(t, 10, slow)
 		took := w.run(1 << 40)
-		if best := 18 * line; took > 2*best { // two headers, and one part of each shard is present
+		// two headers and 16 parts are sent; one part of each shard is present at the start
+		if best := 18 * line; took > 2*best {
 			t.Errorf("%d s a part: it took %d s, %d are the least", line/1000, took/1000, best/1000)
 		}
 		if slow.sent > 18*3/2+4 {
@@ -169,8 +170,8 @@ func TestSlowLine(t *testing.T) {
 	}
 }
 
-// TestLate: a late response is accepted once if it was requested and is missing. What another host
-// was asked for meanwhile is not expected of that one any more.
+// TestLate: a late response is accepted once, if it was requested and is still missing. If the item
+// was requested from another host meanwhile, the response of that host is not expected any more.
 func TestLate(t *testing.T) {
 	m := New([]primitives.ShardID{1}, Options{})
 	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}}})
@@ -203,7 +204,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestRandomHosts: with one honest host that stays, everything arrives, for any seed.
+// TestRandomHosts: if one honest host stays connected, everything arrives, whatever the other hosts
+// do.
 func TestRandomHosts(t *testing.T) {
 	for seed := range int64(300) {
 		r := rand.New(rand.NewSource(seed))
@@ -219,7 +221,7 @@ func TestRandomHosts(t *testing.T) {
 	}
 }
 
-// TestStranger: what was not requested changes nothing.
+// TestStranger: responses that were not requested, and results for them, change nothing.
 func TestStranger(t *testing.T) {
 	m := New([]primitives.ShardID{1}, Options{})
 	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}, {"b", []primitives.ShardID{2}}}})
@@ -241,7 +243,7 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestPack: parts and proofs decode as encoded; invalid data is an error.
+// TestPack: parts and proofs are decoded as they were encoded; invalid data gives an error.
 func TestPack(t *testing.T) {
 	p := PackPart(3, [][]byte{{1, 2}, {}, {3}})
 	got, err := UnpackPart(p)

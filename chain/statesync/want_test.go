@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWant: wanted items are requested one by one, also of unknown shards, until a valid one
-// arrives or they are dropped. A host that sends an invalid one is not asked again, and the item is
-// requested from another.
+// TestWant: wanted items, also those of shards not passed to New, are requested from one host at a
+// time until a valid one arrives or Dropped cancels the request. A host that sends an invalid item
+// is not asked again, and the item is requested from another host.
 func TestWant(t *testing.T) {
 	m := New(nil, Options{Wait: 1000})
 	hosts := []Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7, 8}}}
@@ -43,7 +43,7 @@ func TestWant(t *testing.T) {
 	m.Step(4, Came{second, header})
 	asked(m.Step(5, Judged{From: second, Item: header}))
 	asked(m.Step(100_000, Tick{}))
-	// b has disconnected, or was banned
+	// host b has disconnected, or was banned
 	asked(m.Step(200_000, Hosts{[]Host{{ID: "c", Shards: []primitives.ShardID{8}}}}), part)
 	m.Step(200_000, Dropped{part})
 	asked(m.Step(300_000, Tick{}))
@@ -52,8 +52,8 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// TestBack: a host that disconnects while its response is validated, and reconnects, is asked for
-// as much at once as others.
+// TestBack: a host that disconnects while its response is validated, and reconnects, may get as
+// many requests at once as others.
 func TestBack(t *testing.T) {
 	m := New(nil, Options{})
 	hosts := Hosts{[]Host{{ID: "a", Shards: []primitives.ShardID{7}}}}

@@ -2,36 +2,36 @@ package txpool
 
 import "cmp"
 
-// QueueLimits bound a Queue. Zero means no limit.
+// QueueLimits bounds a Queue. Zero Items or Bytes means no limit.
 type QueueLimits struct {
 	Items, Bytes int
-	Turn         int // bytes that one turn of a client pays for (quantum); 0: 64 KiB
+	Turn         int // bytes of items that a client may take in one turn; 0: 64 KiB
 }
 
-// Queue holds items that wait to be checked, and hands them out fairly: one item of each client
-// in turn, fewer of clients with large items (deficit round robin). When it is full, the
-// client with the most in it loses its newest item. So a client that sends more than is checked
-// delays and loses only its own items.
+// Queue contains items that wait to be checked, and returns them fairly: one item of each client in
+// turn, with fewer turns for clients with large items (deficit round robin). If the queue is full,
+// the newest item of the client with the most bytes is evicted. So a client that sends more than
+// can be checked delays and loses only its own items.
 //
-// Every operation is O(log clients). Not safe for concurrent use.
+// Every operation is O(log clients). A Queue is not safe for concurrent use.
 type Queue[T any] struct {
 	limits   QueueLimits
 	clients  map[string]*clientQueue[T]
 	turns    []*clientQueue[T] // clients in the order of their turns, from head on
 	head     int
-	byWeight []*clientQueue[T] // heap, the heaviest first
+	byWeight []*clientQueue[T] // heap with the client of greatest weight first
 	items    int
 	bytes    int
 }
 
-// clientQueue is what one client has in a Queue.
+// clientQueue contains the items of one client.
 type clientQueue[T any] struct {
 	client    string
-	items     []queued[T] // from head on
+	items     []queued[T] // the items from index head on
 	head      int
 	bytes     int
-	deficit   int // bytes handed out that turns have not paid for yet
-	heapIndex int // in byWeight
+	deficit   int // bytes of items taken beyond the turns used so far
+	heapIndex int // index in byWeight
 }
 
 type queued[T any] struct {
@@ -39,7 +39,7 @@ type queued[T any] struct {
 	size int
 }
 
-// An item counts as its size plus itemWeight.
+// The weight of an item is its size plus itemWeight, in bytes. turnBytes is the default of Turn.
 const (
 	itemWeight = 512
 	turnBytes  = 64 << 10
@@ -51,7 +51,7 @@ func NewQueue[T any](l QueueLimits) *Queue[T] {
 	return &Queue[T]{limits: l, clients: map[string]*clientQueue[T]{}}
 }
 
-// Len is the number of items, Bytes the sum of their sizes, Clients the number of clients with
+// Len returns the number of items, Bytes the sum of their sizes, Clients the number of clients with
 // items.
 func (q *Queue[T]) Len() int     { return q.items }
 func (q *Queue[T]) Bytes() int   { return q.bytes }
@@ -59,8 +59,8 @@ func (q *Queue[T]) Clients() int { return len(q.clients) }
 
 func (l *clientQueue[T]) weight() int { return l.bytes + itemWeight*(len(l.items)-l.head) }
 
-// Put adds an item of a client. It returns the items that are evicted for it, which may include
-// the item itself. size is in bytes.
+// Put adds an item of a client. size is its size in bytes. It returns the items that were evicted,
+// which may include the new one.
 func (q *Queue[T]) Put(client string, size int, item T) (lost []T) {
 	l := q.clients[client]
 	if l == nil {
@@ -124,7 +124,7 @@ func (q *Queue[T]) Take() (item T, ok bool) {
 	return item, false
 }
 
-// removeClient forgets a client without items that is not in turns.
+// removeClient removes a client that has no items and is not in turns.
 func (q *Queue[T]) removeClient(l *clientQueue[T]) {
 	delete(q.clients, l.client)
 	last := len(q.byWeight) - 1
@@ -137,7 +137,7 @@ func (q *Queue[T]) removeClient(l *clientQueue[T]) {
 	}
 }
 
-// adjust updates the sums for items that a client got or lost.
+// adjust updates the sums after items and bytes of a client were added or, if negative, removed.
 func (q *Queue[T]) adjust(l *clientQueue[T], items, bytes int) {
 	q.items += items
 	q.bytes += bytes

@@ -1,4 +1,4 @@
-// Package txpool keeps the pending transactions of one shard.
+// Package txpool contains the pending transactions of one shard.
 //
 //	in      Add: a checked transaction with the height of the block it refers to; Remove:
 //	        included by a block; Advance: height of the head
@@ -31,8 +31,8 @@
 //     ascending nonce.
 //   - Groups are walked round robin in the order of a seeded hash, starting after the group
 //     used last, one accepted transaction a visit. No choice of names buys a place.
-//   - A transaction that a round keeps stays in the pool until a block includes it. If the
-//     chunk comes to nothing, the next round offers it again.
+//   - A transaction that a round keeps stays in the pool until a block includes it. If no block
+//     includes the chunk, the next round offers the transaction again.
 //   - The pool may change during a round. A removed transaction is no longer offered.
 //
 // Outline:
@@ -47,6 +47,6 @@
 // A group that is left without Keep or Drop has a nonce gap and is not visited again in the
 // round. The order across groups is no part of consensus.
 //
-// Rejected: ordering by price, since a transaction offers none; several transactions for one
-// nonce, as nearcore keeps them, since only one can run. Here the first stays.
+// Rejected: ordering by price, since transactions contain none; several transactions with one
+// nonce, which nearcore stores, since only one of them can run. Here the first one stays.
 package txpool

@@ -1,7 +1,7 @@
 package txpool
 
-// An entry is in two heaps: its group's, by nonce, and the pool's, by the height of its base
-// block.
+// Heaps that contain an entry: that of its group, ordered by nonce, and that of the pool, ordered
+// by the height of its base block.
 const (
 	byNonce = iota
 	byAge

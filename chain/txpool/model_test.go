@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// model is the simplest pool: a list, searched and sorted each time.
+// model is a simple reference pool: a list that is searched and sorted each time.
 type model struct {
 	limits Limits
 	period primitives.Height
@@ -79,7 +79,8 @@ func (m *model) advance(head primitives.Height) (dropped []primitives.Hash) {
 	return dropped
 }
 
-// round returns what a chunk producer keeps that follows verdict, at most limit transactions.
+// round returns the transactions that a chunk producer keeps that treats each as verdict
+// determines, at most limit of them.
 func (m *model) round(limit int, verdict func(*primitives.SignedTransaction) byte) (out []primitives.Hash) {
 	groups := map[primitives.Hash][]*item{}
 	for _, x := range m.all {
@@ -134,7 +135,7 @@ const (
 	parkIt
 )
 
-// walk is the same with the pool under test.
+// walk does the same as model.round with the pool under test.
 func walk(p *Pool, limit int, verdict func(*primitives.SignedTransaction) byte) (out []primitives.Hash) {
 	r := p.Round()
 	defer r.End()
@@ -166,8 +167,8 @@ var testKeys = func() (keys [4]primitives.PublicKey) {
 	return keys
 }()
 
-// testTx is a transaction of signer/key/index i with the given nonce; salt tells apart those
-// that differ in nothing else.
+// testTx is a transaction whose signer, key and nonce index depend on i, with the given nonce. salt
+// makes transactions differ that are otherwise equal.
 func testTx(i byte, nonce primitives.Nonce, salt byte) *primitives.SignedTransaction {
 	t := primitives.Transaction{
 		SignerID: primitives.AccountID(fmt.Sprintf("s%d.near", i/8%8)), PublicKey: testKeys[i/2%4],
@@ -182,7 +183,7 @@ func testTx(i byte, nonce primitives.Nonce, salt byte) *primitives.SignedTransac
 	return primitives.NewSignedTransaction(t, primitives.ZeroED25519Signature)
 }
 
-// run applies a script of four bytes an operation to both pools.
+// run applies a script, with four bytes for each operation, to both pools.
 func run(t *testing.T, script []byte) {
 	limits := Limits{Transactions: 40, Bytes: 6000, KeyTransactions: 7, KeyBytes: 1100}
 	const period = 9
@@ -252,7 +253,7 @@ func sameSet(a, b []primitives.Hash) bool {
 	return slices.Equal(a, b)
 }
 
-// check compares the sizes, and the pool with itself.
+// check compares the pool with the model, and checks that its indexes are consistent.
 func check(t *testing.T, p *Pool, m *model) {
 	t.Helper()
 	var size uint64

@@ -10,9 +10,9 @@ import (
 // none is the null index.
 const none = int32(-1)
 
-// tree is an ordered set of hashes: a treap in one slice, without pointers for the garbage
-// collector to follow. A hash is both the key (compared from its first byte) and the priority
-// (its last 8 bytes), so equal sets have equal shapes. Seeded hashes keep it balanced.
+// tree is an ordered set of hashes: a treap in one slice, without pointers, so that the garbage
+// collector need not scan it. A hash is both the key (all its bytes) and the priority (its last 8
+// bytes), so equal sets have equal shapes. It is balanced since the hashes are seeded.
 type tree struct {
 	nodes []node
 	free  []int32
@@ -62,7 +62,7 @@ func (t *tree) insertAt(at, i int32) int32 {
 	return at
 }
 
-// split cuts a subtree into the keys below key and the rest.
+// split splits a subtree into the nodes with keys below key and the others.
 func (t *tree) split(at int32, key *primitives.Hash) (below, above int32) {
 	if at == none {
 		return none, none
@@ -90,7 +90,7 @@ func (t *tree) remove(i int32) {
 	t.free = append(t.free, i)
 }
 
-// merge joins two subtrees. All keys of l are below those of r.
+// merge joins two subtrees. All keys of l must be below those of r.
 func (t *tree) merge(l, r int32) int32 {
 	switch {
 	case l == none:
@@ -122,7 +122,7 @@ func (t *tree) find(key *primitives.Hash) int32 {
 	return none
 }
 
-// after returns the index of the least key above key, or none.
+// after returns the index of the lowest key above key, or none.
 func (t *tree) after(key *primitives.Hash) int32 {
 	best, at := none, t.root
 	for at != none {
@@ -135,7 +135,7 @@ func (t *tree) after(key *primitives.Hash) int32 {
 	return best
 }
 
-// first returns the index of the least key, or none.
+// first returns the index of the lowest key, or none.
 func (t *tree) first() int32 {
 	at := t.root
 	for at != none && t.nodes[at].left != none {

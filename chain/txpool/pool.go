@@ -8,8 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Errors of Add. neard does not report a full pool: there the client's wait ends without a
-// result.
+// Errors of Add. neard does not report a full pool: there the client waits until a timeout.
 var (
 	ErrFull    = errors.New("mempool: full")
 	ErrBytes   = fmt.Errorf("%w: too many bytes", ErrFull)
@@ -17,7 +16,8 @@ var (
 	ErrExpired = errors.New("mempool: expired")
 )
 
-// NonceTaken means that the pool holds another transaction of the same key with the same nonce.
+// NonceTaken means that the pool contains another transaction, By, of the same key with the same
+// nonce.
 type NonceTaken struct {
 	Nonce primitives.Nonce
 	By    primitives.Hash
@@ -27,13 +27,13 @@ func (e *NonceTaken) Error() string {
 	return fmt.Sprintf("mempool: nonce %d is taken by transaction %v", e.Nonce, e.By)
 }
 
-// Limits bound a pool. Zero means no limit.
+// Limits bounds a pool. Zero means no limit.
 type Limits struct {
 	Transactions, Bytes       uint64 // of the whole pool
 	KeyTransactions, KeyBytes uint64 // of one group: signer, key and nonce index
 }
 
-// Pool holds one shard's pending transactions. Not safe for concurrent use.
+// Pool contains the pending transactions of one shard. It is not safe for concurrent use.
 type Pool struct {
 	limits Limits
 	period primitives.Height
@@ -46,9 +46,9 @@ type Pool struct {
 	entries   []entry
 	free      []int32 // unused entries
 	oldest    []int32 // heap byAge
-	order     tree    // group keys; a node's index is its group's
+	order     tree    // group keys; the index of a node is the index of its group
 	groups    []group
-	cursor    primitives.Hash // key of the group used last; it may be gone
+	cursor    primitives.Hash // key of the group used last, which may have been removed
 	round     *Round
 	lastVisit uint64 // number of the newest round
 	scratch   []byte
@@ -62,17 +62,17 @@ type nonceKey struct {
 type entry struct {
 	tx    *primitives.SignedTransaction
 	key   [2]uint64 // by heap: nonce, height of the base block
-	place [2]int32  // index in each heap; none: taken by the round
+	place [2]int32  // index in each heap; none: kept by the round
 	group int32
 }
 
 // group holds the transactions of one signer, key and nonce index.
 type group struct {
 	waiting    []int32 // heap byNonce
-	count      int     // waiting ones and those taken by the round
+	count      int     // number of waiting transactions and those kept by the round
 	bytes      uint64
-	visit      uint64 // the last round that came here
-	progressed bool   // a transaction was taken or dropped since the round came
+	visit      uint64 // number of the last round that visited the group
+	progressed bool   // the round kept or dropped a transaction since its last visit
 }
 
 // New returns an empty pool. A transaction is valid while head - base <= period, the chain's
@@ -85,7 +85,8 @@ func New(limits Limits, period primitives.Height, seed primitives.Hash) *Pool {
 	}
 }
 
-// Len is the number of transactions, Bytes the sum of their sizes, Groups the number of groups.
+// Len returns the number of transactions, Bytes the sum of their sizes, Groups the number of
+// groups.
 func (p *Pool) Len() int      { return len(p.byHash) }
 func (p *Pool) Bytes() uint64 { return p.bytes }
 func (p *Pool) Groups() int   { return len(p.order.nodes) - len(p.order.free) }
@@ -98,7 +99,7 @@ func (p *Pool) Find(hash primitives.Hash) *primitives.SignedTransaction {
 	return nil
 }
 
-// groupKey returns the key that orders groups (nearcore chain/pool/src/lib.rs:86).
+// groupKey returns the hash by which groups are ordered (nearcore chain/pool/src/lib.rs:86).
 func (p *Pool) groupKey(tx *primitives.Transaction) primitives.Hash {
 	b := tx.PublicKey.AppendBorsh(p.scratch[:0])
 	b = append(append(b, p.seed[:]...), tx.SignerID...)
@@ -109,8 +110,8 @@ func (p *Pool) groupKey(tx *primitives.Transaction) primitives.Hash {
 	return primitives.HashBytes(b)
 }
 
-// HasPredecessor returns whether the pool holds the transaction of the same key with the nonce
-// just below this one's.
+// HasPredecessor returns whether the pool contains the transaction of the same group whose nonce is
+// lower by one.
 func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	key := p.groupKey(&tx.Transaction)
 	g := p.order.find(&key)
@@ -121,8 +122,8 @@ func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	return ok
 }
 
-// Front returns the transaction with the lowest nonce of the same group that no round has
-// taken, or nil.
+// Front returns the transaction with the lowest nonce in the group of tx that the round has not
+// kept, or nil.
 func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransaction {
 	key := p.groupKey(&tx.Transaction)
 	g := p.order.find(&key)
@@ -137,8 +138,9 @@ func (p *Pool) Crowded() bool {
 	return exceeds(p.limits.Transactions/2, uint64(len(p.byHash)), 1) || exceeds(p.limits.Bytes/2, p.bytes, 1)
 }
 
-// Add adds a transaction with a base block of height base. added is false without an error if
-// the pool holds it already. Errors: ErrExpired, ErrFull, ErrBytes, ErrKeyFull, *NonceTaken.
+// Add adds a transaction whose base block has the height base. It returns false without an error if
+// the pool contains the transaction already. Errors: ErrExpired, ErrFull, ErrBytes, ErrKeyFull,
+// *NonceTaken.
 func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (added bool, err error) {
 	hash, size := tx.Hash(), uint64(tx.Size())
 	if _, ok := p.byHash[hash]; ok {
@@ -185,8 +187,8 @@ func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (ad
 	return true, nil
 }
 
-// exceeds returns whether have plus more exceeds limit. Sums of sizes in memory do not
-// overflow.
+// exceeds returns whether have plus more exceeds limit; limit 0 means no limit. The sum does not
+// overflow, since sizes are those of data in memory.
 func exceeds(limit, have, more uint64) bool { return limit != 0 && have+more > limit }
 
 func (p *Pool) newEntry(e entry) int32 {
@@ -200,7 +202,7 @@ func (p *Pool) newEntry(e entry) int32 {
 	return int32(len(p.entries) - 1)
 }
 
-// Remove removes a transaction that a block includes, and returns whether the pool held it.
+// Remove removes a transaction that a block includes, and returns whether the pool contained it.
 func (p *Pool) Remove(hash primitives.Hash) bool {
 	i, ok := p.byHash[hash]
 	if ok {
@@ -230,7 +232,7 @@ func (p *Pool) remove(i int32) {
 	p.free = append(p.free, i)
 }
 
-// shrink frees the memory of a large heap that has become empty.
+// shrink empties a heap, and frees its memory if it was large.
 func shrink(h []int32) []int32 {
 	if cap(h) > 16 {
 		return nil
@@ -240,8 +242,8 @@ func shrink(h []int32) []int32 {
 
 func (p *Pool) expired(base primitives.Height) bool { return p.head > base && p.head-base > p.period }
 
-// Advance sets the height of the head, which may also fall in a reorganisation, and removes and
-// returns expired transactions. So a full pool holds no transaction that could make room.
+// Advance sets the height of the head, which may be lower after a reorganisation. It removes and
+// returns expired transactions, so that they do not occupy space in a full pool.
 func (p *Pool) Advance(head primitives.Height) []*primitives.SignedTransaction {
 	p.head = head
 	var out []*primitives.SignedTransaction
@@ -263,8 +265,8 @@ func (p *Pool) Each(f func(tx *primitives.SignedTransaction, base primitives.Hei
 	}
 }
 
-// Drain empties the pool and calls each for every transaction with the height of its base
-// block, by group and ascending nonce. It ends an open round. Used when a shard is split.
+// Drain empties the pool and calls each for every transaction with the height of its base block, by
+// group and ascending nonce. It ends an open round. It is used when a shard is split.
 func (p *Pool) Drain(each func(tx *primitives.SignedTransaction, base primitives.Height)) {
 	if p.round != nil {
 		p.round.End()

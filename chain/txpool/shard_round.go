@@ -2,30 +2,30 @@ package txpool
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Round is one walk over the pool, for one chunk. The caller calls Next to reach a group and
-// then, until it has kept one transaction or wants no more of the group, Peek and Keep or Drop.
-// A group that it leaves without either has a nonce gap and is not visited again in this round.
-// The pool may change while a round is open; see the package comment.
+// Round is one iteration over the pool, for one chunk. The caller calls Next to get to a group.
+// Then it calls Peek and Keep or Drop until it has kept one transaction or wants no more of the
+// group. A group for which it calls neither Keep nor Drop has a nonce gap and is not visited again
+// in this round. The pool may change while a round is open; see the package comment.
 type Round struct {
 	p       *Pool
 	visit   uint64
 	begun   bool
 	start   primitives.Hash // the cursor when the round began
 	wrapped bool
-	walked  bool              // every group has had its first visit
-	queue   []primitives.Hash // groups for another visit, from head on
+	walked  bool              // every group was visited once
+	queue   []primitives.Hash // groups to visit again, from index head on
 	head    int
 	current primitives.Hash
-	at      int32 // group of current; none before the first Next and after the last
+	at      int32 // index of the group current; none before the first Next and after the last
 	kept    []kept
 }
 
 type kept struct {
 	entry int32
-	tx    *primitives.SignedTransaction // detects that the entry was reused
+	tx    *primitives.SignedTransaction // to detect that the entry was reused
 }
 
-// Round starts a walk after the group used last. It ends an open round.
+// Round starts a round after the group used last. It ends an open round.
 func (p *Pool) Round() *Round {
 	if p.round != nil {
 		p.round.End()
@@ -35,8 +35,8 @@ func (p *Pool) Round() *Round {
 	return p.round
 }
 
-// Next moves on to the next group with transactions left. It returns false at the end of the
-// round.
+// Next moves to the next group with transactions that are not kept. It returns false at the end of
+// the round.
 func (r *Round) Next() bool {
 	p := r.p
 	if p.round != r {
@@ -73,7 +73,7 @@ func (r *Round) Next() bool {
 	return false
 }
 
-// walk returns the group after from, or none when the walk is back where it began.
+// walk returns the index of the group after from, or none when the iteration is back at its start.
 func (r *Round) walk(from *primitives.Hash) int32 {
 	p := r.p
 	g := none
@@ -99,14 +99,15 @@ func (r *Round) enter(g int32) bool {
 	return true
 }
 
-// leave queues the current group again if something was taken from it and something is left.
+// leave queues the current group for another visit, if a transaction was kept or dropped and others
+// are left.
 func (r *Round) leave() {
 	if g := r.group(); g != nil && g.progressed && len(g.waiting) > 0 {
 		r.queue = append(r.queue, r.current)
 	}
 }
 
-// group returns the current group, or nil if it is gone.
+// group returns the current group, or nil if it was removed.
 func (r *Round) group() *group {
 	if r.at == none || r.p.round != r {
 		return nil
@@ -117,10 +118,10 @@ func (r *Round) group() *group {
 	return &r.p.groups[r.at]
 }
 
-// Group identifies the current group within this round.
+// Group returns a number that identifies the current group within this round.
 func (r *Round) Group() int32 { return r.at }
 
-// Peek returns the transaction with the lowest nonce of those not kept, or nil.
+// Peek returns the transaction of the group with the lowest nonce that is not kept, or nil.
 func (r *Round) Peek() *primitives.SignedTransaction {
 	g := r.group()
 	if g == nil || len(g.waiting) == 0 {
@@ -129,12 +130,12 @@ func (r *Round) Peek() *primitives.SignedTransaction {
 	return r.p.entries[g.waiting[0]].tx
 }
 
-// Keep marks tx, which Peek returned, as taken by the chunk. It stays in the pool until a block
+// Keep marks tx, which Peek returned, as contained in the chunk. tx stays in the pool until a block
 // includes it.
 func (r *Round) Keep(tx *primitives.SignedTransaction) {
 	g, e := r.find(tx)
 	if g == nil {
-		return // it left the pool in the meantime
+		return // tx was removed from the pool meanwhile
 	}
 	if at := r.p.entries[e].place[byNonce]; at != none {
 		g.waiting = r.p.heapRemove(g.waiting, byNonce, int(at))
@@ -164,7 +165,7 @@ func (r *Round) find(tx *primitives.SignedTransaction) (*group, int32) {
 	return &r.p.groups[r.p.entries[e].group], e
 }
 
-// End closes the round: kept transactions wait again. Further calls do nothing.
+// End closes the round: later rounds offer the kept transactions again. Further calls do nothing.
 func (r *Round) End() {
 	p := r.p
 	if p.round != r {

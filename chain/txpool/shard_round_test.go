@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRoundRobin is nearcore's rule (chain/pool/src/lib.rs tests): one of each group a visit,
-// nonces ascending, the next round after the group used last.
+// TestRoundRobin checks nearcore's order (chain/pool/src/lib.rs tests): one transaction of each
+// group in turn, with ascending nonces, and the next round starts after the group used last.
 func TestRoundRobin(t *testing.T) {
 	p := New(Limits{}, 100, primitives.Hash{3})
 	for nonce := primitives.Nonce(5); nonce > 0; nonce-- {
@@ -42,13 +42,14 @@ func TestRoundRobin(t *testing.T) {
 	}
 }
 
-// TestParked: A group with a missing nonce is skipped; once the gap is filled it runs in order.
+// TestParked: a group with a missing nonce is skipped; once the gap is filled, it is visited in
+// order.
 func TestParked(t *testing.T) {
 	p := New(Limits{}, 100, primitives.Hash{3})
 	p.Add(testTx(0, 3, 0), 0)
 	p.Add(testTx(8, 1, 0), 0)
 	p.Add(testTx(8, 2, 0), 0)
-	known := primitives.Nonce(1) // of the first signer's key
+	known := primitives.Nonce(1) // the last nonce of the first signer's key
 	strict := func(tx *primitives.SignedTransaction) byte {
 		if tx.SignerID != "s0.near" {
 			return keepIt
@@ -69,8 +70,8 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// TestRoundWhileThePoolChanges: during a round a block includes what was kept, expiry removes
-// what is next, and new transactions come.
+// TestRoundWhileThePoolChanges: during a round a block includes a kept transaction, the next
+// transaction expires, and new transactions are added.
 func TestRoundWhileThePoolChanges(t *testing.T) {
 	p := New(Limits{}, 10, primitives.Hash{3})
 	a, b, c := testTx(0, 1, 0), testTx(0, 2, 0), testTx(0, 3, 0)
@@ -83,7 +84,7 @@ func TestRoundWhileThePoolChanges(t *testing.T) {
 	}
 	r.Keep(a)
 	p.Remove(a.Hash())
-	again := testTx(0, 1, 1) // takes the freed place
+	again := testTx(0, 1, 1) // uses the freed index
 	p.Add(again, 5)
 	if !r.Next() || r.Peek() != again {
 		t.Error("a new transaction of a group in the queue is not seen")
@@ -93,7 +94,7 @@ func TestRoundWhileThePoolChanges(t *testing.T) {
 	if !r.Next() || r.Peek() != c {
 		t.Error("what expired is still offered")
 	}
-	r.Drop(b) // gone: nothing happens
+	r.Drop(b) // b was removed: nothing happens
 	r.End()
 	r.End()
 	if p.Len() != 2 || p.Find(again.Hash()) == nil || len(p.groups[0].waiting) != 2 {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestReached: reached equals the level of all outcomes, for any tree of receipts and any known
-// part of it.
+// TestReached: Reached returns the same level as Level with all outcomes, for any tree of receipts
+// and any known part of the tree.
 func TestReached(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	seen := map[view.ExecutionLevel]int{}

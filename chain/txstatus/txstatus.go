@@ -1,5 +1,5 @@
-// Package txstatus computes how far a transaction has come, from the outcomes known so far and
-// from which blocks are final.
+// Package txstatus computes the execution level and the status of a transaction, from the outcomes
+// known so far and from which blocks are final.
 //
 //	in      the transaction, and a Source: outcomes by id, which receipts are refunds, which
 //	        blocks are final
@@ -18,20 +18,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Source is the known state of the chain. It must not change during a call.
+// Source is what is known of the chain. It must not change during a call.
 type Source interface {
 	// Outcome returns the outcome of a transaction or receipt on the current chain.
 	Outcome(id primitives.Hash) (view.OutcomeProof, bool)
-	// IsRefund returns whether a receipt without an outcome is known to be a refund: its
-	// predecessor is the system. parent is the outcome of the receipt that sent it. It returns
-	// false if this is not known; the wait then includes the receipt.
+	// IsRefund returns whether a receipt without an outcome is known to be a refund, which means
+	// that its predecessor is "system". parent is the outcome of the receipt that sent it. It
+	// returns false if that is not known; then a client waits for the receipt too.
 	IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool
 	// IsFinal returns whether a block is final and on the current chain.
 	IsFinal(block primitives.Hash) bool
 }
 
-// Look returns what is known of a transaction that is in a block. It does not fill in Receipts.
-// Without an outcome of the transaction itself the level is INCLUDED and nothing else is set.
+// Look returns what is known of a transaction that is in a block. It does not set Receipts. If the
+// outcome of the transaction itself is unknown, the level is INCLUDED and no other field is set.
 func Look(tx *primitives.SignedTransaction, src Source) view.FinalOutcome {
 	all := Outcomes(tx.Hash(), src)
 	if len(all) == 0 {
@@ -42,8 +42,8 @@ func Look(tx *primitives.SignedTransaction, src Source) view.FinalOutcome {
 	}
 }
 
-// Receipts returns the ids of the receipts that a reply shows: those of the outcomes, in their
-// order. The first receipt of a transaction of an account to itself is left out, as in
+// Receipts returns the ids of the receipts that a reply contains: those of the outcomes, in the
+// same order. If the signer is the receiver, the transaction's first receipt is omitted, as in
 // neard.
 func Receipts(o *view.FinalOutcome) []primitives.Hash {
 	var out []primitives.Hash
@@ -56,17 +56,17 @@ func Receipts(o *view.FinalOutcome) []primitives.Hash {
 	return out
 }
 
-// Executed is the part of an outcome that Reached needs. Thousands of waiters may evaluate the
-// same outcomes at each block, so it carries none of the outcome's bytes.
+// Executed is the part of an outcome that Reached needs. It contains no bytes of the outcome, since
+// thousands of clients may wait for the same outcomes, and each evaluates them at each block.
 type Executed struct {
 	Known  bool // the outcome is known
 	Status primitives.StatusKind
-	Sends  []primitives.Hash // ids of its receipts
-	Final  bool              // its block is final
-	Refund primitives.Hash   // its receipt that is known to be a refund; zero: none
+	Sends  []primitives.Hash // ids of the receipts that it sent
+	Final  bool              // the block of the outcome is final
+	Refund primitives.Hash   // the one of these receipts that is known to be a refund; zero: none
 }
 
-// Reached returns Level(Outcomes(tx, src), src) for a source that is given by executed.
+// Reached returns the same as Level(Outcomes(tx, src), src) if executed returns what src contains.
 func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.ExecutionLevel {
 	first := executed(tx)
 	if !first.Known || first.Status == primitives.StatusUnknown {
@@ -75,7 +75,7 @@ func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.E
 	missing, missingRefunds, final := false, false, true
 	var few [8]primitives.Hash
 	stack := few[:0]
-	look := func(e *Executed, sends bool) { // sends: e is the transaction's own outcome
+	look := func(e *Executed, sends bool) { // sends: e is the outcome of the transaction itself
 		ids := e.Sends
 		for j := range ids {
 			x := executed(ids[j])
@@ -115,7 +115,7 @@ func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.E
 // outcomes of the receipts that it sent. It is empty if the transaction's outcome is unknown.
 func Outcomes(tx primitives.Hash, src Source) []view.OutcomeProof {
 	out := make([]view.OutcomeProof, 0, 3) // enough for a transfer; the elements are large
-	stack := []primitives.Hash{tx}         // still to visit, the next one last
+	stack := []primitives.Hash{tx}         // ids still to visit, the next one last
 	for len(stack) > 0 {
 		id := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -131,8 +131,8 @@ func Outcomes(tx primitives.Hash, src Source) []view.OutcomeProof {
 	return out
 }
 
-// Status follows SuccessReceiptId from the transaction down to the first value or failure. all
-// are the outcomes in the order of Outcomes.
+// Status returns the final status: it follows SuccessReceiptId from the transaction to the first
+// value or failure. all must be in the order of Outcomes.
 func Status(all []view.OutcomeProof) view.FinalStatus {
 	if len(all) == 0 {
 		return view.FinalStatus{Kind: view.FinalNotStarted}
@@ -159,9 +159,8 @@ func Status(all []view.OutcomeProof) view.FinalStatus {
 	return view.FinalStatus{Kind: view.FinalStarted}
 }
 
-// Level returns the highest level that the outcomes prove. all are the outcomes in the order of
-// Outcomes. A refund that is the last receipt of a receipt's outcome is required for FINAL
-// only.
+// Level returns the highest level that the outcomes prove. all must be in the order of Outcomes. A
+// refund that is the last receipt of a receipt's outcome is required for FINAL only.
 func Level(all []view.OutcomeProof, src Source) view.ExecutionLevel {
 	if len(all) == 0 || all[0].Status.Kind == primitives.StatusUnknown {
 		return view.LevelNone
@@ -204,8 +203,8 @@ func Level(all []view.OutcomeProof, src Source) view.ExecutionLevel {
 	return view.LevelFinal
 }
 
-// Meets returns whether level satisfies a wait for wanted. Levels are no plain ladder:
-// INCLUDED_FINAL does not satisfy a wait for EXECUTED_OPTIMISTIC, nor the other way round.
+// Meets returns whether level satisfies a wait for wanted. Levels are only partially ordered:
+// INCLUDED_FINAL does not satisfy a wait for EXECUTED_OPTIMISTIC, and vice versa.
 func Meets(level, wanted view.ExecutionLevel) bool {
 	switch wanted {
 	case view.LevelNone:

@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// fake is a chain of named outcomes: ids are hashes of their names.
+// fake is a Source with named outcomes: ids are hashes of the names.
 type fake struct {
 	outcomes map[primitives.Hash]view.OutcomeProof
 	refunds  []string
-	final    []string // blocks
+	final    []string // names of final blocks
 }
 
 func id(name string) primitives.Hash {
@@ -35,7 +35,8 @@ func (f *fake) IsFinal(h primitives.Hash) bool {
 	return slices.ContainsFunc(f.final, func(n string) bool { return id(n) == h })
 }
 
-// outcome: status "v..." is a value, "f..." a failure, "?" unknown, else the receipt of that name.
+// outcome is an outcome of a fake. status "v..." is a value, "f..." a failure, "?" unknown,
+// otherwise the name of a SuccessReceiptId.
 type outcome struct {
 	name, block, status string
 	sends               []string
@@ -64,8 +65,8 @@ func chain(final, refunds []string, os ...outcome) *fake {
 }
 
 func TestLevelAndStatus(t *testing.T) {
-	// The usual transfer: the transaction in block 1 sends r, r in block 2 sends the refund s,
-	// which runs in block 3.
+	// A simple transfer: the transaction in block 1 sends receipt r; r runs in block 2 and sends
+	// the refund s, which runs in block 3.
 	tx := outcome{"tx", "1", "r", []string{"r"}}
 	r := outcome{"r", "2", "vok", []string{"s"}}
 	s := outcome{"s", "3", "v", nil}
@@ -130,7 +131,7 @@ func TestOutcomesDepthFirst(t *testing.T) {
 }
 
 func TestMeets(t *testing.T) {
-	// Columns: the level reached, in the order of the levels. Rows: the level wanted.
+	// The columns are the levels reached, in order, the rows the levels wanted; x: satisfied.
 	for wanted, row := range []string{"xxxxxx", "-xxxxx", "--x-xx", "---xxx", "----xx", "-----x"} {
 		for level := range row {
 			got := Meets(view.ExecutionLevel(level), view.ExecutionLevel(wanted))
