@@ -55,7 +55,7 @@ Bugs for --plant:
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := c.Flags()
-	f.Uint64Var(&o.seeds, "seeds", 20, "number of seeds")
+	f.Uint64Var(&o.seeds, "seeds", uint64(len(sim.Scenarios)), "number of seeds; the default runs each scenario once")
 	f.Uint64Var(&o.from, "from", 0, "first seed")
 	f.StringVar(&o.scenario, "scenario", "", "scenario, one of those above (default: each seed chooses one)")
 	f.IntVar(&o.nodes, "nodes", 0, "number of validators (default: the scenario's)")

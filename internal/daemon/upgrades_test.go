@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"io"
 	"testing"
 
@@ -76,4 +77,33 @@ func TestUpgradeOverrideOfTheEnvironment(t *testing.T) {
 			t.Errorf("override %q: %v", bad, s)
 		}
 	}
+}
+
+// TestHomeOf86IsVotedUp: a home that an older binary made at 86, and its data, open with this one,
+// which votes the chain up to the newest version.
+func TestHomeOf86IsVotedUp(t *testing.T) {
+	dir := made(t)
+	set(t, dir, `"block_production":"manual"`)
+	editOf("genesis.json", `"protocol_version": 88`, `"protocol_version": 86`)(t, dir)
+	editOf("genesis.json", `"epoch_length": 43200`, `"epoch_length": 10`)(t, dir)
+	editOf("genesis.json", `"transaction_validity_period": 86400`, `"transaction_validity_period": 20`)(t, dir)
+	run := func(t *testing.T, blocks int, want ...primitives.ProtocolVersion) {
+		t.Helper()
+		h, err := start(t, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop(t, h)
+		for _, v := range want {
+			mineBy(t, h, fmt.Sprintf(`{"blocks":%d}`, blocks))
+			if got := h.Engine.Head().Config.Version; got != parameters.Release(v) {
+				t.Errorf("block %d is of %v, want %d", h.Engine.Head().Height(), got, v)
+			}
+		}
+	}
+	t.Run("older binary", func(t *testing.T) {
+		parameters.SupportForTest(t, 86)
+		run(t, 15, 86, 86) // to the third epoch
+	})
+	run(t, 10, 86, 86, parameters.Newest(primitives.NumberingRelease))
 }
