@@ -28,7 +28,7 @@ func TestMismatchIsExplained(t *testing.T) {
 		b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Head().Hash, 1))
 		p := n.applied(b, chunks)
 		change(&p.Jobs()[0])
-		if what == "1 of" { // and a state root that nothing leads to
+		if what == "1 of" { // also change a value, so that the state does not have the block's root
 			c := &p.Jobs()[0].result.Changes[0]
 			c.Changes[len(c.Changes)-1].Value = []byte("another value")
 		}

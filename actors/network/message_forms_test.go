@@ -90,8 +90,8 @@ func (f *validatorForm) bodyOf() wire.Body {
 	return toWire(f.message)
 }
 
-// TestValidatorMessagesKeepTheirForm: each message of the core is sent in the body of its form, and
-// the core of the receiver gets the same message, whichever encoding of a routed message brings it.
+// TestValidatorMessagesKeepTheirForm: each message of the core is sent as the body kind of its form,
+// and the core of the receiver gets the same message from any encoding of a routed message.
 func TestValidatorMessagesKeepTheirForm(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "sender")
 	covered := map[wire.BodyKind]bool{}
@@ -137,8 +137,9 @@ func TestValidatorMessagesKeepTheirForm(t *testing.T) {
 	}
 }
 
-// TestWitnessPartsWithVersionOneAreTaken: nearcore accepts a witness part of 86 with its version, in
-// bodies 40 and 41, which it does not send so. The core gets it as one of 86.
+// TestWitnessPartsWithVersionOneAreTaken: as in nearcore, a witness part in the form before protocol
+// version 87 is also accepted in the versioned encoding (bodies 40 and 41), in which nearcore does not
+// send it. The core gets the same message as from the unversioned encoding.
 func TestWitnessPartsWithVersionOneAreTaken(t *testing.T) {
 	part := primitives.PartialWitness{EpochID: primitives.Hash{3}, ShardID: 4, HeightCreated: 5, Part: []byte("part"), EncodedLength: 4,
 		Signature: primitives.ZeroED25519Signature}

@@ -23,7 +23,7 @@ func TestChunkRequestsKeepTheirPlace(t *testing.T) {
 		}}}
 	peer := primitives.SecretKeyFromSeed(primitives.ED25519, "peer").PublicKey()
 	asked := 0
-	ask := func() bool { // like the server
+	ask := func() bool { // does what Actor does with a request from a peer
 		d := near.Deliver{From: peer, Msg: &wire.Routed{Body: &wire.ChunkRequest{}}}
 		p := a.inbox.admit(&d)
 		if p == nil {

@@ -30,8 +30,8 @@ type flooded struct {
 	over    netip.AddrPort
 }
 
-// stand starts a node that connects by sockets, or by libp2p if over is set, and dials to. If to is
-// nil, the node makes the blocks.
+// stand starts a node and connects it to the node to, by TCP, or by libp2p if over is set. If to is
+// nil, the node is the block producer.
 func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 	t.Helper()
 	f := &flooded{member: &member{}}

@@ -353,7 +353,7 @@ func TestValidatorsMovingBack(t *testing.T) {
 	m.until(length, 360*time.Second)
 	limit := m.pace.Even() + 240*time.Second
 	for _, stage := range []engine.Stage{engine.StageParts, engine.StageBlocks} {
-		m.hold.begin(stage) // before it can be over
+		m.hold.begin(stage) // set before the stage starts, since a stage may end quickly
 		for seen := false; !seen; time.Sleep(time.Millisecond) {
 			for i, x := range m.members {
 				m.look(i)

@@ -59,7 +59,7 @@ func (f *fate) trip(kind string, m any, after bool) {
 	}
 }
 
-// told is what a client was told of a submission.
+// told contains the answers that a client got for a submission.
 type told struct {
 	tx    *primitives.SignedTransaction
 	level view.ExecutionLevel
@@ -103,8 +103,8 @@ func (h *history) first(t *testing.T, e *engine.Engine, tx primitives.Hash,
 }
 
 // TestFailuresAnywhere: clients submit and wait for every level while actors that restart or
-// stop alone fail or dawdle between messages. Every client is answered once and in time, with
-// what the chain says.
+// stop alone fail or are slow between messages. Every client gets one answer in time, which agrees
+// with the chain.
 func TestFailuresAnywhere(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() {
@@ -227,7 +227,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	}
 }
 
-// check compares what a client was told with what the chain says.
+// check compares the answers that a client got with the chain.
 func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool, r *told, who string) {
 	t.Helper()
 	hash := r.tx.Hash()
@@ -320,7 +320,7 @@ func (x *faithfully) End(why view.EndReason, at *view.Cursor) {
 	}
 }
 
-// check waits until all is told, and compares it with the chain.
+// check waits until all events have arrived, and compares them with the chain.
 func (x *faithful) check(t *testing.T, e *engine.Engine) {
 	t.Helper()
 	head := e.Head()

@@ -84,8 +84,8 @@ func TestKnownOnce(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// TestAhead: A waiter that is behind is answered as of its own block, whatever others have read
-// and been told.
+// TestAhead: the answer of a waiter that has not seen the newest blocks is right for the last block
+// that it has seen, even if other waiters have shared records of later blocks.
 func TestAhead(t *testing.T) {
 	want := map[view.ExecutionLevel]messages.Awaited{
 		view.LevelIncluded:           {Level: view.LevelIncluded, At: position(1, 0)},
@@ -274,8 +274,9 @@ func (w *world) note() {
 }
 
 // TestTogether: many waiters of one transaction make progress in any order with the tracker,
-// begin at any time and give up at any time. Each is answered as of the block of its answer. If
-// the tracker fails or a branch wins, none is told FINAL of what the chain does not have.
+// begin at any time and give up at any time. Each answer is right for the block that it contains.
+// If the tracker fails or the chain reorganises, no answer has level FINAL for a transaction that is
+// not on the chain.
 func TestTogether(t *testing.T) {
 	for seed := range 400 {
 		turmoil := seed % 2

@@ -18,15 +18,16 @@ func (s *shell) asksFor(id primitives.Hash) bool {
 	return slices.ContainsFunc(s.watches, func(w messages.Watch) bool { return slices.Contains(w.IDs, id) })
 }
 
-// TestFoundByWhoIsDone: A waiter that is done has found open receipts. Another one that waits
-// for more relies on the tracker having been asked for them, so it was.
+// TestFoundByWhoIsDone: one waiter of a transaction finds a receipt without an outcome and is then
+// answered. A second waiter, which waits for a higher level, gets the record of the first. One of
+// them must have asked the tracker for the receipt, or the second would wait in vain.
 func TestFoundByWhoIsDone(t *testing.T) {
 	tx := signedTx()
 	first := executed("a", 1)
 	first.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: first.Outcome.Outcome}
 	first.Outcome.ReceiptIDs = []primitives.Hash{id("open")}
 	ledger, records := book{}.put(first), NewRecords(1<<19)
-	// Again, by a waiter without news: its mempool answers late.
+	// This waiter is not answered before its mempool has answered.
 	sent := newSharing(records, submitted(tx, view.LevelIncluded), ledger)
 	sent.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	if len(sent.answers) != 0 {

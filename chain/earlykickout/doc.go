@@ -1,24 +1,26 @@
-// Package earlykickout holds the arithmetic of EarlyKickout (NEP-652, protocol version 87): which
+// Package earlykickout contains the rules of EarlyKickout (NEP-652, protocol version 87): which
 // chunk producers are skipped for the rest of an epoch because they miss their chunks, and which of
-// the others takes their place.
+// the others produce instead.
 //
-// Problem. A chunk producer that fails keeps its turns until the kickouts at the end of the second
-// next epoch, a day on mainnet. Its shard misses a part of its chunks all that time.
+// Problem. A chunk producer that fails keeps its turns until the kickouts take effect at the end of
+// the next epoch, up to a day later on mainnet. Its shard misses a part of its chunks all that time.
 //
-// Terms. P is the parent of the block that a chunk is made for, and its anchor A is the parent of
-// P. F is the last final block that A names. A settlement is the list of a shard's chunk producers
-// in an epoch, with repeats.
+// Terms. P is the previous block of a chunk, and the chunk's anchor A is the parent of P. F is the
+// last final block in A's header. A settlement is the list of a shard's chunk producers in an
+// epoch, with repeats. The list of (A, s) contains the producers of shard s that are skipped for
+// chunks with anchor A. The row (A, s) is the producer of these chunks.
 //
 // Invariants.
 //
-//   - Every node that has A has the same row (A, s) for every shard s of A's epoch: it depends on A
-//     and its ancestors alone. So a message that names A can be checked without P.
-//   - A row is made once, with A's BlockInfo, and read back as it was. Nothing is computed in its
-//     place if it is missing: after an epoch sync the statistics behind it are gone.
-//   - A list never empties a settlement: if all members are candidates, the best one stays.
-//   - A listed producer is not drawn, so its counters stop. It stays listed to the end of the epoch
-//     unless the keep-one rule picks it, and the kickout at the epoch's end judges the frozen
-//     counters.
+//   - Every node that has A computes the same row (A, s) for every shard s of A's epoch: it depends
+//     only on A and its ancestors. So a message with anchor A can be checked without P.
+//   - A row is computed once, with A's BlockInfo, and stored. A missing row is never computed later,
+//     since after an epoch sync the statistics for it are not available.
+//   - A list never contains all producers of a settlement: if all are candidates, the best one is
+//     left out.
+//   - A listed producer is not drawn, so its counters do not change any more. It stays listed to the
+//     end of the epoch, unless it becomes the best of a settlement whose producers are all candidates.
+//     The kickout at the end of the epoch uses these counters.
 //
 // Outline.
 //
@@ -36,9 +38,9 @@
 // The draw renormalizes: it builds a new table from the remaining stakes and uses the same seed. So
 // slots of producers that are not listed move too.
 //
-// Rejected. Taking the list at P instead of A: the producer of a chunk would be known only after P,
-// and parts that arrive before P could not be checked. Falling back to the canonical draw for a
-// missing row: two nodes would disagree about a signature.
+// Rejected. Using the list at P instead of A: the producer of a chunk would be known only after P,
+// and parts that arrive before P could not be checked. Using the canonical draw for a missing row:
+// two nodes could expect different signers.
 //
 //	in      settlements, stakes, counters, heights
 //	out     lists of validator IDs, draws

@@ -14,7 +14,7 @@ import (
 // is a maximal subtree below the level's limit of memory usage, or a larger single leaf, or a value
 // in a branch above those. The entries are stored as the flat head advances. They rebuild a trie
 // from the top, as far down as it is read.
-type FrontierEntry struct { // nibbles, one a byte: to the subtree's top node without its own key, or the value's key
+type FrontierEntry struct {
 	Path    []byte          // nibbles, one a byte: down to the subtree's top node without its own key, or the value's key
 	Hash    primitives.Hash // of the top node, or of the value
 	Size    uint64          // memory usage of the subtree, or length of the value
