@@ -22,6 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/flame"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/trace"
+	"github.com/troupe-chain/troupe/internal/txtext"
 )
 
 func newTrace(a *app) *cobra.Command {
@@ -146,8 +147,26 @@ func writeFlame(path string, speedscope []byte) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// askRPC calls a method of a node's JSON-RPC and returns its result. An RPC error includes the
-// node's name and data of it.
+// rpcError is an error that a node answered with.
+type rpcError struct {
+	URL, Kind, Cause, Message string
+	Info, Data                json.RawMessage // nil: the reply has none
+}
+
+// Error returns the node's URL, the name of the cause and the node's own text, on one line.
+func (e *rpcError) Error() string {
+	name, text := e.Cause, string(e.Data)
+	if name == "" {
+		name = e.Kind
+	}
+	if text == "" || text == "null" {
+		text = e.Message
+	}
+	return fmt.Sprintf("%s: %s: %s", e.URL, txtext.Line(name, 100), txtext.Line(text, 2000))
+}
+
+// askRPC calls a method of a node's JSON-RPC and returns its result. An error that the node answers
+// with is an *rpcError.
 func askRPC(ctx context.Context, url, method string, params any) (json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
@@ -172,15 +191,21 @@ func askRPC(ctx context.Context, url, method string, params any) (json.RawMessag
 	var reply struct {
 		Result json.RawMessage
 		Error  *struct {
-			Data  json.RawMessage
-			Cause struct{ Name string }
+			Name    string
+			Message string
+			Data    json.RawMessage
+			Cause   struct {
+				Name string
+				Info json.RawMessage
+			}
 		}
 	}
 	switch err := json.Unmarshal(text, &reply); {
 	case err != nil:
 		return nil, fmt.Errorf("%s answers %s without a JSON-RPC response", url, resp.Status)
 	case reply.Error != nil:
-		return nil, fmt.Errorf("%s: %s: %s", url, reply.Error.Cause.Name, reply.Error.Data)
+		e := reply.Error
+		return nil, &rpcError{URL: url, Kind: e.Name, Cause: e.Cause.Name, Info: e.Cause.Info, Data: e.Data, Message: e.Message}
 	case reply.Result == nil:
 		return nil, errors.New(url + " answers without a result")
 	}

@@ -7,7 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/troupe-chain/troupe/internal/txtext"
 )
+
+// mostLog bounds the bytes of a contract's log in the text.
+const mostLog = 16 << 10
 
 // WriteText writes a report as text: the receipts as a tree, and below each its calls with the host
 // functions that cost most or accessed the storage. lines bounds the host functions of one call; 0:
@@ -49,7 +54,7 @@ func (p *printer) outcome(o *Outcome, first bool, lines int) {
 	p.printf("%s%s%s  %s -> %s  %s  %s  %s\n", in, what, o.ID, o.Predecessor, o.Executor, strings.Join(o.Actions, ", "), gas(o.Gas), brief(o.Status))
 	in += "    "
 	for _, c := range o.Calls {
-		p.printf("%scall %s  %s of %s: wasm %s", in, c.Method, gas(c.Gas), gas(c.Prepaid), gas(c.Wasm))
+		p.printf("%scall %s  %s of %s: wasm %s", in, txtext.Line(c.Method, 256), gas(c.Gas), gas(c.Prepaid), gas(c.Wasm))
 		if c.Deposit != "0" {
 			p.printf(", deposit %s", c.Deposit)
 		}
@@ -72,7 +77,7 @@ func (p *printer) outcome(o *Outcome, first bool, lines int) {
 		}
 	}
 	for _, l := range o.Logs {
-		p.printf("%slog %s\n", in, l)
+		p.printf("%slog %s\n", in, txtext.Line(l, mostLog))
 	}
 }
 
@@ -115,10 +120,5 @@ func text(b []byte, n int) string {
 
 // brief formats a status on one line.
 func brief(status json.RawMessage) string {
-	const shown = 300
-	s := string(status)
-	if len(s) > shown {
-		s = s[:shown] + "..."
-	}
-	return s
+	return txtext.Line(string(status), 300)
 }

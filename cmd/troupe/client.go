@@ -1,0 +1,375 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/txtext"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// clientFlags are the flags of the commands that are clients of a node.
+type clientFlags struct {
+	url string
+	raw bool // --json
+	// of commands that sign
+	as, key, wait string
+	// of commands that call a method
+	base64 bool
+}
+
+// networks are names that --url takes in place of an address.
+var networks = map[string]string{
+	"mainnet": "https://rpc.mainnet.near.org",
+	"testnet": "https://rpc.testnet.near.org",
+}
+
+func (o *clientFlags) add(c *cobra.Command) {
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.url, "url", "", "JSON-RPC of a node, or mainnet or testnet (default: rpc.addr of config.json in --home, else http://127.0.0.1:3030)")
+	f.BoolVar(&o.raw, "json", false, "print the node's reply as JSON")
+}
+
+func (o *clientFlags) addSigner(c *cobra.Command, signer string) {
+	f := c.Flags()
+	if signer != "" {
+		f.StringVar(&o.as, "as", "", signer)
+	}
+	f.StringVar(&o.key, "key", "", "key file of the signer (default: see above)")
+	f.StringVar(&o.wait, "wait", "EXECUTED_OPTIMISTIC", "return when the transaction is NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL, EXECUTED or FINAL")
+}
+
+// signerHelp says where the commands that sign look for a key.
+const signerHelp = `The key is that of --key, or else the first of these that the account has on the chain: ACCOUNT.json
+and validator_key.json in --home, near-cli's credentials (~/.near-credentials/NETWORK), and the key
+that is derived from the account's name, as those of test accounts are ('near', the accounts of
+'troupe dev').`
+
+// node returns the URL of the node to ask.
+func (o *clientFlags) node(a *app) (string, error) {
+	if u, ok := networks[o.url]; ok {
+		return u, nil
+	}
+	return a.nodeURL(o.url)
+}
+
+// printResult prints a reply: with indentation to people and to scripts.
+func printResult(w io.Writer, result json.RawMessage) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(result)
+}
+
+// arguments returns the bytes of a method's arguments: JSON, @FILE, or base64 with --base64. No text
+// is no bytes.
+func (o *clientFlags) arguments(text string) ([]byte, error) {
+	raw := []byte(text)
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, usagef("ARGS: %w", err)
+		}
+		raw = b
+		if o.base64 {
+			return raw, nil // the bytes themselves
+		}
+	}
+	switch {
+	case len(raw) == 0:
+		return nil, nil
+	case o.base64:
+		b, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, usagef("ARGS is not base64: %w", err)
+		}
+		return b, nil
+	case !json.Valid(raw):
+		return nil, usagef(`ARGS is not JSON: %s; write it as '{"account_id": "alice.near"}', or use --base64 for other bytes`, txtext.Line(string(raw), 80))
+	}
+	return raw, nil
+}
+
+// amount parses an amount of a flag or argument.
+func amount(name, text string) (primitives.Balance, error) {
+	b, err := txtext.ParseNEAR(text)
+	if err != nil {
+		return b, usagef("%s is %q: %w", name, text, err)
+	}
+	return b, nil
+}
+
+// accountID parses an account of a flag or argument.
+func accountID(name, text string) (primitives.AccountID, error) {
+	id, err := primitives.ParseAccountID(text)
+	if err != nil {
+		return id, usagef("%s %.80q: %w", name, text, err)
+	}
+	return id, nil
+}
+
+// chainKey is an access key as the node reports it.
+type chainKey struct {
+	Nonce      uint64          `json:"nonce"`
+	Permission json.RawMessage `json:"permission"`
+}
+
+// errNoKey: the account does not have the key.
+var errNoKey = errors.New("the account has no such key")
+
+// accessKey asks for a key of an account at the head. errNoKey if the account or key does not exist.
+func accessKey(ctx context.Context, url string, id primitives.AccountID, key primitives.PublicKey) (*chainKey, error) {
+	result, err := askRPC(ctx, url, "query", map[string]any{
+		"request_type": "view_access_key", "finality": "optimistic", "account_id": id, "public_key": key,
+	})
+	var failed *rpcError
+	if errors.As(err, &failed) && (failed.Cause == "UNKNOWN_ACCESS_KEY" || failed.Cause == "UNKNOWN_ACCOUNT") {
+		return nil, errNoKey
+	}
+	if err != nil {
+		return nil, err
+	}
+	var k struct {
+		chainKey
+		Error string `json:"error"` // of nodes that report it inside of a result
+	}
+	if err := json.Unmarshal(result, &k); err != nil {
+		return nil, fmt.Errorf("%s answers with an invalid access key: %w", url, err)
+	}
+	if k.Error != "" {
+		return nil, errNoKey
+	}
+	return &k.chainKey, nil
+}
+
+// signer finds a key of an account that exists on the chain. Errors say where keys were looked for.
+func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primitives.AccountID) (primitives.SecretKey, *chainKey, error) {
+	if o.key != "" {
+		k, err := readKeyOf(o.key, id)
+		if err != nil {
+			return primitives.SecretKey{}, nil, err
+		}
+		onChain, err := accessKey(ctx, url, id, k.PublicKey())
+		if errors.Is(err, errNoKey) {
+			err = fmt.Errorf("%s: %s has no key %v on %s", o.key, id, k.PublicKey(), url)
+		}
+		return k, onChain, err
+	}
+	var tried []string
+	try := func(where string, k primitives.SecretKey) (*chainKey, error) {
+		onChain, err := accessKey(ctx, url, id, k.PublicKey())
+		if errors.Is(err, errNoKey) {
+			tried = append(tried, where)
+			return nil, nil
+		}
+		return onChain, err
+	}
+	files := append([]string{a.keyFileName(id), filepath.Join(a.home, "validator_key.json")}, credentials(ctx, url, id)...)
+	for _, file := range files {
+		k, err := readKeyOf(file, id)
+		if err != nil { // not there, or of another account
+			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOtherAccount) {
+				tried = append(tried, err.Error())
+			}
+			continue
+		}
+		if onChain, err := try(file, k); err != nil || onChain != nil {
+			return k, onChain, err
+		}
+	}
+	k := primitives.SecretKeyFromSeed(primitives.ED25519, string(id))
+	if onChain, err := try("the key derived from its name", k); err != nil || onChain != nil {
+		return k, onChain, err
+	}
+	return primitives.SecretKey{}, nil, fmt.Errorf("no key of %s on %s is known here (tried: %s); name a key file with --key",
+		id, url, strings.Join(tried, "; "))
+}
+
+// errOtherAccount: a key file is of another account.
+var errOtherAccount = errors.New("the file is of another account")
+
+// readKeyOf reads the key of an account from a key file. Files without account_id, as near-cli
+// writes some, are of any account.
+func readKeyOf(file string, id primitives.AccountID) (primitives.SecretKey, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return primitives.SecretKey{}, err
+	}
+	k, err := primitives.ParseKeyFile(text)
+	if err != nil {
+		var bare struct {
+			Account *string `json:"account_id"`
+			Private *string `json:"private_key"`
+		}
+		if json.Unmarshal(text, &bare) != nil || bare.Account != nil || bare.Private == nil {
+			return primitives.SecretKey{}, fmt.Errorf("%s: %w", file, err)
+		}
+		key, err := primitives.ParseSecretKey(*bare.Private)
+		if err != nil {
+			return primitives.SecretKey{}, fmt.Errorf("%s: private_key: %w", file, err)
+		}
+		return key, nil
+	}
+	if k.AccountID != id {
+		return primitives.SecretKey{}, fmt.Errorf("%s: %w: %s, not %s", file, errOtherAccount, k.AccountID, id)
+	}
+	return k.SecretKey, nil
+}
+
+// mostCredentials bounds the key files of one account that are read.
+const mostCredentials = 16
+
+// credentials lists near-cli's key files of an account for the node's chain: ACCOUNT.json, and those
+// in the folder ACCOUNT. A home without them gives none.
+func credentials(ctx context.Context, url string, id primitives.AccountID) (files []string) {
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	dir = filepath.Join(dir, ".near-credentials")
+	if _, err := os.Stat(dir); err != nil {
+		return nil
+	}
+	result, err := askRPC(ctx, url, "status", []any{})
+	var status struct {
+		ChainID string `json:"chain_id"`
+	}
+	if err != nil || json.Unmarshal(result, &status) != nil || status.ChainID == "" || strings.ContainsAny(status.ChainID, `/\`) || strings.HasPrefix(status.ChainID, ".") {
+		return nil
+	}
+	dir = filepath.Join(dir, status.ChainID)
+	files = append(files, filepath.Join(dir, string(id)+".json"))
+	more, _ := filepath.Glob(filepath.Join(dir, string(id), "*.json")) // ids have no special characters
+	return append(files, more[:min(len(more), mostCredentials)]...)
+}
+
+// blockHash asks for the hash of the final block, which a transaction names.
+func blockHash(ctx context.Context, url string) (primitives.Hash, error) {
+	result, err := askRPC(ctx, url, "block", map[string]any{"finality": "final"})
+	if err != nil {
+		return primitives.Hash{}, err
+	}
+	var b struct {
+		Header struct {
+			Hash primitives.Hash `json:"hash"`
+		} `json:"header"`
+	}
+	if err := json.Unmarshal(result, &b); err != nil {
+		return primitives.Hash{}, fmt.Errorf("%s answers with an invalid block: %w", url, err)
+	}
+	return b.Header.Hash, nil
+}
+
+// errFailed: the transaction failed on the chain. What it did has been printed.
+var errFailed = errors.New("the transaction failed")
+
+// transact signs a transaction, submits it, waits, and prints what it did.
+func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.AccountID, actions ...primitives.Action) error {
+	ctx := cmd.Context()
+	url, err := o.node(a)
+	if err != nil {
+		return err
+	}
+	key, onChain, err := o.signer(ctx, a, url, from)
+	if err != nil {
+		return err
+	}
+	hash, err := blockHash(ctx, url)
+	if err != nil {
+		return err
+	}
+	t := primitives.Transaction{
+		SignerID: from, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(onChain.Nonce) + 1},
+		ReceiverID: to, BlockHash: hash, Actions: actions,
+	}
+	id := t.Hash()
+	signed := primitives.NewSignedTransaction(t, key.Sign(id[:]))
+	if !o.raw {
+		fmt.Fprintf(cmd.ErrOrStderr(), "transaction %v, waiting for %s\n", id, o.wait)
+	}
+	result, err := askRPC(ctx, url, "send_tx", map[string]any{
+		"signed_tx_base64": base64.StdEncoding.EncodeToString(signed.AppendBorsh(nil)), "wait_until": o.wait,
+	})
+	var failed *rpcError
+	if errors.As(err, &failed) && failed.Cause == "TIMEOUT_ERROR" {
+		return fmt.Errorf("%w; it may still run: look with 'troupe tx %v --sender %s'", err, id, from)
+	}
+	if err != nil {
+		return err
+	}
+	return o.showTx(cmd, url, id.String(), string(from), result)
+}
+
+// showTx prints a transaction. short is the result of a method without receipts; nil: none.
+func (o *clientFlags) showTx(cmd *cobra.Command, url, hash, sender string, short json.RawMessage) error {
+	result := short
+	if short == nil || o.wait != "NONE" {
+		whole, err := askRPC(cmd.Context(), url, "EXPERIMENTAL_tx_status", map[string]any{
+			"tx_hash": hash, "sender_account_id": sender, "wait_until": o.wait,
+		})
+		switch {
+		case err == nil:
+			result = whole
+		case short == nil:
+			return err
+		}
+	}
+	if o.raw {
+		if err := printResult(cmd.OutOrStdout(), result); err != nil {
+			return err
+		}
+	}
+	s, err := txtext.ParseStatus(result)
+	if err != nil {
+		if o.wait == "NONE" { // a reply without the transaction
+			if !o.raw {
+				say(cmd, "sent; look with 'troupe tx %s --sender %s'", hash, sender)
+			}
+			return nil
+		}
+		return fmt.Errorf("%s: %w", url, err)
+	}
+	if !o.raw {
+		_, _ = io.WriteString(cmd.OutOrStdout(), s.Text(false))
+	}
+	if text, bad := s.Failed(); bad {
+		return fmt.Errorf("%w: %s", errFailed, text)
+	}
+	return nil
+}
+
+// gasFlag parses gas: "30", "30 Tgas", "30tgas" in Tgas.
+func gasFlag(text string) (primitives.Gas, error) {
+	t := strings.TrimSpace(strings.TrimSuffix(strings.ToLower(strings.TrimSpace(text)), "tgas"))
+	g, err := strconv.ParseFloat(t, 64)
+	if err != nil || !(g > 0 && g <= 1e6) {
+		return 0, usagef("--gas is %q, must be in Tgas, like 30", text)
+	}
+	return primitives.Gas(g * 1e12), nil
+}
+
+// keyFileName returns where a new key of an account is stored by default.
+func (a *app) keyFileName(id primitives.AccountID) string {
+	return filepath.Join(a.home, string(id)+".json")
+}
+
+// writeNewKey stores a new key in a file that must not exist.
+func writeNewKey(file string, id primitives.AccountID, key primitives.SecretKey) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return home.WriteKeyFile(file, &primitives.KeyFile{AccountID: id, SecretKey: key})
+}
