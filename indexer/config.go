@@ -10,55 +10,53 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// What a feed is made of is declared in package stream, which a node has too.
+// These types are declared in package stream, because the node uses them too.
 type (
-	// Source is where blocks come from.
+	// Source is where blocks come from: URL, or package indexer/node.
 	Source = stream.Source
-	// Message is a block, or tells of blocks that are no part of the chain any more.
+	// Message is a block, or a notice that blocks of earlier messages have left the chain.
 	Message = stream.Message
-	// Cursor names a block, and the place behind it.
+	// Cursor names a block and the position after it.
 	Cursor = stream.Cursor
-	// Shards says which shards are shown.
+	// Shards selects the shards in messages.
 	Shards = view.ShardFilter
 )
 
-// ParseCursor reads what Cursor.String writes.
+// ParseCursor parses the text of Cursor.String.
 func ParseCursor(text string) (Cursor, error) { return stream.ParseCursor(text) }
 
-// Errors that end Run.
+// Errors that end Run: a retry does not help.
 var (
 	ErrGone    = stream.ErrGone
 	ErrAhead   = stream.ErrAhead
 	ErrRefused = stream.ErrRefused
 )
 
-// Config says what is streamed. Only the Source has no default.
+// Config configures Run. Only Source is required.
 type Config struct {
 	Source        Source
 	SyncMode      SyncMode
 	StreamingMode StreamingMode
 	Finality      Finality
-	Shards        *Shards // nil: all that the node holds
-	// OnTrouble gets the reason of each pause before Run retries. nil: not reported.
+	Shards        *Shards // nil: all shards that the node tracks
+	// OnTrouble is called with the reason of each pause before Run retries. nil: not called.
 	OnTrouble func(error)
 }
 
-// SyncMode says where to begin.
+// SyncMode determines the first block.
 type SyncMode struct {
 	after *Cursor
 	from  *primitives.Height
 }
 
-// LatestSynced begins with the last block that there is, of the finality that is asked for: the
-// default.
+// LatestSynced starts with the last block of the requested finality. It is the default.
 var LatestSynced = SyncMode{}
 
-// FromInterruption continues after the last message that the consumer has stored. nil: it has
-// stored none, and the mode is LatestSynced.
+// FromInterruption continues after the cursor that the consumer stored last. nil: none was stored,
+// so the stream starts like LatestSynced, or where Or says.
 func FromInterruption(after *Cursor) SyncMode { return SyncMode{after: after} }
 
-// Or is where FromInterruption begins while nothing is stored: with the first block at a height or
-// above.
+// Or returns the mode with the first height for a consumer that has not stored a cursor.
 func (m SyncMode) Or(h primitives.Height) SyncMode {
 	if m.after == nil {
 		m.from = &h
@@ -66,7 +64,7 @@ func (m SyncMode) Or(h primitives.Height) SyncMode {
 	return m
 }
 
-// BlockHeight begins with the first block at a height or above.
+// BlockHeight starts with the first block at height h or above.
 func BlockHeight(h primitives.Height) SyncMode { return SyncMode{from: &h} }
 
 // The names of the modes in config.json and on the command line.
@@ -76,8 +74,8 @@ const (
 	nameHeight       = "BlockHeight"
 )
 
-// ParseSyncMode reads LatestSynced, FromInterruption, BlockHeight=17, or FromInterruption=17, which
-// begins at 17 while nothing is stored; after is what a consumer has stored.
+// ParseSyncMode parses LatestSynced, FromInterruption, BlockHeight=17, or FromInterruption=17,
+// which starts at 17 if nothing is stored. after is the stored cursor; nil: none.
 func ParseSyncMode(text string, after *Cursor) (SyncMode, error) {
 	name, height, isHeight := strings.Cut(text, "=")
 	n, err := strconv.ParseUint(height, 10, 64)
@@ -94,30 +92,30 @@ func ParseSyncMode(text string, after *Cursor) (SyncMode, error) {
 	return SyncMode{}, fmt.Errorf("sync mode %.40q is unknown: use %s, %s, %[3]s=17 or %s=17", text, nameLatest, nameInterruption, nameHeight)
 }
 
-// StreamingMode says when to begin.
+// StreamingMode determines when the stream starts.
 type StreamingMode int
 
 // The streaming modes.
 const (
-	StreamWhileSyncing StreamingMode = iota // at once
-	WaitForFullSync                         // when the node has caught up with its network
+	StreamWhileSyncing StreamingMode = iota // start at once
+	WaitForFullSync                         // start when the node has caught up with its network
 )
 
 var streamingNames = []string{"StreamWhileSyncing", "WaitForFullSync"}
 
 func (m StreamingMode) String() string { return streamingNames[m] }
 
-// ParseStreamingMode reads the name of one.
+// ParseStreamingMode parses the name of a mode.
 func ParseStreamingMode(text string) (StreamingMode, error) {
 	i, err := named("streaming mode", text, streamingNames)
 	return StreamingMode(i), err
 }
 
-// Finality says how final a block must be.
+// Finality is the required finality of blocks.
 type Finality int
 
-// The finalities. With None and, should block producers be slashed, DoomSlug a block may turn out
-// to be no part of the chain: Message.Skipped.
+// The finalities. With None, and with DoomSlug if block producers equivocate, blocks can leave the
+// chain again: see Message.Skipped.
 const (
 	Final Finality = iota
 	DoomSlug
@@ -128,7 +126,7 @@ var finalityNames = []string{"Final", "DoomSlug", "None"}
 
 func (f Finality) String() string { return finalityNames[f] }
 
-// ParseFinality reads the name of one.
+// ParseFinality parses the name of a finality.
 func ParseFinality(text string) (Finality, error) {
 	i, err := named("finality", text, finalityNames)
 	return Finality(i), err
@@ -149,7 +147,7 @@ func (c *Config) query() *stream.Query {
 	return &stream.Query{Finality: finalityRefs[c.Finality], After: c.SyncMode.after, From: c.SyncMode.from, Shards: c.Shards, Synced: c.StreamingMode == WaitForFullSync}
 }
 
-// BlockHeader is what most consumers look at of a message's block first.
+// BlockHeader has the header fields of a message that most consumers need.
 type BlockHeader struct {
 	Height primitives.Height
 	Hash   primitives.Hash

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// CursorFile keeps a cursor for consumers that have no better place for it. A consumer that dies
-// between a message's work and Store gets that message again; to avoid that, store the cursor
-// together with the work, in one step.
+// CursorFile stores a cursor in a file. If the process ends between handling a message and Store,
+// it receives that message again after a restart. To avoid this, store the cursor together with the
+// results in one transaction instead.
 type CursorFile string
 
-// Load gives the cursor; nil: there is none yet.
+// Load returns the stored cursor; nil: there is none.
 func (f CursorFile) Load() (*Cursor, error) {
 	text, err := os.ReadFile(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +30,7 @@ func (f CursorFile) Load() (*Cursor, error) {
 	return &c, nil
 }
 
-// Store keeps a cursor: afterwards there is that one, or after a crash the one before.
+// Store replaces the stored cursor. After a crash the file has either the old or the new one.
 func (f CursorFile) Store(c Cursor) error {
 	t, err := os.CreateTemp(filepath.Dir(string(f)), ".cursor-")
 	if err != nil {

@@ -8,19 +8,19 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Handler takes a message. An error ends Run, unless it is that of the message's JSON: then the
-// message comes again, or what has come in its place. It is not called again before it has
-// returned, and nothing is lost while it works.
+// Handler handles one message. An error ends Run, except the error of the message's JSON method:
+// then the message is delivered again, or the one that has replaced it. There are no concurrent
+// calls, and no messages are lost during a call.
 type Handler func(context.Context, *Message) error
 
-// Between two tries, the first and the longest pause.
+// The first and the longest pause between two attempts.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// Run hands messages to a handler until that fails, the context ends, or what comes next cannot be
-// had any more. It tries for ever to reach its source.
+// Run calls handle with the messages of a stream until handle fails, the context ends, or the next
+// block is no longer available. It retries indefinitely if the source cannot be reached.
 func Run(ctx context.Context, c Config, handle Handler) error {
 	r := runner{c: c, q: c.query(), handle: handle}
 	for {
@@ -28,7 +28,8 @@ func Run(ctx context.Context, c Config, handle Handler) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case r.failed, stream.Permanent(err) && !((r.began || r.q.After != nil) && errors.Is(err, ErrAhead)): // a node may be behind what it, or another, has told
+		// Once the stream has begun, ErrAhead means only that this node lags behind the one used before.
+		case r.failed, stream.Permanent(err) && !((r.began || r.q.After != nil) && errors.Is(err, ErrAhead)):
 			return err
 		}
 		if c.OnTrouble != nil {
@@ -49,23 +50,23 @@ type runner struct {
 	q      *stream.Query
 	handle Handler
 	pause  time.Duration
-	began  bool // a feed has been open
-	failed bool // the handler has
+	began  bool // a feed was opened
+	failed bool // the handler returned an error
 }
 
-// once reads one feed to its end.
+// once opens one feed and reads it to its end.
 func (r *runner) once(ctx context.Context) error {
 	feed, err := r.c.Source.Open(ctx, r.q)
 	if err != nil {
 		return err
 	}
 	defer feed.Close()
-	if r.began = true; r.q.After == nil && r.q.From == nil { // the next feed begins where this one has
+	if r.began = true; r.q.After == nil && r.q.From == nil { // the next feed starts at the same block as this one
 		at := feed.At().Height
 		r.q.From = &at
 	}
 	for {
-		if err := context.Cause(ctx); err != nil { // a feed gives what it has, whatever the context says
+		if err := context.Cause(ctx); err != nil { // a feed may return buffered messages although the context has ended
 			return err
 		}
 		m, err := feed.Next(ctx)
@@ -73,7 +74,7 @@ func (r *runner) once(ctx context.Context) error {
 			return err
 		}
 		if err := r.handle(ctx, m); err != nil {
-			lacks := m.Failed() // then the source has failed, and a new feed says what has become of the block
+			lacks := m.Failed() // the source failed to make the JSON; a new feed shows whether the block still exists
 			r.failed = lacks == nil || !errors.Is(err, lacks)
 			return err
 		}

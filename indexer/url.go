@@ -18,25 +18,24 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// URL is the source that reads a running node by the address of its JSON-RPC, like
-// http://127.0.0.1:3030, over a WebSocket. A key that the node wants stands in the path:
-// http://127.0.0.1:3030/KEY.
+// URL returns a source that reads from the JSON-RPC of a running node, like http://127.0.0.1:3030,
+// over a WebSocket. An API key is the path of the URL: http://127.0.0.1:3030/KEY.
 func URL(address string) Source { return &remote{address} }
 
 type remote struct{ address string }
 
-// Of one connection.
+// Limits of one connection.
 const (
-	dialLimit  = 10 * time.Second // to connect, and for each answer
-	heartbeat  = 20 * time.Second // between our pings
-	silence    = 60 * time.Second // after which the node is given up
-	aheadCount = 16               // messages that are read before they are wanted
-	aheadBytes = 16 << 20         // and bytes, unless it is one message
+	dialLimit  = 10 * time.Second // to connect, and for each reply
+	heartbeat  = 20 * time.Second // between two pings
+	silence    = 60 * time.Second // without any message, after which the connection is closed
+	aheadCount = 16               // messages that are read before Next asks for them
+	aheadBytes = 16 << 20         // bytes of these messages; a longer single message is allowed
 	syncPause  = 200 * time.Millisecond
 	writeLimit = 5 * time.Second
 )
 
-// Open is part of Source.
+// Open implements stream.Source.
 func (r *remote) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 	base, err := url.Parse(r.address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" && base.Scheme != "ws" && base.Scheme != "wss" {
@@ -55,7 +54,7 @@ func (r *remote) Open(ctx context.Context, q *stream.Query) (stream.Feed, error)
 			if !errors.Is(err, ErrAhead) {
 				return f, err
 			}
-			// A height that comes while the node catches up is waited for.
+			// If the node is catching up, wait for the height.
 			if syncing, err2 := isSyncing(ctx, base, secure); err2 != nil || !syncing {
 				return nil, err
 			}
@@ -70,7 +69,7 @@ func (r *remote) Open(ctx context.Context, q *stream.Query) (stream.Feed, error)
 	}
 }
 
-// isSyncing asks whether the node is behind its network.
+// isSyncing returns whether the node is behind its network.
 func isSyncing(ctx context.Context, base *url.URL, secure bool) (bool, error) {
 	u := *base
 	if u.Scheme = "http"; secure {
@@ -97,18 +96,18 @@ func isSyncing(ctx context.Context, base *url.URL, secure bool) (bool, error) {
 	return status.Sync.Syncing, nil
 }
 
-// remoteFeed is one WebSocket.
+// remoteFeed is a feed over one WebSocket.
 type remoteFeed struct {
 	c     *websocket.Conn
 	at    stream.Cursor
-	ended chan struct{} // closed when nothing more is read
-	woken chan struct{} // holds one: there is something to take
-	space chan struct{} // holds one: something was taken
+	ended chan struct{} // closed when the reading goroutine has ended
+	woken chan struct{} // signals Next: there is a message, or the feed has ended
+	space chan struct{} // signals the reader: a message was taken
 
 	mu    sync.Mutex
 	queue []queued
 	bytes int
-	err   error // why it has ended
+	err   error // why the feed has ended
 }
 
 type queued struct {
@@ -116,7 +115,7 @@ type queued struct {
 	size int
 }
 
-// said is what a node sends.
+// said is a message of the node on the WebSocket.
 type said struct {
 	ID     int `json:"id"`
 	Result *struct {
@@ -171,7 +170,7 @@ func dial(ctx context.Context, base *url.URL, secure bool, q *stream.Query) (_ *
 	if err != nil {
 		return nil, err
 	}
-	if f.at = *after; q.After == nil && q.From == nil { // that cursor is behind the last block, and it is to come first
+	if f.at = *after; q.After == nil && q.From == nil { // the subscription starts after the last block, but this block must be the first message
 		if _, err = f.restart(q); err != nil {
 			return nil, err
 		}
@@ -181,7 +180,7 @@ func dial(ctx context.Context, base *url.URL, secure bool, q *stream.Query) (_ *
 	return f, nil
 }
 
-// request makes the parameters of a subscription.
+// request returns the parameters of a subscription.
 func request(q *stream.Query) map[string]any {
 	p := map[string]any{"topic": "messages", "finality": map[view.RefKind]string{
 		view.RefOptimistic: "optimistic", view.RefNearFinal: "near-final", view.RefFinal: "final"}[q.Finality]}
@@ -205,7 +204,7 @@ func request(q *stream.Query) map[string]any {
 	return p
 }
 
-// subscribe asks for a subscription; the cursor where it begins.
+// subscribe sends a subscription request and returns the cursor where the subscription starts.
 func (f *remoteFeed) subscribe(params map[string]any) (*stream.Cursor, error) {
 	_ = f.c.SetWriteDeadline(time.Now().Add(writeLimit))
 	if err := f.c.WriteJSON(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "subscribe", "params": params}); err != nil {
@@ -218,13 +217,13 @@ func (f *remoteFeed) subscribe(params map[string]any) (*stream.Cursor, error) {
 	return &r.Result.Cursor, nil
 }
 
-// restart begins before the block where it would have begun behind.
+// restart replaces a subscription that starts after the last block by one that starts before it.
 func (f *remoteFeed) restart(q *stream.Query) (*stream.Cursor, error) {
 	_ = f.c.SetWriteDeadline(time.Now().Add(writeLimit))
 	if err := f.c.WriteJSON(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "unsubscribe", "params": []string{"1"}}); err != nil {
 		return nil, err
 	}
-	for { // what was under way is told again
+	for { // drop messages that were already sent; the new subscription repeats them
 		var r struct{ Method string }
 		_ = f.c.SetReadDeadline(time.Now().Add(dialLimit))
 		if err := f.c.ReadJSON(&r); err != nil {
@@ -239,7 +238,7 @@ func (f *remoteFeed) restart(q *stream.Query) (*stream.Cursor, error) {
 	return f.subscribe(p)
 }
 
-// answer reads the answer to a subscription.
+// answer reads the reply to a subscription request.
 func (f *remoteFeed) answer() (*said, error) {
 	_ = f.c.SetReadDeadline(time.Now().Add(dialLimit))
 	r := new(said)
@@ -268,7 +267,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// read takes what comes until the connection ends; it waits while enough lies here.
+// read reads messages until the connection ends. It pauses while enough messages are buffered.
 func (f *remoteFeed) read() {
 	defer close(f.ended)
 	f.c.SetPongHandler(func(string) error { return f.c.SetReadDeadline(time.Now().Add(silence)) })
@@ -300,8 +299,8 @@ func (f *remoteFeed) full() bool {
 	return f.err == nil && len(f.queue) > 0 && (len(f.queue) >= aheadCount || f.bytes >= aheadBytes)
 }
 
-// quick reads a frame with a message that is written as Troupe writes it, without looking through
-// the message; nil: it is something else.
+// quick parses a frame in the exact form that Troupe writes, without parsing the block in it; nil:
+// the frame has another form.
 func quick(b []byte) *stream.Message {
 	const head, body, tail = `,"cursor":`, `,"message":`, "}}"
 	i := bytes.Index(b[:min(len(b), 200)], []byte(head))
@@ -317,7 +316,7 @@ func quick(b []byte) *stream.Message {
 	return stream.NewMessage(at, func() ([]byte, error) { return text, nil })
 }
 
-// take reads one frame.
+// take handles one frame.
 func (f *remoteFeed) take(b []byte) error {
 	if m := quick(b); m != nil {
 		f.keep(m, len(b))
@@ -351,7 +350,7 @@ func (f *remoteFeed) keep(m *stream.Message, size int) {
 	signal(f.woken)
 }
 
-// frame reads one; it is as long as the one before, or not, and is read without being copied then.
+// frame reads one frame into a buffer of about the length of the last one, to avoid copying.
 func (f *remoteFeed) frame(last int) ([]byte, error) {
 	_, r, err := f.c.NextReader()
 	if err != nil {
@@ -362,7 +361,7 @@ func (f *remoteFeed) frame(last int) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// beat pings, so that a node that is gone without a word is noticed.
+// beat sends pings, so that a broken connection is detected.
 func (f *remoteFeed) beat() {
 	t := time.NewTicker(heartbeat)
 	defer t.Stop()
@@ -378,7 +377,7 @@ func (f *remoteFeed) beat() {
 	}
 }
 
-// Next is part of stream.Feed.
+// Next implements stream.Feed.
 func (f *remoteFeed) Next(ctx context.Context) (*stream.Message, error) {
 	for {
 		f.mu.Lock()
@@ -405,10 +404,10 @@ func (f *remoteFeed) Next(ctx context.Context) (*stream.Message, error) {
 	}
 }
 
-// At is part of stream.Feed.
+// At implements stream.Feed.
 func (f *remoteFeed) At() stream.Cursor { return f.at }
 
-// Close is part of stream.Feed.
+// Close implements stream.Feed.
 func (f *remoteFeed) Close() {
 	f.mu.Lock()
 	if f.err == nil {

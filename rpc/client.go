@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// client is what one address holds at the moment. All connections of one IPv6 network of 64 bits
-// are one address.
+// client is the state of one client address: its connections, and the work and memory charged to
+// it. All connections of one IPv6 network of 64 bits are one address.
 type client struct {
 	addr        netip.Addr
 	loopback    bool

@@ -54,7 +54,7 @@ type call struct {
 	leave func() // gives back the turn of the heavy limit; nil: it has none
 
 	key      any   // what is asked for, as a key of replySizes; nil: the reply is small
-	borrowed int64 // bytes in flight for what the reply is made of
+	borrowed int64 // bytes counted for the data that the reply is made of
 }
 
 // route is a Method without its type parameter.

@@ -23,7 +23,7 @@ const (
 	documents0 = "/v0/"
 	// farAhead is how many heights above the last block a request may wait for, as in neardata.
 	farAhead = 10
-	// highest bounds what neardata accepts as a height.
+	// highest is the greatest height that neardata accepts.
 	highest = 1_000_000_000_000_000
 )
 
@@ -76,7 +76,7 @@ or /code/HASH (code that the block's transactions and receipts bring) after them
 	},
 }
 
-// expired is the context of requests that do not wait.
+// expired is an ended context, for requests that must not wait.
 var expired = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

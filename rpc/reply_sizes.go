@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// replySizes remembers which requests had large replies. What such a reply is made of is itself in
-// memory before the first byte of it, so the next time memory is reserved first.
+// replySizes records which requests had large replies. The data for such a reply is in memory
+// before its first byte is written. So memory for it is reserved first when the same request comes
+// again.
 type replySizes struct {
 	mu         sync.Mutex
 	young, old map[any]int

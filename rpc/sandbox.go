@@ -11,14 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// The methods that control a sandbox. Chains whose state has value do not have them.
+// Methods that control a sandbox. They are switched off on chains whose state has value.
 
-// MaxMine is how many blocks one request may ask for.
+// MaxMine bounds the blocks of one request.
 const MaxMine = 10_000
 
-// sandboxMine is our own. Parameters are {"blocks": n} or [n], or {"until": hash}; without them it
-// is one block. Blocks are made as fast as possible, empty ones too, and the reply follows when the
-// last of them is on disk. If the wait ends earlier the blocks are made all the same.
+// sandboxMine is the method sandbox_mine, which nearcore does not have. Parameters are {"blocks":
+// n} or [n], or {"until": hash}; without them one block is produced. Blocks are produced as fast as
+// possible, even empty ones, and the reply follows when the last one is on disk. If the wait ends
+// earlier, the remaining blocks are produced nevertheless.
 var sandboxMine = Method[view.Mine]{
 	Name: "sandbox_mine", Doc: `Makes blocks at once, in every mode of production, and returns height and hash of the last: as many as asked
 for, or until a transaction and all its receipts have run.`,
@@ -50,8 +51,8 @@ func sandboxFailure(err error, refused *Fault, late string) error {
 // patchState are the parameters of sandbox_patch_state.
 type patchState struct{ records []genesis.Record }
 
-// sandboxPatchState is nearcore's (chain/jsonrpc/src/lib.rs sandbox_patch_state), extended to
-// records of all kinds and to removals.
+// sandboxPatchState is nearcore's method sandbox_patch_state (chain/jsonrpc/src/lib.rs), extended
+// to records of all kinds and to removals.
 var sandboxPatchState = Method[patchState]{
 	Name: "sandbox_patch_state", Doc: `Writes records into the state, as genesis.json has them: accounts, keys, code, data, receipts. null in place of
 account, value, code, access_key or nonce removes the entry. The reply comes when the block that does it is on
@@ -90,7 +91,7 @@ type fastForward struct{ delta uint64 }
 // forwardPatience is how long neard waits (chain/jsonrpc/src/lib.rs sandbox_fast_forward).
 const forwardPatience = time.Hour
 
-// sandboxFastForward is nearcore's.
+// sandboxFastForward is nearcore's method sandbox_fast_forward.
 var sandboxFastForward = Method[fastForward]{
 	Name: "sandbox_fast_forward", Doc: `Advances the chain by a number of heights: time passes as it would have, epochs begin and end, and only the
 blocks that this needs are made. A second call waits for the first.`,

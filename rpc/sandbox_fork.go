@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// sandboxMissChunks is our own. Parameters are {"blocks", "shard_ids"}. The defaults are one block
-// and all shards.
+// sandboxMissChunks is the method sandbox_miss_chunks, which nearcore does not have. Parameters are
+// {"blocks", "shard_ids"}. The defaults are one block and all shards.
 var sandboxMissChunks = Method[view.MissChunks]{
 	Name: "sandbox_miss_chunks", Doc: `Leaves new chunks out of the next blocks, of some shards or of all, as if their producers failed: transactions
 and receipts wait. 0 blocks ends it. Returns for each shard in how many coming blocks its chunk is missing.`,
@@ -36,7 +36,8 @@ func readShard(v val) (primitives.ShardID, error) {
 // reorg are the parameters of sandbox_reorg.
 type reorg struct{ blocks uint64 }
 
-// sandboxReorg is our own. Parameters are {"blocks"}, one by default.
+// sandboxReorg is the method sandbox_reorg, which nearcore does not have. Parameters are
+// {"blocks"}, one by default.
 var sandboxReorg = Method[reorg]{
 	Name: "sandbox_reorg", Doc: `Reorganises the chain, as if another branch won: a block higher than the head, whose parent is so many blocks
 below the head, becomes the head. Transactions of the reverted blocks return to the pool. Final blocks stay.

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// sandboxMockVerification is our own.
+// sandboxMockVerification is the method sandbox_mock_verification, which nearcore does not have.
 var sandboxMockVerification = Method[primitives.Mocks]{
 	Name: "sandbox_mock_verification", Doc: `Sets which host functions accept every signature of the right form: ed25519_verify and p256_verify with true,
 ecrecover with the secp256k1 key that it returns. A parameter that is left out, false or null verifies as usual.

@@ -5,7 +5,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// sandboxFork is our own.
+// sandboxFork is the method sandbox_fork, which nearcore does not have.
 var sandboxFork = Method[view.ForkControl]{
 	Name: "sandbox_fork", Doc: `Returns what this chain is a fork of, what was asked of the other chain's node, and how much of it was proven.
 reset restores accounts as they were when the fork was made. cut hides the other chain at them; changes made

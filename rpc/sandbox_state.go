@@ -14,7 +14,7 @@ type dumpState struct {
 	height   *uint64                // nil: the head
 }
 
-// sandboxDumpState is our own.
+// sandboxDumpState is the method sandbox_dump_state, which nearcore does not have.
 var sandboxDumpState = Method[dumpState]{
 	Name: "sandbox_dump_state", Doc: `Returns the state as records that sandbox_load_state, sandbox_patch_state and genesis.json take: all of it, or
 with account_ids of these accounts; after the head, or after the block of a height. For states larger than a
@@ -59,7 +59,7 @@ reply use troupe view-state dump-state.`,
 // loadState are the parameters of sandbox_load_state.
 type loadState struct{ records []genesis.Record }
 
-// sandboxLoadState is our own.
+// sandboxLoadState is the method sandbox_load_state, which nearcore does not have.
 var sandboxLoadState = Method[loadState]{
 	Name: "sandbox_load_state", Doc: `Writes records into the state, as sandbox_patch_state does, and removes all other keys, code and data of the
 accounts that have an Account record: they are then as sandbox_dump_state returned them.`,
@@ -90,7 +90,7 @@ func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
 	return append(b, "{}"...), nil
 }
 
-// sandboxSetBalance is our own.
+// sandboxSetBalance is the method sandbox_set_balance, which nearcore does not have.
 var sandboxSetBalance = Method[setAccount]{
 	Name: "sandbox_set_balance", Doc: `Sets the balance of an account, in yoctoNEAR, beside its stake. A missing account is made, without keys.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
@@ -120,7 +120,7 @@ var sandboxSetBalance = Method[setAccount]{
 // newAccountUsage is the storage of an account without keys, in bytes (num_bytes_account).
 const newAccountUsage = 100
 
-// sandboxSetCode is our own.
+// sandboxSetCode is the method sandbox_set_code, which nearcore does not have.
 var sandboxSetCode = Method[setAccount]{
 	Name: "sandbox_set_code", Doc: `Sets the code of an existing account, in base64, or removes it with null. No function of it is called.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
@@ -135,7 +135,7 @@ var sandboxSetCode = Method[setAccount]{
 	Handle: writeRecord,
 }
 
-// sandboxSetKey is our own.
+// sandboxSetKey is the method sandbox_set_key, which nearcore does not have.
 var sandboxSetKey = Method[setAccount]{
 	Name: "sandbox_set_key", Doc: `Adds a full access key to an account, with nonce 0 or the given one, or removes a key of any kind with "remove":
 true.`,
@@ -156,7 +156,7 @@ true.`,
 	Handle: writeRecord,
 }
 
-// sandboxSetStorage is our own.
+// sandboxSetStorage is the method sandbox_set_storage, which nearcore does not have.
 var sandboxSetStorage = Method[setAccount]{
 	Name: "sandbox_set_storage", Doc: `Sets one value of a contract's storage, key and value in base64, or removes it with null.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
@@ -205,7 +205,7 @@ type deal struct {
 	amount         primitives.Balance
 }
 
-// sandboxDeal is our own.
+// sandboxDeal is the method sandbox_deal, which nearcore does not have.
 var sandboxDeal = Method[deal]{
 	Name: "sandbox_deal", Doc: `Sets an account's balance of a NEP-141 token: the stored value that ft_balance_of reads. The new value is tried
 first, and must make ft_balance_of return the amount. The token's total supply stays.`,
@@ -228,7 +228,7 @@ type impersonate struct {
 	all      bool
 }
 
-// sandboxImpersonate is our own.
+// sandboxImpersonate is the method sandbox_impersonate, which nearcore does not have.
 var sandboxImpersonate = Method[impersonate]{
 	Name: "sandbox_impersonate", Doc: `Sets for which accounts unsigned transactions are accepted: those with an ed25519 signature of 64 zero bytes.
 account_ids replaces the accounts named before; all is every account. The transaction names a key that the

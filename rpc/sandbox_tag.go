@@ -19,7 +19,7 @@ type tagTransactions struct {
 // maxTagged bounds the transactions of one request.
 const maxTagged = 10_000
 
-// sandboxTag is our own.
+// sandboxTag is the method sandbox_tag, which nearcore does not have.
 var sandboxTag = Method[tagTransactions]{
 	Name: "sandbox_tag", Doc: `Opens a tag: transactions submitted from now on, by any client, belong to it, until another tag is opened, or
 none with null. With tx_hashes these transactions are added instead. sandbox_profile adds up their gas.`,
@@ -54,7 +54,7 @@ func appendTag(b []byte, t *view.Tag) []byte {
 	return append(appendInt(append(b, `,"transactions":`...), t.Transactions), '}')
 }
 
-// sandboxTags is our own.
+// sandboxTags is the method sandbox_tags, which nearcore does not have.
 var sandboxTags = Method[struct{}]{
 	Name: "sandbox_tags", Doc: `Lists the tags in the order in which they were made.`,
 	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNothing,
@@ -84,7 +84,7 @@ func parseNamedTag(v val) (p namedTag, err error) {
 	return p, readStruct(v, "RpcSandboxTagName", field{"name", false, into(&p.name, readSnapshotName)})
 }
 
-// sandboxDropTag is our own.
+// sandboxDropTag is the method sandbox_drop_tag, which nearcore does not have.
 var sandboxDropTag = Method[namedTag]{
 	Name: "sandbox_drop_tag", Doc: `Removes a tag.`, Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNamedTag,
 	Handle: func(c *call, b []byte, p *namedTag) ([]byte, error) {
@@ -95,7 +95,7 @@ var sandboxDropTag = Method[namedTag]{
 	},
 }
 
-// sandboxProfile is our own.
+// sandboxProfile is the method sandbox_profile, which nearcore does not have.
 var sandboxProfile = Method[namedTag]{
 	Name: "sandbox_profile", Doc: `Returns the gas of all transactions of a tag: by host function, and by function of each contract, its own and
 with its callees. The blocks with their calls are applied again for that.`,

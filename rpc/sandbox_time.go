@@ -16,7 +16,7 @@ const maxSnapshotName = 128
 // takeSnapshot are the parameters of sandbox_snapshot.
 type takeSnapshot struct{ name string }
 
-// sandboxSnapshot is our own.
+// sandboxSnapshot is the method sandbox_snapshot, which nearcore does not have.
 var sandboxSnapshot = Method[takeSnapshot]{
 	Name: "sandbox_snapshot", Doc: `Remembers the head: state, waiting transactions, clock and epoch. Returns its id: the given name, or a number. A
 snapshot of the same name is replaced.`,
@@ -43,7 +43,7 @@ func parseSnapshotID(v val) (p snapshotID, err error) {
 	return p, readStruct(v, "RpcSandboxSnapshotId", field{"id", false, into(&p.id, readSnapshotName)})
 }
 
-// sandboxRevert is our own.
+// sandboxRevert is the method sandbox_revert, which nearcore does not have.
 var sandboxRevert = Method[snapshotID]{
 	Name: "sandbox_revert", Doc: `Reverts to a snapshot: its block is the head again, on disk too, and the blocks after it are gone. Later
 snapshots end; this one stays and can be reverted to again. Clients that wait for a transaction meanwhile get an
@@ -58,7 +58,7 @@ error.`,
 	},
 }
 
-// sandboxDropSnapshot is our own.
+// sandboxDropSnapshot is the method sandbox_drop_snapshot, which nearcore does not have.
 var sandboxDropSnapshot = Method[snapshotID]{
 	Name: "sandbox_drop_snapshot", Doc: `Removes a snapshot and the memory that it holds.`,
 	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseSnapshotID,
@@ -70,7 +70,7 @@ var sandboxDropSnapshot = Method[snapshotID]{
 	},
 }
 
-// sandboxSnapshots is our own.
+// sandboxSnapshots is the method sandbox_snapshots, which nearcore does not have.
 var sandboxSnapshots = Method[struct{}]{
 	Name: "sandbox_snapshots", Doc: `Lists the snapshots in the order in which they were taken.`,
 	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNothing,
@@ -101,7 +101,7 @@ func readSnapshotName(v val) (string, error) {
 	return string(text), err
 }
 
-// sandboxSetClock is our own.
+// sandboxSetClock is the method sandbox_set_clock, which nearcore does not have.
 var sandboxSetClock = Method[view.SetClock]{
 	Name: "sandbox_set_clock", Doc: `Sets the time of blocks and returns the clock; without parameters it only returns it. timestamp_nanosec: the
 time from now on. advance_nanosec: so much later than now. frozen: the clock stands still.
@@ -133,7 +133,7 @@ by sandbox_revert.`,
 	},
 }
 
-// sandboxSetProduction is our own.
+// sandboxSetProduction is the method sandbox_set_production, which nearcore does not have.
 var sandboxSetProduction = Method[view.SetProduction]{
 	Name: "sandbox_set_production", Doc: `Sets when blocks are made, until the node ends, and returns it; without parameters it only returns it. mode:
 "instant", "interval" or "manual", as in troupe.block_production. quiet: no block while nothing waits.
@@ -161,7 +161,7 @@ interval_nanosec: the time between idle blocks.`,
 	},
 }
 
-// sandboxNextEpoch is our own.
+// sandboxNextEpoch is the method sandbox_next_epoch, which nearcore does not have.
 var sandboxNextEpoch = Method[struct{}]{
 	Name: "sandbox_next_epoch", Doc: `Advances the chain to the first block of the next epoch, as sandbox_fast_forward does, and returns that block.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Patience: forwardPatience, Parse: parseNothing,

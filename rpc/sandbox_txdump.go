@@ -14,8 +14,9 @@ import (
 // maxDeeds bounds the outcomes in a transaction dump.
 const maxDeeds = 10_000
 
-// sandboxDumpTransaction is our own. Parameters are {"tx_hash"} or [hash]; other members that
-// identify a transaction are accepted and ignored.
+// sandboxDumpTransaction is the method sandbox_dump_transaction, which nearcore does not have.
+// Parameters are {"tx_hash"} or [hash]; other members that identify a transaction are accepted and
+// ignored.
 var sandboxDumpTransaction = Method[view.Trace]{
 	Name: "sandbox_dump_transaction", Doc: `Returns everything that one transaction with its receipts reads and writes, as records of the state before it,
 with the transaction and its outcomes. sandbox_replay_transaction of any sandbox takes the reply.`,
@@ -59,7 +60,8 @@ with the transaction and its outcomes. sandbox_replay_transaction of any sandbox
 	},
 }
 
-// sandboxReplayTransaction is our own. Its parameters are the result of sandbox_dump_transaction.
+// sandboxReplayTransaction is the method sandbox_replay_transaction, which nearcore does not have.
+// Its parameters are the result of sandbox_dump_transaction.
 var sandboxReplayTransaction = Method[view.Case]{
 	Name: "sandbox_replay_transaction", Doc: `Takes a reply of sandbox_dump_transaction, of this sandbox or another: writes its records, removes other entries
 of its accounts, runs the transaction, unsigned and on this chain, and says whether the outcomes are the same.

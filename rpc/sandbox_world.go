@@ -4,7 +4,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// sandboxNewWorld is our own.
+// sandboxNewWorld is the method sandbox_new_world, which nearcore does not have.
 var sandboxNewWorld = Method[view.NewWorld]{
 	Name: "sandbox_new_world", Doc: `Makes a world: a chain in the same process that continues the head of this one, or a snapshot, with blocks,
 clock, waiting transactions and snapshots of its own. Neither sees later changes of the other. All paths of this
@@ -34,7 +34,7 @@ gets no request for some time, with the chain that it continues, and with the pr
 	},
 }
 
-// sandboxDropWorld is our own.
+// sandboxDropWorld is the method sandbox_drop_world, which nearcore does not have.
 var sandboxDropWorld = Method[snapshotID]{
 	Name: "sandbox_drop_world", Doc: `Ends a world and all worlds that continue it. The reply comes when nothing of it is left.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Parse: parseSnapshotID,
@@ -49,7 +49,7 @@ var sandboxDropWorld = Method[snapshotID]{
 	},
 }
 
-// sandboxWorlds is our own.
+// sandboxWorlds is the method sandbox_worlds, which nearcore does not have.
 var sandboxWorlds = Method[struct{}]{
 	Name: "sandbox_worlds", Doc: `Lists the worlds of this process in the order in which they were made, with where they began, their heads, and
 about how many bytes of memory each takes.`,

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// simulateTx is our own. Parameters are [signed], or an object with signed_tx_base64, a reference
-// to a block (the head by default) and skip_signature_check.
+// simulateTx is the method EXPERIMENTAL_simulate_tx, which nearcore does not have. Parameters are
+// [signed], or an object with signed_tx_base64, a reference to a block (the head by default) and
+// skip_signature_check.
 var simulateTx = Method[view.Simulate]{
 	Name: "EXPERIMENTAL_simulate_tx", Doc: "Runs a transaction with all its receipts on the state after a block, keeps nothing, and returns what tx_status would.",
 	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
@@ -39,9 +40,10 @@ var simulateTx = Method[view.Simulate]{
 	},
 }
 
-// traceTx is our own. Parameters are [hash, sender] or {"tx_hash", "sender_account_id"} for a
-// transaction that is in a block, or those of EXPERIMENTAL_simulate_tx for one that is to be
-// simulated. With "profile": true the reply has a profile by function.
+// traceTx is the method EXPERIMENTAL_trace_tx, which nearcore does not have. Parameters are [hash,
+// sender] or {"tx_hash", "sender_account_id"} for a transaction in a block, or those of
+// EXPERIMENTAL_simulate_tx for one to simulate. With "profile": true the reply has a profile by
+// function.
 var traceTx = Method[view.Trace]{
 	Name: "EXPERIMENTAL_trace_tx", Doc: "Returns what a transaction did or would do: its receipts, with the host functions and storage entries of each contract call.",
 	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,

@@ -9,27 +9,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Account is an account with a key of it. It is of no world: where it has been made, and in all
-// that go on from there, it may sign.
+// Account is an account id with a key. It does not belong to a world: it can sign in the world that
+// created it and in all worlds that continue from there.
 type Account struct {
 	ID  primitives.AccountID
 	Key primitives.SecretKey
 }
 
-// Near is the account "near", which is there from the beginning and has most of what there is.
+// Near returns the account "near", which exists in the genesis and holds most of the tokens.
 func Near() *Account { return Named("near") }
 
-// Named is the account that Create makes of that name.
+// Named returns the account of that id with the key that Create gives it. It does not create the
+// account.
 func Named(id primitives.AccountID) *Account {
 	return &Account{id, primitives.SecretKeyFromSeed(primitives.ED25519, string(id))}
 }
 
-// Create makes an account with an amount and one key, which is that of Named, or gives one that is
-// there both.
+// Create creates an account with an amount and one full access key, that of Named. If an account
+// with this key exists already, it returns that and changes nothing.
 func (w *World) Create(ctx context.Context, id primitives.AccountID, amount primitives.Balance) (*Account, error) {
 	a := Named(id)
-	// storage_usage: what the protocol counts for an account and a full access key (nearcore: 100,
-	// and 40 with the key's 33 and the value's 9).
+	// storage_usage of an account with one full access key (nearcore: 100 for the account, 40 for a
+	// key, and the lengths 33 and 9 of key and value).
 	record := &genesis.AccountRecord{AccountID: id, Account: primitives.Account{Amount: amount, StorageUsage: 182}}
 	key := &genesis.AccessKeyRecord{AccountID: id, PublicKey: a.Key.PublicKey().Handle()}
 	if err := w.realm.Backend().PatchState(ctx, []genesis.Record{record, key}); err != nil {
@@ -38,8 +39,8 @@ func (w *World) Create(ctx context.Context, id primitives.AccountID, amount prim
 	return a, nil
 }
 
-// Balance is what an account has at the head, without its stake. Refunds of what Send has returned
-// from are in it.
+// Balance returns the liquid balance of an account at the head. Refunds for transactions that Send
+// has completed are included.
 func (w *World) Balance(id primitives.AccountID) (b primitives.Balance, err error) {
 	s, err := w.realm.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, id)
 	if err != nil {
@@ -54,7 +55,7 @@ func (w *World) Balance(id primitives.AccountID) (b primitives.Balance, err erro
 	return a.Amount, err
 }
 
-// nonce is the next one of a key.
+// nonce returns the next nonce of a key.
 func (w *World) nonce(a *Account) (primitives.Nonce, error) {
 	key := a.Key.PublicKey()
 	s, err := w.realm.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, a.ID)

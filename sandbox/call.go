@@ -9,38 +9,38 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// DefaultGas is what a call has that says nothing else: what the protocol gives a transaction at
-// the most, since it costs nothing here.
+// DefaultGas is the gas of a call if none is given: the most that the protocol allows for a
+// transaction, since gas is free here.
 const DefaultGas primitives.Gas = 300_000_000_000_000
 
-// Outcome is what became of a transaction with all receipts that follow from it.
+// Outcome is the result of a transaction and all its receipts.
 type Outcome struct {
 	Hash  primitives.Hash
-	Value []byte   // that the call has returned
-	Logs  []string // of all receipts, in the order in which they ran
+	Value []byte   // the value that the call returned
+	Logs  []string // the logs of all receipts, in order of execution
 	Gas   primitives.Gas
 	Whole *view.FinalOutcome
 }
 
-// JSON reads the value that the call has returned.
+// JSON decodes the returned value.
 func (o *Outcome) JSON(into any) error { return json.Unmarshal(o.Value, into) }
 
-// CallError says that a transaction or a view has failed on the chain.
+// CallError reports that a transaction or a view call failed on the chain.
 type CallError struct {
 	What    string
-	Failure string // JSON, as the RPC gives it
+	Failure string // the failure as JSON, as in the RPC
 	Logs    []string
 }
 
 func (e *CallError) Error() string { return fmt.Sprintf("%s has failed: %s", e.What, e.Failure) }
 
-// maxRefundBlocks bounds the blocks that are made for the refunds of one transaction. One does
-// where receipts are not delayed.
+// maxRefundBlocks bounds the blocks that are produced for the refunds of one transaction. One block
+// is enough unless receipts are delayed.
 const maxRefundBlocks = 100
 
-// Send signs actions, submits them and waits until they, and all that follows from them, refunds of
-// gas included, have run: what Balance returns then is what the accounts are left with. It makes
-// the blocks that this needs. A failure on the chain is a *CallError, beside the outcome.
+// Send signs and submits a transaction and produces blocks until it and all its receipts, including
+// gas refunds, are executed. Afterwards Balance returns final amounts. If the transaction fails on
+// the chain, it returns a *CallError together with the outcome.
 func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
 	back := w.realm.Backend()
 	nonce, err := w.nonce(by)
@@ -73,8 +73,8 @@ func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, 
 	return o, nil
 }
 
-// runRefunds makes blocks until every receipt of a transaction that has run but for refunds has an
-// outcome, and returns how it ended.
+// runRefunds produces blocks until all receipts of an executed transaction have outcomes, and
+// returns the final result.
 func (w *World) runRefunds(ctx context.Context, tx *primitives.SignedTransaction, hash primitives.Hash, out *view.FinalOutcome) (*view.FinalOutcome, error) {
 	back := w.realm.Backend()
 	for range maxRefundBlocks {
@@ -95,7 +95,7 @@ func (w *World) runRefunds(ctx context.Context, tx *primitives.SignedTransaction
 	return out, nil
 }
 
-// hasPendingReceipts returns whether a receipt that an outcome names has no outcome.
+// hasPendingReceipts returns whether an outcome created a receipt that has no outcome yet.
 func hasPendingReceipts(out *view.FinalOutcome) bool {
 	ran := make(map[primitives.Hash]bool, len(out.Outcomes))
 	for i := range out.Outcomes {
@@ -115,8 +115,8 @@ func hasPendingReceipts(out *view.FinalOutcome) bool {
 	return false
 }
 
-// Deploy gives an account code, and calls a method of it in the same transaction unless that is
-// empty.
+// Deploy deploys code to an account and, unless method is empty, calls the method in the same
+// transaction.
 func (w *World) Deploy(ctx context.Context, to *Account, code []byte, method string, args any) (*Outcome, error) {
 	actions := []primitives.Action{&primitives.DeployContract{Code: code}}
 	if method != "" {
@@ -129,8 +129,8 @@ func (w *World) Deploy(ctx context.Context, to *Account, code []byte, method str
 	return w.Send(ctx, to, to.ID, actions...)
 }
 
-// Call calls a method of a contract. args are []byte, sent as they are, or what is sent as JSON;
-// nil: nothing.
+// Call calls a method of a contract. args of type []byte are passed unchanged; any other value is
+// encoded as JSON; nil is no arguments.
 func (w *World) Call(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any, deposit primitives.Balance) (*Outcome, error) {
 	raw, err := encode(args)
 	if err != nil {
@@ -139,13 +139,13 @@ func (w *World) Call(ctx context.Context, by *Account, contract primitives.Accou
 	return w.Send(ctx, by, contract, &primitives.FunctionCall{Method: method, Args: raw, Gas: DefaultGas, Deposit: deposit})
 }
 
-// Transfer moves an amount.
+// Transfer transfers an amount.
 func (w *World) Transfer(ctx context.Context, from *Account, to primitives.AccountID, amount primitives.Balance) (*Outcome, error) {
 	return w.Send(ctx, from, to, &primitives.Transfer{Deposit: amount})
 }
 
-// View calls a method as a read, and reads its result as JSON into what into points to; nil: it is
-// not read.
+// View calls a method without a transaction and decodes its result as JSON into into; nil: the
+// result is ignored.
 func (w *World) View(contract primitives.AccountID, method string, args, into any) error {
 	raw, err := encode(args)
 	if err != nil {

@@ -16,27 +16,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Options say what a sandbox is made of. The zero value is what most tests want.
+// Options configure a sandbox. The zero value suits most tests.
 type Options struct {
-	// Dir is the folder of the first chain, which begins where it ended if the folder is there;
-	// empty: a temporary one, which Close removes.
+	// Dir is the folder of the first chain. If it contains a chain, that is continued. Empty: a
+	// temporary folder, which Close removes.
 	Dir string
-	// Log is told what a node tells; nil: nothing.
+	// Log receives the node's log; nil: nothing is logged.
 	Log *logrus.Logger
 }
 
-// Sandbox is a chain with its worlds. The chain itself is a world, too.
+// Sandbox is a chain and the worlds that continue from it. The chain itself is a World too.
 type Sandbox struct {
 	*World
 	host    *daemon.Daemon
-	removes string // a folder; empty: none
+	removes string // folder to remove in Close; empty: none
 }
 
-// stopLimit bounds Close.
+// stopLimit is the time limit of Close.
 const stopLimit = 30 * time.Second
 
-// Start begins a chain, or goes on with that of a folder. Its blocks are made when something is to
-// be done.
+// Start creates a chain, or continues the one in Options.Dir. It produces blocks only when there is
+// something to execute.
 func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	s := &Sandbox{}
 	dir := o.Dir
@@ -48,7 +48,7 @@ func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	}
 	defer func() {
 		if err != nil && s.removes != "" {
-			_ = os.RemoveAll(s.removes) // the error says more
+			_ = os.RemoveAll(s.removes) // err is more informative
 		}
 	}()
 	if o.Log == nil {
@@ -64,7 +64,7 @@ func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if hm.Config.RPC == nil { // its limits hold for calls from here, too; nothing listens
+	if hm.Config.RPC == nil { // its limits apply to calls in this process too; nothing listens
 		if err = hm.Config.AddRPC(); err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	return s, nil
 }
 
-// Close ends the chain and all worlds.
+// Close ends all worlds and stops the node.
 func (s *Sandbox) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
@@ -88,12 +88,12 @@ func (s *Sandbox) Close() error {
 	return err
 }
 
-// World is one chain. Its methods are safe for concurrent use.
+// World is one chain. Safe for concurrent use.
 type World struct {
 	realm *daemon.Instance
 
 	mu     sync.Mutex
-	nonces map[signer]primitives.Nonce // that were used last
+	nonces map[signer]primitives.Nonce // last used nonces
 }
 
 type signer struct {
@@ -105,11 +105,11 @@ func newWorld(r *daemon.Instance) *World {
 	return &World{realm: r, nonces: map[signer]primitives.Nonce{}}
 }
 
-// New makes a world that goes on from this one's head, with its accounts, contracts and clock. What
-// is submitted here and is in no block yet is not in it.
+// New creates a world that continues from the head of this one, with its accounts, contracts and
+// clock. Transactions that are submitted here and in no block yet are not included.
 func (w *World) New(ctx context.Context) (*World, error) { return w.from(ctx, "") }
 
-// NewAt is New from a snapshot of this world.
+// NewAt creates a world that continues from a snapshot of this one.
 func (w *World) NewAt(ctx context.Context, snapshot string) (*World, error) {
 	return w.from(ctx, snapshot)
 }
@@ -122,9 +122,9 @@ func (w *World) from(ctx context.Context, snapshot string) (*World, error) {
 	return newWorld(r), nil
 }
 
-// End ends a world, with those that go on from it, and gives back what it takes. The first chain
-// ends with Close of the sandbox.
+// End ends a world and all worlds that continue from it, and frees their memory. The first chain
+// ends with Sandbox.Close instead.
 func (w *World) End() error { return w.realm.End() }
 
-// Head is the last block.
+// Head returns the last block.
 func (w *World) Head() view.At { return w.realm.Backend().Head() }

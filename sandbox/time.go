@@ -9,23 +9,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Now is what the clock shows that blocks have.
+// Now returns the time of the chain's clock.
 func (w *World) Now(ctx context.Context) (time.Time, error) { return w.clock(ctx, &view.SetClock{}) }
 
-// Advance lets time pass: the next block has it.
+// Advance advances the clock by d. The next block has the new time.
 func (w *World) Advance(ctx context.Context, d time.Duration) error {
 	_, err := w.clock(ctx, &view.SetClock{Advance: uint64(max(d, 0))})
 	return err
 }
 
-// SetTime has the clock show a time, which is behind the head's.
+// SetTime sets the clock to t, which must be later than the head's timestamp.
 func (w *World) SetTime(ctx context.Context, t time.Time) error {
 	ns := uint64(t.UnixNano())
 	_, err := w.clock(ctx, &view.SetClock{Time: &ns})
 	return err
 }
 
-// Freeze has the clock stand still, or go on.
+// Freeze stops the clock (still), or lets it run again.
 func (w *World) Freeze(ctx context.Context, still bool) error {
 	_, err := w.clock(ctx, &view.SetClock{Frozen: &still})
 	return err
@@ -36,28 +36,30 @@ func (w *World) clock(ctx context.Context, set *view.SetClock) (time.Time, error
 	return time.Unix(0, int64(c.Time)), err
 }
 
-// Mine makes so many blocks, and returns the last.
+// Mine produces blocks and returns the last one.
 func (w *World) Mine(ctx context.Context, blocks uint64) (view.At, error) {
 	return w.realm.Backend().Mine(ctx, &view.Mine{Blocks: blocks})
 }
 
-// FastForward goes so many heights on, with the time that they take.
+// FastForward advances the chain by a number of heights, and the clock by the time that they would
+// take.
 func (w *World) FastForward(ctx context.Context, heights uint64) error {
 	return w.realm.Backend().FastForward(ctx, heights)
 }
 
-// NextEpoch goes to the first block of the next epoch.
+// NextEpoch advances to the first block of the next epoch.
 func (w *World) NextEpoch(ctx context.Context) (view.At, error) {
 	return w.realm.Backend().NextEpoch(ctx)
 }
 
-// Snapshot keeps the way back to the head under a name. A snapshot of that name is replaced.
+// Snapshot makes the head a snapshot with this name. An existing snapshot of the name is replaced.
 func (w *World) Snapshot(ctx context.Context, name string) error {
 	_, err := w.realm.Backend().TakeSnapshot(ctx, name)
 	return err
 }
 
-// Revert goes back to a snapshot, which stays. Worlds that began behind it end.
+// Revert rolls the chain back to a snapshot, which stays usable. Worlds that continue from a later
+// block end.
 func (w *World) Revert(ctx context.Context, name string) error {
 	_, err := w.realm.Backend().Revert(ctx, name)
 	if err == nil {
@@ -73,7 +75,7 @@ func (w *World) Patch(ctx context.Context, records ...genesis.Record) error {
 	return w.realm.Backend().PatchState(ctx, records)
 }
 
-// Deal sets what an account has of a NEP-141 token.
+// Deal sets an account's balance of a NEP-141 token.
 func (w *World) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
 	return w.realm.Backend().Deal(ctx, token, account, amount)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits of blocks that are invalid by themselves (engine.ErrPlain) and that an honest peer may
+// Limits of blocks that are invalid by themselves (engine.ErrGossipCheck) and that an honest peer may
 // relay. By gossip it relays the first block of a height before it checks it, one more after a
 // restart, and the first block of each height up to relayWindow above its tip.
 const (

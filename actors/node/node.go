@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	chainactor "github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/chain"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/actors/producer"
@@ -234,9 +234,9 @@ func (n *Node) spawn() (err error) {
 
 // newChainActor returns the chain actor of a node without other validators.
 func (n *Node) newChainActor() actor.Actor {
-	return chainactor.New(chainactor.Options{
+	return chain.New(chain.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
-		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Out: chainactor.Out{
+		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Out: chain.Out{
 			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
 			Apply:     n.shards.apply, Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Captured: n.capture, RolledBack: n.rolledBack,
 			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	chainactor "github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/chain"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
@@ -188,7 +188,7 @@ func TestPoolsFollow(t *testing.T) {
 	if !slices.Contains(left.ShardIDs(), right.ShardIDs()[1]) {
 		t.Fatalf("layouts %v and %v share no id", left, right)
 	}
-	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
+	m := chain.Accepted(&engine.Accepted{Entry: head, OldHead: head})
 	for i, layout := range []primitives.ShardLayout{two, one, two, left, right, two, one} {
 		if err := s.shards.setLayout(layout, &m); err != nil {
 			t.Fatal(err)
@@ -239,7 +239,7 @@ func TestRetiredShardHandsOver(t *testing.T) {
 	})
 	head := s.e.Head()
 	one := head.Layout
-	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
+	m := chain.Accepted(&engine.Accepted{Entry: head, OldHead: head})
 	// There and back, so that two shards are gone.
 	for _, layout := range []primitives.ShardLayout{derive(t, one, "m0.w"), one} {
 		if err := s.shards.setLayout(layout, &m); err != nil {
@@ -305,7 +305,7 @@ func TestShardComesAgain(t *testing.T) {
 	head := s.e.Head()
 	one := head.Layout
 	two := derive(t, one, "m0.w")
-	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
+	m := chain.Accepted(&engine.Accepted{Entry: head, OldHead: head})
 	for _, layout := range []primitives.ShardLayout{two, one} {
 		if err := s.shards.setLayout(layout, &m); err != nil {
 			t.Fatal(err)

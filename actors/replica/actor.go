@@ -23,7 +23,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	chainactor "github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/chain"
 	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
@@ -174,7 +174,7 @@ func (a *Actor) importBlock(g Block) {
 		a.fail(g, err)
 		return
 	}
-	m := chainactor.Accepted(acc)
+	m := chain.Accepted(acc)
 	a.inFlight = append(a.inFlight, imported{&m, g.Done})
 	a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	chainactor "github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/chain"
 	"github.com/troupe-chain/troupe/actors/producer"
 	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/doomslug"
@@ -329,7 +329,7 @@ func (a *Actor) do(out consensus.Out) {
 	a.logStep(&out)
 	a.outbox.put(out.Save, out.Send)
 	for _, acc := range out.Imported {
-		m := chainactor.Accepted(acc)
+		m := chain.Accepted(acc)
 		a.inFlight = append(a.inFlight, &m)
 		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 		a.o.Life.lastImported = m.Hash
@@ -424,7 +424,7 @@ func (a *Actor) stored() {
 func (a *Actor) blockAccepted(acc *engine.Accepted) {
 	i := slices.IndexFunc(a.inFlight, func(m *messages.BlockAccepted) bool { return m.Hash == acc.Entry.Hash })
 	if i < 0 { // imported by an actor that failed
-		a.o.Out.Accepted(chainactor.Accepted(acc))
+		a.o.Out.Accepted(chain.Accepted(acc))
 		return
 	}
 	m := a.inFlight[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-chain/troupe/internal/localnet"
-	screen "github.com/troupe-chain/troupe/internal/top"
+	"github.com/troupe-chain/troupe/internal/top"
 )
 
 func newTop(a *app) *cobra.Command {
@@ -45,7 +45,7 @@ one screen, and ends.`,
 					}
 				}
 			}
-			before, err := screen.Ask(cmd.Context(), place)
+			before, err := top.Ask(cmd.Context(), place)
 			if err != nil {
 				return err
 			}
@@ -54,11 +54,11 @@ one screen, and ends.`,
 			case <-cmd.Context().Done():
 				return cmd.Context().Err()
 			}
-			now, err := screen.Ask(cmd.Context(), place)
+			now, err := top.Ask(cmd.Context(), place)
 			if err != nil {
 				return err
 			}
-			for _, line := range new(screen.View).Lines(place, before, now, 0, 0) {
+			for _, line := range new(top.View).Lines(place, before, now, 0, 0) {
 				say(cmd, "%s", line)
 			}
 			return nil
@@ -75,16 +75,16 @@ one screen, and ends.`,
 // topScreen shows the node until the user quits. It reports a node that does not answer and keeps
 // polling.
 func topScreen(cmd *cobra.Command, t *localnet.Terminal, place string, every time.Duration) error {
-	var v screen.View
-	var before, now *screen.Look
+	var v top.View
+	var before, now *top.Look
 	lost := ""
 	type answer struct {
-		look *screen.Look
+		look *top.Look
 		err  error
 	}
 	answers := make(chan answer, 1)
 	ask := func() {
-		l, err := screen.Ask(cmd.Context(), place)
+		l, err := top.Ask(cmd.Context(), place)
 		answers <- answer{l, err}
 	}
 	go ask()
@@ -116,7 +116,7 @@ func topScreen(cmd *cobra.Command, t *localnet.Terminal, place string, every tim
 			lines = v.Lines(place, before, now, width, height)
 		}
 		if lost != "" {
-			lines[0] = screen.Fit(lost, width)
+			lines[0] = top.Fit(lost, width)
 		}
 		t.Draw(lines)
 	}

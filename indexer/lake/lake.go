@@ -1,15 +1,15 @@
-// Package lake writes the blocks of a chain into an S3-compatible bucket as NEAR Lake has them, so
-// that tools of near-lake-framework read it: HEIGHT/block.json and HEIGHT/shard_ID.json, the height
-// with twelve digits.
+// Package lake writes the blocks of a chain to an S3-compatible bucket in the layout of NEAR Lake, so
+// that tools based on near-lake-framework can read it: HEIGHT/block.json and HEIGHT/shard_ID.json,
+// the height with twelve digits.
 //
-//	in      messages of final blocks (package indexer), a bucket that is there
-//	out     objects; of each block the shards first and block.json last, so that a block is there
-//	        with all its shards or not at all
-//	state   none but the bucket: Last finds the last whole block in it
+//	in      messages of final blocks (package indexer), an existing bucket
+//	out     objects; for each block the shards first and block.json last, so that a block with a
+//	        block.json is complete
+//	state   only the bucket: Last finds the last complete block in it
 //	units   heights in blocks
-//	bound   one block at a time, its shards beside each other
-//	errors  ErrBucket: what a retry does not fix, like a refused key; anything else is reported
-//	        to OnTrouble and retried without end
+//	bound   one block at a time, its shards in parallel
+//	errors  ErrBucket: a retry does not help, as for a rejected key; anything else is reported
+//	        to OnTrouble and retried indefinitely
 //	source  near-lake-indexer src/main.rs
 package lake
 
@@ -34,36 +34,36 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrBucket says that the bucket does not take what it is given, and will not.
+// ErrBucket is wrapped by errors that a retry does not fix, such as a rejected key.
 var ErrBucket = errors.New("the bucket cannot be used")
 
-// Options say which bucket. Endpoint and Bucket have no default.
+// Options configure a Writer. Endpoint and Bucket are required.
 type Options struct {
-	Endpoint string // a URL, like https://s3.eu-central-1.amazonaws.com or http://127.0.0.1:9000
-	Region   string // empty: the endpoint's
+	Endpoint string // URL of the S3 service, like https://s3.eu-central-1.amazonaws.com or http://127.0.0.1:9000
+	Region   string // empty: the default of the endpoint
 	Bucket   string
-	// empty: as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say, ~/.aws/credentials, or the
-	// machine's role
+	// Credentials; empty: from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws/credentials, or the
+	// role of the machine.
 	AccessKey, SecretKey string
 	Transport            http.RoundTripper
-	// gets the reason of each pause before an object is written again; nil: not reported
+	// OnTrouble is called with the reason of each pause before a request is retried; nil: not called.
 	OnTrouble func(error)
 }
 
-// Writer writes into one bucket.
+// Writer writes blocks to one bucket. It is not safe for concurrent use.
 type Writer struct {
 	o Options
 	c *minio.Client
 }
 
-// Between two tries, the first and the longest pause; and how long one may take.
+// The first and the longest pause between two tries, and the time limit of one try.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 10 * time.Second
 	tryLimit   = time.Minute
 )
 
-// Open makes sure that the bucket is there.
+// Open checks that the bucket exists and returns a Writer.
 func Open(ctx context.Context, o Options) (*Writer, error) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
@@ -91,13 +91,13 @@ func Open(ctx context.Context, o Options) (*Writer, error) {
 	return w, nil
 }
 
-// refusals are the codes by which trying again is of no use.
+// refusals are the S3 error codes after which a retry is useless.
 var refusals = map[string]bool{
 	"AccessDenied": true, "NoSuchBucket": true, "InvalidAccessKeyId": true, "SignatureDoesNotMatch": true, "InvalidBucketName": true,
 	"AuthorizationHeaderMalformed": true, "AllAccessDisabled": true, "EntityTooLarge": true,
 }
 
-// try does something until it succeeds, is refused, or the context ends.
+// try calls do until it succeeds, its error is permanent, or the context ends.
 func (w *Writer) try(ctx context.Context, what string, do func(context.Context) error) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		one, cancel := context.WithTimeout(ctx, tryLimit)
@@ -125,7 +125,7 @@ func (w *Writer) try(ctx context.Context, what string, do func(context.Context) 
 
 func folder(h primitives.Height) string { return fmt.Sprintf("%012d/", uint64(h)) }
 
-// Handle writes a block. It is an indexer.Handler.
+// Handle writes a block to the bucket. It is an indexer.Handler.
 func (w *Writer) Handle(ctx context.Context, m *indexer.Message) error {
 	if m.Skipped != nil {
 		return fmt.Errorf("%w: a lake contains only final blocks, and block %v was reverted", ErrBucket, m.Skipped[0])
@@ -161,8 +161,7 @@ func (w *Writer) Handle(ctx context.Context, m *indexer.Message) error {
 	return w.put(ctx, at+"block.json", parts.Block)
 }
 
-// put writes an object, with the members of its objects in the order of the alphabet, as those of
-// NEAR Lake have.
+// put writes a JSON object with its members in alphabetical order, as in NEAR Lake.
 func (w *Writer) put(ctx context.Context, key string, text []byte) error {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -183,11 +182,12 @@ func (w *Writer) put(ctx context.Context, key string, text []byte) error {
 	})
 }
 
-// halves is how many blocks without a block.json may stand at the end: one is what a crash leaves.
+// halves is how many heights without a block.json may be at the end of the bucket. A crash leaves
+// at most one.
 const halves = 16
 
-// Last finds the last whole block in the bucket; nil: there is none. It asks some dozens of times,
-// however many there are.
+// Last returns the last complete block in the bucket; nil: there is none. It takes some dozens of
+// requests, independent of the number of blocks.
 func (w *Writer) Last(ctx context.Context) (*indexer.Cursor, error) {
 	below := ^primitives.Height(0)
 	for range halves {
@@ -204,7 +204,7 @@ func (w *Writer) Last(ctx context.Context) (*indexer.Cursor, error) {
 	return nil, fmt.Errorf("%w: at its end more than %d heights have no block.json, the first at height %d", ErrBucket, halves-1, below)
 }
 
-// cursor reads that of a block; nil: it has no block.json.
+// cursor returns the cursor of the block at a height; nil: it has no block.json.
 func (w *Writer) cursor(ctx context.Context, h primitives.Height) (*indexer.Cursor, error) {
 	var text []byte
 	err := w.try(ctx, "read the last block", func(ctx context.Context) error {
@@ -229,14 +229,14 @@ func (w *Writer) cursor(ctx context.Context, h primitives.Height) (*indexer.Curs
 	return &indexer.Cursor{Height: h, Hash: b.Header.Hash}, nil
 }
 
-// greatest finds the greatest height below one that has objects.
+// greatest returns the greatest height with objects below another height.
 func (w *Writer) greatest(ctx context.Context, below primitives.Height) (last primitives.Height, ok bool, err error) {
 	at, ok, err := w.first(ctx, 0, below)
 	if err != nil || !ok {
 		return 0, false, err
 	}
 	last = at
-	// Ever larger steps until nothing is there any more, then halves of the last one.
+	// Search with growing steps until nothing is found, then bisect the last step.
 	for step := primitives.Height(1); ; {
 		from := last + step
 		if at, ok = 0, false; from > last && from < below {
@@ -255,9 +255,9 @@ func (w *Writer) greatest(ctx context.Context, below primitives.Height) (last pr
 	}
 }
 
-// first finds the lowest height from one on, and below another, that has objects.
+// first returns the lowest height with objects in [from, below).
 func (w *Writer) first(ctx context.Context, from, below primitives.Height) (h primitives.Height, ok bool, err error) {
-	after := strings.TrimSuffix(folder(from), "/") // it sorts before the folder, and behind those that are lower
+	after := strings.TrimSuffix(folder(from), "/") // this key sorts before the folder and after all lower heights
 	err = w.try(ctx, "list the bucket", func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -271,7 +271,7 @@ func (w *Writer) first(ctx context.Context, from, below primitives.Height) (h pr
 				h, ok = primitives.Height(n), primitives.Height(n) < below
 				return nil
 			}
-			if name > "9" { // all that follows is none of ours
+			if name > "9" { // the remaining keys are not heights
 				return nil
 			}
 		}

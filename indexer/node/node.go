@@ -1,18 +1,18 @@
-// Package node is a source of blocks for package indexer that is a node of its own: it joins a
-// network without making blocks, or runs the chain of a home folder, in the indexer's process.
+// Package node provides blocks to package indexer from a node in the indexer's process. The node
+// joins a network without producing blocks, or runs the chain of a home folder.
 //
 //	in      a home folder, as `troupe init` makes it: config.json, genesis.json, node_key.json,
 //	        data/
-//	out     stream.Source: feeds without a socket between
+//	out     stream.Source: feeds without a socket
 //	state   the node's, in data/
 //	units   heights in blocks
-//	bound   what config.json gives a node
-//	errors  what a node does not start by; once it has ended by itself its feeds end with
-//	        ErrRefused and why
+//	bound   the limits in config.json
+//	errors  errors of the start of a node; when the node ends by itself its feeds end with
+//	        ErrRefused and the reason
 //	source  nearcore chain/indexer/src/lib.rs
 //
-// Which shards it follows, and how much of the past it keeps, config.json says as for any node
-// (tracked_shards_config, archive).
+// As for any node, config.json determines the tracked shards (tracked_shards_config) and how many
+// old blocks are kept (archive).
 package node
 
 import (
@@ -31,17 +31,17 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Options say what a node is made of. Only Home has no default.
+// Options configure a node. Only Home is required.
 type Options struct {
 	Home        string
-	BootNodes   string         // node_key@host:port, several separated by commas; empty: as config.json says
-	NetworkAddr string         // where other nodes may connect, host:port; empty: as config.json says
-	RPCAddr     string         // where it also serves JSON-RPC, host:port; empty: nowhere
-	Archive     bool           // keep everything, whatever config.json says
+	BootNodes   string         // node_key@host:port, separated by commas; empty: from config.json
+	NetworkAddr string         // address for peers, host:port; empty: from config.json
+	RPCAddr     string         // address of the JSON-RPC, host:port; empty: no RPC
+	Archive     bool           // never collect garbage, whatever config.json says
 	Log         *logrus.Logger // nil: warnings and errors to stderr
 }
 
-// Node runs.
+// Node is a running node and a stream.Source.
 type Node struct {
 	options daemon.Options
 	config  indexer.Config
@@ -49,13 +49,13 @@ type Node struct {
 	mu      sync.Mutex
 	h       *daemon.Daemon
 	changed chan struct{} // closed when h or ended change
-	ended   error         // why there is none any more
+	ended   error         // why the node has ended; nil: it runs
 	stop    context.CancelFunc
-	over    chan struct{} // closed when the goroutine has ended
-	closed  error         // what it ended by, or could not be stopped by; set before
+	over    chan struct{} // closed when the watching goroutine has ended
+	closed  error         // error of the end or of the stop; set before over is closed
 }
 
-// Start begins one.
+// Start loads the home and starts its node.
 func Start(o Options) (*Node, error) {
 	hm, err := o.Load()
 	if err != nil {
@@ -64,7 +64,7 @@ func Start(o Options) (*Node, error) {
 	return Under(daemon.Options{Home: hm, Log: o.Log, Listen: o.RPCAddr, NoRPC: o.RPCAddr == ""})
 }
 
-// Load reads the home, and sets in its configuration what the options say.
+// Load loads the home and applies the options to its configuration.
 func (o *Options) Load() (*home.Home, error) {
 	hm, err := home.Load(o.Home)
 	if err != nil {
@@ -89,10 +89,10 @@ func (o *Options) Load() (*home.Home, error) {
 	return hm, nil
 }
 
-// Under begins one as a host's options say.
+// Under starts a node with the options of package daemon.
 func Under(o daemon.Options) (*Node, error) {
 	o.InProcess, o.Restarts = true, true
-	if o.Home.Config.Network.On() { // in a network it makes no blocks, even with a validator's key
+	if o.Home.Config.Network.On() { // it produces no blocks in a network, even with a validator key
 		o.Home.ValidatorKey = nil
 	}
 	h, err := daemon.Start(o)
@@ -106,7 +106,7 @@ func Under(o daemon.Options) (*Node, error) {
 	return n, nil
 }
 
-// settings are those of config.json.
+// settings returns the stream settings of config.json.
 func (n *Node) settings() indexer.Config {
 	s := &n.options.Home.Config.Stream
 	c := indexer.Config{Source: n}
@@ -116,23 +116,23 @@ func (n *Node) settings() indexer.Config {
 	case s.SyncMode == "FromInterruption" && s.Height > 0:
 		c.SyncMode = indexer.FromInterruption(nil).Or(s.Height)
 	}
-	c.StreamingMode, _ = indexer.ParseStreamingMode(s.StreamingMode) // they have been checked
+	c.StreamingMode, _ = indexer.ParseStreamingMode(s.StreamingMode) // config.json was validated when it was loaded
 	c.Finality, _ = indexer.ParseFinality(s.Finality)
 	return c
 }
 
-// Config returns the stream settings of config.json (troupe.stream), with this node as the source.
-// For FromInterruption the consumer sets the SyncMode itself, since it has the cursor: Resumes.
+// Config returns the stream settings of config.json (troupe.stream) with this node as the source.
+// If Resumes returns true, the caller must set the SyncMode, because it has the cursor.
 func (n *Node) Config() indexer.Config { return n.config }
 
-// Resumes returns whether config.json asks to continue after what the consumer has stored.
+// Resumes returns whether config.json asks to continue after the stored cursor (FromInterruption).
 func (n *Node) Resumes() bool { return n.options.Home.Config.Stream.SyncMode == "FromInterruption" }
 
-// stopLimit bounds a stop.
+// stopLimit is the time limit of a stop.
 const stopLimit = 30 * time.Second
 
-// watch starts the node anew when the state of a later block has come, and notes when it ends by
-// itself.
+// watch restarts the node when it asks for that, for example after a state sync, and records when
+// it ends by itself.
 func (n *Node) watch(ctx context.Context) {
 	defer close(n.over)
 	for {
@@ -175,7 +175,7 @@ func (n *Node) set(h *daemon.Daemon, ended error) {
 	n.changed = make(chan struct{})
 }
 
-// Open is part of stream.Source.
+// Open implements stream.Source.
 func (n *Node) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 	for {
 		n.mu.Lock()
@@ -187,7 +187,7 @@ func (n *Node) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 		case h != nil:
 			with, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)
-			go func() { // a wait in a node that is gone would never end
+			go func() { // a wait in a node that has ended would never return
 				select {
 				case <-changed:
 					cancel(errors.New("the node restarts"))
@@ -204,14 +204,14 @@ func (n *Node) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 	}
 }
 
-// Host is the node that runs now; nil: none does.
+// Host returns the running node; nil: there is none at the moment.
 func (n *Node) Host() *daemon.Daemon {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.h
 }
 
-// Close ends the node cleanly.
+// Close stops the node.
 func (n *Node) Close() error {
 	n.stop()
 	<-n.over

@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/internal/backend"
-	settings "github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -104,10 +104,10 @@ func newWorldOf(t *testing.T, g *genesis.Config, records []genesis.Record, o wor
 	views := viewpool.New(viewpool.Options{})
 	t.Cleanup(views.Close)
 	key := primitives.KeyFile{AccountID: root, SecretKey: seedKey(WireSeeds[0])}
-	file := settings.Default(true) // as the recorder had it
+	file := config.Default(true) // as the recorder had it
 	file.Set("gc_num_epochs_to_keep", json.Number("100000"))
 	file.Set("save_receipt_to_tx", true)
-	conf, _, err := settings.Parse("config.json", file.Format())
+	conf, _, err := config.Parse("config.json", file.Format())
 	w.must(err)
 	w.keys[root] = key.SecretKey
 	w.emptyBlock()

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	settings "github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
@@ -67,7 +67,7 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 	}
 	if h.front != nil {
 		b = h.front.Metrics(b)
-		if t := h.home.Config.Network.Transport; t == settings.OverLibp2p || t == settings.Both {
+		if t := h.home.Config.Network.Transport; t == config.OverLibp2p || t == config.Both {
 			b = h.libp2p.Metrics(b)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/backend"
-	settings "github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/replay"
 	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/primitives"
@@ -76,7 +76,7 @@ func serve(t *testing.T, rec *replay.Recording, e *engine.Engine, machine *vm.VM
 	if err != nil {
 		return err
 	}
-	conf, _, err := settings.Parse("config.json", settings.Default(true).Format())
+	conf, _, err := config.Parse("config.json", config.Default(true).Format())
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (r *recent) state(key primitives.Hash, now time.Time) age {
 	return age
 }
 
-// when is state, and returns the time as well.
+// when returns the age of a hash as state does, and the time when it was published.
 func (r *recent) when(key primitives.Hash, now time.Time) (at time.Time, _ age) {
 	at, is := r.now[key]
 	if !is {
