@@ -185,7 +185,7 @@ func (b badBytes) BodyKind() peerwire.BodyKind   { return b.kind }
 func (b badBytes) AppendBorsh(out []byte) []byte { return append(out, b.raw...) }
 
 // TestFalseFormsAndAnchors: a peer that holds the keys of validators sends messages about chunks in the
-// form of another version, with wrong anchors, with wrong keys, with anchors that nobody has, and the
+// form of another version, with wrong anchors, with wrong keys, with anchors that no node has, and the
 // chunks of a producer that is left out. As in nearcore the messages are dropped, the peer is not
 // banned, and the chain goes on without any of those chunks. It is banned for a forged signature of a
 // routed message, and in the end for blocks with such chunks.
@@ -275,7 +275,7 @@ func TestFalseFormsAndAnchors(t *testing.T) {
 				right := &primitives.PartialChunkAnchor{PrevPrevBlock: p.at.PrevPrevBlock, EpochID: p.key.EpochID}
 				all = append(all, chunkAt(head, p.key, head.Hash, right, by, tries))
 			}
-			// early for ever: on a block, and an anchor, that nobody has
+			// early for ever: on a block, and an anchor, that no node has
 			early := p.key
 			early.HeightCreated += 2
 			all = append(all, bodiesAt(early, &primitives.ChunkAnchor{PrevBlock: unknown, PrevPrevBlock: primitives.Hash{1}}, "nobody", tries)...)

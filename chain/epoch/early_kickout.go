@@ -164,24 +164,11 @@ func (m *Manager) anchoredChunkProducer(anchor primitives.Hash, id primitives.Ep
 	return &info.Validators[v], nil
 }
 
-// ForecastChunkProducer returns the likely producer of a shard's chunk for a height above a
-// recorded block head, in the epoch of head's children or in a later one. For the height after head
-// the result is certain. For later heights it assumes that no height is skipped, and that the
-// blacklist does not change, or is empty in a later epoch. It serves for routing and forecasts
-// only. The result must not be changed.
+// ForecastChunkProducer returns the likely producer of a shard's chunk at a height above a recorded
+// block head, in the epoch of head's children or in a later one: see ChunkForecast. For routing and
+// forecasts only. The result must not be changed.
 func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
-	b, err := m.BlockInfo(head)
-	if err != nil {
-		return nil, err
-	}
-	current, err := m.EpochIDFromPrev(head)
-	if err != nil {
-		return nil, err
-	}
-	if id == current && h == b.Height+1 {
-		return m.ChunkProducerFromPrev(head, shard)
-	}
 	f, err := m.ForecastChunks(head, id)
 	if err != nil {
 		return nil, err
@@ -197,18 +184,25 @@ func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.Epoc
 	return &f.info.Validators[v], nil
 }
 
-// ChunkForecast returns likely chunk producers of an epoch, as of some block.
+// ChunkForecast draws likely producers of the chunks of an epoch, as of a block. It is certain for the
+// height after the block. For later heights it assumes that no height is skipped and that the
+// blacklist stays as it is.
 type ChunkForecast struct {
 	info   *EpochInfo
 	layout primitives.ShardLayout
 	lists  []shardBlacklist
+	height primitives.Height // after the block
+	next   []ValidatorID     // producers at height, by shard index; nil: that is of another epoch
 }
 
 // ForecastChunks returns the forecast of an epoch with the blacklist of a recorded block, or without
 // one if the block is of another epoch.
 func (m *Manager) ForecastChunks(head primitives.Hash, id primitives.EpochID) (*ChunkForecast, error) {
-	f := new(ChunkForecast)
-	var err error
+	b, err := m.BlockInfo(head)
+	if err != nil {
+		return nil, err
+	}
+	f := &ChunkForecast{height: b.Height + 1}
 	if f.info, err = m.EpochInfo(id); err != nil {
 		return nil, err
 	}
@@ -216,14 +210,29 @@ func (m *Manager) ForecastChunks(head primitives.Hash, id primitives.EpochID) (*
 		return nil, err
 	}
 	a, err := findAnchor(head, id, f.info, m.BlockInfo)
-	if err == nil && a != nil {
-		f.lists, err = m.blacklist(a, f.info, f.layout)
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
+		if f.lists, err = m.blacklist(a, f.info, f.layout); err != nil {
+			return nil, err
+		}
+	}
+	next, err := m.EpochIDFromPrev(head)
+	if err != nil {
+		return nil, err
+	}
+	if next == id {
+		f.next, err = m.chunkProducersOn(b, id, f.info, f.layout)
 	}
 	return f, err
 }
 
 // Sample returns the likely producer of a shard's chunk for a height. Errors: ErrSharding.
 func (f *ChunkForecast) Sample(index primitives.ShardIndex, h primitives.Height) (ValidatorID, error) {
+	if h == f.height && index >= 0 && int(index) < len(f.next) {
+		return f.next[index], nil
+	}
 	return f.info.sampleWithout(f.lists, f.layout, index, h)
 }
 
