@@ -63,57 +63,19 @@ func (b *Backend) ValidatorsOrdered(r *view.BlockRef) (out []primitives.Validato
 }
 
 // MaintenanceWindows lists the height ranges of the current epoch, from the head on, in which an
-// account produces neither a block nor a chunk (nearcore
-// chain/client/src/view_client_actor.rs:310). From protocol version 87 on the chunks are a forecast
-// by the head's blacklist.
+// account produces neither a block nor a chunk: see epoch.Manager.IdleHeights.
 func (b *Backend) MaintenanceWindows(account primitives.AccountID) ([]view.Window, error) {
-	head := b.Engine.Head()
-	var info *epoch.EpochInfo
-	var chunks *epoch.ChunkForecast
-	var end primitives.Height
+	var idle []epoch.HeightRange
 	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
-		id := head.Header().EpochID
-		if info, err = m.EpochInfo(id); err != nil {
-			return err
-		}
-		if chunks, err = m.ForecastChunks(head.Hash, id); err != nil {
-			return err
-		}
-		c, err := m.EpochConfig(id)
-		if err != nil {
-			return err
-		}
-		end, err = m.EpochStartHeight(head.Hash)
-		end += primitives.Height(c.EpochLength)
+		idle, err = m.IdleHeights(b.Engine.Head().Hash, account)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	id, seated := info.ValidatorID(account)
-	busy := func(h primitives.Height) (bool, error) {
-		if !seated || info.SampleBlockProducer(h) == id {
-			return seated, nil
-		}
-		for i := range head.Layout.NumShards() {
-			if p, err := chunks.Sample(primitives.ShardIndex(i), h); err != nil || p == id {
-				return true, err
-			}
-		}
-		return false, nil
-	}
 	var out []view.Window
-	for h := head.Height(); h < end; h++ {
-		is, err := busy(h)
-		switch n := len(out); {
-		case err != nil:
-			return nil, err
-		case is:
-		case n > 0 && out[n-1].End == h:
-			out[n-1].End++
-		default:
-			out = append(out, view.Window{Start: h, End: h + 1})
-		}
+	for _, r := range idle {
+		out = append(out, view.Window(r))
 	}
 	return out, nil
 }
