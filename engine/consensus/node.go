@@ -306,6 +306,14 @@ func (n *Node) step(now int64, what func()) Out {
 // added to the engine or removed.
 func (n *Node) Idle() bool { return n.work == nil }
 
+// Pooled returns the number of transactions in the pools of all shards.
+func (n *Node) Pooled() (count int) {
+	for _, p := range n.pools {
+		count += p.Len()
+	}
+	return count
+}
+
 // advance does everything whose time has come, handles messages to this node itself, and sets
 // Out.Wake.
 func (n *Node) advance() {

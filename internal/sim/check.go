@@ -32,6 +32,7 @@ type checks struct {
 	applied   map[primitives.Hash]primitives.Height // outcome ids of final blocks, with their heights
 	owed      map[primitives.Hash]primitives.Height // receipts that final blocks sent and none has applied, with the heights of the senders
 	moved     int64                                 // virtual time when top last advanced
+	settled   primitives.Height                     // of the last head at which a pool held a transaction
 	ending    primitives.Height                     // top when the load stopped; 0: it has not
 	epochs    map[primitives.EpochID]bool
 	versions  []primitives.ProtocolVersion // of final blocks, in order, without repeats
@@ -353,7 +354,13 @@ func (c *checks) ended() bool {
 		}
 		return false
 	}
-	return low >= c.ending+settling
+	// a transaction may wait in a pool for the nonces before its own until it expires
+	for _, n := range w.nodes {
+		if w.s.Universal && n.core.Pooled() > 0 && low < c.ending+2*w.s.Epoch+settling {
+			c.settled = max(c.settled, n.engine.Head().Height())
+		}
+	}
+	return low >= max(c.ending, c.settled)+settling
 }
 
 // settling is the number of final blocks in which the last transactions and their receipts must be
