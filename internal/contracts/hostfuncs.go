@@ -1,5 +1,7 @@
 package contracts
 
+import "slices"
+
 // probed is a host function that the probe knows: its number of parameters (all i64), and its
 // result.
 type probed struct {
@@ -35,3 +37,13 @@ var functions = []probed{
 	{"bls12381_g2_multiexp", 3, 1}, {"bls12381_map_fp_to_g1", 3, 1}, {"bls12381_map_fp2_to_g2", 3, 1},
 	{"bls12381_pairing_check", 2, 1}, {"bls12381_p1_decompress", 3, 1}, {"bls12381_p2_decompress", 3, 1},
 }
+
+// laterFunctions are the host functions that came after the recorded chains, of protocol versions 87
+// and 88. NewestProbe has them behind the others.
+var laterFunctions = []probed{
+	{"sha3_256", 3, 0}, {"sha3_384", 3, 0}, {"sha3_512", 3, 0}, {"ml_dsa_verify", 6, 1},
+	{"universal_state_init_to_account_id", 3, 1}, {"promise_batch_action_universal_state_init", 4, 0},
+}
+
+// allFunctions are functions and laterFunctions.
+var allFunctions = slices.Concat(functions, laterFunctions)

@@ -34,21 +34,24 @@ const (
 // loads outside memory, spin loops for ever.
 //
 // It is the contract of the recorded chains, byte for byte, names included.
-var Probe = sync.OnceValue(func() []byte { return newProbe().m.Encode() })
+var Probe = sync.OnceValue(func() []byte { return newProbe(functions).m.Encode() })
+
+// NewestProbe is the probe with the host functions of protocol version 88 too, which it needs.
+var NewestProbe = sync.OnceValue(func() []byte { return newProbe(allFunctions).m.Encode() })
 
 // Version is the probe with one more method: which returns one byte, n.
 func Version(n byte) []byte {
-	p := newProbe()
+	p := newProbe(functions)
 	which := p.export("which")
 	which.I32(0).I32(int32(n)).Memory(wasmasm.I32Store8, 0, 0)
 	which.I64(1).I64(0).Call(p.host["value_return"])
 	return p.m.Encode()
 }
 
-// newProbe writes the probe.
-func newProbe() *probe {
-	p := &probe{host: map[string]uint32{}}
-	for _, f := range functions {
+// newProbe writes the probe over a list of host functions.
+func newProbe(list []probed) *probe {
+	p := &probe{list: list, host: map[string]uint32{}}
+	for _, f := range list {
 		p.host[f.name] = p.m.Import("env", f.name, repeat(wasmasm.I64, f.params), resultType(f.result))
 		p.m.NameImport(p.host[f.name], f.name)
 	}
@@ -76,6 +79,7 @@ func newProbe() *probe {
 // probe is the probe being written.
 type probe struct {
 	m         wasmasm.Module
+	list      []probed
 	host      map[string]uint32
 	pc, n     uint32 // globals: where the program is, how many results there are
 	arg, push uint32 // functions: the next argument, and keep a result
@@ -179,7 +183,7 @@ func (p *probe) writeRun() uint32 {
 			c.Bulk(op.bulk, op.memory...)
 		})
 	}
-	labels := make([]string, len(functions))
+	labels := make([]string, len(p.list))
 	for k := range labels {
 		labels[k] = fmt.Sprintf("b%d", k)
 	}
@@ -187,7 +191,7 @@ func (p *probe) writeRun() uint32 {
 		c.Block(labels[k], wasmasm.Void)
 	}
 	c.Get(f).BrTable(labels...)
-	for _, host := range functions {
+	for _, host := range p.list {
 		c.End() // where the table's branch for it lands
 		for range host.params {
 			arg()

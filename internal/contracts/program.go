@@ -47,7 +47,7 @@ func codeSize(code []instruction) (n int) {
 // Pointer for one; then there are Results and integers. What it returns is the Result if the
 // function has one, else -1.
 func (p *Program) Call(name string, args ...any) Result {
-	for op, f := range functions {
+	for op, f := range allFunctions {
 		if f.name != name {
 			continue
 		}
