@@ -20,7 +20,7 @@ type disk interface {
 	openIndex() (lstorage.Storage, error) // takes the lock against a second process
 	indexSize() int64                     // approximate size of its files in bytes
 	removeCurrent() error                 // the CURRENT files that lead goleveldb to its manifest
-	createFile(name string) (file, error) // it must not exist
+	createFile(name string) (file, error) // it must not exist; durable after syncNames
 	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist
 	removeFile(name string) error
 	listFiles() ([]string, error)    // names of segments, sorted
@@ -111,10 +111,6 @@ func (d osDisk) exists() bool {
 func (d osDisk) createFile(name string) (file, error) {
 	f, err := os.OpenFile(filepath.Join(d.dir, logName, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return nil, err
-	}
-	if err := d.syncNames(); err != nil {
-		_ = f.Close()
 		return nil, err
 	}
 	return osFile{f}, nil

@@ -75,6 +75,13 @@ func (d *stepDisk) createFile(name string) (file, error) {
 	return stepFile{f, d}, err
 }
 
+func (d *stepDisk) syncNames() error {
+	if err := d.step("log names"); err != nil {
+		return err
+	}
+	return d.disk.syncNames()
+}
+
 func (d *stepDisk) openFile(name string) (file, error) {
 	f, err := d.disk.openFile(name)
 	return stepFile{f, d}, err
@@ -316,7 +323,7 @@ func TestFullAtEachStep(t *testing.T) {
 	}
 	for from := 1; from <= count.steps && fill(from, ""); from += stride {
 	}
-	for _, kind := range []string{"log create", "log write", "log sync", "journal create", "journal write", "journal sync",
+	for _, kind := range []string{"log create", "log names", "log write", "log sync", "journal create", "journal write", "journal sync",
 		"table create", "table write", "table sync", "manifest write", "manifest sync"} {
 		if kinds[kind] == 0 && !t.Failed() { // goleveldb compacts at its own times: a stride may pass over a kind
 			fill(1, kind)

@@ -15,8 +15,8 @@ import (
 )
 
 // strictDisk is a folder as bad as a file system may be: what is not synced is lost page by page,
-// in any order, torn within pages. What was removed may come back. It fails, for good or once, at
-// the call with a chosen number.
+// in any order, torn within pages. What was removed may come back. It fails at the call with a
+// chosen number, once, for some calls or for good. The power may go at a later call.
 type strictDisk struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -26,10 +26,16 @@ type strictDisk struct {
 	mark    []byte
 	removed []func(d *strictDisk) // bring back what was removed and not synced
 
-	calls int   // so far
-	at    int   // the call that fails; 0: none
-	how   error // errDied: and all that follow; else it alone
-	dead  bool
+	calls  int   // that change the disk, so far
+	at     int   // the call that fails; 0: none
+	how    error // errDied: and all that follow; else it alone, and those of lasts
+	lasts  int   // how many calls fail in place of one; 0: one
+	cut    int   // the call at which the power goes; 0: none
+	diedAt int   // the call at which it went
+	dead   bool
+	what   string // the kind of the call that failed first
+	reads  int    // so far
+	readAt int    // the read that fails, once; 0: none
 }
 
 var (
@@ -42,6 +48,7 @@ const strictPage, strictSector = 4096, 512
 
 type strictFile struct {
 	d       *strictDisk
+	kind    string
 	now     []byte // as the process sees it
 	safe    []byte // as it was synced
 	there   bool   // its name was synced
@@ -56,21 +63,95 @@ func newStrictDisk(seed uint64) *strictDisk {
 func (d *strictDisk) fail(n int, how error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.at, d.how = 0, how; n > 0 {
+	d.at, d.how, d.lasts, d.cut, d.readAt = 0, how, 0, 0, 0
+	if n > 0 {
 		d.at = d.calls + n
 	}
 }
 
-// call counts a call that changes the disk; its error is the disk's. Under mu.
-func (d *strictDisk) call() error {
+// failThenCut has calls fail from the nth from now on, lasts of them, and the power go at the call
+// that comes later by then. With n = 0 none fails.
+func (d *strictDisk) failThenCut(n int, how error, lasts, then int) {
+	d.fail(n, how)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lasts, d.cut, d.what = lasts, d.calls+n+then, ""
+}
+
+// failRead has the read fail that is the nth from now on.
+func (d *strictDisk) failRead(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.readAt = d.reads + n
+}
+
+// read counts a read; its error is the disk's. Under mu.
+func (d *strictDisk) read(what string) error {
 	if d.dead {
 		return errDied
 	}
-	if d.calls++; d.calls != d.at {
+	if d.reads++; d.reads != d.readAt {
 		return nil
 	}
-	d.dead = d.how == errDied
+	if d.what == "" {
+		d.what = what + " read"
+	}
+	return errIO
+}
+
+// call counts a call that changes the disk; its error is the disk's. Under mu.
+func (d *strictDisk) call(what string) error {
+	if d.dead {
+		return errDied
+	}
+	d.calls++
+	if d.calls == d.cut || d.calls == d.at && d.how == errDied {
+		d.dead, d.diedAt = true, d.calls
+		return errDied
+	}
+	if d.at == 0 || d.calls < d.at || d.calls >= d.at+max(d.lasts, 1) {
+		return nil
+	}
+	if d.what == "" {
+		d.what = what
+	}
 	return d.how
+}
+
+// gone returns whether the power has gone or the process was killed.
+func (d *strictDisk) gone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dead
+}
+
+// passed returns whether the calls that fail are over.
+func (d *strictDisk) passed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls >= d.at+d.lasts && d.reads >= d.readAt
+}
+
+// dying returns whether an error is of the call at which the power goes. Under mu.
+func (d *strictDisk) dying(err error) bool { return err == errDied && d.calls == d.diedAt }
+
+// kill returns what a process that is killed leaves: everything that it has written.
+func (d *strictDisk) kill() *strictDisk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead = true
+	out := &strictDisk{rng: d.rng, files: map[string]*strictFile{}, tables: map[lstorage.FileDesc]*strictFile{}, meta: d.meta, mark: d.mark,
+		removed: d.removed, calls: d.calls, at: d.at, how: d.how, lasts: d.lasts, cut: d.cut, what: d.what, reads: d.reads}
+	copyOf := func(f *strictFile) *strictFile {
+		return &strictFile{d: out, kind: f.kind, now: bytes.Clone(f.now), safe: bytes.Clone(f.safe), there: f.there, changed: maps.Clone(f.changed)}
+	}
+	for name, f := range d.files {
+		out.files[name] = copyOf(f)
+	}
+	for fd, f := range d.tables {
+		out.tables[fd] = copyOf(f)
+	}
+	return out
 }
 
 // crash returns what a power cut leaves.
@@ -143,7 +224,7 @@ func (f *strictFile) left(d *strictDisk) *strictFile {
 			}
 		}
 	}
-	return &strictFile{d: d, now: b, safe: bytes.Clone(b), there: true, changed: map[int]bool{}}
+	return &strictFile{d: d, kind: f.kind, now: b, safe: bytes.Clone(b), there: true, changed: map[int]bool{}}
 }
 
 func (f *strictFile) touch(from, to int) {
@@ -155,9 +236,9 @@ func (f *strictFile) touch(from, to int) {
 func (f *strictFile) writeAt(p []byte, off int) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	err := f.d.call()
+	err := f.d.call(f.kind + " write")
 	if err != nil {
-		if f.d.dead && err == errDied && f.d.calls != f.d.at {
+		if err == errDied && !f.d.dying(err) {
 			return 0, err
 		}
 		p = p[:f.d.rng.IntN(len(p)+1)] // as far as it came
@@ -176,8 +257,8 @@ func (f *strictFile) WriteAt(p []byte, off int64) (int, error) { return f.writeA
 func (f *strictFile) ReadAt(p []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	if f.d.dead {
-		return 0, errDied
+	if err := f.d.read(f.kind); err != nil {
+		return 0, err
 	}
 	if off >= int64(len(f.now)) {
 		return 0, io.EOF
@@ -193,7 +274,7 @@ func (f *strictFile) ReadAt(p []byte, off int64) (int, error) {
 func (f *strictFile) Truncate(size int64) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	if err := f.d.call(); err != nil {
+	if err := f.d.call(f.kind + " truncate"); err != nil {
 		return err
 	}
 	n := int(size)
@@ -231,7 +312,7 @@ func (f *strictFile) Size() (int64, error) {
 func (f *strictFile) Sync() error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	err := f.d.call()
+	err := f.d.call(f.kind + " sync")
 	if err == errDied {
 		return err
 	}
@@ -258,9 +339,9 @@ func (d *strictDisk) createFile(name string) (file, error) {
 	if d.files[name] != nil {
 		return nil, fs.ErrExist
 	}
-	err := d.call()
-	if err == nil || err == errDied && d.calls == d.at && d.rng.IntN(2) == 0 {
-		d.files[name] = &strictFile{d: d, changed: map[int]bool{}, there: err == nil} // osDisk syncs the folder
+	err := d.call("log create")
+	if err == nil || d.dying(err) && d.rng.IntN(2) == 0 {
+		d.files[name] = &strictFile{d: d, kind: "log", changed: map[int]bool{}}
 	}
 	if err != nil {
 		return nil, err
@@ -271,7 +352,7 @@ func (d *strictDisk) createFile(name string) (file, error) {
 func (d *strictDisk) syncNames() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := d.call()
+	err := d.call("log names")
 	if err == nil {
 		for _, f := range d.files {
 			f.there = true
@@ -299,7 +380,7 @@ func (d *strictDisk) removeFile(name string) error {
 	if f == nil {
 		return fs.ErrNotExist
 	}
-	if err := d.call(); err != nil {
+	if err := d.call("log remove"); err != nil {
 		return err
 	}
 	delete(d.files, name)
@@ -335,8 +416,8 @@ func (d *strictDisk) readMark() ([]byte, error) {
 func (d *strictDisk) writeMark(b []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := d.call()
-	if err == nil || err == errDied && d.calls == d.at && d.rng.IntN(2) == 0 {
+	err := d.call("mark")
+	if err == nil || d.dying(err) && d.rng.IntN(2) == 0 {
 		d.mark = bytes.Clone(b)
 	}
 	return err
@@ -374,8 +455,8 @@ func (s *strictStorage) Log(string) {}
 func (s *strictStorage) SetMeta(fd lstorage.FileDesc) error {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	err := s.d.call()
-	if err == nil || err == errDied && s.d.calls == s.d.at && s.d.rng.IntN(2) == 0 {
+	err := s.d.call("meta")
+	if err == nil || s.d.dying(err) && s.d.rng.IntN(2) == 0 {
 		s.d.meta = fd
 	}
 	return err
@@ -411,6 +492,29 @@ func (s *strictStorage) List(types lstorage.FileType) (out []lstorage.FileDesc, 
 
 type strictReader struct {
 	*bytes.Reader
+	f *strictFile
+}
+
+// Read reads on.
+func (r strictReader) Read(p []byte) (int, error) {
+	if err := r.counted(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}
+
+// ReadAt reads a part.
+func (r strictReader) ReadAt(p []byte, off int64) (int, error) {
+	if err := r.counted(); err != nil {
+		return 0, err
+	}
+	return r.Reader.ReadAt(p, off)
+}
+
+func (r strictReader) counted() error {
+	r.f.d.mu.Lock()
+	defer r.f.d.mu.Unlock()
+	return r.f.d.read(r.f.kind)
 }
 
 // Close does nothing.
@@ -427,7 +531,7 @@ func (s *strictStorage) Open(fd lstorage.FileDesc) (lstorage.Reader, error) {
 	if f == nil {
 		return nil, fs.ErrNotExist
 	}
-	return strictReader{bytes.NewReader(bytes.Clone(f.now))}, nil
+	return strictReader{bytes.NewReader(bytes.Clone(f.now)), f}, nil
 }
 
 type strictWriter struct{ *strictFile }
@@ -444,10 +548,10 @@ func (w strictWriter) Write(p []byte) (int, error) {
 func (s *strictStorage) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	if err := s.d.call(); err != nil {
+	if err := s.d.call(fd.Type.String() + " create"); err != nil {
 		return nil, err
 	}
-	f := &strictFile{d: s.d, changed: map[int]bool{}}
+	f := &strictFile{d: s.d, kind: fd.Type.String(), changed: map[int]bool{}}
 	s.d.tables[fd] = f
 	return strictWriter{f}, nil
 }
@@ -460,7 +564,7 @@ func (s *strictStorage) Remove(fd lstorage.FileDesc) error {
 	if f == nil {
 		return fs.ErrNotExist
 	}
-	if err := s.d.call(); err != nil {
+	if err := s.d.call(fd.Type.String() + " remove"); err != nil {
 		return err
 	}
 	delete(s.d.tables, fd)
@@ -476,7 +580,7 @@ func (s *strictStorage) Remove(fd lstorage.FileDesc) error {
 func (s *strictStorage) Rename(from, to lstorage.FileDesc) error {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	if err := s.d.call(); err != nil {
+	if err := s.d.call(from.Type.String() + " rename"); err != nil {
 		return err
 	}
 	s.d.tables[to] = s.d.tables[from]

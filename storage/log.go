@@ -23,10 +23,11 @@ import (
 // CRC-32C of the payload, payload, little-endian. Records do not cross segments. The first segment
 // holds genesis alone.
 //
-// Invariants: a record never changes. It is durable once flush returned nil. A segment is synced
-// before the next one begins. A record that is appended while the one before it is not synced says
-// so in its type (recordAfterUnsynced). So after a power cut a whole record after a torn one is
-// damage, unless its type allows for it. What is torn at the end counts as never written.
+// Invariants: a record never changes. It is durable once flush returned nil. A segment ends with its
+// last record, and is synced, before the next one has a record. A record that is appended while the
+// one before it is not synced says so in its type (recordAfterUnsynced). So after a power cut a
+// whole record after a torn one is damage, unless its type allows for it. What is torn at the end
+// counts as never written.
 //
 // Outline: append writes one record in one write. flush syncs all appended records. recover scans
 // from the position that the index names, cuts off a torn end, and reports a broken record with a
@@ -214,6 +215,15 @@ func (l *blockLog) rotate() error {
 	f, err := l.disk.createFile(segmentName(next))
 	if err != nil {
 		return wrapWrite("log segment", err)
+	}
+	if err := l.disk.syncNames(); err != nil {
+		err = wrapWrite("log segment", err)
+		_ = f.Close()
+		if rerr := l.disk.removeFile(segmentName(next)); rerr != nil { // the next attempt would find the file
+			l.broken = fmt.Errorf("%w: %w, then %w", ErrFailed, err, rerr)
+			return l.broken
+		}
+		return err
 	}
 	if l.cur != nil {
 		_ = l.cur.Close() // synced; readers have their own files

@@ -27,6 +27,7 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 	if len(names) == 0 && end == (position{}) {
 		return nil
 	}
+	var ragged []position // ends of the records of segments that have bytes after them
 	for seg := start.Segment; ; seg++ {
 		from := int64(0)
 		if seg == start.Segment {
@@ -40,10 +41,20 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 			return wrapIndex("open log", err)
 		}
 		got, err := scanSegment(fl, from, func(off int64, payload []byte) error {
+			if len(ragged) > 0 {
+				return damaged("log/%s is broken at byte %d, although log/%s has records", segmentName(ragged[0].Segment),
+					ragged[0].Offset, segmentName(seg))
+			}
 			return f(position{seg, off}, payload)
 		})
-		if err == nil && seg <= end.Segment && (seg < end.Segment || got < end.Offset) {
-			err = l.checkShort(fl, seg, got, end)
+		var size int64
+		if err == nil {
+			if size, err = fl.Size(); err != nil {
+				err = wrapIndex("size", err)
+			}
+		}
+		if err == nil && seg <= end.Segment && (seg < end.Segment && got < size || seg == end.Segment && got < end.Offset) {
+			err = damaged("broken at byte %d, although records after it were committed", got)
 		}
 		if err != nil {
 			_ = fl.Close()
@@ -51,7 +62,14 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 		}
 		if seg < last {
 			_ = fl.Close()
+			if got < size {
+				ragged = append(ragged, position{seg, got})
+			}
 			continue
+		}
+		if err := l.trimSegments(ragged); err != nil {
+			_ = fl.Close()
+			return err
 		}
 		if err := l.trimEnd(fl, got); err != nil {
 			_ = fl.Close()
@@ -60,6 +78,21 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 		l.cur, l.end, l.synced = fl, position{seg, got}, got
 		return nil
 	}
+}
+
+// trimSegments cuts segments off after their records and syncs them. A later segment that is empty
+// may exist although its creation failed: its removal was lost in a power cut.
+func (l *blockLog) trimSegments(ends []position) error {
+	for _, end := range ends {
+		fl, err := l.disk.openFile(segmentName(end.Segment))
+		if err != nil {
+			return wrapIndex("open log", err)
+		}
+		if err := errors.Join(l.trimEnd(fl, end.Offset), fl.Close()); err != nil {
+			return wrapWrite("cut log/"+segmentName(end.Segment), err)
+		}
+	}
+	return nil
 }
 
 // trimEnd cuts the last segment off after its whole records and syncs it. A process that was
@@ -77,19 +110,6 @@ func (l *blockLog) trimEnd(fl file, end int64) error {
 		err = l.disk.syncNames()
 	}
 	return err
-}
-
-// checkShort returns ErrDamaged if segment seg, whole up to got, lacks committed records: it ends
-// before end, or it is not the last segment and has bytes after got.
-func (l *blockLog) checkShort(fl file, seg uint32, got int64, end position) error {
-	size, err := fl.Size()
-	switch {
-	case err != nil:
-		return wrapIndex("size", err)
-	case seg == end.Segment || size > got:
-		return damaged("broken at byte %d, although records after it were committed", got)
-	}
-	return nil
 }
 
 // scanSegment calls f for each whole record from offset from on, and returns where they end. Zeros

@@ -166,3 +166,78 @@ func (m *model) check2(s *Store) {
 	m.check(s)
 	*m = was
 }
+
+// lastSegment returns the name of the newest log segment among a folder's files, and that of the
+// segment after it.
+func lastSegment(files map[string]string) (last, next string) {
+	n := -1
+	for name := range files {
+		var k int
+		if _, err := fmt.Sscanf(name, logName+"/%d"+segmentSufix, &k); err == nil {
+			n = max(n, k)
+		}
+	}
+	return logName + "/" + segmentName(uint32(n)), logName + "/" + segmentName(uint32(n+1))
+}
+
+// TestEmptySegmentCameBack: a segment whose creation failed may come back empty in a power cut, after
+// the one before it has got more records and reserved space. The folder opens, now and after the
+// empty segment has got records.
+func TestEmptySegmentCameBack(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := growCrashChain(t, osDisk{dir}, 10); err != nil {
+		t.Fatal(err)
+	}
+	files := readDir(t, dir)
+	last, next := lastSegment(files)
+	files[last] += strings.Repeat("\x00", 5000)
+	files[next] = ""
+	dir = t.TempDir()
+	writeDir(t, dir, files)
+	for _, n := range []int{1, 0, 7} { // with one block, recovery still begins in the segment before
+		height, err := growCrashChain(t, osDisk{dir}, n)
+		if err != nil {
+			t.Fatalf("%d more blocks: %v", n, err)
+		}
+		wholeHead(t, readDir(t, dir), "it has grown", height)
+	}
+	if got := readDir(t, dir); len(got[next]) == 0 {
+		t.Errorf("%s has no record", next)
+	}
+}
+
+// TestBrokenSegmentBeforeAnother: a segment was whole before the next one got a record. So if its last
+// record is broken, that is damage, also where the index does not know of the records.
+func TestBrokenSegmentBeforeAnother(t *testing.T) {
+	dir := t.TempDir()
+	o := testOptions()
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	m := newModel(t, 9)
+	importGenesis(t, s, m)
+	for s.log.end.Segment < 3 {
+		m.commit(s, m.head, true)
+	}
+	files := readDir(t, dir) // as a kill leaves it
+	name := logName + "/" + segmentName(2)
+	for what, broken := range map[string]string{
+		"a byte":   files[name][:len(files[name])-1] + "\xff",
+		"the end":  files[name][:len(files[name])-100] + strings.Repeat("\x00", 100),
+		"appended": files[name] + "\x00",
+	} {
+		bad := maps.Clone(files)
+		bad[name] = broken
+		dir := t.TempDir()
+		writeDir(t, dir, bad)
+		again, err := Open(dir, o)
+		if err == nil {
+			_ = again.Close()
+		}
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), segmentName(2)) {
+			t.Errorf("%s: %v, want ErrDamaged of %s", what, err, segmentName(2))
+		}
+	}
+}

@@ -363,7 +363,7 @@ func TestUnsyncedTailIsSyncedAtOpen(t *testing.T) {
 		before := s.Tip().Head
 		// The sync of a record that needs a segment of its own: no space is reserved after it that
 		// would have to be cut off.
-		c.disk.fail(5, errIO)
+		c.disk.fail(6, errIO)
 		c.fat = 1000
 		if err := s.Commit(c.block(before, before, true)); err == nil {
 			continue // another call took the fault

@@ -1,0 +1,217 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// keepGoing works as a node does while the disk fails: after a full disk it waits for room and
+// continues, after other errors it stops or is killed, and starts again. It returns when the power
+// has gone, or after some starts.
+func (c *strictChain) keepGoing() {
+	for range 12 {
+		o := c.options()
+		o.SpaceProbePeriod, o.ReadOnlyIfFull = 50*time.Microsecond, true
+		s, err := open(c.disk, o)
+		if err == nil {
+			s.WatchDiskSpace(func(f *Full) {
+				if f != nil && f.Reopen { // there is room: the node starts again
+					s.CancelSpaceWaits()
+				}
+			})
+		}
+		for err == nil && !c.disk.gone() {
+			if err = c.grow(s, 1+c.rng.IntN(8)); err != nil {
+				err = c.afterFault(s, err)
+			}
+			if c.disk.passed() && c.rng.IntN(8) == 0 {
+				break // enough
+			}
+		}
+		if err != nil && !isFault(err) {
+			c.t.Fatalf("after %s: %v", c.disk.what, err)
+		}
+		old := c.disk
+		switch {
+		case old.gone():
+		case s != nil && c.rng.IntN(2) == 0:
+			if err := s.Close(); err != nil && !isFault(err) {
+				c.t.Fatalf("close after %s: %v", old.what, err)
+			}
+			s = nil
+			if old.gone() { // meanwhile
+				return
+			}
+		default:
+			c.disk = old.kill()
+		}
+		if s != nil {
+			_ = s.Close() // of the process that is gone
+		}
+		if old.gone() && c.disk == old {
+			return
+		}
+	}
+}
+
+// afterFault checks what an error has left, and returns nil if the store takes writes again.
+func (c *strictChain) afterFault(s *Store, err error) error {
+	if !isFault(err) || errors.Is(err, errDied) || c.disk.gone() {
+		return err
+	}
+	if len(c.told) == 0 { // the import failed, and is tried again
+		return err
+	}
+	last := c.told[len(c.told)-1]
+	if head := s.Tip().Head; head != last && c.back.IsZero() {
+		c.t.Fatalf("after %v: head %v, and %v was told", err, head, last)
+	}
+	if _, rerr := s.Block(s.Tip().Head); rerr != nil && !isFault(rerr) {
+		c.t.Fatalf("after %v: read the head: %v", err, rerr)
+	}
+	if errors.Is(err, ErrFull) && !s.AwaitDiskSpace() {
+		return err
+	}
+	return s.writable()
+}
+
+// isFault returns whether an error is one that a strictDisk causes. ErrDamaged never is.
+func isFault(err error) bool {
+	return !errors.Is(err, ErrDamaged) && (errors.Is(err, errDied) || errors.Is(err, syscall.EIO) || errors.Is(err, ErrFull) || errors.Is(err, ErrFailed))
+}
+
+// TestFaultThenPowerCut has calls of each kind fail, for want of room or as broken, once or for
+// some time, while the store works and while it opens. The store continues as far as it can, it is
+// closed or killed and started again, and the power goes at one of the calls that follow. What was
+// acknowledged is there, and the folder opens. TROUPE_CRASH_POINTS sets the number of faults.
+func TestFaultThenPowerCut(t *testing.T) {
+	points := 3000
+	if testing.Short() || testutil.Racing {
+		points = 600
+	}
+	if n, err := strconv.Atoi(os.Getenv("TROUPE_CRASH_POINTS")); err == nil {
+		points = n
+	}
+	kinds, done := map[string]int{}, 0
+	for seed := uint64(1); done < points && !t.Failed(); seed++ {
+		c := &strictChain{rng: rand.New(rand.NewPCG(seed, 15)), disk: newStrictDisk(seed), rewinds: seed%2 == 1}
+		if seed%4 == 0 {
+			c.fat = 200
+		}
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			c.t = t
+			for len(c.told) < 200 && done < points {
+				first := 1 + c.rng.IntN(1+c.rng.IntN(120))
+				lasts := [...]int{1, 1, 4, 25}[c.rng.IntN(4)]
+				then := c.rng.IntN(1 + c.rng.IntN(60))
+				switch c.rng.IntN(5) {
+				case 0, 1:
+					c.disk.failThenCut(first, errRoom, lasts, then)
+				case 2, 3:
+					c.disk.failThenCut(first, errIO, lasts, then)
+				default:
+					c.disk.failThenCut(0, errIO, 0, first+then)
+					c.disk.failRead(1 + c.rng.IntN(40))
+				}
+				c.keepGoing()
+				if c.disk.what != "" {
+					kinds[c.disk.how.(*os.PathError).Err.Error()+" at "+c.disk.what]++
+					done++
+				}
+				c.disk = c.disk.crash()
+				c.check()
+			}
+		})
+	}
+	for _, kind := range []string{"log create", "log names", "log write", "log sync", "log remove", "journal create", "journal write", "journal sync",
+		"table create", "table write", "table sync", "manifest create", "manifest write", "manifest sync", "meta", "log read", "table read", "journal read"} {
+		n := kinds[syscall.EIO.Error()+" at "+kind] + kinds[syscall.ENOSPC.Error()+" at "+kind]
+		if n == 0 && !t.Failed() {
+			t.Errorf("no fault at %q", kind)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		t.Logf("%4d %s", kinds[kind], kind)
+	}
+}
+
+// TestCutWithinReceiptRows ends the power or the process at each call of an advance of the flat head
+// that writes the rows of many receipts in several pieces: each receipt is found before and after
+// the next start has advanced the flat head.
+func TestCutWithinReceiptRows(t *testing.T) {
+	const blocks, each = 5, 2400
+	for _, kill := range []bool{false, true} {
+		t.Run(fmt.Sprintf("kill=%v", kill), func(t *testing.T) {
+			for call, end := 1, false; !end; call++ {
+				disk := newStrictDisk(uint64(call))
+				c := &strictChain{t: t, rng: rand.New(rand.NewPCG(uint64(call), 16)), disk: disk}
+				o := c.options()
+				o.WriteBuffer, o.SegmentSize = 1<<20, 4<<20
+				s, err := open(disk, o)
+				if err == nil {
+					err = c.grow(s, 0)
+				}
+				for err == nil && s.Tip().Head.Height < 1+blocks {
+					tip := s.Tip()
+					b := c.block(tip.Head, tip.Head, true)
+					for i := range each {
+						b.Shards[0].Outgoing = append(b.Shards[0].Outgoing, Receipt{hashOf("bulk", b.Ref.Height, i), []byte("bulk")})
+					}
+					err = s.Commit(b)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := disk.calls
+				disk.fail(call, errDied)
+				err = s.AdvanceFlatHead(s.Tip().Final, nil)
+				if end = err == nil && !disk.gone(); end && disk.calls-before < 8 {
+					t.Errorf("the advance took %d calls, want several pieces", disk.calls-before)
+				}
+				left := disk.crash
+				if kill {
+					left = disk.kill
+				}
+				disk = left()
+				disk.fail(0, nil)
+				_ = s.Close()
+				if s, err = open(disk, o); err != nil {
+					t.Fatalf("call %d: %v", call, err)
+				}
+				find := func(when string) {
+					t.Helper()
+					for h := primitives.Height(2); h <= 1+blocks; h++ {
+						for i := c.rng.IntN(20); i < each; i += 20 {
+							at, err := s.FindReceipt(hashOf("bulk", h, i))
+							if err != nil || len(at) != 1 || at[0].Block.Ref().Height != h {
+								t.Fatalf("call %d, %s: receipt %d of height %d: %v, %v", call, when, i, h, at, err)
+							}
+							if x, err := at[0].Receipt(); err != nil || string(x.Value) != "bulk" {
+								t.Fatalf("call %d, %s: receipt %d of height %d: %q, %v", call, when, i, h, x.Value, err)
+							}
+						}
+					}
+				}
+				find("opened")
+				if err := s.AdvanceFlatHead(s.Tip().Final, nil); err != nil {
+					t.Fatalf("call %d: advance again: %v", call, err)
+				}
+				find("advanced")
+				if err := s.Close(); err != nil {
+					t.Errorf("call %d: close: %v", call, err)
+				}
+			}
+		})
+	}
+}
