@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // need skips a test whose program is not installed.
@@ -100,6 +102,14 @@ func TestJavaScriptClients(t *testing.T) {
 			})
 		}
 	}
+	t.Run("universal", func(t *testing.T) {
+		contract := testutil.Data("contracts/guestbook-sdk5.30.0.wasm")
+		testutil.Need(t, contract, "a contract built with near-sdk")
+		for _, shards := range []string{"1", "4"} {
+			p := start(t, newHome(t, "--num-shards", shards))
+			script(t, "js", append(p.env(), "GUESTBOOK="+contract), "node", "universal.mjs")
+		}
+	})
 	t.Run("sandboxes", func(t *testing.T) {
 		dir := t.TempDir() // near-workspaces wants a folder with a program of this name
 		if err := os.Symlink(binary, filepath.Join(dir, "near-sandbox")); err != nil {

@@ -96,18 +96,19 @@ await step("strict nonce", async () => {
   const { body } = await call("tx", { tx_hash: result.transaction.hash, sender_account_id: alice });
   equal(body.result.transaction.nonce_mode, "strict", "mode of the view");
 });
-await step("delegate actions of both versions through a relayer", async () => {
+await step("a delegate action through a relayer; of version 2 none since protocol 87", async () => {
   // An account of its own: a delegate action moves the key's nonce, which near-kit remembers.
   const id = `delegate.${root}`;
   const own = generateKey();
   await send(near.transaction(root).createAccount(id).transfer(id, "1 NEAR").addKey(own.publicKey.toString(), { type: "fullAccess" }));
   const ownNear = as(id, own.secretKey);
   const one = await ownNear.transaction(id).transfer(root, "1 yocto").delegate();
-  await send(near.transaction(root).signedDelegateAction(one.signedDelegateAction));
-  const two = await ownNear.transaction(id).transfer(root, "1 yocto").delegateV2();
-  const result = await send(near.transaction(root).signedDelegateActionV2(two.signedDelegateAction));
+  const result = await send(near.transaction(root).signedDelegateAction(one.signedDelegateAction));
   equal(result.final_execution_status, "FINAL", "status");
   ok(result.status.SuccessValue === "", JSON.stringify(result.status));
+  const two = await ownNear.transaction(id).transfer(root, "1 yocto").delegateV2();
+  const error = await throws("InvalidTransactionError", () => send(near.transaction(root).signedDelegateActionV2(two.signedDelegateAction)));
+  equal(error.details, { InvalidTxError: { ActionsValidation: { RemovedProtocolFeature: { protocol_feature: "DelegateV2", version: 88 } } } }, "details");
 });
 const code = new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
 await step("deploy, publish, use published code, state init", async () => {
