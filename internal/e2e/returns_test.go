@@ -22,6 +22,7 @@ type members struct {
 		Expected  int    `json:"num_expected_blocks"`
 		Chunks    int    `json:"num_produced_chunks"`
 		ChunksDue int    `json:"num_expected_chunks"`
+		Shards    []int  `json:"shards"`
 	} `json:"current_validators"`
 	Proposals []struct {
 		Account string `json:"account_id"`

@@ -136,19 +136,26 @@ func (c *council) reach(of []int, height uint64) {
 	}
 }
 
-// alike wants nodes to have the blocks and chunks of node 0 from a height to another.
+// alike wants nodes to have the blocks of node 0 from a height to another, and the chunks in them.
 func (c *council) alike(nodes []*process, from, to uint64) {
 	c.t.Helper()
 	for h := from; h <= to; h++ {
-		var b head
+		var b struct {
+			Header struct {
+				Hash string `json:"hash"`
+			} `json:"header"`
+			Chunks []struct {
+				Hash string `json:"chunk_hash"`
+			} `json:"chunks"`
+		}
 		if r, err := c.p[0].call("block", map[string]any{"block_id": h}); err != nil || r.Error != nil || json.Unmarshal(r.Result, &b) != nil {
 			continue // no block has this height
 		}
 		for _, p := range nodes {
 			p.reaches(h, time.Minute)
 			same(c.t, c.p[0], p, "block", map[string]any{"block_id": b.Header.Hash})
-			for shard := range 4 {
-				same(c.t, c.p[0], p, "chunk", map[string]any{"block_id": b.Header.Hash, "shard_id": shard})
+			for _, x := range b.Chunks {
+				same(c.t, c.p[0], p, "chunk", map[string]any{"chunk_id": x.Hash})
 			}
 		}
 	}
