@@ -69,8 +69,9 @@ func (s sandboxControl) ReplayTransaction(ctx context.Context, c *view.Case) (ou
 	return out, err
 }
 
-// prepareReplay returns the records to write and the transaction. The key's nonce is set to one
-// below the transaction's, so that it is valid at any height of this chain.
+// prepareReplay returns the records to write and the transaction. The nonce of the key, or of an
+// uninitialized account that is the signer, is set to one below the transaction's, so that it is
+// valid at any height of this chain.
 func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]genesis.Record, primitives.Transaction) {
 	tx := c.Tx.Transaction
 	before := tx.Nonce.Nonce - min(tx.Nonce.Nonce, 1)
@@ -96,6 +97,18 @@ func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]gene
 			if tx.Nonce.HasIndex && k.AccountID == tx.SignerID && k.PublicKey == tx.PublicKey.Handle() && k.Index == tx.Nonce.Index {
 				own := *k
 				own.Nonce = before
+				r = &own
+			}
+		case *genesis.AccountRecord:
+			if k.Account.IsInitialized() {
+				break
+			}
+			if s.hasAccount(ctx, k.AccountID) { // an account that has its state does not become uninitialized
+				records = append(records, &genesis.Removal{Of: &genesis.AccountRecord{AccountID: k.AccountID}})
+			}
+			if k.AccountID == tx.SignerID {
+				own := *k
+				own.Account.BootstrapNonce = before
 				r = &own
 			}
 		default: // unchanged

@@ -199,7 +199,7 @@ func (h *hostile) act(p *contracts.Program, b contracts.Result, raw primitives.R
 	case 14:
 		p.Call(batch+"use_global_contract_by_account_id", b, string(Account(0)))
 	case 15:
-		p.Call(batch+"stake", b, contracts.Amount(primitives.NEAR(uint64(h.rng.IntN(2)*300_000))), key)
+		p.Call(batch+"stake", b, contracts.Amount(primitives.NEAR(uint64(h.rng.IntN(2)*300_000))), []byte(StakeKey(to).PublicKey()))
 	}
 }
 
