@@ -163,3 +163,17 @@ func TestClientCredentials(t *testing.T) {
 		})
 	}
 }
+
+// TestConfigSchema checks that the command writes both schemas, and refuses others.
+func TestConfigSchema(t *testing.T) {
+	for args, want := range map[string]string{
+		"config schema":         `"title": "config.json of a troupe node"`,
+		"config schema config":  `"title": "config.json of a troupe node"`,
+		"config schema genesis": `"title": "genesis.json of a NEAR chain"`,
+		"config schema other":   "exit 2",
+	} {
+		if got := runLine(strings.Fields(args)); !strings.Contains(got, want) {
+			t.Errorf("troupe %s: no %s in %.300s", args, want, got)
+		}
+	}
+}

@@ -37,6 +37,7 @@ var commands = []func(*app) *cobra.Command{
 	newTx,
 	newBlock,
 	newRPC,
+	newConfig,
 	newValidateConfig,
 	newVerify,
 	newSim,

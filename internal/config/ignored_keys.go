@@ -11,6 +11,7 @@ import (
 // it; the longest match applies. TestInert requires every key of the schema to be here or to change
 // Config.
 var inert = map[string]string{
+	schemaKey:                               "it is for editors",
 	"network":                               "neard's default applies",
 	"telemetry":                             "the node sends no telemetry",
 	"rosetta_rpc":                           "there is no Rosetta API",
@@ -99,7 +100,7 @@ func (c *Config) Inert() []string {
 		for _, k := range d.keys {
 			path, v := prefix+k, d.values[k]
 			r, known := schema[path]
-			if !known {
+			if !known || path == schemaKey {
 				continue
 			}
 			if sub, ok := v.(*Document); ok && r.kind == kObject && !slices.Contains(open, path) {

@@ -46,6 +46,7 @@ type rule struct {
 
 // extras are neard's keys that init does not write, or writes as null.
 var extras = map[string]rule{
+	schemaKey:                               {kind: kString, doc: "a JSON schema for editors, as `troupe config schema` writes it"},
 	"genesis_records_file":                  {kind: kString, nullable: true},
 	"rpc":                                   {kind: kObject, nullable: true},
 	"rpc.addr":                              {kind: kString},
