@@ -27,6 +27,7 @@ const (
 var commands = []func(*app) *cobra.Command{
 	newInit,
 	newRun,
+	newDev,
 	newLocalnet,
 	newKeys,
 	newAccount,

@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/txlog"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -38,6 +39,7 @@ func newRun(a *app) *cobra.Command {
 		follow                                                      []string
 		checkpoint                                                  string
 		produceEmpty                                                bool
+		transactions                                                txLogFlags
 	}
 	c := &cobra.Command{
 		Use:   "run",
@@ -72,6 +74,9 @@ another node's folder.
 Log: the node logs to stderr, at the levels that RUST_LOG, --verbose, or log_config.json in the
 home folder set, as for neard: {"rust_log": "info,rpc=debug"}.
 
+Transactions: --log-transactions prints each executed transaction to stdout, with the logs and
+failures of its receipts; --log-transactions=failed only those that failed.
+
 Reload: SIGHUP makes the node read log_config.json, config.json and validator_key.json again. It
 applies limits per address and API keys (troupe.rpc.*), gc_blocks_limit, troupe.gc_min_age, and,
 for a validator of a network, a new key of the same account. If the key file is gone, or has
@@ -81,6 +86,7 @@ node.`,
 		Example: `  troupe --home /tmp/chain run
   troupe --home /tmp/chain run --rpc-addr 127.0.0.1:3031 --archive
   troupe --home /tmp/other run --boot-nodes ed25519:7PGseF...@127.0.0.1:24567
+  troupe --home /tmp/chain run --log-transactions --log-accounts app.test.near,alice.test.near
   troupe --home /tmp/chain run --jetstream 127.0.0.1:4222
   troupe --home /tmp/reads run --replica nats://127.0.0.1:4222
   troupe --home /tmp/fork run --fork https://rpc.mainnet.near.org
@@ -130,6 +136,10 @@ node.`,
 				if checkpoint, err = primitives.ParseHash(o.checkpoint); err != nil {
 					return usagef("--checkpoint: %w", err)
 				}
+			}
+			transactions, err := o.transactions.options(flags, cmd.OutOrStdout())
+			if err != nil {
+				return err
 			}
 			if len(feeds) > 0 && (flags.Changed("fork") || o.bootNodes != "") {
 				return usagef("--follow excludes --fork and --boot-nodes")
@@ -213,9 +223,20 @@ node.`,
 				cfg.MaxGasBurntView = primitives.Gas(o.maxGas)
 			}
 			ho := daemon.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint}
-			again := func(h *daemon.Daemon) { reload(h, log, cmd.ErrOrStderr(), a) }
+			if transactions != nil {
+				l := txlog.New(*transactions)
+				defer l.Close()
+				ho.Observe = l.Observe
+			}
+			out := cmd.OutOrStdout()
+			e := events{hup: hup, reload: func(h *daemon.Daemon) { reload(h, log, cmd.ErrOrStderr(), a) }, ready: func(h *daemon.Daemon) error {
+				if _, quiet := os.LookupEnv("RUST_LOG"); !quiet && isTerminal(out) {
+					_, _ = io.WriteString(out, greeting(h, hm))
+				}
+				return nil
+			}}
 			if !flags.Changed("capture") {
-				return run(ctx, ho, cmd.OutOrStdout(), hup, again)
+				return run(ctx, ho, e)
 			}
 			r, done, err := openRecording(o.capture, o.captureMiB)
 			if err != nil {
@@ -230,7 +251,7 @@ node.`,
 				}
 				r.Tap(uint64(t.Conn), t.Ours, t.Sent, t.Remote, t.Frame)
 			}
-			err = run(ctx, ho, cmd.OutOrStdout(), hup, again)
+			err = run(ctx, ho, e)
 			derr := done()
 			// an empty file would block the next run with the same name
 			if err != nil && derr == nil && !tapped.Load() {
@@ -253,6 +274,7 @@ node.`,
 	f.StringVar(&o.replica, "replica", "", "be a replica of another node: nats://host:port of its server, separated by commas")
 	f.StringVar(&o.capture, "capture", "", "record the traffic with peers to this new file, for troupe net decode")
 	f.Int64Var(&o.captureMiB, "capture-max-mib", 1024, "size limit of that recording in MiB, before compression")
+	o.transactions.add(f)
 	f.StringVar(&a.logFormat, "log-format", "text", "format of the log: text, or json (one object per line)")
 	f.BoolVar(&o.archive, "archive", false, "keep all blocks: no garbage collection")
 	f.BoolVar(&o.noRPC, "disable-rpc", false, "do not listen for JSON-RPC")
@@ -269,20 +291,26 @@ node.`,
 	return c
 }
 
+// events are what a command does with its running node.
+type events struct {
+	ready  func(*daemon.Daemon) error // called once, when the node runs; an error stops the node
+	hup    <-chan os.Signal           // delivers SIGHUP; nil: never
+	reload func(*daemon.Daemon)       // called at each SIGHUP
+}
+
 // run runs a node until ctx ends or the node fails, and restarts it when the daemon asks for that.
-// It calls reload at each SIGHUP, which hup delivers.
-func run(ctx context.Context, o daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Daemon)) error {
+func run(ctx context.Context, o daemon.Options, e events) error {
 	started := delayGC()
 	defer started()
 	info := buildInfo()
 	o.Version = view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go}
 	o.Restarts = true
 	for {
-		err := once(ctx, &o, out, hup, reload, started)
+		err := once(ctx, &o, &e, started)
 		if !restarts(err) || ctx.Err() != nil {
 			return err
 		}
-		out = io.Discard // print the greeting once
+		e.ready = func(*daemon.Daemon) error { return nil }
 	}
 }
 
@@ -310,7 +338,7 @@ func ended(why, stop error) error {
 
 // once runs a node until ctx ends or the node fails. It calls started as soon as the node runs.
 // After a clean stop it updates o for a restart.
-func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Daemon), started func()) error {
+func once(ctx context.Context, o *daemon.Options, e *events, started func()) error {
 	h, err := startWithin(ctx, *o)
 	started()
 	if err != nil || h == nil {
@@ -322,13 +350,11 @@ func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.S
 	if addr := h.NetworkAddr(); addr != nil {
 		o.Log.Infof("peers may connect to %v@%s", o.Home.NodeKey.PublicKey(), addr)
 	}
-	if _, quiet := os.LookupEnv("RUST_LOG"); !quiet && isTerminal(out) {
-		_, _ = io.WriteString(out, greeting(h, o.Home))
-	}
-	for going := true; going; {
+	err = e.ready(h)
+	for going := err == nil; going; {
 		select {
-		case <-hup:
-			reload(h)
+		case <-e.hup:
+			e.reload(h)
 			continue
 		case <-ctx.Done():
 			o.Log.Info("stopping; a second signal ends the process at once")

@@ -1,0 +1,346 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/daemon"
+	"github.com/troupe-chain/troupe/internal/fork"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/txlog"
+	"github.com/troupe-chain/troupe/internal/txtext"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+const (
+	devPort     = 3030
+	devPorts    = 100 // that are tried
+	devAccounts = 100 // at most
+	// devValidator is the validator. Its name is the seed of its key too.
+	devValidator = "test.near"
+)
+
+// devFlags are the flags of dev.
+type devFlags struct {
+	rpcAddr, balance, fork string
+	port                   uint16
+	accounts, shards       int
+	transactions           txLogFlags
+}
+
+func newDev(a *app) *cobra.Command {
+	var o devFlags
+	c := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a new chain with funded accounts until Ctrl-C, and show its transactions",
+		Long: `Dev runs a chain for development: it creates a chain in a new temporary folder, gives NEAR to ten
+accounts (dev0.near to dev9.near), prints their keys, and then prints each transaction when it has
+executed, with the logs and failures of its receipts. Ctrl-C, or closing the terminal, ends the
+chain and removes the folder. 'troupe run' keeps a chain in --home instead.
+
+A block is produced as soon as a transaction waits. JSON-RPC listens on 127.0.0.1:3030, or on the
+next free port. The key of each account is derived from its name, so that 'troupe send', 'troupe
+call' and 'troupe deploy' find it by themselves. Anybody can derive these keys: never use them on
+another chain.
+
+With --fork URL, the chain continues another chain, as for 'troupe run'. The accounts are added to
+it, or given the balance and the key if they exist.`,
+		Example: `  troupe dev
+  troupe dev --accounts 3 --balance 1000000 --port 4040
+  troupe dev --log-transactions=failed --log-accounts app.dev0.near
+  troupe dev --fork https://rpc.mainnet.near.org
+  troupe send dev1.near 2.5 --as dev0.near`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, a) },
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.IntVar(&o.accounts, "accounts", 10, "number of funded accounts")
+	f.StringVar(&o.balance, "balance", "10000", "balance of each of them, in NEAR")
+	f.StringVar(&o.rpcAddr, "rpc-addr", "", "address that JSON-RPC listens on, host:port (default: 127.0.0.1:3030, or the next free port)")
+	f.Uint16Var(&o.port, "port", 0, "port on 127.0.0.1, in place of --rpc-addr")
+	f.IntVar(&o.shards, "shards", 1, "number of shards")
+	f.StringVar(&o.fork, "fork", "", "continue another chain: URL[@height|@hash|@tx:HASH] of a node's JSON-RPC")
+	f.StringVar(&o.transactions.level, "log-transactions", "all", "which transactions are printed: all, or failed")
+	o.transactions.addAccounts(f)
+	return c
+}
+
+// run checks the flags, creates the chain, runs it, and removes it.
+func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
+	flags := cmd.Flags()
+	balance, err := amount("--balance", o.balance)
+	if err != nil {
+		return err
+	}
+	var spec fork.Spec
+	switch {
+	case flags.Changed("home"):
+		return usagef("dev runs in a new temporary folder; --home is for 'troupe init' and 'troupe run', which keep a chain")
+	case o.accounts < 0 || o.accounts > devAccounts:
+		return usagef("--accounts is %d, must be from 0 to %d", o.accounts, devAccounts)
+	case o.shards < 1 || o.shards > home.MaxShards:
+		return usagef("--shards is %d, must be from 1 to %d", o.shards, home.MaxShards)
+	case flags.Changed("fork") && flags.Changed("shards"):
+		return usagef("--fork and --shards exclude each other: a fork has one shard")
+	case flags.Changed("port") && flags.Changed("rpc-addr"):
+		return usagef("--port and --rpc-addr exclude each other")
+	case flags.Changed("rpc-addr") && !config.IsAddress(o.rpcAddr):
+		return usagef("--rpc-addr is %q, must be host:port, like 127.0.0.1:3030", o.rpcAddr)
+	case flags.Changed("fork"):
+		if spec, err = fork.ParseSpec(o.fork); err != nil {
+			return usagef("--fork: %w", err)
+		}
+	}
+	out := cmd.OutOrStdout()
+	flags.Lookup("log-transactions").Changed = true // it is always on
+	transactions, err := o.transactions.options(flags, out)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		var stop func()
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stop()
+	}
+	dir, remove, err := makeDevHome(os.TempDir())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	a.home = dir
+	log, err := newLog(cmd.ErrOrStderr(), a)
+	if err != nil {
+		return err
+	}
+	if _, set := os.LookupEnv("RUST_LOG"); !set && a.verbose == "" {
+		log.SetLevel(logrus.WarnLevel)
+	}
+	hm, err := o.makeChain(ctx, dir, spec)
+	if err != nil {
+		return err
+	}
+	listen, note := o.listen()
+	hm.Config.RPC.Addr, hm.Config.RPC.PrometheusAddr = listen, ""
+	l := txlog.New(*transactions)
+	defer l.Close()
+	started := func(h *daemon.Daemon) error {
+		go removeDevHomes(os.TempDir())
+		accounts := devNames(o.accounts)
+		if err := fund(ctx, h, accounts, balance); err != nil {
+			return err
+		}
+		_, err := io.WriteString(out, devGreeting(daemon.URL(h.Addr.String()), o.fork, note, accounts, balance))
+		return err
+	}
+	return run(ctx, daemon.Options{Home: hm, Log: log, Listen: listen, Trust: true, Compiler: compilerCommand(), Observe: l.Observe}, events{ready: started})
+}
+
+// makeChain creates and loads the files of the chain.
+func (o *devFlags) makeChain(ctx context.Context, dir string, spec fork.Spec) (*home.Home, error) {
+	if spec.URL != "" {
+		if _, err := fork.Make(ctx, dir, spec, fork.Options{URL: spec.URL}); err != nil {
+			return nil, err
+		}
+	} else {
+		seed := devValidator
+		if _, err := home.Init(ctx, home.InitOptions{
+			Dir: dir, ChainID: "sandbox", AccountID: devValidator, TestSeed: &seed, NumShards: o.shards, Random: rand.Reader, Now: time.Now, Downloader: home.NewDownloader(),
+		}); err != nil {
+			return nil, err
+		}
+	}
+	hm, err := home.Load(dir)
+	if err == nil && hm.Config.RPC == nil {
+		err = hm.Config.AddRPC()
+	}
+	return hm, err
+}
+
+// listen returns the address for JSON-RPC. If no flag names one, it is the first free port from
+// devPort on, and note says so if that is another one.
+func (o *devFlags) listen() (addr, note string) {
+	switch {
+	case o.rpcAddr != "":
+		return o.rpcAddr, ""
+	case o.port != 0:
+		return devAddr(o.port), ""
+	}
+	for port := uint16(devPort); port < devPort+devPorts; port++ {
+		l, err := tcp.Bind(devAddr(port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err == nil {
+			_ = l.Close()
+		}
+		if port != devPort {
+			note = fmt.Sprintf("Port %d is in use; this chain has port %d.\n", devPort, port)
+		}
+		return devAddr(port), note // another error is reported by the start
+	}
+	return devAddr(devPort), "" // the start reports that it is in use
+}
+
+func devAddr(port uint16) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))) }
+
+func devNames(n int) (out []primitives.AccountID) {
+	for i := range n {
+		out = append(out, primitives.AccountID(fmt.Sprintf("dev%d.near", i)))
+	}
+	return out
+}
+
+// devKey returns the key of an account, as the client commands derive it.
+func devKey(id primitives.AccountID) primitives.SecretKey {
+	return primitives.SecretKeyFromSeed(primitives.ED25519, string(id))
+}
+
+// Storage of an account with one full access key (nearcore: 100 for the account, 40 for a key, and
+// the lengths 33 and 9 of key and value).
+const (
+	devAccountStorage = 182
+	devKeyStorage     = 82
+)
+
+// fund creates accounts with a balance and the key of devKey. An account that exists in a fork keeps
+// its contract, data and keys.
+func fund(ctx context.Context, h *daemon.Daemon, accounts []primitives.AccountID, balance primitives.Balance) error {
+	var records []genesis.Record
+	for _, id := range accounts {
+		account := primitives.Account{StorageUsage: devAccountStorage}
+		s, err := h.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, id)
+		if err != nil {
+			return err
+		}
+		exists, err := s.Account(id, &account)
+		s.Release()
+		if err != nil {
+			return fmt.Errorf("account %s: %w", id, err)
+		}
+		if exists {
+			account.StorageUsage += devKeyStorage
+		}
+		account.Amount = balance
+		records = append(records, &genesis.AccountRecord{AccountID: id, Account: account}, &genesis.AccessKeyRecord{AccountID: id, PublicKey: devKey(id).PublicKey().Handle()})
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	if err := h.Backend().PatchState(ctx, records); err != nil {
+		return fmt.Errorf("fund the accounts: %w", err)
+	}
+	return nil
+}
+
+// devGreeting returns what dev prints before the transactions.
+func devGreeting(url, forked, note string, accounts []primitives.AccountID, balance primitives.Balance) string {
+	var b strings.Builder
+	if len(accounts) > 0 {
+		fmt.Fprintf(&b, "Accounts, with %s each, and their secret keys:\n", txtext.NEAR(balance))
+	}
+	width := 0
+	for _, id := range accounts {
+		width = max(width, len(id))
+	}
+	for _, id := range accounts {
+		fmt.Fprintf(&b, "  %-*s  %v\n", width, id, devKey(id))
+	}
+	if len(accounts) > 0 {
+		b.WriteString("The keys are derived from the names, so anybody knows them: never use them on another chain.\n")
+	}
+	fmt.Fprintf(&b, "\nJSON-RPC  %s\nConsole   %[1]s/console\n%s", url, note)
+	if forked != "" {
+		fmt.Fprintf(&b, "Fork of   %s\n", txtext.Line(forked, 200))
+	}
+	at := ""
+	if url != "http://"+devAddr(devPort) {
+		at = " --url " + url
+	}
+	first, second := "near", devValidator
+	if len(accounts) > 0 {
+		first = string(accounts[0])
+	}
+	if len(accounts) > 1 {
+		second = string(accounts[1])
+	}
+	fmt.Fprintf(&b, "\nTry in another terminal:\n  troupe send %[2]s 2.5 --as %[1]s%[3]s\n  troupe account create app.%[1]s --as %[1]s --amount 100%[3]s\n", first, second, at)
+	fmt.Fprintf(&b, "  troupe deploy app.%[1]s CONTRACT.wasm%[3]s\n  troupe call app.%[1]s METHOD '{}' --as %[2]s%[3]s\n", first, second, at)
+	b.WriteString("\nCtrl-C ends the chain and removes it. Transactions:\n")
+	return b.String()
+}
+
+// The temporary homes of dev are named devPrefix, the process id, and a random number. The process
+// holds a lock on devLock in it while it runs: in another container process ids mean other
+// processes.
+const (
+	devPrefix = "troupe-dev-"
+	devLock   = "dev.lock"
+)
+
+// makeDevHome creates a home in the folder temp. remove removes it.
+func makeDevHome(temp string) (dir string, remove func() error, err error) {
+	dir, err = os.MkdirTemp(temp, devPrefix+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		return "", nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, devLock), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, func() error {
+		err := os.RemoveAll(dir)
+		if err != nil { // a node that did not stop in time has written a file meanwhile
+			err = os.RemoveAll(dir)
+		}
+		return errors.Join(err, f.Close())
+	}, nil
+}
+
+// removeDevHomes removes the homes in temp whose process has ended without removing them. Errors
+// are ignored: the homes of other users cannot be removed.
+func removeDevHomes(temp string) {
+	entries, err := os.ReadDir(temp)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), devPrefix)
+		number, _, _ := strings.Cut(rest, "-")
+		pid, err := strconv.Atoi(number)
+		if !ok || err != nil || pid <= 0 || !e.IsDir() || syscall.Kill(pid, 0) != syscall.ESRCH {
+			continue
+		}
+		dir := filepath.Join(temp, e.Name())
+		f, err := os.OpenFile(filepath.Join(dir, devLock), os.O_RDWR|syscall.O_NOFOLLOW|os.O_CREATE, 0o600)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(dir)
+		}
+		_ = f.Close()
+	}
+}

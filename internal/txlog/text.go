@@ -1,0 +1,117 @@
+package txlog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/internal/txtext"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Bounds of the text of one transaction.
+const (
+	maxLine  = 500 // bytes of a contract's log
+	maxLines = 50  // lines below the first
+)
+
+// show appends a transaction with the gas of its receipts but refunds, unless the options exclude it.
+func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
+	failure, failed, pending := tx.result()
+	if t.o.FailedOnly && !slices.ContainsFunc(tx.executed, func(e executed) bool { return e.outcome.Status.Kind == primitives.StatusFailure }) {
+		return
+	}
+	if len(t.o.Accounts) > 0 && !tx.concerns(t.o.Accounts) {
+		return
+	}
+	status := "ok"
+	switch {
+	case failed:
+		status = "failed: " + failure
+	case pending:
+		status = "pending, " + count(tx.waits, "receipt") + " to run"
+	}
+	var gas primitives.Gas
+	for _, e := range tx.executed {
+		gas += e.outcome.GasBurnt
+	}
+	fmt.Fprintf(out, "#%d %s -> %s  %s  %s  %s  %v\n", tx.height, tx.SignerID, tx.ReceiverID, actions(tx.Actions), status, txtext.Gas(gas), tx.Hash())
+	more := 0
+	for lines, i := 0, 1; i < len(tx.executed); i++ {
+		e := &tx.executed[i]
+		o := e.outcome
+		for _, text := range o.Logs {
+			if lines++; lines > maxLines {
+				more++
+				continue
+			}
+			fmt.Fprintf(out, "    %s: %s\n", o.ExecutorID, txtext.Line(text, maxLine))
+		}
+		if o.Status.Kind != primitives.StatusFailure {
+			continue
+		}
+		text := txtext.Failure(o.Status.Failure)
+		if failed && text == failure && o.ExecutorID == tx.ReceiverID && len(tx.executed) == 2 {
+			continue // the first line says it
+		}
+		if lines++; lines > maxLines {
+			more++
+			continue
+		}
+		what := ""
+		if e.receipt != nil {
+			if a, ok := e.receipt.Body.(*primitives.ActionReceipt); ok {
+				what = "  " + actions(a.Actions)
+			}
+		}
+		fmt.Fprintf(out, "    receipt %s%s  failed: %s\n", o.ExecutorID, what, text)
+	}
+	if more > 0 {
+		fmt.Fprintf(out, "    %s not shown\n", count(more, "more line"))
+	}
+}
+
+// result returns how a transaction ended: it follows the outcome of the transaction to the receipt
+// that decides. pending: this one has not run.
+func (tx *transaction) result() (failure string, failed, pending bool) {
+	id := tx.Hash()
+	for _, e := range tx.executed { // a receipt runs after the one that created it
+		if e.outcome.ID != id {
+			continue
+		}
+		switch s := &e.outcome.Status; s.Kind {
+		case primitives.StatusFailure:
+			return txtext.Failure(s.Failure), true, false
+		case primitives.StatusSuccessReceiptID:
+			id = s.ReceiptID
+		default:
+			return "", false, tx.waits > 0
+		}
+	}
+	return "", false, true
+}
+
+// concerns returns whether one of the accounts is the signer or the receiver of the transaction, or
+// has executed one of its receipts.
+func (tx *transaction) concerns(accounts []primitives.AccountID) bool {
+	return slices.Contains(accounts, tx.SignerID) || slices.Contains(accounts, tx.ReceiverID) ||
+		slices.ContainsFunc(tx.executed, func(e executed) bool { return slices.Contains(accounts, e.outcome.ExecutorID) })
+}
+
+// actions names actions.
+func actions(list []primitives.Action) string {
+	raw := make([]json.RawMessage, len(list))
+	for i, a := range list {
+		switch a := a.(type) {
+		case *primitives.DeployContract: // its view has the hash of the code, which costs time and is not shown
+			raw[i] = fmt.Appendf(nil, `"DeployContract of %d bytes"`, len(a.Code))
+		case *primitives.DeployGlobalContract:
+			raw[i] = fmt.Appendf(nil, `"DeployGlobalContract of %d bytes"`, len(a.Code))
+		default:
+			raw[i] = view.AppendAction(nil, a)
+		}
+	}
+	return txtext.Actions(raw)
+}
