@@ -40,8 +40,18 @@ var Probe = sync.OnceValue(func() []byte { return newProbe(functions).m.Encode()
 var NewestProbe = sync.OnceValue(func() []byte { return newProbe(allFunctions).m.Encode() })
 
 // Version is the probe with one more method: which returns one byte, n.
-func Version(n byte) []byte {
-	p := newProbe(functions)
+func Version(n byte) []byte { return newProbe(functions).version(n) }
+
+// NewestVersion is Version of NewestProbe. Its method run88 interprets programs as run does: other
+// versions do not have it, so that they cannot get a program that they do not know.
+func NewestVersion(n byte) []byte {
+	p := newProbe(allFunctions)
+	p.export("run88").Call(p.run)
+	return p.version(n)
+}
+
+// version adds the method which and encodes the probe.
+func (p *probe) version(n byte) []byte {
 	which := p.export("which")
 	which.I32(0).I32(int32(n)).Memory(wasmasm.I32Store8, 0, 0)
 	which.I64(1).I64(0).Call(p.host["value_return"])
@@ -62,9 +72,9 @@ func newProbe(list []probed) *probe {
 	p.m.NameGlobal(p.n, "n")
 	p.writeArg()
 	p.writePush()
-	run := p.writeRun()
+	p.run = p.writeRun()
 	for _, name := range []string{"run", "then"} {
-		p.export(name).Call(run)
+		p.export(name).Call(p.run)
 	}
 	p.export("noop")
 	deep := p.export("deep")
@@ -83,6 +93,7 @@ type probe struct {
 	host      map[string]uint32
 	pc, n     uint32 // globals: where the program is, how many results there are
 	arg, push uint32 // functions: the next argument, and keep a result
+	run       uint32 // function: the interpreter
 }
 
 func repeat(t wasmasm.ValType, n int) []wasmasm.ValType {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Program is a sequence of host calls for the probe; Bytes is what its method run takes as input.
-// Data that it names is laid behind its code.
+// Program is a sequence of host calls for the probe; Bytes is what its method run takes as input. Data
+// that it names is laid behind its code. Only NewestProbe knows the host functions since 87.
 type Program struct {
 	code    []instruction
 	results int

@@ -14,6 +14,7 @@ type Chunk struct {
 	Outcomes []Outcome                    // of receipts, as executed
 	Leaving  []*primitives.Receipt        // in order
 	Fresh    int                          // calls that ran code which the chunk itself had brought
+	Promised map[string]int               // state inits that contracts promised, by what they are
 
 	known   map[primitives.Hash]known // code that calls find
 	begun   bool
@@ -46,7 +47,7 @@ func (o *Outcome) Kind() string {
 
 // Begin begins a chunk on a world.
 func Begin(w *World, h primitives.Height, programs map[string]*Program) *Chunk {
-	c := &Chunk{World: w, Height: h, Programs: programs, known: map[primitives.Hash]known{}}
+	c := &Chunk{World: w, Height: h, Programs: programs, known: map[primitives.Hash]known{}, Promised: map[string]int{}}
 	for _, a := range w.Accounts {
 		c.bring(a.Code)
 	}

@@ -3,6 +3,7 @@ package refmodel
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 
@@ -20,11 +21,12 @@ var EthWallet = func() primitives.Hash {
 	return h
 }()
 
-// Versions of code: contracts that differ by what their method which returns, and at Broken bytes
-// that are no contract.
+// Versions of code: contracts that differ by what their method which returns, at Broken bytes that
+// are no contract, and at Newest a contract that needs the host functions of 88.
 const (
 	Versions = 5
 	Broken   = Versions
+	Newest   = Versions + 1
 )
 
 // Code is a version of code.
@@ -34,7 +36,7 @@ var codes = sync.OnceValue(func() (list [][]byte) {
 	for n := range byte(Versions) {
 		list = append(list, contracts.Version(n))
 	}
-	return append(list, []byte("no contract"))
+	return append(list, []byte("no contract"), contracts.NewestVersion(Newest))
 })
 
 func versionOf(code []byte) byte {
@@ -46,7 +48,7 @@ func versionOf(code []byte) byte {
 	panic(fmt.Sprintf("rules: %d bytes of unknown code", len(code)))
 }
 
-// Program is what a contract's method run does.
+// Program is what a contract's method run does, or run88 of Newest.
 type Program struct {
 	Steps []Step
 	Trap  bool // at the end
@@ -56,8 +58,13 @@ type Program struct {
 type Step struct {
 	Key, Value string
 	To         primitives.AccountID // empty: a write
-	Actions    []primitives.Action
+	// Derived: the contract derives To from the state init of the first action. Only run88 can.
+	Derived bool
+	Actions []primitives.Action
 }
+
+// derivedID is the register in which a contract derives an account id. Nothing else is written there.
+const derivedID = 7
 
 // Bytes is the program as its contract reads it.
 func (p *Program) Bytes() []byte {
@@ -68,7 +75,14 @@ func (p *Program) Bytes() []byte {
 			c.Call("storage_write", s.Key, s.Value, 1)
 			continue
 		}
-		batch := c.Call("promise_batch_create", string(s.To))
+		var batch contracts.Result
+		if s.Derived {
+			init := s.Actions[0].(*primitives.UniversalStateInit).Init
+			c.Call("universal_state_init_to_account_id", []byte(init), derivedID)
+			batch = c.Call("promise_batch_create", uint64(math.MaxUint64), derivedID)
+		} else {
+			batch = c.Call("promise_batch_create", string(s.To))
+		}
 		for _, a := range s.Actions {
 			promise(&c, batch, a)
 		}
@@ -110,6 +124,8 @@ func promise(c *contracts.Program, batch contracts.Result, a primitives.Action) 
 		for _, e := range a.Init.Data {
 			c.Call("set_state_init_data_entry", batch, at, e.Key, e.Value)
 		}
+	case *primitives.UniversalStateInit:
+		c.Call(name+"universal_state_init", batch, []byte(a.Init), contracts.Amount(a.Deposit))
 	case *primitives.FunctionCall:
 		c.Call(name+"function_call", batch, a.Method, a.Args, contracts.Amount(a.Deposit), uint64(a.Gas))
 	case *primitives.Transfer:
@@ -126,7 +142,7 @@ func promise(c *contracts.Program, batch contracts.Result, a primitives.Action) 
 		c.Call(name+"delete_account", batch, string(a.Beneficiary))
 	case *primitives.TransferToGasKey:
 		c.Call(name+"transfer_to_gas_key", batch, []byte(a.PublicKey), contracts.Amount(a.Deposit))
-	case *primitives.Stake, *primitives.Delegate, *primitives.DelegateV2, *primitives.WithdrawFromGasKey, *primitives.UniversalStateInit:
+	case *primitives.Stake, *primitives.Delegate, *primitives.DelegateV2, *primitives.WithdrawFromGasKey:
 		panic(fmt.Sprintf("rules: no promise of %T", a))
 	}
 }
@@ -149,7 +165,14 @@ func (x *receipt) call(a *primitives.FunctionCall) *failure {
 			Tag: primitives.CompilationPrepare, Prepare: primitives.PrepareDeserialization,
 		}})
 	}
-	switch a.Method {
+	if version == Newest && x.Rules < 88 {
+		return fail(primitives.FunctionCallError{Tag: primitives.CallExecution, Message: "Link Error: unknown or invalid import"})
+	}
+	method := a.Method
+	if method == "run88" && version == Newest {
+		method = "run"
+	}
+	switch method {
 	case "which":
 		x.value = []byte{version}
 	case "noop":
@@ -194,6 +217,7 @@ func (x *receipt) code() (version byte, found bool) {
 func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitives.FunctionCallError) *failure) *failure {
 	amount := more(x.account.Amount, a.Deposit)
 	var made []*primitives.Receipt
+	var register primitives.AccountID // derivedID
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.To == "" {
@@ -205,6 +229,16 @@ func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitiv
 			}
 			x.account.Data[s.Key] = s.Value
 			continue
+		}
+		to := s.To
+		if s.Derived { // bytes that are no state init leave the register as it is
+			if init := s.Actions[0].(*primitives.UniversalStateInit).Init; isCanonical(init) {
+				register = universalID(init)
+			}
+			if to = register; to == "" {
+				text := fmt.Sprintf("Accessed invalid register id: %d", derivedID)
+				return fail(primitives.FunctionCallError{Tag: primitives.CallExecution, Message: text})
+			}
 		}
 		for _, a := range s.Actions {
 			text := ""
@@ -219,16 +253,41 @@ func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitiv
 				return fail(primitives.FunctionCallError{Tag: primitives.CallExecution, Message: text})
 			}
 		}
-		made = append(made, &primitives.Receipt{PredecessorID: x.r.ReceiverID, ReceiverID: s.To, Body: &primitives.ActionReceipt{
+		made = append(made, &primitives.Receipt{PredecessorID: x.r.ReceiverID, ReceiverID: to, Body: &primitives.ActionReceipt{
 			SignerID: x.b.SignerID, SignerPublicKey: x.b.SignerPublicKey, Actions: s.Actions, V2: true,
 		}})
 	}
 	if p.Trap {
 		return fail(trap("An `unreachable` opcode was executed."))
 	}
+	for i := range p.Steps {
+		x.notePromised(&p.Steps[i])
+	}
 	x.account.Amount = amount
 	x.made = append(x.made, made...)
 	return nil
+}
+
+// notePromised counts the state inits of a promise.
+func (x *receipt) notePromised(s *Step) {
+	for _, a := range s.Actions {
+		switch a := a.(type) {
+		case *primitives.DeterministicStateInit:
+			x.Promised["deterministic"]++
+		case *primitives.UniversalStateInit:
+			switch {
+			case !isCanonical(a.Init):
+				x.Promised["malformed"]++
+			case universalID(a.Init) != s.To:
+				x.Promised["wrong receiver"]++
+			case s.Derived:
+				x.Promised["derived"]++
+			default:
+				x.Promised["universal"]++
+			}
+		default: // the others make no account
+		}
+	}
 }
 
 // String tells what a program does.
@@ -238,7 +297,7 @@ func (p *Program) String() string {
 		if s := &p.Steps[i]; s.To == "" {
 			fmt.Fprintf(&b, "write %s; ", s.Key)
 		} else {
-			fmt.Fprintf(&b, "promise %s: %s; ", s.To, Actions(s.Actions))
+			fmt.Fprintf(&b, "promise %s (derived %t): %s; ", s.To, s.Derived, Actions(s.Actions))
 		}
 	}
 	if p.Trap {

@@ -55,7 +55,7 @@ func (s *Scenario) String() string {
 			}
 			fmt.Fprintf(&b, "%s%s -> %s: %s", kind, r.PredecessorID, r.ReceiverID, Actions(body.Actions))
 			for _, a := range body.Actions {
-				if f, ok := a.(*primitives.FunctionCall); ok && f.Method == "run" {
+				if f, ok := a.(*primitives.FunctionCall); ok && strings.HasPrefix(f.Method, "run") {
 					fmt.Fprintf(&b, " {%s}", s.Programs[string(f.Args)])
 				}
 			}
@@ -213,6 +213,9 @@ func (g *generator) version() byte {
 	if g.one(12) {
 		return Broken
 	}
+	if g.rules >= 87 && g.one(4) {
+		return Newest
+	}
 	return byte(g.IntN(Versions))
 }
 
@@ -304,6 +307,10 @@ func (g *generator) universal(u universal) {
 
 // contract gives an account one, or none.
 func (g *generator) contract(a *Account) {
+	if g.rules >= 87 && g.one(3) {
+		a.set(local(Code(Newest)), Code(Newest))
+		return
+	}
 	switch g.IntN(4) {
 	case 0:
 		code := Code(g.version())
@@ -745,13 +752,20 @@ func (g *generator) action(to primitives.AccountID, in int) primitives.Action {
 
 func (g *generator) call(to primitives.AccountID, in int) primitives.Action {
 	f := &primitives.FunctionCall{Method: "which", Gas: 10_000_000_000_000, Deposit: g.amount()}
-	switch g.IntN(8) {
+	n := g.IntN(8)
+	if n > 2 && in == 0 && g.rules >= 87 && g.runsNewest(to) {
+		n = 1
+	}
+	switch n {
 	case 0:
 		f.Method = pick(g, []string{"", "noop", "div0", "nowhere"})
 	case 1, 2:
 		if in == 0 {
-			f.Method, f.Gas = "run", 150_000_000_000_000
-			p := g.program(to)
+			newest := g.rules >= 87 && (g.runsNewest(to) || g.one(4))
+			if f.Method, f.Gas = "run", 150_000_000_000_000; newest {
+				f.Method, f.Gas = "run88", 250_000_000_000_000
+			}
+			p := g.program(to, newest)
 			f.Args = p.Bytes()
 			g.s.Programs[string(f.Args)] = p
 		}
@@ -766,9 +780,24 @@ func (g *generator) call(to primitives.AccountID, in int) primitives.Action {
 	return f
 }
 
-func (g *generator) program(self primitives.AccountID) *Program {
+// runsNewest returns whether an account's contract is Newest when the chunk begins.
+func (g *generator) runsNewest(id primitives.AccountID) bool {
+	a := g.s.World.Accounts[id]
+	if a == nil {
+		return false
+	}
+	hash := primitives.HashBytes(Code(Newest))
+	return a.Contract.Hash == hash || primitives.HashBytes(g.s.World.Global[primitives.GlobalContractID{Account: a.Contract.Account}]) == hash
+}
+
+// program is one of an account's contract. newest: by host functions of 88.
+func (g *generator) program(self primitives.AccountID, newest bool) *Program {
 	p := &Program{Trap: g.one(8)}
 	for range 1 + g.IntN(3) {
+		if newest && g.one(2) {
+			p.Steps = append(p.Steps, g.promisedInit())
+			continue
+		}
 		if g.one(3) {
 			p.Steps = append(p.Steps, Step{Key: fmt.Sprintf("k%d", g.IntN(4)), Value: strings.Repeat("w", g.IntN(300))})
 			continue
@@ -787,6 +816,28 @@ func (g *generator) program(self primitives.AccountID) *Program {
 		p.Steps = append(p.Steps, s)
 	}
 	return p
+}
+
+// promisedInit is a promise that gives a universal account its state: the right one or, seldom, another
+// account, alone or before other actions; and bytes that are no state init. Those with too many entries
+// or keys cost more gas than a call may have.
+func (g *generator) promisedInit() Step {
+	all := append(slices.Clone(g.first[:hugeInits]), g.first[endOfHuge:]...)
+	u := pick(g, all)
+	if !g.one(4) {
+		u = g.first[g.IntN(soundInits)]
+	}
+	s := Step{To: u.id, Derived: g.one(2), Actions: []primitives.Action{&primitives.UniversalStateInit{Init: u.raw, Deposit: g.amount()}}}
+	if g.one(8) {
+		s.To, s.Derived = pick(g, g.all), false
+	}
+	for range g.IntN(3) {
+		s.Actions = append(s.Actions, g.action(s.To, inPromise))
+	}
+	if g.one(6) {
+		s.Actions = append(s.Actions, s.Actions[0])
+	}
+	return s
 }
 
 // delegate is one that the receiver's keys sign, with all that may be wrong with it.

@@ -152,6 +152,12 @@ func readInit(raw []byte) *initState {
 	return s
 }
 
+// isCanonical returns whether bytes are the only valid encoding of a state init.
+func isCanonical(raw []byte) bool {
+	s := readInit(raw)
+	return s != nil && s.sorted
+}
+
 // bytes encodes a state init as it stands, sorted or not.
 func (s *initState) bytes() primitives.RawStateInit {
 	number := func(b []byte, n int) []byte { return append(b, littleEndian(uint64(n))[:4]...) }

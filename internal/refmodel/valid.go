@@ -85,11 +85,10 @@ func (v Rules) invalidInit(raw primitives.RawStateInit, to primitives.AccountID)
 	if id := universalID(raw); id != to {
 		return &invalid{Tag: primitives.ActionsInvalidUniversalStateInitReceiver, DerivedID: id, ReceiverID: to}
 	}
-	s := readInit(raw)
-	if s == nil || !s.sorted {
+	if !isCanonical(raw) {
 		return &invalid{Tag: primitives.ActionsMalformedUniversalStateInit}
 	}
-	for _, e := range s.data {
+	for _, e := range readInit(raw).data {
 		if n := uint64(len(e.key)); n > longestKey {
 			return &invalid{Tag: primitives.ActionsUniversalStateInitKeyLength, Length: n, Limit: longestKey}
 		}

@@ -70,6 +70,7 @@ func playRules(t *testing.T, rules refmodel.Rules, count int) {
 	}
 	defer v.Close()
 	ends := map[string]int{}
+	promised := map[string]int{}
 	var ran, again, receipts, fresh, delayed int
 	for seed := range uint64(count) {
 		s := refmodel.Generate(seed, rules)
@@ -118,6 +119,9 @@ func playRules(t *testing.T, rules refmodel.Rules, count int) {
 				t.Errorf("height %d, state: %s", n.height, d)
 			}
 			receipts, fresh = receipts+len(want.Outcomes), fresh+want.Fresh
+			for what, n := range want.Promised {
+				promised[what] += n
+			}
 			for i := range want.Outcomes {
 				ends[want.Outcomes[i].Kind()]++
 				if e := want.Outcomes[i].Err; e != nil && e.Kind.Receipt != nil {
@@ -134,9 +138,18 @@ func playRules(t *testing.T, rules refmodel.Rules, count int) {
 			t.Fatalf("seed %d:\n%s", seed, text)
 		}
 	}
-	t.Logf("%d receipts, %d calls of code of their own chunk, %d adopted, %d ran again, %d delayed; %v", receipts, fresh, ran, again, delayed, ends)
+	t.Logf("%d receipts, %d calls of code of their own chunk, %d adopted, %d ran again, %d delayed; promised state inits %v; %v", receipts, fresh, ran, again,
+		delayed, promised, ends)
 	if again == 0 || ran == 0 || delayed == 0 || fresh < count/10 || len(ends) < 30 {
 		t.Errorf("%d adopted, %d ran again, %d calls of code of their own chunk, %d ends: the chunks reach too little", ran, again, fresh, len(ends))
+	}
+	if promised["deterministic"] == 0 {
+		t.Error("no contract promises a deterministic account")
+	}
+	for _, what := range []string{"universal", "derived", "malformed", "wrong receiver"} {
+		if (promised[what] > 0) != (rules >= 88) {
+			t.Errorf("%d promised state inits are %s", promised[what], what)
+		}
 	}
 }
 
