@@ -89,9 +89,6 @@ func (t *Tracker) postpone(ev Event, why error) error {
 		keep = func() Event { p.Part = bytes.Clone(p.Part); return Part{&p, m.Forward} }
 	case Accesses:
 		a := *m.Accesses
-		if len(a.Contracts) > MaxRequested {
-			return fmt.Errorf("%w: %d contracts for shard %d at height %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
-		}
 		at, key, sig, size = a.Anchor, a.Key, a.Signature, len(a.Contracts)*len(primitives.Hash{})
 		signed = func(use func([]byte)) { use(a.SignedBytes()) }
 		w.kind, keep = 'a', func() Event { return Accesses{&a, m.Held} }

@@ -104,6 +104,9 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	if err := t.checkForm(a.Key, a.Anchor); err != nil {
 		return out, err
 	}
+	if len(a.Contracts) > MaxRequested { // before the list is hashed for the signature
+		return out, fmt.Errorf("%w: %d contracts for shard %d at height %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
+	}
 	if _, err := t.assigned(a.Key, t.me.Account); err != nil {
 		return out, err
 	}
@@ -114,8 +117,6 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	switch {
 	case len(a.Contracts) == 0:
 		return out, nil
-	case len(a.Contracts) > MaxRequested:
-		return out, fmt.Errorf("%w: %d contracts for shard %d at height %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
 	case t.accessLists.has(id):
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}

@@ -107,3 +107,23 @@ func TestFloodOfDeploys(t *testing.T) {
 		t.Errorf("%d MiB of code wait, and another maker's %v", held>>20, node.deploys.by[chunkID{ChunkKey: primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 9}}])
 	}
 }
+
+// TestLongAccessesAreNotHashed: a list of too many contracts is rejected before its signature is
+// verified, which takes time in proportion to its length. Any peer can send one.
+func TestLongAccessesAreNotHashed(t *testing.T) {
+	w := anchoredWorld(t, true)
+	verified := 0
+	node := NewTracker(Validator{account(me), secret(account(me))}, w, func(primitives.Signature, []byte, primitives.PublicKey) bool {
+		verified++
+		return false
+	})
+	list := make([]primitives.Hash, MaxRequested+1)
+	for name, ev := range map[string]Event{
+		"accesses":       Accesses{&primitives.ContractAccesses{Key: keyAt(21), Contracts: list, Anchor: anchorAt(21)}, false},
+		"early accesses": Accesses{&primitives.ContractAccesses{Key: keyAt(23), Contracts: list, Anchor: &primitives.ChunkAnchor{PrevBlock: primitives.Hash{50}, PrevPrevBlock: hashAt(20)}}, false},
+	} {
+		if _, err := node.Step(ev); !errors.Is(err, ErrContracts) || verified > 0 {
+			t.Errorf("%s: %v, %d signatures verified", name, err, verified)
+		}
+	}
+}
