@@ -126,9 +126,36 @@ func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	return errors.Join(errs...)
 }
 
-// verifyReceipts checks the sender shard and the proof of each receipt list against the header.
+// replay handles a queued partial chunk when its previous block is known. It replaces the claimed
+// anchor by the right one: the claimed one is not signed, and another node may have sent it with the
+// parts to keep the producer's message out of the queue.
+func (p *Pool) replay(out *Out, now int64, c *primitives.PartialChunk) error {
+	prev := c.Header.PrevBlockHash
+	if id, known := p.chain.Epoch(prev); known {
+		parent, err := p.chain.Parent(prev)
+		if err != nil {
+			return err
+		}
+		c.Anchor = &primitives.PartialChunkAnchor{PrevPrevBlock: parent, EpochID: id}
+	}
+	return p.partial(out, now, c, nil, false)
+}
+
+// verifyReceipts checks the sender shard and the proof of each receipt list against the header. It
+// rejects a second list to a shard: a peer could otherwise repeat one until verifying takes seconds.
 func verifyReceipts(c *primitives.PartialChunk) error {
+	var seen map[primitives.ShardID]bool
+	if len(c.Receipts) > 1 {
+		seen = make(map[primitives.ShardID]bool)
+	}
 	for i := range c.Receipts {
+		to := c.Receipts[i].To
+		if seen[to] {
+			return fmt.Errorf("%w: two lists of receipts to shard %d", ErrReceipts, to)
+		}
+		if seen != nil {
+			seen[to] = true
+		}
 		if r := &c.Receipts[i]; r.From != c.Header.ShardID || !r.Verify(c.Header.PrevOutgoingReceiptsRoot) {
 			return fmt.Errorf("%w: from shard %d to shard %d", ErrReceipts, r.From, r.To)
 		}

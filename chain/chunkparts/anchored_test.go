@@ -152,7 +152,7 @@ func TestWrongAnchorIsRefused(t *testing.T) {
 		at   primitives.PartialChunkAnchor
 		want error
 	}{
-		"another anchor":              {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(18), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
+		"another anchor":              {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(16), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
 		"an unknown anchor":           {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: other, EpochID: primitives.Hash{1}}, anchor.ErrWrong},
 		"another epoch":               {hashAt(20), 21, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{2}}, anchor.ErrWrong},
 		"another height":              {hashAt(20), 22, producers[1], primitives.PartialChunkAnchor{PrevPrevBlock: hashAt(19), EpochID: primitives.Hash{1}}, anchor.ErrWrong},
@@ -223,9 +223,34 @@ func TestEarlyChunkWaitsForItsBlock(t *testing.T) {
 	}
 }
 
+// TestEarlyChunkOfAnyAnchor: the anchor of a partial chunk is not signed, and each part is queued once.
+// So any node can make a part wait with a wrong anchor. When the previous block is known the part is
+// accepted by the right anchor, since the producer's own message was not queued.
+func TestEarlyChunkOfAnyAnchor(t *testing.T) {
+	parent := primitives.Hash{99}
+	for name, at := range map[string]*primitives.PartialChunkAnchor{
+		"an unknown anchor": {PrevPrevBlock: primitives.Hash{77}, EpochID: primitives.Hash{1}},
+		"an older anchor":   {PrevPrevBlock: hashAt(16), EpochID: primitives.Hash{1}},
+	} {
+		n := anchoredNetwork(t, true)
+		n.block(parent, 22, hashAt(20), false)
+		c := n.on(n.maker(parent), parent, 23, hashAt(20))
+		p := n.nodes[producers[2]]
+		if _, err := p.Step(0, with(c, at, 2)); err != nil && !errors.Is(err, anchor.ErrEarly) || p.counters.Queued.Load() == 0 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := p.Step(0, with(c, c.Anchor, 2, 5, 6)); !errors.Is(err, anchor.ErrEarly) {
+			t.Fatalf("%s: the producer's message: %v", name, err)
+		}
+		n.block(parent, 22, hashAt(20), true)
+		if out, err := p.Step(0, BlockCame{parent}); err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 {
+			t.Errorf("%s: %v, %d ready, %d complete", name, err, len(out.Ready), len(out.Complete))
+		}
+	}
+}
+
 // TestEarlyChunkIsDropped: a queued partial chunk is rejected if the previous block shows that the
-// producer, the height or the anchor is another. It is dropped once the head is far above its
-// height.
+// producer or the height is another. It is dropped once the head is far above its height.
 func TestEarlyChunkIsDropped(t *testing.T) {
 	parent := primitives.Hash{99}
 	for name, x := range map[string]struct {
@@ -234,7 +259,6 @@ func TestEarlyChunkIsDropped(t *testing.T) {
 		replaced bool
 		want     error
 	}{
-		"another anchor":   {hashAt(19), 22, false, anchor.ErrWrong},
 		"another height":   {hashAt(20), 21, false, anchor.ErrWrong},
 		"another producer": {hashAt(20), 22, true, ErrSignature},
 	} {
@@ -452,7 +476,7 @@ func TestEachEarlyChunkIsCounted(t *testing.T) {
 		}
 	}
 	waits, _ := p.early.Len()
-	n.block(parent, 22, hashAt(19), true) // a parent other than the anchor that the chunk claims
+	n.block(parent, 21, hashAt(20), true) // a height other than that below the chunk's
 	if _, err := p.Step(0, BlockCame{parent}); !errors.Is(err, anchor.ErrWrong) {
 		t.Fatal(err)
 	}

@@ -1,8 +1,10 @@
 package chunkparts
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/troupe-chain/troupe/chain/anchor"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -31,5 +33,41 @@ func TestFloodOfForwards(t *testing.T) {
 	}
 	if len(p.forwards) != MaxForwards || len(p.forwardSigners) != MaxForwards || len(p.forwards[c.Hash]) != 3 {
 		t.Errorf("%d chunks have waiting parts, that of another maker %d", len(p.forwards), len(p.forwards[c.Hash]))
+	}
+}
+
+// TestRepeatedPartsAndReceipts: a message repeats neither parts nor receipts. Any node that has one
+// of each could otherwise make a message, with the producer's header, that takes seconds to verify.
+func TestRepeatedPartsAndReceipts(t *testing.T) {
+	n := anchoredNetwork(t, true)
+	unknown := primitives.Hash{99}
+	n.block(unknown, 22, hashAt(20), false)
+	known, early := n.on(n.maker(hashAt(20)), hashAt(20), 21, hashAt(19)), n.on(n.maker(unknown), unknown, 23, hashAt(20))
+	p := n.nodes[producers[2]]
+	for _, c := range []*primitives.PartialChunk{known, early} {
+		parts, receipts := *c, *c
+		parts.Parts, receipts.Parts, receipts.Receipts = nil, nil, nil
+		for i := range n.rs.TotalParts() + 1 {
+			parts.Parts = append(parts.Parts, c.Parts[i%2])
+		}
+		for range 2 {
+			receipts.Receipts = append(receipts.Receipts, c.Receipts[0])
+		}
+		for name, x := range map[string]struct {
+			ev   Event
+			want error
+		}{
+			"parts":           {Partial{&parts}, ErrPart},
+			"receipts":        {Partial{&receipts}, ErrReceipts},
+			"forwarded parts": {Forward{primitives.NewChunkForward(&c.Header, parts.Parts)}, ErrPart},
+		} {
+			if _, err := p.Step(0, x.ev); !errors.Is(err, x.want) || !empty(p) {
+				t.Errorf("%s of the chunk at %d: %v, want %v", name, c.Header.HeightCreated, err, x.want)
+			}
+		}
+		if _, err := p.Step(0, with(c, c.Anchor, 2)); err != nil && !errors.Is(err, anchor.ErrEarly) {
+			t.Fatal(err)
+		}
+		p = n.nodes[producers[3]]
 	}
 }

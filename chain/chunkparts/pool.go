@@ -170,7 +170,7 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 			count(p.tryComplete(&out, e))
 		}
 		for _, c := range p.early.Take(ev.Hash) {
-			count(p.partial(&out, now, c, nil, false))
+			count(p.replay(&out, now, c))
 		}
 		err = errors.Join(errs...)
 	case Head:
@@ -312,8 +312,12 @@ func (e *entry) put(x *primitives.ChunkPart, leaf primitives.Hash) {
 func sizeOf(x *primitives.ChunkPart) int { return len(x.Part) + 64*len(x.Proof) }
 
 // verifyParts checks parts against the Merkle root of a header and returns their leaves. It does
-// not prove that the parts decode, since the producer may have signed any root.
+// not prove that the parts decode, since the producer may have signed any root. It rejects more
+// parts than a chunk has: a peer could otherwise repeat one part until verifying takes seconds.
 func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([]primitives.Hash, error) {
+	if len(list) > p.rs.TotalParts() {
+		return nil, fmt.Errorf("%w: %d parts in a message, a chunk has %d", ErrPart, len(list), p.rs.TotalParts())
+	}
 	leaves := make([]primitives.Hash, len(list))
 	for i := range list {
 		x, good := &list[i], false
