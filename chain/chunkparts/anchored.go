@@ -82,11 +82,15 @@ type waiting struct {
 // header must be signed by the producer that the anchor determines or, if the anchor is unknown, by
 // the canonical producer of the height. Parts and receipts are verified first, and each is queued
 // once: only the header is signed, so any node can send it with any content. why is returned if the
-// partial chunk cannot be queued.
+// partial chunk cannot be queued. The epoch must be current: otherwise all keys that ever produced
+// chunks of the shard could fill the queue.
 func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	h, hash := &c.Header, c.Header.ChunkHash()
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known {
 		return why // the previous block is known, so waiting does not help
+	}
+	if !p.isCurrent(c.Anchor.EpochID) {
+		return fmt.Errorf("%w: epoch %v is neither that of the head's children nor the next", why, c.Anchor.EpochID)
 	}
 	v, _ := p.chain.ProducerAt(placeOf(c)) // empty if the anchor is unknown
 	if v.AccountID == "" {
@@ -124,6 +128,15 @@ func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 		errs = append(errs, put(waiting{hash, 'h', 0}, 0, new(primitives.PartialChunk)))
 	}
 	return errors.Join(errs...)
+}
+
+// isCurrent returns whether an epoch is that of the head's children or the next one.
+func (p *Pool) isCurrent(id primitives.EpochID) bool {
+	if at, known := p.chain.Epoch(p.head.Hash); !known || at == id {
+		return known
+	}
+	next, err := p.chain.NextEpoch(p.head.Hash)
+	return err == nil && next == id
 }
 
 // replay handles a queued partial chunk when its previous block is known. It replaces the claimed

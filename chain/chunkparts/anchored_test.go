@@ -249,6 +249,22 @@ func TestEarlyChunkOfAnyAnchor(t *testing.T) {
 	}
 }
 
+// TestEarlyChunkOfOldEpoch: a partial chunk of an epoch that is over is not queued, even if a producer
+// of that epoch has signed it: former validators must not fill the queue.
+func TestEarlyChunkOfOldEpoch(t *testing.T) {
+	for id, queued := range map[primitives.EpochID]bool{{1}: true, {2}: true, {0, 7}: false} {
+		n := anchoredNetwork(t, true)
+		n.anchored[id] = true
+		parent, at := primitives.Hash{99}, &primitives.PartialChunkAnchor{PrevPrevBlock: primitives.Hash{77}, EpochID: id}
+		n.block(parent, 22, hashAt(20), false)
+		c := n.on(n.maker(parent), parent, 23, hashAt(20))
+		p := n.nodes[producers[2]]
+		if _, err := p.Step(0, with(c, at, 2)); err != nil && !errors.Is(err, anchor.ErrEarly) || empty(p) == queued {
+			t.Errorf("epoch %v: %v, the pool is empty: %t", id, err, empty(p))
+		}
+	}
+}
+
 // TestEarlyChunkIsDropped: a queued partial chunk is rejected if the previous block shows that the
 // producer or the height is another. It is dropped once the head is far above its height.
 func TestEarlyChunkIsDropped(t *testing.T) {
