@@ -313,7 +313,7 @@ logs and failures, and what it returned. It exits with 1 if the transaction fail
 
 ` + signerHelp,
 		Example: `  troupe call counter.test.near increment --as test.near
-  troupe call token.test.near ft_transfer '{"receiver_id": "near", "amount": "1"}' --as a.near --deposit 1yocto
+  troupe call ft.near ft_transfer '{"receiver_id":"b.near","amount":"1"}' --as a.near --deposit 1y
   troupe call guestbook.testnet add_message '{"text": "hi"}' --as alice.testnet --url testnet`,
 		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -344,7 +344,7 @@ logs and failures, and what it returned. It exits with 1 if the transaction fail
 	o.addSigner(c, "account that signs and pays")
 	f := c.Flags()
 	f.BoolVar(&o.base64, "base64", false, "ARGS is base64")
-	f.StringVar(&deposit, "deposit", "0", "NEAR to attach; 1yocto is one yoctoNEAR")
+	f.StringVar(&deposit, "deposit", "0", "NEAR to attach; 1yocto or 1y is one yoctoNEAR")
 	f.StringVar(&gas, "gas", "100", "gas to attach, in Tgas")
 	return c
 }

@@ -11,7 +11,7 @@ func newConfig(*app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "config",
 		Short:   "Write the JSON schema of configuration files",
-		Long:    "Config has commands about the configuration files of a node. troupe validate-config checks those of a home folder.",
+		Long:    "Config writes the JSON schema of configuration files. troupe validate-config checks a home folder.",
 		Example: "  troupe config schema > config.schema.json",
 	}, newConfigSchema())
 }
