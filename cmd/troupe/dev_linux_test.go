@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/testutil"
+)
+
+// devProcess is a `troupe dev` in a process of its own, with a folder for its temporary homes.
+type devProcess struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	temp    string
+	out     *bufio.Scanner
+	text    string // of stdout, so far
+	stderr  strings.Builder
+	expires *time.Timer
+}
+
+// startDev starts it. attr may be nil.
+func startDev(t *testing.T, temp string, in io.Reader, attr *syscall.SysProcAttr, args ...string) *devProcess {
+	t.Helper()
+	p := &devProcess{t: t, temp: temp, cmd: exec.Command(os.Args[0], append([]string{"dev"}, args...)...)}
+	p.cmd.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+temp)
+	p.cmd.Stdin, p.cmd.Stderr, p.cmd.SysProcAttr = in, &p.stderr, attr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out = bufio.NewScanner(out)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.expires = time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	return p
+}
+
+// until reads stdout up to a line that contains a word.
+func (p *devProcess) until(word string) {
+	p.t.Helper()
+	for p.out.Scan() {
+		p.text += p.out.Text() + "\n"
+		if strings.Contains(p.out.Text(), word) {
+			return
+		}
+	}
+	_ = p.cmd.Wait()
+	p.t.Fatalf("no %q in\n%s%s", word, p.text, p.stderr.String())
+}
+
+// end reads the rest of stdout and waits for the process.
+func (p *devProcess) end() error {
+	for p.out.Scan() {
+		p.text += p.out.Text() + "\n"
+	}
+	p.expires.Stop()
+	return p.cmd.Wait()
+}
+
+func (p *devProcess) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// homes returns the homes in the temporary folder.
+func (p *devProcess) homes() []string {
+	list, err := filepath.Glob(filepath.Join(p.temp, devPrefix+"*"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return list
+}
+
+// url returns the URL that it printed.
+func (p *devProcess) url() string {
+	p.t.Helper()
+	m := regexp.MustCompile(`JSON-RPC  (http://127\.0\.0\.1:\d+)\n`).FindStringSubmatch(p.text)
+	if m == nil {
+		p.t.Fatalf("no URL in\n%s", p.text)
+	}
+	return m[1]
+}
+
+func portOf(t *testing.T, addr string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// TestDev: the accounts that it prints have the balance, the client commands find their keys, the
+// lines that it suggests work, and a hostile contract writes no control character to the terminal.
+// SIGHUP ends it and leaves nothing.
+func TestDev(t *testing.T) {
+	p := startDev(t, t.TempDir(), nil, nil, "--accounts", "3", "--balance", "1234.5", "--port", portOf(t, testutil.Addr(t)))
+	p.until("Transactions:")
+	if strings.Count(p.text, "\n  dev") != 3 || !strings.Contains(p.text, "dev2.near  "+devKey("dev2.near").String()) || !strings.Contains(p.text, p.url()+"/console") {
+		t.Errorf("it prints\n%s", p.text)
+	}
+	if len(p.homes()) != 1 {
+		t.Errorf("its homes are %v", p.homes())
+	}
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	client := func(want string, args ...string) {
+		t.Helper()
+		if got := runLine(append([]string{"--home", home}, args...)); !strings.Contains(got, want) {
+			t.Errorf("%v prints\n%s, want %q", args, got, want)
+		}
+	}
+	client("balance  1234.5 NEAR", "account", "dev2.near", "--url", p.url())
+	var tried int
+	for line := range strings.Lines(p.text) { // what it suggests, up to the contract
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "troupe" && words[1] != "deploy" && words[1] != "call" {
+			client("  ok  ", words[1:]...)
+			tried++
+		}
+	}
+	if tried != 2 {
+		t.Errorf("%d suggestions", tried)
+	}
+	wasm := filepath.Join(home, "probe.wasm")
+	if err := os.WriteFile(wasm, contracts.Probe(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client("  ok  ", "deploy", "app.dev0.near", wasm, "--url", p.url())
+	var hostile contracts.Program
+	hostile.Call("log_utf8", "\x1b]0;title\x07\x1b[2J\r#1 dev0.near -> you  ok\u202e")
+	hostile.Call("panic_utf8", "\x1b[31mpanic\nline two")
+	client("failed", "call", "app.dev0.near", "run", base64.StdEncoding.EncodeToString(hostile.Bytes()), "--base64", "--as", "dev1.near", "--url", p.url())
+	client("failed", "send", "nobody.near", "1", "--as", "dev1.near", "--url", p.url())
+	p.until("-> nobody.near")
+	p.signal(syscall.SIGHUP)
+	if err := p.end(); err != nil {
+		t.Errorf("SIGHUP: %v\n%s", err, p.stderr.String())
+	}
+	if left := p.homes(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	for _, want := range []string{
+		" dev0.near -> dev1.near  Transfer 2.5 NEAR  ok  ",
+		" dev0.near -> app.dev0.near  CreateAccount, Transfer 100 NEAR, AddKey  ok  ",
+		" app.dev0.near -> app.dev0.near  DeployContract of ",
+		`  failed: Smart contract panicked: \x1b[31mpanic\nline two  `,
+		"\n" + `    app.dev0.near: \x1b]0;title\x07\x1b[2J\x0d#1 dev0.near -> you  ok\u202e` + "\n",
+		" dev1.near -> nobody.near  Transfer 1 NEAR  failed: AccountDoesNotExist",
+	} {
+		if !strings.Contains(p.text, want) {
+			t.Errorf("no %q in\n%s", want, p.text)
+		}
+	}
+	if strings.ContainsAny(p.text, "\x1b\x07\r\u202e") {
+		t.Errorf("control characters in %q", p.text)
+	}
+}
+
+// TestDevKilled: the next start removes the home of a killed process, and no other.
+func TestDevKilled(t *testing.T) {
+	temp := t.TempDir()
+	running := startDev(t, temp, nil, nil, "--port", portOf(t, testutil.Addr(t)))
+	running.until("Transactions:")
+	killed := startDev(t, temp, nil, nil, "--port", portOf(t, testutil.Addr(t)))
+	killed.until("Transactions:")
+	killed.signal(syscall.SIGKILL)
+	if err := killed.end(); err == nil {
+		t.Error("a killed process ends without an error")
+	}
+	var kept []string
+	for i, name := range []string{devPrefix + "x-1", devPrefix, fmt.Sprint(devPrefix, os.Getpid(), "-1"), "other"} {
+		kept = append(kept, filepath.Join(temp, name))
+		if err := os.Mkdir(kept[i], 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(running.homes()); n != 5 {
+		t.Fatalf("%d homes: %v", n, running.homes())
+	}
+	next := startDev(t, temp, nil, nil, "--port", portOf(t, testutil.Addr(t)))
+	next.until("Transactions:")
+	for end := time.Now().Add(time.Minute); len(next.homes()) != 5 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	var old bool
+	for _, dir := range next.homes() {
+		old = old || strings.HasPrefix(filepath.Base(dir), fmt.Sprint(devPrefix, killed.cmd.Process.Pid, "-"))
+	}
+	if n := len(next.homes()); n != 5 || old { // running, next, and the three that look like homes
+		t.Errorf("%d homes: %v", n, next.homes())
+	}
+	for _, p := range []*devProcess{running, next} {
+		p.signal(syscall.SIGINT)
+		if err := p.end(); err != nil {
+			t.Errorf("SIGINT: %v\n%s", err, p.stderr.String())
+		}
+	}
+	for _, dir := range kept {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(next.homes()); n != 3 {
+		t.Errorf("%d homes are left: %v", n, next.homes())
+	}
+}
+
+// TestDevTerminalCloses: it ends with its terminal and leaves nothing.
+func TestDevTerminalCloses(t *testing.T) {
+	screen, terminal := openPTY(t)
+	p := startDev(t, t.TempDir(), terminal, &syscall.SysProcAttr{Setsid: true, Setctty: true}, "--port", portOf(t, testutil.Addr(t)))
+	_ = terminal.Close()
+	p.until("Transactions:")
+	if err := screen.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.end(); err != nil {
+		t.Errorf("%v\n%s", err, p.stderr.String())
+	}
+	if left := p.homes(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestDevPortTaken: without a flag the next free port is used and named; a port of a flag is not
+// replaced, and a start that fails leaves nothing.
+func TestDevPortTaken(t *testing.T) {
+	if l, err := net.Listen("tcp", devAddr(devPort)); err == nil { // else another process has it
+		defer func() { _ = l.Close() }()
+	}
+	p := startDev(t, t.TempDir(), nil, nil)
+	p.until("Transactions:")
+	port := strings.TrimPrefix(p.url(), "http://127.0.0.1:")
+	if port == "3030" || !strings.Contains(p.text, "Port 3030 is in use; this chain has port "+port+".\n") || strings.Count(p.text, " --url "+p.url()+"\n") != 4 {
+		t.Errorf("it prints\n%s", p.text)
+	}
+	for _, args := range [][]string{{"--port", port}, {"--rpc-addr", devAddr(devPort)}} {
+		q := startDev(t, p.temp, nil, nil, args...)
+		if err := q.end(); err == nil || !strings.Contains(q.stderr.String(), "is in use") || q.text != "" {
+			t.Errorf("%v: %v, stdout %q, stderr %q", args, err, q.text, q.stderr.String())
+		}
+	}
+	if n := len(p.homes()); n != 1 {
+		t.Errorf("%d homes: %v", n, p.homes())
+	}
+	p.signal(syscall.SIGTERM)
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDevFlags: wrong flags end with exit code 2 and create nothing.
+func TestDevFlags(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	for _, c := range []struct{ args, want string }{
+		{"--home " + temp + "/h dev", "--home is for"},
+		{"dev --accounts -1", "--accounts is -1"},
+		{"dev --accounts 101", "--accounts is 101"},
+		{"dev --balance x", "--balance is"},
+		{"dev --shards 0", "--shards is 0"},
+		{"dev --shards 2 --fork http://127.0.0.1:1", "exclude each other"},
+		{"dev --fork ftp://x", "--fork: "},
+		{"dev --port 4000 --rpc-addr 127.0.0.1:1", "exclude each other"},
+		{"dev --rpc-addr nowhere", "--rpc-addr is"},
+		{"dev --log-transactions=some", "must be all or failed"},
+		{"dev --log-accounts A", "--log-accounts"},
+		{"run --log-transactions=some", "must be all or failed"},
+	} {
+		if got := runLine(strings.Fields(c.args)); !strings.Contains(got, c.want) || !strings.HasSuffix(got, "exit 2\n") {
+			t.Errorf("%s: %s", c.args, got)
+		}
+	}
+	if list, err := os.ReadDir(temp); err != nil || len(list) != 0 {
+		t.Errorf("created: %v, %v", list, err)
+	}
+}
