@@ -199,6 +199,38 @@ func (e *Engine) keyNonce(
 	return account.BootstrapNonce, ok && !account.IsInitialized(), err
 }
 
+// NonceKey returns the trie key of the value that has the nonce of KeyNonce: the access key, the nonce
+// of a gas key, or the account if it is uninitialized at the tip.
+func (e *Engine) NonceKey(tx *primitives.SignedTransaction) []byte {
+	handle := tx.PublicKey.Handle()
+	switch {
+	case tx.Nonce.HasIndex:
+		return primitives.AppendGasKeyNonceKey(nil, tx.SignerID, handle, tx.Nonce.Index)
+	case tx.SignerID.IsUniversal() && e.isUninitialized(tx.SignerID):
+		return primitives.AppendAccountKey(nil, tx.SignerID)
+	}
+	return primitives.AppendAccessKeyKey(nil, tx.SignerID, handle)
+}
+
+// isUninitialized reports whether the account exists at the tip and is uninitialized. It returns false
+// if the account cannot be read.
+func (e *Engine) isUninitialized(id primitives.AccountID) bool {
+	tip, err := e.acquireTip()
+	if err != nil {
+		return false
+	}
+	defer tip.Release()
+	i, err := tip.Layout.Index(tip.Layout.ShardOf(id))
+	if err != nil {
+		return false
+	}
+	u := readerOf(tip.trieOf(i))
+	defer doneReading(u)
+	var account primitives.Account
+	ok, err := u.Account(id, &account)
+	return ok && err == nil && !account.IsInitialized()
+}
+
 // Unused reports whether the transaction's nonce is above the nonce of its key at the tip. If true,
 // no block of the tip's chain contains the transaction, so searching for it is unnecessary. If
 // false, the transaction may or may not be in a block.

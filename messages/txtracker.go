@@ -38,8 +38,8 @@ type Watch struct {
 
 // Use is what the validity of a pending transaction depends on.
 type Use struct {
-	Key     string            // trie key of the access key, or of the gas key's nonce
-	Nonce   primitives.Nonce  // the transaction is in doubt when the stored nonce reaches it, or the key is deleted
+	Key     string            // trie key of the access key, the gas key's nonce, or the uninitialized account
+	Nonce   primitives.Nonce  // the transaction is in doubt when the stored nonce reaches it, or there is none any more
 	Expires primitives.Height // lowest head height at which the base block is too old
 }
 

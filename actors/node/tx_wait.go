@@ -396,13 +396,7 @@ func (n *Node) waiter(r session.Request) *actor.Props {
 
 // use returns what the validity of a transaction depends on that no block includes.
 func (n *Node) use(tx *primitives.SignedTransaction) messages.Use {
-	handle := tx.PublicKey.Handle()
-	u := messages.Use{Nonce: tx.Nonce.Nonce}
-	if tx.Nonce.HasIndex {
-		u.Key = string(primitives.AppendGasKeyNonceKey(nil, tx.SignerID, handle, tx.Nonce.Index))
-	} else {
-		u.Key = string(primitives.AppendAccessKeyKey(nil, tx.SignerID, handle))
-	}
+	u := messages.Use{Key: string(n.engine.NonceKey(tx)), Nonce: tx.Nonce.Nonce}
 	if base, ok := n.baseHeight(tx.BlockHash); ok {
 		u.Expires = base + n.engine.Chain().ValidityPeriod + 1
 	}

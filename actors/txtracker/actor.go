@@ -29,6 +29,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // Out holds the functions that send the actor's messages.
@@ -383,8 +384,8 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	}
 }
 
-// noteKeyChanges marks the waiters whose access key was deleted by the block, or whose nonce it
-// used.
+// noteKeyChanges marks the waiters whose nonce the block used, or whose access key or uninitialized
+// account is no longer there as such.
 func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	for s := range m.Shards {
 		changes := m.Shards[s].Changes
@@ -393,23 +394,39 @@ func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 				return
 			}
 			key := changes[i].Key
-			if key[0] != byte(primitives.ColAccessKey) {
+			if c := primitives.TrieColumn(key[0]); c != primitives.ColAccessKey && c != primitives.ColAccount {
 				continue
 			}
 			q := a.byKey[string(key)]
 			if q == nil {
 				continue
 			}
-			value := changes[i].Last()
+			nonce, ok := storedNonce(key, changes[i].Last())
 			for len(q.list) > 0 {
 				w := q.list[0]
-				if len(value) >= 8 && primitives.Nonce(binary.LittleEndian.Uint64(value)) < w.use.Nonce {
+				if ok && nonce < w.use.Nonce {
 					break
 				}
 				a.markDoubt(w)
 			}
 		}
 	}
+}
+
+// storedNonce returns the nonce in the value of a Use.Key. It returns false if the value has none: the
+// key was deleted, or the account was deleted or has its state.
+func storedNonce(key, value []byte) (primitives.Nonce, bool) {
+	if primitives.TrieColumn(key[0]) != primitives.ColAccount {
+		if len(value) < 8 {
+			return 0, false
+		}
+		return primitives.Nonce(binary.LittleEndian.Uint64(value)), true
+	}
+	var account primitives.Account
+	if value == nil || borsh.Unmarshal(value, &account) != nil {
+		return 0, false
+	}
+	return account.BootstrapNonce, !account.IsInitialized()
 }
 
 // noteFinal marks the groups with outcomes in blocks that have become final since height before.

@@ -179,6 +179,35 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
+// TestDoubtOfUninitializedAccount: the nonce of such an account is in its own row. Payments to it change
+// nothing. A waiter is in doubt when the nonce is used, and when the account has its state or is deleted.
+func TestDoubtOfUninitializedAccount(t *testing.T) {
+	row := primitives.AppendAccountKey(nil, "0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g")
+	bare := func(amount uint64, nonce primitives.Nonce) []byte {
+		a := primitives.NewUninitializedAccount(primitives.Yocto(amount), 100, nonce)
+		return a.AppendBorsh(nil)
+	}
+	whole := (&primitives.Account{Version: primitives.AccountV1}).AppendBorsh(nil)
+	for name, c := range map[string]struct {
+		value []byte
+		doubt bool
+	}{
+		"paid": {bare(9, 6), false}, "nonce used": {bare(5, 7), true}, "nonce passed": {bare(5, 8), true},
+		"initialized": {whole, true}, "deleted": {nil, true},
+	} {
+		w := newWorld()
+		w.Handle(messages.Watch{Waiter: at(1), Hash: id("tx"), IDs: []primitives.Hash{id("tx")},
+			Use: messages.Use{Key: string(row), Nonce: 7, Expires: 100}})
+		b := block(1, 0, nil)
+		b.Shards[0].Changes = []primitives.KeyChanges{{Key: row, Changes: []primitives.StateChange{{Value: c.value}}}}
+		w.Handle(b)
+		news := w.news[1]
+		if got := news[len(news)-1].Doubt; got != c.doubt {
+			t.Errorf("%s: doubt %v, want %v", name, got, c.doubt)
+		}
+	}
+}
+
 // TestBeginsAnew: an actor that starts sends WatchAgain, and Watched gives the position from which
 // on it reports.
 func TestBeginsAnew(t *testing.T) {

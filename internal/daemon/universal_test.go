@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -77,7 +78,15 @@ func TestUniversalAccountByRPC(t *testing.T) {
 		t.Errorf("after sandbox_set_balance: %+v, before %+v", got, b)
 	}
 	must(t, h, "sandbox_snapshot", `{"name":"bare"}`)
-	signed, hash := encode(draft(h, key, *b.Nonce+1, id, &primitives.UniversalStateInit{Init: raw, Deposit: primitives.NEAR(1)}), key)
+	first := draft(h, key, *b.Nonce+1, id, &primitives.UniversalStateInit{Init: raw, Deposit: primitives.NEAR(1)})
+	signed, hash := encode(first, key)
+	nonceKey := func(want []byte) {
+		t.Helper()
+		if got := h.Engine.NonceKey(primitives.NewSignedTransaction(first, primitives.ZeroED25519Signature)); !bytes.Equal(got, want) {
+			t.Errorf("its nonce is in row %x, want %x", got, want)
+		}
+	}
+	nonceKey(primitives.AppendAccountKey(nil, id))
 	for _, nonce := range []primitives.Nonce{0, *b.Nonce, *b.Nonce + 2, ^primitives.Nonce(0)} {
 		wrong, _ := encode(draft(h, key, nonce, id, &primitives.UniversalStateInit{Init: raw}), key)
 		if e := askError(t, h, "send_tx", map[string]any{"signed_tx_base64": wrong, "wait_until": "FINAL"}); !strings.Contains(e, "InvalidNonce") {
@@ -101,6 +110,7 @@ func TestUniversalAccountByRPC(t *testing.T) {
 	if got := viewBare(t, h, id); got.State != "" || got.Nonce != nil {
 		t.Errorf("initialized: %+v", got)
 	}
+	nonceKey(primitives.AppendAccessKeyKey(nil, id, key.SecretKey.PublicKey().Handle()))
 	send("the same bytes again")
 	var file json.RawMessage
 	var c caseFile
