@@ -30,6 +30,11 @@ const (
 	hostileInits    = 8
 )
 
+// hostileCodes are the contracts that are deployed. The first has all host functions.
+func hostileCodes() [][]byte {
+	return [][]byte{contracts.NewestProbe(), contracts.Version(0), contracts.Version(1)}
+}
+
 func newHostile(c *Chain) *hostile {
 	h := &hostile{Generator: NewGenerator(c.o.Options), chain: c, keys: map[primitives.AccountID]primitives.SecretKey{}}
 	code := primitives.HashBytes(contracts.NewestProbe())
@@ -240,7 +245,11 @@ func (h *hostile) tx(at Base) *primitives.SignedTransaction {
 	id := s.DerivedAccount()
 	from := Account(h.rng.IntN(hostileAccounts))
 	init := &primitives.UniversalStateInit{Init: s.Encode(), Deposit: primitives.NEAR(uint64(h.rng.IntN(3)))}
-	switch h.rng.IntN(10) {
+	switch h.rng.IntN(11) {
+	case 10: // other code for accounts that use Account(0)'s, or use it by its hash
+		list := hostileCodes()
+		mode := []primitives.GlobalDeployMode{primitives.GlobalByAccountID, primitives.GlobalByCodeHash}[h.rng.IntN(2)]
+		return h.draft(at, Account(0), Account(0), &primitives.DeployGlobalContract{Code: list[h.rng.IntN(3)], Mode: mode}, h.call(id)).sign()
 	case 0, 1:
 		return h.draft(at, from, id, &primitives.Transfer{Deposit: primitives.NEAR(uint64(1 + h.rng.IntN(20)))}).sign()
 	case 2, 3: // the account by itself, mostly with a valid nonce
@@ -315,7 +324,10 @@ func hostileRun(t *testing.T, o ChainOptions, blocks int, statuses map[string]in
 	g := serial.Engine.Genesis()
 	entries := map[primitives.Hash]*engine.BlockNode{g.Hash: g}
 	find := func(h primitives.Hash) *engine.BlockNode { return entries[h] }
-	codes := [][]byte{contracts.NewestProbe()}
+	codes := map[primitives.Hash][]byte{}
+	for _, code := range hostileCodes() {
+		codes[primitives.HashBytes(code)] = code
+	}
 	var old []*primitives.SignedTransaction
 	for n := range blocks {
 		head := serial.Engine.Head()
@@ -323,10 +335,10 @@ func hostileRun(t *testing.T, o ChainOptions, blocks int, statuses map[string]in
 		var txs []*primitives.SignedTransaction
 		if n == 0 {
 			for i := range hostileAccounts {
-				txs = append(txs, h.draft(at, Account(i), Account(i), &primitives.DeployContract{Code: codes[0]}).sign())
+				txs = append(txs, h.draft(at, Account(i), Account(i), &primitives.DeployContract{Code: contracts.NewestProbe()}).sign())
 			}
 			for _, mode := range []primitives.GlobalDeployMode{primitives.GlobalByCodeHash, primitives.GlobalByAccountID} {
-				txs = append(txs, h.draft(at, Account(0), Account(0), &primitives.DeployGlobalContract{Code: codes[0], Mode: mode}).sign())
+				txs = append(txs, h.draft(at, Account(0), Account(0), &primitives.DeployGlobalContract{Code: contracts.NewestProbe(), Mode: mode}).sign())
 			}
 		}
 		if n > 2 {
@@ -355,7 +367,11 @@ func hostileRun(t *testing.T, o ChainOptions, blocks int, statuses map[string]in
 			if err != nil {
 				t.Fatalf("seed %d block %d: witness: %v", o.Seed, n, err)
 			}
-			if err := serial.Engine.CheckWitness(w.ChunkStateWitness, codes); err != nil {
+			var accessed [][]byte
+			for _, hash := range w.Accesses {
+				accessed = append(accessed, codes[hash])
+			}
+			if err := serial.Engine.CheckWitness(w.ChunkStateWitness, accessed); err != nil {
 				t.Fatalf("seed %d block %d: witness of shard %d: %v", o.Seed, n, c.Header.ShardID, err)
 			}
 			statuses["witnesses"]++
