@@ -26,12 +26,13 @@ type strictDisk struct {
 	mark    []byte
 	removed []func(d *strictDisk) // bring back what was removed and not synced
 
-	calls  int   // that change the disk, so far
-	at     int   // the call that fails; 0: none
-	how    error // errDied: and all that follow; else it alone, and those of lasts
-	lasts  int   // how many calls fail in place of one; 0: one
-	cut    int   // the call at which the power goes; 0: none
-	diedAt int   // the call at which it went
+	calls  int    // that change the disk, so far
+	at     int    // the call that fails; 0: none
+	how    error  // errDied: and all that follow; else it alone, and those of lasts
+	lasts  int    // how many calls fail in place of one; 0: one
+	kind   string // what calls fail; empty: of any kind
+	cut    int    // the call at which the power goes; 0: none
+	diedAt int    // the call at which it went
 	dead   bool
 	what   string // the kind of the call that failed first
 	reads  int    // so far
@@ -63,26 +64,27 @@ func newStrictDisk(seed uint64) *strictDisk {
 func (d *strictDisk) fail(n int, how error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.at, d.how, d.lasts, d.cut, d.readAt = 0, how, 0, 0, 0
+	d.at, d.how, d.lasts, d.kind, d.cut, d.readAt = 0, how, 0, "", 0, 0
 	if n > 0 {
 		d.at = d.calls + n
 	}
 }
 
 // failThenCut has calls fail from the nth from now on, lasts of them, and the power go at the call
-// that comes later by then. With n = 0 none fails.
-func (d *strictDisk) failThenCut(n int, how error, lasts, then int) {
+// that comes later by then. With n = 0 none fails. If kind is not empty, the first call that fails is
+// the next one of this kind.
+func (d *strictDisk) failThenCut(n int, kind string, how error, lasts, then int) {
 	d.fail(n, how)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.lasts, d.cut, d.what = lasts, d.calls+n+then, ""
+	d.lasts, d.kind, d.cut, d.what = lasts, kind, d.calls+n+then, ""
 }
 
-// failRead has the read fail that is the nth from now on.
-func (d *strictDisk) failRead(n int) {
+// failRead has the read fail that is the nth from now on, or the next one of this kind.
+func (d *strictDisk) failRead(n int, kind string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.readAt = d.reads + n
+	d.readAt, d.kind = d.reads+n, kind
 }
 
 // read counts a read; its error is the disk's. Under mu.
@@ -90,11 +92,15 @@ func (d *strictDisk) read(what string) error {
 	if d.dead {
 		return errDied
 	}
-	if d.reads++; d.reads != d.readAt {
+	what += " read"
+	if d.reads++; d.kind != "" && what != d.kind && d.what == "" && d.reads >= d.readAt && d.readAt > 0 {
+		d.readAt++
+	}
+	if d.reads != d.readAt {
 		return nil
 	}
 	if d.what == "" {
-		d.what = what + " read"
+		d.what = what
 	}
 	return errIO
 }
@@ -105,6 +111,9 @@ func (d *strictDisk) call(what string) error {
 		return errDied
 	}
 	d.calls++
+	if d.kind != "" && what != d.kind && d.what == "" && d.at > 0 && d.calls >= d.at { // it has not come yet
+		d.at, d.cut = d.at+1, d.cut+1
+	}
 	if d.calls == d.cut || d.calls == d.at && d.how == errDied {
 		d.dead, d.diedAt = true, d.calls
 		return errDied
@@ -141,7 +150,7 @@ func (d *strictDisk) kill() *strictDisk {
 	defer d.mu.Unlock()
 	d.dead = true
 	out := &strictDisk{rng: d.rng, files: map[string]*strictFile{}, tables: map[lstorage.FileDesc]*strictFile{}, meta: d.meta, mark: d.mark,
-		removed: d.removed, calls: d.calls, at: d.at, how: d.how, lasts: d.lasts, cut: d.cut, what: d.what, reads: d.reads}
+		removed: d.removed, calls: d.calls, at: d.at, how: d.how, lasts: d.lasts, kind: d.kind, cut: d.cut, what: d.what, reads: d.reads, readAt: d.readAt}
 	copyOf := func(f *strictFile) *strictFile {
 		return &strictFile{d: out, kind: f.kind, now: bytes.Clone(f.now), safe: bytes.Clone(f.safe), there: f.there, changed: maps.Clone(f.changed)}
 	}
