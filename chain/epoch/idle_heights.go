@@ -5,21 +5,23 @@ import "github.com/troupe-chain/troupe/primitives"
 // HeightRange is the heights from Start to End, without End.
 type HeightRange struct{ Start, End primitives.Height }
 
-// IdleHeights returns the heights of the epoch of a recorded block, from the block's height on, at
-// which an account produces neither a block nor a chunk (nearcore
-// chain/client/src/view_client_actor.rs:310 get_maintenance_windows). The epoch is taken to end at
-// its planned length.
-//
-// From protocol version 87 on the chunks are a ChunkForecast: certain for the next height, and for
-// later ones as if no height were skipped and no further producer were left out. An account that is
-// left out has no chunk to produce.
-func (m *Manager) IdleHeights(head primitives.Hash, account primitives.AccountID) (out []HeightRange, err error) {
+// IdleForecast is the data from which an account's idle heights are computed. It is immutable.
+type IdleForecast struct {
+	chunks      *ChunkForecast
+	id          ValidatorID
+	isValidator bool
+	first, end  primitives.Height // from the block's height to the planned end of its epoch
+}
+
+// ForecastIdle returns the forecast of the epoch of a recorded block for an account. Its Heights
+// draws the producers of a whole epoch, which is long, and does not need the Manager.
+func (m *Manager) ForecastIdle(head primitives.Hash, account primitives.AccountID) (*IdleForecast, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
 		return nil, err
 	}
-	chunks, err := m.ForecastChunks(head, b.EpochID)
-	if err != nil {
+	f := &IdleForecast{first: b.Height}
+	if f.chunks, err = m.ForecastChunks(head, b.EpochID); err != nil {
 		return nil, err
 	}
 	config, err := m.EpochConfig(b.EpochID)
@@ -30,20 +32,21 @@ func (m *Manager) IdleHeights(head primitives.Hash, account primitives.AccountID
 	if err != nil {
 		return nil, err
 	}
-	id, isValidator := chunks.info.ValidatorID(account)
-	busy := func(h primitives.Height) (bool, error) {
-		if !isValidator || chunks.info.SampleBlockProducer(h) == id {
-			return isValidator, nil
-		}
-		for i := range chunks.layout.NumShards() {
-			if p, err := chunks.Sample(primitives.ShardIndex(i), h); err != nil || p == id {
-				return true, err
-			}
-		}
-		return false, nil
-	}
-	for h := b.Height; h < start+primitives.Height(config.EpochLength); h++ {
-		is, err := busy(h)
+	f.end = start + primitives.Height(config.EpochLength)
+	f.id, f.isValidator = f.chunks.info.ValidatorID(account)
+	return f, nil
+}
+
+// Heights returns the heights of the epoch, from the block's height on, at which the account
+// produces neither a block nor a chunk (nearcore chain/client/src/view_client_actor.rs:310
+// get_maintenance_windows). The epoch is taken to end at its planned length.
+//
+// From protocol version 87 on the chunks are a ChunkForecast: certain for the next height, and for
+// later ones as if no height were skipped and no further producer were left out. An account that is
+// left out has no chunk to produce.
+func (f *IdleForecast) Heights() (out []HeightRange, err error) {
+	for h := f.first; h < f.end; h++ {
+		is, err := f.isBusy(h)
 		switch n := len(out); {
 		case err != nil:
 			return nil, err
@@ -55,4 +58,17 @@ func (m *Manager) IdleHeights(head primitives.Hash, account primitives.AccountID
 		}
 	}
 	return out, nil
+}
+
+// isBusy returns whether the account produces a block or a chunk at a height.
+func (f *IdleForecast) isBusy(h primitives.Height) (bool, error) {
+	if !f.isValidator || f.chunks.info.SampleBlockProducer(h) == f.id {
+		return f.isValidator, nil
+	}
+	for i := range f.chunks.layout.NumShards() {
+		if p, err := f.chunks.Sample(primitives.ShardIndex(i), h); err != nil || p == f.id {
+			return true, err
+		}
+	}
+	return false, nil
 }

@@ -11,7 +11,11 @@ import (
 // busyHeights are the heights of the rest of a block's epoch that are not idle for an account.
 func (r *tree) busyHeights(n *node, account primitives.AccountID) (busy []primitives.Height) {
 	r.t.Helper()
-	idle, err := r.manager.IdleHeights(n.info.Hash, account)
+	forecast, err := r.manager.ForecastIdle(n.info.Hash, account)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	idle, err := forecast.Heights()
 	if err != nil {
 		r.t.Fatal(err)
 	}

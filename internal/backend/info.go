@@ -63,13 +63,17 @@ func (b *Backend) ValidatorsOrdered(r *view.BlockRef) (out []primitives.Validato
 }
 
 // MaintenanceWindows lists the height ranges of the current epoch, from the head on, in which an
-// account produces neither a block nor a chunk: see epoch.Manager.IdleHeights.
+// account produces neither a block nor a chunk: see epoch.IdleForecast.
 func (b *Backend) MaintenanceWindows(account primitives.AccountID) ([]view.Window, error) {
-	var idle []epoch.HeightRange
+	var forecast *epoch.IdleForecast
 	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
-		idle, err = m.IdleHeights(b.Engine.Head().Hash, account)
+		forecast, err = m.ForecastIdle(b.Engine.Head().Hash, account)
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	idle, err := forecast.Heights() // not inside Epochs: imports of blocks would wait for it
 	if err != nil {
 		return nil, err
 	}
