@@ -55,7 +55,8 @@ func (w *World) Balance(id primitives.AccountID) (b primitives.Balance, err erro
 	return a.Amount, err
 }
 
-// nonce returns the next nonce of a key.
+// nonce returns the next nonce of a key. Without the key it is that of the account if this is
+// uninitialized.
 func (w *World) nonce(a *Account) (primitives.Nonce, error) {
 	key := a.Key.PublicKey()
 	s, err := w.realm.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, a.ID)
@@ -69,6 +70,12 @@ func (w *World) nonce(a *Account) (primitives.Nonce, error) {
 		return 0, err
 	}
 	if !there {
+		var account primitives.Account
+		if found, err := s.Account(a.ID, &account); err != nil {
+			return 0, err
+		} else if found && !account.IsInitialized() { // only the next nonce is valid
+			return account.BootstrapNonce + 1, nil
+		}
 		return 0, fmt.Errorf("sandbox: account %s has no key %v", a.ID, key)
 	}
 	w.mu.Lock()
