@@ -227,21 +227,28 @@ const (
 func fund(ctx context.Context, h *daemon.Daemon, accounts []primitives.AccountID, balance primitives.Balance) error {
 	var records []genesis.Record
 	for _, id := range accounts {
-		account := primitives.Account{StorageUsage: devAccountStorage}
+		account, key := primitives.Account{StorageUsage: devAccountStorage}, devKey(id).PublicKey().Handle()
 		s, err := h.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, id)
 		if err != nil {
 			return err
 		}
 		exists, err := s.Account(id, &account)
+		var hasKey bool
+		if err == nil && exists {
+			hasKey, err = s.AccessKey(id, key, new(primitives.AccessKey))
+		}
 		s.Release()
 		if err != nil {
 			return fmt.Errorf("account %s: %w", id, err)
 		}
-		if exists {
+		if exists && !hasKey {
 			account.StorageUsage += devKeyStorage
 		}
 		account.Amount = balance
-		records = append(records, &genesis.AccountRecord{AccountID: id, Account: account}, &genesis.AccessKeyRecord{AccountID: id, PublicKey: devKey(id).PublicKey().Handle()})
+		records = append(records, &genesis.AccountRecord{AccountID: id, Account: account})
+		if !hasKey { // the nonce of an existing key must not fall
+			records = append(records, &genesis.AccessKeyRecord{AccountID: id, PublicKey: key})
+		}
 	}
 	if len(records) == 0 {
 		return nil

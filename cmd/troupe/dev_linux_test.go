@@ -290,3 +290,48 @@ func TestDevFlags(t *testing.T) {
 		t.Errorf("created: %v, %v", list, err)
 	}
 }
+
+// TestDevForkAndRevert: a fork keeps the keys and nonces of accounts that it has, and gives them the
+// balance; blocks that sandbox_revert removes are reported.
+func TestDevForkAndRevert(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	client := func(want string, args ...string) {
+		t.Helper()
+		if got := runLine(append([]string{"--home", home}, args...)); !strings.Contains(got, want) {
+			t.Errorf("%v prints\n%s, want %q", args, got, want)
+		}
+	}
+	p := startDev(t, t.TempDir(), nil, nil, "--accounts", "2", "--port", portOf(t, testutil.Addr(t)))
+	p.until("Transactions:")
+	send := func(url, amount string) {
+		t.Helper()
+		client("  ok  ", "send", "dev1.near", amount, "--as", "dev0.near", "--url", url, "--wait", "FINAL")
+	}
+	send(p.url(), "11")
+	p.until("Transfer 11 NEAR  ok")
+	client(`"id": "here"`, "rpc", "sandbox_snapshot", `{"name": "here"}`, "--url", p.url())
+	send(p.url(), "12")
+	client(`"height"`, "rpc", "sandbox_revert", `{"id": "here"}`, "--url", p.url())
+	send(p.url(), "13")
+	p.until("reverted: block")
+	if !strings.Contains(p.text, "Transfer 12 NEAR  ok") || !strings.HasSuffix(p.text, " no longer in the chain, with 1 transaction\n") {
+		t.Errorf("it prints\n%s", p.text)
+	}
+	p.until("Transfer 13 NEAR  ok")
+
+	q := startDev(t, p.temp, nil, nil, "--accounts", "3", "--balance", "77", "--fork", p.url(), "--port", portOf(t, testutil.Addr(t)))
+	q.until("Transactions:")
+	client("nonce 2  FullAccess", "account", "dev0.near", "--url", q.url()) // 12 was reverted
+	for _, id := range []string{"dev0.near", "dev2.near"} {
+		client("balance  77 NEAR\nstorage  182 bytes", "account", id, "--url", q.url())
+	}
+	send(q.url(), "14")
+	q.until("Transfer 14 NEAR  ok")
+	for _, d := range []*devProcess{q, p} {
+		d.signal(syscall.SIGINT)
+		if err := d.end(); err != nil {
+			t.Errorf("%v\n%s", err, d.stderr.String())
+		}
+	}
+}

@@ -100,18 +100,21 @@ func (tx *transaction) concerns(accounts []primitives.AccountID) bool {
 		slices.ContainsFunc(tx.executed, func(e executed) bool { return slices.Contains(accounts, e.outcome.ExecutorID) })
 }
 
-// actions names actions.
+// actions names actions. The common ones are named without their JSON views, which take five times as
+// long.
 func actions(list []primitives.Action) string {
-	raw := make([]json.RawMessage, len(list))
-	for i, a := range list {
-		switch a := a.(type) {
-		case *primitives.DeployContract: // its view has the hash of the code, which costs time and is not shown
-			raw[i] = fmt.Appendf(nil, `"DeployContract of %d bytes"`, len(a.Code))
+	return txtext.List(len(list), func(i int) string {
+		switch a := list[i].(type) {
+		case *primitives.FunctionCall:
+			return txtext.Call(a.Method, a.Args, a.Deposit)
+		case *primitives.Transfer:
+			return txtext.Transfer(a.Deposit)
+		case *primitives.DeployContract: // its view has the hash of the code
+			return fmt.Sprintf("DeployContract of %d bytes", len(a.Code))
 		case *primitives.DeployGlobalContract:
-			raw[i] = fmt.Appendf(nil, `"DeployGlobalContract of %d bytes"`, len(a.Code))
+			return fmt.Sprintf("DeployGlobalContract of %d bytes", len(a.Code))
 		default:
-			raw[i] = view.AppendAction(nil, a)
+			return txtext.Actions([]json.RawMessage{view.AppendAction(nil, a)})
 		}
-	}
-	return txtext.Actions(raw)
+	})
 }

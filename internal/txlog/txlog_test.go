@@ -279,3 +279,40 @@ func TestManyLogsAreCut(t *testing.T) {
 		t.Errorf("%d lines, %d bytes:\n%.600s", n, len(got), got)
 	}
 }
+
+// BenchmarkObserve measures what a transaction costs on the chain's goroutine (part=observe), and
+// in all.
+func BenchmarkObserve(b *testing.B) {
+	const size = 100
+	var c chain
+	blocks := func(n int) (out []*messages.BlockAccepted) {
+		for h := 1; h <= n; h++ {
+			var txs []*primitives.SignedTransaction
+			var outcomes []primitives.OutcomeWithID
+			for range size {
+				tx := c.tx("alice.near", "app.near", "method")
+				txs, outcomes = append(txs, tx), append(outcomes, ran(tx.Hash(), "alice.near"))
+			}
+			out = append(out, blockOf(fmt.Sprint(h), fmt.Sprint(h-1), primitives.Height(h), txs, outcomes))
+		}
+		return out
+	}
+	b.Run("part=observe", func(b *testing.B) {
+		l := &Log{o: Options{Queue: 1 << 40}, wake: make(chan struct{}, 1)}
+		block := blocks(1)[0]
+		for range b.N {
+			l.Observe(block)
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/tx")
+	})
+	b.Run("part=all", func(b *testing.B) {
+		l, list := New(Options{Out: io.Discard, Queue: 1 << 40}), blocks(b.N)
+		b.ResetTimer()
+		for _, block := range list {
+			l.Observe(block)
+		}
+		l.Close()
+		<-l.done
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/tx")
+	})
+}

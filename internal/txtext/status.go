@@ -187,19 +187,36 @@ func Value(v []byte) string {
 
 // Actions names actions: "Transfer 1.5 NEAR", "ft_transfer({...})", "CreateAccount, AddKey".
 func Actions(list []json.RawMessage) string {
+	return List(len(list), func(i int) string { return action(list[i]) })
+}
+
+// List joins the names of n actions; of many it names the first ones and the number of the others.
+func List(n int, name func(i int) string) string {
 	var names []string
-	for i, raw := range list {
-		if i == mostOthers && len(list) > mostOthers+1 {
-			names = append(names, fmt.Sprintf("%d more", len(list)-i))
+	for i := range n {
+		if i == mostOthers && n > mostOthers+1 {
+			names = append(names, fmt.Sprintf("%d more", n-i))
 			break
 		}
-		names = append(names, action(raw))
+		names = append(names, name(i))
 	}
 	if len(names) == 0 {
 		return "no actions"
 	}
 	return strings.Join(names, ", ")
 }
+
+// Call names a call of a contract.
+func Call(method string, args []byte, deposit primitives.Balance) string {
+	text := Line(method, 100) + "(" + arguments(args) + ")"
+	if !deposit.IsZero() {
+		text += " with " + ShortNEAR(deposit)
+	}
+	return text
+}
+
+// Transfer names a transfer.
+func Transfer(deposit primitives.Balance) string { return "Transfer " + ShortNEAR(deposit) }
 
 func action(raw json.RawMessage) string {
 	var name string
@@ -222,13 +239,9 @@ func action(raw json.RawMessage) string {
 		}
 		switch kind {
 		case "FunctionCall":
-			text := Line(f.Method, 100) + "(" + arguments(f.Args) + ")"
-			if !f.Deposit.IsZero() {
-				text += " with " + ShortNEAR(f.Deposit)
-			}
-			return text
+			return Call(f.Method, f.Args, f.Deposit)
 		case "Transfer":
-			return "Transfer " + ShortNEAR(f.Deposit)
+			return Transfer(f.Deposit)
 		}
 		return Line(kind, 40)
 	}
