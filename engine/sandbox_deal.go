@@ -63,7 +63,8 @@ func (e *Engine) Deal(
 		}
 	}
 	return nil, fmt.Errorf(
-		"%w: none of the %d storage values that ft_balance_of of %s reads for %s is the balance as a 16-byte number; patch the contract's storage instead",
+		"%w: none of the %d storage values that ft_balance_of of %s reads for %s is the balance as a 16-byte "+
+			"number; patch the contract's storage instead",
 		ErrDeal,
 		len(read.keys),
 		token,

@@ -87,7 +87,8 @@ func (e *Engine) CatchUpShard(
 	root, _ := chain.OutgoingReceiptsRoot(next.PrevOutgoingReceipts, j.layout)
 	if h := point.Block.Body.Chunks[index]; next.Hash != h.ChunkHash() || next.Hash != next.Header.ChunkHash() ||
 		next.Header.PrevOutgoingReceiptsRoot != root {
-		return nil, fmt.Errorf("%w: shard %d at block %d: the chunk after the sync block does not match its header", ErrChunk, j.id, point.Height())
+		return nil, fmt.Errorf("%w: shard %d at block %d: the chunk after the sync block does not match its header",
+			ErrChunk, j.id, point.Height())
 	}
 	at, err := e.Block(next.Header.PrevBlockHash)
 	if err != nil {
@@ -98,7 +99,8 @@ func (e *Engine) CatchUpShard(
 	}
 	j.at = ref(at)
 	if left, ok := e.store.UntrackedAt(j.id); ok && j.at.Height <= left {
-		return nil, fmt.Errorf("%w: catchup of shard %d: this node tracked it up to block %d, so it needs a later sync point", ErrNotYet, j.id, left)
+		return nil, fmt.Errorf("%w: catchup of shard %d: this node tracked it up to block %d, so it needs a later sync point",
+			ErrNotYet, j.id, left)
 	}
 	if err := j.gather(at, before); err != nil {
 		return nil, err

@@ -42,7 +42,8 @@ func (e *Engine) explained(err error) error {
 	if cerr != nil {
 		says = append(says, fmt.Sprintf("applying the block again failed: %v", cerr))
 	}
-	return fmt.Errorf("%w; %s; nothing was changed on disk: keep a copy of the data folder for a report, then restore a snapshot", err, strings.Join(says, "; "))
+	return fmt.Errorf("%w; %s; nothing was changed on disk: keep a copy of the data folder for a report, then restore a snapshot",
+		err, strings.Join(says, "; "))
 }
 
 // explain diagnoses a mismatch: it compares the values that the stored changes replace with the

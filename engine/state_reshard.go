@@ -195,7 +195,8 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 		}
 	}
 	if !x.CongestionInfo.BufferedReceiptsGas.IsZero() {
-		return fmt.Errorf("%w: %v of the buffered receipts' gas is in no receipt group", ErrInconsistent, x.CongestionInfo.BufferedReceiptsGas)
+		return fmt.Errorf("%w: %v of the buffered receipts' gas is in no receipt group",
+			ErrInconsistent, x.CongestionInfo.BufferedReceiptsGas)
 	}
 	return nil
 }

@@ -90,7 +90,8 @@ func (a *BootstrapSync) checkBlocks() error {
 		case i == 0 && !h.PrevHash.IsZero():
 			return fmt.Errorf("%w: the first block of the bootstrap input is not a genesis", chain.InvalidBlockHeight)
 		case i > 0 && (h.PrevHash != a.blocks[i-1].Hash() || h.Height <= a.blocks[i-1].Header.Height):
-			return fmt.Errorf("%w: block %d of the bootstrap input is not a child of the block before it", chain.InvalidBlockHeight, h.Height)
+			return fmt.Errorf("%w: block %d of the bootstrap input is not a child of the block before it",
+				chain.InvalidBlockHeight, h.Height)
 		case i > 0 && h.BlockMerkleRoot != tree.Root():
 			return chain.InvalidBlockMerkleRoot
 		}
@@ -144,7 +145,8 @@ func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height
 		return err
 	}
 	if len(a.blocks) < 5 {
-		return fmt.Errorf("%w: the bootstrap input has an epoch sync proof, but only %d blocks, want at least 5", chain.InvalidBlockHeight, len(a.blocks))
+		return fmt.Errorf("%w: the bootstrap input has an epoch sync proof, but only %d blocks, want at least 5",
+			chain.InvalidBlockHeight, len(a.blocks))
 	}
 	for i, r := range s.Rows {
 		if a.blocks[1+i].Hash() != r.Info.Hash {
@@ -243,7 +245,8 @@ func (a *BootstrapSync) checkNext() error {
 		root, _ := chain.OutgoingReceiptsRoot(c.PrevOutgoingReceipts, layout)
 		if c.Hash != c.Header.ChunkHash() || c.Header.ShardID != id || c.Header.PrevBlockHash != at.Hash() ||
 			c.Header.PrevOutgoingReceiptsRoot != root {
-			return fmt.Errorf("%w: the chunk of shard %d after block %d does not match its header", chain.InvalidChunk, id, at.Header.Height)
+			return fmt.Errorf("%w: the chunk of shard %d after block %d does not match its header",
+				chain.InvalidChunk, id, at.Header.Height)
 		}
 	}
 	return nil
@@ -336,7 +339,8 @@ func (a *BootstrapSync) Finish() error {
 		}
 		from := height[h.HeightIncluded]
 		if from == nil {
-			return fmt.Errorf("%w: the bootstrap input lacks the block of height %d, which has the last chunk of shard %d", chain.InvalidChunk, h.HeightIncluded, s.ID)
+			return fmt.Errorf("%w: the bootstrap input lacks the block of height %d, which has the last chunk of shard %d",
+				chain.InvalidChunk, h.HeightIncluded, s.ID)
 		}
 		origin := ShardState{ID: s.ID, OutgoingAt: from.Ref.Hash, OutgoingOf: h.ShardID}
 		s.Extra, s.Other = extra.AppendBorsh(nil), appendOrigin(nil, &origin)

@@ -50,7 +50,8 @@ func newShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][
 		case len(children) == 0:
 			return ShardLayout{}, fmt.Errorf("%w: shard %d has no children", ErrLayout, parent)
 		case len(children) == 1 && children[0] != parent:
-			return ShardLayout{}, fmt.Errorf("%w: shard %d has one child, %d: it must have at least two, or itself", ErrLayout, parent, children[0])
+			return ShardLayout{}, fmt.Errorf("%w: shard %d has one child, %d: it must have at least two, or itself",
+				ErrLayout, parent, children[0])
 		case len(children) > 1 && slices.Contains(ids, parent):
 			return ShardLayout{}, fmt.Errorf("%w: shard %d is in the layout, but also split in shards_split_map", ErrLayout, parent)
 		}

@@ -34,7 +34,8 @@ func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][
 			return ShardLayout{}, fmt.Errorf("%w: shard %d is in the layout, but also in shards_split_map", ErrLayout, parent)
 		}
 		if len(split[parent]) < 2 {
-			return ShardLayout{}, fmt.Errorf("%w: shard %d was split into %d shards, want at least 2", ErrLayout, parent, len(split[parent]))
+			return ShardLayout{}, fmt.Errorf("%w: shard %d was split into %d shards, want at least 2",
+				ErrLayout, parent, len(split[parent]))
 		}
 		for _, id := range split[parent] {
 			if _, twice := parents[id]; twice {
@@ -42,7 +43,8 @@ func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][
 			}
 			parents[id] = parent
 			if _, gone := split[id]; !gone && !slices.Contains(ids, id) {
-				return ShardLayout{}, fmt.Errorf("%w: child %d of shard %d is neither in the layout nor split itself", ErrLayout, id, parent)
+				return ShardLayout{}, fmt.Errorf("%w: child %d of shard %d is neither in the layout nor split itself",
+					ErrLayout, id, parent)
 			}
 		}
 		if err := fitsUID(parent); err != nil {

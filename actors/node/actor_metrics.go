@@ -41,24 +41,24 @@ func (n *Node) actorMetrics(b []byte) []byte {
 		}
 	}
 	whole := func(v int64) string { return strconv.FormatInt(v, 10) }
-	family("troupe_actor_alive", "gauge", "Actors that run", func(s *system.Sample) string { return whole(s.Alive) })
-	family("troupe_actor_mailbox_length", "gauge", "Waiting messages",
+	family("troupe_actor_alive", "gauge", "Running actors", func(s *system.Sample) string { return whole(s.Alive) })
+	family("troupe_actor_mailbox_length", "gauge", "Messages in the mailbox",
 		func(s *system.Sample) string { return whole(s.Mailbox) })
-	family("troupe_actor_mailbox_oldest_seconds", "gauge", "Age of the oldest waiting message",
+	family("troupe_actor_mailbox_oldest_seconds", "gauge", "Age of the oldest message in the mailbox",
 		func(s *system.Sample) string { return seconds(s.Oldest) })
-	family("troupe_actor_busy_with_one_seconds", "gauge", "Time spent so far on the message in work; 0: none is",
+	family("troupe_actor_busy_with_one_seconds", "gauge", "Time since the handling of the current message began; 0: no message is being handled",
 		func(s *system.Sample) string { return seconds(s.Since) })
-	family("troupe_actor_busy_seconds_total", "counter", "Time spent on messages, including those in work",
+	family("troupe_actor_busy_seconds_total", "counter", "Time spent on handling messages, including current ones",
 		func(s *system.Sample) string { return seconds(s.Busy) })
-	family("troupe_actor_restarts_total", "counter", "Restarts after a failure",
+	family("troupe_actor_restarts_total", "counter", "Restarts of actors after a failure",
 		func(s *system.Sample) string { return whole(s.Restarts) })
 	family("troupe_actor_dead_letters_total", "counter",
-		"Messages that no actor handled, since their receiver had ended", func(s *system.Sample) string { return whole(s.Dead) })
-	family("troupe_actor_standstills_total", "counter", "Standstills reported by the watchdog",
+		"Messages that no actor handled, because their receiver had ended", func(s *system.Sample) string { return whole(s.Dead) })
+	family("troupe_actor_standstills_total", "counter", "Actors that handled one message for longer than the watchdog allows",
 		func(s *system.Sample) string { return whole(s.Stalls) })
-	histogram("troupe_actor_wait_seconds", "Time of messages in the mailbox",
+	histogram("troupe_actor_wait_seconds", "Time that messages wait in the mailbox",
 		func(s *system.Sample) *system.Histogram { return &s.Waited })
-	histogram("troupe_actor_handle_seconds", "Time spent on a message",
+	histogram("troupe_actor_handle_seconds", "Time spent on handling a message",
 		func(s *system.Sample) *system.Histogram { return &s.Handled })
 	return b
 }

@@ -109,10 +109,10 @@ func (n *Node) Metrics(b []byte) []byte {
 	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes",
 		func(t *trackedShard) int64 { return t.pool.Bytes() })
 	shard("troupe_transactions_held",
-		"Transactions in the pools that wait until the code that they deploy or call is compiled", func(t *trackedShard) int64 { return int64(t.pool.Held()) })
-	shard("troupe_transactions_held_bytes", "The sum of their sizes",
+		"Transactions in the pools that wait until the contract that they deploy or call is compiled", func(t *trackedShard) int64 { return int64(t.pool.Held()) })
+	shard("troupe_transactions_held_bytes", "Total size of the transactions in the pools that wait for the compilation of a contract",
 		func(t *trackedShard) int64 { return t.pool.HeldBytes() })
-	shard("troupe_transactions_compiling", "Of them those with code that is being compiled",
+	shard("troupe_transactions_compiling", "Transactions in the pools whose contract is being compiled now",
 		func(t *trackedShard) int64 { return int64(t.pool.Compiling()) })
 
 	if n.validator != nil {
@@ -122,7 +122,8 @@ func (n *Node) Metrics(b []byte) []byte {
 	if _, ok := n.Halted(); ok {
 		halted = 1
 	}
-	b = fmt.Appendf(b, "# HELP troupe_halted 1: the node takes no blocks until it is restarted; status says why\n# TYPE troupe_halted gauge\ntroupe_halted %d\n", halted)
+	b = fmt.Appendf(b, "# HELP troupe_halted 1: the node accepts no blocks until it is restarted; GET /status has the reason\n"+
+		"# TYPE troupe_halted gauge\ntroupe_halted %d\n", halted)
 
 	s, known := n.Stats(), n.records.Stats()
 	shown, looks, spared := n.statusGroup.stats()
@@ -132,44 +133,46 @@ func (n *Node) Metrics(b []byte) []byte {
 	}{
 		{"troupe_blocks_accepted_total", "counter", "Blocks that became the head", s.Blocks},
 		{"troupe_transactions_included_total", "counter", "Transactions in blocks that became the head", s.Transactions},
-		{"troupe_transactions_submitted_total", "counter", "Transactions submitted", s.Submitted},
+		{"troupe_transactions_submitted_total", "counter", "Transactions that clients submitted", s.Submitted},
 		{"troupe_transactions_refused_total", "counter", "Submitted transactions that were rejected", s.Refused},
-		{"troupe_transactions_overrun_total", "counter", "Submitted transactions dropped unchecked because too many came",
+		{"troupe_transactions_overrun_total", "counter", "Submitted transactions dropped without a check because the queue was full",
 			s.Overrun},
 		{"troupe_transactions_dropped_total", "counter",
-			"Transactions dropped from a pool, or rejected without a waiting client: the sum of the next three", n.drops.invalid.Load() + n.drops.room.Load() + n.drops.node.Load()},
+			"Transactions dropped from a pool, or rejected without a waiting client: the sum of _invalid, _full and _node", n.drops.invalid.Load() + n.drops.room.Load() + n.drops.node.Load()},
 		{"troupe_transactions_dropped_invalid_total", "counter",
-			"Of them those that became invalid: expired, overtaken in their nonce, or unable to pay", n.drops.invalid.Load()},
-		{"troupe_transactions_dropped_full_total", "counter", "Of them those that a limit kept out", n.drops.room.Load()},
+			"Dropped transactions that became invalid: expired, nonce already used, or signer unable to pay", n.drops.invalid.Load()},
+		{"troupe_transactions_dropped_full_total", "counter", "Dropped transactions that exceeded a limit of the pool", n.drops.room.Load()},
 		{"troupe_transactions_dropped_node_total", "counter",
-			"Of them those lost for another reason: a rollback, a failed mempool, or a rejection by the writer", n.drops.node.Load()},
+			"Transactions dropped for another reason: a rollback, a failed mempool, or a rejection by the writer of this replica", n.drops.node.Load()},
 		{"troupe_transactions_unheld_total", "counter",
-			"Transactions dropped because too many wait for compilation, or for one that does", n.tally.HoldsDropped.Load()},
-		{"troupe_transactions_queued_limit", "gauge", "Limit of unchecked submitted transactions, of each shard",
+			"Transactions dropped because too many wait for the compilation of a contract, or for a transaction that does", n.tally.HoldsDropped.Load()},
+		{"troupe_transactions_queued_limit", "gauge", "Limit of submitted transactions that wait for their check, per shard",
 			uint64(n.o.Limits.Queue)},
-		{"troupe_transactions_queued_bytes_limit", "gauge", "Limit of the sum of their sizes", uint64(n.o.Limits.QueueBytes)},
+		{"troupe_transactions_queued_bytes_limit", "gauge",
+			"Limit of the total size of submitted transactions that wait for their check, per shard", uint64(n.o.Limits.QueueBytes)},
 		{"troupe_transactions_held_limit", "gauge",
-			"Limit of transactions that wait for compilation, of each shard, besides those with the compiler", uint64(n.o.Limits.Held)},
-		{"troupe_transactions_held_bytes_limit", "gauge", "Limit of the sum of their sizes", uint64(n.o.Limits.HeldBytes)},
+			"Limit of transactions that wait for the compilation of a contract, per shard, not counting those being compiled", uint64(n.o.Limits.Held)},
+		{"troupe_transactions_held_bytes_limit", "gauge",
+			"Limit of the total size of transactions that wait for the compilation of a contract, per shard", uint64(n.o.Limits.HeldBytes)},
 		{"troupe_waits_parked", "gauge", "Requests that wait for a transaction", uint64(max(s.Parked, 0))},
-		{"troupe_waits_beginning", "gauge", "Of them those that the transaction tracker does not know yet",
+		{"troupe_waits_beginning", "gauge", "Requests that wait for a transaction and that the transaction tracker does not know yet",
 			uint64(max(n.admission.pending.Load(), 0))},
 		{"troupe_waits_refused_late_total", "counter",
-			"Requests refused because a wait takes longer than troupe.rpc.max_wait_delay to begin", n.admission.refused.Load()},
+			"Requests to wait for a transaction refused because a wait takes longer than troupe.rpc.max_wait_delay to begin", n.admission.refused.Load()},
 		{"troupe_waits_transactions", "gauge",
-			"Distinct transactions that they wait for, by branch during a reorganisation", uint64(known.Transactions)},
-		{"troupe_waits_outcomes", "gauge", "Known outcomes of these and of their receipts", uint64(known.Outcomes)},
+			"Distinct transactions that requests wait for; during a reorganisation each branch counts", uint64(known.Transactions)},
+		{"troupe_waits_outcomes", "gauge", "Outcomes in memory, of the transactions that requests wait for and of their receipts", uint64(known.Outcomes)},
 		{"troupe_waits_outcomes_limit", "gauge",
-			"Limit of known outcomes; beyond it a wait that would read more than a few is refused", uint64(n.o.Limits.Outcomes)},
-		{"troupe_waits_lookups_total", "counter", "Outcomes that waits have looked up in the store", known.Lookups},
-		{"troupe_waits_shown_bytes", "gauge", "Statuses kept to be shared by several replies, with their text",
+			"Limit of outcomes in memory; beyond it a wait that needs more than a few from the store is refused", uint64(n.o.Limits.Outcomes)},
+		{"troupe_waits_lookups_total", "counter", "Outcomes read from the store for waiting requests", known.Lookups},
+		{"troupe_waits_shown_bytes", "gauge", "Size of the transaction statuses kept in memory for several replies",
 			uint64(shown)},
-		{"troupe_waits_shown_bytes_limit", "gauge", "Limit of these; beyond it each reply reads for itself", maxSharedBytes},
+		{"troupe_waits_shown_bytes_limit", "gauge", "Limit of the transaction statuses kept in memory; beyond it each reply reads the status from the store", maxSharedBytes},
 		{"troupe_waits_shown_reads_total", "counter", "Statuses of transactions read for replies", looks},
-		{"troupe_waits_shown_spared_total", "counter", "Replies that share the status read by another", spared},
+		{"troupe_waits_shown_spared_total", "counter", "Replies that use a transaction status read for another reply", spared},
 		{"troupe_sessions_open", "gauge", "Clients with an open session", uint64(max(s.Sessions, 0))},
 		{"troupe_subscriptions_open", "gauge", "Subscriptions that have not ended", uint64(max(s.Subscribed, 0))},
-		{"troupe_subscriptions_ending", "gauge", "Ended subscriptions with an actor that has not ended",
+		{"troupe_subscriptions_ending", "gauge", "Subscriptions that have ended, but whose actor still runs",
 			uint64(max(s.Streamed-s.Subscribed, 0))},
 		{"near_block_processed_total", "counter", "Total number of blocks processed", s.Blocks},
 		{"near_chunks_processed", "counter", "Number of processed chunks", s.Chunks},
@@ -181,7 +184,8 @@ func (n *Node) Metrics(b []byte) []byte {
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
-	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds How long a request that waits for a transaction takes now until the transaction tracker knows it\n# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",
+	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds Current delay until the transaction tracker knows a new request that waits for a transaction\n"+
+		"# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",
 		n.admission.delay().Seconds())
 }
 

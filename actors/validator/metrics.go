@@ -40,7 +40,7 @@ func (l *Life) Metrics(b []byte) []byte {
 	for _, of := range anchor.SortLookups(all) {
 		b = fmt.Appendf(b, "%s{shard_id=%q,message_type=%q,result=%q} %d\n", lookups, of.Shard, of.Message, of.Result, all[of])
 	}
-	counters(results, "Messages about chunks that could not be handled when they came", func(c *anchor.Counters) []value {
+	counters(results, "Messages about chunks that were dropped or queued instead of being handled on arrival, by result", func(c *anchor.Counters) []value {
 		return []value{{"wrong_form", c.WrongForm.Load()}, {"wrong_place", c.WrongPlace.Load()}, {"unsigned", c.Unsigned.Load()},
 			{"queued", c.Queued.Load()}, {"taken", c.Taken.Load()}, {"expired", c.Expired.Load()}, {"evicted", c.Evicted.Load()},
 			{"refused", c.Refused.Load()}}
@@ -51,7 +51,7 @@ func (l *Life) Metrics(b []byte) []byte {
 			b = fmt.Appendf(b, "%s{message_type=%q} %d\n", name, k.name, of(k.c))
 		}
 	}
-	gauges(waiting, "Messages that wait for the parent of their chunk", func(c *anchor.Counters) int64 { return c.Waiting.Load() })
-	gauges(bytes, "The sum of their sizes", func(c *anchor.Counters) int64 { return c.WaitingBytes.Load() })
+	gauges(waiting, "Messages about chunks that wait until the parent block of the chunk arrives", func(c *anchor.Counters) int64 { return c.Waiting.Load() })
+	gauges(bytes, "Total size of the messages that wait for the parent of their chunk", func(c *anchor.Counters) int64 { return c.WaitingBytes.Load() })
 	return b
 }

@@ -53,10 +53,11 @@ func (o *clientFlags) addSigner(c *cobra.Command, signer string) {
 }
 
 // signerHelp says where the commands that sign look for a key.
-const signerHelp = `The key is that of --key, or else the first of these that the account has on the chain:
-ACCOUNT.json and validator_key.json in --home, near-cli's credentials
-(~/.near-credentials/NETWORK), and the key that is derived from the account's name, as those of
-test accounts are ('near', the accounts of 'troupe dev').`
+const signerHelp = `The transaction is signed with the key file --key. Without it, the first of these
+that is an access key of the signer on the chain is used: ACCOUNT.json and validator_key.json in
+--home, near-cli's credentials (~/.near-credentials/NETWORK), and the key derived from the
+account's name, which test accounts have ('near', the accounts of 'troupe dev' and 'troupe
+localnet').`
 
 // node returns the URL of the node to ask.
 func (o *clientFlags) node(a *app) (string, error) {

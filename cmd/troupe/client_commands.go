@@ -313,7 +313,8 @@ logs and failures, and what it returned. It exits with 1 if the transaction fail
 
 ` + signerHelp,
 		Example: `  troupe call counter.test.near increment --as test.near
-  troupe call ft.near ft_transfer '{"receiver_id":"b.near","amount":"1"}' --as a.near --deposit 1y
+  troupe call token.test.near ft_transfer '{"receiver_id": "bob.near", "amount": "1"}' \
+      --as alice.test.near --deposit 1yocto
   troupe call guestbook.testnet add_message '{"text": "hi"}' --as alice.testnet --url testnet`,
 		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {

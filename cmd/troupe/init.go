@@ -31,7 +31,7 @@ of config.json. It changes nothing that exists: options that contradict it are a
 
 mainnet and testnet have a fixed genesis: give it with --genesis, or download it. For
 these chains init creates a validator key only with --account-id. Downloads may be
-compressed with gzip.`
+compressed with gzip or xz.`
 
 const initExamples = `  troupe --home /tmp/chain init
   troupe --home /tmp/chain init --fast --chain-id localnet --num-shards 4

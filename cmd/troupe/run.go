@@ -66,10 +66,10 @@ this machine, set the same troupe.jetstream.token here and at the replicas. With
 node follows such a writer: it executes nothing, answers all reads, and forwards transactions.
 
 Feeds: with --follow KIND:URL, which may be repeated, the node follows block feeds instead of a
-network and produces no blocks. KIND is neardata (the default; a troupe's JSON-RPC serves it), lake
-(a NEAR Lake bucket) or rpc (any node's JSON-RPC). The node checks and executes every block, so
-feeds need not be trusted. It starts from the state in the home folder: the genesis, or a copy of
-another node's folder.
+network and produces no blocks. KIND is neardata (the default; the JSON-RPC of a troupe node serves
+it), lake (a NEAR Lake bucket) or rpc (any node's JSON-RPC). The node checks and executes every
+block, so feeds need not be trusted. It starts from the state in the home folder: the genesis, or a
+copy of another node's folder.
 
 Log: the node logs to stderr, at the levels that RUST_LOG, --verbose, or log_config.json in the
 home folder set, as for neard: {"rust_log": "info,rpc=debug"}.
@@ -81,8 +81,8 @@ Reload: SIGHUP makes the node read log_config.json, config.json and validator_ke
 applies limits per address and API keys (troupe.rpc.*), gc_blocks_limit, troupe.gc_min_age, and,
 for a validator of a network, a new key of the same account. If the key file is gone, or has
 another account, the node stops signing. It logs which other changes need a restart; an invalid
-file changes nothing. Closing the terminal that started the node also sends SIGHUP, but stops the
-node.`,
+file changes nothing. Closing the terminal in which the node was started stops the node, although
+that also sends SIGHUP.`,
 		Example: `  troupe --home /tmp/chain run
   troupe --home /tmp/chain run --rpc-addr 127.0.0.1:3031 --archive
   troupe --home /tmp/other run --boot-nodes ed25519:7PGseF...@127.0.0.1:24567

@@ -108,7 +108,8 @@ func Read(path string) (*File, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if out.Format != format {
-		return nil, fmt.Errorf("%w: it has format version %d, need %d: use the version of troupe that wrote it", ErrFormat, out.Format, format)
+		return nil, fmt.Errorf("%w: it has format version %d, need %d: use the version of troupe that wrote it",
+			ErrFormat, out.Format, format)
 	}
 	return out, nil
 }

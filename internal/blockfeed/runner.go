@@ -303,7 +303,8 @@ func isLocal(name string) bool {
 func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, height primitives.Height) error {
 	h := d.Block.Header
 	if h.Height != height {
-		return &blockdoc.MismatchError{Where: "block.header.height", Err: fmt.Errorf("it is %d, but the request was for %d", h.Height, height)}
+		return &blockdoc.MismatchError{Where: "block.header.height",
+			Err: fmt.Errorf("it is %d, but the request was for %d", h.Height, height)}
 	}
 	r.costs(s.Name(), 0)
 	known := false
@@ -333,7 +334,8 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 		return nil
 	}
 	if !has && h.PrevHeight < final {
-		return &blockdoc.MismatchError{Where: "block.header.prev_hash", Err: fmt.Errorf("%v is unknown and below final block %d: the feed follows another chain", h.PrevHash, final)}
+		return &blockdoc.MismatchError{Where: "block.header.prev_hash",
+			Err: fmt.Errorf("%v is unknown and below final block %d: the feed follows another chain", h.PrevHash, final)}
 	}
 	r.mu.Lock()
 	st := r.state[s.Name()]
@@ -346,7 +348,8 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	if st.strange > maxStrange {
 		st.strange = 0
 		r.mu.Unlock()
-		return &blockdoc.MismatchError{Where: "block.header.prev_hash", Err: fmt.Errorf("none of the last %d blocks connects to this node's chain: the feed follows another chain", maxStrange)}
+		return &blockdoc.MismatchError{Where: "block.header.prev_hash",
+			Err: fmt.Errorf("none of the last %d blocks connects to this node's chain: the feed follows another chain", maxStrange)}
 	}
 	st.last = d.Hash
 	if h.Timestamp > st.time && st.time > 0 {

@@ -47,7 +47,8 @@ func Parse(text string) (Source, error) {
 	}
 	u, err := url.Parse(rest)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("feed %q: want KIND:URL, where KIND is one of %s and URL begins with http:// or https://", text, strings.Join(Kinds, ", "))
+		return nil, fmt.Errorf("feed %q: want KIND:URL, where KIND is one of %s and URL begins with http:// or https://",
+			text, strings.Join(Kinds, ", "))
 	}
 	base := strings.TrimSuffix(rest, "/")
 	switch kind {

@@ -21,7 +21,8 @@ const identity = "\x00\x24\x08\x01\x12\x20"
 func multiaddr(text string) (p Peer, err error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	bad := func() (Peer, error) {
-		return Peer{}, fmt.Errorf("%q is not a multiaddr of the form /ip4/10.0.0.1/tcp/24567/p2p/PEER or /ip4/10.0.0.1/udp/24567/quic-v1/p2p/PEER", clip(text))
+		return Peer{}, fmt.Errorf("%q is not a multiaddr of the form /ip4/10.0.0.1/tcp/24567/p2p/PEER or "+
+			"/ip4/10.0.0.1/udp/24567/quic-v1/p2p/PEER", clip(text))
 	}
 	if len(parts) == 7 && parts[2] == "udp" && parts[4] == "quic-v1" {
 		p.Quic = true

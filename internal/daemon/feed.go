@@ -87,7 +87,8 @@ func (h *Daemon) checkCheckpoint(want primitives.Hash) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the chain in %s (head %d) does not contain checkpoint block %v: check --checkpoint, or use another home folder", h.home.Paths.Data, h.Engine.Head().Height(), want)
+	return fmt.Errorf("the chain in %s (head %d) does not contain checkpoint block %v: check --checkpoint, or use another home folder",
+		h.home.Paths.Data, h.Engine.Head().Height(), want)
 }
 
 // wanted returns the shards that the node holds in an epoch.

@@ -379,7 +379,8 @@ func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 	}
 	switch {
 	case from.Compare(have) > 0:
-		return false, fmt.Errorf("%w: the record of block %d follows log position %s, but the stored records end at %s", jetstream.ErrGap, x.Height, x.From, at.At)
+		return false, fmt.Errorf("%w: the record of block %d follows log position %s, but the stored records end at %s",
+			jetstream.ErrGap, x.Height, x.From, at.At)
 	case begin.Compare(have) < 0:
 		return true, nil
 	}

@@ -184,7 +184,8 @@ func backUpSigned(hm *home.Home, to string) error {
 			return nil // nothing signed yet
 		}
 	}
-	return fmt.Errorf("%s.*: neither file of the signing journal could be copied completely; retry", filepath.Join(hm.Paths.Data, signedFile))
+	return fmt.Errorf("%s.*: neither file of the signing journal could be copied completely; retry",
+		filepath.Join(hm.Paths.Data, signedFile))
 }
 
 // backUpHome copies the files of the home folder except the keys.

@@ -229,7 +229,8 @@ func (b *Base) fetch(p place) (*answer, error) {
 		a, err = p.read(s, p.at, an.Height, root)
 	}
 	if err == nil && a.proof == nil && b.mustProve(p.ask, a) {
-		err = errors.New("the reply has no usable proof, which troupe.fork.require_proofs demands: query a node that returns proofs, or unset it")
+		err = errors.New("the reply has no usable proof, which troupe.fork.require_proofs demands: query a node " +
+			"that returns proofs, or unset it")
 	}
 	if err != nil {
 		return nil, b.away(p.ask.String(), p.at, err)
@@ -264,7 +265,8 @@ func (b *Base) took(p place, a *answer, also func(*Stats)) {
 	}
 	b.mu.Unlock()
 	if p.kind == askState && a.proof == nil && !a.large {
-		b.warnOnce("unproven", fmt.Errorf("fork: %v at block %v: the remote node sent no usable proof of contract storage: its values are used unverified, "+
+		b.warnOnce("unproven", fmt.Errorf("fork: %v at block %v: the remote node sent no usable proof of contract "+
+			"storage: its values are used unverified, "+
 			"and gas of writes to them may differ slightly; troupe.fork.require_proofs refuses such replies", p.ask, p.at))
 	}
 }
@@ -337,7 +339,8 @@ func (b *Base) keyPages(p place) (json.RawMessage, error) {
 			return nil, err
 		}
 		if size += int64(len(in)); size > b.o.MaxReply {
-			return nil, fmt.Errorf("%w: access keys of %s take more than %d bytes (troupe.fork.max_reply_bytes)", errReply, p.account, b.o.MaxReply)
+			return nil, fmt.Errorf("%w: access keys of %s take more than %d bytes (troupe.fork.max_reply_bytes)",
+				errReply, p.account, b.o.MaxReply)
 		}
 		before := all.Keys
 		var more struct {
@@ -502,7 +505,8 @@ func (b *Base) data(at primitives.Hash, id primitives.AccountID, key []byte) (*a
 	}
 	a, err = b.look(at, ask{kind: askState, account: id, arg: string(key)})
 	if err == nil && a.large {
-		err = b.away(fmt.Sprintf("the storage of %s under prefix %x", id, key), at, errors.New("it is larger than the remote node returns in one reply"))
+		err = b.away(fmt.Sprintf("the storage of %s under prefix %x", id, key), at,
+			errors.New("it is larger than the remote node returns in one reply"))
 	}
 	return a, err
 }

@@ -65,7 +65,8 @@ func Make(ctx context.Context, dir string, s Spec, o Options) (*Pin, error) {
 	if old != nil && made {
 		same := s.any() || s.Block == old.Hash || s.Height != 0 && s.Height == old.Height || !s.Tx.IsZero() && old.Tx != nil && *old.Tx == s.Tx
 		if !same {
-			return nil, fmt.Errorf("%w: %s is a fork of block %d (%v) of chain %s; choose another --home", ErrHome, dir, old.Height, old.Hash, old.ChainID)
+			return nil, fmt.Errorf("%w: %s is a fork of block %d (%v) of chain %s; choose another --home",
+				ErrHome, dir, old.Height, old.Hash, old.ChainID)
 		}
 		if s.URL != old.URL {
 			old.URL = s.URL
@@ -130,7 +131,8 @@ func makeFiles(ctx context.Context, dir string, pin *Pin) error {
 		}
 	}
 	if key.AccountID != Validator {
-		return fmt.Errorf("%w: %s is the key of %s, but %s produces the blocks of a fork; choose another --home", ErrHome, keyPath, key.AccountID, Validator)
+		return fmt.Errorf("%w: %s is the key of %s, but %s produces the blocks of a fork; choose another --home",
+			ErrHome, keyPath, key.AccountID, Validator)
 	}
 	g, err := Genesis(pin, key.PublicKey())
 	if err != nil {
@@ -154,7 +156,8 @@ func makeFiles(ctx context.Context, dir string, pin *Pin) error {
 func Genesis(pin *Pin, key primitives.PublicKey) (*genesis.Genesis, error) {
 	version := parameters.Release(pin.Protocol)
 	if !version.Supported() {
-		return nil, fmt.Errorf("fork: chain %s has protocol version %d at block %d, this program runs %d to %d: fork another block", pin.ChainID, pin.Protocol, pin.Height,
+		return nil, fmt.Errorf("fork: chain %s has protocol version %d at block %d, this program runs %d to %d: fork another block",
+			pin.ChainID, pin.Protocol, pin.Height,
 			parameters.OldestProtocol, parameters.Newest(version.Numbering))
 	}
 	g, err := genesis.Init(genesis.InitOptions{ChainID: pin.ChainID, Time: genesis.Time(pin.Time), Validator: Validator, Key: key, Protocol: pin.Protocol})

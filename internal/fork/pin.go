@@ -127,7 +127,8 @@ func (c *Client) Resolve(s Spec) (*Pin, error) {
 		return nil, err
 	}
 	if p.ChainID == "" || p.MaxPrice.Less(p.GasPrice) {
-		return nil, fmt.Errorf("%w: the protocol config of block %v has chain_id %q and max_gas_price %v", errReply, hash, p.ChainID, p.MaxPrice)
+		return nil, fmt.Errorf("%w: the protocol config of block %v has chain_id %q and max_gas_price %v",
+			errReply, hash, p.ChainID, p.MaxPrice)
 	}
 	p.Confirmed, err = c.confirm(hash, h.Height, p.Layout)
 	return p, err
@@ -225,7 +226,8 @@ func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout 
 		case err != nil:
 			return nil, err
 		case b.Header.Height != next || b.Header.PrevHash != hash:
-			return nil, fmt.Errorf("%w: the next block %d (%v) has parent %v, not %v", ErrBlockGone, next, b.Hash(), b.Header.PrevHash, hash)
+			return nil, fmt.Errorf("%w: the next block %d (%v) has parent %v, not %v",
+				ErrBlockGone, next, b.Hash(), b.Header.PrevHash, hash)
 		}
 		out := &Confirmed{Hash: b.Hash(), Roots: map[primitives.ShardID]primitives.Hash{}}
 		if sameShards(b, layout) != nil { // it begins with other shards: what it has is not what the block left

@@ -154,6 +154,7 @@ func (h *Home) CheckVersion() error {
 	if version.Supported() {
 		return nil
 	}
-	return fmt.Errorf("%s: protocol_version is %d, but this program runs %d to %d (numbering %q): use another version of troupe", h.Paths.Genesis, version.Protocol,
+	return fmt.Errorf("%s: protocol_version is %d, but this program runs %d to %d (numbering %q): use another version of troupe",
+		h.Paths.Genesis, version.Protocol,
 		parameters.OldestProtocol, parameters.Newest(version.Numbering), version.Numbering)
 }

@@ -184,7 +184,8 @@ func (n *initializer) makeConfig(ctx context.Context) (changed bool, err error) 
 	missing := missingKeys("", base, doc)
 	if len(missing) > 0 {
 		if clean, err := primitives.StripJSONComments(in); err != nil || !bytes.Equal(clean, in) {
-			n.result.note("config.json lacks %s: their defaults apply; they are not written, because the file's comments would be lost", strings.Join(missing, ", "))
+			n.result.note("config.json lacks %s: their defaults apply; they are not written, because the file's comments would be lost",
+				strings.Join(missing, ", "))
 			missing = nil
 		}
 	}
@@ -347,7 +348,8 @@ func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string
 func (n *initializer) compareKeys() {
 	k := n.result.Validator
 	if k == nil {
-		n.result.note("no validator_key.json was created: the node will follow the chain and produce no blocks; --account-id ACCOUNT creates one")
+		n.result.note("no validator_key.json was created: the node will follow the chain and produce no blocks; " +
+			"--account-id ACCOUNT creates one")
 		return
 	}
 	if problem := validatorProblem(n.genesis, k); problem != "" {
@@ -362,9 +364,11 @@ func validatorProblem(c *genesis.Config, k *primitives.KeyFile) string {
 			continue
 		}
 		if v.PublicKey != k.PublicKey() {
-			return fmt.Sprintf("the genesis and validator_key.json have different keys of validator %s: unless the account has staked with the latter since, the node produces no blocks", k.AccountID)
+			return fmt.Sprintf("the genesis and validator_key.json have different keys of validator %s: unless the "+
+				"account has staked with the latter since, the node produces no blocks", k.AccountID)
 		}
 		return ""
 	}
-	return fmt.Sprintf("%s of validator_key.json is not a validator of the genesis: until the account stakes with this key, the node produces no blocks", k.AccountID)
+	return fmt.Sprintf("%s of validator_key.json is not a validator of the genesis: until the account stakes with "+
+		"this key, the node produces no blocks", k.AccountID)
 }

@@ -23,14 +23,16 @@ func (n *initializer) findGenesis(ctx context.Context) error {
 		return n.keepGenesis()
 	}
 	if used(n.paths.Data) {
-		return &FileError{Path: n.paths.Genesis, Err: fmt.Errorf("%w: the genesis is missing, but %s contains a chain that started from it", ErrConflict, n.paths.Data),
+		return &FileError{Path: n.paths.Genesis, Err: fmt.Errorf("%w: the genesis is missing, but %s contains a chain that started from it",
+			ErrConflict, n.paths.Data),
 			Hint: "restore the file, or remove the data folder to start again"}
 	}
 	if !n.given() {
 		return nil
 	}
 	if n.GenesisFile == "" && !n.downloads() {
-		return fmt.Errorf("%w: the genesis of chain %s is not built in: give --genesis FILE or --download-genesis-url URL", ErrUsage, n.ChainID)
+		return fmt.Errorf("%w: the genesis of chain %s is not built in: give --genesis FILE or --download-genesis-url URL",
+			ErrUsage, n.ChainID)
 	}
 	if err := n.fetchRecords(ctx); err != nil {
 		return err
@@ -88,7 +90,8 @@ func (n *initializer) fetchRecords(ctx context.Context) error {
 		url = recordsURL(n.ChainID)
 	}
 	if url == "" {
-		return &FileError{Path: n.paths.Records, Err: os.ErrNotExist, Hint: "genesis_records_file in config.json names it: copy the file there, or give --download-records-url"}
+		return &FileError{Path: n.paths.Records, Err: os.ErrNotExist,
+			Hint: "genesis_records_file in config.json names it: copy the file there, or give --download-records-url"}
 	}
 	_, err := n.stage.write(n.paths.Records, modePublic, func(w io.Writer) error {
 		out := bufio.NewWriterSize(w, 1<<20)
@@ -173,7 +176,8 @@ func (n *initializer) sameChain(source string) error {
 	if n.ChainID == "" || n.ChainID == n.genesis.ChainID {
 		return nil
 	}
-	return &FileError{Path: source, Err: fmt.Errorf("%w: this is the genesis of chain %q, not of --chain-id %q", ErrConflict, n.genesis.ChainID, n.ChainID),
+	return &FileError{Path: source, Err: fmt.Errorf("%w: this is the genesis of chain %q, not of --chain-id %q",
+		ErrConflict, n.genesis.ChainID, n.ChainID),
 		Hint: "omit --chain-id, or choose another --home or genesis"}
 }
 
@@ -234,7 +238,8 @@ func (n *initializer) makeGenesis(context.Context) error {
 		g.Config.EpochLength, g.Config.TransactionValidityPeriod = plainEpochLength, plainValidity
 	}
 	if err := g.Validate(); err != nil {
-		return fmt.Errorf("%w: no genesis can be created with validator %s, probably because init adds an account of that name itself: choose another --account-id (%w)", ErrUsage, k.AccountID, err)
+		return fmt.Errorf("%w: no genesis can be created with validator %s, probably because init adds an account "+
+			"of that name itself: choose another --account-id (%w)", ErrUsage, k.AccountID, err)
 	}
 	n.genesis = &g.Config
 	n.result.Made = append(n.result.Made, filepath.Base(n.paths.Genesis))

@@ -73,7 +73,8 @@ func (h *Home) numbering() (primitives.Numbering, error) {
 		numbering, from = id.Numbering, h.Paths.Data
 	}
 	if numbering != primitives.NumberingRelease && public(h.Genesis.ChainID) && !exists(filepath.Join(h.Paths.Dir, ForkFile)) {
-		return "", fmt.Errorf("%s: %w: numbering %q is not for chain %s, which has only %q; remove the setting, or start with an empty data folder",
+		return "", fmt.Errorf("%s: %w: numbering %q is not for chain %s, which has only %q; remove the setting, or "+
+			"start with an empty data folder",
 			from, ErrConflict, numbering, h.Genesis.ChainID, primitives.NumberingRelease)
 	}
 	return numbering, nil
@@ -164,7 +165,8 @@ func readEpochConfigs(dir string) (map[string][]byte, error) {
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() || filepath.Ext(e.Name()) != ".json" })
 	if len(entries) > maxEpochConfigs {
-		return nil, &FileError{Path: dir, Err: fmt.Errorf("the folder has %d .json files, at most %d are read", len(entries), maxEpochConfigs)}
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("the folder has %d .json files, at most %d are read",
+			len(entries), maxEpochConfigs)}
 	}
 	files := make(map[string][]byte, len(entries))
 	for _, e := range entries {

@@ -69,7 +69,8 @@ func ProvenOutcome(root primitives.Hash, reply []byte, strict bool) (*OutcomePro
 	}
 	chunk := p.Outcome.Proof.Root(out.LeafHash())
 	if !p.Root.Verify(p.Header.Inner.OutcomeRoot, primitives.HashBytes(chunk[:])) {
-		return nil, fmt.Errorf("outcome %v is not under outcome root %v of its block: its path does not verify", p.Outcome.ID, p.Header.Inner.OutcomeRoot)
+		return nil, fmt.Errorf("outcome %v is not under outcome root %v of its block: its path does not verify",
+			p.Outcome.ID, p.Header.Inner.OutcomeRoot)
 	}
 	hash, err := ProvenBlock(root, &p.Header, p.Block)
 	if err == nil && strict && hash != p.Outcome.BlockHash { // older nodes named the block that the outcome is of

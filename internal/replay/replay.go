@@ -418,7 +418,8 @@ func (r *runner) toldBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 	}
 	block := doc.Block
 	if len(block.Body.Chunks) != len(chunks) {
-		return nil, fmt.Errorf("%d chunks were made again, but the recorded block has %d chunk headers", len(chunks), len(block.Body.Chunks))
+		return nil, fmt.Errorf("%d chunks were made again, but the recorded block has %d chunk headers",
+			len(chunks), len(block.Body.Chunks))
 	}
 	if got := block.Header.Hash(); got != line.Given.Header.Hash {
 		return nil, fmt.Errorf("the recorded header hashes to %v, but its hash field is %v", got, line.Given.Header.Hash)

@@ -92,7 +92,8 @@ func (c *checks) started(n *node) {
 		return
 	}
 	if hash, err := n.store.HashAt(was.Height); err != nil || hash != was.Hash {
-		c.fail("%s: block %d (%v) was final before a restart; after it the block of that height is %v (error %v)", n.name, was.Height, was.Hash, hash, err)
+		c.fail("%s: block %d (%v) was final before a restart; after it the block of that height is %v (error %v)",
+			n.name, was.Height, was.Hash, hash, err)
 	}
 }
 

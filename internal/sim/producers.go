@@ -77,7 +77,8 @@ func (p *producers) adopted(n *node, at *engine.BlockNode) {
 				return err
 			}
 			if want := info.Validators[p.model.Producer(at.Hash, id, i)].AccountID; got.AccountID != want {
-				return fmt.Errorf("the chunk producer of shard %d after block %d is %s, but the model computes %s", shard, at.Height(), got.AccountID, want)
+				return fmt.Errorf("the chunk producer of shard %d after block %d is %s, but the model computes %s",
+					shard, at.Height(), got.AccountID, want)
 			}
 		}
 		return nil

@@ -298,7 +298,8 @@ func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 		s.Blocks = primitives.Height(blocks)
 	}
 	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Joiner && s.Nodes == len(names) || s.Liar && s.Nodes < 4 || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
-		return fmt.Errorf("sim: scenario %s cannot run with %d nodes (%d of them without state) and %d shards: it needs more nodes than that, at most %d, and 1 to 26 shards", s.Name, s.Nodes, s.Blind, s.Shards, len(names))
+		return fmt.Errorf("sim: scenario %s cannot run with %d nodes (%d of them without state) and %d shards: it "+
+			"needs more nodes than that, at most %d, and 1 to 26 shards", s.Name, s.Nodes, s.Blind, s.Shards, len(names))
 	}
 	return nil
 }

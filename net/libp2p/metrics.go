@@ -38,7 +38,7 @@ func (c *Metrics) Metrics(b []byte) []byte {
 		{"gossip_held_total", "counter", "Received gossip messages that were not relayed, without blame: not verifiable here, not new, or above the relay rate", c.held.Load()},
 		{"gossip_flooded_total", "counter", "Received gossip messages dropped because the peer exceeded its rate", c.flooded.Load()},
 		{"gossip_lost_total", "counter", "Gossip messages dropped because a queue was full", c.lost.Load()},
-		{"gossip_beside_total", "counter", "Blocks that gossip dropped and that were sent over a connection", c.beside.Load()},
+		{"gossip_beside_total", "counter", "Blocks sent over a connection because gossip had dropped them", c.beside.Load()},
 	} {
 		b = fmt.Appendf(b, "# HELP troupe_libp2p_%s %s\n# TYPE troupe_libp2p_%s %s\ntroupe_libp2p_%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}

@@ -85,7 +85,8 @@ func target(l primitives.ShardLayout, r *primitives.Receipt) (primitives.ShardIn
 		id = d.TargetShard // may be a shard of an old layout
 		if !l.Has(id) {
 			if id, ok = l.ResolveToCurrent(d.TargetShard); !ok {
-				return 0, fmt.Errorf("apply: %w: target shard %d of a global contract distribution", primitives.ErrUnknownShard, d.TargetShard)
+				return 0, fmt.Errorf("apply: %w: target shard %d of a global contract distribution",
+					primitives.ErrUnknownShard, d.TargetShard)
 			}
 		}
 	} else {

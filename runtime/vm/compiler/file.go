@@ -51,7 +51,8 @@ func checkFile(path string, w Written) error {
 	sum := crc32.New(castagnoli)
 	n, err := io.Copy(sum, f)
 	if err == nil && (n != w.Size || sum.Sum32() != w.Sum) {
-		err = fmt.Errorf("the artifact file has %d bytes with checksum %x, but the compiler process reported %d bytes with checksum %x", n, sum.Sum32(), w.Size, w.Sum)
+		err = fmt.Errorf("the artifact file has %d bytes with checksum %x, but the compiler process reported %d bytes with checksum %x",
+			n, sum.Sum32(), w.Size, w.Sum)
 	}
 	return err
 }

@@ -250,7 +250,8 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 		var no *startError
 		if errors.As(err, &no) {
 			if !p.unstartable.Swap(true) {
-				p.o.Alarm(fmt.Errorf("compiler: no compiler process can be started, so contracts are compiled in the node's process: %w", err))
+				p.o.Alarm(fmt.Errorf("compiler: no compiler process can be started, so contracts are compiled in "+
+					"the node's process: %w", err))
 			}
 			return p.compileInProcess(j, wasm)
 		}
@@ -307,7 +308,8 @@ func (p *Pool) reportOverBound(j *Job, r *Reply) {
 	}
 	p.count(func(s *Stats) { s.OverBound++ })
 	if r.size() > b.Output { // unlike processor time, the size does not depend on the machine
-		p.o.Alarm(fmt.Errorf("compiler: contract %v of %d bytes compiled to %d bytes, more than the bound of %d", j.Code, j.Size, r.size(), b.Output))
+		p.o.Alarm(fmt.Errorf("compiler: contract %v of %d bytes compiled to %d bytes, more than the bound of %d",
+			j.Code, j.Size, r.size(), b.Output))
 	}
 }
 
