@@ -99,9 +99,13 @@ func (s *Endorsements) hasRoom() bool {
 	return len(s.chunks.order) < MaxChunks
 }
 
-// makeRoom drops a chunk without any valid endorsement if there is one; otherwise put evicts the
-// least recently used chunk. Each signature is verified at most once.
+// makeRoom drops the chunk with the fewest valid endorsements, the least recently used one of these.
+// So a validator that endorses invented chunks, of which there may be more than MaxChunks at the end
+// of an epoch or while no block becomes final, evicts no chunk that others have endorsed. Each
+// signature is verified at most once.
 func (s *Endorsements) makeRoom() {
+	var least primitives.ChunkKey
+	fewest := -1
 	for _, k := range s.chunks.order {
 		list, err := s.chain.Validators(k)
 		if err != nil {
@@ -118,11 +122,14 @@ func (s *Endorsements) makeRoom() {
 				delete(of, a.AccountID)
 			}
 		}
-		if len(of) == 0 {
-			s.chunks.drop(k)
-			return
+		if fewest < 0 || len(of) < fewest {
+			least, fewest = k, len(of)
+		}
+		if fewest == 0 {
+			break
 		}
 	}
+	s.chunks.drop(least)
 }
 
 // isSigned returns whether both signatures of an endorsement are valid for a key.

@@ -127,3 +127,30 @@ func TestLongAccessesAreNotHashed(t *testing.T) {
 		}
 	}
 }
+
+// TestEndorsementsOfInventedChunks: one validator that endorses chunks that do not exist, at all
+// heights at which a block may still include a chunk, does not evict the endorsements that others
+// gave to a real chunk.
+func TestEndorsementsOfInventedChunks(t *testing.T) {
+	x := newNetwork(t, 1, 6, 1, 0)
+	x.head = 4 * MaxChunks // no block is final for long
+	votes := NewEndorsements(x, verify)
+	key := func(h primitives.Height) primitives.ChunkKey {
+		return primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: h}
+	}
+	real, invented := primitives.Hash{5}, primitives.Hash{6}
+	for i := range 5 {
+		if err := votes.Add(Endorse(key(x.head+1), real, account(i), secret(account(i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for h := range primitives.Height(3 * MaxChunks) {
+		_ = votes.Add(Endorse(key(1+h), invented, account(5), secret(account(5))))
+	}
+	if _, enough, err := votes.Of(key(x.head+1), real); err != nil || !enough {
+		t.Errorf("the chunk's endorsements were evicted: %v", err)
+	}
+	if n := len(votes.chunks.by); n > MaxChunks || len(votes.chunks.order) != n {
+		t.Errorf("%d chunks are kept", n)
+	}
+}
