@@ -43,6 +43,7 @@ type devFlags struct {
 	rpcAddr, balance, fork string
 	port                   uint16
 	accounts, shards       int
+	exitWithStdin          bool
 	transactions           txLogFlags
 }
 
@@ -81,6 +82,7 @@ it, or given the balance and the key if they exist.`,
 	f.StringVar(&o.fork, "fork", "", "continue another chain: URL[@height|@hash|@tx:HASH] of a node's JSON-RPC")
 	f.StringVar(&o.transactions.level, "log-transactions", "all", "which transactions are printed: all, or failed")
 	o.transactions.addAccounts(f)
+	addExitWithStdin(c, &o.exitWithStdin)
 	return c
 }
 
@@ -121,6 +123,11 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 		var stop func()
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer stop()
+	}
+	if o.exitWithStdin {
+		var release func()
+		ctx, release = untilEnd(ctx, cmd.InOrStdin())
+		defer release()
 	}
 	dir, remove, err := makeDevHome(os.TempDir())
 	if err != nil {

@@ -38,7 +38,7 @@ func newRun(a *app) *cobra.Command {
 		captureMiB                                                  int64
 		follow                                                      []string
 		checkpoint                                                  string
-		produceEmpty                                                bool
+		produceEmpty, exitWithStdin                                 bool
 		transactions                                                txLogFlags
 	}
 	c := &cobra.Command{
@@ -97,6 +97,11 @@ that also sends SIGHUP.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, hup, stop := hangups(cmd.Context())
 			defer stop()
+			if o.exitWithStdin {
+				var release func()
+				ctx, release = untilEnd(ctx, cmd.InOrStdin())
+				defer release()
+			}
 			flags := cmd.Flags()
 			for flag, addr := range map[string]string{"rpc-addr": o.rpcAddr, "rpc-prometheus-addr": o.prometheusAddr, "network-addr": o.networkAddr} {
 				if flags.Changed(flag) && !config.IsAddress(addr) {
@@ -275,6 +280,7 @@ that also sends SIGHUP.`,
 	f.StringVar(&o.capture, "capture", "", "record the traffic with peers to this new file, for troupe net decode")
 	f.Int64Var(&o.captureMiB, "capture-max-mib", 1024, "size limit of that recording in MiB, before compression")
 	o.transactions.add(f)
+	addExitWithStdin(c, &o.exitWithStdin)
 	f.StringVar(&a.logFormat, "log-format", "text", "format of the log: text, or json (one object per line)")
 	f.BoolVar(&o.archive, "archive", false, "keep all blocks: no garbage collection")
 	f.BoolVar(&o.noRPC, "disable-rpc", false, "do not listen for JSON-RPC")

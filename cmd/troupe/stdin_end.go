@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// addExitWithStdin adds the flag --exit-with-stdin.
+func addExitWithStdin(c *cobra.Command, on *bool) {
+	c.Flags().BoolVar(on, "exit-with-stdin", false, "stop when stdin ends; for a program that starts the node with a pipe as its stdin")
+}
+
+// untilEnd returns a context that is canceled when in ends or cannot be read. What in contains is
+// discarded. A program that starts the node keeps the other end of a pipe open: the kernel closes
+// it however that program ends, by SIGKILL too. stop cancels the context; the goroutine that
+// reads ends with in.
+func untilEnd(ctx context.Context, in io.Reader) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	return ctx, cancel
+}
