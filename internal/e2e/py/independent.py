@@ -50,10 +50,12 @@ async def main():
 
     def meta():
         height = rpc.head()['height']
-        for make in (near.delegate, near.delegate2):
-            action = make(alice, k, root, [near.transfer(1)], rpc.key_nonce(alice, k) + 1, height + 1000)
-            succeeded(send(root, secret, alice, [action])[1])
-    await step('delegate actions of both versions', meta)
+        action = near.delegate(alice, k, root, [near.transfer(1)], rpc.key_nonce(alice, k) + 1, height + 1000)
+        succeeded(send(root, secret, alice, [action])[1])
+        action = near.delegate2(alice, k, root, [near.transfer(1)], rpc.key_nonce(alice, k) + 1, height + 1000)
+        error = send(root, secret, alice, [action])[1]['error']['data']['TxExecutionError']['InvalidTxError']
+        equal(error, {'ActionsValidation': {'RemovedProtocolFeature': {'protocol_feature': 'DelegateV2', 'version': 88}}}, 'of version 2')
+    await step('a delegate action; of version 2 none since protocol 87', meta)
 
     def refused():
         error = send(alice, k, root, [near.transfer(1)], bad_sig=True)[1]['error']
