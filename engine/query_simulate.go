@@ -156,8 +156,8 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	return s, nil
 }
 
-// linkRecorder is a VM that records the calls of contracts with missing imports (LinkError). Not
-// safe for concurrent use.
+// linkRecorder is a VM that records calls of contracts which import host functions that this protocol
+// version does not have (action.LinkError). Not safe for concurrent use.
 type linkRecorder struct {
 	action.VM
 	calls []view.UnlinkedCall
@@ -174,10 +174,12 @@ func (r *linkRecorder) Call(c *action.Call, x *action.External) (action.CallOutc
 	return out, err
 }
 
-// maxUnlinkedCalls is the number of records after which linkRecorder ignores further calls.
+// maxUnlinkedCalls is the number of records that linkRecorder keeps before it ignores further calls. A
+// call gets one record for each missing import.
 const maxUnlinkedCalls = 1000
 
-// unlinked returns the recorded calls of the transaction's own receipts; nil: none.
+// unlinked returns the records of calls with missing imports, without those of receipts that do not
+// belong to the simulated transaction. nil: none.
 func (s *simulation) unlinked() []view.UnlinkedCall {
 	if s.calls == nil {
 		return nil

@@ -10,10 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// valueFlag is set in the stored memory usage of a frontier entry that is a single value.
+// The frontier of a shard's trie is a set of subtrees that together cover the trie. The store has the
+// path, hash and memory usage of each, on several levels (trie.Levels). A node that starts builds its
+// trie from the hashes, so it need not read all values of the state.
+
+// valueFlag is set in the stored memory usage of a frontier entry whose subtree is a single value.
 const valueFlag = 1 << 63
 
-// storedNode returns the stored form of a frontier entry on this level.
+// storedNode returns the form in which the store has a frontier entry of the given level.
 func storedNode(level int, f *trie.FrontierEntry) storage.FrontierNode {
 	s := storage.FrontierNode{Level: uint8(level), Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
 	if f.IsValue {
@@ -22,7 +26,7 @@ func storedNode(level int, f *trie.FrontierEntry) storage.FrontierNode {
 	return s
 }
 
-// entryOf is the inverse of storedNode.
+// entryOf is the inverse of storedNode, without the level.
 func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 	return trie.FrontierEntry{
 		Path:    s.Path,
@@ -32,8 +36,8 @@ func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 	}
 }
 
-// appendFrontier appends the changes of a shard's frontier, on all levels, from the trie old to the
-// trie root. old nil: the whole frontier.
+// appendFrontier appends to out how a shard's frontier changes, on all levels, when the trie old becomes
+// the trie root. If old is nil, it appends the whole frontier of root.
 func appendFrontier(
 	out []storage.FrontierChange,
 	shard primitives.ShardID,
@@ -66,10 +70,11 @@ func appendFrontier(
 	return out, nil
 }
 
-// rows returns a reader of a shard's current frontier in the store.
+// rows returns a reader of the frontier of a shard that is in the store now.
 func (e *Engine) rows(shard primitives.ShardID) trie.Rows { return rowsOf(e.store.Frontier, shard) }
 
-// rowsOf returns a trie.Rows that calls read: Frontier of the store, or of an older view of it.
+// rowsOf returns a trie.Rows that reads the frontier of a shard with read, which is the method Frontier
+// of a store or of a snapshot of the store.
 func rowsOf(
 	read func(primitives.ShardID, uint8, []byte, func(storage.FrontierNode) bool) error,
 	shard primitives.ShardID,
@@ -79,11 +84,11 @@ func rowsOf(
 	}
 }
 
-// frontierRows are the frontier entries of a state that is being built, by level. There may be tens
-// of millions of them.
+// frontierRows collects, by level, the frontier entries of a trie that is being built from a genesis.
+// There may be tens of millions, so they are encoded into one buffer for each level.
 type frontierRows [trie.Levels]levelRows
 
-// levelRows are the entries of one level, encoded one after the other.
+// levelRows has the encoded entries of one level, in the order in which they were added.
 type levelRows struct {
 	b    []byte
 	ends []uint64 // the end of each entry in b
@@ -102,8 +107,8 @@ func (l *levelRows) entry(start, end uint64) (path []byte, hash primitives.Hash,
 	return b[32 : len(b)-8 : len(b)-8], primitives.Hash(b[:32]), binary.LittleEndian.Uint64(b[len(b)-8:])
 }
 
-// sorted returns the positions of the entries in the order of their paths. They were added in
-// another order: that in which their subtrees end.
+// sorted returns the start and end of each entry in b, sorted by path. The entries were added in another
+// order, since the builder completes an inner subtree before the one that contains it.
 func (l *levelRows) sorted() [][2]uint64 {
 	at, start := make([][2]uint64, len(l.ends)), uint64(0)
 	for i, end := range l.ends {
@@ -118,8 +123,8 @@ func (l *levelRows) sorted() [][2]uint64 {
 	return at
 }
 
-// each yields all entries in key order. It returns false if yield stopped it. The path of an entry
-// aliases r.
+// each calls yield with all entries in the order of the store's keys: by level, then by path. It stops
+// and returns false when yield returns false. The path of an entry aliases r.
 func (r *frontierRows) each(shard primitives.ShardID, yield func(storage.FrontierChange) bool) bool {
 	for level := range r {
 		l := &r[level]

@@ -69,7 +69,8 @@ func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
 	return a, a.stage()
 }
 
-// checkBlocks checks that the blocks form a chain, and prepares their records for the store.
+// checkBlocks checks that the blocks form a chain and match their headers, and prepares their records
+// for the store.
 func (a *BootstrapSync) checkBlocks() error {
 	tree, final := new(primitives.PartialMerkleTree), map[primitives.Hash]primitives.Height{}
 	begins := 1 // index of the first block after the genesis and the proof
@@ -130,7 +131,7 @@ func (a *BootstrapSync) checkBlocks() error {
 	return a.checkNext()
 }
 
-// headerOnly reports whether the block has only a header.
+// headerOnly returns whether the block has only a header. The genesis always counts as a whole block.
 func headerOnly(b *primitives.Block) bool { return b.Body.Chunks == nil && !b.Header.PrevHash.IsZero() }
 
 // bootstrapFirst is the name of the row with the proof's BlockInfo of the first block of the epoch
@@ -195,7 +196,7 @@ func (a *BootstrapSync) collectProof() error {
 	return nil
 }
 
-// collectBlock prepares the record of a block, the i-th, without states.
+// collectBlock prepares the record of the i-th block for the store, without states.
 func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) error {
 	chunks := a.proofs[entry.Hash]
 	for k, id := range entry.Layout.ShardIDs() {
@@ -227,7 +228,9 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 	return nil
 }
 
-// checkNext checks the chunks in Next against the last block.
+// checkNext checks that next has the chunks of all shards after the last block, and that their hashes,
+// shards and receipts match their headers. State sync cannot start at a block after which the shard
+// layout changes (ErrReshard).
 func (a *BootstrapSync) checkNext() error {
 	at := a.last()
 	layout, err := a.epochs.ShardLayoutFromPrev(at.Hash())
@@ -235,7 +238,7 @@ func (a *BootstrapSync) checkNext() error {
 		return err
 	}
 	if !layout.Equal(a.layout) {
-		return fmt.Errorf("%w: state sync at block %d", ErrReshard, at.Header.Height)
+		return fmt.Errorf("engine: state sync at block %d: %w", at.Header.Height, ErrReshard)
 	}
 	if len(a.next) != layout.NumShards() {
 		return fmt.Errorf("%w: the bootstrap input has %d chunks for %d shards", chain.InvalidChunk, len(a.next), layout.NumShards())

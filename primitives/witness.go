@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ChunkKey identifies a chunk to be produced: of a shard, in an epoch, at a height (nearcore
-// ChunkProductionKey).
+// ChunkKey identifies the right to produce one chunk: a shard, an epoch and a height (nearcore
+// ChunkProductionKey). Two chunks with the same key have the same producer and the same validators.
 type ChunkKey struct {
 	ShardID       ShardID
 	EpochID       EpochID
@@ -24,15 +24,15 @@ func (k *ChunkKey) DecodeBorsh(r *borsh.Reader) {
 	k.ShardID, k.EpochID, k.HeightCreated = ShardID(r.Uint64()), ReadHash(r), Height(r.Uint64())
 }
 
-// StateTransition is one transition of a shard's state in a witness: its proof, and the resulting
-// state root (nearcore ChunkStateTransition).
+// StateTransition describes how a block changes the state of a shard (nearcore ChunkStateTransition). A
+// validator without the state executes the transition on Base and compares the result with PostState.
 type StateTransition struct {
-	Block     Hash
-	Base      [][]byte // nodes and values of the state before, ascending
-	PostState Hash
+	Block     Hash     // the block in which the chunk is executed
+	Base      [][]byte // the trie nodes and values that the execution reads, sorted bytewise
+	PostState Hash     // the state root after the execution
 }
 
-// AppendBorsh appends the block, tag 0 with the strings, and the root.
+// AppendBorsh appends the fields. Base is a nearcore PartialState: tag 0 and the list.
 func (s *StateTransition) AppendBorsh(b []byte) []byte {
 	b = AppendByteStrings(append(append(b, s.Block[:]...), 0), s.Base)
 	return append(b, s.PostState[:]...)
@@ -49,27 +49,28 @@ func (s *StateTransition) DecodeBorsh(r *borsh.Reader) {
 	s.PostState.DecodeBorsh(r)
 }
 
-// minStateTransition is the smallest encoding of a transition.
+// minStateTransition is the size in bytes of the shortest encoding of a StateTransition.
 const minStateTransition = 32 + 1 + 4 + 32
 
-// SourceProof is the list of receipts from one chunk to the shard of a witness.
+// SourceProof contains the receipts that one chunk sent to the shard of a witness, with their Merkle
+// proof.
 type SourceProof struct {
 	Chunk Hash
 	ReceiptProof
 }
 
-// ChunkStateWitness replaces the state for a chunk's validators (nearcore state_witness.rs
-// ChunkStateWitness V2). It contains the transitions of the shard's last new chunk and of the
-// blocks since, which together prove the previous state root that Header claims.
+// ChunkStateWitness contains all that a validator needs to check a chunk without the shard's state
+// (nearcore state_witness.rs ChunkStateWitness V2). Its transitions execute the shard's previous chunk
+// and the blocks since then. Together they prove the state root before the chunk that Header claims.
 type ChunkStateWitness struct {
-	EpochID         EpochID // of the block after the chunk's parent
-	Header          ChunkHeader
-	Main            StateTransition
-	Sources         []SourceProof // ascending by chunk
-	AppliedReceipts Hash          // H(Vec<Receipt>) in the order of application
-	Transactions    []*SignedTransaction
-	Implicit        []StateTransition // oldest first
-	NewTransactions []*SignedTransaction
+	EpochID         EpochID              // of the block that may include the chunk
+	Header          ChunkHeader          // of the chunk to validate
+	Main            StateTransition      // executes the shard's previous chunk
+	Sources         []SourceProof        // the incoming receipts of Main, sorted by chunk hash
+	AppliedReceipts Hash                 // SHA-256 of the borsh list of these receipts, in execution order
+	Transactions    []*SignedTransaction // of the previous chunk
+	Implicit        []StateTransition    // blocks without a chunk and shard splits since then, oldest first
+	NewTransactions []*SignedTransaction // of the chunk to validate
 }
 
 // Key returns the key of the chunk.
@@ -77,7 +78,7 @@ func (w *ChunkStateWitness) Key() ChunkKey {
 	return ChunkKey{ShardID: w.Header.ShardID, EpochID: w.EpochID, HeightCreated: w.Header.HeightCreated}
 }
 
-// AppendBorsh appends tag 1 and the fields. Sources must be in order.
+// AppendBorsh appends tag 1 and the fields. Sources must be sorted by chunk hash.
 func (w *ChunkStateWitness) AppendBorsh(b []byte) []byte {
 	b = w.Header.AppendBorsh(append(append(b, 1), w.EpochID[:]...))
 	b = w.Main.AppendBorsh(b)
@@ -87,8 +88,8 @@ func (w *ChunkStateWitness) AppendBorsh(b []byte) []byte {
 	return AppendTransactions(b, w.NewTransactions)
 }
 
-// DecodeBorsh reads what AppendBorsh writes. Sources may come in any order, and of equal chunks the
-// last one counts, as in a map.
+// DecodeBorsh reads what AppendBorsh writes, and also encodings with Sources in another order or with
+// duplicates. It sorts them and keeps the last one of each chunk (see asMap).
 func (w *ChunkStateWitness) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 1 {
 		r.BadTag("ChunkStateWitness", tag)
@@ -112,8 +113,9 @@ func (w *ChunkStateWitness) DecodeBorsh(r *borsh.Reader) {
 	w.NewTransactions = ReadTransactions(r)
 }
 
-// asMap sorts what was read of a map or set: borsh-rs accepts any order, and of equal keys the last
-// one counts.
+// asMap sorts the entries of a borsh map or set that was read as a list, and keeps the last of several
+// entries with equal keys. borsh-rs accepts such input too. If the entries were not sorted and unique,
+// asMap calls r.Loosen.
 func asMap[T any](r *borsh.Reader, list []T, compare func(a, b T) int) []T {
 	ascending := func(i int) bool { return i == 0 || compare(list[i-1], list[i]) < 0 }
 	for i := range list {
@@ -133,8 +135,8 @@ func asMap[T any](r *borsh.Reader, list []T, compare func(a, b T) int) []T {
 	return list
 }
 
-// WitnessAck tells a chunk's producer that its witness was received completely (nearcore
-// ChunkStateWitnessAck).
+// WitnessAck is a validator's message to a chunk's producer: it has received the whole witness
+// (nearcore ChunkStateWitnessAck).
 type WitnessAck struct{ ChunkHash Hash }
 
 // AppendBorsh appends the hash.

@@ -70,7 +70,7 @@ const (
 	Compiling = 2
 )
 
-// hold says why a pooled transaction is held back.
+// hold describes why a pooled transaction is not offered to chunks yet.
 type hold struct {
 	until   time.Time                 // end of the wait for smaller nonces; zero: it does not wait for them
 	code    func(end <-chan struct{}) // compiles the code that the transaction waits for; nil: it waits for none
@@ -82,7 +82,7 @@ type hold struct {
 	pending *item // submission of a batch that is answered when the hold ends; nil: already answered
 }
 
-// counted returns the bytes that the hold adds to heldBytes.
+// counted returns how many bytes the hold adds to Actor.heldBytes.
 func (h *hold) counted() int {
 	if h.pays {
 		return h.size + h.brings
@@ -90,7 +90,7 @@ func (h *hold) counted() int {
 	return h.size
 }
 
-// codeWaiters are the transactions that wait for one code.
+// codeWaiters are the transactions that wait for the compilation of the same code.
 type codeWaiters struct {
 	all       map[primitives.Hash]struct{}
 	payer     primitives.Hash // the transaction that pays for the code's bytes; zero: none contains the code
@@ -104,17 +104,19 @@ type compileSlot struct {
 	pays bool
 }
 
-// holdTimeout is a message to self: a compilation has ended, or the wait of an early transaction.
+// holdTimeout is a message from the actor to itself: the compilation of a code has ended, or the
+// EarlyWait of a transaction.
 type holdTimeout struct {
 	by   *Actor          // the actor that sent it; messages of a failed actor are ignored
-	hash primitives.Hash // of the early transaction, or of the code
-	code bool            // a compilation has ended, and hash is the code's
+	hash primitives.Hash // of the transaction, or of the code if code is set
+	code bool            // true: a compilation has ended; false: an EarlyWait has ended
 }
 
-// holdOrOffer holds or offers a transaction that has just entered the pool, and answers its sender.
-// If the transaction waits for code and its sender is a batch, the answer comes when the hold ends,
-// because the sender may request a block next and expects the transaction in it. It returns false
-// if there was no room for the hold; the transaction has then left the pool.
+// holdOrOffer handles a transaction that has just entered the pool: it adds a hold, or offers the
+// transaction to chunks. It also answers the sender. If the transaction is part of a batch and waits
+// for a compilation, the sender gets the answer when the hold ends, because it may request a block
+// next and expects the transaction in that block. holdOrOffer returns false if there was no room for
+// the hold; the transaction has then left the pool.
 func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
 	pooled := messages.Submitted{Pooled: true}
 	early := v.Ahead && len(a.holds) < maxEarly && !a.pool.HasPredecessor(x.tx)
@@ -251,8 +253,9 @@ func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash)
 	a.publishCounts()
 }
 
-// detach removes the holds of transactions that move to other shards, and returns them by hash. It
-// removes all of them before it assigns new payers, so that none of them becomes a payer.
+// detach removes the holds of transactions that move to the pools of other shards, and returns the
+// holds by transaction hash. It removes all of them before it assigns new payers, so that no moving
+// transaction becomes a payer.
 func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	out = map[primitives.Hash]hold{}
 	orphans := map[*codeWaiters]bool{}
@@ -321,8 +324,10 @@ func (a *Actor) compile() {
 	a.publishCounts()
 }
 
-// holdEnded ends the hold of an early transaction, or the holds of all transactions that waited for
-// a code.
+// holdEnded handles a holdTimeout. Either the EarlyWait of one transaction is over: if the transaction
+// is not waiting for a compilation, it is offered to chunks from now on. Or the compilation of a
+// contract's code has ended: the same happens to all transactions that waited for that code, and the
+// next compilation starts.
 func (a *Actor) holdEnded(m holdTimeout) {
 	if m.by != a {
 		return

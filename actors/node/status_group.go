@@ -13,19 +13,21 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// statusGroup merges concurrent reads of transaction statuses: requests for one transaction as
-// of one position share one read and one rendered text. Thousands of waiters of a transaction
-// would otherwise read a thousand outcomes each. Safe for concurrent use.
+// statusGroup lets concurrent requests for the same transaction status share one read of the store
+// and one JSON text. A transaction may have a thousand outcomes and thousands of waiting clients, and
+// each request would otherwise read all outcomes. A status depends on the transaction, the position
+// of the chain, and whether receipts are included (statusKey). Safe for concurrent use.
 type statusGroup struct {
 	mu     sync.Mutex
 	m      map[statusKey]*statusRead
-	bytes  int64         // of kept statuses
-	reads  atomic.Uint64 // from the store
-	shared atomic.Uint64 // requests that needed none
+	bytes  int64         // total size of the kept statuses
+	reads  atomic.Uint64 // number of reads from the store
+	shared atomic.Uint64 // number of requests answered without such a read
 }
 
-// maxSharedBytes bounds the kept statuses, counting each twice for its rendered text. Beyond it
-// each request reads for itself, one after the other.
+// maxSharedBytes is the maximum size of all kept statuses. Each counts twice, because its JSON text is
+// kept too. A status that would exceed it is not kept: each request for it reads the store, one after
+// another.
 const maxSharedBytes = 32 << 20
 
 // statusKey identifies a status.
@@ -35,21 +37,22 @@ type statusKey struct {
 	receipts bool
 }
 
-// statusRead is a read shared by the requests for one status.
+// statusRead is the read that the requests for one status share.
 type statusRead struct {
 	key   statusKey
-	users int // under statusGroup.mu
+	users int // number of requests, guarded by statusGroup.mu
 
 	large atomic.Bool // larger than smallStatus
 
-	mu   sync.Mutex         // held while it is read
-	out  *view.FinalOutcome // nil: not read, or not kept
-	err  error              // set if there is no such transaction
-	head storage.BlockRef   // the head at the read
-	kept int64              // bytes, under statusGroup.mu
+	mu   sync.Mutex         // locked during the read; guards out, err, head
+	out  *view.FinalOutcome // nil: not read yet, or too large to keep
+	err  error              // set if the transaction is unknown
+	head storage.BlockRef   // the head at the time of the read
+	kept int64              // size of out in statusGroup.bytes, guarded by statusGroup.mu
 }
 
-// join returns the read of a status for one more request. Call leave afterwards.
+// join returns the read of a status and registers one more request for it. The request must call leave
+// when it is done.
 func (s *statusGroup) join(k statusKey) *statusRead {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,17 +68,18 @@ func (s *statusGroup) join(k statusKey) *statusRead {
 	return x
 }
 
-// leave undoes join.
+// leave unregisters a request. The last one to leave removes the status.
 func (s *statusGroup) leave(x *statusRead) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x.users--; x.users == 0 {
 		delete(s.m, x.key)
-		s.bytes -= x.kept // no other request has it
+		s.bytes -= x.kept
 	}
 }
 
-// keep returns whether n bytes are kept for other requests.
+// keep returns whether a status of n bytes is kept for other requests, and counts it if so. It is not
+// kept if there is no other request, or if maxSharedBytes would be exceeded.
 func (s *statusGroup) keep(x *statusRead, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,21 +91,22 @@ func (s *statusGroup) keep(x *statusRead, n int64) bool {
 	return true
 }
 
-// stats returns the kept bytes, the number of reads, and of requests that needed none.
+// stats returns the size of the kept statuses in bytes, the number of reads from the store, and the
+// number of requests answered without a read.
 func (s *statusGroup) stats() (bytes int64, reads, spared uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bytes, s.reads.Load(), s.shared.Load()
 }
 
-// smallStatus is up to how many bytes a status is read without waiting for memory. The RPC
-// server uses the same bound for small replies.
+// smallStatus is the size in bytes up to which a status is read without reserving memory for it. The
+// RPC server uses the same bound for small replies.
 const smallStatus = 64 << 10
 
-// readStatus returns the status of a transaction as of a position of the current chain,
-// possibly shared: do not change it. A large one waits for memory and its turn
-// (messages.TakeLarge); otherwise thousands of requests could each hold one in memory before
-// its size is known.
+// readStatus returns the status of a transaction at a position of the canonical chain. Other requests
+// may share the result, so the caller must not change it. For a status larger than smallStatus the
+// request first reserves memory (messages.TakeLarge). Otherwise thousands of requests could each have
+// a large status in memory before its size is known.
 func (n *Node) readStatus(ctx context.Context, x *statusRead) (*view.FinalOutcome, error) {
 	if !x.large.Load() {
 		out, err := n.readStatusWithin(x, smallStatus)
@@ -116,11 +121,12 @@ func (n *Node) readStatus(ctx context.Context, x *statusRead) (*view.FinalOutcom
 	return n.readStatusWithin(x, 0)
 }
 
-// readStatusWithin is readStatus up to most bytes (0: no limit). Error: engine.ErrLarge.
+// readStatusWithin is readStatus without the reservation of memory. It returns engine.ErrLarge if the
+// status has more than most bytes (0: no limit).
 func (n *Node) readStatusWithin(x *statusRead, most int) (*view.FinalOutcome, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	// the chain has only grown: what was read still holds
+	// If the head of the read is still canonical, the chain has only grown and the result is valid.
 	if (x.out != nil || x.err != nil) && n.engine.Canonical(x.head) {
 		n.statusGroup.shared.Add(1)
 		return x.out, x.err
@@ -143,7 +149,8 @@ func (n *Node) readStatusWithin(x *statusRead, most int) (*view.FinalOutcome, er
 	return &out, nil
 }
 
-// visiblePosition returns a consistent position of the chain that readers see.
+// visiblePosition returns the heights of the head and of the final block, read consistently: both are
+// of the same moment.
 func (n *Node) visiblePosition() messages.Position {
 	for {
 		final := n.engine.Final().Height

@@ -200,23 +200,23 @@ func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 type Instance struct {
 	ID       string // path in the actor tree
 	Name     string // the kind
-	Shard    string // "": it belongs to no shard
+	Shard    string // "": the actor belongs to no shard
 	Mailbox  int64
 	Messages int64         // handled since the actor started
 	Since    time.Duration // time that the running handler has taken so far; 0: none runs
 	Oldest   time.Duration // age of the oldest waiting message; 0: none waits
 }
 
-// List returns at most most live actors, sorted by id, and the number of all live actors. If there
-// are more than most, it prefers busy actors.
-func (m *Meter) List(most int) (out []Instance, all int) {
+// List returns up to limit live actors, sorted by id, and the number of all live actors. If there are
+// more, it prefers actors that have waiting messages or a running handler.
+func (m *Meter) List(limit int) (out []Instance, all int) {
 	now := clock()
 	m.mu.Lock()
 	all = len(m.mailboxes)
-	out = make([]Instance, 0, min(all, most))
+	out = make([]Instance, 0, min(all, limit))
 	for _, idle := range []bool{false, true} {
 		for b := range m.mailboxes {
-			if len(out) == most {
+			if len(out) == limit {
 				break
 			}
 			waiting, from, first := b.waiting.Load(), b.busy.Load(), b.oldest.Load()

@@ -461,10 +461,12 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 	return nil
 }
 
-// likelyEpoch returns the likely epoch of a header whose previous block is unknown: that of the
-// head's children. If only the epoch after that has the shard, the chunk may be in the first block
-// of that epoch. Then placed is false, and parts are stored but forwarded only after the block
-// arrives. The header is checked in full when its block arrives.
+// likelyEpoch guesses the epoch of a chunk whose previous block has not arrived. It returns the epoch
+// of the head's children, with placed set, if the shard exists in that epoch. If the shard exists only
+// in the next epoch, a shard split is near: the chunk may be one of the first after it. placed is then
+// false: the caller stores the chunk's parts, but forwards its own parts only after the previous block
+// has arrived. The guess cannot admit a wrong chunk, because the header is checked again, in full, when
+// the previous block arrives. Errors wrap ErrHeader.
 func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
 	id, known := p.chain.Epoch(p.head.Hash)
 	if !known {

@@ -30,9 +30,10 @@ func newBenchShard() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shard",
 		Short: "Measure chunk execution alone",
-		Long: `Shard applies chunk after chunk of transfers between accounts of a state in memory, with all limits
-of the protocol: transactions, receipts, refunds, the trie and its hashes, outcomes and their root
-in every block. With --ft-transfer the transfers are ft_transfer calls of a token contract.
+		Long: `Shard executes chunk after chunk of transfers between accounts of a state in memory. The limits of
+the protocol on gas and proof size apply. Each block executes transactions, receipts and refunds,
+and computes the new state root and the root of the outcomes. With --ft-transfer the transfers are
+ft_transfer calls of a token contract.
 Not measured: signature checks, the choice of transactions, and writing to disk.`,
 		Example: `  troupe bench shard
   troupe bench shard --accounts 100000 --shards 4 --cross-shard 0.5 --cores 2 --json shard.json`,
@@ -77,7 +78,7 @@ Not measured: signature checks, the choice of transactions, and writing to disk.
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the random transfers; the same seed and sizes give the same state roots")
 	f.StringVar(&o.State, "state", "", "folder made by bench state: send transfers between its accounts; each block's accounts are read from disk before its time is measured")
 	f.Uint64Var(&o.Memory, "memory", 0, "with --state: bytes of memory for the tries; 0: the node's default")
-	f.StringVar(&o.Dir, "dir", "", "folder of the file that measures fsync (default: the system's temporary folder)")
+	f.StringVar(&o.Dir, "dir", "", "folder in which the time of fsync is measured, with a temporary file (default: the system's temporary folder)")
 	f.StringVar(&jsonFile, "json", "", "also write the report to this file as JSON")
 	f.StringVar(&profile, "cpuprofile", "", "write a CPU profile to this file")
 	return c

@@ -28,21 +28,24 @@ func newBenchLoad() *cobra.Command {
 		Use:   "load",
 		Short: "Send an open-loop load to a node, a cluster or an executor; find its highest rate",
 		Long: `Load sends transactions or reads at scheduled times, however fast they complete (open loop), and
-measures each from its scheduled time. A request that has to wait for a free connection
-(--connections) is late, and that counts.
+measures each from its scheduled time. If a request has to wait for a free connection
+(--connections), the wait is part of its latency.
   --target rpc      a running node, by --url: troupe or neard, over JSON-RPC. --key-file is the key
                     of an account that pays: the sending accounts are created below it, and reused
                     by the next run
   --target node     a whole node in this process, on a chain of its own, without HTTP
   --target shard    chunk execution alone; workloads native, ft and cross-shard
   --target cluster  --nodes validators of --program, one process each, on a new network
---knee searches for the knee, the rate that the target sustains in half of the trials. A trial
-passes if its p99 is at most --p99 and the fraction --kept of the load completes. Each rate is 1.5
-times the one before, until a rate fails twice. From then on the rate of each trial is chosen so
-that its result narrows the estimate of the knee most. The search ends when the 95 % interval of
-the knee is within the fraction --within of it. Then one run at nine tenths of the knee follows.
-On --target node and shard each trial starts a new node or executor, and the trials of several
-searches (--runs) alternate. On --target cluster each search starts a new cluster.
+
+--knee searches for the knee: the rate at which half of the trials pass. A trial passes if its p99
+latency is at most --p99 and the fraction --kept of the load completes. Each rate is 1.5 times the
+one before, until a rate fails twice. From then on the search picks the rate whose result narrows
+the estimate of the knee most. It ends when the 95 % confidence interval of the knee extends to
+each side by at most the fraction --within of the knee. Then one run at nine tenths of the knee
+follows.
+With --target node and shard each trial starts a new node or executor, and the trials of several
+searches (--runs) alternate. With --target cluster each search starts a new cluster.
+
 docs/guide/benchmarks.md explains the report and how to compare two.`,
 		Example: `  troupe bench load --url http://127.0.0.1:3030 --key-file ~/.near/validator_key.json --rate 500
   troupe bench load --target node --workload mixed --knee --runs 3 --html k.html --json k.json
@@ -131,7 +134,7 @@ docs/guide/benchmarks.md explains the report and how to compare two.`,
 	f.DurationVar(&o.Warm, "warm", 2*time.Second, "warm-up at the same rate, not measured")
 	f.DurationVar(&o.For, "duration", 10*time.Second, "measured time of each run or trial")
 	f.IntVar(&o.Runs, "runs", 1, "number of runs at --rate, or of searches with --knee")
-	f.IntVar(&o.Connections, "connections", 1024, "most requests in flight at a time")
+	f.IntVar(&o.Connections, "connections", 1024, "maximum number of requests in flight")
 	f.IntVar(&o.Accounts, "accounts", 1000, "sending accounts; each has one transaction in flight")
 	f.StringVar(&fund, "fund", "1", "NEAR that each created account gets")
 	f.StringVar(&o.Until, "until", view.LevelExecutedOptimistic.String(), "execution level to wait for: "+strings.Join(view.LevelNames[1:], ", "))
@@ -141,9 +144,9 @@ docs/guide/benchmarks.md explains the report and how to compare two.`,
 	f.Float64Var(&s.Kept, "kept", s.Kept, "with --knee: fraction of the load that a trial must complete")
 	f.Float64Var(&s.From, "from", s.From, "with --knee: first rate of the search")
 	f.Float64Var(&s.Most, "most", s.Most, "with --knee: highest rate of the search")
-	f.Float64Var(&s.Within, "within", s.Within, "with --knee: precision of the result, as a fraction of it, at 95 %")
+	f.Float64Var(&s.Within, "within", s.Within, "with --knee: half width of the 95 % confidence interval at which the search ends, as a fraction of the knee")
 	f.Float64Var(&s.Quiet, "quiet", s.Quiet, "with --knee: fraction of CPU time that other processes may use in a trial on node or shard")
-	f.IntVar(&s.Trials, "trials", s.Trials, "with --knee: most trials of a search")
+	f.IntVar(&s.Trials, "trials", s.Trials, "with --knee: maximum number of trials of a search")
 	f.IntVar(&o.Shards, "shards", 1, "shards of the node, cluster or executor that is started")
 	f.IntVar(&o.Nodes, "nodes", 2, "validators of a cluster")
 	f.StringVar(&o.Transport, "transport", config.Near, "transport of a cluster: near, libp2p, or bridge (half of the nodes each)")

@@ -48,7 +48,7 @@ measures reads only.`,
 	f.Float64Var(&o.Background, "background", 20, "transfers per second that produce blocks while reads are measured")
 	f.IntVar(&o.Accounts, "accounts", 100_000, "accounts in the genesis")
 	f.Float64Var(&o.Rate, "rate", 10_000, "transfers per second of the submit scenario; 0: as many as the connections allow")
-	f.Float64Var(&o.Signed, "signed", 25_000, "with --rate 0: transfers to sign before the run, for each second of the submit scenario")
+	f.Float64Var(&o.Signed, "signed", 25_000, "with --rate 0: transfers to sign before the run, per second of the submit scenario")
 	f.StringVar(&o.URL, "url", "", "http://host:port of a running node (default: start one)")
 	f.StringVar(&keyFile, "key-file", "", "with --url: file with the key that signs transfers")
 	f.StringVar(&o.Dir, "dir", "", "where the chain's temporary folder is created (default: the system's temporary folder)")

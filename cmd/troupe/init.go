@@ -22,9 +22,10 @@ The genesis has two accounts with a billion NEAR each: the validator (test.near,
 the seed "near". Create other accounts by transactions, or add them to the records in
 genesis.json before the first run.
 
-Without --fast, an epoch has 43,200 blocks and a transaction may refer to a block of up
-to 86,400 heights ago (neard: 500 and 100), because blocks are produced on demand. With
---fast these are neard's 60 and 100, and block delays are shorter.
+Without --fast, an epoch has 43,200 blocks (neard init: 500) and a transaction is valid
+for 86,400 heights after the block that it refers to (neard init: 100), because blocks are
+produced on demand. With --fast an epoch has 60 blocks and a transaction is valid for 100
+heights, as with neard init --fast, and block delays are shorter.
 
 In a folder that is already initialised, init creates only missing files and missing keys
 of config.json. It changes nothing that exists: options that contradict it are an error.

@@ -50,8 +50,9 @@ which shards such a node tracks and whether it keeps all blocks (tracked_shards_
 Start (--sync-mode):
   LatestSynced        at the newest block
   BlockHeight=17      at the first block of height 17 or above
-  FromInterruption    after the last printed line, as stored in the file --cursor; without that
-                      file as LatestSynced, or with FromInterruption=17 at that height
+  FromInterruption    after the last printed line, whose position is in the file --cursor. If that
+                      file does not exist yet, at the newest block
+  FromInterruption=17 the same, but if the file does not exist yet, at height 17
 Timing (--streaming-mode): print at once (StreamWhileSyncing), or only after the node has caught up
 with its network (WaitForFullSync).
 Finality (--finality): Final; DoomSlug, blocks that stay unless block producers are slashed; None,
@@ -62,7 +63,8 @@ built-in ones.
 
 The cursor is stored after the line is written, so a killed process may print one line twice. For
 exactly-once processing, store the block's hash together with your data, in a program of your own
-(package indexer, docs/guide/indexer.md). Stream waits for a slow reader.
+(package indexer, docs/guide/indexer.md). If the reader of the output is slow, stream waits for
+it.
 
 With --lake BUCKET, stream prints nothing. It writes the blocks to a bucket of an S3-compatible
 store in the layout of NEAR Lake, and continues after the last complete block of the bucket.
@@ -86,7 +88,7 @@ command.`,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.from, "from", "", "URL of a running node's JSON-RPC; an API key is its path")
+	f.StringVar(&o.from, "from", "", "URL of a running node's JSON-RPC. If the node requires an API key: URL/KEY")
 	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to first: node_key@host:port, separated by commas")
 	f.StringVar(&o.networkAddr, "network-addr", "", "address that peers may connect to, host:port")
 	f.StringVar(&o.rpcAddr, "rpc-addr", "", "also serve JSON-RPC on this address, host:port")

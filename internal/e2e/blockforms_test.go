@@ -10,25 +10,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// tale is a block of the liar in the form in which it is told.
+// tale is a block of the liar (see court) that a blockForm changes before it is sent.
 type tale struct {
 	*primitives.Block
 	parent *primitives.Block
-	keys   map[primitives.AccountID]primitives.SecretKey // of all validators
-	by     primitives.SecretKey                          // signs the header
-	hash   primitives.Hash
-	raw    []byte // what is sent
+	keys   map[primitives.AccountID]primitives.SecretKey // the keys of all validators
+	by     primitives.SecretKey                          // the key that signs the header
+	hash   primitives.Hash                               // set with raw
+	raw    []byte                                        // the bytes to send; nil: not sealed yet
 }
 
-// blockForm is how a block may be written. What is right neard takes, by its source, and what is
-// wrong it refuses.
+// blockForm is a change of a block. If right is set, neard accepts the changed block, according to its
+// source. Otherwise neard refuses it.
 type blockForm struct {
 	name   string
 	right  bool
-	change func(x *tale) bool // false: it can't be said of this block
+	change func(x *tale) bool // returns false if the change cannot be made to this block
 }
 
-// tell gives a block another form; nil: it can't be said of this one.
+// tell returns a changed and signed copy of block b; nil if the change cannot be made to b.
 func (f *blockForm) tell(b, parent *primitives.Block, keys map[primitives.AccountID]primitives.SecretKey, by primitives.SecretKey) *tale {
 	header := *b.Header
 	body := b.Body
@@ -56,7 +56,7 @@ func (f *blockForm) tell(b, parent *primitives.Block, keys map[primitives.Accoun
 	return x
 }
 
-// seal signs the header as it is.
+// seal signs the header and sets hash and raw. Nothing in the header or body is recomputed.
 func (x *tale) seal() {
 	x.Header.Init()
 	x.hash = x.Block.Hash()
@@ -64,16 +64,17 @@ func (x *tale) seal() {
 	x.raw = x.Block.AppendBorsh(nil)
 }
 
-// other seals it as a block of its own, whose bytes are changed afterwards.
+// other seals a block with another hash than the original: its timestamp is one higher. The form then
+// changes raw, the bytes of that block.
 func (x *tale) other() {
 	x.Header.Timestamp++
 	x.seal()
 }
 
-// body has the header say the body as it is.
+// body sets the header's hash of the body to that of the current body.
 func (x *tale) body() { x.Header.BlockBodyHash = x.Body.Hash() }
 
-// roots has the header say what its chunks do.
+// roots recomputes all fields of the header that depend on the body's chunks and endorsements.
 func (x *tale) roots() {
 	r, h := chain.ComputeRoots(x.Body.Chunks, x.Header.Height), x.Header
 	h.PrevStateRoot, h.PrevOutcomeRoot, h.PrevChunkOutgoingReceiptsRoot = r.PrevStateRoot, r.PrevOutcomeRoot, r.PrevOutgoingReceipts
@@ -82,14 +83,15 @@ func (x *tale) roots() {
 	x.body()
 }
 
-// rest is inner_rest as V5 writes it.
+// rest returns the borsh encoding of the header's inner_rest in version V5.
 func (x *tale) rest() []byte {
 	x.Header.Version = primitives.HeaderV5
 	raw := x.Header.AppendBorsh(nil)
 	return raw[1+32+len(x.Header.BlockHeaderInnerLite.AppendBorsh(nil)) : len(raw)-len(x.Header.Signature.AppendBorsh(nil))]
 }
 
-// written makes a block of a header that is written by hand, with what stands around it.
+// written sets hash and raw to those of a block that is encoded by hand: the tags of block and header,
+// the inner_lite of x, and the given encodings of inner_rest and body.
 func (x *tale) written(block, header byte, rest, body []byte) {
 	lite := x.Header.BlockHeaderInnerLite.AppendBorsh(nil)
 	x.hash = primitives.CombineHash(primitives.CombineHash(primitives.HashBytes(lite), primitives.HashBytes(rest)), x.Header.PrevHash)
@@ -98,10 +100,10 @@ func (x *tale) written(block, header byte, rest, body []byte) {
 	x.raw = append(x.by.Sign(x.hash[:]).AppendBorsh(raw), body...)
 }
 
-// fresh is the first index of a new chunk, -1: there is none.
+// fresh returns the index of the first new chunk in the block, -1 if there is none.
 func (x *tale) fresh() int { return slices.Index(x.Header.ChunkMask, true) }
 
-// given counts signatures.
+// given returns the number of signatures in list that are not empty.
 func given(list []primitives.Signature) (n int) {
 	for _, s := range list {
 		if s != "" {
@@ -111,20 +113,21 @@ func given(list []primitives.Signature) (n int) {
 	return n
 }
 
-// vote is what an approval of the block signs.
+// vote returns the bytes that an approval of the block signs.
 func (x *tale) vote() []byte {
 	inner := primitives.NewApprovalInner(x.Header.PrevHash, x.Header.PrevHeight, x.Header.Height)
 	return inner.SignedBytes(x.Header.Height)
 }
 
-// double is a challenge of two headers that are none.
+// double returns a challenge that a producer signed two blocks of one height. Its first header consists
+// of size zero bytes, its second is empty.
 func double(size int) []byte {
 	raw := borsh.AppendBytes(borsh.AppendBytes([]byte{0}, make([]byte, size)), nil)
 	return primitives.ZeroED25519Signature.AppendBorsh(borsh.AppendString(raw, "aa"))
 }
 
-// doctored is a challenge of a chunk whose body is not its header's; of one that tells another
-// outcome than it has, if path.
+// doctored returns a challenge of the first chunk: that its proofs are invalid, or, if state is set,
+// that its state is.
 func (x *tale) doctored(state bool) []byte {
 	header := x.Body.Chunks[0].AppendBorsh(nil)
 	raw := borsh.AppendUint32(borsh.AppendBytes([]byte{1}, []byte("header")), 0)
@@ -144,7 +147,7 @@ func (x *tale) doctored(state bool) []byte {
 	return primitives.ZeroED25519Signature.AppendBorsh(borsh.AppendString(raw, "aa"))
 }
 
-// challenged puts challenges into the body.
+// challenged replaces the body's challenges and updates the header's hash of the body. It returns true.
 func (x *tale) challenged(list ...[]byte) bool {
 	x.Body.Challenges = borsh.AppendUint32(nil, uint32(len(list)))
 	for _, c := range list {
@@ -154,12 +157,12 @@ func (x *tale) challenged(list ...[]byte) bool {
 	return true
 }
 
-// header is a form that changes a header's field.
+// header returns a form that changes fields of the header.
 func header(name string, right bool, change func(h *primitives.BlockHeader)) blockForm {
 	return blockForm{name, right, func(x *tale) bool { change(x.Header); return true }}
 }
 
-// flip is a form that changes a hash of the header.
+// flip returns a form that inverts a bit of a hash in the header.
 func flip(name string, of func(h *primitives.BlockHeader) *primitives.Hash) blockForm {
 	return header(name, false, func(h *primitives.BlockHeader) { of(h)[7] ^= 1 })
 }

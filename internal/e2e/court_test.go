@@ -17,39 +17,40 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// court are three validators that judge what a fourth says, a troupe that makes blocks as any: the
-// test takes them from it, and tells them in another form.
+// court is a network of four validators for tests of invalid blocks. The fourth, the liar, is a Troupe
+// node that produces valid blocks. The test intercepts its blocks, changes them, and sends them to the
+// other three, the jurors. Then it compares which of them accept the block.
 type court struct {
 	*panel
 	keys    map[primitives.AccountID]primitives.SecretKey
-	by      primitives.SecretKey // the liar's
+	by      primitives.SecretKey // the liar's validator key
 	genesis wire.GenesisID
-	signer  *signer            // of the liar's account
-	shard   primitives.ShardID // of that
+	signer  *signer            // signs transactions of the liar's account
+	shard   primitives.ShardID // the shard of the liar's account
 	layout  primitives.ShardLayout
-	made    chan *primitives.Block // of the liar
-	late    map[*blockForm]int     // how often a form was told too late
+	made    chan *primitives.Block // new blocks of the liar
+	late    map[*blockForm]int     // how often a form was sent too late
 
-	read [jurors]int               // of each log
-	said [jurors]map[string]string // why each has refused a block, by what it calls that
+	read [jurors]int               // bytes of each juror's log that were read
+	said [jurors]map[string]string // each juror's reasons for refusing a block
 
 	veil   *veil
-	open   bool // the liar's blocks pass
-	firsts bool // but for those that an epoch begins with
-	blind  bool // the first juror alone holds shards
+	open   bool // the liar's blocks reach the jurors unchanged
+	firsts bool // only the first block of an epoch is intercepted
+	blind  bool // of the jurors, only the first tracks shards
 
 	mu     sync.Mutex
 	parcel parcel
-	blocks map[primitives.Hash]*primitives.Block // all that were said
+	blocks map[primitives.Hash]*primitives.Block // all blocks that a validator has sent
 }
 
-// jurors are so many, neards first.
+// jurors is the number of jurors. The first jurorNeards of them are neards, the rest Troupe nodes.
 const (
 	jurors      = 3
 	jurorNeards = 2
 )
 
-// judgement is what became of a form.
+// judgement is the result of sending a form of a block to the jurors.
 type judgement struct {
 	form   *blockForm
 	hash   primitives.Hash
@@ -59,8 +60,9 @@ type judgement struct {
 	why    [jurors]string
 }
 
-// poor leaves jurors so little stake that they make no chunks, but still blocks, and has them hold
-// no shard: they judge chunks by their witnesses alone.
+// poor changes the home folder dir so that the validators names have too little stake to produce chunks,
+// but still produce blocks. If dir belongs to one of them, it also tracks no shard. Such validators
+// check chunks by their witnesses alone.
 func poor(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	less, _ := new(big.Int).SetString("40000000000000000000000000000000", 10) // forty million NEAR of fifty
@@ -87,8 +89,8 @@ func poor(t *testing.T, dir string, names ...string) {
 	})
 }
 
-// newCourt starts the network. The byzantine node reaches the others only through the test. Where
-// some are blind, the first juror and the liar make all chunks, and the other jurors hold no shard.
+// newCourt starts the network. The liar is connected to the jurors only through the test. If blind is
+// set, the first juror and the liar produce all chunks, and the other jurors track no shard.
 func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 	t.Helper()
 	program := neardProgram(t)
@@ -149,14 +151,14 @@ func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 	return c
 }
 
-// signerOf signs for the validator of a home.
+// signerOf returns a signer of transactions for the validator whose home folder is home.
 func (p *process) signerOf(home string) *signer {
 	p.t.Helper()
 	other := &process{t: p.t, addr: p.addr, home: home}
 	return other.signer()
 }
 
-// shardOf finds the shard of an account, by the layout.
+// shardOf returns the shard of an account. It reads the shard layout from the first node.
 func (c *court) shardOf(id primitives.AccountID) primitives.ShardID {
 	c.t.Helper()
 	var r struct {
@@ -167,7 +169,8 @@ func (c *court) shardOf(id primitives.AccountID) primitives.ShardID {
 	return r.Layout.ShardOf(id)
 }
 
-// pass lets all pass but the liar's own blocks.
+// pass returns whether a message of the liar is forwarded to juror to. It intercepts the liar's own
+// blocks, and what c.held holds back.
 func (c *court) pass(to int, m wire.Message, _ []byte) bool {
 	if r, ok := m.(*wire.Routed); ok && r.Author == c.parcel.key.PublicKey() && c.held(to, r) {
 		return false
@@ -192,14 +195,14 @@ func (c *court) pass(to int, m wire.Message, _ []byte) bool {
 	return !own || c.open && !(c.firsts && c.isFirst(b))
 }
 
-// isFirst returns whether an epoch begins with a block whose parent was said. The first two epochs
-// are those of the genesis.
+// isFirst returns whether a block is the first of its epoch. It returns false if the parent is unknown.
+// The caller holds c.mu.
 func (c *court) isFirst(b *primitives.Block) bool {
 	parent := c.blocks[b.Header.PrevHash]
 	return parent != nil && parent.Header.EpochID != b.Header.EpochID
 }
 
-// heard keeps what the jurors say.
+// heard records the blocks and endorsements that the jurors send.
 func (c *court) heard(m wire.Message) {
 	if r, ok := m.(*wire.Routed); ok {
 		if e, ok := r.Body.(*wire.ChunkEndorsement); ok {
@@ -213,13 +216,16 @@ func (c *court) heard(m wire.Message) {
 	}
 }
 
+// block returns a block that a validator has sent; nil: none has this hash.
 func (c *court) block(hash primitives.Hash) *primitives.Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.blocks[hash]
 }
 
-// next is the next block of the liar, and its parent.
+// next waits up to within for the next block that the byzantine validator produces, and returns it with
+// its parent. It skips blocks that the validator made before the call, and blocks with an unknown
+// parent. After that time it fails the test.
 func (c *court) next(within time.Duration) (b, parent *primitives.Block) {
 	c.t.Helper()
 	for len(c.made) > 0 {
@@ -237,13 +243,13 @@ func (c *court) next(within time.Duration) (b, parent *primitives.Block) {
 	return b, parent
 }
 
-// knows returns whether a node has taken a block.
+// knows returns whether a node returns a block over JSON-RPC.
 func (p *process) knows(hash primitives.Hash) bool {
 	r, err := p.call("block", map[string]any{"block_id": hash.String()})
 	return err == nil && r.Error == nil
 }
 
-// tip is the height of a node's head.
+// tip returns the height of a node's head.
 func (p *process) tip() uint64 {
 	p.t.Helper()
 	return p.place().Sync.Height

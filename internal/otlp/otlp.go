@@ -1,13 +1,13 @@
-// Package otlp sends traces to a collector of OpenTelemetry: OTLP over HTTP, in its JSON form.
+// Package otlp sends traces to an OpenTelemetry collector: OTLP over HTTP, encoded as JSON.
 //
 //	in      Traces, from any goroutine
-//	out     POST requests to an endpoint, a batch each
-//	state   those that wait, and counts
+//	out     POST requests to an endpoint, one for each batch
+//	state   a queue of traces, and counters
 //	units   times on the wall clock
-//	bound   maxWaiting traces wait, more are dropped; maxBatch go together; a request has
-//	        sendLimit
-//	errors  a batch that does not arrive is dropped and counted: nothing waits for a collector.
-//	        The first of a row is logged
+//	bound   maxWaiting traces in the queue, further ones are dropped; maxBatch traces in a request;
+//	        sendLimit for a request
+//	errors  a batch that cannot be sent is dropped and counted, so that the node never waits for a
+//	        collector. Of several failures in a row only the first is reported
 //	source  opentelemetry.io/docs/specs/otlp (1.3), opentelemetry-proto trace/v1
 package otlp
 
@@ -33,10 +33,10 @@ type Span struct {
 	Name       string
 	Begin, End time.Time
 	Attributes [][2]string
-	Failed     string // why; empty: it did not
+	Failed     string // the reason of the failure; empty: success
 }
 
-// Trace is what happened for one thing: all of it first, then its parts.
+// Trace describes one operation. The first span is the whole operation, the others are its parts.
 type Trace struct {
 	ID    [16]byte
 	Spans []Span
@@ -49,7 +49,7 @@ const (
 	sendLimit  = 5 * time.Second
 )
 
-// Exporter sends traces.
+// Exporter sends traces in the background. Safe for concurrent use.
 type Exporter struct {
 	endpoint string
 	resource []attribute
@@ -63,7 +63,7 @@ type Exporter struct {
 	sent, dropped atomic.Uint64
 }
 
-// CheckEndpoint tells what is wrong with an endpoint.
+// CheckEndpoint returns an error if endpoint is not the URL of an HTTP or HTTPS server.
 func CheckEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -75,8 +75,10 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// New begins to send to an endpoint, which CheckEndpoint has found right; resource says whose
-// traces they are. failed is told of the first failure of a row.
+// New returns an exporter that sends to an endpoint, for which CheckEndpoint must return nil. resource
+// has the attributes of the process that makes the traces, as pairs of name and value. failed is called
+// with the error of a request, on the exporter's goroutine; of several failures in a row only with the
+// first. The caller must call Close.
 func New(endpoint string, resource [][2]string, failed func(error)) *Exporter {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Exporter{endpoint: endpoint, resource: attributes(resource), failed: failed, waiting: make(chan *Trace, maxWaiting), stop: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
@@ -84,7 +86,8 @@ func New(endpoint string, resource [][2]string, failed func(error)) *Exporter {
 	return e
 }
 
-// Add takes a trace, and never waits.
+// Add queues a trace, which the caller must not change later. If the queue is full, Add drops the trace.
+// It never blocks.
 func (e *Exporter) Add(t *Trace) {
 	select {
 	case e.waiting <- t:
@@ -93,10 +96,10 @@ func (e *Exporter) Add(t *Trace) {
 	}
 }
 
-// Counts are how many traces arrived, and how many did not.
+// Counts returns how many traces were sent and how many were dropped.
 func (e *Exporter) Counts() (sent, dropped uint64) { return e.sent.Load(), e.dropped.Load() }
 
-// Close sends what waits, as long as the context lasts.
+// Close sends the queued traces and stops the exporter. When ctx ends, it drops the remaining ones.
 func (e *Exporter) Close(ctx context.Context) {
 	e.once.Do(func() { close(e.stop) })
 	select {
@@ -133,14 +136,14 @@ func (e *Exporter) run(ctx context.Context) {
 					e.failed(err)
 				}
 			}
-			if well = err == nil; !well { // the others have their turn when it may be there again
+			if well = err == nil; !well { // the next tick tries again with the remaining traces
 				break
 			}
 		}
 	}
 }
 
-// batch takes what waits.
+// batch removes up to maxBatch traces from the queue and returns them.
 func (e *Exporter) batch() (out []*Trace) {
 	for len(out) < maxBatch {
 		select {
@@ -170,14 +173,14 @@ func (e *Exporter) send(ctx context.Context, batch []*Trace) error {
 		return err
 	}
 	defer func() { _ = r.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20)) // so that the connection can be reused
 	if r.StatusCode/100 != 2 {
 		return fmt.Errorf("%s answers %s", e.endpoint, r.Status)
 	}
 	return nil
 }
 
-// The forms of OTLP's JSON: 64-bit numbers are texts, ids hexadecimal.
+// The JSON encoding of OTLP. 64-bit integers are strings, ids are hexadecimal.
 type (
 	attribute struct {
 		Key   string `json:"key"`

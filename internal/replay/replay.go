@@ -63,7 +63,7 @@ type Report struct {
 	Unkeyed primitives.AccountID
 }
 
-// unkeyedError reports that a validator has to sign whose key is not in the recording.
+// unkeyedError means that a validator must sign and the recording does not have its key.
 type unkeyedError struct{ account primitives.AccountID }
 
 func (e *unkeyedError) Error() string {
@@ -80,7 +80,7 @@ type runner struct {
 	e      *engine.Engine
 	vm     action.VM
 	keys   map[primitives.AccountID]primitives.SecretKey
-	told   bool // not all keys are known: the recorded headers are imported
+	told   bool // keys are missing: import the recorded headers instead of signing new ones
 	proven map[*engine.Transition]bool
 }
 
@@ -133,7 +133,7 @@ func run(rec *Recording, o Options, told bool) (*Report, error) {
 	return r.report, o.End(r.e)
 }
 
-// key returns the key of a validator. It returns an unkeyedError if the recording does not have it.
+// key returns the secret key of a validator, or an unkeyedError if the recording does not have the key.
 func (r *runner) key(account primitives.AccountID) (primitives.SecretKey, error) {
 	key, known := r.keys[account]
 	if !known {
@@ -209,8 +209,8 @@ func (r *runner) blocks() error {
 	return nil
 }
 
-// block produces a recorded block again, compares and imports it. ok is false if there was a
-// difference.
+// block produces a recorded block again, compares the result with the recording, and imports the block.
+// ok is false if they differ.
 func (r *runner) block(line *BlockLine) (ok bool, err error) {
 	g := &line.Given.Header
 	if g.PrevHash.IsZero() {
@@ -285,8 +285,8 @@ func (r *runner) genesis(line *BlockLine) (bool, error) {
 	return r.compare("genesis block", view.AppendBlock(nil, primitives.AccountID(line.Given.Author), b), line.Raw), nil
 }
 
-// makeChunks produces the new chunks of a block on top of its parent, signed by their producers, and
-// compares them. ok is false if there was a difference.
+// makeChunks produces the new chunks of a block again, signed by their producers, and compares them with
+// the recording. ok is false if they differ.
 func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) {
 	g := &line.Given
 	if len(g.Header.ChunkMask) != len(g.Chunks) {
@@ -351,12 +351,13 @@ func (r *runner) chunkLine(h primitives.Height, shard primitives.ShardID) *Chunk
 	return nil
 }
 
-// makeBlock produces a block with approvals of the recorded validators, signed again.
+// makeBlock produces a recorded block again. It signs the header, the approvals and the endorsements
+// with the keys in the recording.
 func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primitives.Block, error) {
 	g := &line.Given.Header
 	parent := r.e.BlockNode(g.PrevHash)
 	if parent == nil {
-		return nil, fmt.Errorf("its parent %v is not in memory", g.PrevHash)
+		return nil, fmt.Errorf("block %d: its parent %v is not in the engine's memory", g.Height, g.PrevHash)
 	}
 	p := &engine.Proposal{Parent: g.PrevHash, Height: g.Height, Timestamp: g.Timestamp, Chunks: chunks,
 		Vote: g.LatestProtocolVersion, Endorsements: make([][]primitives.Signature, len(chunks))}
@@ -407,10 +408,12 @@ func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 	return r.e.NewBlock(p, key)
 }
 
-// standIn signs chunks whose producer's key is unknown. The recorded signature replaces its signature.
+// standIn returns the key that signs chunks whose producer's key is unknown. Their signatures are then
+// replaced by the recorded ones.
 var standIn = sync.OnceValue(func() primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, "stand-in") })
 
-// toldBlock returns a block with the recorded header and the chunks that were produced again.
+// toldBlock returns a block of the recorded header and body, in which chunks replace the recorded chunk
+// headers. It is used instead of makeBlock if keys are missing.
 func (r *runner) toldBlock(line *BlockLine, chunks []*primitives.Chunk) (*primitives.Block, error) {
 	doc, err := blockdoc.ParseBlock(line.Raw)
 	if err != nil {

@@ -7,30 +7,33 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// universal is a universal account that transactions create and use.
+// universal is a universal account (id 0u...) of a generator. Generated transactions create, use and
+// delete it.
 type universal struct {
-	raw  primitives.RawStateInit
+	raw  primitives.RawStateInit // the state init from which id is derived
 	id   primitives.AccountID
-	keys []primitives.SecretKey // the access keys in raw
-	// seed is the initial nonce of the account if it is created at the expected height; 0: not yet.
+	keys []primitives.SecretKey // the secret keys of the access keys in raw
+	// seed is the nonce with which the account was created, if the transaction that pays into it ran
+	// at the expected height. 0: no transaction has paid into it.
 	seed primitives.Nonce
-	used primitives.Nonce // transactions that it has sent since
-	// last is the last transaction with which the account initialized itself, to be sent again.
+	used primitives.Nonce // number of self-signed first transactions since the account was created
+	// last is the newest self-signed first transaction. The generator sends it again as a replay.
 	last *draft
 }
 
-// mostUniversals bounds the universal accounts that a generator uses.
+// mostUniversals is the maximum number of universal accounts of a generator.
 const mostUniversals = 12
 
-// UniversalTransaction returns a transaction that creates or uses a universal account, whatever
-// Options.Universal is. It is invalid before version 88.
+// UniversalTransaction returns a signed transaction that creates, uses or deletes a universal account,
+// even if Options.Universal is not set. Such a transaction is invalid before protocol version 88.
 func (g *Generator) UniversalTransaction(at Base) *primitives.SignedTransaction {
 	return g.universal(at, g.account()).sign()
 }
 
-// universal returns an unsigned transaction that creates or uses a universal account: a transfer to
-// it, its state init sent by another account or by itself, a transaction signed with one of its keys,
-// or its deletion. Some are invalid: a malformed, foreign or too large state init, or a replay.
+// universal draws an unsigned transaction with a universal account: a transfer to the account, its state
+// init (action 15) sent by another account or by itself, a transaction signed with one of its keys, or
+// its deletion. Some are invalid: the state init is malformed, too large or of another account, or the
+// transaction is a replay.
 func (g *Generator) universal(at Base, from primitives.AccountID) *draft {
 	if len(g.firsts) == 0 || len(g.firsts) < mostUniversals && g.rng.IntN(4) == 0 {
 		g.firsts = append(g.firsts, g.newUniversal())
@@ -67,7 +70,7 @@ func (g *Generator) universal(at Base, from primitives.AccountID) *draft {
 	return g.draftBy(at, g.keyOf(u), u.id, to, g.action(at, u.id, to))
 }
 
-// newUniversal draws a state init with keys, and sometimes code or data.
+// newUniversal draws a state init with one to three keys, and sometimes with code or data.
 func (g *Generator) newUniversal() *universal {
 	u := &universal{}
 	s := primitives.UniversalStateInitV1{}
@@ -94,15 +97,16 @@ func (g *Generator) newUniversal() *universal {
 
 func (g *Generator) keyOf(u *universal) primitives.SecretKey { return u.keys[g.rng.IntN(len(u.keys))] }
 
-// paid notes that a transfer in this transaction creates the account, one block later.
+// paid records that the transaction which is being drawn transfers to the account. If the account does
+// not exist yet, the transfer creates it one block later.
 func (u *universal) paid(at Base) {
 	if u.seed == 0 {
 		u.seed, u.used = primitives.InitialNonce(at.Height+1), 0
 	}
 }
 
-// bootstrap returns a transaction with which the account initializes itself, signed with a key of its
-// state init. Most have the only valid nonce.
+// bootstrap returns a self-signed first transaction of the account: it has the account's state init and
+// is signed with a key in that state init. Most have the only valid nonce.
 func (g *Generator) bootstrap(at Base, u *universal) *draft {
 	actions := []primitives.Action{&primitives.UniversalStateInit{Init: u.raw}}
 	switch g.rng.IntN(6) {

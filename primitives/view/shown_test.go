@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestShownFails: if a shared text cannot be made, every reply that shows it fails, and none is
-// empty.
+// TestShownFails renders an outcome whose transaction has an invalid action, twice, with a shared Shown.
+// Both calls must panic. The second must not reuse an empty or incomplete text of the first.
 func TestShownFails(t *testing.T) {
 	tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature)
 	tx.Actions = []primitives.Action{nil}

@@ -2,45 +2,49 @@ package state
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// forkState is the additional state of a fork: its parent, and what its results depend on.
+// A fork is a TrieUpdate on which receipts run ahead of their turn, in parallel with other forks. Its
+// work consists of spans, one for each receipt for example. When the turn of a span comes, Adopt
+// applies its results to the parent, but only if everything that the span read is still the same.
+
+// forkState is the part of a TrieUpdate that only a fork has: the parent, and a log of what its spans
+// read. The current span is the one between Begin and End.
 type forkState struct {
 	parent *TrieUpdate
-	id     int32
+	id     int32 // positive, unique among the forks of the parent
 	base   int32 // number of the parent's changes when the fork was made
-	start  int32 // number of the fork's changes when the present span began
+	start  int32 // number of the fork's changes when the current span began
 	reads  []forkRead
-	codes  []pendingCode // committed ones, in order
-	mine   int32         // number of codes when the present span began
-	apart  bool          // the present span depends on state that reads do not describe
+	codes  []pendingCode // contract code that spans deployed or distributed, committed, in order
+	mine   int32         // number of codes when the current span began
+	apart  bool          // the current span read state that reads does not contain; it cannot be adopted
 
 	codeReads []codeRead
 	touches   []touch
 }
 
-// codeRead is a lookup of code that may have another result in the span's turn: of code that this
-// chunk brought before the span, or had not brought.
+// codeRead is a lookup of contract code whose result may differ when the span's turn comes, because it
+// depends on whether an earlier receipt of the chunk deployed or distributed the code.
 type codeRead struct {
 	hash    primitives.Hash
-	brought bool
+	brought bool // such a receipt had done so when the span ran
 }
 
-// touch is a call of Touch and its result.
+// touch is a call of TrieUpdate.Touch, with its arguments and its result before.
 type touch struct {
 	hash   primitives.Hash
 	before bool
 	paid   bool
 }
 
-// forkRead is a key that a span read: from the parent or the trie (own is 0), or as written by an
-// earlier span of the fork (own is the number of that change).
+// forkRead is a key that a span read and had not written itself.
 type forkRead struct {
 	key []byte
-	own int32
+	own int32 // number of the change of an earlier span of the fork; 0: read from the parent or the trie
 }
 
-// Fork returns an update on top of u that leaves u unchanged. Work can run on it before its turn,
-// in parallel with other forks. It is adopted later if nothing that it read has changed. u must not
-// be written while forks run. A fork cannot be forked. id must be positive and new.
+// Fork returns a fork of u: an update that reads through to u and leaves u unchanged. Several forks of u
+// may be used in parallel, as long as u is not written. Adopt applies their results to u. id must be
+// positive and unique among the forks of u. A fork cannot be forked.
 func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 	f := NewUnrecorded(u.trie)
 	f.limit = u.limit
@@ -49,8 +53,8 @@ func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 	return f
 }
 
-// Span is a piece of work on a fork, for example one receipt: its commits, its reads and its
-// recording.
+// Span is a unit of work on a fork that is adopted as a whole, for example one receipt. It has the
+// recording of the work, and the ranges of the fork's logs that belong to it (from, to).
 type Span struct {
 	fork                         *TrieUpdate
 	rec                          Recording
@@ -65,7 +69,7 @@ type Span struct {
 	overLimit, apart, unfinished bool
 }
 
-// Begin starts a span of a fork. The work follows, then End.
+// Begin starts a span of a fork. The previous span must have ended.
 func (u *TrieUpdate) Begin() (s Span) {
 	f := u.fork
 	u.rec, u.removals = u.trie.NewRecording(), 0
@@ -77,7 +81,7 @@ func (u *TrieUpdate) Begin() (s Span) {
 	}
 }
 
-// End ends the present span. All of its writes must be committed or rolled back.
+// End ends the span. If a write is neither committed nor rolled back, the span cannot be adopted.
 func (s *Span) End() {
 	u, f := s.fork, s.fork.fork
 	s.removals, s.apart, s.unfinished = u.removals, f.apart, len(u.prospective) > 0
@@ -89,7 +93,8 @@ func (s *Span) End() {
 	s.overLimit = u.LimitExceeded()
 }
 
-// lookupFork is lookupOverlay of a fork. It notes reads of keys that the same span has not written.
+// lookupFork is lookupOverlay for a fork. It appends to reads each key that the current span has not
+// written itself.
 func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	f := u.fork
 	if i, found := u.index[string(key)]; found {
@@ -108,7 +113,8 @@ func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	return f.parent.overlaid(key)
 }
 
-// forkCode is broughtCode of a fork. It notes lookups that the same span does not answer.
+// forkCode is broughtCode for a fork. It appends to codeReads each code that it finds and that the
+// current span did not deploy or distribute itself.
 func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
 	f := u.fork
 	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
@@ -130,8 +136,8 @@ func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
 	return code, ok
 }
 
-// Adopt takes over the work of a span as if it ran now, if the result would be the same. If it
-// returns false, u is unchanged.
+// Adopt applies the results of a span to u if the span would have the same results when it ran on u
+// now. Otherwise it returns false and leaves u unchanged; the caller then runs the work on u.
 func (u *TrieUpdate) Adopt(s *Span) bool {
 	from := s.fork
 	f := from.fork
@@ -178,8 +184,8 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 	return true
 }
 
-// Retouched returns the number of the span's paid touches that would now be the first of their node
-// and were not when the span ran, minus the number of those with the reverse.
+// Retouched returns how many more of the span's paid touches would be the first of their node in the
+// chunk if the span ran now. It is negative if there would be fewer. See Touch.
 func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	touches := s.fork.fork.touches[s.touchesFrom:s.touchesTo]
 	if len(touches) == 0 {
@@ -199,9 +205,9 @@ func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	return more
 }
 
-// unchanged returns whether all keys still have the values that a span read. Keys read from the
-// parent must not have been written since the fork. Keys written by the fork must have the fork's
-// last value.
+// unchanged returns whether all keys still have the values that a span read. Keys that it read from the
+// parent must not have been written since the fork was made. Keys that an earlier span of the fork wrote
+// must have exactly the change that the span read, which requires that the earlier span was adopted.
 func (u *TrieUpdate) unchanged(f *forkState, reads []forkRead) bool {
 	for i := range reads {
 		at, found := u.index[string(reads[i].key)]

@@ -166,9 +166,10 @@ const (
 // ErrClosed is the error of a cache that was closed.
 var ErrClosed = errors.New("cache: the contract cache is closed")
 
-// ErrElsewhere is the error of a build of something that has, or is to have, another key. It does not
-// count as a build.
-var ErrElsewhere = errors.New("cache: it has another key")
+// ErrElsewhere is returned by a Build that made no artifact, because the cache has the artifact under
+// another key or is to store it under another key. The caller looks up that key next. Stats do not
+// count such a call as a build.
+var ErrElsewhere = errors.New("cache: the artifact of this code belongs under another key: look up that key")
 
 // New opens a cache. It removes folders of other versions and temporary files of ended processes.
 func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
