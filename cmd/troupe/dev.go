@@ -112,13 +112,15 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 			return usagef("--fork: %w", err)
 		}
 	}
-	out := cmd.OutOrStdout()
+	out := withoutSIGPIPE(cmd.OutOrStdout())
 	flags.Lookup("log-transactions").Changed = true // it is always on
 	transactions, err := o.transactions.options(flags, out)
 	if err != nil {
 		return err
 	}
-	ctx := cmd.Context()
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	transactions.Failed = cancel         // the reader of the output has gone
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		var stop func()
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -160,6 +162,21 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 		return err
 	}
 	return run(ctx, daemon.Options{Home: hm, Log: log, Listen: listen, Trust: true, Compiler: compilerCommand(), Observe: l.Observe}, events{ready: started})
+}
+
+// withoutSIGPIPE returns stdout through another descriptor. Go ends a process that writes to a closed
+// pipe by descriptor 1, and the home would stay; by another one the write returns an error.
+func withoutSIGPIPE(out io.Writer) io.Writer {
+	f, ok := out.(*os.File)
+	if !ok || f.Fd() > 2 {
+		return out
+	}
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		return out
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), f.Name())
 }
 
 // makeChain creates and loads the files of the chain.

@@ -24,6 +24,7 @@ type devProcess struct {
 	t       *testing.T
 	cmd     *exec.Cmd
 	temp    string
+	pipe    io.Closer // of stdout
 	out     *bufio.Scanner
 	text    string // of stdout, so far
 	stderr  strings.Builder
@@ -40,7 +41,7 @@ func startDev(t *testing.T, temp string, in io.Reader, attr *syscall.SysProcAttr
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.out = bufio.NewScanner(out)
+	p.pipe, p.out = out, bufio.NewScanner(out)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +230,25 @@ func TestDevTerminalCloses(t *testing.T) {
 	if err := screen.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if err := p.end(); err != nil {
+		t.Errorf("%v\n%s", err, p.stderr.String())
+	}
+	if left := p.homes(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestDevOutputCloses: it ends at the first transaction that nobody can read, as in `troupe dev |
+// head`, and leaves nothing.
+func TestDevOutputCloses(t *testing.T) {
+	user := t.TempDir()
+	t.Setenv("HOME", user)
+	p := startDev(t, t.TempDir(), nil, nil, "--port", portOf(t, testutil.Addr(t)))
+	p.until("Transactions:")
+	if err := p.pipe.Close(); err != nil {
+		t.Fatal(err)
+	}
+	runLine([]string{"--home", user, "send", "dev1.near", "1", "--as", "dev0.near", "--url", p.url(), "--wait", "NONE"})
 	if err := p.end(); err != nil {
 		t.Errorf("%v\n%s", err, p.stderr.String())
 	}

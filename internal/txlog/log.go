@@ -19,6 +19,8 @@ type Options struct {
 	Accounts []primitives.AccountID
 	// FailedOnly selects the transactions that failed, or of which a receipt failed.
 	FailedOnly bool
+	// Failed is called once, after a write to Out has failed. nil: not called.
+	Failed func()
 	// Queue bounds the outcomes that wait for the terminal. 0: defaultQueue.
 	Queue int
 }
@@ -155,6 +157,9 @@ func (l *Log) run() {
 				l.mu.Lock()
 				l.closed, l.queue = true, nil
 				l.mu.Unlock()
+				if l.o.Failed != nil {
+					l.o.Failed()
+				}
 				return
 			}
 		}

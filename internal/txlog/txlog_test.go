@@ -253,14 +253,15 @@ func (b *broken) Write([]byte) (int, error) {
 func TestClosedTerminal(t *testing.T) {
 	var c chain
 	b := &broken{}
-	l := New(Options{Out: b})
+	failures := 0
+	l := New(Options{Out: b, Failed: func() { failures++ }})
 	for h := range 50 {
 		tx := c.tx("alice.near", "app.near", "m")
 		l.Observe(blockOf(fmt.Sprint(h+1), fmt.Sprint(h), primitives.Height(h+1), []*primitives.SignedTransaction{tx}, []primitives.OutcomeWithID{ran(tx.Hash(), "alice.near")}))
 	}
 	l.Close()
-	if b.n != 1 || len(l.queue) != 0 {
-		t.Errorf("%d writes, %d blocks queued", b.n, len(l.queue))
+	if b.n != 1 || failures != 1 || len(l.queue) != 0 {
+		t.Errorf("%d writes, %d failures, %d blocks queued", b.n, failures, len(l.queue))
 	}
 }
 
