@@ -238,7 +238,7 @@ func TestDevTerminalCloses(t *testing.T) {
 	}
 }
 
-// TestDevOutputCloses: it ends at the first transaction that nobody can read, as in `troupe dev |
+// TestDevOutputCloses: it ends at the first line that the reader does not take, as in `troupe dev |
 // head`, and leaves nothing.
 func TestDevOutputCloses(t *testing.T) {
 	user := t.TempDir()
