@@ -411,7 +411,7 @@ func (f *remoteFeed) At() stream.Cursor { return f.at }
 func (f *remoteFeed) Close() {
 	f.mu.Lock()
 	if f.err == nil {
-		f.err = errors.New("closed")
+		f.err = errors.New("the feed is closed")
 	}
 	f.mu.Unlock()
 	signal(f.space)

@@ -110,7 +110,7 @@ func (x *exchange) refuse(b []byte, it *batched, f *failure) []byte {
 func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 	if x.conn != nil { // open the session once, for all of them
 		if _, err := x.sessions.open(x.Server, x.conn); err != nil {
-			x.log.WithError(err).Debug("no session for a batch")
+			x.log.WithError(err).Debug("no session could be opened for a batch")
 		}
 	}
 	replies := make([][]byte, len(items))

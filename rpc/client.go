@@ -65,7 +65,7 @@ func parseProxies(list []string) (out []netip.Prefix, err error) {
 		if err != nil {
 			a, err := netip.ParseAddr(text)
 			if err != nil {
-				return nil, fmt.Errorf("%q is no address and no network", text)
+				return nil, fmt.Errorf("%q is neither an IP address nor a network such as 10.0.0.0/8", text)
 			}
 			p = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen())
 		}

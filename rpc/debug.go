@@ -39,7 +39,7 @@ func (s *Server) debug(ctx *fasthttp.RequestCtx, what string) {
 func (s *Server) debugged(ctx *fasthttp.RequestCtx, b []byte, err error) {
 	switch {
 	case err != nil:
-		s.log.WithError(err).Debug("debug page")
+		s.log.WithError(err).Debug("debug page failed")
 		ctx.SetStatusCode(http.StatusServiceUnavailable)
 	case b == nil:
 		ctx.SetStatusCode(http.StatusMethodNotAllowed)

@@ -319,7 +319,7 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	return nil, errNoSystem
 }
 
-var errNoSystem = fmt.Errorf("rpc: the connection is none of the system's")
+var errNoSystem = fmt.Errorf("rpc: the connection has no system socket")
 
 // writeStep is how long a write deadline is reused: setting one costs a tenth of a reply.
 const writeStep = time.Second

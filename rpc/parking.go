@@ -25,7 +25,7 @@ type parked struct {
 }
 
 // errGaveWay is the cause with which a wait that gives way ends.
-var errGaveWay = errors.New("the place is another client's")
+var errGaveWay = errors.New("the wait was ended to make room for another client")
 
 // park counts a waiting request, in total and for its client. If all places are taken it ends a
 // wait of a client that has more.

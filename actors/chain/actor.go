@@ -179,7 +179,7 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 	c, err := a.o.Engine.NewChunk(m.Parent, m.Shard, m.Transactions, a.o.Keys[m.Producer])
 	switch {
 	case errors.Is(err, engine.ErrOrphan): // its parent is on a branch that lost
-		a.o.Log.WithField("shard", m.ShardID).Debug("chunk on a block that is gone")
+		a.o.Log.WithField("shard", m.ShardID).Debug("no chunk was produced: its parent block is on a branch that was removed")
 	case err != nil:
 		a.fail(fmt.Errorf("chain: produce the chunk of shard %d: %w", m.ShardID, err))
 	default:
@@ -234,9 +234,9 @@ func (a *Actor) ownBlockFailed(height primitives.Height, err error) {
 	log := a.o.Log.WithError(err).WithField("height", height)
 	switch {
 	case errors.Is(err, engine.ErrOrphan), engine.VerdictOf(err) == engine.VerdictStale:
-		log.Info("own block was overtaken")
+		log.Info("a block of this node was dropped: the chain has moved to another branch")
 	case errors.Is(err, engine.ErrChunk):
-		log.Error("own block has a bad chunk of another producer")
+		log.Error("a block of this node was dropped: it contains an invalid chunk of another producer")
 	default:
 		a.fail(fmt.Errorf("chain: block %d of this node: %w", height, err))
 	}

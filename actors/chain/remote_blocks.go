@@ -138,7 +138,7 @@ func (a *Actor) importFailed(b *primitives.Block, from string, err error) {
 func (a *Actor) refuse(b *primitives.Block, from string, err error) {
 	hash := b.Hash()
 	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
-		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Info("block refused")
+		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Info("block of a peer rejected")
 	}
 	if a.o.Out.Refused != nil {
 		a.o.Out.Refused(messages.BlockRefused{Hash: hash, Height: b.Header.Height, From: from, Err: err})
@@ -148,7 +148,7 @@ func (a *Actor) refuse(b *primitives.Block, from string, err error) {
 // dropped logs a block that is not kept. No peer is blamed for it.
 func (a *Actor) dropped(hash primitives.Hash, from string, err error) {
 	if a.o.Log.IsLevelEnabled(logrus.DebugLevel) {
-		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Debug("block dropped")
+		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Debug("block of a peer dropped")
 	}
 }
 

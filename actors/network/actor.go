@@ -218,7 +218,7 @@ func (a *Actor) Receive(c actor.Context) {
 func (a *Actor) start() {
 	host, err := a.o.Listen(a.deliver, a.judge)
 	if err != nil {
-		a.o.Log.WithError(err).Error("network: listen failed, trying again")
+		a.o.Log.WithError(err).Error("network: cannot listen for peers; trying again")
 		self := a.self
 		a.timer = time.AfterFunc(listenAgain, func() { self(again{a}) })
 		return
@@ -236,7 +236,7 @@ func (a *Actor) start() {
 	host.Opened = a.ticker.opened
 	host.Alarm = func(reason any, stack []byte) {
 		a.o.Status.panics.Add(1)
-		a.o.Log.Errorf("network: a peer's message ended its connection: %v\n%s", reason, stack)
+		a.o.Log.Errorf("network: the handling of a peer's message panicked, and its connection was closed: %v\n%s", reason, stack)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -342,7 +342,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.BlockRefused:
 		a.refused(&m)
 	case messages.ChunkRefused:
-		a.o.Log.WithError(m.Err).WithField("peer", m.From).Debug("chunk refused")
+		a.o.Log.WithError(m.Err).WithField("peer", m.From).Debug("chunk of a peer rejected")
 	case messages.BlockWanted:
 		a.step(blocksync.Wanted{Hash: m.Hash, From: peerOf(m.From)})
 	case messages.ChunksWanted:

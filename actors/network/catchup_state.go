@@ -104,7 +104,7 @@ func (s *Shards) step(p *syncPoint, ev statesync.Event) {
 		return
 	}
 	for _, q := range out.Ask {
-		s.o.Log.WithField("peer", q.Peer).WithField("shard", q.Item.Shard).Debugf("network: asks for a state at %v: %+v",
+		s.o.Log.WithField("peer", q.Peer).WithField("shard", q.Item.Shard).Debugf("network: requests a part of the state at %v: %+v",
 			p.at, q.Item)
 		host.Post(s.hosts.request(q, p.sync))
 	}

@@ -24,7 +24,7 @@ const snapshotPeriod = 1000
 func (a *Actor) announceSnapshots() {
 	list, err := a.snapshots.List()
 	if err != nil {
-		a.o.Log.WithError(err).Warn("network: list the served state snapshots")
+		a.o.Log.WithError(err).Warn("network: list the state snapshots that this node can serve")
 		return
 	}
 	a.server.state.setSnapshots(list)
@@ -34,7 +34,7 @@ func (a *Actor) announceSnapshots() {
 func (a *Actor) checkHeadersApart() {
 	apart, err := a.o.Engine.HeadersApart()
 	if err != nil {
-		a.o.Log.WithError(err).Error("network: headers")
+		a.o.Log.WithError(err).Error("network: find out whether a gap separates the headers from the blocks")
 		return
 	}
 	a.headersApart = apart

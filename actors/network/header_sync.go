@@ -191,7 +191,7 @@ func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 	}()
 }
 
-var errOwnFailure = errors.New("network: verification of headers failed")
+var errOwnFailure = errors.New("network: this node failed to verify headers")
 
 func (a *Actor) headersDone(m *headersResult) {
 	if a.path.known = a.path.known && m.err == nil; a.path.known && m.taken > 0 {

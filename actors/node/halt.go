@@ -208,7 +208,7 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 		}
 		path, err := writeBadChunk(f, n.o.FailedBuild, n.o.Failed)
 		if err != nil {
-			n.o.Log.WithError(err).Error("write the file of the chunk that failed")
+			n.o.Log.WithError(err).Error("the file with the input of the chunk that failed could not be written")
 			return
 		}
 		h := n.halted.Load().Halted
@@ -288,7 +288,7 @@ func (n *Node) haltIfFull(who string, err error) bool {
 		return false
 	}
 	if n.halt(Halted{Actor: who, Reason: err.Error(), Full: true}) && !n.stopping.Load() {
-		n.o.Log.WithField("actor", who).Errorf("%v. Reads go on.", n.halted.Load())
+		n.o.Log.WithField("actor", who).Errorf("%v. The node still answers reads.", n.halted.Load())
 	}
 	return true
 }

@@ -236,7 +236,7 @@ func (m *meter) summarise() {
 	}
 	m.n.o.Log.WithFields(logrus.Fields{
 		"height": head.Height(), "block": head.Hash, "final": m.n.finalHeight(),
-	}).Infof("%.1f blocks/s, %.1f transactions/s, %d waiting, %d parked%s",
+	}).Infof("%.1f blocks/s, %.1f transactions/s, %d pooled transactions, %d waiting requests%s",
 		float64(now.Blocks-m.last.Blocks)/span, float64(now.Transactions-m.last.Transactions)/span, now.Pooled, now.Parked, behind)
 	m.last = now
 }

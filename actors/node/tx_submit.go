@@ -21,7 +21,7 @@ import (
 )
 
 // ErrStopped is the error of requests when the node stops.
-var ErrStopped = errors.New("node: stopped")
+var ErrStopped = errors.New("node: the node is stopping")
 
 // Submit has a transaction checked against the head and added to its signer's pool. pooled is true
 // if and only if err is nil. Errors: *primitives.InvalidTxError, view.ErrNoRoom, ErrStopped,

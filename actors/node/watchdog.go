@@ -42,7 +42,7 @@ func (n *Node) watch() {
 			last = time.Now()
 			var err error
 			if where, err = dumpStacks(n.o.Failed, stalls, last); err != nil {
-				n.o.Log.WithError(err).Warn("stacks not written")
+				n.o.Log.WithError(err).Warn("the file with the stacks of all goroutines could not be written")
 			}
 		}
 		for i := range stalls {

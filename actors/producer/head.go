@@ -12,7 +12,7 @@ import (
 )
 
 // ErrStopped rejects requests after block production has stopped.
-var ErrStopped = errors.New("producer: stopped")
+var ErrStopped = errors.New("producer: the node is stopping")
 
 // head is the block to build on, with what has arrived for its child.
 type head struct {

@@ -65,7 +65,7 @@ func (a *ChunkProducer) produce(m *messages.Candidates) {
 		var err error
 		if out, err = a.choose(m); err != nil {
 			if errors.Is(err, engine.ErrOrphan) {
-				a.log.WithField("shard", m.For.ShardID).Debug("chunk on a block that is gone")
+				a.log.WithField("shard", m.For.ShardID).Debug("no chunk was produced: its parent block is on a branch that was removed")
 				return
 			}
 			panic(fmt.Errorf("chunk-producer: produce the chunk of shard %d: %w", m.For.ShardID, err))
@@ -89,7 +89,7 @@ func (a *ChunkProducer) choose(m *messages.Candidates) (*apply.Prepared, error) 
 		for i := range out.Dropped {
 			d := &out.Dropped[i]
 			a.log.WithFields(logrus.Fields{"shard": m.For.ShardID, "tx": d.Hash(),
-				"reason": d.Reason}).Debug("transaction dropped")
+				"reason": d.Reason}).Debug("a transaction was dropped from the chunk and the pool")
 		}
 	}
 	return out, err

@@ -249,7 +249,7 @@ func (a *Subscriber) run(c actor.Context) {
 		}
 	case over:
 		if err != nil {
-			a.log.WithError(err).WithField("cursor", a.w.at.At).Error("a subscription ended")
+			a.log.WithError(err).WithField("cursor", a.w.at.At).Error("a subscription was ended by an error")
 		}
 		a.r.End(end)
 		c.Stop(c.Self())

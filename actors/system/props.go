@@ -28,9 +28,9 @@ import (
 
 var (
 	// ErrTimeout means that an actor did not reply within the limit.
-	ErrTimeout = errors.New("actor: it did not reply in time")
+	ErrTimeout = errors.New("actor: no reply in time")
 	// ErrFailed means that an actor failed before it replied, or has ended.
-	ErrFailed = errors.New("actor: it failed before it replied")
+	ErrFailed = errors.New("actor: the actor failed before it replied")
 	// ErrUnhandled wraps ErrFailed: no actor received the message. Sending it again is safe.
 	ErrUnhandled = fmt.Errorf("%w: the actor has ended", ErrFailed)
 )

@@ -357,7 +357,7 @@ func (a *Actor) do(out consensus.Out) {
 // logStep logs the refusals and notes of a step.
 func (a *Actor) logStep(out *consensus.Out) {
 	for _, err := range out.Refused {
-		a.o.Log.WithError(err).Info("refused")
+		a.o.Log.WithError(err).Info("input of the consensus rejected")
 	}
 	if !a.o.Log.IsLevelEnabled(logrus.DebugLevel) {
 		return

@@ -95,7 +95,7 @@ func (a *Actor) moveShards() {
 		a.self(continueMoves{a})
 	}
 	if !slices.Equal(now, a.held) {
-		a.o.Log.Infof("shards held changed from %[2]v to %[1]v", now, a.held)
+		a.o.Log.Infof("the shards whose state this node has changed from %[2]v to %[1]v", now, a.held)
 		a.held = now
 		a.step(consensus.ShardsChanged{})
 	}

@@ -12,10 +12,10 @@ var (
 	// ErrForm means that the message has the form of a protocol version other than that of the
 	// chunk's epoch: with an anchor although EarlyKickout is not in force, or without one although
 	// it is.
-	ErrForm = errors.New("anchor: form of another protocol version")
+	ErrForm = errors.New("anchor: the message has the form of another protocol version")
 	// ErrWrong means that the height, the epoch or the anchor is not that of a chunk on the given
 	// parent.
-	ErrWrong = errors.New("anchor: not the place of the chunk")
+	ErrWrong = errors.New("anchor: the message does not fit its chunk's parent")
 	// ErrEarly means that these cannot be checked before the chunk's parent is known.
 	ErrEarly = errors.New("anchor: the chunk's parent is unknown")
 )

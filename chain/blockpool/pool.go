@@ -52,10 +52,10 @@ const (
 // again.
 var (
 	ErrRefused      = errors.New("block pool: invalid block")
-	ErrFar          = errors.New("block pool: too far above the tip")
+	ErrFar          = errors.New("block pool: the block is too far above the tip")
 	ErrEquivocating = errors.New("block pool: the producer has other blocks of that height")
-	ErrFull         = errors.New("block pool: full")
-	ErrStale        = errors.New("block pool: at or below the final block")
+	ErrFull         = errors.New("block pool: the pool is full")
+	ErrStale        = errors.New("block pool: the block is at or below the final block")
 	ErrUnwanted     = errors.New("block pool: no block needs that chunk")
 )
 

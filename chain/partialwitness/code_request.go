@@ -377,7 +377,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		t.contracts.add(list)
 		still, l, _ := t.codeWaiter(id)
 		if still != w {
-			return Out{}, fmt.Errorf("%w any more: contract code for shard %d at height %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
+			return Out{}, fmt.Errorf("%w: contract code for shard %d at height %d, which is not needed any more", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 		}
 		for i := range list {
 			w.codes = append(w.codes, list[i].code)

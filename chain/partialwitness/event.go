@@ -15,9 +15,9 @@ var (
 	ErrPart       = errors.New("witness: invalid part")
 	ErrSigner     = errors.New("witness: the signature is not by the expected validator")
 	ErrAssigned   = errors.New("witness: the validator is not assigned to the chunk")
-	ErrKnown      = errors.New("witness: already known")
-	ErrUnasked    = errors.New("witness: not requested")
-	ErrContracts  = errors.New("witness: not the contracts that were requested or called")
+	ErrKnown      = errors.New("witness: the message is already known")
+	ErrUnasked    = errors.New("witness: the message was not requested")
+	ErrContracts  = errors.New("witness: other contracts than were requested or called")
 	ErrEarly      = errors.New("witness: the chunk's previous block is unknown")
 )
 

@@ -10,10 +10,10 @@ import (
 
 // Errors of Add. neard does not report a full pool: there the client waits until a timeout.
 var (
-	ErrFull    = errors.New("mempool: full")
+	ErrFull    = errors.New("mempool: the pool is full")
 	ErrBytes   = fmt.Errorf("%w: too many bytes", ErrFull)
 	ErrKeyFull = errors.New("mempool: too many transactions of one key")
-	ErrExpired = errors.New("mempool: expired")
+	ErrExpired = errors.New("mempool: the transaction has expired")
 )
 
 // NonceTaken means that the pool contains another transaction, By, of the same key with the same
