@@ -25,8 +25,8 @@ var packages = map[string]bool{
 	"sandbox": true, "sched": true, "session": true, "shard": true, "signature": true, "sim": true,
 	"state": true, "statesync": true, "storage": true, "stream": true, "subscriptions": true,
 	"system": true, "tcp": true, "testutil": true, "top": true, "trace": true, "trie": true,
-	"txpool": true, "txscript": true, "txstatus": true, "txtracker": true, "validator": true,
-	"verify": true, "view": true, "viewpool": true, "vm": true, "waiter": true, "wasmasm": true,
+	"txlog": true, "txpool": true, "txscript": true, "txstatus": true, "txtext": true, "txtracker": true,
+	"validator": true, "verify": true, "view": true, "viewpool": true, "vm": true, "waiter": true, "wasmasm": true,
 	"wire": true, "workload": true,
 }
 

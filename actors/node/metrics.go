@@ -109,7 +109,8 @@ func (n *Node) Metrics(b []byte) []byte {
 	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes",
 		func(t *trackedShard) int64 { return t.pool.Bytes() })
 	shard("troupe_transactions_held",
-		"Transactions in the pools that wait until the contract that they deploy or call is compiled", func(t *trackedShard) int64 { return int64(t.pool.Held()) })
+		"Transactions in the pools that wait until the contract that they deploy or call is compiled",
+		func(t *trackedShard) int64 { return int64(t.pool.Held()) })
 	shard("troupe_transactions_held_bytes", "Total size of the transactions in the pools that wait for the compilation of a contract",
 		func(t *trackedShard) int64 { return t.pool.HeldBytes() })
 	shard("troupe_transactions_compiling", "Transactions in the pools whose contract is being compiled now",
