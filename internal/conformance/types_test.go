@@ -49,8 +49,11 @@ const (
 	spare            primitives.AccountID = "spare"
 	child, near      primitives.AccountID = "child.near", "near"
 
-	implicitID  primitives.AccountID = "98793cd91a3f870fb126f66285808c7e094afcfc4eda8a970f6648cdf0dbd6de"
-	keyOfNobody                      = "nobody"
+	implicitID primitives.AccountID = "98793cd91a3f870fb126f66285808c7e094afcfc4eda8a970f6648cdf0dbd6de"
+)
+
+const (
+	keyOfNobody = "nobody"
 
 	stagePace                = time.Second
 	stageGas  primitives.Gas = 50_000_000_000_000
