@@ -58,14 +58,21 @@ var inputs = map[string]input{
 	"copied genesis":  {"snapshot create", "genesis.json", "snapshot create $FILE.snap", false, ofHome("genesis.json")},
 	"traced config":   {"trace", "config.json", "trace --url http://127.0.0.1:1 9BxYzh1yNBsnBSsWxbPmP3xZ3sjtXkXgnKf2C9CPJ6jC", false, ofHome("config.json")},
 	"watched config":  {"top", "config.json", "top --url http://127.0.0.1:1 --once", false, ofHome("config.json")},
+	"signing key":     {"send", "key.json", "send near 1 --as test.near --url http://127.0.0.1:1 --key $FILE", false, ofHome("validator_key.json")},
+	"home's key":      {"account create", "validator_key.json", "account create a.test.near --url http://127.0.0.1:1", false, ofHome("validator_key.json")},
+	"arguments":       {"call", "args.json", "call near x @$FILE --as near --url http://127.0.0.1:1", false, constant(`{}`, `{"a":[1,"b"]}`)},
+	"view arguments":  {"view", "args.json", "view near x @$FILE --url http://127.0.0.1:1", false, constant(`{}`)},
+	"code":            {"deploy", "code.wasm", "deploy near $FILE --url http://127.0.0.1:1", false, constant("\x00asm\x01\x00\x00\x00")},
 	"localnet key":    {"localnet run", "node0/config.json", "localnet run", false, ofHome("config.json")},
 }
 
 // reads are commands that read no file but those of another command.
 var reads = map[string]string{
 	"bench node": "", "bench shard": "", "bench start": "", "bench state": "", "localnet": "", "net capture": "", "keys new": "", "keys implicit": "", "keys universal": "", "sim": "", "version": "", compilerName: "",
-	"stream": "log_config.json; the cursor is read by indexer, whose own fuzzing it has",
-	"bench":  "", "keys": "", "net": "", "snapshot": "", "view-state": "", "completion": "", "help": "",
+	"stream":  "log_config.json; the cursor is read by indexer, whose own fuzzing it has",
+	"account": "config.json, as trace", "tx": "as account", "block": "as account", "rpc": "as account",
+	"config": "", "config schema": "", "dev": "none of a user's",
+	"bench": "", "keys": "", "net": "", "snapshot": "", "view-state": "", "completion": "", "help": "",
 }
 
 // TestEachReadingCommandIsFuzzed: a command is either in the table of files that are fuzzed, or
