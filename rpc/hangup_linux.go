@@ -12,6 +12,14 @@ func closed(fd int) bool {
 	return err != nil && err != unix.EINTR || n > 0 && p[0].Revents&hangUps != 0
 }
 
+// broken returns whether the peer has reset a socket. Unlike closed it is false for a peer that has
+// only ended its sending.
+func broken(fd int) bool {
+	p := [1]unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(p[:], 0)
+	return err == nil && n > 0 && p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+}
+
 // pollsAtOnce is how many sockets one poll call covers: fewer than the files that a process may
 // have open.
 const pollsAtOnce = 512

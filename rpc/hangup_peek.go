@@ -18,6 +18,13 @@ func closed(fd int) bool {
 	return true
 }
 
+// broken returns whether the peer has reset a socket. Data that has not been read hides it.
+func broken(fd int) bool {
+	var b [1]byte
+	_, _, err := syscall.Recvfrom(fd, b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	return err != nil && err != syscall.EAGAIN && err != syscall.EINTR
+}
+
 // closedOf calls f with the index of each socket that seems closed.
 func closedOf(fds []int, f func(i int)) {
 	for i, fd := range fds {

@@ -39,6 +39,18 @@ func hungUp(c net.Conn) bool {
 	return err != nil || gone
 }
 
+// wasReset returns whether the peer has reset a connection, so that no reply can be sent. It is false
+// for a connection without a file descriptor.
+func wasReset(c net.Conn) bool {
+	raw, _ := rawOf(c)
+	if raw == nil {
+		return false
+	}
+	gone := false
+	err := raw.Control(func(fd uintptr) { gone = broken(int(fd)) })
+	return err != nil || gone
+}
+
 // fdOf returns a connection's file descriptor, -1 if it has none.
 func fdOf(c net.Conn) (n int) {
 	n = -1

@@ -62,6 +62,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 			ctx.SetStatusCode(http.StatusInternalServerError)
 		}
 	}()
+	if c, ok := ctx.Conn().(*conn); ok && !c.pace.request(c) {
+		ctx.SetConnectionClose() // it was reset: nothing can be answered
+		return
+	}
 	if !ctx.IsPost() && ctx.Request.Header.ContentLength() != 0 && ctx.Request.IsBodyStream() {
 		ctx.SetConnectionClose() // the unread body must not be taken for the next request
 	}

@@ -35,7 +35,7 @@ import (
 //
 //	limit                bounds                                  beyond it
 //	connLimiter.admit    connections, in all and by address      the idlest one is closed, or 503
-//	pacer                cores of connections without pauses     the read waits
+//	pacer                cores of connections without pauses     the read or request waits
 //	exchange.read        size of a body and time to send it      413, or closed
 //	connLimiter.lacks    memory of bodies and replies, in all    slow transfers are closed, then
 //	                     and by address                          503
@@ -160,8 +160,10 @@ type listener struct {
 // errors, such as too many open files or a connection reset before it was accepted, are retried.
 func (l *listener) Accept() (net.Conn, error) {
 	for pause := time.Duration(0); ; {
+		l.limiter.pacer.accept()
 		c, err := l.Listener.Accept()
 		if err != nil {
+			l.limiter.pacer.started()
 			if errors.Is(err, net.ErrClosed) || isClosed(err) {
 				return nil, err
 			}
@@ -174,6 +176,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if in := l.limiter.admit(l.limiter.secured(c)); in != nil {
 			return in, nil
 		}
+		l.limiter.pacer.started()
 	}
 }
 
@@ -223,6 +226,7 @@ func (d *connLimiter) admit(c net.Conn) *conn {
 	}
 	d.nextID++
 	in := &conn{Conn: c, limiter: d, id: d.nextID, client: cl, proxy: proxy, transfer: new(transfer)}
+	in.pace.fresh, in.pace.unread = true, true
 	in.since.Store(clock())
 	cl.conns++
 	d.conns[in] = struct{}{}
@@ -273,6 +277,7 @@ func (d *connLimiter) remove(c *conn) {
 
 // Close closes the connection and releases what it holds.
 func (c *conn) Close() error {
+	c.pace.end(c)
 	c.drop()
 	c.limiter.mu.Lock()
 	closed := c.closed
@@ -364,9 +369,11 @@ const writeChunk = 256 << 10
 // Read counts connections that end by a timeout, and passes the pacer: a client that sends without
 // waiting for replies is read at its pace.
 func (c *conn) Read(b []byte) (int, error) {
-	start := c.pace.before()
+	start := c.pace.before(c)
 	n, err := c.Conn.Read(b)
-	c.pace.after(c, start, n)
+	if !c.pace.after(c, start, n) {
+		return 0, syscall.ECONNRESET
+	}
 	if n > 0 {
 		c.received = true
 	} else if c.reused && !c.received && timedOut(err) && !c.limiter.stopping.Load() {

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,35 +10,56 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// pacer bounds the combined cost of connections that always have something to read: pipelined
-// requests, floods by WebSocket, large bodies.
+// pacer bounds the combined cost of connections that do not wait for their replies, or not for long:
+// pipelined requests, floods by WebSocket, large bodies, and connections that end after a request.
 //
 // Problem: a goroutine whose reads never block runs until the scheduler preempts it after 10 ms,
 // and while any goroutine is runnable the scheduler rarely polls the network. With 64 such
-// connections a request on another one waits for hundreds of milliseconds.
+// connections a request on another one waits for hundreds of milliseconds. Connections that end
+// after one request do the same together.
 //
 // Invariant: such connections get at most half of the cores. A connection that has worked for
 // paceQuantum without waiting for its client pays for that time when its next read does not block
-// either. If more has been paid lately than half of the cores can do, the connection waits, and
-// clients take turns (fair.Queue). A connection holds nothing of the pacer's while it works, so a
-// client that does not read its replies delays no other.
+// either, or before the next request that it has read already. If more has been paid lately than
+// half of the cores can do, the connection waits, and clients take turns (fair.Queue). A connection
+// that has paid holds nothing of the pacer's while it works, so a client that does not read its
+// replies delays no other.
 //
-// A connection whose client waits for each reply is never delayed, because its reads block.
+// A new connection pays paceQuantum before its first request, and the difference to its work when it
+// ends. Since clients may open connections faster than their requests are answered, few such requests
+// are served at a time (lease): otherwise a node that gets less of the machine than it counts on
+// would let them pile up.
+//
+// A connection whose client waits for each reply is never delayed after its first request, because
+// its reads block.
 type pacer struct {
 	cores    int64
 	stopping *atomic.Bool // end all waits
 	delays   atomic.Uint64
 
-	mu    sync.Mutex
-	due   int64 // by clock: when all admitted work is done, on so many cores
-	queue fair.Queue[*paced]
-	runs  bool // the goroutine runs
+	mu       sync.Mutex
+	due      int64 // by clock: when all admitted work is done, on so many cores
+	queue    fair.Queue[*paced]
+	runs     bool          // the goroutine runs
+	first    []*lease      // new connections that serve their first request, in the order of until
+	wake     chan struct{} // due or a lease has changed
+	accepted int           // new connections that have not begun their first read
+	fresh    int           // new connections that wait for their turn
+	room     chan struct{} // closed when another one may be accepted; nil: nothing waits for that
 }
 
 // paced is a connection that waits.
 type paced struct {
-	cost int64
-	turn chan struct{}
+	cost  int64
+	turn  chan struct{}
+	lease *lease // to be counted from its turn on; nil: the connection is not new
+}
+
+// lease is the turn of a new connection. It is over when the first request is served or waits, or
+// when it has expired, as for a request that waits for something unknown to the pacer.
+type lease struct {
+	until int64 // by clock
+	over  bool
 }
 
 const (
@@ -45,10 +67,19 @@ const (
 	paceQuantum = 200 * time.Microsecond
 	// paceSlack is how much unused time is kept, so that a late timer costs no throughput.
 	paceSlack = time.Millisecond
-	// paceMost bounds what is counted as work between two reads, since some of the time may have
-	// been spent waiting: this, and pacePerByte for each byte of the request.
+	// paceMost bounds what is counted as the work of a request, since some of the time may have been
+	// spent waiting: this, and pacePerByte for each byte of the request.
 	paceMost    = time.Millisecond
 	pacePerByte = 10 * time.Nanosecond
+	// leaseTime is how long a new connection counts as one that serves its first request.
+	leaseTime = 5 * time.Millisecond
+	// paceFresh is how many new connections wait before no more are accepted. Until then clients take
+	// turns; those beyond wait in the system's queue, where they cost nothing. paceAccepted is how
+	// many may not have run yet: each is a goroutine that others have to wait for.
+	paceFresh    = 256
+	paceAccepted = 16
+	// paceConn is the least work of a connection: to accept it and to end it.
+	paceConn = 50 * time.Microsecond
 	// A read that takes longer than this, and a nanosecond a byte, has waited for its client.
 	paceRead = 20 * time.Microsecond
 )
@@ -56,25 +87,77 @@ const (
 // init sets how many connections there may be at a time.
 func (p *pacer) init(connections uint64, stopping *atomic.Bool) {
 	p.cores, p.stopping = int64(max(1, runtime.GOMAXPROCS(0)/2)), stopping
-	p.queue.Limit, p.due = int(connections), clock()
+	p.queue.Limit, p.due, p.wake = int(connections), clock(), make(chan struct{}, 1)
 }
 
-// pass pays for a client's work and returns when the client may continue.
-func (p *pacer) pass(who fair.Client, work int64) {
+// pass pays for a client's work and returns when the client may continue, and whether it has waited.
+func (p *pacer) pass(who fair.Client, work int64) (waited bool) {
+	return p.await(who, &paced{cost: work})
+}
+
+// begin pays for the first work of a new connection and returns when it may serve its first request.
+// Call end when it has.
+func (p *pacer) begin(who fair.Client, work int64) (l *lease, waited bool) {
+	p.mu.Lock()
+	p.fresh++
+	p.mu.Unlock()
+	l = new(lease)
+	waited = p.await(who, &paced{cost: work, lease: l})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fresh--
+	p.makeRoom()
+	return l, waited
+}
+
+// started is called when a new connection begins its first read, or ends before.
+func (p *pacer) started() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.accepted--
+	p.makeRoom()
+}
+
+// makeRoom lets Accept go on if another connection may be accepted. The caller holds mu.
+func (p *pacer) makeRoom() {
+	if p.room != nil && p.fresh < paceFresh && p.accepted < paceAccepted {
+		close(p.room)
+		p.room = nil
+	}
+}
+
+// end ends a lease.
+func (p *pacer) end(l *lease) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.over = true
+	p.look()
+}
+
+// look has run look again. The caller holds mu.
+func (p *pacer) look() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// await returns when it is a connection's turn, and whether it has waited for it.
+func (p *pacer) await(who fair.Client, t *paced) (waited bool) {
 	if p.stopping.Load() {
-		return
+		return false
 	}
 	p.mu.Lock()
-	p.queue.Charge(who, work)
-	if now := clock(); p.queue.Len() == 0 && p.due <= now {
-		p.add(now, work)
+	p.queue.Charge(who, t.cost)
+	if now := clock(); p.queue.Len() == 0 && p.due <= now && (t.lease == nil || p.leased(now) == now) {
+		p.admit(now, t)
 		p.mu.Unlock()
-		return
+		return false
 	}
-	t := &paced{work, make(chan struct{})}
+	t.turn = make(chan struct{})
 	if !p.queue.Push(who, t) { // the queue is full
 		p.mu.Unlock()
-		return
+		return false
 	}
 	if !p.runs {
 		p.runs = true
@@ -83,6 +166,56 @@ func (p *pacer) pass(who fair.Client, work int64) {
 	p.mu.Unlock()
 	p.delays.Add(1)
 	<-t.turn
+	return true
+}
+
+// admit counts an admitted connection.
+func (p *pacer) admit(now int64, t *paced) {
+	p.add(now, t.cost)
+	if t.lease != nil {
+		t.lease.until = now + int64(leaseTime)
+		p.first = append(p.first, t.lease)
+	}
+}
+
+// leased returns when another connection may be admitted as far as leases are concerned, by clock;
+// now: at once.
+func (p *pacer) leased(now int64) (until int64) {
+	p.first = slices.DeleteFunc(p.first, func(l *lease) bool { return l.over || l.until <= now })
+	if most := 2 * int(p.cores); len(p.first) >= most {
+		return p.first[len(p.first)-most].until
+	}
+	return now
+}
+
+// accept returns when another new connection may be accepted, and counts it. Call started for it, or
+// at once if there is none.
+func (p *pacer) accept() {
+	for {
+		p.mu.Lock()
+		if p.fresh < paceFresh && p.accepted < paceAccepted || p.stopping.Load() {
+			p.accepted++
+			p.mu.Unlock()
+			return
+		}
+		if p.room == nil {
+			p.room = make(chan struct{})
+		}
+		room := p.room
+		p.mu.Unlock()
+		<-room
+	}
+}
+
+// settle counts work that was done beyond what was paid, without a wait. Negative work was paid and
+// not done.
+func (p *pacer) settle(who fair.Client, work int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue.Charge(who, max(work, 0))
+	if p.add(clock(), work); work < 0 {
+		p.look()
+	}
 }
 
 // add counts admitted work. The time that the work took counts as unused capacity, so that a client
@@ -93,10 +226,14 @@ func (p *pacer) add(now, work int64) { p.due = max(p.due+work/p.cores, now-int64
 func (p *pacer) run() {
 	for {
 		p.mu.Lock()
+		var until int64
 		now := clock()
-		for (p.due <= now || p.stopping.Load()) && p.queue.Len() > 0 {
+		for p.queue.Len() > 0 {
+			if until = max(p.due, p.leased(now)); until > now && !p.stopping.Load() {
+				break
+			}
 			t, _, _ := p.queue.Pop()
-			p.add(now, t.cost)
+			p.admit(now, t)
 			close(t.turn)
 		}
 		if p.queue.Len() == 0 {
@@ -104,9 +241,13 @@ func (p *pacer) run() {
 			p.mu.Unlock()
 			return
 		}
-		wait := p.due - now
 		p.mu.Unlock()
-		time.Sleep(time.Duration(wait))
+		timer := time.NewTimer(time.Duration(until - now))
+		select {
+		case <-timer.C:
+		case <-p.wake:
+			timer.Stop()
+		}
 	}
 }
 
@@ -119,39 +260,129 @@ func (p *pacer) waiting() int {
 
 // pace accounts for one connection's work. It belongs to the goroutine that reads.
 //
-// Work is paid for after a read that did not block, never before a read: only then is it known that
-// the client does not wait for replies. The first request is there when the connection is accepted,
-// and its reply may take long, for example because a contract is compiled.
+// Work is paid for after it was done: after a read that did not block, before a request that was read
+// together with the one before it, or at the end of the connection. Only then is it known that the
+// client does not wait for replies. The first request is there when the connection is accepted, and
+// its reply may take long, for example because a contract is compiled.
 type pace struct {
-	from  int64 // by clock: when the last read returned, or had paid
-	flows bool  // the last read did not block
-	work  int64 // unpaid, ns
-	bytes int64 // read with that work
+	from   int64  // by clock: when the last read returned, or had paid
+	flows  bool   // the last read did not block
+	served int    // requests since the last read
+	work   int64  // unpaid, ns
+	bytes  int64  // read with that work
+	fresh  bool   // it is new and has read nothing
+	unread bool   // it has not begun to read
+	lease  *lease // of the first request; nil: it is over
+	ended  bool
+	ahead  int64 // paid before the first read and not worked for yet, ns
+}
+
+// enter is called after the first read of a new connection. It returns false if the peer has reset
+// the connection meanwhile.
+func (p *pace) enter(c *conn) (ok bool) {
+	p.fresh, p.ahead = false, int64(paceQuantum)
+	var waited bool
+	p.lease, waited = c.limiter.pacer.begin(c.fairClient(c.client), p.ahead)
+	return !waited || !wasReset(c)
+}
+
+// start is called before the first read, or at the end.
+func (p *pace) start(c *conn) {
+	if p.unread {
+		p.unread = false
+		c.limiter.pacer.started()
+	}
+}
+
+// leave ends the lease of the first request.
+func (p *pace) leave(c *conn) {
+	if p.lease != nil {
+		c.limiter.pacer.end(p.lease)
+		p.lease = nil
+	}
+}
+
+// count adds the work since the last read or request.
+func (p *pace) count(now int64) {
+	p.work += min(now-p.from, int64(paceMost)+p.bytes*int64(pacePerByte))
+	p.from, p.bytes = now, 0
+}
+
+// pay pays for the unpaid work if it is much. It returns false if the peer has reset the connection
+// meanwhile.
+func (p *pace) pay(c *conn) (ok bool) {
+	paid := min(p.work, p.ahead)
+	p.work, p.ahead = p.work-paid, p.ahead-paid
+	if p.work >= int64(paceQuantum) {
+		waited := c.limiter.pacer.pass(c.fairClient(c.client), p.work)
+		p.work, p.from = 0, clock()
+		return !waited || !wasReset(c)
+	}
+	return true
 }
 
 // before is called before the connection reads.
-func (p *pace) before() (now int64) {
+func (p *pace) before(c *conn) (now int64) {
+	p.start(c)
+	p.leave(c)
 	now = clock()
-	if p.flows {
-		p.work += min(now-p.from, int64(paceMost)+p.bytes*int64(pacePerByte))
-		p.bytes = 0
+	if p.flows || p.served > 1 {
+		p.count(now)
 	}
 	return now
 }
 
-// after is called after n bytes have been read, since start. It pays for the work before them.
-func (p *pace) after(c *conn, start int64, n int) {
-	p.from = clock()
+// after is called after n bytes have been read, since start. It pays for the work before them. It
+// returns false if the peer has reset the connection meanwhile.
+func (p *pace) after(c *conn, start int64, n int) (ok bool) {
+	p.from, p.served = clock(), 0
 	took := p.from - start
+	if p.fresh && n > 0 {
+		ok = p.enter(c)
+		p.from, p.flows, p.bytes = clock(), true, int64(n)
+		return ok
+	}
 	if p.flows = took <= int64(paceRead)+int64(n); !p.flows {
 		p.work = max(0, p.work-took)
 		p.bytes = int64(n)
-		return
+		return true
 	}
 	p.work += took
 	p.bytes += int64(n)
-	if p.work >= int64(paceQuantum) {
-		c.limiter.pacer.pass(c.fairClient(c.client), p.work)
-		p.work, p.from = 0, clock()
+	return p.pay(c)
+}
+
+// request is called before a request is served. It pays for the one before it if both were read
+// together. It returns false if the peer has reset the connection meanwhile.
+func (p *pace) request(c *conn) (ok bool) {
+	ok = true
+	if p.served > 0 {
+		p.leave(c)
+		p.count(clock())
+		ok = p.pay(c)
+	}
+	p.served++
+	return ok
+}
+
+// waited takes a wait for the chain out of the work.
+func (p *pace) waited(d int64) { p.from = min(p.from+d, clock()) }
+
+// end is called when the connection ends. What has not been paid is settled.
+func (p *pace) end(c *conn) {
+	p.start(c)
+	if p.ended || p.fresh {
+		return
+	}
+	p.ended = true
+	p.leave(c)
+	if p.flows || p.served > 0 {
+		p.count(clock())
+	}
+	if p.ahead > 0 {
+		p.work = max(p.work, int64(paceConn))
+	}
+	if rest := p.work - p.ahead; rest != 0 {
+		c.limiter.pacer.settle(c.fairClient(c.client), rest)
 	}
 }

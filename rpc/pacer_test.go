@@ -108,7 +108,7 @@ func TestPaceOfAConnection(t *testing.T) {
 		now := clock()
 		for range 10 {
 			c.pace.from = now - int64(paceQuantum) // it has worked for so long
-			start := c.pace.before()
+			start := c.pace.before(c)
 			if now = clock(); waits {
 				start -= int64(time.Second)
 			}
@@ -129,7 +129,7 @@ func TestPaceDelaysNoClientThatWaits(t *testing.T) {
 		c.pace.after(c, clock(), 100) // its first request came with the connection
 		for range 3 {
 			c.pace.from -= int64(time.Second) // the reply took that long
-			start := c.pace.before()
+			start := c.pace.before(c)
 			c.pace.after(c, start-int64(2*paceMost), 100)
 		}
 		if n := s.limiter.pacer.delays.Load(); n != 0 {

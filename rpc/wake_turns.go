@@ -31,6 +31,7 @@ func newWakeTurns() wakeTurns { return make(wakeTurns, 2*runtime.GOMAXPROCS(0)) 
 func (c *call) inTurn(key any) (turn context.Context, leave func()) {
 	c.key = key
 	taken := false
+	waits := int64(0) // since when, by clock
 	leave = func() {
 		if taken {
 			taken = false
@@ -41,6 +42,9 @@ func (c *call) inTurn(key any) (turn context.Context, leave func()) {
 		Take: func() {
 			c.turns <- struct{}{}
 			taken = true
+			if waits != 0 {
+				c.x.peer.pace.waited(clock() - waits)
+			}
 		},
 		Large: func() error {
 			leave()
@@ -50,6 +54,10 @@ func (c *call) inTurn(key any) (turn context.Context, leave func()) {
 			return c.turn()
 		},
 		Leave: func() {
+			if c.x.peer != nil && c.x.socket == nil && c.x.until.IsZero() {
+				waits = clock()
+				c.x.peer.pace.leave(c.x.peer)
+			}
 			leave()
 			c.leaveTurn()
 			c.giveBack()

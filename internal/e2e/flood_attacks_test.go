@@ -64,6 +64,31 @@ var floodAttacks = []attack{
 			answer(c)
 		})
 	}},
+	{"connections of one request", func(ctx context.Context, a *arms) {
+		a.hurry(ctx, 32, 64, request(costly, "Connection: close\r\n"), func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	}},
+	{"connections of one pipeline", func(ctx context.Context, a *arms) {
+		a.hurry(ctx, 33, 64, strings.Repeat(request(costly, ""), 40), func(c net.Conn) {
+			_ = c.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+		})
+	}},
+	{"connections that are reset", func(ctx context.Context, a *arms) {
+		a.hurry(ctx, 34, 64, strings.Repeat(request(costly, ""), 40), func(c net.Conn) {
+			pause(ctx, time.Millisecond)
+			_ = c.(*net.TCPConn).SetLinger(0)
+		})
+	}},
+	{"pipelines", func(ctx context.Context, a *arms) {
+		a.hurry(ctx, 35, 64, "", func(c net.Conn) {
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			for many := []byte(strings.Repeat(request(costly, ""), 40)); ctx.Err() == nil; {
+				if _, err := c.Write(many); err != nil {
+					return
+				}
+			}
+		})
+	}},
 	{"compressed replies", func(ctx context.Context, a *arms) {
 		a.bombard(ctx, 27, 8, "Accept-Encoding: gzip\r\n", rpcBody("query", `{"request_type":"view_code","finality":"final","account_id":"`+a.Large+`"}`))
 	}},
@@ -122,6 +147,30 @@ var floodAttacks = []attack{
 			}
 		})
 	}},
+}
+
+// costly is the short body that costs most time to answer outside the limits of heavy work.
+var costly = rpcBody("EXPERIMENTAL_protocol_config", `{"finality":"final"}`)
+
+// request is a call as HTTP with additional headers.
+func request(body, headers string) string {
+	return fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(body), body)
+}
+
+// hurry opens n connections again and again, sends this on each, and does the rest.
+func (a *arms) hurry(ctx context.Context, at, n int, send string, rest func(net.Conn)) {
+	a.apart(ctx, at, n, func(from string, _ int) {
+		c, err := a.dial(ctx, from)
+		if err != nil {
+			pause(ctx, 10*time.Millisecond)
+			return
+		}
+		defer c.Close()
+		defer context.AfterFunc(ctx, func() { c.Close() })()
+		if _, err := io.WriteString(c, send); err == nil {
+			rest(c)
+		}
+	})
 }
 
 // apart is each with another address for each of up to 250.
