@@ -387,6 +387,23 @@ func TestFalseFormsAndAnchors(t *testing.T) {
 // producer. Another later makes another block.
 func blockWith(t *testing.T, m *member, head *engine.BlockNode, p *chunkPlace, c *primitives.Chunk, later uint64) *primitives.Block {
 	t.Helper()
+	return proposed(t, m, head, later, func(prop *engine.Proposal) {
+		validators, err := m.e.ChunkValidators(head, p.key.ShardID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range validators {
+			signature := keyOf(v.AccountID).Sign(primitives.ChunkEndorsementBytes(c.Hash))
+			prop.Endorsements[p.index] = append(prop.Endorsements[p.index], signature)
+		}
+		prop.Chunks[p.index] = c
+	})
+}
+
+// proposed returns a block of two shards on the head, signed by its producer, with what change adds to
+// the proposal. Another later makes another block.
+func proposed(t *testing.T, m *member, head *engine.BlockNode, later uint64, change func(*engine.Proposal)) *primitives.Block {
+	t.Helper()
 	approvers, err := m.e.Approvers(head.Hash)
 	if err != nil {
 		t.Fatal(err)
@@ -398,14 +415,7 @@ func blockWith(t *testing.T, m *member, head *engine.BlockNode, p *chunkPlace, c
 	for _, a := range approvers {
 		prop.Approvals = append(prop.Approvals, keyOf(a.AccountID).Sign(inner.SignedBytes(h)))
 	}
-	validators, err := m.e.ChunkValidators(head, p.key.ShardID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range validators {
-		prop.Endorsements[p.index] = append(prop.Endorsements[p.index], keyOf(v.AccountID).Sign(primitives.ChunkEndorsementBytes(c.Hash)))
-	}
-	prop.Chunks[p.index] = c
+	change(prop)
 	by, err := m.e.BlockProducer(head.Hash, h)
 	if err != nil {
 		t.Fatal(err)
