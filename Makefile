@@ -16,7 +16,7 @@ TIMEOUT ?= 25m
 # begun first: packages run beside each other, and one long one at the end has the machine to itself
 LONG := ./internal/workload ./internal/replay ./storage
 
-.PHONY: help build run short test check vuln platforms replay race fuzz bench bench-compare golden contracts e2e lint release clean
+.PHONY: help build run short test check vuln platforms replay race fuzz bench bench-compare golden contracts e2e lint release packages packages-test clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -119,5 +119,14 @@ release: ## dist/: the binary as static as can be, with version and commit, what
 	cd dist && tar --sort=name --owner=0 --group=0 --numeric-owner --mtime='@$(shell git log -1 --format=%ct 2>/dev/null || echo 0)' -cf - $(notdir $(RELEASE)) | gzip -n > $(notdir $(RELEASE)).tar.gz
 	cd dist && sha256sum $(notdir $(RELEASE)).tar.gz $(notdir $(RELEASE))/troupe > SHA256SUMS && cat SHA256SUMS
 
+NPM_PLATFORM = $(shell node -p 'process.platform + "-" + process.arch')
+packages: ## packages/npm/dist: the npm package @troupe-chain/sandbox, and this platform's binary for it (needs Node.js and npm)
+	CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o packages/npm/dist/bin/troupe ./cmd/troupe
+	cd packages/npm && npm install --no-audit --no-fund && rm -rf lib && npm run build
+	node packages/npm/scripts/pack.mjs $(NPM_PLATFORM)=packages/npm/dist/bin/troupe
+
+packages-test: packages ## install those in a temporary folder; node:test, vitest, jest, near-kit and near-api-js on them
+	node packages/npm/test/run.mjs
+
 clean: ## remove what was built
-	rm -rf bin dist
+	rm -rf bin dist packages/npm/dist packages/npm/lib

@@ -1,0 +1,140 @@
+import { SandboxError, type RpcErrorObject } from "./errors.js";
+import { asError, encode } from "./rpc.js";
+import type { Block, ExecutionStatus, Finality, WaitUntil } from "./types.js";
+
+/** A position in the chain. A subscription with `after` continues behind it. */
+export interface Cursor {
+  block_hash: string;
+  height: number;
+  [more: string]: unknown;
+}
+interface From {
+  /** Continue after the message with this cursor. */
+  after?: Cursor;
+  /** Begin at a stored height. */
+  from_height?: number;
+}
+/** What to subscribe to. */
+export type Topic = From &
+  (
+    | { topic: "blocks"; finality?: Finality }
+    | { topic: "transactions"; account_id: string }
+    | { topic: "transactions"; tx_hashes: string[] }
+    | { topic: "outcomes"; account_id: string; finality?: Finality }
+    | { topic: "events"; account_id: string; standard?: string; event?: string; finality?: Finality }
+    | { topic: "messages"; finality?: Finality; shards?: { shard_id: number; version: number }[]; accounts?: string[] }
+  );
+
+/** A message of a subscription. Which fields it has depends on the topic. */
+export interface Message {
+  cursor: Cursor;
+  /** Topic blocks: the block as the method `block` returns it. */
+  block?: { header: { height: number; hash: string; [more: string]: unknown }; [more: string]: unknown };
+  /** Topic transactions: a status that the transaction has reached. */
+  transaction?: { tx_hash: string; final_execution_status: WaitUntil; status?: ExecutionStatus; [more: string]: unknown };
+  /** Topic events: a NEP-297 event. */
+  event?: { standard: string; version: string; event: string; data?: unknown; [more: string]: unknown };
+  /** A reorganisation has dropped this block: everything that was sent about it is void. */
+  reverted?: Block & Record<string, unknown>;
+  [more: string]: unknown;
+}
+
+/** The part of a WebSocket client that subscriptions use. The global of Node 22 and the package `ws` have it. */
+export interface WebSocketLike {
+  send(text: string): void;
+  close(): void;
+  addEventListener(type: "open" | "message" | "close" | "error", listener: (event: any) => void): void;
+}
+export type WebSocketConstructor = new (url: string) => WebSocketLike;
+
+/** A subscription: iterate over it with `for await`, and close it. */
+export interface Subscription extends AsyncIterableIterator<Message> {
+  /** Where the subscription began. */
+  readonly cursor: Cursor;
+  /** Ends the subscription. An iteration that waits ends without an error. */
+  close(): void;
+}
+
+/** Opens a WebSocket and subscribes. Throws an RpcError if the node refuses. */
+export async function subscribe(url: string, topic: Topic, constructor?: WebSocketConstructor): Promise<Subscription> {
+  const WebSocket = constructor ?? (globalThis as { WebSocket?: WebSocketConstructor }).WebSocket;
+  if (!WebSocket) {
+    throw new SandboxError(
+      "NoWebSocket",
+      `Node ${process.versions.node} has no WebSocket: use Node 22 or newer, or pass an implementation, ` +
+        'for instance that of the package ws: { webSocket: require("ws") }',
+    );
+  }
+  const socket = new WebSocket(url);
+  const queue: Message[] = [];
+  const waiting: { resolve: (r: IteratorResult<Message>) => void; reject: (err: unknown) => void }[] = [];
+  let end: { error?: unknown } | undefined;
+
+  const finish = (error?: unknown): void => {
+    if (end) return;
+    end = error === undefined ? {} : { error };
+    for (const w of waiting.splice(0)) {
+      if (error === undefined) w.resolve({ done: true, value: undefined });
+      else w.reject(error);
+    }
+    socket.close();
+  };
+  const push = (message: Message): void => {
+    const w = waiting.shift();
+    if (w) w.resolve({ done: false, value: message });
+    else queue.push(message);
+  };
+
+  const cursor = await new Promise<Cursor>((resolve, reject) => {
+    socket.addEventListener("open", () => {
+      socket.send(encode({ jsonrpc: "2.0", id: 1, method: "subscribe", params: topic }));
+    });
+    socket.addEventListener("message", (event: { data: unknown }) => {
+      const m = JSON.parse(String(event.data)) as {
+        id?: number;
+        result?: { cursor: Cursor };
+        error?: RpcErrorObject;
+        params?: Message & { closed?: { reason?: string } | string };
+      };
+      if (m.error) {
+        const err = asError("subscribe", url, m.error);
+        reject(err);
+        finish(err);
+      } else if (m.id === 1 && m.result) {
+        resolve(m.result.cursor);
+      } else if (m.params?.closed !== undefined) {
+        const { closed } = m.params;
+        const reason = (typeof closed === "string" ? closed : closed.reason) ?? "unknown";
+        if (reason === "DONE") finish();
+        else finish(new SandboxError("SubscriptionClosed", `the node closed the subscription: ${reason}`, { reason }));
+      } else if (m.params) {
+        push(m.params);
+      }
+    });
+    const lost = (event: { message?: string; reason?: string }): void => {
+      const reason = event.message || event.reason || "the connection was closed";
+      const err = new SandboxError("SubscriptionClosed", `the subscription at ${url} ended: ${reason}`, { reason });
+      reject(err);
+      finish(err);
+    };
+    socket.addEventListener("error", lost);
+    socket.addEventListener("close", lost);
+  });
+
+  const subscription: Subscription = {
+    cursor,
+    close: () => finish(),
+    next() {
+      const message = queue.shift();
+      if (message) return Promise.resolve({ done: false, value: message });
+      if (end) return "error" in end ? Promise.reject(end.error) : Promise.resolve({ done: true, value: undefined });
+      return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+    },
+    return() {
+      finish();
+      return Promise.resolve({ done: true, value: undefined });
+    },
+    [Symbol.asyncIterator]: () => subscription,
+  };
+  return subscription;
+}
