@@ -25,8 +25,8 @@ type AccountContract struct {
 	Account AccountID // of ContractGlobalAccount
 }
 
-// IdentifierUsage is the storage that the reference itself is charged for, in bytes: 32 or the id's
-// length for global contracts, else 0.
+// IdentifierUsage returns the storage in bytes for which an account is charged because of its reference
+// to a global contract: 32 for a hash, or the length of the account id. It is 0 for other contracts.
 func (c *AccountContract) IdentifierUsage() uint64 {
 	switch c.Kind {
 	case ContractGlobalHash:
@@ -43,7 +43,7 @@ func unknownKind(k ContractKind) string {
 	return fmt.Sprintf("primitives: no case for contract kind %d", k)
 }
 
-// GlobalContract returns the reference to id.
+// GlobalContract returns an AccountContract that refers to the global contract id.
 func GlobalContract(id GlobalContractID) AccountContract {
 	if id.Account != "" {
 		return AccountContract{Kind: ContractGlobalAccount, Account: id.Account}
@@ -51,7 +51,7 @@ func GlobalContract(id GlobalContractID) AccountContract {
 	return AccountContract{Kind: ContractGlobalHash, Hash: id.Hash}
 }
 
-// GlobalID returns the global identifier; ok is false for a local contract or none.
+// GlobalID returns the id of the global contract; ok is false if the account has a local contract or none.
 func (c *AccountContract) GlobalID() (id GlobalContractID, ok bool) {
 	switch c.Kind {
 	case ContractGlobalHash:
@@ -103,7 +103,7 @@ const (
 	AccountV2 AccountVersion = 2
 )
 
-// AccountState is whether an account's initial state is installed.
+// AccountState says whether the state init of an account has run.
 type AccountState byte
 
 // The states. Only a universal account (0u...) can be uninitialized: after a transfer created it,
@@ -115,14 +115,14 @@ const (
 
 // Account is the value in column 0 of the trie.
 type Account struct {
-	Amount       Balance         // not staked
-	Locked       Balance         // staked; 0 if uninitialized
+	Amount       Balance         // balance without Locked
+	Locked       Balance         // validator stake; 0 if uninitialized
 	Contract     AccountContract // none if uninitialized
 	StorageUsage uint64          // bytes
 	Version      AccountVersion  // V1 if uninitialized
 	State        AccountState
-	// BootstrapNonce is the nonce of an uninitialized account's own transactions, which has no keys;
-	// 0 and unused if initialized.
+	// BootstrapNonce is the last nonce of the account's own transactions while it is uninitialized and
+	// has no keys that could store nonces. 0 and unused if initialized.
 	BootstrapNonce Nonce
 }
 
@@ -132,8 +132,8 @@ func NewUninitializedAccount(amount Balance, usage uint64, nonce Nonce) Account 
 	return Account{Amount: amount, StorageUsage: usage, Version: AccountV1, State: AccountUninitialized, BootstrapNonce: nonce}
 }
 
-// IsInitialized returns whether the account's initial state is installed: it can have keys, code,
-// data and a stake.
+// IsInitialized returns whether the account can have keys, code, data and a stake. Only a universal account
+// before its state init cannot.
 func (a *Account) IsInitialized() bool { return a.State == AccountInitialized }
 
 // Initialize makes an uninitialized account an initialized one of V1 without contract. The amount

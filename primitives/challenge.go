@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// minChallenge is the smallest encoding of a challenge: two empty headers, an account id of two
-// bytes and a signature.
+// minChallenge is the size in bytes of the shortest encoding of a challenge: two empty headers, an account
+// id of two bytes and a signature.
 const minChallenge = 1 + 4 + 4 + 4 + 2 + 65
 
 // readChallenges reads a vector of challenges (nearcore core/primitives/src/challenge.rs) and
@@ -62,7 +62,7 @@ func readChallenge(r *borsh.Reader) {
 	ReadSignature(r)
 }
 
-// readEach reads a vector of items of at least least bytes, and keeps none.
+// readEach reads a vector with one, which reads and discards an item. An item has at least least bytes.
 func readEach(r *borsh.Reader, least int, one func()) {
 	for range r.Len(least) {
 		if one(); r.Err() != nil {

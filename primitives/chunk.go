@@ -2,7 +2,7 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// CongestionInfo is a shard's load as its chunk header carries it (nearcore congestion_info.rs,
+// CongestionInfo describes the load of a shard, in the header of its chunk (nearcore congestion_info.rs,
 // V1).
 type CongestionInfo struct {
 	DelayedReceiptsGas  Balance // u128 of gas
@@ -187,7 +187,7 @@ func (h *ChunkHeader) DecodeBorsh(r *borsh.Reader) {
 	h.HeightIncluded, h.Signature = Height(r.Uint64()), ReadSignature(r)
 }
 
-// minChunkHeader is the smallest encoding of a V3 header.
+// minChunkHeader is the size in bytes of the shortest encoding of a V3 header.
 const minChunkHeader = 2 + 4*32 + 5*8 + 16 + 64 + 4 + 43 + 5 + 8 + 65
 
 // AppendChunkHeaders appends a vector of headers.
@@ -233,9 +233,8 @@ type Chunk struct {
 	// Proofs replace the body on a node that does not track the shard: the receipts from the chunk
 	// to the shards that the node tracks. They are not part of the encoding.
 	Proofs []ReceiptProof
-	// Whole is the hash of the header that this body is known to match, in roots and length,
-	// because it was encoded or reassembled here. Zero: not checked. It is not part of the
-	// encoding.
+	// Whole is the hash of the header whose roots and length this body was found to match when this
+	// node encoded or reassembled it. Zero: not checked. Whole is not part of the encoding.
 	Whole Hash
 }
 

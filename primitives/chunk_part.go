@@ -37,7 +37,7 @@ func (p *ChunkPart) VerifyLeaf(root Hash, total int) (leaf Hash, good bool) {
 	return leaf, p.Proof.VerifyAt(root, leaf, p.Ord, uint64(total))
 }
 
-// minChunkPart is the smallest encoding of a part.
+// minChunkPart is the size in bytes of the shortest encoding of a ChunkPart.
 const minChunkPart = 8 + 4 + 4
 
 // AppendChunkParts appends a vector.
@@ -62,9 +62,9 @@ type PartialChunk struct {
 	Anchor   *PartialChunkAnchor // nil: V2
 }
 
-// PartialChunkAnchor is what V3 of a PartialChunk adds, so that the producer can be found before
-// the chunk's parent is known (near-primitives 0.38.0 src/sharding.rs:947). It is not signed: any
-// node that relays the message may have changed it.
+// PartialChunkAnchor has the fields that V3 of PartialChunk adds to V2. They allow a receiver to determine
+// the chunk's producer before the chunk's parent has arrived (near-primitives 0.38.0
+// src/sharding.rs:947). They are not signed: any node that relays the message may have changed them.
 type PartialChunkAnchor struct {
 	PrevPrevBlock Hash // parent of the header's PrevBlockHash; zero if that is the genesis
 	EpochID       EpochID
@@ -83,7 +83,7 @@ func (c *PartialChunk) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// DecodeBorsh reads it; parts alias the input.
+// DecodeBorsh reads what AppendBorsh writes, in V2 or V3; the parts alias the input.
 func (c *PartialChunk) DecodeBorsh(r *borsh.Reader) {
 	tag := r.Byte()
 	if tag != 1 && tag != 2 {

@@ -2,8 +2,8 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// NEP-461 discriminants: signed data begins with one of these, so that a delegate action cannot
-// pass as a transaction (nearcore core/primitives/src/signable_message.rs).
+// The discriminants of NEP-461 (nearcore core/primitives/src/signable_message.rs). The signed bytes of a
+// delegate action begin with one of them, so that its signature is never valid for a transaction.
 const (
 	delegateDiscriminant   uint32 = 1<<30 + 366
 	delegateV2Discriminant uint32 = 1<<30 + 611

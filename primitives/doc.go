@@ -1,4 +1,4 @@
-// Package primitives holds the protocol's values and their encodings: hashes, account ids, keys,
+// Package primitives defines the values of the protocol and their encodings: hashes, account ids, keys,
 // transactions, receipts, outcomes, headers, blocks, chunks and approvals.
 //
 //	in      bytes (DecodeBorsh), text (Parse...), or Go values

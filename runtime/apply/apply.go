@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// chunk is the state of one Apply.
+// chunk is the state of one call of Apply.
 type chunk struct {
 	in  *Input
 	cfg *parameters.RuntimeConfig
@@ -19,11 +19,11 @@ type chunk struct {
 	sink
 
 	gas     primitives.Gas     // burnt by all outcomes, refunds included
-	compute parameters.Compute // compared with the chunk's limit
+	compute parameters.Compute // used so far; the chunk is full when it reaches limit
 	limit   parameters.Compute
 
 	local     []*primitives.Receipt
-	localOf   []primitives.Hash // their transactions
+	localOf   []primitives.Hash // for each of local: the hash of its transaction
 	instant   []*primitives.Receipt
 	delayed   delayedQueue
 	proposals []primitives.ValidatorStake // in order of creation
@@ -33,9 +33,9 @@ type chunk struct {
 	window    windowSizes
 }
 
-// balances are the components of the chunk's burnt balance.
+// balances are the amounts from which the chunk's burnt balance is computed.
 type balances struct {
-	burnt      primitives.Balance // by transactions and receipts, without rewards
+	burnt      primitives.Balance // burnt by transactions and receipts, without contract rewards
 	other      primitives.Balance // deposits of refunds that failed
 	subsidized primitives.Balance // minted for contracts
 }
@@ -125,7 +125,7 @@ func (in *Input) check() error {
 		return fmt.Errorf("%w: shard %d is not in the layout", ErrInput, in.Block.ShardID)
 	case !in.NewChunk && len(in.Patch) > 0:
 		return fmt.Errorf("%w: a state patch needs a new chunk", ErrInput)
-	// after a split a missing chunk repeats the header of another shard
+	// A missing chunk after a split has the header of the parent shard, so only new chunks are checked.
 	case in.NewChunk && in.ownCongestion() == nil:
 		return fmt.Errorf("%w: the congestion info of shard %d is missing", ErrInput, in.Block.ShardID)
 	}
@@ -148,7 +148,7 @@ func (in *Input) signature() verify.SignatureFunc {
 	return verify.CheckSignature
 }
 
-// count adds an outcome's gas and compute to those of the chunk.
+// count adds an outcome's gas and compute to the totals of the chunk.
 func (c *chunk) count(gas primitives.Gas, compute parameters.Compute) error {
 	if c.gas+gas < gas || c.compute+compute < compute {
 		return parameters.ErrOverflow
@@ -210,8 +210,8 @@ func (c *chunk) runOrDelay(r *primitives.Receipt, tx primitives.Hash) error {
 	return nil
 }
 
-// process runs a receipt, then at once the instant receipts that it made, and those that these
-// made.
+// process runs a receipt, then the instant receipts that it created, and those that these created in
+// turn.
 func (c *chunk) process(r *primitives.Receipt) error {
 	if err := c.processOne(r); err != nil {
 		return err
@@ -267,7 +267,8 @@ func (c *chunk) settle(ran *primitives.Receipt, out *executed) error {
 	return c.count(out.outcome.GasBurnt, parameters.Compute(out.outcome.ComputeUsage))
 }
 
-// finish writes what remains to be written and closes the state.
+// finish writes the queues, congestion info and requests to the state, finalizes it, and returns the
+// result.
 func (c *chunk) finish() (*Result, error) {
 	if err := c.patchQueue(); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ type delayedQueue struct {
 	state.QueueIndices
 	inGas, outGas     primitives.Gas
 	inBytes, outBytes uint64
-	peeked            map[uint64]*primitives.StoredReceipt // receipts that ran ahead, by index
+	peeked            map[uint64]*primitives.StoredReceipt // receipts that were run speculatively, by index
 }
 
 // delay pushes a receipt to the delayed queue.
@@ -44,7 +44,7 @@ func addCounts(gas *primitives.Gas, bytes *uint64, m primitives.ReceiptMetadata)
 	return nil
 }
 
-// account adds what entered and left the queue to the shard's congestion info.
+// account updates the shard's congestion info by the gas and bytes that entered and left the queue.
 func (q *delayedQueue) account(a congestion.Account) error {
 	if err := a.AddDelayedGas(q.inGas); err != nil {
 		return err
@@ -58,9 +58,9 @@ func (q *delayedQueue) account(a congestion.Account) error {
 	return a.RemoveBytes(q.outBytes)
 }
 
-// popDelayed takes the next receipt of this shard off the queue. It returns nil at the end of the
-// queue, or when the recorded size reaches its limit. After a split both children hold the parent's
-// whole queue, so receipts of the sibling are removed and dropped.
+// popDelayed removes the next receipt of this shard from the queue and returns it. It returns nil at the
+// end of the queue, or when the recorded size reaches its limit. After a split both child shards have the
+// whole queue of the parent, so popDelayed discards receipts of the sibling shard.
 func (c *chunk) popDelayed() (*primitives.Receipt, error) {
 	for !c.u.LimitExceeded() {
 		x, err := c.u.PopDelayed(&c.delayed.QueueIndices, c.delayed.peeked[c.delayed.First])
@@ -107,7 +107,8 @@ func (c *chunk) delayedReceipts() error {
 	return nil
 }
 
-// peekDelayed runs the next delayed receipts ahead, once all earlier ones have been processed.
+// peekDelayed runs the next delayed receipts speculatively (runAhead), once all earlier ones have been
+// processed.
 func (c *chunk) peekDelayed() error {
 	q := &c.delayed
 	if c.in.Par == nil || q.peeked[q.First] != nil || q.Len() < uint64(c.window.least) {
@@ -117,7 +118,7 @@ func (c *chunk) peekDelayed() error {
 	var list []*primitives.Receipt
 	for i := q.First; i < q.Next && i-q.First < uint64(c.window.most); i++ {
 		x, err := c.u.PeekDelayed(i)
-		if errors.Is(err, state.ErrMissing) { // the proof ends where this chunk ends
+		if errors.Is(err, state.ErrMissing) { // a state proof has no receipts that the chunk does not reach
 			break
 		}
 		if err != nil {
@@ -136,9 +137,9 @@ func (c *chunk) peekDelayed() error {
 	return nil
 }
 
-// yieldTimeouts sends resumes without data to yields that waited too long (nearcore lib.rs:2930).
-// The resumes go through the sink. They arrive after a resume that a contract sent in this chunk,
-// and are then ignored.
+// yieldTimeouts sends a resume without data to each yield that has waited too long (nearcore
+// lib.rs:2930). If a contract resumed the same yield in this chunk, its resume arrives first, and the
+// receiver ignores the later one.
 func (c *chunk) yieldTimeouts() error {
 	indices, err := c.u.YieldIndices()
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// sink takes receipts that leave the shard. It forwards them as far as the limits allow and buffers
-// the others in the state (nearcore congestion_control.rs).
+// sink sends receipts to other shards. It forwards receipts while the limits of congestion control and of
+// the bandwidth scheduler allow, and stores the rest in buffers in the state (nearcore
+// congestion_control.rs).
 type sink struct {
 	params    bandwidth.Params
 	grants    bandwidth.Grants
@@ -21,11 +22,11 @@ type sink struct {
 	admission congestion.Admission
 	links     []link // one per shard of the layout, by index
 	buffers   state.Buffers
-	groups    []*state.Groups // of the buffers that have groups
+	groups    []*state.Groups // the receipt groups of each buffer that has any
 	outgoing  []*primitives.Receipt
 }
 
-// link is the connection to one shard.
+// link has the limits towards one shard and the receipts that were forwarded to it.
 type link struct {
 	limit    congestion.Limit
 	receipts []*primitives.Receipt
@@ -95,7 +96,7 @@ func target(l primitives.ShardLayout, r *primitives.Receipt) (primitives.ShardIn
 	return l.Index(id)
 }
 
-// send forwards a receipt, or buffers it if a limit is reached.
+// send forwards a receipt, or buffers it if a limit is reached. It returns whether it was forwarded.
 func (c *chunk) send(r *primitives.Receipt) (forwarded bool, err error) {
 	gas, err := fees.ReceiptGas(c.cfg, r)
 	if err != nil {
@@ -119,7 +120,7 @@ func (c *chunk) send(r *primitives.Receipt) (forwarded bool, err error) {
 	return false, c.buffer(r, c.in.Layout.ShardIDs()[to], gas, size)
 }
 
-// sendOf sends a receipt that a transaction, or a receipt with an outcome, has made.
+// sendOf sends a receipt that the transaction or receipt parent created.
 func (c *chunk) sendOf(parent primitives.Hash, r *primitives.Receipt) error {
 	forwarded, err := c.send(r)
 	if !forwarded && err == nil {
@@ -133,7 +134,7 @@ func (c *chunk) originates(r *primitives.Receipt, parent primitives.Hash) {
 	c.res.Origins = append(c.res.Origins, Origin{r.ID, parent})
 }
 
-// buffer stores a receipt that may not leave now.
+// buffer stores a receipt that cannot be forwarded in this chunk.
 func (c *chunk) buffer(r *primitives.Receipt, to primitives.ShardID, gas primitives.Gas, size uint64) error {
 	account := congestion.Account{Info: &c.own}
 	if err := account.AddBytes(size); err != nil {
@@ -222,7 +223,7 @@ func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 		if err := account.RemoveBufferedGas(m.CongestionGas); err != nil {
 			return err
 		}
-		if x.HasMetadata && !x.Ungrouped { // others were buffered before groups existed
+		if x.HasMetadata && !x.Ungrouped { // otherwise the receipt was buffered before groups existed
 			counted = append(counted, m)
 		}
 	}
@@ -239,8 +240,8 @@ func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 	return nil
 }
 
-// metadata returns the gas and size that a queued receipt was counted with. They are computed for a
-// receipt that is stored without metadata.
+// metadata returns the gas and size with which a stored receipt was counted when it entered its queue.
+// For a receipt that was stored without metadata it computes them.
 func metadata(cfg *parameters.RuntimeConfig, x *primitives.StoredReceipt) (primitives.ReceiptMetadata, error) {
 	if x.HasMetadata {
 		return x.Metadata, nil
@@ -249,7 +250,7 @@ func metadata(cfg *parameters.RuntimeConfig, x *primitives.StoredReceipt) (primi
 	return primitives.ReceiptMetadata{CongestionGas: gas, CongestionSize: uint64(len(x.Receipt.AppendBorsh(nil)))}, err
 }
 
-// groupedBy returns the receipts that left by shard, with the hashes of their encodings.
+// groupedBy returns the forwarded receipts by receiving shard, with the hashes of their encodings.
 func (s *sink) groupedBy(ids []primitives.ShardID) []Outgoing {
 	out := make([]Outgoing, len(ids))
 	for i := range s.links {

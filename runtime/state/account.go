@@ -63,7 +63,7 @@ func (u *TrieUpdate) SetAccessKey(id primitives.AccountID, h primitives.PublicKe
 	u.Set(u.key, u.values.take(from))
 }
 
-// RemoveAccessKey removes an access key. It leaves the nonces of a gas key.
+// RemoveAccessKey removes an access key, but not the nonces of a gas key, which have keys of their own.
 func (u *TrieUpdate) RemoveAccessKey(id primitives.AccountID, h primitives.PublicKeyHandle) {
 	u.key = primitives.AppendAccessKeyKey(u.key[:0], id, h)
 	u.Remove(u.key)
@@ -135,10 +135,10 @@ func asInconsistent(err error) error {
 	return Inconsistent("%w", err)
 }
 
-// RemovedNonces counts the gas key nonces that removing an account removed. They cost compute.
+// RemovedNonces counts the gas key nonces that RemoveAccount removed. Their removal costs compute.
 type RemovedNonces struct {
-	Rows     int
-	KeyBytes int // of their trie keys
+	Rows     int // number of nonces
+	KeyBytes int // total length of their trie keys
 }
 
 // RemoveAccount removes an account with its code, keys and contract entries (nearcore utils/mod.rs
@@ -174,8 +174,8 @@ func (u *TrieUpdate) RemoveAccount(id primitives.AccountID) (removed RemovedNonc
 	return removed, err
 }
 
-// CodeLen returns the length of an account's own code in the state, 0 if there is none. It records
-// the path, not the code.
+// CodeLen returns the length of an account's own code in bytes; 0 if it has none. It records the path to
+// the code, not the code.
 func (u *TrieUpdate) CodeLen(id primitives.AccountID) (uint64, error) {
 	u.key = primitives.AppendCodeKey(u.key[:0], id)
 	ref, found, err := u.Find(u.key)
@@ -232,13 +232,13 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	if ok {
 		return code, nil
 	}
-	if u.fork != nil { // it may be deployed before this span's turn
+	if u.fork != nil { // an earlier receipt may deploy the code before this span's turn
 		u.fork.codeReads = append(u.fork.codeReads, codeRead{hash, false})
 	}
 	return nil, nil
 }
 
-// broughtCode returns code that this chunk deployed or distributed so far.
+// broughtCode returns the code with a hash if this chunk has deployed or distributed it so far.
 func (u *TrieUpdate) broughtCode(hash primitives.Hash) (code []byte, ok bool) {
 	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
 		if u.pendingCodes[i].hash == hash {
@@ -249,13 +249,13 @@ func (u *TrieUpdate) broughtCode(hash primitives.Hash) (code []byte, ok bool) {
 	return code, ok
 }
 
-// HasGlobalCode returns whether a global contract exists in this shard. The path is recorded.
+// HasGlobalCode returns whether a global contract exists in this shard. It records the path to the code.
 func (u *TrieUpdate) HasGlobalCode(id *primitives.GlobalContractID) (bool, error) {
 	return u.Contains(primitives.AppendGlobalCodeKey(nil, id))
 }
 
-// GlobalCodeHash returns the hash of the global contract stored under an account's name. The path
-// is recorded, not the code.
+// GlobalCodeHash returns the hash of a global contract that is identified by its deployer's account. It
+// records the path to the code, not the code. If there is none, the error wraps ErrInconsistent.
 func (u *TrieUpdate) GlobalCodeHash(id *primitives.GlobalContractID) (primitives.Hash, error) {
 	ref, found, err := u.Find(primitives.AppendGlobalCodeKey(nil, id))
 	if err != nil {
@@ -281,20 +281,20 @@ func (u *TrieUpdate) SetGlobalCode(id *primitives.GlobalContractID, code []byte)
 	u.pendingCodes = append(u.pendingCodes, pendingCode{hash, code})
 }
 
-// GlobalNonce returns the nonce of the newest deployment of a global contract, 0 if there was none.
+// GlobalNonce returns the nonce of the newest deployment of a global contract; 0 if there is none.
 func (u *TrieUpdate) GlobalNonce(id *primitives.GlobalContractID) (uint64, error) {
 	n, _, err := u.getUint64(primitives.AppendGlobalNonceKey(nil, id))
 	return n, err
 }
 
-// SetGlobalNonce writes that nonce.
+// SetGlobalNonce writes the nonce of the newest deployment of a global contract.
 func (u *TrieUpdate) SetGlobalNonce(id *primitives.GlobalContractID, n uint64) {
 	u.setUint64(primitives.AppendGlobalNonceKey(nil, id), n)
 }
 
-// PeekNonce returns the nonce that a transaction's nonce is compared with: that of the indexed
-// nonce for a transaction with an index, else the key's. It sees the update's writes and records
-// nothing.
+// PeekNonce returns the stored nonce with which the nonce of a transaction is compared: the gas key's
+// nonce at n.Index if the transaction has an index, else the access key's nonce. It sees the update's
+// writes. It records nothing.
 func (u *TrieUpdate) PeekNonce(id primitives.AccountID, h primitives.PublicKeyHandle, n primitives.TransactionNonce) (stored primitives.Nonce, found bool, err error) {
 	if n.HasIndex {
 		u.key = primitives.AppendGasKeyNonceKey(u.key[:0], id, h, n.Index)

@@ -6,12 +6,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// arena holds encoded values. Many small ones share a slab, so that a write needs no allocation of
-// its own. Slabs start small and double in size, because most blocks have few values and these stay
-// in memory until the flat head advances past the block.
+// arena allocates encoded values. Small values share a slab, so that a write needs no allocation of its
+// own. Slabs start small and double in size: most blocks write few values, and a slab stays in memory
+// until the flat head advances past the block.
 type arena struct {
 	buf  []byte
-	slab int // maximum bytes of a slab; 0: slabSize
+	slab int // maximum size of a slab in bytes; 0: slabSize
 }
 
 const (
@@ -21,7 +21,8 @@ const (
 	slabRoom  = 1 << 10 // a slab with less free space is replaced
 )
 
-// room makes sure that appending n bytes, or a value of common size, does not copy the slab.
+// room starts a new slab if the current one has less space than n or slabRoom bytes. Then append need
+// not grow and copy the slab.
 func (a *arena) room(n int) {
 	if n = max(n, slabRoom); cap(a.buf)-len(a.buf) < n {
 		size := max(slabFirst, 2*cap(a.buf))
@@ -37,7 +38,7 @@ func (a *arena) encode(v borsh.Appender) []byte {
 	return a.take(from)
 }
 
-// take returns what was appended after from, without spare capacity.
+// take returns the bytes that were appended to buf after offset from, without spare capacity.
 func (a *arena) take(from int) []byte { return a.buf[from:len(a.buf):len(a.buf)] }
 
 func (a *arena) copy(b []byte) []byte {

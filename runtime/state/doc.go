@@ -1,5 +1,5 @@
-// Package state is the view of a shard's state while a chunk is applied: reads go through to a
-// trie, writes are kept apart until the end.
+// Package state provides the state of a shard while a chunk is applied. Reads go through to a trie.
+// Writes are collected in an overlay and applied to the trie at the end.
 //
 //	in      a Trie (a snapshot at some root); typed reads and writes; Commit with a cause, or
 //	        Rollback
@@ -7,7 +7,7 @@
 //	        its upper bound
 //	state   TrieUpdate: one per chunk, committed and prospective overlays; no I/O of its own
 //	units   sizes in bytes; keys are trie keys (primitives/trie_key.go)
-//	bound   memory grows with what is written; reads keep nothing but the recording
+//	bound   memory grows with the writes; reads add only to the recording
 //	errors  ErrInconsistent: a required value is missing or does not decode; errors of the Trie
 //	source  nearcore core/store/src/trie/update.rs, core/store/src/utils/mod.rs, trie_recording.rs
 //

@@ -9,11 +9,12 @@ import (
 // ErrNoFork means that the state does not belong to a fork of another chain.
 var ErrNoFork = errors.New("state: not a fork of another chain")
 
-// goneMark is the value of a removal mark.
+// goneMark is the value of a removal mark: an entry in the local trie of a fork of another chain which
+// means that the fork has removed a key. Without it a read would return the other chain's value.
 var goneMark = []byte{1}
 
-// markGone leaves a mark for each removed key that the other chain may have. The mark stays when
-// the key is written again, since the local value is looked up first.
+// markGone writes a removal mark for each key that this chunk removed and that the other chain may have.
+// When the key is written again later, the mark stays: a read looks for the local value first.
 func (u *TrieUpdate) markGone() {
 	for i := range len(u.entries) { // entries added by the loop are marks
 		e := &u.entries[i]

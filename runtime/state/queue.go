@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// QueueIndices delimit a queue: its items are First to Next-1 (nearcore TrieQueueIndices).
+// QueueIndices are the bounds of a queue in the state: its items have the indices First to Next-1
+// (nearcore TrieQueueIndices).
 type QueueIndices struct{ First, Next uint64 }
 
 // Len returns the number of items.
@@ -25,7 +26,7 @@ func (q QueueIndices) appendBorsh(b []byte) []byte {
 
 func readIndices(r *borsh.Reader) QueueIndices { return QueueIndices{r.Uint64(), r.Uint64()} }
 
-// readIndicesAt reads the indices at a key, zeros if there are none.
+// readIndicesAt reads the QueueIndices stored at a key; zero if the key is absent.
 func (u *TrieUpdate) readIndicesAt(key []byte) (q QueueIndices, err error) {
 	value, err := u.Get(key)
 	if value == nil || err != nil {
@@ -51,8 +52,8 @@ func (u *TrieUpdate) DelayedIndices() (QueueIndices, error) {
 	return u.readIndicesAt(primitives.DelayedIndicesKey)
 }
 
-// PushDelayed appends a receipt to the delayed queue. q holds the queue's indices, which were read
-// before; PushDelayed updates and writes them.
+// PushDelayed appends a receipt to the delayed queue. q must have the queue's current indices.
+// PushDelayed updates them, in q and in the state.
 func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 	u.key = primitives.AppendDelayedReceiptKey(u.key[:0], q.Next)
 	u.Set(u.key, u.values.encode(x))
@@ -60,8 +61,9 @@ func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 	u.writeIndicesAt(primitives.DelayedIndicesKey, *q)
 }
 
-// PopDelayed removes the first receipt of the delayed queue and returns it; nil if the queue is
-// empty. peeked is the result of PeekDelayed for it, or nil. It saves decoding.
+// PopDelayed removes the first receipt of the delayed queue and returns it; nil if the queue is empty. If
+// the caller has the result of PeekDelayed for this receipt, it passes it as peeked, which saves decoding
+// the receipt again; otherwise nil.
 func (u *TrieUpdate) PopDelayed(q *QueueIndices, peeked *primitives.StoredReceipt) (x *primitives.StoredReceipt, err error) {
 	if q.Len() == 0 {
 		return nil, nil
@@ -152,14 +154,14 @@ func (u *TrieUpdate) RemoveYieldTimeout(index uint64) {
 	u.Remove(u.key)
 }
 
-// Buffer is the queue of receipts that wait to be sent to a shard.
+// Buffer describes the queue of receipts that wait to be sent to a shard.
 type Buffer struct {
 	Shard primitives.ShardID
 	QueueIndices
 }
 
-// Buffers are all buffers of a shard, ascending by receiving shard (nearcore
-// BufferedReceiptIndices, a map).
+// Buffers lists all buffers of a shard, sorted by receiving shard (nearcore BufferedReceiptIndices, a
+// map).
 type Buffers []Buffer
 
 // Buffers reads the indices of the buffers.
@@ -179,7 +181,7 @@ func (u *TrieUpdate) Buffers() (Buffers, error) {
 	return bs, nil
 }
 
-// To returns the indices of the buffer towards a shard, zeros if there is none.
+// To returns the indices of the buffer towards a shard; zero if there is no such buffer.
 func (bs Buffers) To(shard primitives.ShardID) QueueIndices {
 	for i := range bs {
 		if bs[i].Shard == shard {
@@ -189,7 +191,7 @@ func (bs Buffers) To(shard primitives.ShardID) QueueIndices {
 	return QueueIndices{}
 }
 
-// at returns the buffer towards a shard. It adds the buffer if there is none.
+// at returns the buffer towards a shard. It adds an empty one if there is none.
 func (bs *Buffers) at(shard primitives.ShardID) *Buffer {
 	i := 0
 	for i < len(*bs) && (*bs)[i].Shard < shard {
@@ -219,9 +221,9 @@ func (u *TrieUpdate) PushBuffered(bs *Buffers, to primitives.ShardID, x *primiti
 	u.writeBuffers(*bs)
 }
 
-// BufferedReceipt reads a buffered receipt from the trie as it was before the chunk, regardless of
-// overlays: receipts leave a buffer before any enters it (nearcore congestion_control.rs:359). The
-// receipt must exist.
+// BufferedReceipt reads a buffered receipt, which must exist, from the trie before the chunk. It ignores
+// this chunk's writes, because in a chunk receipts leave the buffers before new ones enter them (nearcore
+// congestion_control.rs:359).
 func (u *TrieUpdate) BufferedReceipt(to primitives.ShardID, index uint64) (*primitives.StoredReceipt, error) {
 	u.key = primitives.AppendBufferedReceiptKey(u.key[:0], to, index)
 	value, err := u.trie.Get(u.key, u.rec)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// accountHashKey builds, in the scratch buffer, the key of a column that is keyed by account and
-// hash.
+// accountHashKey returns the trie key of an account and a hash in column col. The key is in the scratch
+// buffer u.key, so it is valid until the next use of u.
 func (u *TrieUpdate) accountHashKey(col primitives.TrieColumn, a primitives.AccountID, id primitives.Hash) []byte {
 	u.key = primitives.AppendAccountHashKey(u.key[:0], col, a, id)
 	return u.key
@@ -41,8 +41,8 @@ func (u *TrieUpdate) getReceipt(key []byte) (*primitives.Receipt, error) {
 	return x, nil
 }
 
-// ReceivedData reads the data that arrived for a data id. data is nil if the promise failed. found
-// is false if nothing arrived.
+// ReceivedData reads the content of the data receipt that account a got for a data id. data is nil if
+// the promise failed. found is false if no such data receipt has arrived.
 func (u *TrieUpdate) ReceivedData(a primitives.AccountID, id primitives.Hash) (data []byte, found bool, err error) {
 	key := u.accountHashKey(primitives.ColReceivedData, a, id)
 	value, err := u.Get(key)
@@ -59,12 +59,12 @@ func (u *TrieUpdate) ReceivedData(a primitives.AccountID, id primitives.Hash) (d
 	return data, true, nil
 }
 
-// HasReceivedData returns whether data arrived, without reading it.
+// HasReceivedData returns whether a data receipt has arrived for a data id. It does not read the content.
 func (u *TrieUpdate) HasReceivedData(a primitives.AccountID, id primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColReceivedData, a, id))
 }
 
-// SetReceivedData writes the data that arrived; nil means that the promise failed.
+// SetReceivedData writes the content of a data receipt. nil means that the promise failed.
 func (u *TrieUpdate) SetReceivedData(a primitives.AccountID, id primitives.Hash, data []byte) {
 	u.values.room(len(data) + 5)
 	from := len(u.values.buf)
@@ -76,7 +76,7 @@ func (u *TrieUpdate) SetReceivedData(a primitives.AccountID, id primitives.Hash,
 	u.Set(u.accountHashKey(primitives.ColReceivedData, a, id), u.values.take(from))
 }
 
-// RemoveReceivedData removes the data that arrived.
+// RemoveReceivedData removes the content of a data receipt.
 func (u *TrieUpdate) RemoveReceivedData(a primitives.AccountID, id primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColReceivedData, a, id))
 }
@@ -91,7 +91,7 @@ func (u *TrieUpdate) SetPostponedReceiptID(a primitives.AccountID, data, receipt
 	u.setHash(u.accountHashKey(primitives.ColPostponedReceiptID, a, data), receipt)
 }
 
-// RemovePostponedReceiptID removes that record.
+// RemovePostponedReceiptID removes the record that SetPostponedReceiptID wrote.
 func (u *TrieUpdate) RemovePostponedReceiptID(a primitives.AccountID, data primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColPostponedReceiptID, a, data))
 }
@@ -109,24 +109,24 @@ func (u *TrieUpdate) PendingDataCount(a primitives.AccountID, receipt primitives
 	return binary.LittleEndian.Uint32(value), nil
 }
 
-// SetPendingDataCount writes that number.
+// SetPendingDataCount writes the number of inputs that a postponed receipt still waits for.
 func (u *TrieUpdate) SetPendingDataCount(a primitives.AccountID, receipt primitives.Hash, n uint32) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], n)
 	u.Set(u.accountHashKey(primitives.ColPendingDataCount, a, receipt), u.values.copy(b[:]))
 }
 
-// RemovePendingDataCount removes that number.
+// RemovePendingDataCount removes the number that SetPendingDataCount wrote.
 func (u *TrieUpdate) RemovePendingDataCount(a primitives.AccountID, receipt primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColPendingDataCount, a, receipt))
 }
 
-// HasPostponedReceipt returns whether the receipt exists, without reading it.
+// HasPostponedReceipt returns whether a postponed receipt exists. It does not read the receipt.
 func (u *TrieUpdate) HasPostponedReceipt(a primitives.AccountID, id primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
 }
 
-// PostponedReceipt reads a receipt that waits for inputs, which must exist.
+// PostponedReceipt reads a receipt that waits for inputs. The receipt must exist.
 func (u *TrieUpdate) PostponedReceipt(a primitives.AccountID, id primitives.Hash) (*primitives.Receipt, error) {
 	x, err := u.getReceipt(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
 	if x == nil && err == nil {
@@ -150,7 +150,7 @@ func (u *TrieUpdate) YieldReceipt(a primitives.AccountID, data primitives.Hash) 
 	return u.getReceipt(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
 }
 
-// HasYieldReceipt returns whether that receipt exists, without reading it.
+// HasYieldReceipt returns whether the receipt of a yield exists. It does not read the receipt.
 func (u *TrieUpdate) HasYieldReceipt(a primitives.AccountID, data primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
 }
@@ -185,7 +185,7 @@ func (u *TrieUpdate) YieldStatus(a primitives.AccountID, data primitives.Hash) (
 	return YieldStatus(value[0]), true, nil
 }
 
-// HasYieldStatus returns whether the yield has a status, without reading it.
+// HasYieldStatus returns whether the state has a status of the yield. It does not read the status.
 func (u *TrieUpdate) HasYieldStatus(a primitives.AccountID, data primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
 }
@@ -200,17 +200,18 @@ func (u *TrieUpdate) RemoveYieldStatus(a primitives.AccountID, data primitives.H
 	u.Remove(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
 }
 
-// DataIDOfYield returns the data id of a yield id that the contract chose.
+// DataIDOfYield returns the data id that belongs to a yield id. A contract chooses the yield id, the
+// runtime the data id.
 func (u *TrieUpdate) DataIDOfYield(a primitives.AccountID, yield primitives.Hash) (data primitives.Hash, found bool, err error) {
 	return u.getHash(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
 }
 
-// HasYieldID returns whether a yield id is taken, without reading its data id.
+// HasYieldID returns whether the account has a yield with this yield id. It does not read the data id.
 func (u *TrieUpdate) HasYieldID(a primitives.AccountID, yield primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
 }
 
-// YieldIDOfData returns the yield id of a data id.
+// YieldIDOfData returns the yield id that belongs to a data id.
 func (u *TrieUpdate) YieldIDOfData(a primitives.AccountID, data primitives.Hash) (yield primitives.Hash, found bool, err error) {
 	return u.getHash(u.accountHashKey(primitives.ColDataIDToYieldID, a, data))
 }
@@ -221,7 +222,7 @@ func (u *TrieUpdate) SetYieldID(a primitives.AccountID, yield, data primitives.H
 	u.setHash(u.accountHashKey(primitives.ColDataIDToYieldID, a, data), yield)
 }
 
-// RemoveYieldID removes that record.
+// RemoveYieldID removes the records that SetYieldID wrote.
 func (u *TrieUpdate) RemoveYieldID(a primitives.AccountID, yield, data primitives.Hash) {
 	u.Remove(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
 	u.Remove(u.accountHashKey(primitives.ColDataIDToYieldID, a, data))

@@ -11,21 +11,21 @@ import (
 // chunk cannot be applied.
 var ErrInconsistent = errors.New("storage is inconsistent")
 
-// Inconsistent returns an error that wraps ErrInconsistent, with a text.
+// Inconsistent returns an error that wraps ErrInconsistent and has the given text.
 func Inconsistent(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInconsistent, fmt.Errorf(format, args...))
 }
 
-// ValueRef is a value that was found in the trie and not read.
+// ValueRef has the length and hash of a value in the trie, which was not read.
 type ValueRef struct {
 	Hash primitives.Hash
 	Len  uint32 // bytes
 }
 
-// Visit is a node on a path.
+// Visit is a trie node on the path to a key.
 type Visit struct {
 	Hash primitives.Hash
-	Len  uint32 // of its encoding
+	Len  uint32 // length of its encoding in bytes
 }
 
 // Change is the new value of a key; nil removes the key.
@@ -38,15 +38,15 @@ type Change struct {
 // Recording collects the distinct nodes and values that reads touch, each counted once (nearcore
 // TrieRecorder). Not safe for concurrent use.
 type Recording interface {
-	Size() uint64 // bytes of all that was recorded
-	// Merge adds what o has recorded, in o's order. The same Trie must have made both.
+	Size() uint64 // total size in bytes
+	// Merge adds the nodes and values of o, in o's order. Both must be recordings of the same Trie.
 	Merge(o Recording)
 	Reset()
 }
 
 // Trie is a snapshot of a shard's state at one root. With a nil Recording nothing is recorded.
-// Values and keys that it returns must not be changed, and are valid as long as the snapshot is
-// held. Reads are safe for concurrent use, each with its own Recording.
+// Values and keys that it returns must not be changed, and are valid until the snapshot is released.
+// Reads are safe for concurrent use, each with its own Recording.
 type Trie interface {
 	Root() primitives.Hash
 	NewRecording() Recording
@@ -56,7 +56,8 @@ type Trie interface {
 	// Lookup finds a key without reading its value. It records the nodes on the path, also for an
 	// absent key.
 	Lookup(key []byte, rec Recording) (ref ValueRef, found bool, err error)
-	// Path is Lookup that also appends the nodes on the path, which contract writes pay for.
+	// Path is Lookup, and also appends the nodes on the path of the key to path. Contracts pay for
+	// these nodes when they write.
 	Path(key []byte, rec Recording, path []Visit) ([]Visit, ValueRef, bool, error)
 	// Scan calls yield for the keys greater than after (nil: all) that begin with prefix, in
 	// ascending order, until yield returns false. It records the nodes to and under the prefix, and
@@ -81,19 +82,19 @@ type Warmer interface {
 	Cold() bool
 }
 
-// Proven is a Trie made of a state proof. A proof does not contain contract code, which arrives
-// separately and is found by its hash, not by its key.
+// Proven is a Trie that was built from a state proof. A proof does not contain contract code: that
+// arrives in separate messages and is looked up by its hash, not by its key.
 type Proven interface {
 	Trie
-	// CodeOf returns the code with a hash; nil if it did not arrive.
+	// CodeOf returns the code with a hash; nil if the code has not arrived.
 	CodeOf(hash primitives.Hash) []byte
 }
 
-// Forked is a Trie that reads through to another chain's state where it has no local entry.
-// Removing a key leaves a mark.
+// Forked is the Trie of a fork of another chain: where it has no local entry, it reads the other chain's
+// state. A removed key has a removal mark among the local entries.
 type Forked interface {
 	Trie
-	// Local returns the local entries, marks included.
+	// Local returns a Trie of the local entries only, including the removal marks.
 	Local() Trie
 }
 

@@ -13,16 +13,17 @@ import (
 // record_key_removal).
 const removalCharge = 2000
 
-// TrieUpdate is the state of a shard while a chunk is applied: a Trie, the committed changes with
-// their causes, and the prospective changes, which Commit keeps and Rollback drops. Not safe for
-// concurrent use, except for reads by forks (see Fork).
+// TrieUpdate is the state of a shard while a chunk is applied. It consists of the Trie before the chunk
+// and two overlays: the committed changes with their causes, and the prospective changes of the current
+// transaction or receipt. Commit moves the prospective changes to the committed ones, Rollback discards
+// them. Not safe for concurrent use, except for reads by forks (see Fork).
 type TrieUpdate struct {
 	trie     Trie
 	rec      Recording
-	limit    uint64 // of the recorded size
-	removals uint64 // of contract entries
+	limit    uint64 // soft limit of UpperBound in bytes
+	removals uint64 // number of removals of contract entries
 
-	index       map[string]int32 // key -> entries
+	index       map[string]int32 // trie key -> index in entries
 	entries     []entry
 	changes     []change
 	causes      []primitives.StateChangeCause
@@ -30,30 +31,31 @@ type TrieUpdate struct {
 	values      arena
 	key         []byte // scratch buffer for keys
 
-	codes        map[primitives.Hash][]byte // brought in this chunk, committed
+	codes        map[primitives.Hash][]byte // code deployed or distributed in this chunk, committed
 	pendingCodes []pendingCode
-	accesses     []CodeAccess             // each hash once
-	accessed     map[primitives.Hash]bool // their hashes, once they are more than fewAccesses
+	accesses     []CodeAccess             // without duplicates, except on a fork
+	accessed     map[primitives.Hash]bool // the hashes in accesses; nil while there are at most fewAccesses
 
 	touched map[primitives.Hash]bool // nodes and values that contracts touched in this chunk
 
-	// owner and ownerChange are stored with every write: the fork that is being adopted and the
-	// number of its change, or 0.
+	// While Adopt applies a span, owner is the id of the span's fork and ownerChange the number of the
+	// fork's change that is being applied; otherwise both are 0. Each write stores them in its entry.
 	owner, ownerChange int32
 	fork               *forkState
 
-	rebased map[primitives.AccountID]bool // accounts of a Forked trie for which removed keys read through again
+	rebased map[primitives.AccountID]bool // accounts on which Rebase was called in this chunk
 }
 
-// entry is a key that was written, or read by Get. References are indices plus one; 0 means none.
+// entry is a key that was written, or read by Get. first, last and pending are indices plus one; 0 means
+// none.
 type entry struct {
 	key         string
-	first, last int32 // in changes
-	pending     int32 // in prospective
-	owner       int32 // of the last write, see TrieUpdate
+	first, last int32 // the key's first and last committed change, in TrieUpdate.changes
+	pending     int32 // the key's prospective change, in TrieUpdate.prospective
+	owner       int32 // owner and ownerChange of TrieUpdate at the last write
 	ownerChange int32
-	known       bool   // it was read from the trie, with its path recorded
-	old         []byte // if known: the value in the trie
+	known       bool   // the key was read from the trie, and its path was recorded
+	old         []byte // the value in the trie if known is set
 }
 
 type change struct {
@@ -73,10 +75,11 @@ type pendingCode struct {
 	code []byte
 }
 
-// New returns an update of t that records reads, with a soft limit in bytes.
+// New returns an update of t that records reads. limit is the size of the recording in bytes above which
+// LimitExceeded returns true.
 func New(t Trie, limit uint64) *TrieUpdate { return NewRecorded(t, nil, limit) }
 
-// NewRecorded is New with an empty recording of t whose memory is used; nil: a new one.
+// NewRecorded is New with a given recording, which must be empty and of t. nil: a new recording.
 func NewRecorded(t Trie, rec Recording, limit uint64) *TrieUpdate {
 	u := NewUnrecorded(t)
 	if rec == nil {
@@ -91,11 +94,11 @@ func NewUnrecorded(t Trie) *TrieUpdate {
 	return &TrieUpdate{trie: t, limit: ^uint64(0), index: make(map[string]int32), key: make([]byte, 0, 256)}
 }
 
-// mostReused is the largest number of keys of an update whose memory Reset uses again.
+// mostReused is the number of keys above which Reset does not reuse the memory of an update.
 const mostReused = 64
 
-// Reset makes u an update of t that records nothing, like NewUnrecorded, and uses u's memory again.
-// t may be nil if the trie is not known yet. Results of the earlier use of u become invalid.
+// Reset makes u an update of t that records nothing, as NewUnrecorded returns, but reuses u's memory. t
+// may be nil if the trie is not known yet. Results of the earlier use of u become invalid.
 func (u *TrieUpdate) Reset(t Trie) {
 	index, entries, key := u.index, u.entries, u.key
 	if clear(index); index == nil || len(entries) > mostReused {
@@ -132,15 +135,15 @@ func (u *TrieUpdate) RecordedSize() uint64 {
 // UpperBound returns the recorded size plus the charge for removals.
 func (u *TrieUpdate) UpperBound() uint64 { return u.RecordedSize() + removalCharge*u.removals }
 
-// LimitExceeded returns whether no further receipt may be started.
+// LimitExceeded returns whether UpperBound exceeds the limit. Then the chunk may start no further receipt.
 func (u *TrieUpdate) LimitExceeded() bool { return u.rec != nil && u.UpperBound() > u.limit }
 
-// Accesses returns the code that calls found in the trie, in the order of the first lookup. Proofs
-// do not contain it, so chunk validators are told its hashes (nearcore function_call.rs
-// record_contract_call). It returns none for a Proven trie.
+// Accesses returns the code that calls looked up and that was in the trie before the chunk, in the order
+// of the first lookup. State proofs do not contain code, so the chunk's producer sends the hashes to the
+// chunk validators (nearcore function_call.rs record_contract_call). For a Proven trie it returns nil.
 func (u *TrieUpdate) Accesses() []CodeAccess { return u.accesses }
 
-// fewAccesses is the number of accesses up to which the list is searched linearly.
+// fewAccesses is the length of accesses up to which access searches the list instead of a map.
 const fewAccesses = 8
 
 func (u *TrieUpdate) access(a CodeAccess) {
@@ -166,7 +169,8 @@ func (u *TrieUpdate) access(a CodeAccess) {
 	}
 }
 
-// overlaid returns the newest value in the overlay; ok is false if the key was never written.
+// overlaid returns the newest value of a key in the overlays; nil if the chunk removed the key. ok is
+// false if no overlay has the key.
 func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	i, found := u.index[string(key)]
 	if !found {
@@ -182,7 +186,7 @@ func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	return nil, false // only read, or written and rolled back
 }
 
-// lookupOverlay is overlaid of the update and, for a fork, of its parent.
+// lookupOverlay is overlaid for the update and, if it is a fork, for its parent.
 func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
 	if u.fork != nil {
 		return u.lookupFork(key)
@@ -190,8 +194,8 @@ func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
 	return u.overlaid(key)
 }
 
-// Get returns the value of a key, nil if there is none, and records the read. The value must not be
-// changed.
+// Get returns the value of a key and records the read. The value is nil if the key is absent. The caller
+// must not change it.
 func (u *TrieUpdate) Get(key []byte) ([]byte, error) { return u.get(key, u.rec) }
 
 // GetPure is Get without recording.
@@ -217,7 +221,7 @@ func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
 	}
 	value, err := u.trie.Get(key, rec)
 	if err == nil && rec != nil {
-		// A key that is read is usually written next, so its entry is made now.
+		// Most keys that are read are written next, so the entry is created now.
 		if !found {
 			i = u.enter(string(key))
 		}
@@ -235,7 +239,7 @@ func (u *TrieUpdate) Contains(key []byte) (bool, error) {
 	return found, err
 }
 
-// Ref is a value that was found in an overlay or in the trie.
+// Ref refers to a value in an overlay or in the trie, whose length and hash are known without reading it.
 type Ref struct {
 	overlay []byte // nil: in the trie
 	trie    ValueRef
@@ -261,7 +265,7 @@ func (r *Ref) Hash() primitives.Hash {
 	return r.trie.Hash
 }
 
-// Find looks up a key without reading its value.
+// Find looks up a key without reading its value. It records the path if the key is not in an overlay.
 func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return Ref{overlay: value}, value != nil, nil
@@ -270,8 +274,8 @@ func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	return ref, found, err
 }
 
-// FindPath is Find that also appends the nodes on the path. A key in an overlay, also one that was
-// removed, has no nodes.
+// FindPath is Find, and also appends the trie nodes on the path of the key to path. It appends none if
+// the key is in an overlay, also as a removed key.
 func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return path, Ref{overlay: value}, value != nil, nil
@@ -280,10 +284,10 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 	return path, ref, found, err
 }
 
-// Touch notes that a contract touches a node or value, and returns whether one did so before in
-// this chunk. The later touch has the price of a cache hit (nearcore ext.rs AccountingState). Since
-// version 84 both prices are the same, so only gas profiles show the difference, and only for
-// touches that are paid for; those of storage_read are not.
+// Touch records that a contract accesses the trie node or value with hash h. It returns whether a
+// contract did so earlier in this chunk: then the access has the price of a cache hit (nearcore ext.rs
+// AccountingState). Since version 84 both prices are the same, and the difference is only visible in gas
+// profiles. paid is whether the access is charged at all; that of storage_read is not.
 func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	before = u.touched[h]
 	if f := u.fork; f != nil {
@@ -299,12 +303,12 @@ func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	return before
 }
 
-// Set writes a key prospectively. It copies the key and keeps the value, which must not be nil and
-// must not change later.
+// Set adds a prospective write of a key. It copies the key and keeps a reference to the value, which must
+// not be nil and must not change later.
 func (u *TrieUpdate) Set(key, value []byte) { u.put(key, value) }
 
-// Remove removes a key prospectively. Removals of contract entries raise the upper bound, even if
-// they are rolled back.
+// Remove adds a prospective removal of a key. The removal of a contract entry raises UpperBound, even if
+// it is rolled back.
 func (u *TrieUpdate) Remove(key []byte) {
 	if primitives.TrieColumn(key[0]) == primitives.ColContractData {
 		u.removals++
@@ -339,7 +343,7 @@ func (u *TrieUpdate) write(i int32, value []byte) {
 	e.pending = int32(len(u.prospective))
 }
 
-// Commit keeps the prospective changes and records their cause.
+// Commit moves the prospective changes to the committed ones, with the given cause.
 func (u *TrieUpdate) Commit(kind primitives.CauseKind, hash primitives.Hash) {
 	for i := range u.pendingCodes {
 		if u.codes == nil {
@@ -369,7 +373,7 @@ func (u *TrieUpdate) Commit(kind primitives.CauseKind, hash primitives.Hash) {
 	u.prospective = u.prospective[:0]
 }
 
-// Rollback drops the prospective changes.
+// Rollback discards the prospective changes.
 func (u *TrieUpdate) Rollback() {
 	for i := range u.prospective {
 		u.entries[u.prospective[i].entry].pending = 0
@@ -382,19 +386,19 @@ func (u *TrieUpdate) Rollback() {
 // Finalized is the result of Finalize.
 type Finalized struct {
 	Trie    Trie
-	Changes []primitives.KeyChanges // ascending by key
-	Olds    []OldValue              // values before the chunk, of the same keys
+	Changes []primitives.KeyChanges // sorted by key
+	Olds    []OldValue              // for each of Changes: the value before the chunk
 }
 
-// OldValue is the value of a key in the underlying trie, if the update has read it. It is valid as
-// long as that trie is held.
+// OldValue is the value of a key before the chunk. Known is set if the update has read it. It is valid
+// as long as the trie before the chunk is.
 type OldValue struct {
-	Value []byte // nil: there was no value
+	Value []byte // nil: the key was absent
 	Known bool
 }
 
-// Finalize applies the committed changes to the trie and records the reads of that. There must be
-// no prospective changes.
+// Finalize applies the committed changes to the trie. It records the nodes that this reads. It panics if
+// there are prospective changes.
 func (u *TrieUpdate) Finalize() (Finalized, error) {
 	if len(u.prospective) != 0 {
 		panic("state: Finalize with uncommitted changes")
@@ -422,7 +426,7 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 		key := u.values.copyString(e.key)
 		out[i] = primitives.KeyChanges{Key: key, Changes: all[from:len(all):len(all)]}
 		updates[i] = Change{Key: key, Value: u.changes[e.last-1].value, Known: e.known}
-		if !forked { // otherwise the value read may be the other chain's
+		if !forked { // on a Forked trie the value may be from the other chain
 			olds[i] = OldValue{e.old, e.known}
 		}
 	}
@@ -430,14 +434,14 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 	return Finalized{Trie: t, Changes: out, Olds: olds}, err
 }
 
-// Keys calls yield for each key with the prefix that has a value, in ascending order. The whole
-// range of the trie is recorded with its values, also for keys that are overwritten (nearcore
-// update/iterator.rs). yield may keep the key and must not change it.
+// Keys calls yield for each key with the prefix that has a value, in ascending order. It records the
+// trie nodes under the prefix and all their values, even of keys that this chunk has overwritten
+// (nearcore update/iterator.rs). yield may retain the key and must not change it.
 func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
 	return u.keysOf(u.trie, prefix, yield)
 }
 
-// keysOf is Keys of the update over another trie: its own, or a part of it.
+// keysOf is Keys with the trie t, which is u.trie or the local part of a Forked trie.
 func (u *TrieUpdate) keysOf(t Trie, prefix []byte, yield func(key []byte) error) error {
 	if u.fork != nil {
 		u.fork.apart = true

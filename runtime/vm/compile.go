@@ -43,11 +43,11 @@ type task struct {
 	rules      *parameters.Wasm
 	traced     bool
 	background bool
-	placed     bool // it has its place in the compiler's gate
+	placed     bool // the task has already passed the compiler's gate (Pool.Ahead)
 	cancel     <-chan struct{}
-	file       bool // it goes into v.cache, so the artifact may be in one of the cache's files
-	// refusal is the artifact of code that was built for the key of several rules and breaks those
-	// of this task.
+	file       bool // the artifact is for v.cache, so the compiler may write it to a file of the cache
+	// refusal is the result of a build for the shared key (see make) in which the code broke a rule.
+	// It is then stored under the own key. nil: none.
 	refusal *cache.Artifact
 }
 
@@ -90,7 +90,7 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 			begun = true
 			gcTuning.begin()
 			a, wasm, err = prepared(v.prepare(t))
-			// the garbage is as large again or larger, and the compiler's memory comes on top
+			// Preparation leaves at least as much garbage, and the compiler needs memory in addition.
 			if len(wasm) >= largeArtifact {
 				go v.collector.run() // concurrently: a block may be waiting for the compiler
 			}
@@ -133,7 +133,7 @@ func wholeFile(path string) bool {
 	return engine.WholeIn(f)
 }
 
-// prepared returns the artifact as known before compilation, and the module to compile; nil if
+// prepared returns the artifact without machine code, and the wasm module to compile. wasm is nil if
 // there is nothing to compile.
 func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error) {
 	var why primitives.PrepareError
@@ -147,7 +147,7 @@ func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error
 	}
 	i := read(p)
 	a.Info = i.appendBorsh(nil)
-	if p.LoadFails || i.strange != "" { // it can never run
+	if p.LoadFails || i.strange != "" { // the code cannot run in any version
 		return a, nil, nil
 	}
 	return a, p.Code, nil
@@ -166,7 +166,7 @@ func negative(e *primitives.CompilationError) cache.Artifact {
 	return cache.Artifact{Info: (&info{compilation: e}).appendBorsh(nil)}
 }
 
-// isNegative returns whether an artifact is of code that cannot run.
+// isNegative returns whether an artifact says that the code breaks a rule and cannot run.
 func isNegative(a *cache.Artifact) bool { return len(a.Info) > 0 && a.Info[0] == 1 }
 
 // newCompiler returns the compiler pool of a VM.

@@ -14,23 +14,23 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// module is a contract as the cache keeps it: the results of prep, and its machine code. It depends
-// only on the code and on the rules by which it was prepared.
+// module is a compiled contract in the cache: the results of package prep, and the machine code. It
+// depends only on the code and on the rules by which the code was prepared.
 type module struct {
-	compilation *primitives.CompilationError // why it cannot run; nil: it can
+	compilation *primitives.CompilationError // the rule that the code breaks; nil: none
 	loadFails   bool
 	hasStart    bool
-	locals      uint64          // of all functions
-	methods     map[string]bool // exported functions: whether without parameters and results
-	imports     []int           // logic's function numbers, in order
+	locals      uint64          // total number of locals of all functions
+	methods     map[string]bool // by name of an exported function: it has no parameters and no results
+	imports     []int           // the imported host functions, as numbers of package logic, in order
 	strange     string          // neard's error for imports that no version has; empty: there are none
 	// foreign lists the imports that cause strange, without Since, with the bounds of a LinkError.
 	foreign action.LinkError
-	code    *engine.Module // nil if it cannot run, or cannot be linked in any version
+	code    *engine.Module // the machine code; nil if the contract breaks a rule or has unknown imports
 }
 
-// allowed returns whether code of so many bytes that was prepared as m is also valid by the rules of
-// w, from which those of m may differ in MinContractSizePerLocal.
+// allowed returns whether the code of m, which has size bytes, is also valid by the rules of w. They
+// may differ from the rules of m only in MinContractSizePerLocal.
 func (m *module) allowed(size int, w *parameters.Wasm) bool {
 	return m.compilation == nil && m.locals <= prep.LocalsLimit(size, &w.Limits)
 }
@@ -42,8 +42,8 @@ func (m *module) Close() {
 	}
 }
 
-// unlinked returns neard's error if a version lacks a function that the module imports; empty if it
-// has all. Names are looked up before types are compared.
+// unlinked returns neard's error text if the module imports a function that w does not have; empty if w
+// has all of them. As in neard, missing names are reported before wrong types.
 func (m *module) unlinked(w *parameters.Wasm) string {
 	for _, i := range m.imports {
 		if !logic.Functions[i].In(w) {
@@ -55,8 +55,8 @@ func (m *module) unlinked(w *parameters.Wasm) string {
 
 const unknownImport = "unknown or invalid import"
 
-// linkError returns which imports a version lacks; nil if it has all. Those that another version
-// has come first.
+// linkError returns the imports of the module that w does not have; nil if there are none. Imports that
+// another version has come first.
 func (m *module) linkError(w *parameters.Wasm) *action.LinkError {
 	var e action.LinkError
 	for _, i := range m.imports {
@@ -225,7 +225,8 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 // loader makes modules from artifacts.
 type loader struct{ e *engine.Engine }
 
-// loadError means that machine code was made and does not load. It is the node's fault too.
+// loadError means that the compiler produced machine code that cannot be loaded: a fault of this node, not
+// of the contract.
 type loadError struct{ err error }
 
 func (e *loadError) Error() string { return "load: " + e.err.Error() }
@@ -247,7 +248,7 @@ func (l loader) LoadFile(b []byte, path string) (*module, error) {
 	return m.with(l.e.LoadFile(path))
 }
 
-// with sets a module's machine code.
+// with sets the module's machine code, or returns a loadError if err is not nil.
 func (m *module) with(code *engine.Module, err error) (*module, error) {
 	if err != nil {
 		return nil, &loadError{err}

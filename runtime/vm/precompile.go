@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
-// rulesOf are the hashes of the part of a config that prep reads.
+// rulesOf caches the hashes that rules returns for a config.
 type rulesOf struct {
 	w           *parameters.Wasm
 	shared, own primitives.Hash
@@ -42,7 +42,8 @@ func (v *VM) rules(w *parameters.Wasm) (shared, own primitives.Hash) {
 	return shared, own
 }
 
-// get returns a module, which the caller must release. background: no block waits for it.
+// get returns the module of code, which the caller must release. background means that no block waits
+// for it.
 func (v *VM) get(hash primitives.Hash, code []byte, w *parameters.Wasm, background bool) (*cache.Entry[*module], error) {
 	return v.make(&task{hash: hash, code: code, rules: w, background: background})
 }
@@ -53,8 +54,9 @@ func (v *VM) get(hash primitives.Hash, code []byte, w *parameters.Wasm, backgrou
 // were compiled again for it, blocks would wait for that after the upgrade, though nearly no
 // contract breaks the rule, and the machine code of the others is the same.
 //
-// So code that keeps the rule, or was made without it, has the key shared, with its number of locals.
-// Code that breaks a rule has the key own: which rule it breaks first may depend on this one.
+// So a valid module is stored under the key shared, whether or not the rule was checked, together with
+// its number of locals, from which the rule can be checked later (allowed). The error of code that breaks
+// a rule is stored under the key own, since the rule that is broken first may be this one.
 func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	shared, own := v.keys(t.hash, t.rules)
 	e, err := v.load(t, shared, own)
@@ -67,8 +69,8 @@ func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	return e, v.notLoaded(t.hash, err)
 }
 
-// load returns the module with a key, which is that of the task's rules, own, or shared by several.
-// Errors: cache.ErrElsewhere if the key is shared and the module is to have the key own.
+// load returns the module with the given key, which is own or the shared key (see make). It returns
+// cache.ErrElsewhere if key is the shared one and the module belongs under own.
 func (v *VM) load(t *task, key, own cache.Key) (*cache.Entry[*module], error) {
 	get := v.cache.Get
 	if t.background {
@@ -91,17 +93,17 @@ func (v *VM) load(t *task, key, own cache.Key) (*cache.Entry[*module], error) {
 	})
 }
 
-// keys returns the keys of code: that of all rules that differ from those of w in
-// MinContractSizePerLocal alone, and that of w's own rules. See make.
+// keys returns the cache keys of code: shared is common to all rules that differ from those of w only in
+// MinContractSizePerLocal, own is for the rules of w alone. See make.
 func (v *VM) keys(code primitives.Hash, w *parameters.Wasm) (shared, own cache.Key) {
 	s, o := v.rules(w)
 	return cache.Key{Code: code, Rules: s}, cache.Key{Code: code, Rules: o}
 }
 
-// notLoaded turns the error of machine code that does not load into a CompilerError.
+// notLoaded converts a loadError to a CompilerError and returns other errors unchanged.
 func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 	var load *loadError
-	// loading fails while the VM is being closed, which is not a fault
+	// While the VM is being closed, loading fails without a fault of the node.
 	if !errors.As(err, &load) || closed(err) {
 		return err
 	}
@@ -150,8 +152,8 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 //   - Memory is bounded: maxQueued codes and maxQueuedBytes bytes in all. A submitter has at most a
 //     quarter of that, and at most as much as is left free. So if n submitters fill the queue, one
 //     more still gets an n-th part.
-//   - What does not fit is dropped and compiled when it is called. Results never depend on the
-//     queue.
+//   - Code that does not fit is dropped, and compiled when it is called. Results never depend on
+//     the queue.
 //
 // Outline: push copies the code into the submitter's queue. Workers, half as many as compilations
 // may run at a time, pop in fair order, compile through the cache, and charge the time to the
@@ -162,8 +164,8 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 // inside blocks.
 type precompileQueue struct {
 	all   sync.WaitGroup
-	open  sync.WaitGroup // entries that are queued or being compiled
-	apart bool           // child processes compile
+	open  sync.WaitGroup // counts entries that are queued or being compiled
+	apart bool           // compilations run in child processes
 
 	mu    sync.Mutex
 	come  *sync.Cond // signalled when there is work, and at the end

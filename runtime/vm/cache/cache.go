@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Key names an artifact: the hash of the code and of the rules it was compiled by.
+// Key identifies an artifact: the hash of the code, and the hash of the rules by which it was compiled.
 type Key struct {
 	Code  primitives.Hash
 	Rules primitives.Hash
@@ -21,9 +21,9 @@ type Key struct {
 // if the code breaks a rule and was not compiled.
 type Artifact struct {
 	Info, Code []byte
-	File       string // holds the machine code in place of Code: a file of TempFile, which the cache takes over
-	Size       int64  // bytes in File
-	Sum        uint32 // CRC-32C of File
+	File       string // a file of TempFile with the machine code, which the cache will own; Code is then nil
+	Size       int64  // size of File in bytes
+	Sum        uint32 // CRC-32C of the content of File
 	// Source is the length in bytes of the contract's code. Artifacts that are large compared with
 	// it are evicted first.
 	Source int
@@ -31,19 +31,19 @@ type Artifact struct {
 
 // Value is a loaded artifact.
 type Value interface {
-	Close() // called once, after the last holder has released the value
+	Close() // called once, after the last user has released the value
 }
 
 // Loader loads artifacts.
 type Loader[V Value] interface {
 	Load(a Artifact) (V, error)
-	// LoadFile is Load with the machine code in a file that will not change.
+	// LoadFile is Load for an artifact whose machine code is in a file. The file does not change later.
 	LoadFile(info []byte, path string) (V, error)
 }
 
-// Build makes an artifact. An error means that the node failed, not the code, and is not cached.
-// Build may give up when cancel is closed: another build of the same key has finished. It may return
-// ErrElsewhere.
+// Build makes an artifact. An error means that the node failed, not the code; the cache does not store
+// it. When cancel is closed, another build of the same key has finished, and Build may return early with
+// an error. It may return ErrElsewhere.
 type Build func(cancel <-chan struct{}) (Artifact, error)
 
 // Options configure a cache.
@@ -60,19 +60,19 @@ type Options struct {
 	DiskFailed func(error)
 }
 
-// Entry is a held value. The holder must call Release.
+// Entry is a reference to a value. Its user must call Release.
 type Entry[V Value] struct {
 	Value V
 
 	c    *Cache[V]
 	key  Key
 	size int64
-	refs int // number of holders, plus one while the entry is in the cache
+	refs int // number of users, plus one while the entry is in the cache
 	rank rank
 	uses uint64 // uses that are not yet counted on disk
 }
 
-// Release gives the value back. It must be called once.
+// Release releases the value, which the caller must not use afterwards. It must be called once.
 func (e *Entry[V]) Release() {
 	e.c.mu.Lock()
 	last := e.drop()
@@ -87,12 +87,13 @@ func (e *Entry[V]) drop() (last bool) {
 	return e.refs == 0
 }
 
-// flight is a build in progress.
+// flight is the lookup of a key that is not in memory: it loads the artifact from disk or builds it. All
+// callers of the same kind (urgent or background) that want the key wait for the same flight.
 type flight[V Value] struct {
 	done   chan struct{}
 	cancel chan struct{} // closed when the other flight has produced the value
 	waits  int           // number of callers that wait for an entry
-	landed bool          // the other flight has produced the value
+	landed bool          // the other flight of the key has produced the value first
 	entry  *Entry[V]
 	err    error
 }
@@ -119,10 +120,10 @@ type Stats struct {
 //   - At most one build per key runs for callers that a block waits for (urgent), and one for the
 //     background. A caller of Get never waits for a background thread, which may have a low
 //     priority. The first of two builds to finish serves all waiters; the other is cancelled.
-//   - An entry is closed only after the cache and all holders have released it.
+//   - An entry is closed only after the cache and all users have released it.
 //   - A failed build is not cached: the compiler may succeed the next time. Code that breaks a rule
 //     is cached as an artifact without machine code.
-//   - Nothing here decides a result, only the time until it is available.
+//   - The cache affects only the time until a result is available, never the result.
 //
 // Outline: get looks into memory, then joins or starts a flight. The flight reads the artifact from
 // disk, or builds it and writes it there; the machine code is mapped from the file, so the system
@@ -150,13 +151,12 @@ type Cache[V Value] struct {
 	stats      Stats
 	// diskFails is set if the last write to disk failed.
 	diskFails bool
-	asked     uint      // hits since uses were last noted on disk
-	notedAt   time.Time // time of that
+	asked     uint      // hits since uses were last recorded on disk
+	notedAt   time.Time // time when uses were last recorded on disk
 }
 
-// Evicted keys are remembered for Stats.Rebuilds, at most mostEvicted. Uses in
-// memory are noted on disk when it is written to, and otherwise every noteAfter, which is checked
-// every noteHits hits.
+// At most mostEvicted evicted keys are remembered, for Stats.Rebuilds. Uses in memory are recorded on
+// disk when an artifact is written, and otherwise every noteAfter, which is checked every noteHits hits.
 const (
 	mostEvicted = 1 << 16
 	noteHits    = 1 << 12
@@ -242,8 +242,8 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	return
 }
 
-// land ends a flight. It puts the entry into memory and hands it to all waiters, also to those of
-// the other flight for the same key.
+// land ends a flight. It adds the entry to memory and passes it to all waiters, also to those of the
+// other flight of the same key.
 func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Entry[V], err error) {
 	var gone []*Entry[V]
 	c.mu.Lock()
@@ -257,7 +257,7 @@ func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Ent
 	delete(own, key)
 	if f.err = err; err == nil {
 		e := c.entries[key]
-		if e != nil { // it was built twice
+		if e != nil { // both flights have built the artifact
 			gone = append(gone, made)
 		} else if e = made; !c.closed {
 			e.refs++
@@ -285,8 +285,8 @@ func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Ent
 	}
 }
 
-// evict removes entries until the rest fits the limit, and returns those that have no holders. It
-// always keeps one entry.
+// evict removes entries until the rest fits the limit. It always keeps one entry. It returns the removed
+// entries that have no users, which the caller must close.
 func (c *Cache[V]) evict() (gone []*Entry[V]) {
 	for c.stats.Bytes > c.limit && len(c.order.heap) > 1 {
 		e := c.order.least()
@@ -301,7 +301,7 @@ func (c *Cache[V]) evict() (gone []*Entry[V]) {
 	return gone
 }
 
-// noteEvicted remembers a key that has to be built again.
+// noteEvicted remembers a key that will have to be built again, for Stats.Rebuilds.
 func (c *Cache[V]) noteEvicted(key Key) {
 	if len(c.evicted) >= mostEvicted {
 		clear(c.evicted)
@@ -319,8 +319,8 @@ func (c *Cache[V]) remove(e *Entry[V]) (last bool) {
 	return e.drop()
 }
 
-// noteUses notes on disk which artifacts were used in memory, so that prune does not treat them as
-// unused.
+// noteUses records on disk which artifacts were used in memory, so that disk.prune does not treat them
+// as unused.
 func (c *Cache[V]) noteUses() {
 	var used []Key
 	c.mu.Lock()
@@ -411,9 +411,9 @@ type notLoaded struct{ err error }
 func (e *notLoaded) Error() string { return e.err.Error() }
 func (e *notLoaded) Unwrap() error { return e.err }
 
-// takeOver makes an entry of an artifact in a temporary file. It moves the file to its final place,
-// or reads it if that fails. It holds the file open, because another artifact that needs the space
-// may evict it from its place before it is loaded.
+// takeOver makes an entry of an artifact in a temporary file. It renames the file to its final name, or
+// reads it if that fails. It keeps the file open until the artifact is loaded, because another artifact
+// that needs the space may evict it before that.
 func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	f, err := os.Open(a.File)
 	if err != nil {
@@ -499,7 +499,7 @@ func (c *Cache[V]) loadFile(f *found) (V, error) {
 	return c.loader.LoadFile(f.info, f.path)
 }
 
-// compile runs a build and counts it.
+// compile calls build and counts the call in the stats.
 func (c *Cache[V]) compile(key Key, build Build, cancel <-chan struct{}) (Artifact, error) {
 	start := time.Now()
 	a, err := build(cancel)
@@ -525,7 +525,7 @@ func (c *Cache[V]) count(f func(*Stats)) {
 	c.mu.Unlock()
 }
 
-// Has returns whether Get would not have to build.
+// Has returns whether an artifact is in memory or on disk, so that Get would not build it.
 func (c *Cache[V]) Has(key Key) bool {
 	c.mu.Lock()
 	_, ok := c.entries[key]
@@ -552,7 +552,7 @@ func (c *Cache[V]) Stats() Stats {
 	return s
 }
 
-// Close gives up what the cache holds. What others hold lives until they release it.
+// Close releases the entries of the cache. An entry that has users stays valid until they release it.
 func (c *Cache[V]) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -18,7 +18,7 @@ import (
 )
 
 // disk is a folder of artifacts. Each version has a subfolder, each artifact two files. KEY.info
-// holds the information about the code, and the length and checksum of the machine code. KEY.code
+// has the information about the code, and the length and checksum of the machine code. KEY.code
 // is only the machine code, so that it can be mapped. Files are written under a temporary name and
 // renamed, the code first. An info that does not fit its code counts as missing.
 type disk struct {
@@ -72,9 +72,9 @@ func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 	return d, nil
 }
 
-// removeOthers removes the folders of other versions, which no version but their own can load. The
-// folder may be shared with other files, so only names that match the pattern are touched. Errors
-// are ignored.
+// removeOthers removes the folders of other versions, whose artifacts this version cannot load. Other
+// programs may have files in the same folder, so it removes only names that match the pattern. It
+// ignores errors.
 func (*disk) removeOthers(dir, version, versions string) {
 	all, _ := os.ReadDir(dir)
 	for _, e := range all {
@@ -127,7 +127,7 @@ func keyOf(stem string) (key Key, ok bool) {
 	return key, err == nil && err2 == nil
 }
 
-// sumOf returns the checksum of an info. It includes the key, so that a file under a wrong name
+// sumOf returns the checksum of an info file. It covers the key too, so that a file with a wrong name
 // counts as damaged.
 func sumOf(key Key, b []byte) uint32 {
 	return crc32.Update(crc32.Update(crc32.Checksum(key.Code[:], castagnoli), castagnoli, key.Rules[:]), castagnoli, b)
@@ -146,8 +146,8 @@ func (d *disk) has(key Key) bool {
 	return err == nil
 }
 
-// find returns an artifact, nil if there is none. It removes a damaged artifact and returns an
-// error.
+// find returns the artifact of a key; nil if there is none. If the artifact is damaged, find removes it
+// and returns an error.
 func (d *disk) find(key Key) (*found, error) {
 	f, err := d.read(key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -205,8 +205,8 @@ func (d *disk) read(key Key) (*found, error) {
 	return f, nil
 }
 
-// put writes an artifact, or takes over its file, and returns the path of its code. After an error
-// the file is where it was.
+// put writes an artifact, or renames its file, and returns the path of its code. After an error the file
+// has its original name.
 func (d *disk) put(key Key, a Artifact) (path string, err error) {
 	head := make([]byte, headLen, headLen+len(a.Info))
 	if a.File != "" {
@@ -268,7 +268,7 @@ func (d *disk) temp() (*os.File, error) {
 	return t, err
 }
 
-// renew creates the folder again, which may be deleted at any time.
+// renew creates the folder if it is missing: it may be deleted at any time.
 func (d *disk) renew() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -279,8 +279,8 @@ func (d *disk) renew() error {
 	return os.MkdirAll(d.dir, 0o700)
 }
 
-// place moves a written file to its final name. A file of that name may exist, if two builds made
-// the same artifact.
+// place renames a written file to its final name. A file of that name may exist, if two builds made the
+// same artifact.
 func (d *disk) place(from, to string, size int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,20 +2,20 @@ package cache
 
 import "container/heap"
 
-// rank orders entries for eviction: the lowest goes first.
+// rank orders entries for eviction: the entry with the lowest rank is evicted first.
 //
 // The value of an entry is the compile time that a hit saves per byte of memory, times its number
 // of uses. Uses are remembered after eviction too, and halved for all from time to time. This is
 // the admission rule of TinyLFU (Einziger et al., 2015), with sizes. So contracts in use cannot be
 // evicted by contracts that are called once or twice, however many there are. An artifact that is
-// large compared with its source goes before all others.
+// large compared with its source is evicted before all others.
 type rank struct {
-	worth uint64 // of one use
+	worth uint64 // value of one use, see worth
 	hits  uint64
-	turn  uint64 // position in the order of all uses; of equal values the least recently used goes first
+	turn  uint64 // number of the last use; of equal values the least recently used is evicted first
 	index int    // in the heap
-	// at and atTurn are the value and turn by which the heap is ordered. They are lower than the
-	// present ones if the entry was used since.
+	// at and atTurn are the value and turn by which the heap is ordered. They are outdated (lower) if
+	// the entry was used since the heap was last corrected.
 	at, atTurn uint64
 }
 
@@ -25,7 +25,7 @@ const (
 	leastAging = 1 << 12 // number of uses after which hits are halved; more if there are many entries
 )
 
-// value returns the present value.
+// value returns the current value.
 func (r *rank) value() uint64 { return r.hits * r.worth }
 
 // worth returns the value of one use: bytes of source per 64 KiB of artifact. It is at least 1.
@@ -33,11 +33,11 @@ func worth(source int, size int64) uint64 {
 	return max((uint64(source)+overhead)<<16/uint64(max(size, 1)), 1)
 }
 
-// order finds the next entry to evict. The heap is corrected when it is read, so that a hit costs
-// nothing.
+// order finds the next entry to evict. It is a heap that is corrected when it is read, so that a hit does
+// not have to move an entry.
 type order[V Value] struct {
 	heap []*Entry[V]
-	gone map[Key]uint64 // uses of evicted keys
+	gone map[Key]uint64 // numbers of uses of evicted keys
 	turn uint64
 	aged uint64 // turn at which hits were last halved
 }

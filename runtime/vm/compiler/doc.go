@@ -17,10 +17,10 @@
 //
 // Outline: a child is the same binary with two pipes. It reads Requests from descriptor 3 and
 // writes Replies to descriptor 4, one at a time (frame.go). It sets its own limits before each
-// request. Jobs wait for their turn in the gate: those that a block waits for go first. Background
-// jobs have children of their own, all of whose threads have a low priority, and at most half as
-// many as there are cores. A job that a block waits for never gets such a child. Without a command
-// to start, modules are compiled in this process, with marks on disk but without limits.
+// request. Jobs wait in the gate until they may begin; jobs that a block waits for go first.
+// Background jobs have children of their own, at most half as many as there are cores, all of whose
+// threads have a low priority. A job that a block waits for never gets such a child. If Options.Command
+// is empty, modules are compiled in this process, with marks on disk but without limits.
 //
 // Invariants: a failure is an Error, never an artifact and never an outcome of the call. A failed
 // compilation is retried for a block each time that a block needs it, and not in the background

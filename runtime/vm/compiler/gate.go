@@ -4,14 +4,14 @@ import "sync"
 
 // gate decides when a compilation may begin. There are three queues, each first come, first served.
 //
-//   - urgent: a block waits for the compilation. These go first, and one place is always theirs.
-//   - precompiles: a block is going to need it (Pool.Ahead). These go before the background. While
-//     they hold all places, one more place is available for an urgent one.
+//   - urgent: a block waits for the compilation. This queue is served first. If no urgent compilation
+//     is running, one may begin even if total others are.
+//   - precompiles: a block will soon need the compilation (Pool.Ahead). This queue is served second.
 //   - background: no block waits. At most maxBackground of them run, and only as many as fit into
 //     memory.
 //
-// All compilations count against the memory. Only background ones, and precompiles above four times
-// the limit, wait for it.
+// All compilations count against the memory limit. Background compilations wait for free memory.
+// Precompiles wait only above four times the limit, urgent ones never.
 type gate struct {
 	total, maxBackground int // maximum number of running compilations: all, and background ones
 	// memory is the most bytes that running compilations may take for another background one to
@@ -20,8 +20,8 @@ type gate struct {
 
 	mu                         sync.Mutex
 	running, runningBackground int
-	ahead                      int       // the running ones that entered through enterAhead
-	taken                      int64     // bytes of all running ones
+	ahead                      int       // running compilations that entered through enterAhead
+	taken                      int64     // memory of all running compilations in bytes
 	urgent, background         []waiting // waiting compilations
 	precompiles                []waiting // waiting compilations of enterAhead
 	closed                     bool
@@ -30,10 +30,10 @@ type gate struct {
 // waiting is a compilation that waits for its turn.
 type waiting struct {
 	turn   chan struct{}
-	weight int64 // bytes of memory
+	weight int64 // memory that the compilation may need, in bytes
 }
 
-// enter waits for a place. It returns false if the pool was closed or cancel came first.
+// enter waits until a compilation may begin. It returns false if the pool or cancel was closed first.
 func (g *gate) enter(background bool, weight int64, cancel <-chan struct{}) bool {
 	if background {
 		return g.wait(&g.background, weight, cancel)
@@ -41,7 +41,7 @@ func (g *gate) enter(background bool, weight int64, cancel <-chan struct{}) bool
 	return g.wait(&g.urgent, weight, cancel)
 }
 
-// enterAhead is enter for a compilation that a block is going to need.
+// enterAhead is enter for a compilation that a block will soon need.
 func (g *gate) enterAhead(weight int64) bool { return g.wait(&g.precompiles, weight, nil) }
 
 func (g *gate) wait(queue *[]waiting, weight int64, cancel <-chan struct{}) bool {
@@ -87,7 +87,7 @@ func (g *gate) leaveAhead(weight int64) {
 	g.next()
 }
 
-// next gives free places to waiting compilations.
+// next lets waiting compilations begin while slots and memory are free.
 func (g *gate) next() {
 	for len(g.urgent) > 0 && (g.running < g.total || g.running == g.runningBackground+g.ahead || g.closed) {
 		g.begin(g.urgent[0])
@@ -131,7 +131,7 @@ func (g *gate) withdraw(turn chan struct{}) bool {
 	return false
 }
 
-// close lets all waiting compilations go; they find the gate closed.
+// close wakes all waiting compilations. Their enter returns false.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -51,12 +51,12 @@ type Pool struct {
 	starting sync.Once
 
 	mu     sync.Mutex
-	idle   []*process // the last one was used last
+	idle   []*process // least recently used first
 	all    map[*process]struct{}
 	closed chan struct{}
 	stats  Stats
 
-	unstartable atomic.Bool // already reported
+	unstartable atomic.Bool // set once it was reported that no child can be started
 }
 
 type started struct {
@@ -109,7 +109,7 @@ type Job struct {
 	Code       primitives.Hash // hash of the contract
 	Size       int             // length of the contract's code
 	Background bool            // no block waits for it
-	Placed     bool            // it has its place from Ahead
+	Placed     bool            // the caller has called Ahead for this job, so Compile does not wait for the gate
 	Cancel     <-chan struct{} // closed when the result is no longer wanted
 	// Prepare makes the module when it is the job's turn. A panic counts as a failure of the
 	// compiler; an error is returned to the caller.
@@ -136,7 +136,7 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	}
 	p.count(func(s *Stats) { s.Running++ })
 	defer p.count(func(s *Stats) { s.Running-- })
-	if err := p.barred(j); err != nil { // it may have failed while this one waited
+	if err := p.barred(j); err != nil { // another job may have failed on this code during the wait
 		return nil, err
 	}
 	wasm, err := prepare(j)
@@ -160,9 +160,10 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	return code, err
 }
 
-// Ahead waits for a place for a compilation of size bytes that a block will soon need. leave gives
-// the place back. ok is false if the pool was closed. The caller has not begun the compilation, so
-// a block that needs the same code in the meantime does not wait for the caller's turn.
+// Ahead waits until a compilation that a block will soon need may begin (see gate). size is the length
+// of the code. Then the caller compiles with Job.Placed, and calls leave. ok is false if the pool was
+// closed. Since Ahead waits before the compilation is registered in the cache, a block that needs the
+// same code in the meantime compiles it without waiting for this caller.
 func (p *Pool) Ahead(size int) (leave func(), ok bool) {
 	weight := weightOf(size)
 	if !p.gate.enterAhead(weight) {
@@ -404,7 +405,7 @@ func (p *Pool) starter() {
 	}
 }
 
-// give puts a child back after its work.
+// give returns an idle child to the pool. If retire is set, it ends the child instead.
 func (p *Pool) give(c *process, retire bool) {
 	p.mu.Lock()
 	if retire || p.isClosed() {
@@ -434,7 +435,7 @@ func (p *Pool) expire(c *process) {
 	p.mu.Unlock()
 }
 
-// drop ends a child.
+// drop removes a child from the pool and ends it.
 func (p *Pool) drop(c *process) {
 	c.end()
 	p.mu.Lock()
@@ -467,7 +468,7 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Children returns the process ids of the present children.
+// Children returns the process ids of all live children.
 func (p *Pool) Children() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -478,7 +479,7 @@ func (p *Pool) Children() []int {
 	return out
 }
 
-// Close kills the children and fails all waiting jobs. It waits for neither.
+// Close kills the children and makes all waiting jobs fail. It does not wait until they have ended.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if p.isClosed() {

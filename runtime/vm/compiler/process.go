@@ -27,12 +27,12 @@ type process struct {
 	in       *bufio.Reader
 	said     head
 	dead     chan struct{} // closed when the child has ended
-	used     bool          // it has replied to a request
-	low      bool          // it is a background child with a low priority, which cannot be raised again
+	used     bool          // the child has replied to a request
+	low      bool          // a background child, whose low priority cannot be raised again
 	idle     *time.Timer   // ends the child when it fires; nil: the child is at work
 
 	mu  sync.Mutex
-	why error // why this process has killed the child; nil: it has not
+	why error // the reason for which kill was called; nil: it was not called
 }
 
 // helloWait bounds the time that a child may take to start.
@@ -97,7 +97,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill ends the child at once. Its work fails with why.
+// kill ends the child immediately. Its current request fails with the error why.
 func (p *process) kill(why error) {
 	p.mu.Lock()
 	if p.why == nil {
@@ -288,7 +288,7 @@ func isShortage(s string) bool {
 	return false
 }
 
-// head keeps the first bytes written to it; what follows is stack traces.
+// head stores the first bytes that are written to it and discards the rest, which is stack traces.
 type head struct {
 	mu sync.Mutex
 	b  []byte

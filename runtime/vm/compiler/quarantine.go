@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Place says where a marked compilation runs.
+// Place is where a compilation runs: in this process or in a child process.
 type Place string
 
 // The places. A process that ended while it compiled itself most likely crashed in the compiler.
@@ -29,17 +29,17 @@ const (
 // Outline: a file (mark) exists for each running compilation and for each failed one, so the memory
 // outlives a crash of the process. A mark of a compilation in this process that is found at the
 // start means that it ended the process. A mark of a compilation in a child is a suspicion: it
-// counts as a failure after the process has ended that way several times in a row (maxInterrupted).
+// counts as a failure after the process has ended that way several times in succession (maxInterrupted).
 //
 // Invariants: background jobs do not compile barred code. Jobs for a block always do, and success
 // clears the mark. Marks of another build are dropped, since its compiler may differ. Memory and
-// files are bounded by mostMarks; the oldest mark goes first. If the folder cannot be used, marks
+// files are bounded by mostMarks; the oldest mark is removed first. If the folder cannot be used, marks
 // are kept in memory only: a mark decides only whether to try again.
 type Quarantine struct {
 	dir, build string // dir empty: memory only
 
 	mu     sync.Mutex
-	barred map[string]string // name -> why
+	barred map[string]string // Job.Name -> text of the compiler's failure
 	begun  map[string]int    // number of earlier processes that ended while a child of theirs compiled it
 	order  []string          // names in barred and begun, oldest first
 }
@@ -47,9 +47,10 @@ type Quarantine struct {
 // mostMarks bounds the number of marks.
 const mostMarks = 4096
 
-// maxInterrupted is the number of processes in a row that must end while a child compiles the same code
-// before it counts as failed. A child can hardly harm its parent, and power cuts and kills come in
-// rows. Code that is barred without cause cannot be called by views until a block has called it.
+// maxInterrupted is the number of consecutive node processes that must end while a child compiles the
+// same code before the code is barred. It is high because a child can hardly harm its parent, while power
+// cuts and kills may happen several times in succession. If code is barred without cause, view calls of
+// it fail until a block has called it.
 const maxInterrupted = 5
 
 // OpenQuarantine reads the marks in dir. If the folder cannot be read or written, marks are kept in
