@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// oneEntry is a trie with one value under every key but those that end in "none". It writes down
-// what is asked of it.
+// oneEntry is a trie in which every key has the same value, except keys that end in "none". It logs the
+// calls of its methods.
 type oneEntry struct {
 	state.Trie
 	asked *[]string
@@ -37,16 +37,16 @@ func (t oneEntry) Path(key []byte, rec state.Recording, path []state.Visit) ([]s
 	return append(path, state.Visit{Hash: primitives.Hash{1}, Len: 50}, state.Visit{Hash: primitives.Hash{2}, Len: 60}), v, found, err
 }
 
-// TestPay: where an access asks to be paid is consensus, for what was done before stays done if the
-// gas ends there. Always after the entry is found, never where there is none, before its value is
-// read, counted or changed.
+// TestPay checks when a storage access charges gas. The moment is consensus, because earlier effects remain
+// if the gas runs out there. The charge comes after the entry is found and before its value is read,
+// counted or changed. There is no charge if the entry does not exist.
 func TestPay(t *testing.T) {
 	broke := errors.New("no gas")
 	block := &Block{Config: parameters.MustGet(parameters.June(86))}
 	for _, c := range []struct {
 		name, key string
 		do        func(x *External, key []byte, pay func(uint32) error) (NodeCount, error)
-		asked     string    // if it is paid
+		asked     string    // calls of the trie if the gas suffices
 		counted   NodeCount // then
 		unpaid    string    // what was asked by the time that it is not paid; empty: it is never asked
 		changed   bool
@@ -80,7 +80,7 @@ func TestPay(t *testing.T) {
 			if _, err := x.Has([]byte(c.key)); err != nil {
 				t.Fatal(err)
 			}
-			// what was written is not looked up in the trie
+			// A key that was written is not looked up in the trie.
 			if changed := len(asked) == 0; changed != (c.changed && wantErr == nil) {
 				t.Errorf("%s, paid %v: changed is %v", c.name, pays, changed)
 			}

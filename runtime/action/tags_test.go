@@ -14,15 +14,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// alienAction is what an action of a later version would be to code that was not told of it;
-// alienBody the same of receipts.
+// alienAction is an action with a tag that this version does not have, alienBody a receipt body of an unknown
+// kind.
 type alienAction struct{ primitives.Action }
 
 type alienBody struct{ primitives.ReceiptBody }
 
 func (alienAction) Tag() primitives.ActionTag { return 16 }
 
-// known has one action of each tag.
+// known returns one action of each tag.
 func known() []primitives.Action {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "tags").PublicKey()
 	inner := primitives.DelegateAction{SenderID: "a.near", ReceiverID: "b.near", PublicKey: key}
@@ -39,7 +39,8 @@ func known() []primitives.Action {
 	}
 }
 
-// doors are the ways into every switch over actions, in this module's order of use.
+// doors are functions that reach every switch over the types of actions, in the order in which a node calls
+// them.
 var doors = map[string]func(a primitives.Action){
 	"verify": func(a primitives.Action) {
 		verify.Actions(parameters.MustGet(parameters.Release(88)), []primitives.Action{a}, "b.near", verify.NewReceipt)
@@ -47,7 +48,7 @@ var doors = map[string]func(a primitives.Action){
 	"verify, old": func(a primitives.Action) {
 		verify.Actions(parameters.MustGet(parameters.Release(88)), []primitives.Action{a}, "b.near", verify.ExistingReceipt)
 	},
-	"verify, keys": func(a primitives.Action) { // a version that does not know post-quantum keys asks each action for them
+	"verify, keys": func(a primitives.Action) { // this version has no post-quantum keys, so each action is checked for them
 		c := *parameters.MustGet(parameters.Release(88))
 		c.Version = parameters.June(84)
 		verify.Actions(&c, []primitives.Action{a}, "b.near", verify.NewReceipt)
@@ -85,7 +86,7 @@ func execution() *Execution {
 	return &Execution{Block: &Block{Config: parameters.MustGet(parameters.Release(88))}, Receipt: r, Body: r.Body.(*primitives.ActionReceipt)}
 }
 
-// refusal is what f panics with; empty: it does not.
+// refusal returns the value with which f panics; empty if it does not panic.
 func refusal(f func()) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -96,9 +97,9 @@ func refusal(f func()) (text string) {
 	return ""
 }
 
-// TestEveryTagThroughEverySwitch: each action that this protocol has passes every door, and one
-// that it has not passes none: to forget a new action anywhere ends the node in place of making
-// tokens, keys or rights of nothing.
+// TestEveryTagThroughEverySwitch checks that every switch accepts each action of this protocol and panics for
+// an unknown one. If a switch lacks a new action, the node stops, rather than creating tokens, keys or rights
+// out of nothing.
 func TestEveryTagThroughEverySwitch(t *testing.T) {
 	all := known()
 	for tag, a := range all {
@@ -111,7 +112,7 @@ func TestEveryTagThroughEverySwitch(t *testing.T) {
 		for name, door := range doors {
 			_, v1 := a.(*primitives.Delegate)
 			_, v2 := a.(*primitives.DelegateV2)
-			nested := name == "view, raw" && (v1 || v2) // the one thing that a delegate cannot hold
+			nested := name == "view, raw" && (v1 || v2) // a delegate cannot contain delegates
 			if text := refusal(func() { door(a) }); (text != "") != nested {
 				t.Errorf("%s of %T: %q", name, a, text)
 			}
@@ -131,7 +132,7 @@ func TestEveryTagThroughEverySwitch(t *testing.T) {
 	}
 }
 
-// TestEveryReceiptThroughEverySwitch is the same of receipts.
+// TestEveryReceiptThroughEverySwitch is TestEveryTagThroughEverySwitch for receipts.
 func TestEveryReceiptThroughEverySwitch(t *testing.T) {
 	c := parameters.MustGet(parameters.Release(88))
 	key := known()[4].(*primitives.Stake).PublicKey

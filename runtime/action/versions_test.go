@@ -13,13 +13,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// form is an action in a form that a version may refuse, and what the versions say of it.
+// form is an action in a form that some version refuses, with the expected error by version.
 type form struct {
 	name     string
 	action   primitives.Action
 	to       primitives.AccountID
-	new      map[parameters.Version]string // of new receipts; absent: valid
-	existing map[parameters.Version]string // of receipts in flight
+	new      map[parameters.Version]string // errors of new receipts; absent: valid
+	existing map[parameters.Version]string // errors of receipts in flight; absent: valid
 }
 
 // executable are the versions from 84 to 89 that this node has rules for. All others are refused.
@@ -27,7 +27,7 @@ var executable = []parameters.Version{
 	parameters.June(85), parameters.June(86), parameters.Release(85), parameters.Release(86), parameters.Release(87), parameters.Release(88),
 }
 
-// at returns the same text for some versions. $ in it stands for the version.
+// at returns the same error text for several versions. $ in the text is replaced by the version.
 func at(text string, versions ...parameters.Version) map[parameters.Version]string {
 	out := map[parameters.Version]string{}
 	for _, v := range versions {
@@ -36,7 +36,7 @@ func at(text string, versions ...parameters.Version) map[parameters.Version]stri
 	return out
 }
 
-// forms has every action, and every form of one that some version from 85 to 88 refuses.
+// forms returns every action, in all forms that some version from 85 to 88 refuses.
 func forms() []form {
 	r87, r88 := parameters.Release(87), parameters.Release(88)
 	before88 := executable[:5]
@@ -78,8 +78,8 @@ func forms() []form {
 	)
 }
 
-// TestVersionsAreTotal: every action, in every form, is taken or refused by name at each version from
-// 84 to 89, in a new receipt and in one in flight, and has its fees.
+// TestVersionsAreTotal checks, for every form of every action and each version from 84 to 89, that a new
+// receipt and a receipt in flight are valid or fail with the expected error, and that valid actions have fees.
 func TestVersionsAreTotal(t *testing.T) {
 	rules := map[parameters.Version]bool{}
 	for _, v := range executable {
@@ -115,8 +115,8 @@ func TestVersionsAreTotal(t *testing.T) {
 	}
 }
 
-// TestAccountFormsAreTotal: every form of an account is read at each version, and what it may do is
-// decided by name: only 88 makes an uninitialized one, by a transfer in any list.
+// TestAccountFormsAreTotal runs every action on every form of an account at each version, and checks the
+// result. Only 88 creates uninitialized accounts, by a transfer at any position in the list of actions.
 func TestAccountFormsAreTotal(t *testing.T) {
 	id := (&primitives.UniversalStateInitV1{}).Encode().DerivedAccount()
 	contract := primitives.GlobalContract(primitives.GlobalContractID{Account: "a.near"})

@@ -18,7 +18,8 @@ const (
 
 func newPair(t testing.TB) *net { return newNet(t, primitives.SingleShardLayout(), alice, bob) }
 
-// do sends actions to the signer itself, where they run at once, and returns the receipt's outcome.
+// do sends actions from the signer to itself and returns the receipt's outcome. The receipt runs in the same
+// chunk.
 func (n *net) do(who primitives.AccountID, actions ...primitives.Action) *primitives.OutcomeWithID {
 	n.t.Helper()
 	return n.doTo(who, who, actions...)
@@ -39,7 +40,7 @@ func (n *net) doTo(from, to primitives.AccountID, actions ...primitives.Action) 
 	return findOutcome(n.t, results, o.ReceiptIDs[0])
 }
 
-// actionError reads a failure.
+// actionError returns the action error in a failed outcome.
 func actionError(t testing.TB, o *primitives.OutcomeWithID) *primitives.ActionError {
 	t.Helper()
 	var e primitives.TxExecutionError
@@ -226,15 +227,15 @@ func TestVectorA71(t *testing.T) {
 	})
 }
 
-// TestGasKeyTransaction is nearcore's tests/apply.rs test_apply_gas_key_transaction: the key pays
-// for gas, the account for deposits, one row advances.
+// TestGasKeyTransaction is nearcore's tests/apply.rs test_apply_gas_key_transaction: the gas key pays for gas,
+// the account for deposits, and only the nonce at the transaction's index advances.
 func TestGasKeyTransaction(t *testing.T) {
 	n := newPair(t)
 	key := testKey("gas_key")
 	mustSucceed(t, n.do(alice, gasKeyOf(key.PublicKey(), 3), &primitives.TransferToGasKey{PublicKey: key.PublicKey(), Deposit: primitives.NEAR(1)}))
 	n.settle()
 	start := primitives.InitialNonce(n.height)
-	n.height++ // nonces above those of the key's block
+	n.height++ // nonces must be above the initial nonce of the key's block
 	before := n.account(alice).Amount
 	send := func(nonce primitives.Nonce, index uint16, amount primitives.Balance) *primitives.OutcomeWithID {
 		tx := n.sign(key, primitives.Transaction{
@@ -251,7 +252,7 @@ func TestGasKeyTransaction(t *testing.T) {
 		t.Errorf("account paid %v, want the deposit", got)
 	}
 	left := n.accessKey(alice, key.PublicKey()).GasKey.Balance
-	// the price of its gas
+	// The price of the transaction's gas.
 	if paid, _ := primitives.NEAR(1).Sub(left); paid != balance("245500818750000000000") {
 		t.Errorf("key paid %v", paid)
 	}
@@ -261,7 +262,7 @@ func TestGasKeyTransaction(t *testing.T) {
 			t.Errorf("row %d = %d, %v", i, got, err)
 		}
 	}
-	// A deposit that the account cannot pay costs the key the conversion, and the nonce is used.
+	// If the account cannot pay the deposit, the key still pays for the conversion and the nonce is used.
 	n.settle()
 	left = n.accessKey(alice, key.PublicKey()).GasKey.Balance
 	o = send(start+2, 1, primitives.NEAR(10_000))
@@ -274,8 +275,8 @@ func TestGasKeyTransaction(t *testing.T) {
 	if got, _, _ := n.view(alice).GasKeyNonce(alice, key.PublicKey().Handle(), 1); got != start+2 {
 		t.Errorf("row = %d, want %d", got, start+2)
 	}
-	// Where the compute of sending is not its gas, a transaction that becomes a receipt counts the
-	// compute, one that fails for its deposits the gas (nearcore
+	// If the compute of sending differs from its gas, a converted transaction counts the compute, and one
+	// whose account cannot pay the deposits counts the gas (nearcore
 	// core/primitives/src/transaction.rs:739 failed_with_gas_burnt).
 	cfg := *n.cfg
 	cfg.Fees.Action[parameters.ActionTransfer].SendNotSIR.Compute += 7
@@ -448,8 +449,8 @@ func TestCreateAccount(t *testing.T) {
 	}
 }
 
-// TestCallWithoutVM: what needs no execution fails as it always does; the rest says that there is
-// no VM.
+// TestCallWithoutVM checks that without a VM a call that fails before execution has its usual error, and any
+// other call an error that says that there is no VM.
 func TestCallWithoutVM(t *testing.T) {
 	n := newPair(t)
 	call := func(method string) primitives.Action {
@@ -465,7 +466,7 @@ func TestCallWithoutVM(t *testing.T) {
 	mustSucceed(t, n.do(alice, &primitives.DeployContract{Code: []byte("not wasm")}))
 	check(n.doTo(bob, alice, call("")), `{"FunctionCallError":{"MethodResolveError":"MethodEmptyName"}}`)
 	check(n.doTo(bob, alice, call("m")), `{"FunctionCallError":{"CompilationError":{"WasmerCompileError":{"msg":"`+action.NoVMText+`"}}}}`)
-	// Nothing is burnt in the VM, and the whole gas comes back.
+	// The VM burns nothing, and all attached gas is refunded.
 	o := n.doTo(bob, alice, call("m"))
 	cfg := parameters.MustGet(parameters.June(86))
 	base := cfg.Fees.Fee(parameters.ActionFunctionCallBase).Exec.Gas + cfg.Fees.Fee(parameters.ActionFunctionCallByte).Exec.Gas + cfg.Fees.Fee(parameters.ActionNewActionReceipt).Exec.Gas

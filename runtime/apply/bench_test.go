@@ -24,8 +24,8 @@ func BenchmarkTransfers(b *testing.B) {
 	}
 }
 
-// chunkTransfers is about what a chunk of 1 PGas holds. With many accounts the limit of the state
-// proof comes first: then chunks are made smaller until nothing has to wait, as a producer would.
+// chunkTransfers is about the number of transfers in a chunk of 1 PGas. With many accounts the limit of the
+// state proof is reached earlier. Then the chunks are made smaller until no receipt is delayed.
 const chunkTransfers = 1400
 
 func benchTransfers(b *testing.B, accounts int, par Par) {
@@ -64,7 +64,7 @@ func benchTransfers(b *testing.B, accounts int, par Par) {
 		rec.Reset()
 		return r
 	}
-	for calm := 0; calm < 10; { // until what waited is done and chunks have their size
+	for calm := 0; calm < 10; { // until no receipts are delayed and the chunks have their final size
 		if r := step(chunk()); r.Stats.DelayedLen > 0 {
 			calm, size = 0, max(100, size*19/20)
 		} else {
@@ -75,7 +75,7 @@ func benchTransfers(b *testing.B, accounts int, par Par) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	var total, chunks int
-	var cpu []float64 // microseconds a transfer, by chunk
+	var cpu []float64 // for each chunk: microseconds per transfer
 	for b.Loop() {
 		b.StopTimer()
 		txs := chunk()
@@ -95,8 +95,8 @@ func benchTransfers(b *testing.B, accounts int, par Par) {
 	b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "transfers/s")
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(total), "us/transfer")
 	b.ReportMetric(float64(total)/float64(chunks), "transfers/chunk")
-	// What all threads used says more than the clock on a busy machine, and the best chunks more
-	// than the mean.
+	// On a busy machine, processor time is more meaningful than wall time, and the best chunks are more
+	// meaningful than the mean.
 	slices.Sort(cpu)
 	b.ReportMetric(cpu[len(cpu)/2], "cpu-us/transfer")
 	b.ReportMetric(cpu[len(cpu)/10], "cpu-us-p10/transfer")
@@ -117,13 +117,13 @@ func zipf(rng *rand.Rand, n int) func() int {
 	}
 }
 
-// benchName is made when it is needed: a million strings in memory would only be work for the
-// collector.
+// benchName returns the name of an account. Names are computed on demand, because a million strings would
+// be work for the garbage collector.
 func benchName(i int) primitives.AccountID {
 	return primitives.AccountID(fmt.Sprintf("account%06d.near", i))
 }
 
-// benchNet is newNet with one key for all accounts, since making keys takes long.
+// benchNet is newNet with the same key for all accounts, since generating keys takes long.
 func benchNet(b *testing.B, accounts int) *net {
 	n := newNet(b, primitives.SingleShardLayout())
 	n.limit = 10_000_000_000_000_000

@@ -10,11 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// TestMissingChunk: only the scheduler's state changes; congestion info and requests are carried.
+// TestMissingChunk checks that a missing chunk changes only the bandwidth scheduler's state, and that
+// congestion info and bandwidth requests are repeated in the result.
 func TestMissingChunk(t *testing.T) {
 	n := newPair(t)
 	n.step()
-	n.shards[0].info.ReceiptBytes = 7 // as if
+	n.shards[0].info.ReceiptBytes = 7 // any value, to see that it is repeated
 	n.shards[0].requests = []primitives.BandwidthRequest{{ToShard: 0, Bitmap: [5]byte{1}}}
 	n.shards[0].missing = true
 	n.shards[0].incoming[0] = []*primitives.Receipt{{PredecessorID: alice, ReceiverID: bob, Body: &primitives.DataReceipt{}}}
@@ -138,7 +139,7 @@ func TestProposedSplit(t *testing.T) {
 	n.shards[0].missing = false
 }
 
-// TestProposals: the last one of an account counts, the last made comes first.
+// TestProposals checks that the last proposal of each account is kept, and that the latest is first.
 func TestProposals(t *testing.T) {
 	n := newPair(t)
 	stake := func(who primitives.AccountID, near uint64) *primitives.SignedTransaction {
@@ -210,7 +211,7 @@ func TestInputErrors(t *testing.T) {
 	}
 }
 
-// TestGroupOutgoing: the groups that Apply builds as it goes are those of a slow second version.
+// TestGroupOutgoing compares the groups that Apply builds with those of a simple implementation.
 func TestGroupOutgoing(t *testing.T) {
 	w := newWild(t, threeShards(), 99)
 	for range 4 {

@@ -4,5 +4,5 @@ package apply
 
 import "time"
 
-// cpuTime is not known here.
+// cpuTime returns 0 on systems where the processor time is not available.
 func cpuTime() time.Duration { return 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is what all threads of the process have used.
+// cpuTime returns the processor time that all threads of the process have used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -17,7 +17,7 @@ import (
 
 var smallTransfer = primitives.NEAR(10_000)
 
-// bobsReceipts are transfers of 10000 N + i yocto from bob to alice (apply.rs:477).
+// bobsReceipts returns transfers of 10000 N + i yocto from bob to alice (apply.rs:477).
 func bobsReceipts(n *net, count int) []*primitives.Receipt {
 	out := make([]*primitives.Receipt, count)
 	var id primitives.Hash
@@ -31,7 +31,7 @@ func bobsReceipts(n *net, count int) []*primitives.Receipt {
 	return out
 }
 
-// give brings receipts to the only shard's next chunk.
+// give adds incoming receipts to the next chunk of the only shard.
 func (n *net) give(receipts ...*primitives.Receipt) {
 	n.shards[0].incoming[0] = append(n.shards[0].incoming[0], receipts...)
 }
@@ -46,13 +46,13 @@ func aliceHas(t *testing.T, n *net, i uint64) {
 	}
 }
 
-// transferGas is what running a transfer burns.
+// transferGas is the gas that the execution of a transfer burns.
 func transferGas(c *parameters.RuntimeConfig) primitives.Gas {
 	return c.Fees.Fee(parameters.ActionNewActionReceipt).Exec.Gas + c.Fees.Fee(parameters.ActionTransfer).Exec.Gas
 }
 
-// TestDelayedAllAtOnce: a limit of 1 gas runs one receipt a chunk (apply.rs:250, 296), and what
-// waits is counted (2702).
+// TestDelayedAllAtOnce checks that with a limit of 1 gas each chunk runs one receipt (apply.rs:250, 296), and
+// that the delayed receipts are counted in the congestion info (2702).
 func TestDelayedAllAtOnce(t *testing.T) {
 	const count = 10
 	for _, refunds := range []bool{false, true} {
@@ -90,7 +90,7 @@ func TestDelayedAllAtOnce(t *testing.T) {
 	}
 }
 
-// TestDelayedAddMore: four arrive and three run a chunk (apply.rs:343).
+// TestDelayedAddMore checks the queue when four receipts arrive and three run in each chunk (apply.rs:343).
 func TestDelayedAddMore(t *testing.T) {
 	const count = 40
 	n := newPair(t)
@@ -106,7 +106,7 @@ func TestDelayedAddMore(t *testing.T) {
 	}
 }
 
-// TestDelayedAdjustableLimit: the limit follows the queue (apply.rs:399).
+// TestDelayedAdjustableLimit changes the gas limit with the length of the queue (apply.rs:399).
 func TestDelayedAdjustableLimit(t *testing.T) {
 	const count = 120
 	n := newPair(t)
@@ -136,13 +136,13 @@ func TestDelayedAdjustableLimit(t *testing.T) {
 func freeConfig() *parameters.RuntimeConfig {
 	c := *parameters.MustGet(parameters.June(86))
 	c.Fees.Action = [parameters.NumActionCosts]parameters.Fee{}
-	// else there are refunds
+	// Without this there would be refunds.
 	c.Fees.StorageAmountPerByte, c.MinGasPurchasePrice = primitives.Balance{}, primitives.Balance{}
 	c.Fees.Action[parameters.ActionNewActionReceipt].Exec = parameters.Cost{Gas: 1000, Compute: 1000}
 	return &c
 }
 
-// TestDelayedLocal: local receipts run before the queue, and the queue before what arrives
+// TestDelayedLocal checks that local receipts run before delayed ones, and delayed before incoming ones
 // (apply.rs:568).
 func TestDelayedLocal(t *testing.T) {
 	n := newPair(t)
@@ -152,7 +152,7 @@ func TestDelayedLocal(t *testing.T) {
 	for i := range txs {
 		txs[i] = n.tx(alice, alice, transfer(primitives.NEAR(1)))
 	}
-	made := map[int]primitives.Hash{} // receipts of transactions
+	made := map[int]primitives.Hash{} // receipt ids of transactions
 	for i, s := range []struct {
 		tx, in   [2]int
 		outcomes []string
@@ -193,8 +193,8 @@ func TestDelayedLocal(t *testing.T) {
 	}
 }
 
-// TestDelayedModel compares the queue with a list: what runs in a chunk, in order, with any limit
-// and any parallelism.
+// TestDelayedModel compares the delayed queue with a list. The same receipts must run in each chunk, in the
+// same order, with random limits, in parallel and serially.
 func TestDelayedModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	n := newPair(t)
@@ -254,7 +254,7 @@ func TestDelayedModel(t *testing.T) {
 	}
 }
 
-// inTurn is a Par without goroutines.
+// inTurn is a Par that runs the calls one after another, without goroutines.
 func inTurn(n int, do func(int)) {
 	for i := range n {
 		do(i)
@@ -286,7 +286,7 @@ func (n *net) selfReceipt(who primitives.AccountID, salt byte, actions ...primit
 	}}
 }
 
-// TestComputeLimit: the limit counts compute and not gas (apply.rs:1300).
+// TestComputeLimit checks that the chunk limit counts compute and not gas (apply.rs:1300).
 func TestComputeLimit(t *testing.T) {
 	const gas, compute = 1_000_000, 10_000_000_000_000
 	n := newPair(t)
@@ -308,7 +308,7 @@ func TestComputeLimit(t *testing.T) {
 	if len(r.Outcomes) != 1 || r.Outcomes[0].ID != call(3).ID || r.Outcomes[0].ComputeUsage < compute || r.Outcomes[0].Status.Kind != primitives.StatusSuccessValue {
 		t.Errorf("the second call did not run in the next chunk: %+v", r.Outcomes)
 	}
-	// Too little gas: the failed call counts what it burnt, no more (apply.rs:1392).
+	// A call with too little gas fails and counts only the gas that it burnt (apply.rs:1392).
 	n.vm = priced{func(o *action.CallOutcome) {
 		o.GasBurnt, o.GasUsed, o.Compute = 1, 1, 1
 		o.Err = &primitives.FunctionCallError{Tag: primitives.CallExecution, Message: "Exceeded the prepaid gas."}
@@ -319,8 +319,8 @@ func TestComputeLimit(t *testing.T) {
 	}
 }
 
-// TestProofStop: with a soft limit of 300 bytes the first call runs and the second waits; code is
-// no part of the proof (apply.rs:1441).
+// TestProofStop checks that with a soft limit of 300 bytes of recorded state the first call runs and the
+// second is delayed. Code is not part of the proof (apply.rs:1441).
 func TestProofStop(t *testing.T) {
 	n := newPair(t)
 	n.cfg = freeConfig()
@@ -346,8 +346,8 @@ func TestProofStop(t *testing.T) {
 	}
 }
 
-// TestProofStopModel: whether a receipt runs depends on what those before it read, however many
-// come after it, and in parallel as one by one.
+// TestProofStopModel checks that whether a receipt runs depends only on the reads of earlier receipts, not on
+// the number of later ones, and that parallel and serial execution agree.
 func TestProofStopModel(t *testing.T) {
 	accounts := make([]primitives.AccountID, 24)
 	for i := range accounts {
@@ -379,7 +379,7 @@ func TestProofStopModel(t *testing.T) {
 		n.give(receipts[:count]...)
 		return len(n.step()[0].Outcomes)
 	}
-	// least[k] is the least limit at which receipt k runs, by trying, with nothing behind it.
+	// least[k] is the lowest limit at which receipt k runs if it is the last one, found by trial.
 	least := make([]uint64, len(receipts))
 	for k := range receipts {
 		lo, hi := uint64(0), uint64(1<<20)
@@ -410,8 +410,8 @@ func TestProofStopModel(t *testing.T) {
 	}
 }
 
-// TestBurnPrice: gas is burnt at the lower of the receipt's and the block's price; what was paid
-// more comes back (apply.rs:786, 830, with AccountCostIncrease).
+// TestBurnPrice checks that gas is burnt at the lower of the receipt's and the block's price, and that the
+// difference to the paid price is refunded (apply.rs:786, 830, with AccountCostIncrease).
 func TestBurnPrice(t *testing.T) {
 	for name, tt := range map[string]struct {
 		price   func(primitives.Balance) primitives.Balance
@@ -441,8 +441,8 @@ func TestBurnPrice(t *testing.T) {
 	}
 }
 
-// TestBuffering: receipts to a congested shard are held back, and leave as congestion ends
-// (apply.rs:2751).
+// TestBuffering checks that receipts to a congested shard are buffered, and forwarded when the congestion
+// ends (apply.rs:2751).
 func TestBuffering(t *testing.T) {
 	layout, err := primitives.NewShardLayoutV2([]primitives.AccountID{alice, bob}, []primitives.ShardID{0, 1, 2}, nil)
 	if err != nil {
@@ -509,8 +509,8 @@ func TestBuffering(t *testing.T) {
 	}
 }
 
-// TestEmptyChunkChangesTheRoot: the bandwidth scheduler's state moves with every block
-// (apply.rs:2669).
+// TestEmptyChunkChangesTheRoot checks that an empty chunk changes the state root, because the bandwidth
+// scheduler's state changes in every block (apply.rs:2669).
 func TestEmptyChunkChangesTheRoot(t *testing.T) {
 	n := newPair(t)
 	before := n.shards[0].trie.Root()

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// nearcore test-loop-tests/src/tests/deploy_compute_cost.rs: compiling is bounded by the compute of
-// a chunk.
+// These tests follow nearcore test-loop-tests/src/tests/deploy_compute_cost.rs: the compute of deployments
+// bounds the compilations of a chunk.
 
 func TestDeployCompute(t *testing.T) {
 	for _, test := range []struct {
 		row         string
-		size, chunk int            // bytes of code; deployments of a chunk
-		each        primitives.Gas // compute
+		size, chunk int            // bytes of code; number of deployments that fit into a chunk
+		each        primitives.Gas // compute of one deployment
 	}{
 		{"deploy_compute_cost.rs:28", 34, 50, 20_116_559_500_000},
 		{"deploy_compute_cost.rs:39", 1_000_000, 4, 270_108_059_500_000},
@@ -38,8 +38,8 @@ func TestDeployCompute(t *testing.T) {
 	}
 }
 
-// TestDistributionCompute is deploy_compute_cost.rs:124: a chunk whose limit is what one
-// distribution of 1,000 bytes takes has room for one.
+// TestDistributionCompute is deploy_compute_cost.rs:124: a chunk whose limit equals the compute of one
+// distribution of 1,000 bytes runs one distribution.
 func TestDistributionCompute(t *testing.T) {
 	n := newPair(t)
 	n.limit = 20_250_000_000_000

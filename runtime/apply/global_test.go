@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// echoVM stands for contracts: a call returns the code that it runs.
+// echoVM is a VM in which each call returns the code of the contract.
 type echoVM struct{}
 
 func (echoVM) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
@@ -17,7 +17,7 @@ func (echoVM) Call(c *action.Call, _ *action.External) (action.CallOutcome, erro
 	return out, nil
 }
 
-// distribution is the receipt that brings global code to a shard.
+// distribution returns the receipt that distributes global code to a shard.
 func distribution(id primitives.GlobalContractID, code string, nonce uint64) *primitives.Receipt {
 	return &primitives.Receipt{
 		PredecessorID: alice, ReceiverID: primitives.SystemAccount, ID: primitives.HashBytes([]byte("distribution of " + code)),
@@ -25,10 +25,9 @@ func distribution(id primitives.GlobalContractID, code string, nonce uint64) *pr
 	}
 }
 
-// TestGlobalCodeInItsChunk: a call sees the global code that a distribution before it in the same
-// chunk brought: nearcore compiles it into the cache that calls look into first
-// (global_contracts.rs:216, wasmtime_runner/mod.rs with_compiled_and_loaded). A stale distribution
-// brings nothing.
+// TestGlobalCodeInItsChunk checks that a call runs the global code that an earlier receipt of the same chunk
+// distributed. nearcore compiles that code into the cache in which calls look first (global_contracts.rs:216,
+// wasmtime_runner/mod.rs with_compiled_and_loaded). A distribution of an older version has no effect.
 func TestGlobalCodeInItsChunk(t *testing.T) {
 	byAlice := primitives.GlobalContractID{Account: alice}
 	byHash := primitives.GlobalContractID{Hash: primitives.HashBytes([]byte("hashed"))}

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// net is a chain without blocks: every step applies one chunk of each shard and carries the
-// receipts over.
+// net is a chain without blocks. Each step applies one chunk of each shard and delivers the outgoing receipts
+// to the chunks of the next step.
 type net struct {
 	t      testing.TB
 	layout primitives.ShardLayout
@@ -25,16 +25,16 @@ type net struct {
 	vm     action.VM
 	shards []netShard // by index
 	nonces map[string]primitives.Nonce
-	before []primitives.CongestionInfo // by index, as the last step's chunks saw it
-	once   bool                        // the VM keeps account of its calls: no chunk is applied again from its proof
+	before []primitives.CongestionInfo // by shard index: the congestion info in the input of the last step
+	once   bool                        // the VM counts its calls, so no chunk is applied again from its proof
 }
 
 type netShard struct {
 	trie     state.Trie
 	info     primitives.CongestionInfo
 	requests []primitives.BandwidthRequest
-	incoming [][]*primitives.Receipt // by source
-	missing  bool                    // the next chunk
+	incoming [][]*primitives.Receipt // by index of the sending shard
+	missing  bool                    // the next chunk is missing
 	missed   uint64
 	last     *Result
 }
@@ -43,7 +43,8 @@ func testKey(name string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, name)
 }
 
-// newNet makes accounts with 1000 N and a full key of the account's name, over the given layout.
+// newNet returns a net with the given layout. Its accounts have 1000 N and a full access key whose seed is
+// the account's name.
 func newNet(t testing.TB, layout primitives.ShardLayout, accounts ...primitives.AccountID) *net {
 	n := &net{
 		t: t, layout: layout, cfg: parameters.MustGet(parameters.June(86)), height: 10, price: primitives.Yocto(100_000_000),
@@ -88,7 +89,7 @@ func (n *net) sign(key primitives.SecretKey, tx primitives.Transaction) *primiti
 	return primitives.NewSignedTransaction(tx, key.Sign(hash[:]))
 }
 
-// input is the chunk of one shard in the next block.
+// input returns the input of Apply for the chunk of a shard in the next block.
 func (n *net) input(i int, txs []*primitives.SignedTransaction) *Input {
 	s, ids := &n.shards[i], n.layout.ShardIDs()
 	prev := primitives.HashBytes(borsh.AppendUint64(nil, uint64(n.height-1)))
@@ -160,7 +161,7 @@ func (n *net) step(txs ...*primitives.SignedTransaction) []*Result {
 	return results
 }
 
-// settle steps without transactions until nothing moves, and returns all results.
+// settle steps without transactions until no receipts are left, and returns all results.
 func (n *net) settle() (all [][]*Result) {
 	n.t.Helper()
 	for range 50 {
@@ -219,7 +220,7 @@ func transfer(yocto primitives.Balance) *primitives.Transfer {
 
 func balance(text string) primitives.Balance { return primitives.MustParseBalance(text) }
 
-// findOutcome looks for the outcome of an id.
+// findOutcome returns the outcome with an id.
 func findOutcome(t testing.TB, results []*Result, id primitives.Hash) *primitives.OutcomeWithID {
 	t.Helper()
 	for _, r := range results {

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// goPar runs everything at the same time.
+// goPar is a Par that runs each call on a goroutine of its own.
 func goPar(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -31,7 +31,7 @@ func threeShards() primitives.ShardLayout {
 	return l
 }
 
-// sameResult compares everything that a chunk gives, recorded reads in their order included.
+// sameResult compares all fields of two results, including the recorded reads and their order.
 func sameResult(t testing.TB, got, want *Result) {
 	t.Helper()
 	if got.Trie.Root() != want.Trie.Root() {
@@ -72,8 +72,8 @@ func sameResult(t testing.TB, got, want *Result) {
 	}
 }
 
-// TestParallelEqualsSerial runs random workloads under limits that make receipts wait, and compares
-// each chunk. Tokens are counted on the way: what is held falls by what the chunks say is burnt.
+// TestParallelEqualsSerial runs random workloads in parallel and serially, with limits that delay receipts,
+// and compares each chunk. It also checks that the total supply falls by the burnt amount of the results.
 func TestParallelEqualsSerial(t *testing.T) {
 	first := 0
 	if testing.Short() {
@@ -119,7 +119,7 @@ func TestParallelEqualsSerial(t *testing.T) {
 				w.height--
 				results := w.step(txs...)
 				for i, in := range inputs {
-					// The heights agree; what was missed is counted by step, so it is taken over.
+					// The heights agree. Missed chunks are counted by net.step, so the count is copied.
 					in.Congestion = nil
 					for j := range w.shards {
 						in.Congestion = append(in.Congestion, ShardCongestion{w.layout.ShardIDs()[j], w.before[j], w.shards[j].missed})
@@ -159,7 +159,7 @@ func TestParallelEqualsSerial(t *testing.T) {
 	}
 }
 
-// outcomeKind names how something ended.
+// outcomeKind returns the name of an outcome's status.
 func outcomeKind(o *primitives.OutcomeWithID) string {
 	if o.Status.Kind != primitives.StatusFailure {
 		return "ok"
@@ -174,7 +174,8 @@ func outcomeKind(o *primitives.OutcomeWithID) string {
 	return e.Action.Kind.Tag.String()
 }
 
-// TestMajority: one receiver has more than half of the work, or none has; a call counts ten.
+// TestMajority tests the search for a receiver with more than half of the work, in which a call counts as
+// ten transfers.
 func TestMajority(t *testing.T) {
 	receipt := func(to primitives.AccountID, calls bool) *primitives.Receipt {
 		body := &primitives.ActionReceipt{Actions: []primitives.Action{&primitives.Transfer{}}}

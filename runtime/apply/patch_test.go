@@ -27,8 +27,8 @@ func (n *net) patched(records ...genesis.Record) *Result {
 
 func (n *net) update() *state.TrieUpdate { return state.NewUnrecorded(n.shards[0].trie) }
 
-// TestPatch: each kind of record is written, with the cause that nearcore gives, and each removal
-// takes away what it names.
+// TestPatch checks that a patch writes each kind of record, with nearcore's cause, and that each kind of
+// removal removes its record.
 func TestPatch(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	code, key := []byte("code"), testKey("other").PublicKey().Handle()
@@ -89,7 +89,7 @@ func TestPatch(t *testing.T) {
 	if got, ok, err := u.GasKeyNonce("cc", key, 2); got != 0 || !ok || err != nil {
 		t.Errorf("a nonce that was not named: %d, %v, %v", got, ok, err)
 	}
-	// What was postponed runs once its data has come, as any other.
+	// A postponed receipt of a patch runs when its data has arrived.
 	n.shards[0].incoming[0] = nil
 	for _, id := range []primitives.Hash{{2}, {3}} {
 		n.shards[0].incoming[0] = append(n.shards[0].incoming[0], &primitives.Receipt{PredecessorID: "aa", ReceiverID: "cc", ID: primitives.Hash{4}, Body: &primitives.DataReceipt{DataID: id}})
@@ -115,8 +115,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestPatchDelayed: a delayed receipt goes behind the queue, is counted in the congestion, and runs
-// in the next chunk.
+// TestPatchDelayed checks that a delayed receipt of a patch is appended to the queue, is counted in the
+// congestion info, and runs in the next chunk.
 func TestPatchDelayed(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	r := &primitives.Receipt{PredecessorID: "aa", ReceiverID: "bb", ID: primitives.Hash{1}, Body: &primitives.ActionReceipt{
@@ -130,8 +130,8 @@ func TestPatchDelayed(t *testing.T) {
 	}
 }
 
-// TestPatchLocked: what an account has locked never becomes less, and it stays as long as it has
-// any.
+// TestPatchLocked checks that a patch never lowers the locked balance of an account, and never removes an
+// account with a locked balance.
 func TestPatchLocked(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	stake := primitives.Account{Amount: primitives.NEAR(1), Locked: primitives.NEAR(50)}
@@ -143,7 +143,7 @@ func TestPatchLocked(t *testing.T) {
 	}
 }
 
-// TestPatchNeedsChunk: a missing chunk takes none.
+// TestPatchNeedsChunk checks that Apply refuses a patch for a missing chunk.
 func TestPatchNeedsChunk(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	in := n.input(0, nil)

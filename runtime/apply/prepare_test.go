@@ -86,7 +86,7 @@ func TestPrepareTakesTurns(t *testing.T) {
 	if p.Size != size || p.RecordedSize == 0 {
 		t.Errorf("size %d, want %d; recorded %d", p.Size, size, p.RecordedSize)
 	}
-	// What was chosen is valid in the chunk.
+	// The chosen transactions are valid in the chunk.
 	for i, o := range n.step(p.Transactions...)[0].Outcomes {
 		if o.Status.Kind != primitives.StatusSuccessReceiptID {
 			t.Errorf("outcome %d: %s", i, statusText(&o.Status))
@@ -138,7 +138,7 @@ func TestPrepareDrops(t *testing.T) {
 			Nonce: primitives.TransactionNonce{Nonce: v}, NonceMode: primitives.NonceStrict, Actions: []primitives.Action{transfer(primitives.Yocto(1))},
 		})
 	}
-	// A strict nonce with a gap stays as long as it is fresh.
+	// A transaction with a strict nonce and a gap stays in the pool while it is recent.
 	in, p := n.prepare([]*primitives.SignedTransaction{strict(nonce)})
 	if r := mustPrepare(t, in); len(r.Transactions) != 0 || len(r.Dropped) != 0 || len(p.last.txs) != 1 {
 		t.Errorf("gap: %d taken, %d dropped", len(r.Transactions), len(r.Dropped))
@@ -152,7 +152,7 @@ func TestPrepareDrops(t *testing.T) {
 	if r := mustPrepare(t, in); len(r.Transactions) != 2 || len(r.Dropped) != 0 {
 		t.Errorf("1, 2, 4: %d taken, %d dropped", len(r.Transactions), len(r.Dropped))
 	}
-	// After an invalid one the group's next is tried in the same turn.
+	// After an invalid transaction, the next one of the group is tried in the same turn.
 	bad := n.tx(alice, bob, transfer(primitives.NEAR(5000)))
 	good := n.tx(alice, bob, transfer(primitives.NEAR(600)))
 	broke := n.tx(alice, bob, transfer(primitives.NEAR(600)))

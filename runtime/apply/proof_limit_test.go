@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// newReader returns a chain where alice runs the probe and has so many entries of this size, and
-// more keys.
+// newReader returns a chain in which alice has the probe contract, the given number of entries of the given
+// size, and additional access keys.
 func newReader(t *testing.T, entries, size, keys int) *net {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 	if err != nil {
@@ -31,7 +31,7 @@ func newReader(t *testing.T, entries, size, keys int) *net {
 		u.SetCode(alice, primitives.HashBytes(code), code)
 		for i := range entries {
 			value := make([]byte, size)
-			value[0] = byte(i) // else all are the same bytes, which count once
+			value[0] = byte(i) // equal values would be recorded only once
 			u.Set(primitives.AppendContractDataKey(nil, alice, []byte{byte(i)}), value)
 		}
 		for i := range keys {
@@ -41,7 +41,7 @@ func newReader(t *testing.T, entries, size, keys int) *net {
 	return n
 }
 
-// read is a call that reads entries from from to to.
+// read returns a call that reads the entries from index from up to index to.
 func read(from, to int) *primitives.FunctionCall {
 	var p contracts.Program
 	for i := from; i < to; i++ {
@@ -50,8 +50,8 @@ func read(from, to int) *primitives.FunctionCall {
 	return &primitives.FunctionCall{Method: "run", Args: p.Bytes(), Gas: 100_000_000_000_000}
 }
 
-// run applies one receipt of alice to herself at a version, serially and ahead of its turn, and
-// returns its outcome and the chain after it.
+// run applies one receipt of alice to herself at a version, both serially and speculatively. It returns the
+// outcome and the chain after it.
 func (n *net) run(v parameters.Version, actions ...primitives.Action) (*primitives.OutcomeWithID, *net) {
 	n.t.Helper()
 	m := n.copy()

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// proofNotes removes an entry, which raises the bound, and notes how far above where its limit
-// counts from a call starts.
+// proofNotes is a VM that removes an entry in each call, which raises the upper bound of the recorded size.
+// For each call it stores the upper bound at the start of the call, minus the base from which the limit
+// counts.
 type proofNotes struct{ starts *[]uint64 }
 
 func (v proofNotes) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// testProof is a proof behind the interface that this package wants.
+// testProof adapts a state proof to state.Trie.
 type testProof struct{ p *trie.Partial }
 
 func proven(err error) error {
@@ -74,7 +74,7 @@ func (t testProof) FindSplit(rec state.Recording) (primitives.TrieSplit, error) 
 	return s, proven(err)
 }
 
-// proofOf are the strings that a chunk read, with the code that it called.
+// proofOf returns the proof of a chunk: the recorded nodes and values, and the code that it called.
 func proofOf(t testing.TB, in *Input, r *Result) [][]byte {
 	t.Helper()
 	proof := of(r.Recording).Proof()
@@ -88,8 +88,8 @@ func proofOf(t testing.TB, in *Input, r *Result) [][]byte {
 	return proof
 }
 
-// fromProof applies a chunk once more, on nothing of the state but its own proof and the code that
-// it called, and wants the same of it in everything.
+// fromProof applies a chunk again with only its proof and the called code as state, and checks that all
+// results are the same.
 func fromProof(t testing.TB, in *Input, want *Result) {
 	t.Helper()
 	if _, ok := in.Trie.(testTrie); !ok || want.Recording == nil {
@@ -106,7 +106,7 @@ func fromProof(t testing.TB, in *Input, want *Result) {
 		t.Fatalf("on its proof: %v", err)
 	}
 	a, b := *got, *want
-	for _, r := range []*Result{&a, &b} { // how work was shared out is not what it is
+	for _, r := range []*Result{&a, &b} { // the statistics of parallel execution may differ
 		r.Stats.RanInParallel, r.Stats.RanAgain, r.Olds, r.Accesses = 0, 0, nil, nil
 	}
 	if a.Trie.Root() != b.Trie.Root() || a.Trie.MemoryUsage() != b.Trie.MemoryUsage() {
@@ -124,8 +124,8 @@ func fromProof(t testing.TB, in *Input, want *Result) {
 	}
 }
 
-// BenchmarkProven applies chunks of native transfers on the whole trie and on their own proofs,
-// which are taken in each time, in turns.
+// BenchmarkProven applies chunks of native transfers alternately with the whole trie and with their own
+// proofs. The time includes decoding the proof.
 func BenchmarkProven(b *testing.B) {
 	const accounts = 1_000_000
 	n := benchNet(b, accounts)

@@ -13,14 +13,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// ruled are the columns of the state that the model of internal/refmodel has.
+// ruled are the trie columns that the model in internal/refmodel has.
 var ruled = map[primitives.TrieColumn]bool{
 	primitives.ColAccount: true, primitives.ColContractCode: true, primitives.ColAccessKey: true, primitives.ColContractData: true,
 	primitives.ColGlobalContractCode: true, primitives.ColGlobalContractNonce: true,
 }
 
-// ruledNet is a chain of one shard with a world's state, where gas is free and a chunk has room for
-// all.
+// ruledNet returns a chain of one shard with the state of a refmodel world, with free gas and no chunk limits.
 func ruledNet(t *testing.T, w *refmodel.World, v *vm.VM) *net {
 	n := newNet(t, primitives.SingleShardLayout())
 	cfg := *parameters.MustGet(parameters.June(86))
@@ -34,7 +33,7 @@ func ruledNet(t *testing.T, w *refmodel.World, v *vm.VM) *net {
 	return n
 }
 
-// rows are the ruled columns of a state.
+// rows returns the entries of a state in the ruled columns.
 func (n *net) rows() map[string][]byte {
 	rows := map[string][]byte{}
 	err := n.shards[0].trie.Scan(nil, nil, nil, func(key, value []byte) bool {
@@ -49,8 +48,8 @@ func (n *net) rows() map[string][]byte {
 	return rows
 }
 
-// TestRules plays generated chunks by the model of internal/refmodel and by Apply, one by one and
-// ahead of their turns: what each receipt gives, what leaves, and the state behind must be the same.
+// TestRules runs generated chunks with the model in internal/refmodel and with Apply, serially and in parallel.
+// The outcomes of receipts, the outgoing receipts and the final states must be the same.
 func TestRules(t *testing.T) {
 	for _, rules := range []refmodel.Rules{86, 87, 88} {
 		t.Run(fmt.Sprint(rules), func(t *testing.T) {
@@ -89,7 +88,7 @@ func playRules(t *testing.T, rules refmodel.Rules, count int) {
 		}
 		sameResult(t, ahead, results[0])
 		ran, again = ran+ahead.Stats.RanInParallel, again+ahead.Stats.RanAgain
-		// In a chunk that has no room for all, both ways leave the same behind.
+		// If the chunk has no room for all receipts, serial and parallel execution leave the same state.
 		in.GasLimit, in.Par = primitives.Gas(1+seed%40)*1_000_000_000_000, nil
 		short, err := Apply(in)
 		if err != nil {
@@ -101,8 +100,7 @@ func playRules(t *testing.T, rules refmodel.Rules, count int) {
 		}
 		sameResult(t, ahead, short)
 		delayed += short.Stats.Postponed
-		// What the chunk sends comes back to the shard in the next one, until nothing is on its
-		// way.
+		// Receipts that a chunk sends arrive at the same shard in the next chunk, until none are left.
 		for chunk, want := 0, s.Play(); ; want = want.Next(s.LaterTxs(chunk)) {
 			for i, e := range want.Refusals {
 				sameRefusal(t, i, &results[0].Outcomes[i], e)
@@ -153,7 +151,7 @@ func playRules(t *testing.T, rules refmodel.Rules, count int) {
 	}
 }
 
-// sameRefusal compares the outcome of transaction i with what the model refuses it for, if it does.
+// sameRefusal compares the outcome of transaction i with the model's error for it.
 func sameRefusal(t *testing.T, i int, got *primitives.OutcomeWithID, e *primitives.InvalidTxError) {
 	t.Helper()
 	want := "a receipt"

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// touching is a VM of calls that pay as contracts do: a write for the nodes and the value that it
-// sees, a read for none.
+// touching is a VM whose calls charge for trie nodes as contracts do: a write pays for the nodes and the value
+// that it touches, a read does not.
 type touching struct{ cfg *parameters.RuntimeConfig }
 
 func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {

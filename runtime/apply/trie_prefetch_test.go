@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// coldTrie says that it is cold, and notes what is looked up without a recording.
+// coldTrie is a trie that reports to be cold. It stores the keys that are looked up without a recording.
 type coldTrie struct {
 	testTrie
 	cold bool
@@ -31,9 +31,8 @@ func (t coldTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool,
 	return t.testTrie.Lookup(key, rec)
 }
 
-// TestWarm: of a trie that is cold all accounts and keys that the transactions and receipts of a
-// chunk name in its shard are looked up ahead, of others none; the result is the same, with what
-// was recorded.
+// TestWarm checks that with a cold trie all accounts and access keys of the shard that the transactions and
+// receipts of a chunk name are prefetched, and no others, and that the result and the recording do not change.
 func TestWarm(t *testing.T) {
 	w := newWild(t, threeShards(), 3)
 	reached := 0

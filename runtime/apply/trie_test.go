@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// testTrie is storage/trie behind the interface that this package wants.
+// testTrie adapts storage/trie to state.Trie.
 type testTrie struct{ root *trie.Root }
 
 type testRecording struct{ trie.Recording }
@@ -70,7 +70,7 @@ func (t testTrie) FindSplit(rec state.Recording) (primitives.TrieSplit, error) {
 	return s, err
 }
 
-// buildTrie makes a trie of the given values.
+// buildTrie returns a trie with the given entries.
 func buildTrie(t testing.TB, values map[string][]byte) testTrie {
 	t.Helper()
 	keys := make([]string, 0, len(values))

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// wildVM stands for contracts: what a call does is drawn from its arguments and inputs. It pays for
+// wildVM is a VM whose calls do random things, drawn from their arguments and inputs. It pays for
 // promises as a contract would, so that no token is made or lost.
 type wildVM struct{ cfg *parameters.RuntimeConfig }
 

@@ -72,7 +72,7 @@ func (w *wild) amount() primitives.Balance {
 	return primitives.Yocto(w.rng.Uint64())
 }
 
-// action is a random one; inner says that it is for a delegate.
+// action returns a random action. inner means that it is for a delegate, so it is not a delegate itself.
 func (w *wild) action(from, to primitives.AccountID, inner bool) primitives.Action {
 	n := 16
 	if inner {
@@ -187,7 +187,7 @@ func (w *wild) gasKeyTransaction(to primitives.AccountID) *primitives.SignedTran
 	})
 }
 
-// held adds up what the state and the receipts on their way hold.
+// held returns the sum of all balances in the state and in receipts in flight.
 func (n *net) held() primitives.Balance {
 	n.t.Helper()
 	var sum primitives.Balance

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// statusContract keeps a message an account, as the first example of every SDK does: set_status is
-// twelve host calls.
+// statusContract stores a message for each account, like the first example of every SDK. A call of
+// set_status makes twelve host calls.
 const statusContract = `(module
 	(import "env" "input" (func $input (param i64)))
 	(import "env" "register_len" (func $len (param i64) (result i64)))
@@ -40,7 +40,7 @@ const statusContract = `(module
 		(call $read (i64.const 3) (i64.const 2048))
 		(call $return (call $len (i64.const 3)) (i64.const 2048))))`
 
-// BenchmarkCall is a whole call: gas, instance, host functions, outcome.
+// BenchmarkCall measures a whole call: gas, instance, host functions, outcome.
 func BenchmarkCall(b *testing.B) {
 	v := newVM(b)
 	code := wat(b, statusContract)
@@ -58,8 +58,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstCall is a call of code that is on disk only: by the length of its wasm, with that
-// of its artifact.
+// BenchmarkFirstCall measures a call of code whose artifact is only on disk, for several lengths of wasm.
+// It reports the length of the artifact too.
 func BenchmarkFirstCall(b *testing.B) {
 	for _, size := range []int{3_000, 250_000, 1_000_000} {
 		b.Run(fmt.Sprintf("wasm=%d", size), func(b *testing.B) {
@@ -96,7 +96,7 @@ func BenchmarkFirstCall(b *testing.B) {
 	}
 }
 
-// TestMemoryStays: calls leave nothing behind, not even those that trap, panic or are out of gas.
+// TestMemoryStays checks that calls leak no memory, also those that trap, panic or run out of gas.
 func TestMemoryStays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("tens of thousands of calls")
@@ -132,8 +132,8 @@ func TestMemoryStays(t *testing.T) {
 	}
 }
 
-// resident is what the process takes of the memory, in bytes; a system that does not tell skips the
-// test.
+// resident returns the resident memory of the process in bytes. It skips the test on a system that does
+// not report it.
 func resident(t *testing.T) int {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

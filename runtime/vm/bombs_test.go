@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestArtifactsOfBombs: the artifacts of shapes that once had the largest for a byte of wasm are
-// within the bound. They are the same bytes on every machine of a kind; what compiling takes is for
-// internal/bombs to measure.
+// TestArtifactsOfBombs compiles modules whose shapes once had the largest artifacts per byte of wasm, and
+// checks that the artifacts are within the bound. Their size is the same on all machines of an
+// architecture. internal/bombs measures the time and memory of their compilation.
 func TestArtifactsOfBombs(t *testing.T) {
 	v := newVM(t)
 	small := map[string]bool{"two far bytes of data": true, "locals in loops": true, "operands under ifs": true, "two bytes 33 KB apart": true,

@@ -31,8 +31,8 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// TestLastCollection: when nothing large has come for a while garbage is collected once more, not
-// before, and not by a VM that is closed.
+// TestLastCollection checks that the collector runs once more when nothing large has arrived for
+// collectLast, not earlier, and not after the VM is closed.
 func TestLastCollection(t *testing.T) {
 	for _, took := range []time.Duration{10 * time.Millisecond, 4 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestLastCollection(t *testing.T) {
 	}
 }
 
-// TestPrepareDoesNotWaitForCollection: a large module is given to the compiler while garbage is
-// collected, be the heap as large as it may; and the next ones cause no other collection.
+// TestPrepareDoesNotWaitForCollection checks that a large module reaches the compiler while a collection
+// runs, however large the heap is, and that the next modules do not cause another collection.
 func TestPrepareDoesNotWaitForCollection(t *testing.T) {
 	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")

@@ -26,8 +26,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/logic"
 )
 
-// childEnv makes this test binary a child that compiles. Its value says what it does to one code:
-// "abort HASH" and the like.
+// childEnv is the environment variable that makes this test binary a compiler child. Its value names a
+// fault and the code for which the child has it: "abort HASH" and the like.
 const childEnv = "TROUPE_TEST_COMPILER"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func misbehave(what string) {
 	}
 }
 
-// children is the option that has this binary compile, and do something to code.
+// children returns the Options.Compiler that starts this test binary as a child with the given fault.
 func children(t *testing.T, does string, code []byte) compiler.Command {
 	t.Helper()
 	self, err := os.Executable()
@@ -76,7 +76,7 @@ func openVM(t *testing.T, o Options) *VM {
 	return v
 }
 
-// closeVM closes one that may be closed.
+// closeVM closes a VM that the test may have closed already.
 func closeVM(v *VM) {
 	v.precompiles.mu.Lock()
 	ended := v.precompiles.ended
@@ -86,7 +86,7 @@ func closeVM(v *VM) {
 	}
 }
 
-// TestChildMakesTheSame: artifacts of a child are those of this process, byte by byte.
+// TestChildMakesTheSame checks that a child and this process produce the same artifacts, byte for byte.
 func TestChildMakesTheSame(t *testing.T) {
 	codes := map[string][]byte{"empty": wat(t, `(module (func (export "main")))`), "nop": nop(t, 1)}
 	for _, s := range contracts.Sources {
@@ -110,21 +110,20 @@ func TestChildMakesTheSame(t *testing.T) {
 			}
 		}
 	}
-	// one that has much memory left ends, and another begins
+	// A child whose memory has grown is ended, and another one is started.
 	if s := there.Stats().Compiler; s.Started == 0 || s.Deaths > 0 || s.InProcess != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// nop is a small contract, another for each n.
+// nop returns a small contract, a different one for each n.
 func nop(t testing.TB, n int) []byte {
 	return wat(t, fmt.Sprintf(`(module (func (export "main") (drop (i32.const %d))))`, n))
 }
 
-// TestCompilerFailsIsNoOutcome: what a child does that can't compile some code is no outcome of a
-// call of it, and nothing of it is kept: the same folder with a fixed compiler runs it, as
-// a VM does that never failed. Other code is not concerned. Views do not try it again, and what is
-// deployed is not compiled in advance.
+// TestCompilerFailsIsNoOutcome checks that a failure of the compiler child is an error and not the outcome
+// of the call, and that the failure is not cached: a VM with a fixed compiler and the same folder runs the
+// code. Other code is not affected. Views do not retry the compilation, and the code is not precompiled.
 func TestCompilerFailsIsNoOutcome(t *testing.T) {
 	bad, good := nop(t, 2), nop(t, 3)
 	for _, does := range []string{"abort", "panic", "garbage"} {
@@ -185,10 +184,9 @@ func TestCompilerFailsIsNoOutcome(t *testing.T) {
 	}
 }
 
-// TestDiskIsNotTrusted: whatever was done to the folder of artifacts and marks, a call ends as it
-// does without one: files cut, overwritten, exchanged for those of other code, folders where files
-// are to be and files where folders are, marks that say that the compiler fails on it, and the
-// folder gone while the VM runs.
+// TestDiskIsNotTrusted changes the folder of artifacts and marks, and checks that a call has the same
+// outcome as without a folder. It truncates, overwrites and exchanges files, replaces files by folders and
+// folders by files, adds marks of failed compilations, and removes the folder while the VM runs.
 func TestDiskIsNotTrusted(t *testing.T) {
 	first, second := nop(t, 11), wat(t, `(module (func (export "main") unreachable))`)
 	plain := openVM(t, Options{})
@@ -212,7 +210,7 @@ func TestDiskIsNotTrusted(t *testing.T) {
 			}
 		}
 	}
-	// a new file: what is written over while it is mapped is as a binary that is written over
+	// Write a new file: overwriting a file that is mapped would change running code.
 	write := func(path string, b []byte) {
 		if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, b, 0o600)); err != nil {
 			t.Fatal(err)
@@ -285,7 +283,7 @@ func TestDiskIsNotTrusted(t *testing.T) {
 	}
 }
 
-// TestBinaryIsGone: children are this binary still when its file was removed or is another's.
+// TestBinaryIsGone checks that children still run this binary after its file was removed or replaced.
 func TestBinaryIsGone(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("by /proc")
@@ -328,7 +326,7 @@ func TestBinaryIsGone(t *testing.T) {
 	}
 }
 
-// silent is a Watcher.
+// silent is a Watcher that ignores all events.
 type silent struct{}
 
 func (silent) CallBegins(*action.Call)          {}
@@ -337,9 +335,9 @@ func (silent) Leave(primitives.Gas)             {}
 func (silent) HostCall(*HostCall)               {}
 func (silent) CallEnds(out *action.CallOutcome) {}
 
-// TestQuarantineOfThisProcess: where this process compiles, what it was at when it ended is not
-// compiled in advance by the next one, but is when a block calls it; and a newer build tries as if
-// nothing had been.
+// TestQuarantineOfThisProcess checks what happens to code during whose compilation this process ended. The
+// next process does not precompile it, but compiles it when a block calls it. A process of a newer build
+// ignores the mark.
 func TestQuarantineOfThisProcess(t *testing.T) {
 	dir, code := t.TempDir(), nop(t, 4)
 	rules := &call(code, "main", 0).Block.Config.Wasm
@@ -364,8 +362,8 @@ func TestQuarantineOfThisProcess(t *testing.T) {
 	}
 }
 
-// TestStackOverflow: reaching the end of the native stack is no contract's doing, and ends in an
-// error.
+// TestStackOverflow checks that an overflow of the native stack is an error of the node and not the outcome
+// of the call.
 func TestStackOverflow(t *testing.T) {
 	alarms := 0
 	v := openVM(t, Options{Alarm: func(error) { alarms++ }})
@@ -377,7 +375,7 @@ func TestStackOverflow(t *testing.T) {
 	}
 }
 
-// TestLoadFails: machine code that does not load is the node's fault.
+// TestLoadFails checks that machine code which cannot be loaded is an error of the node.
 func TestLoadFails(t *testing.T) {
 	v := openVM(t, Options{})
 	a, err := v.build(&task{hash: primitives.Hash{1}, code: nop(t, 6), rules: &call(nil, "", 0).Block.Config.Wasm})
@@ -404,8 +402,8 @@ func TestNotLoaded(t *testing.T) {
 	}
 }
 
-// TestWarmDoesNotDelayCalls: while as much is compiled in the background as can be, a call of other
-// code that is not compiled is compiled at once.
+// TestWarmDoesNotDelayCalls checks that code of a call is compiled without delay while the maximum number of
+// background compilations runs.
 func TestWarmDoesNotDelayCalls(t *testing.T) {
 	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")
@@ -478,8 +476,8 @@ func TestPrecompileDoesNotDelayCalls(t *testing.T) {
 	}
 }
 
-// BenchmarkCompile: what a child adds to a compilation: one that is there, and one that has to be
-// started.
+// BenchmarkCompile measures the time that a child adds to a compilation: with an idle child, and with one
+// that must be started.
 func BenchmarkCompile(b *testing.B) {
 	self, err := os.Executable()
 	if err != nil {
@@ -512,8 +510,8 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-// TestArtifactByFile: what a child compiles comes by a file into the cache, the same as this
-// process makes; a child that is killed, or that fails, leaves none behind.
+// TestArtifactByFile checks that a child passes its artifact to the cache in a file, that the artifact is
+// the one this process produces, and that a child that fails or is killed leaves no file.
 func TestArtifactByFile(t *testing.T) {
 	code, dir := nop(t, 1), t.TempDir()
 	files := func() (list []string) {

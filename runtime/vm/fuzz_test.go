@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// anyWorld takes whatever a contract does and keeps its entries only.
+// anyWorld is an External that accepts all actions of a contract and stores only its entries.
 type anyWorld struct {
 	world
 	receipts int
@@ -42,8 +42,8 @@ func (w *anyWorld) YieldWithID(primitives.Hash) (int, bool, error)         { ret
 func (w *anyWorld) Resume(primitives.Hash, []byte) (bool, error)           { return true, nil }
 func (w *anyWorld) ResumeByID(primitives.Hash, []byte) (bool, error)       { return false, nil }
 
-// FuzzCall runs any bytes as a contract: whatever they are, the call ends within its gas and
-// nothing is the node's fault.
+// FuzzCall runs arbitrary bytes as a contract. The call must end within its gas, without an error of the
+// node.
 func FuzzCall(f *testing.F) {
 	for _, o := range oracles {
 		if o.code == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// gasCallers call env.gas in every way that there is.
+// gasCallers are modules that call env.gas in all possible ways.
 var gasCallers = map[string]string{
 	"direct": `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (call $gas (i32.const 7)) (call $gas (i32.const 0))))`,
 	"numbers that are not its own": `(module (import "env" "gas" (func $gas (param i32))) (import "env" "block_index" (func $b (result i64)))
@@ -51,7 +51,7 @@ var gasCallers = map[string]string{
 	"wrong type":  `(module (import "env" "gas" (func $gas (param i64))) (func (export "main") (call $gas (i64.const 7))))`,
 }
 
-// gasCalls counts the calls of env.gas that a watcher sees.
+// gasCalls is a Watcher that counts the calls of env.gas.
 type gasCalls int
 
 func (*gasCalls) CallBegins(*action.Call)      {}
@@ -64,8 +64,8 @@ func (n *gasCalls) HostCall(h *HostCall) {
 	}
 }
 
-// TestGasImport: what calls env.gas ends as what calls the host's, wherever its gas ends, and never
-// leaves the machine code.
+// TestGasImport checks that a call of env.gas, which prep replaces by instructions, has the same outcome as
+// a call of the host function, with any amount of gas, and that it never calls the host.
 func TestGasImport(t *testing.T) { inForms(t, testGasImport) }
 
 func testGasImport(t *testing.T, v *VM) {
@@ -111,8 +111,8 @@ func testGasImport(t *testing.T, v *VM) {
 	}
 }
 
-// TestOutOfGasIsTold: the outcome says that gas ran out, wherever, and of nothing else, also if it
-// burnt all that it had.
+// TestOutOfGasIsTold checks that CallOutcome.OutOfGas is set wherever gas runs out, and not for other
+// failures, even if they burn all gas.
 func TestOutOfGasIsTold(t *testing.T) { inForms(t, testOutOfGasIsTold) }
 
 func testOutOfGasIsTold(t *testing.T, v *VM) {

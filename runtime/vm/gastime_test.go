@@ -21,18 +21,18 @@ import (
 type timed struct {
 	name string
 	wat  string // exports main
-	// once: main ends by itself soon, so the call's own price counts as well. Else it ends when its
-	// gas does.
+	// once means that main ends soon by itself, so the price of the call counts as well. Otherwise main
+	// runs until its gas is used up.
 	once bool
 	gas  primitives.Gas // of a run; 0: 0.1 Tgas
 }
 
-// looped is main that does something for ever, many times a turn.
+// looped returns a module whose main repeats an operation without end, many times per iteration.
 func looped(what string, n int) string {
 	return `(func (export "main") (local $i i32) (local $j i64) (local $d f64) (local $f f32) (loop ` + strings.Repeat(what+"\n", n) + ` (br 0)))`
 }
 
-// instructionsTimed is what instructions take, bulk ones among them.
+// instructionsTimed are the cases for instructions, including bulk instructions.
 func instructionsTimed() (all []timed) {
 	add := func(name, what string) {
 		all = append(all, timed{name: name, wat: "(module " + looped(what, 50) + ")"})
@@ -118,7 +118,7 @@ func manyJoints(n int) string {
 	return strings.Repeat("(if (i32.const 0) (then (local.set 1 (local.get 2))))", n)
 }
 
-// callsTimed is what ends soon: a call each, with all that a call costs.
+// callsTimed are the cases in which main ends soon, so that they measure whole calls.
 func callsTimed() (all []timed) {
 	add := func(name, wat string) { all = append(all, timed{name: name, wat: wat, once: true}) }
 	count := func(from, to, step int, what string) string { // $i from, below to
@@ -159,7 +159,7 @@ func each(n int, f func(i int) string) string {
 	return b.String()
 }
 
-// hostTimed is what host functions take; mathematics are in package curve's benchmark.
+// hostTimed are the cases for host functions. Package curve has the benchmarks of cryptography.
 func hostTimed() (all []timed) {
 	const data = `(memory 1) (data (i32.const 0) "alice.near\00\01\02\03key-value")`
 	add := func(name, params, result, call string) {
@@ -210,7 +210,7 @@ func hostTimed() (all []timed) {
 	return all
 }
 
-// cost is what a case cost.
+// cost is the measured cost of a case.
 type cost struct {
 	name string
 	ms   float64 // of processor time for a Tgas
@@ -219,7 +219,7 @@ type cost struct {
 	end  string
 }
 
-// measure runs a case for about limit, at least twice, and takes the best of three.
+// measure runs a case for about limit, in three rounds of at least two runs, and returns the best round.
 func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 	t.Helper()
 	code := wat(t, x.wat)
@@ -228,8 +228,8 @@ func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 	c.Block.Config = cfg
 	c.Block.ChainID = "chain"
 	c.Balance = primitives.Balance{Hi: 1 << 30}
-	// What an action of a call costs where it runs. What made the receipt and carried it here comes
-	// on top.
+	// The gas of executing a function call action. The gas of creating and sending the receipt is not
+	// included.
 	price := primitives.Gas(0)
 	if x.once {
 		price = cfg.Fees.Action[parameters.ActionFunctionCallBase].Exec.Gas
@@ -269,12 +269,12 @@ func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 
 func allTimed() []timed { return slices.Concat(instructionsTimed(), callsTimed(), hostTimed()) }
 
-// BenchmarkGasTime prints what everything that a contract can do takes, worst first, in ms of
-// processor time for a Tgas:
+// BenchmarkGasTime prints the processor time per Tgas, in ms, of everything that a contract can do, the
+// slowest first:
 //
 //	go test -run '^$' -bench GasTime -benchtime 1x ./runtime/vm
 //
-// TROUPE_GASTIME=table: only what has that in its name.
+// TROUPE_GASTIME=table selects the cases with "table" in their names.
 func BenchmarkGasTime(b *testing.B) {
 	v := newVM(b)
 	for b.Loop() {
@@ -294,7 +294,7 @@ func BenchmarkGasTime(b *testing.B) {
 	}
 }
 
-// machine names the machine.
+// machine returns the name of the processor.
 func machine() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

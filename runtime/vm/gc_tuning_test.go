@@ -28,8 +28,7 @@ func TestThrift(t *testing.T) {
 			t.Errorf("%+v: %d at the end", c, percent)
 		}
 	}
-	// The start of a process ends, with 50, between the two steps in which its percent is looked
-	// at.
+	// Other code sets the percent to 50 between the two steps in which begin reads it.
 	percent, sets := -1, 0
 	x := gcTuner{set: func(p int) int {
 		if sets++; sets == 2 {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestNaN: a float that is computed and is no number has the canonical form, whatever made it; what
-// only moves a sign or bits keeps the payload. Also where a function has as many locals as there
-// may be, and what is written beside its own code finds no room among them.
+// TestNaN checks that a computed NaN is canonical, whatever instruction computed it, and that instructions
+// which only move bits or the sign keep the payload. It also tests functions with the maximum number of
+// locals, where prep cannot add locals of its own.
 func TestNaN(t *testing.T) { inForms(t, testNaN) }
 
 func testNaN(t *testing.T, v *VM) {
@@ -60,7 +60,7 @@ func testNaN(t *testing.T, v *VM) {
 		add("abs", f.odd&^f.sign, f.odd)
 		add("copysign", f.odd&^f.sign, f.odd, f.one)
 		add("copysign", f.one|f.sign, f.one, f.odd)
-		// an operation on a NaN that was not observed before, and one that observes it
+		// An operation on a NaN that was not observable before, and one that makes it observable.
 		op := func(name string, operands ...string) string {
 			return fmt.Sprintf("(f%d.%s %s)", f.size, name, strings.Join(operands, " "))
 		}
@@ -85,7 +85,7 @@ func testNaN(t *testing.T, v *VM) {
 		}{{op("ne", sum, sum), 1}, {op("lt", op("neg", sum), value(f.one)), 0}, {fmt.Sprintf("(i32.trunc_sat_f%d_s %s)", f.size, sum), 0}} {
 			result(x.code, "(i64.extend_i32_u "+x.code+")", x.want)
 		}
-		// the sign of one that was made canonical
+		// The sign of a NaN that was made canonical.
 		result(fmt.Sprintf("f%d.neg of a sum", f.size), bits(fmt.Sprintf("(f%d.neg (f%d.add %s %s))", f.size, f.size, value(f.odd), value(f.one))), f.canonical|f.sign)
 	}
 	result("demote", "(i64.extend_i32_u (i32.reinterpret_f32 (f32.demote_f64 (f64.reinterpret_i64 (i64.const -2251799813684957)))))", 0x7fc0_0000)

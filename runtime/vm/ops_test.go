@@ -71,7 +71,7 @@ func testOps(t *testing.T, v *VM) {
 	}
 }
 
-// promiseWorld takes the promises of TestOutOfGasWithPromises.
+// promiseWorld is an External that accepts the promises of TestOutOfGasWithPromises.
 type promiseWorld struct{ world }
 
 func (promiseWorld) Create(primitives.AccountID, []int) (int, error) { return 0, nil }
@@ -87,8 +87,8 @@ func (promiseWorld) AppendCall(int, *primitives.FunctionCall, uint64) error { re
 func TestOutOfGasWithPromises(t *testing.T) { inForms(t, testOutOfGasWithPromises) }
 
 func testOutOfGasWithPromises(t *testing.T, v *VM) {
-	// Of the module that upstream ran only the figure is known, which fits 128 bytes and no other
-	// below 800,000.
+	// The module of nearcore's run is not known, only the gas. Of all lengths below 800,000 bytes that
+	// gas fits only 128.
 	code := wat(t, `(module (import "env" "promise_create" (func (param i64 i64 i64 i64 i64 i64 i64 i64) (result i64)))
 		(memory 1) (data (i32.const 0) "bob.near") (data (i32.const 8) "m")
 		(func (export "main") (drop (call 0 (i64.const 8) (i64.const 0) (i64.const 1) (i64.const 8) (i64.const 0) (i64.const 0) (i64.const 64) (i64.const 10000000000000)))
@@ -114,8 +114,8 @@ func testOutOfGasWithPromises(t *testing.T, v *VM) {
 	}
 }
 
-// TestViewEnds: a view cannot run past its gas, with host calls or without (nearcore of this commit
-// never ends one).
+// TestViewEnds checks that a view ends when its gas is used up, with and without host calls. nearcore
+// f0c7706f1 does not end it.
 func TestViewEnds(t *testing.T) {
 	v := newVM(t)
 	for _, body := range []string{"(loop br 0)", "(loop (drop (call $index)) br 0)"} {
@@ -132,8 +132,8 @@ func TestViewEnds(t *testing.T) {
 	}
 }
 
-// TestPanicsStay: a panic below a host function is the node's fault: an error, told as an alarm,
-// and the VM goes on.
+// TestPanicsStay checks that a panic in a host function is an error of the node, raises an alarm, and does
+// not stop the VM.
 func TestPanicsStay(t *testing.T) {
 	var alarms int
 	v, err := New(Options{Alarm: func(error) { alarms++ }})
@@ -154,8 +154,8 @@ func TestPanicsStay(t *testing.T) {
 	}
 }
 
-// TestDisk: a VM that starts with the folder of another compiles nothing again, not even what does
-// not compile.
+// TestDisk checks that a VM that uses the folder of an earlier VM compiles nothing again, also not code
+// that breaks a rule.
 func TestDisk(t *testing.T) {
 	dir := t.TempDir()
 	codes := [][]byte{wat(t, simple), []byte("no wasm"), manyGlobals(100_000), wat(t, badFunction("env")), largeContract(1, 50_000, 0)}
@@ -210,14 +210,14 @@ func TestDiskGone(t *testing.T) {
 	}
 }
 
-// TestVersions: folders of other versions are known by the pattern that this one's fits.
+// TestVersions checks that the pattern for folders of other versions matches the folder of this version.
 func TestVersions(t *testing.T) {
 	if ok, err := filepath.Match(versions, version()); !ok || err != nil {
 		t.Errorf("%s does not fit %s: %v", version(), versions, err)
 	}
 }
 
-// TestWarm: code is compiled in the background, and then a call finds it.
+// TestWarm checks that code is compiled in the background and that a later call finds it in the cache.
 func TestWarm(t *testing.T) {
 	v := newVM(t)
 	b := &action.Block{Config: parameters.MustGet(parameters.June(86)), VM: v}

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Errors as the chain writes them.
+// The error texts in outcomes.
 const (
 	outOfGas    = `{"ExecutionError":"Exceeded the prepaid gas."}`
 	overLimit   = `{"ExecutionError":"Exceeded the maximum amount of gas allowed to burn per contract."}`
@@ -27,8 +27,8 @@ func prepareError(kind string) string {
 	return `{"CompilationError":{"PrepareError":"` + kind + `"}}`
 }
 
-// oracle is a row of nearcore's own tests: what a call of a module burns and how it ends. Used gas
-// is always what is burnt.
+// oracle is a case of nearcore's tests: the gas that a call of a module burns, and its error. The used gas
+// always equals the burnt gas.
 type oracle struct {
 	name   string // file:line of the test under near-vm-runner/src/tests, and what
 	wat    string
@@ -209,7 +209,7 @@ var oracles = []oracle{
 		burnt: 300 * tera, err: overLimit},
 }
 
-// copies is a module that copies bytes within its memory, n times.
+// copies returns a module that copies bytes within its memory, n times.
 func copies(memory, args string, n int) string {
 	var pushed string
 	for _, a := range strings.Fields(args) {
@@ -218,7 +218,7 @@ func copies(memory, args string, n int) string {
 	return `(module (memory ` + memory + `) (func (export "main") ` + strings.Repeat("(memory.copy "+pushed+")", n) + `))`
 }
 
-// entry is a module with a feature that contracts do not have.
+// entry returns a module that uses a wasm feature that contracts may not use.
 func entry(feature string) string {
 	return `(module (func $entry (result i32) i32.const 0) ` + feature + `)`
 }
@@ -244,7 +244,7 @@ func manyImports() string {
 	return b.String() + `(export "main" (func 0)))`
 }
 
-// section is a section of a module.
+// section returns the encoding of a section of a module.
 func section(id byte, body []byte) []byte {
 	return append(append([]byte{id}, leb(uint64(len(body)))...), body...)
 }
@@ -297,7 +297,8 @@ func manyGlobals(n int) []byte {
 	return append(b, section(10, []byte{1, 2, 0, 0x0b})...)
 }
 
-// TestOracles holds gas and error of nearcore's own tests, twice: compiled, and from the memory.
+// TestOracles checks the gas and error of the cases of nearcore's tests, each twice: with a compilation, and
+// with the compiled code in memory.
 func TestOracles(t *testing.T) { inForms(t, testOracles) }
 
 func testOracles(t *testing.T, v *VM) {
@@ -340,10 +341,10 @@ func testOracles(t *testing.T, v *VM) {
 	}
 }
 
-// TestLoadingErrorAt85: before FixContractLoadingError a module that does not load burns nothing,
-// and that is said also of a call without a method's name (nearcore with_compiled_and_loaded
-// returns before before_loading_executable); one that does not compile is not looked at before the
-// name.
+// TestLoadingErrorAt85 checks two rules from before FixContractLoadingError. If a module does not load, the
+// call burns nothing and has the loading error, even if its method name is empty (nearcore
+// with_compiled_and_loaded returns before before_loading_executable). If a module does not compile, an
+// empty method name is reported first.
 func TestLoadingErrorAt85(t *testing.T) {
 	v := newVM(t)
 	const noName = `burnt 0 used 0 {"MethodResolveError":"MethodEmptyName"}`

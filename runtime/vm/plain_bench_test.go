@@ -10,19 +10,19 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// processor is the time that the process had of the processors, in ns.
+// processor returns the processor time that the process has used, in ns.
 func processor() int64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkPlain is plain instructions until the gas is out: ms of processor time for a Tgas, of
-// which the gas pays for one.
+// BenchmarkPlain runs simple instructions until the gas is used up. It reports ms of processor time per
+// Tgas; 1 Tgas is meant to be 1 ms.
 func BenchmarkPlain(b *testing.B) {
 	v := newVM(b)
 	many := func(n int, what string) string { return strings.Repeat(what+"\n", n) }
-	// 30 locals alive over 30 joints, and the same beside thousands more.
+	// 30 locals that are live across 30 joins of control flow, alone and among thousands of other locals.
 	busy := func(dead int) string {
 		return `(local ` + many(30, "i64") + `) (loop $l ` + func() (s string) {
 			for i := range 30 {
@@ -78,8 +78,8 @@ func BenchmarkPlain(b *testing.B) {
 	}
 }
 
-// BenchmarkLarge is a run of a contract of 250 KB as compilers write them, with what its gas stands
-// for.
+// BenchmarkLarge runs a contract of 250 KB that is similar to the output of a compiler. It reports the time
+// and the time that its gas is meant to take.
 func BenchmarkLarge(b *testing.B) {
 	v := newVM(b)
 	c := call(contracts.Large(250_000, 1), "run", 300*tera)

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// random is the modules of package prep's testdata, most of them broken.
+// random returns the random modules in the testdata of package prep. Most are invalid.
 func random(t testing.TB) (modules [][]byte) {
 	t.Helper()
 	for data := testutil.Read(t, "prep/check/testdata/random.bin.gz"); len(data) > 0; {
@@ -23,8 +23,8 @@ func random(t testing.TB) (modules [][]byte) {
 	return modules
 }
 
-// agree wants that wasmtime takes what package prep takes, and what it writes: no error may depend
-// on the library.
+// agree checks that wasmtime accepts each module that package prep accepts, and each module that prep
+// writes. Otherwise an error would depend on the library.
 func agree(t *testing.T, e *wasmtime.Engine, code []byte) (prepared []byte) {
 	t.Helper()
 	valid := check.Validate(code) == nil
@@ -67,7 +67,7 @@ func TestPreparedCompiles(t *testing.T) {
 	}
 }
 
-// FuzzAgree: see agree.
+// FuzzAgree calls agree with arbitrary bytes.
 func FuzzAgree(f *testing.F) {
 	for _, code := range random(f) {
 		f.Add(code)

@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestRawModules: modules that are large in what is no code, or long in how it is written, are
-// prepared within a request, give an artifact within the bound, and are called within a moment.
-// What each takes is logged.
+// TestRawModules checks modules that have large sections other than code, or long encodings of numbers. Their
+// prepared form must fit into a compiler request, the artifact must be within the bound, and a call must
+// take a short time. The test logs the figures.
 func TestRawModules(t *testing.T) {
 	v := newVM(t)
 	section := func(id byte, n int, item []byte) []byte {
@@ -152,7 +152,7 @@ func TestRawModules(t *testing.T) {
 	}
 }
 
-// processorTime is what this process has used.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

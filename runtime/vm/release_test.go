@@ -19,9 +19,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/logic"
 )
 
-// What the releases 87 and 88 change for contracts.
+// Tests of the rules for contracts that change with versions 87 and 88.
 
-// callAt is call by the rules of a version.
+// callAt is call with the rules of a given protocol version.
 func callAt(v parameters.Version, code []byte, method string) *action.Call {
 	c := call(code, method, 100*tera)
 	cfg := *parameters.MustGet(v)
@@ -147,7 +147,8 @@ func TestUniversalStateInitToAccountID(t *testing.T) {
 	}
 }
 
-// TestFunctionsNameTheirFirstVersion: From agrees with the flags of all versions.
+// TestFunctionsNameTheirFirstVersion checks that From of each host function agrees with the parameters of all
+// versions.
 func TestFunctionsNameTheirFirstVersion(t *testing.T) {
 	for i := range logic.Functions {
 		f := &logic.Functions[i]
@@ -170,8 +171,8 @@ func missing(e *action.LinkError) (out []string) {
 	return out
 }
 
-// TestLinkErrorsNameImports: the outcome is nearcore's, its cause has the names, also of a module
-// that comes from the disk.
+// TestLinkErrorsNameImports checks that the outcome of a contract with missing imports is nearcore's, and that
+// its Cause has the names of the imports, also if the module was loaded from disk.
 func TestLinkErrorsNameImports(t *testing.T) {
 	const (
 		sha3      = "env.sha3_256 (since protocol version 87)"
@@ -232,7 +233,8 @@ func TestLinkErrorsNameImports(t *testing.T) {
 	}
 }
 
-// TestImportNamesAreBounded: a name may have 100,000 bytes.
+// TestImportNamesAreBounded checks that long import names, of up to 100,000 bytes, are truncated in a
+// LinkError.
 func TestImportNamesAreBounded(t *testing.T) {
 	v := newVM(t)
 	code := wat(t, `(module (import "env" "`+strings.Repeat("é", 40_000)+`" (func)) (func (export "main")))`)
@@ -243,7 +245,8 @@ func TestImportNamesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWarmReportsUnlinkedCode: code that is deployed is reported with its submitter.
+// TestWarmReportsUnlinkedCode checks that deployed code with missing imports is reported with the account that
+// submitted it.
 func TestWarmReportsUnlinkedCode(t *testing.T) {
 	var mu sync.Mutex
 	var reported []string

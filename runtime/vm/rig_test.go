@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/logic"
 )
 
-// world is an External for contracts that ask nothing of it but for its recorded size and entries.
+// world is an External for contracts that use only the recorded size and their entries.
 type world struct {
 	logic.External
 	entries map[string][]byte
@@ -62,7 +62,7 @@ func vmOf(t testing.TB, o Options) *VM {
 	return v
 }
 
-// inForms runs a test with each of the code generators.
+// inForms runs a test once with each code generator.
 func inForms(t *testing.T, test func(*testing.T, *VM)) {
 	for name, o := range map[string]Options{engine.Generator(): {}, "oracle": {Cranelift: true}} {
 		t.Run(name, func(t *testing.T) { test(t, vmOf(t, o)) })
@@ -71,7 +71,7 @@ func inForms(t *testing.T, test func(*testing.T, *VM)) {
 
 const tera = 1_000_000_000_000
 
-// call is what nearcore's test_builder calls with: VR/tests/test_builder.rs:11.
+// call returns the call that nearcore's test_builder makes (near-vm-runner src/tests/test_builder.rs:11).
 func call(code []byte, method string, gas primitives.Gas) *action.Call {
 	cfg := *parameters.MustGet(parameters.June(86))
 	return &action.Call{
@@ -92,7 +92,7 @@ func wat(t testing.TB, text string) []byte {
 	return b
 }
 
-// ended is an outcome in one line.
+// ended returns an outcome as one line of text.
 func ended(out *action.CallOutcome) string {
 	s := fmt.Sprintf("burnt %d used %d", out.GasBurnt, out.GasUsed)
 	if out.Err != nil {

@@ -11,7 +11,7 @@ import (
 
 const library = "github.com/bytecodealliance/wasmtime-go/v44"
 
-// output runs a program and returns what it says.
+// output runs a program and returns its output.
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).Output()
@@ -21,8 +21,8 @@ func output(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestLibrary compiles the shim against the headers that come with the library: every function that
-// it declares must be declared alike there, and every type must lie in memory as there.
+// TestLibrary compiles the shim against the library's headers. Every function that the shim declares must
+// have the same declaration there, and every type the same memory layout.
 func TestLibrary(t *testing.T) {
 	include := filepath.Join(output(t, "go", "list", "-m", "-f", "{{.Dir}}", library), "build", "include")
 	cc := strings.Fields(output(t, "go", "env", "CC"))
@@ -44,7 +44,7 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestVersion: artifacts are kept under Version, so it is to be the library's.
+// TestVersion checks that Version, under which artifacts are cached, is the version of the library.
 func TestVersion(t *testing.T) {
 	if got := output(t, "go", "list", "-m", "-f", "{{.Version}}", library); got != "v"+Version {
 		t.Errorf("Version is %s, go.mod has %s", Version, got)
@@ -55,7 +55,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestWithoutCgo: a build that cannot have the library ends with one error, which says so.
+// TestWithoutCgo checks that a build without cgo fails with a single error that names the reason.
 func TestWithoutCgo(t *testing.T) {
 	cmd := exec.Command("go", "build", ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

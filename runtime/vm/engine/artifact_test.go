@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts"
 )
 
-// TestWithoutMap: the table is gone, everything else is there as it was, aligned as it was; what is
-// broken stays as it is.
+// TestWithoutMap checks that withoutMap removes the table and keeps everything else, with the same
+// alignment, and that it does not change a damaged artifact.
 func TestWithoutMap(t *testing.T) {
 	e := bare(Generator() == Winch, false, chosen())
 	defer e.Close()
@@ -19,7 +19,7 @@ func TestWithoutMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := withoutMap(bytes.Clone(before)) // which is changed in place
+	after := withoutMap(bytes.Clone(before)) // withoutMap modifies its argument
 	if len(after) > len(before)*7/10 {
 		t.Errorf("%d bytes of %d are left", len(after), len(before))
 	}

@@ -14,8 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// bareTimed are instructions that take the processor longer than their gas stands for, whatever is
-// written beside them.
+// bareTimed are instructions that take longer than their gas is meant to take, even without added code.
 var bareTimed = []struct{ name, fields, what string }{
 	{"f64.div", "", "(local.set $d (f64.div (local.get $d) (f64.const 1.5)))"},
 	{"f64.sqrt", "", "(local.set $d (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $d))))))"},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkHostCall is a host call with gas and memory, as wasm makes it.
+// BenchmarkHostCall measures a host call from wasm that charges gas and reads memory.
 func BenchmarkHostCall(b *testing.B) {
 	e := newEngine(b)
 	const n = 10_000
@@ -29,7 +29,8 @@ func BenchmarkHostCall(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/call")
 }
 
-// BenchmarkRun is a run that does nothing: instance, gas, one function, and all away again.
+// BenchmarkRun measures an empty run: it creates an instance, sets gas, calls a function and removes the
+// instance.
 func BenchmarkRun(b *testing.B) {
 	e := newEngine(b)
 	m := load(b, e, all)
@@ -42,7 +43,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkLoadFile is an artifact made ready from disk, and closed.
+// BenchmarkLoadFile measures loading an artifact from disk and closing it.
 func BenchmarkLoadFile(b *testing.B) {
 	e := newEngine(b)
 	artifact, err := e.Compile(wasm(b, all))

@@ -169,8 +169,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestHostPanics: a panic of a host function is a fault of the run, and the next run is as if
-// nothing had been.
+// TestHostPanics checks that a panic of a host function is an error of the run, and that it does not affect
+// the next run.
 func TestHostPanics(t *testing.T) {
 	e := newEngine(t)
 	m := load(t, e, all)
@@ -183,8 +183,8 @@ func TestHostPanics(t *testing.T) {
 	}
 }
 
-// TestClosed: a closed engine compiles and loads nothing; modules that are there run until they are
-// closed, too.
+// TestClosed checks that a closed engine compiles and loads nothing, and that loaded modules run until they
+// are closed too.
 func TestClosed(t *testing.T) {
 	e := newEngine(t)
 	artifact, err := e.Compile(wasm(t, all))

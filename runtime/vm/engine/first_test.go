@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	fmt.Println("profiled", profile.Len() > 0)
 }
 
-// TestFirstThread: contracts run on one of Go's threads where the first one is too small for them,
-// and a profile of that is no end of the process.
+// TestFirstThread checks that contracts run on another thread if the stack of the process's first thread is
+// too small, and that a CPU profile of such a run does not crash the process.
 func TestFirstThread(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// heard is what a program told its host: which function, and what.
+// heard is a call of the host by a program: the function and the argument.
 type heard [][2]uint64
 
-// mostTold is how often a program may call its host, which then stops it.
+// mostTold is the number of host calls after which the host stops a program.
 const mostTold = 2000
 
 func (s *heard) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
@@ -27,8 +27,7 @@ func (s *heard) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, in
 	return args[0]*31 + 7, gas, len(*s) < mostTold
 }
 
-// canonical runs programs as they are, not prepared: Cranelift with canonical floats that are no
-// numbers, which it makes itself.
+// canonical is an engine for unprepared programs: Cranelift with its own canonicalisation of NaNs.
 type canonical struct {
 	store  *wasmtime.Store
 	linker *wasmtime.Linker
@@ -63,7 +62,7 @@ func newCanonical(t *testing.T) *canonical {
 	return x
 }
 
-// run runs a program; false: it came to the end of what the engine lets it have.
+// run runs a program. It returns false if the program reached a limit of the engine.
 func (x *canonical) run(t *testing.T, code []byte) (heard, bool) {
 	*x.told = nil
 	m, err := wasmtime.NewModule(x.store.Engine, code)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestForm: an engine with less address space, or with the other generator, is another one, and
-// says so.
+// TestForm checks that engines with less address space, or with the other code generator, have another
+// Form, so that their artifacts are cached separately.
 func TestForm(t *testing.T) {
 	seen := map[string]bool{"public": true}
 	for _, most := range []uint64{1 << 50, 100 << 30, 0} {

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// frames reads the prologues of an artifact's functions: how much of the stack each takes, in
-// bytes.
+// frames returns the sizes in bytes of the stack frames of an artifact's functions. It reads them from the
+// prologues in the machine code.
 func frames(t *testing.T, artifact []byte) map[int]uint64 {
 	t.Helper()
 	f, err := elf.NewFile(bytes.NewReader(artifact))
@@ -50,9 +50,9 @@ func frames(t *testing.T, artifact []byte) map[int]uint64 {
 	return out
 }
 
-// TestFrames: the frames of Winch's machine code are at most twice what the metered stack takes of
-// a call, whatever the code; so the native stack is never what a recursion comes to the end of.
-// That is all that MaxStack rests on.
+// TestFrames checks that a frame of Winch's machine code is at most twice as large as the metered stack that
+// the call uses. So a recursion reaches the metered limit before the native stack overflows. MaxStack
+// depends on this.
 func TestFrames(t *testing.T) {
 	e, err := New(Options{Exports: Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}})
 	if err != nil {

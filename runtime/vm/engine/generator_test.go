@@ -62,8 +62,8 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
-// TestMapless: this version of the library makes no table back to wasm when it is asked not to;
-// machine code and traps are the same with it and without, and either artifact loads.
+// TestMapless checks that this version of the library can omit the table of wasm offsets, that machine code
+// and traps are the same without it, and that both kinds of artifact load.
 func TestMapless(t *testing.T) {
 	if !Mapless() {
 		t.Fatal("the library is not asked to leave the table out, or does not")

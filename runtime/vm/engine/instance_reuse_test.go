@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// againEngine returns an engine whose modules may export that their instances can be reset.
+// againEngine returns an engine that resets and reuses instances of modules whose exports allow it.
 func againEngine(t testing.TB) *Engine {
 	t.Helper()
 	e, err := New(Options{Functions: functions, Exports: Exports{Gas: "gas", Stack: "stack", Again: "again"}})
@@ -23,7 +23,8 @@ func againEngine(t testing.TB) *Engine {
 	return e
 }
 
-// againModule has data in two places, a global of each type and methods that change all of it.
+// againModule is a module with two data segments, a global of each type, and methods that change all of
+// them.
 func againModule(n int) string {
 	return fmt.Sprintf(`(module
   (import "env" "add" (func $add (param i64 i32) (result i64)))
@@ -59,8 +60,8 @@ func againModule(n int) string {
 		n, 4090|(100000+10)<<32)
 }
 
-// TestAgain: whatever a call did, the next one finds the instance as if it were new: each byte of
-// memory, each global, and the same gas.
+// TestAgain checks that after any call a reset instance equals a new one in every byte of memory and every
+// global, and that calls burn the same gas.
 func TestAgain(t *testing.T) {
 	e := againEngine(t)
 	m := load(t, e, againModule(11))
@@ -105,8 +106,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestAgainAlone: what one module leaves is never seen by another, in the slots that instances of
-// both have had.
+// TestAgainAlone checks that a module never sees data of another module whose instances used the same slots.
 func TestAgainAlone(t *testing.T) {
 	e := againEngine(t)
 	var modules []*Module
@@ -157,7 +157,7 @@ func TestAgainUnasked(t *testing.T) {
 	}
 }
 
-// BenchmarkAgain is BenchmarkRun where instances are kept.
+// BenchmarkAgain is BenchmarkRun with reused instances.
 func BenchmarkAgain(b *testing.B) {
 	e := againEngine(b)
 	m := load(b, e, againModule(1))

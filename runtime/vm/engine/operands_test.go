@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// places are where operands of an instruction can be when it wants them: Winch writes another
-// instruction for each.
+// places are the locations from which an instruction can take its operands (register, stack, constant and
+// so on). Winch emits different machine code for each.
 var places = []struct {
 	name string
 	put  func(p *program, t wasmasm.ValType, v []int) // operands number v
@@ -55,7 +55,7 @@ var places = []struct {
 	}},
 }
 
-// border pushes a constant of those at borders.
+// border pushes a boundary value of a type as a constant.
 func (p *program) border(t wasmasm.ValType, n int) {
 	switch t {
 	case wasmasm.I32:
@@ -69,7 +69,7 @@ func (p *program) border(t wasmasm.ValType, n int) {
 	}
 }
 
-// borders is how many there are of a type.
+// borders is the number of boundary values of a type.
 func borders(t wasmasm.ValType) int {
 	if t == wasmasm.I32 || t == wasmasm.I64 {
 		return len(someInts)
@@ -77,8 +77,8 @@ func borders(t wasmasm.ValType) int {
 	return len(someFloats)
 }
 
-// TestOperands: every numeric instruction gives the same, or traps alike, by both generators, for
-// operands at all borders, wherever they are.
+// TestOperands checks that both code generators give the same result or trap for every numeric instruction,
+// with operands of all boundary values in all places.
 func TestOperands(t *testing.T) {
 	if engine.Generator() == engine.Cranelift {
 		t.Skip("there is one generator")
@@ -173,8 +173,8 @@ func TestOperands(t *testing.T) {
 	}
 }
 
-// told64 keeps what a module tells; a float that is no number only as that, since what it looks
-// like is prep's to say.
+// told64 is a host that stores the values that a module reports. It stores only that a value is NaN, not its
+// bits: without prep these are not deterministic.
 type told64 struct{ values []uint64 }
 
 func (s *told64) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
@@ -189,8 +189,8 @@ func (s *told64) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, i
 	return 0, gas, true
 }
 
-// TestAccesses: a load or store traps if, and only if, it reaches beyond the memory, for all
-// offsets and addresses at borders.
+// TestAccesses checks that a load or store traps if and only if it exceeds the memory, for boundary values of
+// offset and address.
 func TestAccesses(t *testing.T) {
 	d := newDiffer(t)
 	const size = 64 << 20 // of what may be 128 MiB

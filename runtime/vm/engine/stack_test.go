@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestNoAddressSpace: a process without address space for an engine says so, and is not aborted by
-// the library, not even by the look for the code generator.
+// TestNoAddressSpace checks that a process without enough address space for an engine gets an error. The
+// library must not abort it, also not when the code generator is determined.
 func TestNoAddressSpace(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_SPACE") == "" {
 		self, err := os.Executable()
@@ -39,7 +39,7 @@ func TestNoAddressSpace(t *testing.T) {
 	fmt.Println("said:", err)
 }
 
-// TestThreadPerRun: threads have stacks large enough for runs, whatever limit the process is
+// TestThreadPerRun checks that threads have large enough stacks for runs, whatever stack limit the process was
 // started with.
 func TestThreadPerRun(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_STACK") != "" {

@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// tangle writes a random module of branches: with operands left behind or none, to blocks of any
-// depth and any results, in code that cannot be reached as in code that can. Loops may never end;
-// gas does.
+// tangle writes a random module that consists mostly of branches, to blocks of any depth and result types,
+// with and without extra operands on the stack, in reachable and unreachable code. A loop may be endless;
+// then the gas ends the run.
 type tangle struct {
 	program
 	stack []wasmasm.ValType // of the operands that are known
 	open  []level
 }
 
-// level is an open block.
+// level is a block that is being written.
 type level struct {
 	result, label wasmasm.ValType // 0: none
 	height        int
@@ -26,7 +26,7 @@ type level struct {
 	more          int // statements that it is still to have
 }
 
-// newTangle writes the module of a seed.
+// newTangle returns the module for a seed.
 func newTangle(seed uint64) []byte {
 	t := &tangle{program: program{r: rand.New(rand.NewPCG(seed, 11)), m: &wasmasm.Module{}}}
 	for i, v := range []wasmasm.ValType{wasmasm.I32, wasmasm.I64, wasmasm.I32, wasmasm.I64} {
@@ -94,7 +94,7 @@ func (t *tangle) write(f *wasmasm.Func, k kind, length int) {
 	}
 }
 
-// take makes the operands on top be of those types, and takes them.
+// take makes the operands on top of the stack have the given types, and pops them in the model.
 func (t *tangle) take(want ...wasmasm.ValType) {
 	l := t.top()
 	have := t.stack[l.height:]
@@ -110,7 +110,7 @@ func (t *tangle) take(want ...wasmasm.ValType) {
 	}
 }
 
-// leaf pushes a value, which is not counted.
+// leaf pushes a value of type v and does not add it to t.stack.
 func (t *tangle) leaf(v wasmasm.ValType) {
 	if at, ok := t.of(v); ok && !t.one(3) {
 		t.f.Get(at)
@@ -119,7 +119,7 @@ func (t *tangle) leaf(v wasmasm.ValType) {
 	}
 }
 
-// level leaves in the block just its result.
+// level removes all operands of the current block except its results.
 func (t *tangle) level(result wasmasm.ValType) {
 	l := t.top()
 	have := t.stack[l.height:]
@@ -159,7 +159,7 @@ func (t *tangle) end() {
 	}
 }
 
-// die follows what never goes on.
+// die marks the rest of the block as unreachable.
 func (t *tangle) die() {
 	l := t.top()
 	l.dead = true

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// told writes down what a traced module says, with the gas that it has left.
+// told records the events of a traced module, with the remaining gas.
 type told struct{ text string }
 
 func (h *told) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
@@ -28,8 +28,8 @@ func (h *told) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int
 	return 0, gas, true
 }
 
-// TestTrace: functions that return, by all the ways there are, are left; after a trap nothing is.
-// Gas is as without a trace.
+// TestTrace checks that a traced function reports its end for every way of returning, and none after a trap,
+// and that gas is the same as without tracing.
 func TestTrace(t *testing.T) {
 	wasm, err := wasmtime.Wat2Wasm(`(module
 		(import "env" "host" (func $host))

@@ -2,8 +2,8 @@ package prep
 
 import "github.com/troupe-chain/troupe/runtime/parameters"
 
-// PrepareAs is Prepare with references as the engine has them, or with what bodies have beside
-// their own locals in globals.
+// PrepareAs is Prepare with options for tests: native reference instructions of the engine, or added
+// variables of functions in globals instead of locals.
 func PrepareAs(code []byte, w *parameters.Wasm, plain, crowded bool) (*Module, error) {
 	e := newEmitter(w)
 	if e.plain = plain; crowded {
@@ -12,7 +12,7 @@ func PrepareAs(code []byte, w *parameters.Wasm, plain, crowded bool) (*Module, e
 	return e.prepare(code, w)
 }
 
-// PrepareInline is Prepare with so many truncations in the code.
+// PrepareInline is Prepare with a given maximum number of inlined float truncations.
 func PrepareInline(code []byte, w *parameters.Wasm, inline int) (*Module, error) {
 	e := newEmitter(w)
 	e.inline = inline

@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestTruncs: a truncation that is a call says the same as one that stands in the code, to the trap
-// and its gas, of every kind and at every edge; and there are calls where a module has many.
+// TestTruncs checks that a float truncation has the same result, trap and gas as a call of a helper function
+// and inlined, for every instruction and all boundary values, and that a module with many truncations uses
+// calls.
 func TestTruncs(t *testing.T) {
 	e, err := engine.New(engine.Options{
 		Functions: []engine.Function{{Name: "out", Params: []engine.ValType{engine.I32}}},

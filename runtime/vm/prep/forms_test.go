@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFloatForm: a float that is made canonical stays on the stack while it is looked at, so that
-// what needs it waits for no store and load: that took twice as long as a sum.
+// TestFloatForm checks that a float stays on the operand stack while it is made canonical. Storing it to a
+// local and loading it again takes twice as long as an addition.
 func TestFloatForm(t *testing.T) {
 	for _, c := range []struct {
 		code      string
@@ -32,8 +32,8 @@ func TestFloatForm(t *testing.T) {
 	}
 }
 
-// TestGasOfNumbers: calls of env.gas with 0 are nothing beside what the instructions cost, and
-// those with another number are a charge.
+// TestGasOfNumbers checks by the length of the prepared code that a call of env.gas with the constant 0
+// becomes nothing except the gas of its instructions, and that another constant becomes a charge.
 func TestGasOfNumbers(t *testing.T) {
 	length := func(what string) int {
 		m, err := Prepare(wat(t, `(module (import "env" "gas" (func $gas (param i32))) (import "env" "g" (func $g (param i32)))

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// told writes down what a run tells, and the gas that it has by then.
+// told records the values that a run reports, each with the gas at that time.
 type told []uint64
 
 func (h *told) HostCall(_ int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
@@ -22,8 +22,8 @@ func (h *told) HostCall(_ int, args []uint64, _ []byte, gas int64) (uint64, int6
 	return 0, gas, true
 }
 
-// tableScript is a module that does things with its table, which are made of a seed. Most end well,
-// some out of bounds.
+// tableScript returns a module with random operations on its table, for a seed. Most succeed, some are out of
+// bounds.
 func tableScript(seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	n := func(most int) int { return r.IntN(most) }
@@ -81,8 +81,8 @@ func tableScript(seed uint64) string {
 	return b.String()
 }
 
-// TestReferences: what is written for references says the same as what the engine has for them, to
-// the trap and its gas.
+// TestReferences checks that prep's replacement of reference instructions has the same results, traps and gas
+// as the engine's instructions.
 func TestReferences(t *testing.T) {
 	e, err := engine.New(engine.Options{
 		Functions: []engine.Function{{Name: "out", Params: []engine.ValType{engine.I32}}, {Name: "gas", Params: []engine.ValType{engine.I32}}},

@@ -8,8 +8,8 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// TestAgainModules: only modules of which all that a call can change is looked at from outside say
-// that they can be set back.
+// TestAgainModules checks that a module exports that its instances can be reset only if all state that a call
+// can change is visible from outside.
 func TestAgainModules(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

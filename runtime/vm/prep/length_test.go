@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
 )
 
-// TestLength: what is written of any shape is not much longer than the shape.
+// TestLength checks that the prepared form of a module of any shape is not much longer than the module.
 func TestLength(t *testing.T) {
 	w, seen := june86(), 0
 	for _, s := range append(compilebombs.Known(), compilebombs.Listed()...) {

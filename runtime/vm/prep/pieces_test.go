@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
 )
 
-// TestPieces: in how many pieces bodies are written changes nothing in what is written.
+// TestPieces checks that the output is the same, whatever number of pieces the bodies are divided into.
 func TestPieces(t *testing.T) {
 	n := 0
 	for i, code := range corpus(t) {
@@ -35,7 +35,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestGarbage: preparing takes not much more memory, all in all, than what comes of it, twice.
+// TestGarbage checks that Prepare allocates in total not much more than twice the size of its output.
 func TestGarbage(t *testing.T) {
 	for _, s := range compilebombs.Listed() {
 		if s.Name != "much call" && s.Name != "much memory.grow" {

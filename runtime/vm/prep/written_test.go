@@ -23,7 +23,7 @@ func wat(t testing.TB, text string) []byte {
 	return b
 }
 
-// ways are the forms in which a module can be written.
+// ways are the options of Prepare under which the tests run.
 var ways = map[string]func(*emitter){
 	"as it is":       func(*emitter) {},
 	"traced":         func(e *emitter) { e.trace = true },
@@ -43,7 +43,7 @@ func corpus(t testing.TB) (modules [][]byte) {
 	return modules
 }
 
-// TestWritten: what is written of any valid module is valid, in each form.
+// TestWritten checks that the prepared form of every valid module is valid, with each of the options.
 func TestWritten(t *testing.T) {
 	e := wasmtime.NewEngine()
 	n := 0
@@ -66,7 +66,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// FuzzPrepare: any bytes are refused or become a module that is valid.
+// FuzzPrepare checks that arbitrary bytes are either refused or become a valid module.
 func FuzzPrepare(f *testing.F) {
 	for i, code := range corpus(f) {
 		if i%40 == 0 {
@@ -93,7 +93,7 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// TestModule: what a caller sees of a module.
+// TestModule checks the fields of Module.
 func TestModule(t *testing.T) {
 	m, err := Prepare(wat(t, `(module (import "env" "input" (func $i)) (import "env" "f" (func (param i32) (result i64)))
 		(memory (export "memory") 0) (export "input" (func $i))
