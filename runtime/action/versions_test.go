@@ -79,7 +79,7 @@ func forms() []form {
 }
 
 // TestVersionsAreTotal checks, for every form of every action and each version from 84 to 89, that a new
-// receipt and a receipt in flight are valid or fail with the expected error, and that valid actions have fees.
+// receipt and a receipt in flight are valid or fail with the expected error, and that every action has fees.
 func TestVersionsAreTotal(t *testing.T) {
 	rules := map[parameters.Version]bool{}
 	for _, v := range executable {

@@ -50,8 +50,8 @@ func TestVectorA48(t *testing.T) {
 	}
 }
 
-// TestDistributeRemainingUses follows nearcore's randomized_test: budgets hold, closed links get
-// nothing, and with all links open at least 99 % of what could be sent is granted.
+// TestDistributeRemainingUses follows nearcore's randomized_test: budgets are not exceeded, forbidden links get
+// nothing, and if all links are allowed at least 99 % of the possible bandwidth is granted.
 func TestDistributeRemainingUses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
@@ -222,7 +222,7 @@ func slowSchedule(prev *State, in *Input) (State, map[[2]primitives.ShardID]uint
 	return next, out
 }
 
-// appendUint64s is borsh's Vec<u64>, byte by byte.
+// appendUint64s appends the borsh encoding of a Vec<u64>, byte by byte.
 func appendUint64s(v []uint64) []byte {
 	b := []byte{byte(len(v)), byte(len(v) >> 8), byte(len(v) >> 16), byte(len(v) >> 24)}
 	for _, x := range v {
@@ -233,8 +233,8 @@ func appendUint64s(v []uint64) []byte {
 	return b
 }
 
-// randomInput makes a block: layouts change, some shards are unknown, missing or full, requests
-// repeat and overlap.
+// randomInput returns a random input of the scheduler for one block. Layouts change, some shards are unknown,
+// missing or congested, and requests repeat and overlap.
 func randomInput(t testing.TB, rng *rand.Rand) *Input {
 	ids := rng.Perm(12)[:1+rng.IntN(8)]
 	in := &Input{Params: paramsFor(t, len(ids))}
@@ -297,7 +297,7 @@ func TestAgainstSlow(t *testing.T) {
 	}
 }
 
-// idle is n shards that are all in order.
+// idle returns the status of n shards without congestion and missed chunks.
 func idle(t testing.TB, n int) *Input {
 	in := &Input{Params: paramsFor(t, n)}
 	for i := range n {
@@ -307,8 +307,8 @@ func idle(t testing.TB, n int) *Input {
 	return in
 }
 
-// TestOneShard: with nothing asked, a shard may send itself all there is; its allowance is what the
-// base leaves of a fair share.
+// TestOneShard checks that without requests a single shard gets all bandwidth to itself, and that its allowance
+// is its fair share minus the base bandwidth.
 func TestOneShard(t *testing.T) {
 	in := idle(t, 1)
 	next, grants := Schedule(&State{}, in)
@@ -323,8 +323,8 @@ func TestOneShard(t *testing.T) {
 	}
 }
 
-// TestLargestReceiptGoesThrough: a request for the largest value is met at once on an idle network,
-// and the other links keep their base.
+// TestLargestReceiptGoesThrough checks that on an idle network a request for the maximum value is granted in the
+// same block, and that the other links keep their base bandwidth.
 func TestLargestReceiptGoesThrough(t *testing.T) {
 	in := idle(t, 6)
 	r, ok := in.Params.Request(4, []uint64{in.Params.MaxReceiptSize})
@@ -361,8 +361,8 @@ func TestNewStatus(t *testing.T) {
 }
 
 // BenchmarkSchedule is nearcore's worst case (scheduler.rs
-// measure_scheduler_worst_case_performance): all links ask for all values and have different
-// allowances; and the usual one, without requests.
+// measure_scheduler_worst_case_performance): all links request all values and have different allowances. It
+// also measures the usual case without requests.
 func BenchmarkSchedule(b *testing.B) {
 	for _, n := range []int{1, 6, 32} {
 		for _, load := range []string{"idle", "worst"} {

@@ -13,7 +13,7 @@ import (
 
 var june86 = parameters.MustGet(parameters.June(86))
 
-// parameters are those of 86 in a copy that a test may change.
+// parameters returns a copy of the parameters of version 86, which a test may change.
 func control() *parameters.CongestionControl {
 	c := june86.CongestionControl
 	return &c
@@ -164,7 +164,7 @@ func TestAllowedShard(t *testing.T) {
 	}
 }
 
-// slowFraction and slowMix are the definitions in exact arithmetic, rounded where a double is: to
+// slowFraction and slowMix compute the definitions in exact arithmetic and round where a double rounds: to
 // nearest, ties to even.
 func slowFraction(value, limit uint64) float64 {
 	if value >= limit {

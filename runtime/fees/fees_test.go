@@ -122,7 +122,7 @@ func TestTransferToEthImplicitWithoutTheRule(t *testing.T) {
 	}
 }
 
-// delegateOf is a delegate of version 1 or 2 with the given inner key, from bob to alice.
+// delegateOf returns a delegate action of version 1 or 2 with the given inner key, from bob to alice.
 func delegateOf(version int, key primitives.PublicKey, actions ...primitives.Action) primitives.Action {
 	if version == 1 {
 		return &primitives.Delegate{Action: primitives.DelegateAction{SenderID: bob, ReceiverID: alice, Actions: actions, PublicKey: key}}
@@ -137,7 +137,7 @@ func TestTotals(t *testing.T) {
 		delegateOf(1, edKey, &primitives.FunctionCall{Gas: 30, Deposit: primitives.Yocto(11)}, transferOf(13)),
 		delegateOf(2, edKey, &primitives.TransferToGasKey{PublicKey: edKey, Deposit: primitives.Yocto(17)}),
 		&primitives.DeterministicStateInit{Deposit: primitives.Yocto(19)},
-		// takes nothing from the sender
+		// Takes nothing from the sender.
 		&primitives.WithdrawFromGasKey{PublicKey: edKey, Amount: primitives.Yocto(1000)},
 	}
 	if got, err := TotalDeposit(actions); got != primitives.Yocto(72) || err != nil {
@@ -262,7 +262,7 @@ func TestWorkedExample(t *testing.T) {
 			if got != want || err != nil {
 				t.Errorf("Settle = %+v, %v, want %+v", got, err, want)
 			}
-			// What was paid for the gas is burnt or comes back.
+			// The amount paid for gas is burnt or refunded.
 			back, _ := got.GasRefund.Add(got.TokensBurnt)
 			paid, _ := cost.ReceiptGasPrice.MulGas(cost.GasRemaining)
 			if back != paid {

@@ -20,9 +20,9 @@ var (
 	recordings   = testutil.Data("neard/")
 )
 
-// recordedTx is a transaction of a chain made by nearcore f0c7706f1 (sandbox build, protocol 86)
-// with what it and its receipt came to. testdata/recorded.jsonl has one of each label, as `go test
-// ./runtime/fees -run Recorded -cut` takes them from the recording of native actions.
+// recordedTx is a transaction of a chain run by nearcore f0c7706f1 (sandbox build, protocol 86), with the
+// recorded costs of the transaction and its receipt. testdata/recorded.jsonl has one of each label, which `go
+// test ./runtime/fees -run Recorded -cut` extracts from the recording of native actions.
 type recordedTx struct {
 	Label       string             `json:"label"`
 	Tx          string             `json:"tx"` // base64
@@ -69,8 +69,8 @@ func TestRecordedWhole(t *testing.T) {
 	}
 }
 
-// checkRecorded wants every transaction's and receipt's numbers to come out, and at least so many
-// of them.
+// checkRecorded checks that the computed costs of every transaction and receipt equal the recorded ones, and
+// that there are at least the given numbers of them.
 func checkRecorded(t *testing.T, txs []recordedTx, minTxs, minReceipts int) {
 	t.Helper()
 	receipts, charged := 0, 0
@@ -140,7 +140,8 @@ func createsAccount(actions []primitives.Action, receiver primitives.AccountID, 
 	return receiver.IsImplicit(false) && plain.Less(q.TokensBurnt)
 }
 
-// hasOwnRefunds: state inits return a part of the deposit, deletions the balance.
+// hasOwnRefunds returns whether a receipt creates refunds besides gas refunds: a state init refunds part of its
+// deposit, a deletion sends the balance.
 func hasOwnRefunds(actions []primitives.Action) bool {
 	for _, a := range actions {
 		if k := a.Tag(); k == primitives.TagDeterministicStateInit || k == primitives.TagDeleteAccount {
@@ -150,7 +151,8 @@ func hasOwnRefunds(actions []primitives.Action) bool {
 	return false
 }
 
-// burnsGasKey: the burnt balance of a removed gas key is not in the transaction.
+// burnsGasKey returns whether a receipt may remove a gas key. The burnt balance of the key is not in the
+// transaction.
 func burnsGasKey(actions []primitives.Action) bool {
 	for _, a := range actions {
 		if k := a.Tag(); k == primitives.TagDeleteKey || k == primitives.TagDeleteAccount {
@@ -160,7 +162,7 @@ func burnsGasKey(actions []primitives.Action) bool {
 	return false
 }
 
-// readRecording takes the converted transactions out of a recording.
+// readRecording returns the converted transactions of a recording.
 func readRecording(t *testing.T, path string) (txs []recordedTx) {
 	t.Helper()
 	type outcome struct {

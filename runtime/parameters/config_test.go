@@ -45,7 +45,7 @@ func snapshots(t *testing.T, v Version) [][]byte {
 	return all
 }
 
-// known are all versions with parameters.
+// known lists all versions that have parameters.
 var known = []Version{June(85), June(86), Release(85), Release(86), Release(87), Release(88)}
 
 // TestViewEqualsNearcoreSnapshots compares runtime_config of every known version with nearcore's.
@@ -93,7 +93,7 @@ func TestGetRefuses(t *testing.T) {
 	}
 }
 
-// TestSupportForTest: a test may run versions whose rules are not complete, until it ends.
+// TestSupportForTest checks that SupportForTest allows versions with incomplete rules until the test ends.
 func TestSupportForTest(t *testing.T) {
 	t.Run("raised", func(t *testing.T) {
 		SupportForTest(t, 88)
@@ -109,7 +109,7 @@ func TestSupportForTest(t *testing.T) {
 	}
 }
 
-// TestNewestIsBuilt: a version counts as supported only if all its features are.
+// TestNewestIsBuilt checks that a version counts as supported only if all of its features are built.
 func TestNewestIsBuilt(t *testing.T) {
 	for f := range numFeatures {
 		for _, n := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
@@ -160,8 +160,8 @@ func TestEnabled(t *testing.T) {
 	}
 }
 
-// TestFeatureTable: every row is named once, what is built starts at a version that can be
-// executed, and what is not built is off at any version.
+// TestFeatureTable checks the table of features: names are unique, a built feature starts at a version that can
+// be executed, and a feature that is not built is off at every version.
 func TestFeatureTable(t *testing.T) {
 	names := map[string]bool{}
 	for f := range numFeatures {
@@ -284,7 +284,7 @@ func TestCostArithmetic(t *testing.T) {
 
 func second(_ Cost, err error) error { return err }
 
-// TestAccountCreationChargeIsCovered: gas bought at the least price always pays the charge for a
+// TestAccountCreationChargeIsCovered checks that gas bought at the minimum price always covers the charge for a
 // new account (nearcore runtime/runtime/src/lib.rs:1237).
 func TestAccountCreationChargeIsCovered(t *testing.T) {
 	c := MustGet(June(86))
@@ -301,8 +301,8 @@ func TestMinReceiptWithFunctionCallGas(t *testing.T) {
 	}
 }
 
-// TestParametersOutsideOfTheView has what later versions change and runtime_config does not show
-// (near-parameters 0.38.0 res/runtime_configs/85.yaml, 87.yaml, 88.yaml and src/cost.rs:369, 424).
+// TestParametersOutsideOfTheView checks parameters that later versions change and that runtime_config does not
+// contain (near-parameters 0.38.0 res/runtime_configs/85.yaml, 87.yaml, 88.yaml and src/cost.rs:369, 424).
 func TestParametersOutsideOfTheView(t *testing.T) {
 	same := func(send, exec uint64) Fee {
 		return Fee{GasCost(primitives.Gas(send)), GasCost(primitives.Gas(send)), GasCost(primitives.Gas(exec))}

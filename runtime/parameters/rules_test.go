@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// unconditional: features that hold at every version that can be executed, so that nothing asks for
-// them: the file with the rule, and a word of it. A row may stand here only while that is so, or if
-// nodes here follow the rule at earlier versions too, with the same result (earlier).
+// unconditional lists features that are on at every version that can be executed, so that no code checks for
+// them. For each it has the file with the rule and a word in that file. A feature may also be listed if this
+// node follows the rule at earlier versions too, with the same result (earlier).
 var unconditional = map[Feature]struct{ file, word string }{
 	DynamicResharding:                             {"chain/epoch/sharding.go", "MayProposeSplit"},
 	StickyReshardingValidatorAssignment:           {"chain/epoch/sticky_resharding.go", "stickyStrategy"},
@@ -29,23 +29,25 @@ var unconditional = map[Feature]struct{ file, word string }{
 	GlobalContractSameChunkCallFix:                {"runtime/state/account.go", "broughtCode"},
 }
 
-// earlier: see unconditional. Calls of global code that their own chunk distributed find it at every
-// version, since this node reads what a chunk wrote before.
+// earlier lists features that this node follows at earlier versions too (see unconditional): a call finds
+// global code that its own chunk distributed at every version, since reads see earlier writes of the chunk.
 var earlier = map[Feature]bool{GlobalContractSameChunkCallFix: true}
 
-// byNumber: features whose rule is in a package of chain, which compares the number of the epoch's
-// version: the other numbering ends before it. The file, and the constant that must be the number.
+// byNumber lists features whose rule is in a package below chain. These packages compare the number of the
+// epoch's version, which is unambiguous because the other numbering ends before it. For each feature it has
+// the file and the constant that must equal the number.
 var byNumber = map[Feature]struct{ file, constant string }{
 	RejectBlockHeaderV7BeforeSpice: {"chain/validate.go", "headerV7Rejected primitives.ProtocolVersion"},
 	EarlyKickout:                   {"chain/epoch/early_kickout.go", "EarlyKickoutVersion primitives.ProtocolVersion"},
 }
 
-// ofTheNet: features of messages between nodes; no rule of a chunk or block depends on them.
+// ofTheNet lists features that concern only messages between nodes. No rule for chunks or blocks depends on
+// them.
 var ofTheNet = map[Feature]bool{SignedContractCodeResponse: true}
 
-// TestEachBuiltFeatureRules: a row that says built flips a parameter, is asked for by some rule, or
-// holds at every version that can be executed and is named above with its place. Otherwise a
-// version could count as whole because its rows say so.
+// TestEachBuiltFeatureRules checks that each feature marked as built changes a parameter, is checked by some
+// rule, or is in one of the lists above. Otherwise a version could count as supported although a rule is
+// missing.
 func TestEachBuiltFeatureRules(t *testing.T) {
 	asked := askedFor(t)
 	for f := range numFeatures {
@@ -80,8 +82,8 @@ func TestEachBuiltFeatureRules(t *testing.T) {
 	}
 }
 
-// TestFlippedParameters: rows that change parameters do so when their version comes, built yet or
-// not.
+// TestFlippedParameters checks that features which change parameters do so at their version, whether or not they
+// are built.
 func TestFlippedParameters(t *testing.T) {
 	for _, f := range []Feature{
 		GasKeys, YieldWithID, FixContractLoadingError, RemoveGasRewards, FixContractLoadingCost, UniversalAccounts, CanonicalUniversalStateInit,
@@ -117,7 +119,7 @@ func flips(f Feature) bool {
 	return false
 }
 
-// askedFor returns the features that code outside of this package and of tests names.
+// askedFor returns the features that non-test code outside of this package refers to.
 func askedFor(t *testing.T) map[Feature]bool {
 	t.Helper()
 	names := goNames(t)
@@ -151,7 +153,8 @@ func askedFor(t *testing.T) map[Feature]bool {
 	return found
 }
 
-// goNames returns the constants of features.go by name: their order is their value.
+// goNames returns the values of the constants in features.go by name. The order of the constants determines
+// their values.
 func goNames(t *testing.T) map[string]Feature {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "features.go", nil, parser.SkipObjectResolution)

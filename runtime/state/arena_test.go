@@ -2,7 +2,8 @@ package state
 
 import "testing"
 
-// TestArena: what few values keep in memory is small, and many share slabs as large as may be.
+// TestArena checks that an arena with few values uses little memory, and that many values share slabs of the
+// maximum size.
 func TestArena(t *testing.T) {
 	for _, most := range []int{0, forkSlab} {
 		a := arena{slab: most}

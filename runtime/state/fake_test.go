@@ -10,8 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// fakeTrie is a map with the manners of a Trie. What it records is "p" and the key for a path, "v"
-// and the key for a value.
+// fakeTrie is a Trie made of a map. It records "p" and the key for a path, and "v" and the key for a value.
 type fakeTrie struct{ values map[string]string }
 
 type fakeRecording struct{ list []string }

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestPeekNonce: an indexed nonce is the row's, a plain one the key's; what was written is seen,
-// and nothing recorded.
+// TestPeekNonce checks that PeekNonce returns the nonce at the index for a transaction with an index, else
+// that of the access key, that it sees writes, and that it records nothing.
 func TestPeekNonce(t *testing.T) {
 	plain, gas := primitives.ZeroED25519Key.Handle(), primitives.SecretKeyFromSeed(primitives.SECP256K1, "s").PublicKey().Handle()
 	u := NewUnrecorded(fakeTrie{})

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReset: an update in the memory of another is as a new one, whatever the other has done; and
-// its zero becomes one too.
+// TestReset checks that after Reset an update behaves like a new one, whatever it was used for before, and that
+// Reset of a zero TrieUpdate works too.
 func TestReset(t *testing.T) {
 	trie, next := fakeTrie{values: map[string]string{string(dataKey("dog")): "puppy"}}, fakeTrie{values: map[string]string{string(dataKey("cat")): "kitten"}}
 	for _, keys := range []int{0, 1, 50, 2 * mostReused} {
@@ -44,7 +44,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestAccesses: each code once, in the order of first looking, few and many.
+// TestAccesses checks that Accesses has each code once, in the order of the first lookup, for few and many
+// codes.
 func TestAccesses(t *testing.T) {
 	u := NewUnrecorded(fakeTrie{})
 	const most = 3 * fewAccesses

@@ -76,8 +76,8 @@ func TestTrieUpdateRemove(t *testing.T) {
 	}
 }
 
-// TestRecording checks what counts: paths, values, removals of contract entries only, nothing that
-// is overlaid.
+// TestRecording checks the recorded size and its upper bound: paths and values count, keys in an overlay do
+// not, and of the removals only those of contract entries.
 func TestRecording(t *testing.T) {
 	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
 	u := New(base, 2350)
@@ -151,8 +151,8 @@ func TestChangesKeepCauses(t *testing.T) {
 	}
 }
 
-// TestForks adopts spans that read nothing that changed, and refuses the others and all behind
-// them.
+// TestForks checks that Adopt applies a span if nothing that the span read has changed, and refuses it
+// otherwise, together with later spans that depend on it.
 func TestForks(t *testing.T) {
 	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
 	u := New(base, 1<<40)
@@ -208,9 +208,8 @@ func TestForks(t *testing.T) {
 	}
 }
 
-// TestCode: what a chunk brings is found by its hash at once, deployed or distributed, and gone if
-// it is rolled back; what stood before at another key, or with another hash at the same, is not
-// found.
+// TestCode checks that code which this chunk deployed or distributed is found by its hash immediately, and not
+// after a rollback. Code from before the chunk is found only at the given key and with the given hash.
 func TestCode(t *testing.T) {
 	old, mine, global, byName := []byte("old"), []byte("mine"), []byte("global"), []byte("by name")
 	hash := primitives.HashBytes
@@ -248,7 +247,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// provenTrie knows code by its hash alone.
+// provenTrie is a Proven trie: it finds code only by its hash.
 type provenTrie struct {
 	fakeTrie
 	codes map[primitives.Hash][]byte
@@ -256,8 +255,8 @@ type provenTrie struct {
 
 func (t provenTrie) CodeOf(hash primitives.Hash) []byte { return t.codes[hash] }
 
-// TestCodeOfProof: a proof does not show where code stands, so it is looked for by its hash alone;
-// what the chunk brought goes first.
+// TestCodeOfProof checks that with a Proven trie code is found by its hash alone, since a proof has no code, and
+// that code of this chunk takes precedence.
 func TestCodeOfProof(t *testing.T) {
 	key, code := primitives.AppendCodeKey(nil, "a"), []byte("code")
 	hash := primitives.HashBytes(code)
@@ -277,8 +276,8 @@ func TestCodeOfProof(t *testing.T) {
 	}
 }
 
-// TestForkCodes: work that looked for code is adopted only if its turn finds the same: what was
-// brought before the work, or not.
+// TestForkCodes checks that a span that looked up code is adopted only if the lookup would have the same result
+// now: the code is from this chunk in both cases, or in neither.
 func TestForkCodes(t *testing.T) {
 	u := New(fakeTrie{map[string]string{string(primitives.AppendCodeKey(nil, "old")): "old"}}, 1<<40)
 	hash := func(code string) primitives.Hash { return primitives.HashBytes([]byte(code)) }

@@ -161,7 +161,7 @@ func many(n, length int) []string {
 	return out
 }
 
-// Delayed and incoming receipts may hold more deploys than new ones.
+// Delayed and incoming receipts may have more deploy actions than new ones.
 func TestActionsExistingReceipt(t *testing.T) {
 	actions := []primitives.Action{delegate(false, bob, repeat(deploy(true, 5), 11)...)}
 	actions = append(actions, repeat(deploy(false, 5), 11)...)

@@ -146,7 +146,7 @@ func TestVectorA69(t *testing.T) {
 		if got := jsonOf(v.Err); got != c.want {
 			t.Errorf("stored %d, tx %d, mode %d: got %s, want %s", c.stored, c.nonce, c.mode, got, c.want)
 		}
-		// Rows of gas keys obey the same rule.
+		// The same rule applies to nonces of gas keys.
 		idx := indexTx(c.nonce, 1, transfer(milli))
 		idx.NonceMode = c.mode
 		v = charge(t, idx, gasSigner(oneN, gasKey, 2, &c.stored, nil), AnyHeight)
@@ -155,7 +155,7 @@ func TestVectorA69(t *testing.T) {
 		}
 	}
 	strict := plainTx(6, transfer(milli))
-	// a mode without the version can't be encoded; the gate looks at it all the same
+	// A nonce mode in an older transaction version cannot be encoded, but the check covers it.
 	strict.NonceMode = primitives.NonceStrict
 	if got := jsonOf(Transaction(at84(), sign(strict), Checked)); got != `"InvalidTransactionVersion"` {
 		t.Errorf("strict before 85: got %s, want InvalidTransactionVersion", got)

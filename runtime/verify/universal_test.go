@@ -13,14 +13,14 @@ import (
 func at87() *parameters.RuntimeConfig { return parameters.MustGet(parameters.Release(87)) }
 func at88() *parameters.RuntimeConfig { return parameters.MustGet(parameters.Release(88)) }
 
-// universal is the id 0u... of the given bytes.
+// universal returns the id 0u... for the given hash bytes.
 func universal(raw primitives.RawStateInit) primitives.AccountID { return raw.DerivedAccount() }
 
 func universalInit(raw primitives.RawStateInit) primitives.Action {
 	return &primitives.UniversalStateInit{Init: raw}
 }
 
-// keyInit is a state init with nothing but the keys.
+// keyInit returns a state init with only the given keys.
 func keyInit(keys ...primitives.PublicKey) primitives.RawStateInit {
 	var s primitives.UniversalStateInitV1
 	for _, k := range keys {
@@ -30,7 +30,7 @@ func keyInit(keys ...primitives.PublicKey) primitives.RawStateInit {
 	return s.Encode()
 }
 
-// dataInit is a state init with entries of these keys, in this order.
+// dataInit returns a state init with entries that have the given keys, in this order.
 func dataInit(keys ...string) primitives.RawStateInit {
 	var s primitives.UniversalStateInitV1
 	for _, k := range keys {
@@ -39,7 +39,7 @@ func dataInit(keys ...string) primitives.RawStateInit {
 	return s.Encode()
 }
 
-// numbers are n keys of entries, in order.
+// numbers returns n keys for entries, in ascending order.
 func numbers(n int) (list []string) {
 	for i := range n {
 		list = append(list, fmt.Sprintf("%04d", i))
@@ -47,7 +47,7 @@ func numbers(n int) (list []string) {
 	return list
 }
 
-// manyKeys is a state init of n access keys.
+// manyKeys returns a state init with n access keys.
 func manyKeys(n int) primitives.RawStateInit {
 	var s primitives.UniversalStateInitV1
 	for i := range n {
@@ -59,7 +59,7 @@ func manyKeys(n int) primitives.RawStateInit {
 }
 
 // TestActionsNewAt87 checks the rules that 87 adds for new receipts and transactions, at their
-// place in the order of checks, and that receipts in flight are not judged by them (nearcore
+// position in the order of checks, and that they do not apply to receipts in flight (nearcore
 // 2.14.0-rc.1 runtime/runtime/src/action_validation.rs).
 func TestActionsNewAt87(t *testing.T) {
 	withdraw := &primitives.WithdrawFromGasKey{PublicKey: primitives.ZeroED25519Key}

@@ -47,7 +47,7 @@ func plainTx(nonce primitives.Nonce, actions []primitives.Action) primitives.Tra
 	}
 }
 
-// indexTx is a V1 transaction that uses row index of a gas key.
+// indexTx returns a V1 transaction that uses the nonce at the given index of a gas key.
 func indexTx(nonce primitives.Nonce, index uint16, actions []primitives.Action) primitives.Transaction {
 	tx := plainTx(nonce, actions)
 	tx.Version = primitives.TransactionV1
@@ -162,7 +162,7 @@ func TestVectorA68(t *testing.T) {
 	if got := jsonOf(Transaction(at84(), signedBy(pq), CheckSignature)); got != `"InvalidTransactionVersion"` {
 		t.Errorf("signer at 84: got %s, want InvalidTransactionVersion", got)
 	}
-	// Receipts that contracts make have their own gate.
+	// Receipts that contracts create are checked separately.
 	want := `{"ActionsValidation":{"UnsupportedProtocolFeature":{"protocol_feature":"PostQuantumSignatures","version":84}}}`
 	if got := jsonOf(Transaction(at84(), signedBy(key, add), CheckSignature)); got != want {
 		t.Errorf("AddKey at 84: got %s, want %s", got, want)

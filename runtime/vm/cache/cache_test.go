@@ -23,7 +23,7 @@ type value struct {
 
 func (v *value) Close() { v.closed.Add(1) }
 
-// loader keeps what it loaded, and refuses code that begins with "bad".
+// loader is a Loader that stores the values it has loaded, and refuses code that begins with "bad".
 type loader struct {
 	mu     sync.Mutex
 	all    []*value
@@ -73,7 +73,7 @@ func open(t *testing.T, o Options) (*Cache[*value], *loader) {
 
 func key(n byte) Key { return Key{Code: primitives.Hash{n}, Rules: primitives.Hash{1}} }
 
-// get gets key n, built as code of size bytes.
+// get calls Get for key n with a build that makes code of size bytes.
 func get(t *testing.T, c *Cache[*value], n byte, size int) (e *Entry[*value], built bool) {
 	t.Helper()
 	e, err := c.Get(key(n), func(<-chan struct{}) (Artifact, error) {
@@ -235,8 +235,8 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestErrorsAreNotKept: an error reaches all that wait, and the next one tries again; so does a
-// build that panics.
+// TestErrorsAreNotKept checks that the error or panic of a build reaches all waiting callers, and that the next
+// call builds again.
 func TestErrorsAreNotKept(t *testing.T) {
 	c, _ := open(t, Options{})
 	oh := errors.New("oh")
@@ -305,8 +305,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestDamage: every change of a file, and every missing one, is noticed, and the artifact made
-// again.
+// TestDamage checks that every changed or missing file is detected and the artifact built again.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	damage := func(name string, change func(path string, b []byte) error) {
@@ -396,7 +395,7 @@ func TestDiskIsBounded(t *testing.T) {
 	}
 }
 
-// TestNoDisk: a folder that cannot be written is done without.
+// TestNoDisk checks that the cache works in memory if its folder cannot be written.
 func TestNoDisk(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := open(t, Options{Dir: dir})
@@ -416,8 +415,8 @@ func TestNoDisk(t *testing.T) {
 	}
 }
 
-// TestDiskErrorIsReportedUntilAWriteSucceeds: of writes that fail one after the other the first is
-// reported, and the first again after one that does not fail.
+// TestDiskErrorIsReportedUntilAWriteSucceeds checks that of several failed writes in succession only the first is
+// reported, and that the next failure after a successful write is reported again.
 func TestDiskErrorIsReportedUntilAWriteSucceeds(t *testing.T) {
 	dir := t.TempDir()
 	var reported []error
@@ -448,8 +447,8 @@ func TestDiskErrorIsReportedUntilAWriteSucceeds(t *testing.T) {
 	}
 }
 
-// TestFolderDeleted: a folder that is deleted meanwhile is made again, with what comes next, and
-// nothing else is counted.
+// TestFolderDeleted checks that a folder that was deleted is created again by the next write, and that the cache
+// does not count its former files any more.
 func TestFolderDeleted(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := open(t, Options{Dir: dir})
@@ -474,7 +473,7 @@ func TestFolderDeleted(t *testing.T) {
 	}
 }
 
-// FuzzInfo: no bytes of an info file are taken for an artifact unless they are one.
+// FuzzInfo checks that the bytes of an info file are accepted only if they are a valid encoding.
 func FuzzInfo(f *testing.F) {
 	f.Add([]byte("troupe artifact 2\n0123456789abcdef0123"))
 	dir := f.TempDir()
@@ -508,7 +507,7 @@ func FuzzInfo(f *testing.F) {
 	})
 }
 
-// source gets key n, built of source bytes as code of size bytes, and gives it back.
+// source calls Get for key n and releases the value. The build makes code of size bytes from source bytes.
 func source(t *testing.T, c *Cache[*value], n, source, size int) (built bool) {
 	t.Helper()
 	k := Key{Code: primitives.Hash{byte(n), byte(n >> 8)}, Rules: primitives.Hash{1}}
@@ -523,9 +522,10 @@ func source(t *testing.T, c *Cache[*value], n, source, size int) (built bool) {
 	return built
 }
 
-// TestHotIsNotDrivenOut: contracts in use stay, in memory and on disk, whatever number of others
-// comes by: artifacts that are large beyond their source, called alternately, or twice in a row; as
-// many of an ordinary size; after a restart, large ones do not drive out what was hot before it.
+// TestHotIsNotDrivenOut checks that contracts in use are not evicted from memory or disk by any number of other
+// contracts: by artifacts that are large compared with their source, called alternately or twice in succession,
+// or by artifacts of ordinary size. After a restart, large artifacts do not evict contracts that were in use
+// before.
 func TestHotIsNotDrivenOut(t *testing.T) {
 	const (
 		kb      = 1 << 10
@@ -578,7 +578,7 @@ func TestHotIsNotDrivenOut(t *testing.T) {
 					}
 					next(t, c, i)
 				}
-				// the first calls do not show yet that more will follow
+				// After the first calls the cache cannot know yet that more will follow.
 				if builds > 3*hot || dir != "" && builds != hot {
 					t.Errorf("the hot were compiled %d times, want %d", builds, hot)
 				}
@@ -611,7 +611,7 @@ func TestHotIsNotDrivenOut(t *testing.T) {
 	}
 }
 
-// TestDiskHearsOfHits: what is used from memory alone is not old on disk.
+// TestDiskHearsOfHits checks that uses in memory count as uses on disk.
 func TestDiskHearsOfHits(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := open(t, Options{Dir: dir, Disk: 20_000, Memory: 1 << 20})
@@ -646,8 +646,8 @@ func TestDiskHearsOfHits(t *testing.T) {
 	}
 }
 
-// TestFirstCancelsOther: of two flights to the same the first to bring it ends the other, whichever
-// it is.
+// TestFirstCancelsOther checks that of two flights for the same key the first to finish cancels the other,
+// whichever is urgent.
 func TestFirstCancelsOther(t *testing.T) {
 	for _, backgroundFirst := range []bool{true, false} {
 		c, _ := open(t, Options{})
@@ -698,7 +698,7 @@ func TestFirstCancelsOther(t *testing.T) {
 	}
 }
 
-// BenchmarkHit is Get and Release of what is in memory.
+// BenchmarkHit measures Get and Release of a value in memory.
 func BenchmarkHit(b *testing.B) {
 	c, err := New(&loader{}, Options{Memory: 1 << 20})
 	if err != nil {

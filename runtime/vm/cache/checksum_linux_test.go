@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSumFile: checksum and length are those of the file, at the edges of what is mapped at a time
-// too, and no more of it than that is ever this process's memory.
+// TestSumFile checks the checksum and length of files, also of sizes around sumWindow, and that no more than
+// sumWindow bytes of the file are mapped at a time.
 func TestSumFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, size := range []int{0, 1, sumWindow - 1, sumWindow, sumWindow + 1, 3 * sumWindow, 16*sumWindow + 4097} {
@@ -33,7 +33,7 @@ func TestSumFile(t *testing.T) {
 	}
 }
 
-// line reads a line of the system's account of this process: bytes.
+// line returns the value, in bytes, of a line in /proc/self/status.
 func line(t *testing.T, name string) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// inFile builds n as code of size bytes in a file of the cache's.
+// inFile returns a build that writes code of size bytes for key n to a file of the cache (TempFile).
 func inFile(t *testing.T, c *Cache[*value], n byte, size int, spoil func(path string, a *Artifact)) (*Entry[*value], error) {
 	t.Helper()
 	return c.Get(key(n), func(<-chan struct{}) (Artifact, error) {
@@ -25,9 +25,9 @@ func inFile(t *testing.T, c *Cache[*value], n byte, size int, spoil func(path st
 	})
 }
 
-// TestFile: an artifact in a file is moved to where it belongs, and is as one that was in memory;
-// where that can't be, it is read; what is not as it was said is an error, and no file of any is
-// left but those of artifacts.
+// TestFile checks artifacts in files: the cache renames the file, and the artifact then behaves like one that was
+// built in memory. If the rename fails, the cache reads the file. A file with another length or checksum than
+// stated is an error. No temporary files are left.
 func TestFile(t *testing.T) {
 	const size = 5000
 	dir := t.TempDir()

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestFileLost: an artifact that another removes while it is taken over, to make room on disk or
-// with the whole folder, is an entry all the same: a block may wait for it, and no error of the
-// disk's is to reach that.
+// TestFileLost checks that takeOver returns an entry even if the artifact's file is removed at the same time, by
+// the eviction for another artifact or with the whole folder. A block may wait for the entry and must not fail
+// because of the disk.
 func TestFileLost(t *testing.T) {
 	const size = 5000
 	for name, lose := range map[string]func(t *testing.T, c *Cache[*value], l *loader, path string){
@@ -50,7 +50,7 @@ func TestFileLost(t *testing.T) {
 	}
 }
 
-// ended is a loader that ends with its cache, which may be in the middle of a load.
+// ended is a loader that fails after its cache was closed, which may happen during a load.
 type ended struct {
 	*loader
 	end func() // nil: it goes on
@@ -74,8 +74,8 @@ func (l *ended) LoadFile(info []byte, path string) (*value, error) {
 	return l.loader.LoadFile(info, path)
 }
 
-// TestEndsWhileLoading: what a loader that has ended does not load is no worse for that: it stays
-// on disk, and is not counted as damaged.
+// TestEndsWhileLoading checks that an artifact stays on disk, and is not counted as damaged, if it cannot be
+// loaded because the loader was closed.
 func TestEndsWhileLoading(t *testing.T) {
 	for name, first := range map[string]func(*testing.T, *Cache[*value]) error{
 		"from disk": nil, // put there by an earlier one

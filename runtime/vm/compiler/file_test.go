@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestFile: an artifact comes in the file that it is to come in, also after a child died; what is
-// too long does not, and where there is no file it comes as before. A child can't write more than
-// an artifact may have.
+// TestFile checks that a child writes its artifact to the given file, also in a retry after another child died,
+// that an artifact above the limit is not written, that without a file the artifact is in the reply, and that a
+// child cannot write a longer file than the limit.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	limits := func(int, bool) Limits { l := LimitsOf(100, false); l.Output = 1 << 20; return l }

@@ -25,8 +25,8 @@ var replies = []*Reply{
 	{Kind: Alive, CPU: 1, Body: []byte{}},
 }
 
-// TestFrames: frames come one after the other as they went, then the end; what is cut off, changed
-// or too long is an error.
+// TestFrames checks that consecutive frames are read as they were written, followed by io.EOF, and that a
+// truncated, changed or too long frame is an error.
 func TestFrames(t *testing.T) {
 	var b []byte
 	for _, r := range requests {
@@ -75,7 +75,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// FuzzFrames: bytes are no frame, or the one frame of what they say.
+// FuzzFrames checks that bytes are either refused or the only encoding of the decoded frame.
 func FuzzFrames(f *testing.F) {
 	f.Add(AppendRequest(nil, requests[0]))
 	for _, r := range replies {

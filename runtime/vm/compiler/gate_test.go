@@ -5,7 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// TestGate: at most so many at once, one place is kept for blocks, which go first.
+// TestGate checks the limit of running compilations, that one is reserved for blocks, and that compilations for
+// blocks go first.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{total: 3, maxBackground: 2}
@@ -66,8 +67,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestGateWeighs: compilations in the background that together take more memory than they may have
-// go one after the other; what a block waits for does not wait.
+// TestGateWeighs checks that background compilations that together exceed the memory limit run one after
+// another, and that a compilation for a block does not wait.
 func TestGateWeighs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{total: 8, maxBackground: 7, memory: 100}
@@ -104,9 +105,9 @@ func TestGateWeighs(t *testing.T) {
 	})
 }
 
-// TestGateAhead: what is compiled ahead goes behind what a block waits for and before the
-// background, not together if that takes too much memory; while all places are its own a block has
-// one more.
+// TestGateAhead checks that precompiles go after compilations for blocks and before the background, that they do
+// not run together if they need too much memory, and that a compilation for a block may begin even while
+// precompiles occupy all slots.
 func TestGateAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{total: 2, maxBackground: 1, memory: 100}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestLimits: the bounds that docs/performance.md states, limits above them, and more the second
-// time.
+// TestLimits checks the bounds in docs/performance.md, that limits are above them, and that the second attempt
+// has higher limits.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		size int

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// childEnv makes this test binary a child.
+// childEnv is the environment variable that makes this test binary a child.
 const childEnv = "TROUPE_TEST_COMPILER"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// behave does what the "module" says: words, of which the first may be a condition.
+// behave is the compiler of a child. It does what the text in place of the module says: words, of which the
+// first may be a condition.
 func behave(r *Request) ([]byte, error) {
 	words := strings.Fields(string(r.Wasm))
 	if words[0] == "until" { // what follows is done as long as there are fewer files than that
@@ -119,7 +120,7 @@ func behave(r *Request) ([]byte, error) {
 	return nil, fmt.Errorf("what is %q", words)
 }
 
-// open makes a pool whose children are this binary.
+// open returns a pool whose children run this test binary.
 func newPool(t *testing.T, change func(*Options)) *Pool {
 	t.Helper()
 	self, err := os.Executable()
@@ -152,8 +153,8 @@ func job(name, does string) *Job {
 	return &Job{Name: name, Code: primitives.Hash{1}, Size: 100, Prepare: func() ([]byte, error) { return []byte(does), nil }}
 }
 
-// TestChildServesMany: the same child answers one after the other, another is there for what comes
-// at once, and none is there before it is needed.
+// TestChildServesMany checks that one child serves consecutive requests, that another one is started for a
+// concurrent request, and that none is started before it is needed.
 func TestChildServesMany(t *testing.T) {
 	p := newPool(t, nil)
 	if s := p.Stats(); s.Started != 0 || s.Children != 0 {
@@ -184,8 +185,8 @@ func TestChildServesMany(t *testing.T) {
 	}
 }
 
-// TestFailures: whatever a child does, the answer is an Error that says what, after as many
-// attempts as there are for it, and the next compilation works.
+// TestFailures checks for each kind of failure of a child that Compile returns an Error that names it, after the
+// right number of attempts, and that the next compilation works.
 func TestFailures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts some twenty processes")
@@ -270,8 +271,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestMachineAtFault: what kills children or gives them nothing for some seconds does not make a
-// block's compilation fail, and is not remembered; the attempts are not all made at once.
+// TestMachineAtFault checks that a compilation for a block succeeds if children are killed or get no memory for
+// some seconds, that this leaves no mark, and that there are pauses between the attempts.
 func TestMachineAtFault(t *testing.T) {
 	for does, times := range map[string]int{"threads": 5, "memory": 5, "kill": 9} {
 		p := newPool(t, func(o *Options) { o.Pause = 20 * time.Millisecond })
@@ -338,7 +339,7 @@ func waitFor(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestGrown: a child that has taken much memory is not kept.
+// TestGrown checks that a child whose memory has grown is ended after its request.
 func TestGrown(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the size of a process is known on Linux only")
@@ -352,8 +353,8 @@ func TestGrown(t *testing.T) {
 	}
 }
 
-// TestPriority: in the background at a low priority, for a block at the ordinary one, by the same
-// child.
+// TestPriority checks that background compilations run with low priority and those for blocks with the ordinary
+// one, each kind in a child of its own.
 func TestPriority(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("threads have priorities on Linux only")
@@ -422,7 +423,7 @@ func TestCancel(t *testing.T) {
 		s := p.Stats()
 		return waiting == 2 && s.Running == 1 && s.Children == 1
 	})
-	// Meanwhile there is room for what a block waits for.
+	// Meanwhile a compilation for a block can run.
 	if _, err := p.Compile(job("urgent", "make")); err != nil {
 		t.Error(err)
 	}
@@ -436,7 +437,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestClose: Close ends what runs and what waits.
+// TestClose checks that Close ends running and waiting compilations.
 func TestClose(t *testing.T) {
 	p := newPool(t, func(o *Options) { o.Total = 2 })
 	var all sync.WaitGroup
@@ -455,7 +456,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestPreparePanics: what Prepare panics with is a failure of the compiler, its error is its own.
+// TestPreparePanics checks that a panic of Job.Prepare is a failure of the compiler, and that an error of
+// Job.Prepare is returned unchanged.
 func TestPreparePanics(t *testing.T) {
 	p := newPool(t, nil)
 	j := job("a", "")
@@ -478,8 +480,8 @@ func TestPreparePanics(t *testing.T) {
 	}
 }
 
-// TestNoChildren: where no child can be started, or it is another binary's, this process compiles,
-// and says so once.
+// TestNoChildren checks that this process compiles if no child can be started or the child is of another
+// version, and that this is reported once.
 func TestNoChildren(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"none":            func(o *Options) { o.Command = Command{} },
@@ -509,7 +511,7 @@ func TestNoChildren(t *testing.T) {
 	}
 }
 
-// TestChildDiesWithParent: a process that starts a child and is killed leaves none.
+// TestChildDiesWithParent checks that a child ends when its parent process is killed.
 func TestChildDiesWithParent(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_PARENT") != "" {
 		p := newPool(t, nil)

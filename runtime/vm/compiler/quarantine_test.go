@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestQuarantine: what was being compiled when a process ended, and what failed, is barred for the
-// next one, and for one of another build no more.
+// TestQuarantine checks that code which failed, or which was being compiled when the process ended, is barred in
+// the next process, and that it is not barred in a process of another build.
 func TestQuarantine(t *testing.T) {
 	dir := t.TempDir()
 	barred := func(build string, want ...string) *Quarantine {
@@ -57,8 +57,8 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestQuarantineForgivesKills: a node that was killed twice while a child compiled the same code
-// compiles it again, and then all is forgotten.
+// TestQuarantineForgivesKills checks that a node that was killed twice while a child compiled the same code
+// compiles it again, and that success removes the mark.
 func TestQuarantineForgivesKills(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
@@ -78,7 +78,7 @@ func TestQuarantineForgivesKills(t *testing.T) {
 	}
 }
 
-// TestQuarantineIsBounded: in memory and on disk.
+// TestQuarantineIsBounded checks that marks are bounded in memory and on disk.
 func TestQuarantineIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	q := OpenQuarantine(dir, "v1")
@@ -94,7 +94,7 @@ func TestQuarantineIsBounded(t *testing.T) {
 	}
 }
 
-// TestQuarantineWithoutDisk: in memory it works the same.
+// TestQuarantineWithoutDisk checks that a quarantine without a folder works in memory.
 func TestQuarantineWithoutDisk(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -114,7 +114,7 @@ func TestQuarantineWithoutDisk(t *testing.T) {
 	}
 }
 
-// TestFailedMarkLeavesNoFile: a mark that cannot be put in its place, as on a full disk, leaves no half of itself.
+// TestFailedMarkLeavesNoFile checks that a mark that cannot be written, as on a full disk, leaves no partial file.
 func TestFailedMarkLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	q := OpenQuarantine(dir, "v1")
@@ -127,7 +127,7 @@ func TestFailedMarkLeavesNoFile(t *testing.T) {
 	}
 }
 
-// FuzzMark: bytes are no mark, or the one form of it.
+// FuzzMark checks that bytes are either refused or the only encoding of the decoded mark.
 func FuzzMark(f *testing.F) {
 	f.Add((&mark{InChild, 1, "v1", "why"}).bytes())
 	f.Add((&mark{"", 0, "\n", "why\n"}).bytes())
