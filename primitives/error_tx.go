@@ -41,7 +41,7 @@ type InvalidTxError struct {
 	SignerID        AccountID
 	ReceiverID      string
 	TxNonce         Nonce
-	KeyNonce        Nonce // ak_nonce: the key's, or its row's
+	KeyNonce        Nonce // ak_nonce: the nonce of the key, or the gas key's nonce at the index
 	UpperBound      Nonce // exclusive
 	Balance         Balance
 	Cost            Balance

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Direction is the side of the running hash on which a proof's item stands.
+// Direction is the side on which an item of a proof is combined with the hash computed so far.
 type Direction byte
 
 // The two sides, with their borsh tags.
@@ -145,7 +145,7 @@ func merkleLevel(dst, nodes []Hash) []Hash {
 	return dst[:n]
 }
 
-// MerkleTree holds the levels of a tree over leaf hashes, the leaves first, to prove some of the
+// MerkleTree has all levels of a tree over leaf hashes, the leaves first, to prove some of the
 // leaves.
 type MerkleTree [][]Hash
 

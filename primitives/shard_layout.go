@@ -30,7 +30,7 @@ type shardLayoutForm interface {
 	// children returns the shards of this layout that a shard of the previous layout was split
 	// into; false: no such shard, or no history.
 	children(ShardID) ([]ShardID, bool)
-	// parent returns the shard of the previous layout that held id's accounts; false: there is no
+	// parent returns the shard of the previous layout that had id's accounts; false: there is no
 	// previous layout.
 	parent(id ShardID) (ShardID, bool)
 	appendBorsh([]byte) []byte
@@ -68,10 +68,10 @@ func (l ShardLayout) Equal(o ShardLayout) bool {
 	return string(l.AppendBorsh(nil)) == string(o.AppendBorsh(nil))
 }
 
-// ShardOf returns the shard that holds an account.
+// ShardOf returns the shard of an account.
 func (l ShardLayout) ShardOf(a AccountID) ShardID { return l.of.shardOf(a) }
 
-// ShardUIDOf returns the uid of the shard that holds an account.
+// ShardUIDOf returns the uid of the shard of an account.
 func (l ShardLayout) ShardUIDOf(a AccountID) ShardUID { return l.UID(l.of.shardOf(a)) }
 
 // NumShards returns the number of shards, at least 1.
@@ -167,7 +167,7 @@ func (l ShardLayout) SplitChildren() []ShardUID {
 	return out
 }
 
-// Ancestors returns the former shards that held id's accounts, nearest first; false before V3,
+// Ancestors returns the former shards that had id's accounts, nearest first; false before V3,
 // which only know parents.
 func (l ShardLayout) Ancestors(id ShardID) ([]ShardID, bool) {
 	v3, ok := l.of.(*shardLayoutV3)

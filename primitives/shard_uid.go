@@ -43,8 +43,8 @@ func (u ShardUID) Compare(o ShardUID) int {
 	return 0
 }
 
-// Bytes returns u32 version ‖ u32 id, little-endian: the prefix of the shard's rows on nearcore's
-// disk.
+// Bytes returns u32 version ‖ u32 id, little-endian: the prefix of the shard's keys in nearcore's
+// database.
 func (u ShardUID) Bytes() (b [8]byte) {
 	binary.LittleEndian.PutUint32(b[:4], u.Version)
 	binary.LittleEndian.PutUint32(b[4:], u.ID)

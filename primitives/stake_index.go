@@ -14,7 +14,7 @@ import (
 type StakeWeightedIndex struct {
 	sum     Balance
 	aliases []uint64
-	odds    []Balance // stake·n, levelled: index i stands for itself below odds[i], else for aliases[i]
+	odds    []Balance // index i is chosen for a draw below odds[i], else aliases[i] (alias method, times n)
 }
 
 // NewStakeWeightedIndex builds the table. It returns ErrOverflow if the sum of stakes, or a stake

@@ -116,7 +116,8 @@ func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.
 	return expanded, nil
 }
 
-// forget evicts the least recently used key without a table, or else with one. The caller holds mu.
+// forget evicts the least recently used key that has no table, or, if all keys have tables, the least recently
+// used one. The caller holds mu.
 func (v *Verifier) forget() {
 	oldest := v.recent.Back()
 	for e := oldest; e != nil; e = e.Prev() {

@@ -46,7 +46,7 @@ type Decoder interface{ DecodeBorsh(r *Reader) }
 func Marshal(v Appender) []byte { return v.AppendBorsh(nil) }
 
 // Unmarshal decodes exactly one value from in: short, malformed and trailing bytes are errors.
-// On an error v holds an unspecified part of the value.
+// After an error the content of v is unspecified.
 func Unmarshal(in []byte, v Decoder) error {
 	r := NewReader(in)
 	v.DecodeBorsh(r)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ReadConfig reads the configuration and skips the records. recordsFile is the file that holds them
+// ReadConfig reads the configuration and skips the records. recordsFile is the file that has them
 // instead, if the genesis names one. Missing fields have nearcore's defaults or are an error;
 // unknown ones are ignored.
 func ReadConfig(r io.Reader) (c *Config, recordsFile string, err error) {

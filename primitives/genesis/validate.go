@@ -107,7 +107,7 @@ func (k *Checker) Record(r Record) {
 	}
 }
 
-// uninitialized checks an uninitialized account, which holds nothing until its state init.
+// uninitialized checks an uninitialized account, which has no keys, code or data until its state init.
 func (k *Checker) uninitialized(id primitives.AccountID, f accountFlags) {
 	if f&hasKey != 0 {
 		k.problem("uninitialized account %s must not have an access key", id)

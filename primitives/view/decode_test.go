@@ -380,7 +380,7 @@ func decodeTx(t *testing.T, text string) []byte {
 	return raw
 }
 
-// firstDifference shows where two texts differ first.
+// firstDifference returns an excerpt of two texts around the first difference.
 func firstDifference(got, want []byte) string {
 	i := 0
 	for i < len(got) && i < len(want) && got[i] == want[i] {

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// realBlocks are blocks of mainnet and testnet that others have published. They are not ours to
-// hand on, and stay beside the checkout.
+// realBlocks is the folder of published blocks of mainnet and testnet. They may not be redistributed, so they
+// are not part of the repository.
 var realBlocks = testutil.Data("real/")
 
 // forms are the versions of a block's header and of its chunks' that are known here.

@@ -2,7 +2,7 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// State is a shard's state after a block, immutable while it is held.
+// State is a shard's state after a block. It does not change until it is released.
 type State interface {
 	// At is the block.
 	At() At

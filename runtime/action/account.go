@@ -14,8 +14,8 @@ const (
 	maxDeletionUsage = 10_000
 )
 
-// maxGasKeyBurn is the largest balance that a deleted gas key, or all gas keys of a deleted account
-// together, may hold. That balance is burnt (nearcore GasKeyInfo::MAX_BALANCE_TO_BURN).
+// maxGasKeyBurn is the maximum balance of a gas key that is deleted, and of all gas keys together of an
+// account that is deleted. The balance is burnt (nearcore GasKeyInfo::MAX_BALANCE_TO_BURN).
 var maxGasKeyBurn = primitives.NEAR(1)
 
 // BalanceRefund returns a receipt that pays tokens back. Its id is not set.
@@ -57,7 +57,8 @@ func RefundReceiver(r *primitives.Receipt) primitives.AccountID {
 	return r.PredecessorID
 }
 
-// transfer pays the receiver, or the gas key that the refund is for. It creates implicit accounts.
+// transfer adds the deposit to the receiver's balance, or, for a gas refund, to the gas key that paid. It
+// creates the receiver if that is an implicit account that does not exist.
 func (x *Execution) transfer(a *primitives.Transfer) error {
 	if !x.Exists {
 		return x.createImplicit(a.Deposit)
@@ -96,9 +97,9 @@ func (x *Execution) transfer(a *primitives.Transfer) error {
 	return nil
 }
 
-// createImplicit creates the account that a transfer to its id implies (nearcore
-// action_implicit_account_creation_transfer). The actor of a universal account stays the
-// predecessor, since other actions may follow; elsewhere none can.
+// createImplicit creates the implicit account that receives a transfer (nearcore
+// action_implicit_account_creation_transfer). After a transfer to a universal account other actions may
+// follow, so the actor stays the predecessor. With other kinds of accounts the transfer is the only action.
 func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
 	if x.receiverKind() == primitives.UniversalAccount {

@@ -23,13 +23,13 @@ type Block struct {
 	// Stakes are the stakes of the current epoch's validators, which contracts can query. nil: all
 	// are zero.
 	Stakes Stakes
-	// Verify checks the signatures of delegate actions. nil: each is verified here.
+	// Verify checks the signatures of delegate actions. nil: package action verifies them itself.
 	Verify func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool
 	VM     VM // nil: contracts do not run
 	// Mocks are the signatures that contracts see as valid. Only a sandbox sets it; nil: none.
 	Mocks *primitives.Mocks
-	// Beside is set for work that is not part of the chain (views, simulations). Work of the chain
-	// must never wait for what the VM does for it.
+	// Beside is set for work that is not part of the chain (views, simulations). The VM must never let
+	// work of the chain wait for such work.
 	Beside bool
 }
 
@@ -52,7 +52,7 @@ type PromiseResult struct {
 	Failed bool
 }
 
-// ReturnKind says which kind of value a receipt returned.
+// ReturnKind is the kind of a receipt's result.
 type ReturnKind byte
 
 const (

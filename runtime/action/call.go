@@ -87,8 +87,8 @@ func GlobalContract(u *state.TrieUpdate, id *primitives.GlobalContractID) (hash 
 	return hash, key, err
 }
 
-// execute runs the call. Calls with a certain outcome, such as those of an account without code,
-// fail without running the VM.
+// execute runs the call. A call that must fail, such as a call of an account without code, fails without
+// the VM.
 func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash, ext *External) (CallOutcome, error) {
 	c := new(Call)
 	if err := x.call(c, a, hash, key, actionHash); err != nil {
@@ -118,7 +118,7 @@ func (x *Execution) call(c *Call, a *primitives.FunctionCall, hash primitives.Ha
 	return err
 }
 
-// run runs the call, or returns its failure if the VM is not needed to know it.
+// run runs the call in the VM, or returns its failure if the call must fail.
 func (c *Call) run(ext *External) (CallOutcome, error) {
 	switch {
 	case c.Code == nil:

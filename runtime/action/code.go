@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// dropContractUsage subtracts the present contract from the account's storage usage.
+// dropContractUsage subtracts the current contract's storage from the account's storage usage.
 func (x *Execution) dropContractUsage() error {
 	n, err := x.contractUsage()
 	x.subUsage(n)
@@ -52,9 +52,8 @@ func (x *Execution) useGlobal(id *primitives.GlobalContractID) (*failure, error)
 	return nil, nil
 }
 
-// deployGlobal burns tokens for the storage and starts the distribution of the code, with this
-// shard first. It increments the distribution nonce at once, so that no two distributions share
-// one.
+// deployGlobal burns tokens for the storage and creates the receipt that distributes the code, to this shard
+// first. It increments the distribution nonce immediately, so that each distribution has its own nonce.
 func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, error) {
 	id := x.Receipt.ReceiverID
 	cost := fees.GlobalDeployBurn(x.Block.Config, len(a.Code))
@@ -161,8 +160,8 @@ func (x *Execution) installData(data []primitives.StateEntry) error {
 	return nil
 }
 
-// settleDeposit adds to the balance what the storage stake lacks, and returns the rest of the
-// deposit of a state init. It fails if the deposit is too small.
+// settleDeposit adds the part of a state init's deposit that the storage stake lacks to the account's
+// balance, and returns the rest to the sender. It fails if the deposit is too small.
 func (x *Execution) settleDeposit(deposit primitives.Balance) (*failure, error) {
 	lack, err := verify.StorageStake(x.Block.Config, &x.Account, x.Account.Amount)
 	if err != nil {
@@ -179,8 +178,8 @@ func (x *Execution) settleDeposit(deposit primitives.Balance) (*failure, error) 
 	return nil, nil
 }
 
-// returnDeposit sends tokens back to the account that gets the deposits of the receipt back. It
-// makes no receipt for nothing.
+// returnDeposit creates a receipt that refunds amount to the account that gets the deposits of the receipt
+// back (RefundReceiver). It creates none if amount is 0.
 func (x *Execution) returnDeposit(amount primitives.Balance) {
 	if !amount.IsZero() {
 		x.Result.NewReceipts = append(x.Result.NewReceipts, BalanceRefund(x.refundReceiver(), amount))

@@ -41,8 +41,8 @@ func (x *External) begin(b *Block, u *state.TrieUpdate, account primitives.Accou
 	*x = External{State: u, block: b, account: account, actionHash: actionHash, receiptStart: u.UpperBound()}
 }
 
-// Made returns the promises that the call made so far and the yields that it resumed. The slices
-// belong to External.
+// Made returns the promises that the call has created so far and the yields that it has resumed. The caller
+// must not change the slices.
 func (x *External) Made() ([]*Promise, []Resume) { return x.promises, x.resumes }
 
 // Errors that a contract can cause. The VM translates them into nearcore's.
@@ -142,8 +142,9 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 // 000 000 bytes (PerReceiptStorageProofSizeLimit).
 func (x *External) RecordedBound() uint64 { return x.State.UpperBound() }
 
-// ProofStart returns the recorded bound that this limit counts from: the present one, or, in
-// versions that limit all calls of a receipt together, the one before the receipt's first action.
+// ProofStart returns the RecordedBound from which the limit PerReceiptStorageProofSizeLimit counts: the
+// current one, or, in versions that limit all calls of a receipt together, the one before the receipt's
+// first action.
 func (x *External) ProofStart() uint64 {
 	if x.block.Config.Version.Has(parameters.EnforcePerReceiptStorageProofLimit) {
 		return x.receiptStart
@@ -206,8 +207,8 @@ func (x *External) Yield() (index int, data primitives.Hash) {
 	return len(x.promises) - 1, data
 }
 
-// YieldWithID is Yield with an id that the contract chose. ok is false if the id is taken, also by
-// an earlier yield of this call.
+// YieldWithID is Yield with an id that the contract chose. ok is false if another yield has this id, which
+// may be an earlier yield of this call.
 func (x *External) YieldWithID(id primitives.Hash) (index int, ok bool, err error) {
 	taken, err := x.State.HasYieldID(x.account, id)
 	if taken || err != nil {

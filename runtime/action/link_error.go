@@ -6,14 +6,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxMissingImports bounds LinkError.Missing.
+// MaxMissingImports is the maximum length of LinkError.Missing.
 const MaxMissingImports = 16
 
-// LinkError is the Cause of an outcome whose contract imports what the protocol version does not
-// have. The outcome keeps nearcore's text, which names nothing.
+// LinkError is the Cause of an outcome if the contract imports functions that the protocol version does not
+// have. The error text of the outcome is nearcore's, which does not name the functions.
 type LinkError struct {
 	Missing []primitives.MissingImport // the first MaxMissingImports, without repetitions
-	More    int                        // further missing imports
+	More    int                        // number of missing imports that are not in Missing
 }
 
 // Error lists the imports.

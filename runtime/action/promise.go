@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// Promise is a receipt that a call is making (nearcore receipt_manager.rs ActionReceiptMetadata).
+// Promise is a receipt that a call is building (nearcore receipt_manager.rs ActionReceiptMetadata).
 type Promise struct {
 	Receiver  primitives.AccountID
 	RefundTo  primitives.AccountID // empty: the default of RefundReceiver
@@ -24,7 +24,7 @@ type Resume struct {
 	Data   []byte
 }
 
-// weighted is a call that gets a share of the gas that is left.
+// weighted is a function call in a promise that gets a share of the unused gas.
 type weighted struct {
 	call   *primitives.FunctionCall
 	weight uint64

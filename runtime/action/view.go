@@ -13,15 +13,15 @@ type View struct {
 	Account   primitives.AccountID
 	Method    string
 	Args      []byte
-	Gas       primitives.Gas // the most that it may burn
+	Gas       primitives.Gas // maximum gas that the call may burn
 	Interrupt func() error   // as in Call
 	// Short limits the run to a short time. It ends with ErrNotReady if the code is not compiled
 	// yet, and with ErrLong if it burns more than ShortGas.
 	Short bool
 }
 
-// ShortGas is the most that a short view burns: 5 ms in the slowest host functions, 1.5 ms in
-// instructions.
+// ShortGas is the maximum gas that a short view may burn. It takes 5 ms in the slowest host functions and
+// 1.5 ms in instructions.
 const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
 
 // Errors of a short view.
@@ -37,8 +37,8 @@ type Preparer interface {
 	Ready(code primitives.Hash, w *parameters.Wasm) bool
 }
 
-// ViewParts is the memory that a view runs in. It can be used again after Run. Its zero value is
-// ready for use and keeps nothing alive.
+// ViewParts is memory for one view at a time, to be reused for other views after Run. The zero value is ready
+// for use. Between runs it has no references to the state or the outcome.
 type ViewParts struct {
 	x        Execution
 	receipt  primitives.Receipt
@@ -49,7 +49,7 @@ type ViewParts struct {
 }
 
 // Run runs the method on the state after a block. b describes that block, except for RandomValue,
-// which is the state root. found is false if the account does not exist. The outcome holds every
+// which is the state root. found is false if the account does not exist. The outcome contains every
 // failure that the call can cause. u must not be used afterwards; parts may be used for another
 // view (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
 func (v *View) Run(b *Block, u *state.TrieUpdate, parts *ViewParts) (out CallOutcome, found bool, err error) {

@@ -3,8 +3,8 @@
 //	in      Params; State of the previous height; a Status for each shard; the requests in the
 //	        block's chunk headers; a seed
 //	out     the next State, and Grants: bytes from each shard to each
-//	state   State, an allowance per link, in column 15 of every shard's trie. All shards hold the
-//	        same, as all run the same schedule
+//	state   State, an allowance per link, in column 15 of every shard's trie. All shards have the
+//	        same State, as all run the same schedule
 //	units   bytes of borsh receipts
 //	bound   O(n² log n) links and requests, n shards; requests have 40 steps
 //	errors  ErrParams: parameters that contradict each other; borsh.ErrInvalid from decoding a

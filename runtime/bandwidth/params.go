@@ -18,14 +18,14 @@ var ErrParams = errors.New("bandwidth: invalid parameters")
 // Params are the parameters of a schedule, in bytes (nearcore BandwidthSchedulerParams).
 type Params struct {
 	Base           uint64 // granted on every link
-	MaxShard       uint64 // the most that a shard sends in all, and receives in all
-	MaxSingleGrant uint64 // the most that can be requested on one link
+	MaxShard       uint64 // maximum that a shard sends in total, and receives in total
+	MaxSingleGrant uint64 // maximum that can be requested on one link
 	MaxReceiptSize uint64
 	MaxAllowance   uint64
 }
 
-// NewParams returns the parameters for a number of shards. Base is what every other link can have
-// while one link takes the largest grant.
+// NewParams returns the parameters for a number of shards. Base is chosen so that all other links can have
+// it while one link has the largest grant.
 func NewParams(c *parameters.RuntimeConfig, numShards int) (Params, error) {
 	s := &c.BandwidthScheduler
 	p := Params{
@@ -49,7 +49,7 @@ func (p *Params) Values() (values [NumValues]uint64) {
 
 // Request builds the request for the receipts that wait for shard to. sizes are the sizes of the
 // receipts, or of their groups, in queue order. ok is false if the base grant suffices. A size
-// above MaxReceiptSize counts as MaxReceiptSize. One bit is set for each place in the queue at
+// above MaxReceiptSize counts as MaxReceiptSize. One bit is set for each position in the queue at
 // which a greater value is needed (core/primitives/src/bandwidth_scheduler.rs:84).
 func (p *Params) Request(to primitives.ShardID, sizes []uint64) (request primitives.BandwidthRequest, ok bool) {
 	request.ToShard = uint16(to) // ids in requests are u16; no shard has a larger id

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// endpoint is a sender or a receiver: the rest of its budget, and the number of open links that
-// share it.
+// endpoint is a sending or receiving shard, with the rest of its budget and the number of open links among
+// which the rest is divided.
 type endpoint struct {
 	left, links uint64
 }
 
-// share returns what each of the links could get.
+// share returns the part of the budget that each of the links could get.
 func (e *endpoint) share() uint64 {
 	if e.links == 0 {
 		return 0
@@ -27,7 +27,7 @@ func (s *scheduler) distributeRemaining() {
 }
 
 // distributeRemaining divides budgets among links. Endpoints with the least budget per link go
-// first. Each link gets the smaller of what its two ends offer, which lowers the offers of both for
+// first. Each link gets the smaller of the shares of its two endpoints, which lowers the shares of both for
 // the remaining links (nearcore distribute_remaining.rs). The order is computed once, at the start;
 // of equal endpoints the lower index goes first.
 func distributeRemaining(sendBudget, receiveBudget []uint64, open []bool) []uint64 {

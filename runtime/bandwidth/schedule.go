@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/congestion"
 )
 
-// Status is the state of a shard as a block shows it.
+// Status is the state of a shard according to the chunk headers of a block.
 type Status struct {
 	Shard primitives.ShardID
-	// its last chunk is missing: it has not received what was sent before, and sends nothing
+	// The shard's chunk is missing in the block: the shard has not received the receipts that were sent to
+	// it, and sends none.
 	Missing        bool
 	FullyCongested bool
 	AllowedSender  primitives.ShardID // the only shard that may send to it while it is fully congested
@@ -185,7 +186,7 @@ func (s *scheduler) enqueue(in *Input) {
 	}
 }
 
-// settle drops the values that q has reached. It returns false if none is left.
+// settle removes from q.bitmap the values that q.total has reached. It returns false if none is left.
 func (s *scheduler) settle(q *request) bool {
 	for q.bitmap != 0 && s.values[bits.TrailingZeros64(q.bitmap)] <= q.total {
 		q.bitmap &= q.bitmap - 1
@@ -225,7 +226,7 @@ func (q *request) before(o *request) bool {
 	return q.order < o.order
 }
 
-// push queues q with the present allowance of its link.
+// push queues q with the current allowance of its link.
 func (s *scheduler) push(q request) {
 	q.allowance, q.order = s.allowances[q.link], s.queued
 	s.queued++

@@ -5,14 +5,14 @@
 //	        the parameters
 //	out     levels from 0 to 1, gas limits, whether transactions are accepted; the changed info of
 //	        the own shard
-//	state   none; Account changes a CongestionInfo that the caller holds
+//	state   none; Account changes a CongestionInfo of the caller
 //	units   levels are float64; gas; bytes of borsh receipts
 //	bound   constant time per query
 //	errors  ErrOverflow: a count would exceed its type or fall below zero; the chunk cannot be applied
 //	source  nearcore core/primitives/src/congestion_info.rs
 //
 // These rules are consensus in floating point. They are exact on every machine, because each step
-// is one IEEE 754 operation on doubles, rounded to nearest even. Every product stands in its own
-// float64(): Go may otherwise fuse it with the surrounding sum and round once where nearcore rounds
+// is one IEEE 754 operation on doubles, rounded to nearest even. Every product is converted
+// by an explicit float64(): Go may otherwise fuse it with the surrounding sum and round once where nearcore rounds
 // twice.
 package congestion

@@ -18,12 +18,12 @@ type Limit struct {
 // Sizes are never unlimited: without a grant nothing is sent.
 const Unlimited primitives.Gas = math.MaxUint64
 
-// Admission holds the parameters of Forward.
+// Admission has the parameters of Forward.
 type Admission struct {
-	// the most gas that a receipt is measured with: AllowedShardOutgoingGas
-	// (ClampOutgoingGasAdmission)
+	// Upper bound of the gas that is compared with the limit: AllowedShardOutgoingGas
+	// (ClampOutgoingGasAdmission).
 	MaxGas primitives.Gas
-	// the most bytes that a receipt is measured with: MaxReceiptSize, since larger receipts exist
+	// Upper bound of the size that is compared with the limit: MaxReceiptSize, since larger receipts exist.
 	MaxSize uint64
 }
 

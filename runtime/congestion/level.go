@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Control computes the congestion of one shard as a block shows it (nearcore CongestionControl with
-// ExtendedCongestionInfo).
+// Control computes the congestion of one shard according to its chunk header in a block (nearcore
+// CongestionControl with ExtendedCongestionInfo).
 type Control struct {
 	Config *parameters.CongestionControl
 	Info   primitives.CongestionInfo // of the shard's chunk header in the block
@@ -66,10 +66,10 @@ func (c *Control) ProcessTxLimit() primitives.Gas {
 	return mixGas(c.Config.MaxTxGas, c.Config.MinTxGas, c.IncomingLevel())
 }
 
-// Refusal says why a shard accepts no transactions. The zero value means that it accepts them.
+// Refusal is the reason why a shard accepts no transactions. The zero value means that it accepts them.
 type Refusal struct {
 	Refused bool
-	// Stuck: as many chunks as Missed are missing (ShardStuck). Otherwise the shard is loaded to
+	// Stuck means that the shard has missed Missed chunks (ShardStuck). Otherwise its congestion level is
 	// Level (ShardCongested).
 	Stuck  bool
 	Missed uint64

@@ -13,8 +13,8 @@ const (
 	nonceValueBytes = 8          // of a nonce's value
 )
 
-// GasKeyFee is a fee in the two parts that a gas profile shows: Base as gas_key_transfer_base or
-// gas_key_nonce_write_base, PerByte as gas_key_byte.
+// GasKeyFee is a fee in two parts, which are separate entries of a gas profile: Base is
+// gas_key_transfer_base or gas_key_nonce_write_base, PerByte is gas_key_byte.
 type GasKeyFee struct{ Base, PerByte parameters.Cost }
 
 // GasKeyTransferSend returns the send fee of TransferToGasKey and WithdrawFromGasKey for a key
@@ -31,14 +31,14 @@ func GasKeyTransferExec(fees *parameters.Fees, accountLen, keyLen int) (GasKeyFe
 	return gasKeyFee(fees, exec, parameters.ActionGasKeyTransferBase, 1, n)
 }
 
-// GasKeyAddSend returns the send fee of adding a gas key beyond that of an ordinary key: the bytes
-// of its info.
+// GasKeyAddSend returns the additional send fee of adding a gas key instead of an ordinary key: the bytes of
+// its info.
 func GasKeyAddSend(fees *parameters.Fees, senderIsReceiver bool) (parameters.Cost, error) {
 	return sendPart(senderIsReceiver).of(fees.Fee(parameters.ActionGasKeyByte)).Mul(gasKeyInfoBytes)
 }
 
-// GasKeyAddExec returns the execution fee of adding a gas key beyond that of an ordinary key: one
-// write with its bytes per nonce.
+// GasKeyAddExec returns the additional execution fee of adding a gas key instead of an ordinary key: for each
+// nonce one write with its bytes.
 func GasKeyAddExec(fees *parameters.Fees, accountLen, keyLen int, numNonces uint16) (GasKeyFee, error) {
 	row := uint64(primitives.GasKeyNonceKeyLen(accountLen, keyLen)) + nonceValueBytes
 	return gasKeyFee(fees, exec, parameters.ActionGasKeyNonceWriteBase, uint64(numNonces), row*uint64(numNonces))

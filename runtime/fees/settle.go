@@ -123,8 +123,8 @@ func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice pri
 }
 
 // GlobalDeployBurn returns what deploying a global contract burns for its storage on all shards, in
-// yoctoNEAR. It saturates, as in nearcore (global_contracts.rs:33); only the error text of a failed
-// action can show that.
+// yoctoNEAR. It saturates, as in nearcore (global_contracts.rs:33), which is visible only in the error
+// text of a failed action.
 func GlobalDeployBurn(c *parameters.RuntimeConfig, codeLen int) primitives.Balance {
 	burn, ok := c.Fees.GlobalContractStorageAmountPerByte.Mul64(uint64(codeLen))
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// RuntimeConfig holds every parameter of one version. It contains no pointers: a copy is
+// RuntimeConfig has all parameters of one version. It contains no pointers: a copy is
 // independent. The value that Get returns is shared and must not be changed. Names are nearcore's
 // (core/parameters/src/config.rs).
 type RuntimeConfig struct {

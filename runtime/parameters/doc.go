@@ -1,4 +1,4 @@
-// Package parameters holds what a protocol version fixes: the enabled features and every parameter.
+// Package parameters defines the enabled features and all parameters of each protocol version.
 //
 //	in      Version: a protocol version and the numbering that it belongs to
 //	out     Enabled: whether a rule applies; Get: the RuntimeConfig of a version;

@@ -121,7 +121,7 @@ func (c *RuntimeConfig) view() object {
 	}
 }
 
-// view returns the limits that both numberings show.
+// view returns the limits in the JSON form that both numberings have.
 func (l *Limits) view() object {
 	return object{
 		"max_gas_burnt":                         l.MaxGasBurnt,
@@ -183,7 +183,7 @@ func (c *CongestionControl) view() object {
 	}
 }
 
-// pair returns r as the view shows fractions.
+// pair returns r as a pair of numerator and denominator, the JSON form of fractions.
 func (r Ratio) pair() [2]uint32 { return [2]uint32{r.Num, r.Den} }
 
 // decimal formats r as Rust prints a float: at least one digit after the point, no trailing zeros.

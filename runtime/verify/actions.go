@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Mode says how strictly receipts are checked (nearcore ValidateReceiptMode).
+// Mode is how strictly receipts are checked (nearcore ValidateReceiptMode).
 type Mode byte
 
 const (
@@ -55,7 +55,7 @@ func actionList(
 	}
 	delegates := 0
 	for i, a := range actions {
-		switch tag := a.Tag(); { // its allowed place in the list
+		switch tag := a.Tag(); { // the allowed position in the list
 		case tag == primitives.TagDeleteAccount && i+1 < len(actions):
 			return invalidActions(primitives.ActionsDeleteMustBeFinal)
 		case tag == primitives.TagDelegate || tag == primitives.TagDelegateV2:

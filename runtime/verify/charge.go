@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// AnyHeight stands for the unknown height of the block that will contain a submitted transaction.
+// AnyHeight is passed as the height if the block that will contain a submitted transaction is unknown.
 // Its nonce has no upper bound.
 const AnyHeight = ^primitives.Height(0)
 

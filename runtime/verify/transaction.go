@@ -75,7 +75,7 @@ func Cost(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primiti
 	return cost, nil
 }
 
-// Place says where a transaction is checked. The error for a missing signer depends on it.
+// Place is the stage at which a transaction is checked. The error for a missing signer depends on it.
 type Place byte
 
 const (
