@@ -101,7 +101,7 @@ func (t *Watched) run(c *action.Call, x logic.External) (action.CallOutcome, err
 	return t.v.runModule(c, w, m.module, w)
 }
 
-// watched observes one call. It stands between the contract and its External.
+// watched observes one call. It wraps the External of the call.
 type watched struct {
 	logic.External
 	watcher Watcher

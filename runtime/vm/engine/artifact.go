@@ -19,7 +19,7 @@ func (e *Engine) Compile(wasm []byte) ([]byte, error) {
 // mapSection is the ELF section that maps machine code to wasm.
 const mapSection = ".wasmtime.addrmap"
 
-// mapped returns whether that section is present and not empty.
+// mapped returns whether an artifact has a mapSection that is not empty.
 func mapped(artifact []byte) bool {
 	f, err := elf.NewFile(bytes.NewReader(artifact))
 	if err != nil {
@@ -29,8 +29,8 @@ func mapped(artifact []byte) bool {
 	return s != nil && s.Size > 0
 }
 
-// Whole returns whether an artifact still has that section. Then withoutMap does not know its form,
-// and it is twice as large as necessary.
+// Whole returns whether an artifact still has its mapSection, because withoutMap did not recognise the
+// artifact's format. Such an artifact is twice as large as necessary.
 func Whole(artifact []byte) bool {
 	return len(artifact) > 0 && WholeIn(bytes.NewReader(artifact))
 }
@@ -75,7 +75,7 @@ func withoutMap(artifact []byte) []byte {
 	for i := range count {
 		s := at(i)
 		if n := uint64(le.Uint32(s)); n < uint64(len(text)) && bytes.HasPrefix(text[n:], []byte(name)) {
-			// a multiple of the page size, so that all that follows stays aligned
+			// Remove a multiple of the page size, so that the following sections stay aligned.
 			found, from, cut = i, offset(s), length(s)&^(page-1)
 		}
 		if align := le.Uint64(s[48:]); align > page {
@@ -90,7 +90,7 @@ func withoutMap(artifact []byte) []byte {
 			return artifact
 		}
 	}
-	// in place: an artifact may have 100 MB
+	// Move the bytes within the artifact, which may have 100 MB, instead of copying it.
 	out := artifact[:from+uint64(copy(artifact[from:], artifact[from+cut:]))]
 	le.PutUint64(out[40:], table-cut)
 	for i := range count {

@@ -3,7 +3,7 @@
 //	in      Compile: instrumented wasm; Load: an artifact made by Compile; Run: a method, and the
 //	        initial value of the module's gas global
 //	out     the final value of the gas global and how the run ended; host calls to Host, with the
-//	        memory and the present gas
+//	        memory and the current gas
 //	units   gas as the module counts it; memory in bytes
 //	bound   Slots runs at a time in the process. A run has a fresh instance, or with Call.Again one
 //	        that was reset: 128 MiB of memory, tables, MaxStack of native stack, which is a multiple

@@ -8,8 +8,8 @@ import (
 // Version is the version of wasmtime. Artifacts of one version do not load in another.
 const Version = "44.0.0"
 
-// Limits of a run. MaxStack is the native stack, which must hold whatever the metered stack allows:
-// see Fits.
+// Limits of a run. MaxStack is the size of the native stack. It must be large enough for every recursion
+// that the metered stack allows: see Fits.
 const (
 	MaxMemory   = 128 << 20
 	MaxElements = 65_536 // a contract's own table declares a maximum of 10,000
@@ -76,16 +76,15 @@ type Call struct {
 	// Trace is set for a module that exports a table "trace". Its calls through that table reach
 	// the Host as the function after the last one of Options, with their i32.
 	Trace bool
-	// Again says that the same module may soon be called again. The instance is then reset and kept
-	// for the next call, if the module and the system allow it. The result of the call does not
-	// depend on it.
+	// Again means that the same module may soon be called again. The instance is then reset and kept
+	// for the next call, if the module and the system allow it. Again does not affect the result.
 	Again bool
 }
 
 // traceFunction is the host function that traced modules call.
 var traceFunction = Function{Name: "trace", Params: []ValType{I32}}
 
-// End says how a run ended.
+// End is how a run ended.
 type End uint8
 
 const (
@@ -94,7 +93,7 @@ const (
 	Stopped     // by a host function
 )
 
-// Stage says how far a run came.
+// Stage is the stage at which a run ended.
 type Stage uint8
 
 const (

@@ -40,7 +40,7 @@ type settings struct {
 
 var settled = sync.OnceValue(func() settings {
 	s := settings{generator: Cranelift}
-	// so no engine can be made; the library would abort the process for lack of address space
+	// There is not enough address space for an engine, and the library would abort the process.
 	if chosen() == 0 {
 		return s
 	}

@@ -9,7 +9,7 @@ type refs struct{ n atomic.Int64 }
 // own adds the owner's reference.
 func (r *refs) own() { r.n.Store(1) }
 
-// hold adds a user's reference, which the user must drop. It returns false if the object is gone.
+// hold adds a user's reference, which the user must drop. It returns false if the object is already freed.
 func (r *refs) hold() bool {
 	for {
 		n := r.n.Load()

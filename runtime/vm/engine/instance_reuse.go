@@ -68,8 +68,8 @@ func (k *kept) take(m *Module) *C.troupe_kept_t {
 	return nil
 }
 
-// put keeps an instance. used says whether it was reused before. If the list is full, the oldest
-// instance is deleted.
+// put adds an instance of a module. used is whether the instance was reused before. If the list is full,
+// put deletes the oldest instance.
 func (k *kept) put(m *Module, c *C.troupe_kept_t, used bool) {
 	var out keptOne
 	k.mu.Lock()

@@ -25,7 +25,7 @@ type Engine struct {
 	names  Exports
 	engine *wasmtime.Engine
 	linker *wasmtime.Linker
-	refs   refs // modules hold one each
+	refs   refs // each module has a reference
 }
 
 // open bounds the open runs of the process.
@@ -85,7 +85,7 @@ func kinds(types []ValType) []*wasmtime.ValType {
 	return out
 }
 
-// trapHost is the text of a trap that a host function asked for. It is never shown.
+// trapHost is the text of a trap that a host function requested. No outcome contains it.
 const trapHost = "host"
 
 func (e *Engine) hostFunc(i int) func(*wasmtime.Caller, []wasmtime.Val) ([]wasmtime.Val, *wasmtime.Trap) {
@@ -170,7 +170,7 @@ func ThreadPerRun() bool { return false }
 type Module struct {
 	e    *Engine
 	m    *wasmtime.Module
-	refs refs // runs hold one each
+	refs refs // each run has a reference
 }
 
 // Load makes a module from an artifact of Compile. The artifact is trusted: it is machine code.
@@ -186,7 +186,7 @@ func (e *Engine) LoadFile(path string) (*Module, error) {
 	return e.wrap(func() (*wasmtime.Module, error) { return wasmtime.NewModuleDeserializeFile(e.engine, path) })
 }
 
-// wrap makes a module that holds a reference to the engine.
+// wrap returns a module that has a reference to the engine.
 func (e *Engine) wrap(load func() (*wasmtime.Module, error)) (*Module, error) {
 	if !e.refs.hold() {
 		return nil, ErrClosed

@@ -35,11 +35,11 @@ type slot struct {
 	host   Host
 	funcs  []Function // of the engine
 	args   [maxParams]uint64
-	panic  any // panic of a host function, with its stack
+	panic  any // panic of a host function, with its stack; nil: none
 	_      [64]byte
 }
 
-// slots are the slots of the process. free holds the indices of the free ones.
+// slots are the slots of the process. free has the indices of the unused ones.
 var (
 	slots [Slots]slot
 	free  = make(chan uint32, Slots)
@@ -63,7 +63,7 @@ type Engine struct {
 	stack  *C.char
 	again  *C.char
 	names  Exports
-	refs   refs // modules hold one each
+	refs   refs // each module has a reference
 	kept   kept
 }
 
@@ -162,7 +162,7 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	}
 	var out C.wasm_byte_vec_t
 	err := C.wasmtime_module_serialize(m, &out)
-	// freed before a third copy exists: a megabyte of wasm has an artifact of up to 80 MB
+	// Free the module before a third copy of the artifact exists, which may have 80 MB.
 	C.wasmtime_module_delete(m)
 	if err != nil {
 		return nil, faultf("serialize: %s", text(err))
@@ -185,7 +185,7 @@ func ThreadPerRun() bool {
 type Module struct {
 	e    *Engine
 	pre  *C.wasmtime_instance_pre_t
-	refs refs         // runs hold one each
+	refs refs         // each run has a reference
 	pass atomic.Int32 // number of calls that keep no instance, since a kept one was not used
 }
 
@@ -208,7 +208,7 @@ func (e *Engine) LoadFile(path string) (*Module, error) {
 	})
 }
 
-// link makes a module that holds a reference to the engine.
+// link returns a module that has a reference to the engine.
 func (e *Engine) link(load func(**C.wasmtime_module_t) *C.wasmtime_error_t) (_ *Module, err error) {
 	if !e.refs.hold() {
 		return nil, ErrClosed

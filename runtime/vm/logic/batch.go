@@ -60,7 +60,7 @@ func functionCallWeight(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.appendCall(a[0], a[1:7], a[7])
 }
 
-// appendCall appends a call. a holds the arguments of functionCall after the index.
+// appendCall appends a function call action. a are the arguments of functionCall after the promise index.
 func (l *Logic) appendCall(index uint64, a []uint64, weight uint64) error {
 	if err := l.begin(); err != nil {
 		return err

@@ -66,7 +66,7 @@ type HostError struct {
 	Text string
 }
 
-// fixedTexts are nearcore's texts of the kinds without fields; empty for others.
+// fixedTexts has nearcore's texts of the error kinds without fields; it is empty for other kinds.
 var fixedTexts = [numHostErrors]string{
 	BadUTF16:                         "String encoding is bad UTF-16 sequence.",
 	BadUTF8:                          "String encoding is bad UTF-8 sequence.",

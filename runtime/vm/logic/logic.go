@@ -62,7 +62,7 @@ type Logic struct {
 // maxViewGas bounds the gas of a view, since the module counts it in a signed number.
 const maxViewGas = primitives.Gas(1) << 62
 
-// over holds the memory of ended calls.
+// over is a pool of Logic values of ended calls, whose memory New reuses.
 var over = sync.Pool{New: func() any { return new(Logic) }}
 
 // New starts a call. Nothing is burnt yet. A view may burn c.PrepaidGas, and no other limit
@@ -102,11 +102,11 @@ func (l *Logic) PayLoading(n int) error {
 // Burnt returns the gas burnt so far.
 func (l *Logic) Burnt() primitives.Gas { return l.gas.burnt }
 
-// Leave returns what the module may burn from now on: the value of its gas global.
+// Leave returns the gas that the module may burn from now on, as the new value of its gas global.
 func (l *Logic) Leave() int64 { return int64(l.gas.remaining()) }
 
-// Enter takes over the value of the gas global. A negative one means that the module stopped
-// because a charge was larger than the rest, and has already subtracted it: the call is out of gas.
+// Enter sets the remaining gas to the value of the module's gas global. A negative value means that the call
+// is out of gas: the module stopped after it had subtracted a charge that was larger than the rest.
 func (l *Logic) Enter(left int64) {
 	if left < 0 {
 		l.OutOfGas(left)
@@ -221,7 +221,7 @@ func (l *Logic) refuse() error {
 	return nil
 }
 
-// deduct takes a promise's amount from the account.
+// deduct subtracts the amount that a promise transfers from the account's balance.
 func (l *Logic) deduct(amount primitives.Balance) error {
 	left, ok := l.balance.Sub(amount)
 	if !ok {
@@ -232,7 +232,7 @@ func (l *Logic) deduct(amount primitives.Balance) error {
 }
 
 // attach is deduct for calls. A contract without any balance may attach exactly one yoctoNEAR,
-// which is minted, so that accounts that hold nothing can make calls that require it as proof of
+// which is minted, so that accounts without balance can make calls that require it as proof of
 // intent.
 func (l *Logic) attach(amount primitives.Balance) error {
 	if l.wasm.OneYoctoOnPromise && amount == primitives.Yocto(1) && l.balance.IsZero() {

@@ -23,7 +23,7 @@ type profileRow struct {
 	action int                  // index into gasCounter.action; negative: none; both negative: instructions
 }
 
-// profileRows holds all possible entries in the order of profiles.
+// profileRows lists all possible entries of a gas profile, in the order of profiles.
 var profileRows = func() []profileRow {
 	rows := []profileRow{{primitives.CostEntry{Category: hostCategory, Cost: instructions}, -1, -1}}
 	for c := range parameters.NumExtCosts {

@@ -2,7 +2,7 @@ package logic
 
 import "github.com/troupe-chain/troupe/runtime/parameters"
 
-// registers hold byte strings on the host's side, under any number (nearcore
+// registers are byte strings in the host's memory, each with a number that the contract chooses (nearcore
 // runtime/near-vm-runner/src/logic/vmstate.rs Registers). There are few of them, so the search is
 // linear.
 type registers struct {

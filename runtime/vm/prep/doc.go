@@ -12,7 +12,7 @@
 //
 // The problem: gas and stack must be metered exactly as in nearcore, since gas can be observed at
 // every trap and host call. At the same time no module may make the compiler slow, its artifact
-// large, or a call slower than its gas stands for. Contracts choose the instructions, so every
+// large, or a call slower than its gas is meant to pay for. Contracts choose the instructions, so every
 // instruction must be cheap to compile and to run in the worst case.
 //
 // Invariants:

@@ -37,7 +37,7 @@ type emitter struct {
 	piece   int  // bytes of bodies per slice: mostPiece, or less in tests
 	inline  int  // truncations that stay inline: mostTruncs, or less in tests
 	most    int  // locals that a body may have: mostLocals, or less in tests
-	crowded bool // a body has its places in globals
+	crowded bool // some body has its places in globals, because it has too many locals
 }
 
 // places are the numbers of the locals that instrumentation adds to a body. If the body already has
@@ -132,7 +132,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 // copied five times as it grows, and bodies may become twenty times as long.
 const mostPiece = 256 << 10
 
-// fill begins another piece if the present one is full.
+// fill begins another piece if the current one is full.
 func (e *emitter) fill() {
 	if len(e.code) < e.piece {
 		return
@@ -177,8 +177,8 @@ func (e *emitter) declare() {
 	e.raw(more)
 }
 
-// get, set and tee write the instructions of a place. Its value is used before any other function
-// can run, so a global works too.
+// get, set and tee write the instructions that access a place, which is a local or a global (places). A global
+// works too, because the value is used before any other function can run.
 func (e *emitter) get(place int) {
 	e.placed(opLocalGet, opGlobalGet, place)
 }
@@ -292,7 +292,7 @@ func (e *emitter) change(in *instr) {
 	}
 }
 
-// tell calls the function that the engine has put into the table of a traced module.
+// tell writes a call of the trace function, which the engine puts into the table of a traced module.
 func (e *emitter) tell(what int64) {
 	if !e.trace {
 		return

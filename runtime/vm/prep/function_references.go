@@ -8,7 +8,7 @@ import (
 )
 
 // The engine's compiler translates some instructions to calls of its library, which take twenty to
-// a hundred times as long as their gas stands for: making a reference to a function, copying
+// a hundred times as long as their gas is meant to pay for: making a reference to a function, copying
 // references one by one, dropping a segment again. They are replaced by equivalent ones:
 //
 //	ref.func     a lookup in an added table with every function that is referenced; the engine
@@ -86,7 +86,7 @@ func (e *emitter) refFunc(function uint32) {
 	e.index(e.entryTable())
 }
 
-// bit returns the global and the bit in it that say whether a segment was dropped.
+// bit returns the global, and the bit in it, that is set if a segment was dropped.
 func (e *emitter) bit(name uint64) (global, bit uint64) {
 	r := &e.refs
 	if r.dropped == nil {

@@ -107,7 +107,7 @@ func (e *emitter) callGas() {
 
 // chargeGas writes the replacement of a call with the i32.const at offset at as its argument: an
 // ordinary charge, or nothing for 0. Contracts contain only such calls, so a call takes about the
-// time that the gas of its two instructions stands for.
+// time that the gas of its two instructions is meant to pay for.
 func (e *emitter) chargeGas(at int) {
 	c := code{b: e.in.b, pos: at + 1}
 	if n := uint32(c.signed()); n > 0 {

@@ -12,7 +12,7 @@ const (
 	bulk // charged by a count on the stack
 )
 
-// point is a place where gas is charged: before the instruction at off, for count instructions.
+// point is a position at which gas is charged: before the instruction at off, for count instructions.
 type point struct {
 	off    uint32 // in the body
 	count  uint32
@@ -82,8 +82,8 @@ func (a *analysis) effects(off uint32, cost uint32, unreachable bool) {
 	a.then(post, 0)
 }
 
-// join merges points as finite-wasm does: first those at the same place, then those between two
-// points that can be observed.
+// join merges points as finite-wasm does: first those at the same position, then those between two
+// points at which gas can be observed.
 func (a *analysis) join() []point {
 	a.merge(func(p, q point) (kind, bool) {
 		if p.off != q.off {
@@ -113,7 +113,7 @@ func (a *analysis) join() []point {
 	return a.points
 }
 
-// merge merges neighbours from the left. The merged point has the place of the first.
+// merge merges neighbouring points from the left. A merged point has the position of the first.
 func (a *analysis) merge(joined func(p, q point) (kind, bool)) {
 	if len(a.points) == 0 {
 		return

@@ -2,8 +2,8 @@ package check
 
 // frame is an open block of the body; the first frame is the body.
 type frame struct {
-	height  uint32 // height of the validator's operands where it began
-	sizes   uint32 // height of the analysis's operands where it began
+	height  uint32 // number of the validator's operands at the start of the frame
+	sizes   uint32 // number of the analysis's operands at the start of the frame
 	point   uint32 // of a loop: index of the point before it; the next point is after it
 	typ     ValType
 	op      byte // opBlock, opLoop, opIf, opElse
@@ -18,7 +18,7 @@ const flatLocals = 256
 // maxLocals is wasmparser's bound on parameters and locals of one function.
 const maxLocals = 50_000
 
-// body validates and analyses function bodies, one at a time. Its memory is reused for the next.
+// body validates and analyses function bodies, one at a time. It reuses its memory for the next body.
 type body struct {
 	m       *module
 	r       reader
@@ -188,7 +188,7 @@ func (b *body) target(depth uint32) (*frame, ValType) {
 	return f, f.typ
 }
 
-// take tells the analysis that a branch goes to the frame.
+// take records for the analysis that a branch goes to the frame.
 func (b *body) take(f *frame) {
 	if f.op != opLoop {
 		f.taken = true

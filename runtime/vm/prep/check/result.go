@@ -82,7 +82,7 @@ type Group struct {
 	Type ValType
 }
 
-// Point is a place where gas is charged: before the instruction at Off, for Count instructions, or,
+// Point is a position at which gas is charged: before the instruction at Off, for Count instructions, or,
 // if Bulk is set, by the count on the stack.
 type Point struct {
 	Off, Count uint32
