@@ -277,7 +277,9 @@ func (d *connLimiter) remove(c *conn) {
 
 // Close closes the connection and releases what it holds.
 func (c *conn) Close() error {
-	c.pace.end(c)
+	if !c.limiter.stopping.Load() { // then fasthttp closes connections that others serve
+		c.pace.end(c)
+	}
 	c.drop()
 	c.limiter.mu.Lock()
 	closed := c.closed
@@ -592,6 +594,7 @@ func (d *connLimiter) tooLarge() *failure {
 // replies that are not read within grace are cut off.
 func (d *connLimiter) stop(grace time.Duration) {
 	d.stopping.Store(true)
+	d.pacer.stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()

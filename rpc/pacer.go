@@ -207,6 +207,17 @@ func (p *pacer) accept() {
 	}
 }
 
+// stop is called after stopping was set. It ends all waits.
+func (p *pacer) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.room != nil {
+		close(p.room)
+		p.room = nil
+	}
+	p.look()
+}
+
 // settle counts work that was done beyond what was paid, without a wait. Negative work was paid and
 // not done.
 func (p *pacer) settle(who fair.Client, work int64) {

@@ -93,10 +93,23 @@ func TestPacerAcceptsNoMoreThanWait(t *testing.T) {
 		if try(); accepted.Load() {
 			t.Error("one more was accepted than may wait")
 		}
-		stopping.Store(true)
+		p.mu.Lock()
+		p.due = clock()
+		p.mu.Unlock()
 		p.end(new(lease))
-		if synctest.Wait(); !accepted.Load() {
+		if time.Sleep(time.Second); !accepted.Load() {
 			t.Error("none was accepted after others had their turn")
+		}
+		for range paceAccepted - 1 {
+			p.accept()
+		}
+		if try(); accepted.Load() {
+			t.Error("one more was accepted than may be without running")
+		}
+		stopping.Store(true)
+		p.stop()
+		if synctest.Wait(); !accepted.Load() {
+			t.Error("it waits although the server stops")
 		}
 	})
 }
