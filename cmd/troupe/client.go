@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -67,12 +68,35 @@ func (o *clientFlags) node(a *app) (string, error) {
 	return a.nodeURL(o.url)
 }
 
-// printResult prints a reply: with indentation to people and to scripts.
+// printResult prints a node's reply as JSON with indentation. What a terminal could obey is escaped.
 func printResult(w io.Writer, result json.RawMessage) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(result)
+	text, err := txtext.JSON(result)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}
+
+// Bounds of files that the commands read, in bytes. The protocol's limits of contracts and arguments
+// are below them.
+const (
+	mostKey       = 64 << 10
+	mostArguments = 16 << 20
+	mostCode      = 16 << 20
+)
+
+// readBounded reads a file of at most limit bytes.
+func readBounded(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s is larger than %d KiB", name, limit>>10)
+	}
+	return b, err
 }
 
 // arguments returns the bytes of a method's arguments: JSON, @FILE, or base64 with --base64. No text
@@ -80,7 +104,7 @@ func printResult(w io.Writer, result json.RawMessage) error {
 func (o *clientFlags) arguments(text string) ([]byte, error) {
 	raw := []byte(text)
 	if name, ok := strings.CutPrefix(text, "@"); ok {
-		b, err := os.ReadFile(name)
+		b, err := readBounded(name, mostArguments)
 		if err != nil {
 			return nil, usagef("ARGS: %w", err)
 		}
@@ -205,7 +229,7 @@ var errOtherAccount = errors.New("the file is of another account")
 // readKeyOf reads the key of an account from a key file. Files without account_id, as near-cli
 // writes some, are of any account.
 func readKeyOf(file string, id primitives.AccountID) (primitives.SecretKey, error) {
-	text, err := os.ReadFile(file)
+	text, err := readBounded(file, mostKey)
 	if err != nil {
 		return primitives.SecretKey{}, err
 	}
@@ -362,15 +386,24 @@ func gasFlag(text string) (primitives.Gas, error) {
 	return primitives.Gas(g * 1e12), nil
 }
 
-// keyFileName returns where a new key of an account is stored by default.
+// keyFileName returns where a new key of an account is stored by default. The files of the node are
+// in another folder: an account may be called config or validator_key.
 func (a *app) keyFileName(id primitives.AccountID) string {
-	return filepath.Join(a.home, string(id)+".json")
+	return filepath.Join(a.home, "keys", string(id)+".json")
 }
 
-// writeNewKey stores a new key in a file that must not exist.
-func writeNewKey(file string, id primitives.AccountID, key primitives.SecretKey) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
+// newKey creates a key for a new account and stores it in a file. If the file already has a key of an
+// account of this name, which another chain may have, it returns that one: no key is overwritten.
+func newKey(file string, id primitives.AccountID) (primitives.SecretKey, error) {
+	if key, err := readKeyOf(file, id); !errors.Is(err, fs.ErrNotExist) {
+		return key, err
 	}
-	return home.WriteKeyFile(file, &primitives.KeyFile{AccountID: id, SecretKey: key})
+	key, err := primitives.GenerateSecretKey(primitives.ED25519, rand.Reader)
+	if err != nil {
+		return key, err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return key, err
+	}
+	return key, home.WriteKeyFile(file, &primitives.KeyFile{AccountID: id, SecretKey: key})
 }

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -154,7 +152,7 @@ func newAccountCreate(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create ID",
 		Short: "Create an account with a new key",
-		Long: `Create makes an account with a full access key and stores the key in a new file. The signer must
+		Long: `Create makes an account with a full access key and stores the key in a file. The signer must
 be the account that ID is below (test.near for alice.test.near), or the registrar of the chain for
 a name without a dot.
 
@@ -188,15 +186,12 @@ a name without a dot.
 					return usagef("--public-key %.80q: %w", existing, err)
 				}
 			default:
-				key, err := primitives.GenerateSecretKey(primitives.ED25519, rand.Reader)
-				if err != nil {
-					return err
-				}
 				if file == "" {
 					file = a.keyFileName(id)
 				}
 				// before the transaction: an account whose key is lost is lost
-				if err := writeNewKey(file, id, key); err != nil {
+				key, err := newKey(file, id)
+				if err != nil {
 					return err
 				}
 				fmt.Fprintf(cmd.ErrOrStderr(), "key file: %s\n", file)
@@ -210,7 +205,7 @@ a name without a dot.
 	o.addSigner(c, "account that signs and pays (default: the account above ID)")
 	f := c.Flags()
 	f.StringVar(&give, "amount", "1", "what the account gets, in NEAR")
-	f.StringVar(&file, "out", "", "file of the new key (default: ID.json in --home)")
+	f.StringVar(&file, "out", "", "file of the new key (default: keys/ID.json in --home); a key that it has already is used")
 	f.StringVar(&existing, "public-key", "", "give the account this key instead of a new one")
 	return c
 }
@@ -382,9 +377,6 @@ func newSend(a *app) *cobra.Command {
 	return c
 }
 
-// mostCode bounds the file of a contract; the protocol's limit is below it.
-const mostCode = 16 << 20
-
 func newDeploy(a *app) *cobra.Command {
 	var (
 		o                  clientFlags
@@ -443,23 +435,13 @@ func newDeploy(a *app) *cobra.Command {
 	return c
 }
 
-// readCode reads a wasm file of at most mostCode bytes.
+// readCode reads a wasm file.
 func readCode(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
+	code, err := readBounded(file, mostCode)
+	if err == nil && !strings.HasPrefix(string(code), "\x00asm") {
+		err = fmt.Errorf("%s is not a wasm file: it does not begin with \\0asm", file)
 	}
-	defer func() { _ = f.Close() }()
-	code, err := io.ReadAll(io.LimitReader(f, mostCode+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(code) > mostCode:
-		return nil, fmt.Errorf("%s is larger than %d MiB, which no chain accepts", file, mostCode>>20)
-	case !strings.HasPrefix(string(code), "\x00asm"):
-		return nil, fmt.Errorf("%s is not a wasm file: it does not begin with \\0asm", file)
-	}
-	return code, nil
+	return code, err
 }
 
 func newTx(a *app) *cobra.Command {
@@ -559,10 +541,9 @@ func showBlock(cmd *cobra.Command, url string, result json.RawMessage) error {
 			GasPrice string `json:"gas_price"`
 		} `json:"header"`
 		Chunks []struct {
-			Hash     string         `json:"chunk_hash"`
-			Shard    uint64         `json:"shard_id"`
-			Included uint64         `json:"height_included"`
-			Gas      primitives.Gas `json:"gas_used"`
+			Hash     string `json:"chunk_hash"`
+			Shard    uint64 `json:"shard_id"`
+			Included uint64 `json:"height_included"`
 		} `json:"chunks"`
 	}
 	if err := json.Unmarshal(result, &b); err != nil {
@@ -586,8 +567,7 @@ func showBlock(cmd *cobra.Command, url string, result json.RawMessage) error {
 		}
 		chunk, err := askRPC(cmd.Context(), url, "chunk", map[string]any{"chunk_id": c.Hash})
 		if err != nil {
-			say(cmd, "shard %-2d %s used in the chunk before this", c.Shard, txtext.Gas(c.Gas))
-			fmt.Fprintf(cmd.ErrOrStderr(), "chunk %s: %v\n", txtext.Line(c.Hash, 64), err)
+			say(cmd, "shard %-2d chunk %s could not be read: %v", c.Shard, txtext.Line(c.Hash, 64), err)
 			continue
 		}
 		var v struct {

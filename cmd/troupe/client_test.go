@@ -54,8 +54,9 @@ func TestClientCommands(t *testing.T) {
 		want []string // regular expressions; the last line "exit N" included
 	}{
 		{"account test.near", []string{`^account  test.near at block \d+\n`, `balance  \d+ NEAR\n`, `key      ed25519:\w+  nonce 0  FullAccess\n$`}},
-		{"account create alice.test.near --amount 10", []string{`! key file: .*/alice.test.near.json\n`, `test.near -> alice.test.near  CreateAccount, Transfer 10 NEAR, AddKey  ok  [\d.]+ Tgas`, `Tgas\n! key`}},
-		{"account create alice.test.near --amount 10", []string{`alice.test.near.json`, `exit 1\n$`}}, // keeps the key file
+		{"account create alice.test.near --amount 10", []string{`! key file: .*/keys/alice.test.near.json\n`, `test.near -> alice.test.near  CreateAccount, Transfer 10 NEAR, AddKey  ok  [\d.]+ Tgas`, `Tgas\n! key`}},
+		{"account create alice.test.near --amount 10", []string{`alice.test.near.json`, `AccountAlreadyExists`, `exit 1\n$`}}, // keeps the key
+		{"account create validator_key --amount 1 --as near", []string{`! key file: .*/keys/validator_key.json\n`, `CreateAccountOnlyByRegistrar`, `exit 1\n$`}},
 		{"account create bob.near --as near --public-key ed25519:DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847", []string{`CreateAccount, Transfer 1 NEAR, AddKey  ok`}},
 		{"send alice.test.near 2.5 --as test.near", []string{`Transfer 2.5 NEAR  ok`}},
 		{"account alice.test.near", []string{`balance  12.5 NEAR`}},

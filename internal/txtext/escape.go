@@ -1,9 +1,12 @@
 package txtext
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -45,3 +48,33 @@ func Line(text string, limit int) string {
 	}
 	return b.String()
 }
+
+// JSON returns JSON with indentation, ended by a new line. Characters that are not printable are
+// escaped as JSON does it (\u202e), which does not change what it means. Errors: text that is not JSON.
+func JSON(text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(json.RawMessage(text)); err != nil {
+		return nil, err
+	}
+	if !bytes.ContainsFunc(b.Bytes(), isUnprintable) {
+		return b.Bytes(), nil
+	}
+	var out []byte
+	for _, r := range b.String() {
+		switch {
+		case !isUnprintable(r):
+			out = utf8.AppendRune(out, r)
+		case r < 0x10000:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return out, nil
+}
+
+func isUnprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }

@@ -2,6 +2,7 @@ package txtext
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode"
@@ -35,6 +36,40 @@ func FuzzLine(f *testing.F) {
 			if !unicode.IsPrint(r) {
 				t.Fatalf("Line(%q, %d) contains %q", text, limit, r)
 			}
+		}
+	})
+}
+
+// FuzzJSON: the text is printable and means what it meant.
+func FuzzJSON(f *testing.F) {
+	f.Add(`{"a\u009b":["\U000e0001\u202e","x\u007f"]}`)
+	f.Add("{\"a\u009b\":[\"\U000e0001\u202e\",\"x\u007f\"]}")
+	f.Fuzz(func(t *testing.T, text string) {
+		out, err := JSON([]byte(text))
+		if valid := json.Valid([]byte(text)); valid != (err == nil) {
+			t.Fatalf("%q: valid %v, %v", text, valid, err)
+		}
+		if err != nil {
+			return
+		}
+		for _, r := range string(out) {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Fatalf("%q contains %q", out, r)
+			}
+		}
+		var was, is any
+		for _, x := range []struct {
+			text string
+			into *any
+		}{{text, &was}, {string(out), &is}} {
+			d := json.NewDecoder(strings.NewReader(x.text))
+			d.UseNumber()
+			if err := d.Decode(x.into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !reflect.DeepEqual(was, is) {
+			t.Fatalf("%q became %q", text, out)
 		}
 	})
 }
