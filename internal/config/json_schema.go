@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,9 +13,6 @@ import (
 
 // schemaKey is the key in which an editor finds the JSON schema of a file. The node ignores it.
 const schemaKey = "$schema"
-
-// maxInteger is the largest integer of config.json.
-const maxInteger = 1<<64 - 1
 
 // jsonSchema is a JSON schema, or the part for one value.
 type jsonSchema struct {
@@ -103,7 +101,7 @@ func (r rule) jsonSchema() *jsonSchema {
 		name = "integer"
 		low, high := r.min, r.max
 		if high == 0 {
-			high = maxInteger
+			high = math.MaxUint64
 		}
 		s.Minimum, s.Maximum = &low, &high
 	case kString:

@@ -53,12 +53,11 @@ type Result struct {
 	Universal int // universal accounts after the last final block
 	// Versions are the protocol versions of final blocks, ascending.
 	Versions []primitives.ProtocolVersion
-	Version  primitives.ProtocolVersion // of the head at the end
-	Moves    int                        // changes of tracked shards
-	Missed   int                        // heights without a block, below the final one
-	Gaps     int                        // chunks missing in final blocks
-	LastGap  primitives.Height          // height of the last final block with a missing chunk; 0: none
-	Lists    int                        // pairs of a block and a shard with a non-empty list of kicked-out producers
+	Moves    int               // changes of tracked shards
+	Missed   int               // heights without a block, below the final one
+	Gaps     int               // chunks missing in final blocks
+	LastGap  primitives.Height // height of the last final block with a missing chunk; 0: none
+	Lists    int               // pairs of a block and a shard with a non-empty list of kicked-out producers
 	Anchored Anchored
 	Endorsed map[primitives.AccountID]Share
 	Forms    map[string]Tally // by form, see Scenario.Forms
@@ -334,7 +333,6 @@ func (w *World) measure() {
 		if n.core != nil {
 			w.result.Height = max(w.result.Height, n.engine.Head().Height())
 			w.result.Shards = n.engine.Head().Layout.NumShards()
-			w.result.Version = n.engine.Head().Config.Version.Protocol
 			w.result.Final = max(w.result.Final, n.engine.Final().Height)
 		}
 	}
