@@ -20,7 +20,8 @@ import (
 //
 // Invariant: such connections get at most half of the cores. A connection that has worked for
 // paceQuantum without waiting for its client pays for that time when its next read does not block
-// either, or before the next request that it has read already. If more has been paid lately than
+// either, before the next request that it has read already, or when it sends a request before it has
+// the replies to earlier ones. If more has been paid lately than
 // half of the cores can do, the connection waits, and clients take turns (fair.Queue). A connection
 // that has paid holds nothing of the pacer's while it works, so a client that does not read its
 // replies delays no other.
@@ -277,7 +278,7 @@ func (p *pacer) waiting() int {
 // its reply may take long, for example because a contract is compiled.
 type pace struct {
 	from   int64  // by clock: when the last read returned, or had paid
-	flows  bool   // the last read did not block
+	flows  bool   // the client does not wait for its replies, as far as the last read tells
 	served int    // requests since the last read
 	work   int64  // unpaid, ns
 	bytes  int64  // read with that work
@@ -285,7 +286,9 @@ type pace struct {
 	unread bool   // it has not begun to read
 	lease  *lease // of the first request; nil: it is over
 	ended  bool
-	ahead  int64 // paid before the first read and not worked for yet, ns
+	ahead  int64        // paid before the first read and not worked for yet, ns
+	sent   atomic.Int64 // unpaid work of another goroutine, which sends the replies, ns
+	unsent func() bool  // returns whether a reply is queued; nil: the reader sends the replies itself
 }
 
 // enter is called after the first read of a new connection. It returns false if the peer has reset
@@ -337,8 +340,9 @@ func (p *pace) before(c *conn) (now int64) {
 	p.start(c)
 	p.leave(c)
 	now = clock()
-	if p.flows || p.served > 1 {
+	if sent := p.sent.Swap(0); p.flows || p.served > 1 {
 		p.count(now)
+		p.work += sent
 	}
 	return now
 }
@@ -346,6 +350,7 @@ func (p *pace) before(c *conn) (now int64) {
 // after is called after n bytes have been read, since start. It pays for the work before them. It
 // returns false if the peer has reset the connection meanwhile.
 func (p *pace) after(c *conn, start int64, n int) (ok bool) {
+	early := p.served > 1 || p.unsent != nil && p.unsent()
 	p.from, p.served = clock(), 0
 	took := p.from - start
 	if p.fresh && n > 0 {
@@ -353,12 +358,15 @@ func (p *pace) after(c *conn, start int64, n int) (ok bool) {
 		p.from, p.flows, p.bytes = clock(), true, int64(n)
 		return ok
 	}
-	if p.flows = took <= int64(paceRead)+int64(n); !p.flows {
+	quick := took <= int64(paceRead)+int64(n)
+	if p.flows = quick || early; !p.flows {
 		p.work = max(0, p.work-took)
 		p.bytes = int64(n)
 		return true
 	}
-	p.work += took
+	if quick {
+		p.work += took
+	}
 	p.bytes += int64(n)
 	return p.pay(c)
 }

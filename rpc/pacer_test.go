@@ -100,23 +100,58 @@ func TestPacerStops(t *testing.T) {
 	})
 }
 
-// TestPaceOfAConnection: only a connection whose reads do not block pays for work.
+// TestPaceOfAConnection: a connection pays for its work unless its reads block, and also then if its
+// client sends requests before it has the replies to earlier ones.
 func TestPaceOfAConnection(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
-	for _, waits := range []bool{false, true} {
-		c := &conn{limiter: s.limiter, client: noClient}
-		s.limiter.pacer.due = -1
-		now := clock()
-		for range 10 {
-			c.pace.from = now - int64(paceQuantum) // it has worked for so long
-			start := c.pace.before(c)
-			if now = clock(); waits {
-				start -= int64(time.Second)
+	for _, tc := range []struct {
+		name   string
+		blocks bool // reads wait for the client
+		served int  // requests that each read returns
+		queued bool // replies wait to be sent when a read returns
+		pays   bool
+	}{
+		{name: "reads do not block", pays: true},
+		{name: "reads block", blocks: true, served: 1},
+		{name: "reads block and return several requests", blocks: true, served: 2, pays: true},
+		{name: "reads block while replies are queued", blocks: true, served: 1, queued: true, pays: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := &conn{limiter: s.limiter, client: noClient}
+			c.pace.unsent = func() bool { return tc.queued }
+			s.limiter.pacer.due = -1
+			now := clock()
+			for range 10 {
+				c.pace.from = now - int64(paceQuantum) // it has worked for so long
+				c.pace.served = tc.served
+				start := c.pace.before(c)
+				if now = clock(); tc.blocks {
+					start -= int64(time.Second)
+				}
+				c.pace.after(c, start, 100)
 			}
-			c.pace.after(c, start, 100)
+			if paid := s.limiter.pacer.due != -1; paid != tc.pays {
+				t.Errorf("it pays: %v", paid)
+			}
+		})
+	}
+}
+
+// TestPaceCountsTheSender: the time in which another goroutine sends the replies is paid by a client
+// that does not wait for them, and by no other.
+func TestPaceCountsTheSender(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{})
+	for _, early := range []bool{false, true} {
+		c := &conn{limiter: s.limiter, client: noClient}
+		c.pace.unsent = func() bool { return early }
+		s.limiter.pacer.due = -1
+		for range 2 {
+			c.pace.from = clock()
+			c.pace.sent.Store(int64(paceQuantum))
+			c.pace.after(c, c.pace.before(c)-int64(time.Second), 100)
 		}
-		if paid := s.limiter.pacer.due != -1; paid == waits {
-			t.Errorf("reads wait: %v; it pays: %v", waits, paid)
+		if paid := s.limiter.pacer.due != -1; paid != early {
+			t.Errorf("sends early: %v; it pays: %v", early, paid)
 		}
 	}
 }

@@ -215,6 +215,8 @@ func (k *socket) run() {
 	out.refused = func(why limits.ID) { k.limiter.refused[why].Add(1) }
 	if k.conn != nil {
 		out.pay = func(work int64) { k.limiter.pacer.pass(k.conn.fairClient(k.client), min(work, int64(paceMost))) }
+		k.conn.pace.unsent = func() bool { return !out.idle() }
+		out.spent = func(work int64) { k.conn.pace.sent.Add(min(work, int64(paceMost))) }
 	}
 	k.lastReceived.Store(clock())
 	k.mu.Lock()
@@ -342,6 +344,7 @@ func (k *socket) message() bool {
 	k.lastReceived.Store(clock())
 	if k.conn != nil {
 		k.conn.state.Store(connServed)
+		k.conn.pace.served++
 	}
 	_ = k.ws.SetReadDeadline(time.Now().Add(k.opts.Limits.ReadTimeout))
 	x := k.exchange()

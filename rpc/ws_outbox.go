@@ -34,6 +34,7 @@ type outbox struct {
 	broken      func()                          // called once, when a write has failed
 	refused     func(limits.ID)
 	pay         func(work int64) // charges for many messages in a row, in ns; nil: free
+	spent       func(work int64) // counts work that was not paid, in ns; nil: it is not counted
 	queued      *atomic.Int64    // bytes, of all outboxes
 	maxMessages int
 	maxBytes    int
@@ -188,6 +189,9 @@ func (o *outbox) write() {
 			o.frames, o.writing = nil, false
 			o.room.Broadcast()
 			o.mu.Unlock()
+			if o.spent != nil {
+				o.spent(clock() - began)
+			}
 			return
 		}
 		f := o.frames[0]
