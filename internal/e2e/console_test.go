@@ -104,9 +104,10 @@ func (p *process) scene() string {
 	return string(b)
 }
 
-// TestConsole shows the console of a node to a browser (browser/console.mjs).
-// TROUPE_SCREENSHOTS=DIR writes the pictures of docs/guide/console.
-func TestConsole(t *testing.T) {
+// shownConsole starts a node with a scene and traffic, and returns what the browser's scripts need.
+// The node and the traffic end with the test.
+func shownConsole(t *testing.T) []string {
+	t.Helper()
 	browser := chromium(t)
 	p := start(t, newHome(t, "--num-shards", "2", "--chain-id", "sandbox"))
 	scene := p.scene()
@@ -124,9 +125,39 @@ func TestConsole(t *testing.T) {
 			}
 		}
 	})
-	script(t, "browser", append(p.env(), "CHROMIUM="+browser, "SCENE="+scene), "node", "console.mjs")
-	close(done)
-	traffic.Wait()
+	t.Cleanup(func() {
+		close(done)
+		traffic.Wait()
+	})
+	return append(p.env(), "CHROMIUM="+browser, "SCENE="+scene)
+}
+
+// TestConsole shows the console of a node to a browser (browser/console.mjs).
+func TestConsole(t *testing.T) {
+	script(t, "browser", shownConsole(t), "node", "console.mjs")
+}
+
+// TestConsoleLayouts: every page of the console at the widths of a desktop and a phone, in both
+// colour schemes (browser/layouts.mjs).
+func TestConsoleLayouts(t *testing.T) {
+	env := shownConsole(t)
+	for _, width := range []string{"1280", "390"} {
+		for _, scheme := range []string{"light", "dark"} {
+			t.Run(width+" "+scheme, func(t *testing.T) {
+				script(t, "browser", append(env[:len(env):len(env)], "WIDTH="+width, "SCHEME="+scheme), "node", "layouts.mjs")
+			})
+		}
+	}
+}
+
+// TestConsolePictures writes the pictures of the console into the folder TROUPE_SCREENSHOTS
+// (browser/pictures.mjs); make screenshots runs it.
+func TestConsolePictures(t *testing.T) {
+	dir := os.Getenv("TROUPE_SCREENSHOTS")
+	if dir == "" {
+		t.Skip("skipped: TROUPE_SCREENSHOTS names no folder")
+	}
+	script(t, "browser", append(shownConsole(t), "PICTURES="+dir), "node", "pictures.mjs")
 }
 
 // TestConsoleFrames: 10,000 actors, at 60 frames a second (browser/actors.mjs).

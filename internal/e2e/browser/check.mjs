@@ -1,10 +1,13 @@
 // What the pages' tests share: a browser, steps, and what must never happen while they run.
 import assert from "node:assert";
-import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 
 export const url = process.env.NEAR_RPC_URL;
 export const scene = JSON.parse(process.env.SCENE ?? "{}");
+
+// pages are all pages of the console, with what the scene has for them.
+export const pages = { overview: "", actors: "actors", blocks: "blocks", mempool: "mempool", validators: "validators", network: "network", sandbox: "sandbox", block: "block/" + scene.block,
+  chunk: "chunk/" + scene.chunk, transaction: `tx/${scene.tx}/${scene.signer}`, receipt: "receipt/" + scene.receipt, account: "account/" + scene.token, search: "search/nothing!" };
 
 // open starts a browser with one page. What the page does wrong is in trouble: errors, refused by the policy, requests to elsewhere.
 export async function open(options = {}) {
@@ -41,13 +44,4 @@ export async function step(name, f) {
 export async function go(page, hash) {
   await page.goto(url + "/console/#/" + hash);
   await page.locator("main h1").first().waitFor();
-}
-
-// picture writes a screenshot, where they are asked for.
-export async function picture(page, name) {
-  const dir = process.env.TROUPE_SCREENSHOTS;
-  if (dir) {
-    assert(existsSync(dir), dir + " is not there");
-    await page.screenshot({ path: `${dir}/${name}.png`, type: "png" });
-  }
 }

@@ -1,6 +1,7 @@
 // The console in a browser: every page with what a node has, what it must not do with what comes from others, the keyboard, both colour schemes.
 import assert from "node:assert";
-import { go, open, picture, rpc, scene, step, url } from "./check.mjs";
+import { readFileSync } from "node:fs";
+import { go, open, rpc, scene, step, url } from "./check.mjs";
 
 const { browser, page, trouble } = await open();
 const quiet = () => assert.deepEqual(trouble.splice(0), []);
@@ -111,8 +112,6 @@ await step("a transaction's tree of receipts, with gas and logs", async () => {
   assert(logs.some((l) => l.includes("<script>hacked=1</script>")), logs.join("\n"));
   await page.getByText("went on as").first().waitFor();
   await page.locator("ul.tree details").first().evaluate((d) => (d.open = true));
-  await page.evaluate(() => document.getElementById("receipts").scrollIntoView());
-  await picture(page, "transaction");
   await page.locator("ul.tree a[href^='#/receipt/']").first().click();
   await page.locator("h1", { hasText: "Receipt" }).waitFor();
   await page.locator(`main a[href='#/tx/${scene.tx}/${scene.signer}']`).waitFor(); // where it comes from
@@ -123,7 +122,6 @@ await step("a block and a chunk", async () => {
   await go(page, "block/" + scene.block);
   await page.locator("main caption", { hasText: "Shards" }).waitFor();
   await page.locator(`main a[href^='#/tx/']`).first().waitFor();
-  await picture(page, "block");
   await page.locator("main a[href^='#/chunk/']").first().click();
   await page.locator("h1", { hasText: "Chunk of shard" }).waitFor();
   quiet();
@@ -139,15 +137,33 @@ await step("an account: keys, contract, a view call, storage", async () => {
   await page.locator("#result pre").waitFor();
   assert.match(await text("#result pre"), /^"\d+"$/);
   await page.fill("input[name=method]", "no_such_method");
-  await page.locator("#call button").click();
+  await page.locator("#call > button").click();
   await page.locator("#result .bad").waitFor();
   assert((await text("#result")).includes("MethodNotFound"), await text("#result"));
-  await page.locator("form:has(input[name=prefix]) button").click();
+  await page.locator("#storage form button.main").click();
   await page.locator("caption", { hasText: "values" }).waitFor();
   assert((await text("main")).includes("<script>hacked=2</script>"), "a value of storage");
-  await picture(page, "account");
+  await page.getByRole("button", { name: "Hex" }).click();
+  await page.locator("#storage td", { hasText: "3c 73 63 72 69 70 74 3e" }).waitFor();
+  await page.getByRole("button", { name: "Text" }).click();
+  await page.locator("#contract .chips button", { hasText: /^ft_metadata$/ }).click();
+  assert.equal(await page.inputValue("input[name=method]"), "ft_metadata");
+  await page.getByRole("button", { name: "Transaction" }).click();
+  await page.click("#call > button");
+  await page.locator("#result .bad").waitFor(); // the contract has no key that a transaction could name
+  assert((await text("#result")).includes("has no key with full access"), await text("#result"));
+  await page.fill("input[name=method]", "storage_deposit");
+  await page.fill("textarea[name=args]", JSON.stringify({ account_id: "system" }));
+  await page.fill("input[name=signer]", scene.signer);
+  await page.fill("input[name=deposit]", "0.5");
+  await page.click("#call > button");
+  await page.locator("#result .good").waitFor();
+  const sent = (await page.locator("#result a[href^='#/tx/']").getAttribute("href")).split("/");
+  const call = (await rpc("EXPERIMENTAL_tx_status", { tx_hash: sent[2], sender_account_id: sent[3], wait_until: "FINAL" })).transaction.actions[0].FunctionCall;
+  assert.deepEqual([call.method_name, call.deposit, call.gas], ["storage_deposit", "5" + "0".repeat(23), 1e14]);
   await go(page, "account/" + scene.signer);
   await page.locator("caption", { hasText: "Keys (1)" }).waitFor();
+  await rpc("sandbox_impersonate", {});
   quiet();
 });
 
@@ -156,6 +172,7 @@ await step("mempool, validators, network", async () => {
   await page.locator("meter[aria-label^='congestion of shard']").first().waitFor();
   await go(page, "validators");
   await page.locator("td", { hasText: scene.signer }).first().waitFor();
+  await page.locator(".cards li", { hasText: "Total stake" }).locator(".v", { hasText: /^[\d,]+ NEAR$/ }).waitFor();
   await go(page, "network");
   await page.getByText("This node has no peers").waitFor();
   quiet();
@@ -171,6 +188,7 @@ await step("the tree of actors, by keyboard, and one followed", async () => {
   assert.equal(await active(), "node");
   await page.keyboard.press("ArrowDown");
   assert.equal(await active(), "chain");
+  assert.match(await page.evaluate(() => document.activeElement.title), /imports blocks/);
   await page.keyboard.press("End");
   await page.keyboard.press("Home");
   assert.equal(await active(), "node");
@@ -193,38 +211,105 @@ await step("the tree of actors, by keyboard, and one followed", async () => {
   await page.fill("main input[type=search]", "mempool");
   await page.waitForFunction((n) => Number(document.querySelector("[role=treegrid]").getAttribute("aria-rowcount")) < n, all);
   await page.fill("main input[type=search]", "");
-  if (process.env.TROUPE_SCREENSHOTS) await page.waitForTimeout(12_000);
-  await page.locator("h1").click();
-  await picture(page, "actors");
   quiet();
 });
 
-await step("the sandbox's controls", async () => {
+await step("the sandbox's tasks", async () => {
   await rpc("sandbox_set_production", { mode: "manual" });
   await go(page, "sandbox");
-  const before = (await rpc("block", { finality: "optimistic" })).header.height;
-  await page.fill("form[data-method=sandbox_mine] input[name=blocks]", "3");
-  await page.click("form[data-method=sandbox_mine] button");
-  await page.locator("#done .good").waitFor();
-  assert((await rpc("block", { finality: "optimistic" })).header.height >= before + 3);
-  await page.fill("form[data-method=sandbox_snapshot] input", "here");
-  await page.click("form[data-method=sandbox_snapshot] button");
-  await page.locator("td", { hasText: "here" }).waitFor();
   const height = () => rpc("block", { finality: "optimistic" }).then((b) => b.header.height);
+  const form = (task) => page.locator(`form[data-task=${task}]`);
+  // submit fills the fields of a task, and waits for what comes of it.
+  const submit = async (task, fields, ends = "good") => {
+    for (const [name, v] of Object.entries(fields)) {
+      const x = form(task).locator(`[name=${name}]`);
+      if (v === true) await x.check();
+      else if (await x.evaluate((e) => e.tagName === "SELECT")) await x.selectOption(v);
+      else await x.fill(v);
+    }
+    await page.evaluate(() => document.querySelectorAll("#done p").forEach((p) => p.remove()));
+    await form(task).locator("button.main").click();
+    if (!ends) return;
+    await page.locator("#done .good, #done .bad").waitFor();
+    assert.equal(await page.locator("#done p.good, #done p.bad").getAttribute("class"), ends, task + ": " + (await text("#done")));
+  };
+  const answer = (verb) => page.locator("dialog button", { hasText: verb }).click();
+  await page.locator(".cards li", { hasText: "Blocks" }).locator(".v", { hasText: "manual" }).waitFor();
+  assert.equal(await form("sandbox_set_production").locator("select").inputValue(), "manual");
+  const before = await height();
+  await submit("sandbox_mine", { blocks: "3" });
+  assert((await height()) >= before + 3);
+  await submit("sandbox_snapshot", { name: "here" });
+  await page.locator("td", { hasText: "here" }).waitFor();
   const [snapshot] = await rpc("sandbox_snapshots");
   assert.equal(snapshot.height, await height());
-  await page.fill("form[data-method=sandbox_fast_forward] input", "50");
-  await page.click("form[data-method=sandbox_fast_forward] button");
-  await page.locator("#done .good", { hasText: "Go heights on: done" }).waitFor();
+  await submit("sandbox_fast_forward", { delta_height: "50" });
   assert.equal(await height(), snapshot.height + 51); // neard's way ends with the block above the height
-  await page.click("button[aria-label='Go back to here']");
-  await page.locator("#done .good", { hasText: "Go back to here: done" }).waitFor();
+  // What is lost is asked for, and nothing happens without the answer.
+  await page.click("button[aria-label='Revert to here']");
+  await page.locator("dialog", { hasText: "Later blocks and later snapshots will be lost" }).waitFor();
+  await answer("Cancel");
+  assert.equal(await height(), snapshot.height + 51);
+  await page.click("button[aria-label='Revert to here']");
+  await page.keyboard.press("Escape");
+  await page.click("button[aria-label='Revert to here']");
+  await answer("Revert");
+  await page.locator("#done .good", { hasText: "Revert to here: done" }).waitFor();
   assert.equal(await height(), snapshot.height);
-  await page.fill("form[data-method=sandbox_set_balance] input[name=account_id]", "NO ACCOUNT");
-  await page.fill("form[data-method=sandbox_set_balance] input[name=amount]", "5");
-  await page.click("form[data-method=sandbox_set_balance] button");
-  await page.locator("#done .bad").waitFor();
-  await picture(page, "sandbox");
+  const view = (account_id) => rpc("query", { request_type: "view_account", finality: "optimistic", account_id });
+  await submit("sandbox_set_balance", { account_id: "rich.test.near", amount: "12.5" });
+  assert.equal((await view("rich.test.near")).amount, "125" + "0".repeat(23));
+  await submit("sandbox_set_balance", { account_id: "NO ACCOUNT", amount: "5" }, "bad");
+  await submit("sandbox_set_balance", { account_id: "rich.test.near", amount: "1,5" }, "bad");
+  await submit("sandbox_deal", { token_id: scene.token, account_id: scene.signer, amount: "1.5" });
+  const balance = await rpc("query", { request_type: "call_function", finality: "optimistic", account_id: scene.token, method_name: "ft_balance_of", args_base64: btoa(JSON.stringify({ account_id: scene.signer })) });
+  assert.equal(JSON.parse(Buffer.from(balance.result).toString()), "1500000");
+  const key = "ed25519:" + "5".repeat(44);
+  await submit("sandbox_set_key", { account_id: "rich.test.near", public_key: key });
+  const keys = () => rpc("query", { request_type: "view_access_key_list", finality: "optimistic", account_id: "rich.test.near" }).then((r) => r.keys.map((k) => k.public_key));
+  assert.deepEqual(await keys(), [key]);
+  await submit("sandbox_set_key", { remove: true }, null);
+  await answer("Write");
+  await page.locator("#done .good").waitFor();
+  assert.deepEqual(await keys(), []);
+  await form("sandbox_set_code").locator("[name=code]").setInputFiles({ name: "a.wasm", mimeType: "application/wasm", buffer: Buffer.from("0061736d01000000", "hex") });
+  await submit("sandbox_set_code", { account_id: "rich.test.near" }, null);
+  await answer("Write");
+  await page.locator("#done .good").waitFor();
+  assert.notEqual((await view("rich.test.near")).code_hash, "1".repeat(32));
+  const saved = page.waitForEvent("download");
+  await submit("sandbox_dump_state", { account_ids: "rich.test.near" });
+  const records = JSON.parse(readFileSync(await (await saved).path(), "utf8"));
+  assert(records.records.some((r) => r.Contract?.account_id === "rich.test.near"), JSON.stringify(records).slice(0, 500));
+  await submit("sandbox_set_balance", { account_id: "rich.test.near", amount: "1" });
+  await form("sandbox_load_state").locator("[name=records]").setInputFiles({ name: "state.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(records)) });
+  await submit("sandbox_load_state", {}, null);
+  await answer("Load");
+  await page.locator("#done .good").waitFor();
+  assert.equal((await view("rich.test.near")).amount, "125" + "0".repeat(23));
+  await submit("frozen", {});
+  await page.locator(".cards li", { hasText: "frozen" }).waitFor();
+  const clock = () => rpc("sandbox_set_clock");
+  const at = BigInt((await clock()).timestamp_nanosec);
+  await submit("advance", { amount: "1.5", unit: "hours" });
+  assert.equal(BigInt((await clock()).timestamp_nanosec) - at, 5400n * 10n ** 9n);
+  await submit("set", { time: "2050-01-02T03:04:05" });
+  assert.equal((await clock()).timestamp_nanosec, Date.parse("2050-01-02T03:04:05Z") + "000000");
+  await form("frozen").locator("button", { hasText: "Run" }).click();
+  await page.waitForFunction(() => !document.querySelector(".cards").textContent.includes("frozen"));
+  await submit("sandbox_mock_verification", { ed25519_verify: true });
+  await page.locator(".cards li", { hasText: "ed25519_verify" }).waitFor();
+  await form("sandbox_mock_verification").locator("[name=ed25519_verify]").uncheck();
+  await submit("sandbox_mock_verification", {});
+  await submit("sandbox_tag", { name: "tests" });
+  await page.locator("tr", { hasText: "tests" }).locator(".tag", { hasText: "open" }).waitFor();
+  await page.click("button[aria-label='Gas of tests']");
+  await page.locator("caption", { hasText: /^Functions in tests/ }).waitFor();
+  await submit("sandbox_tag", { name: "" });
+  await page.click("button[aria-label='Drop tag tests']");
+  await answer("Drop");
+  await page.getByText("No tag has been opened.").waitFor();
+  assert(await page.locator("#task-fork").isHidden(), "this chain is no fork");
   quiet();
 });
 
@@ -361,24 +446,38 @@ await step("landmarks, names, focus, both colour schemes", async () => {
       };
       const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
       const out = {};
-      for (const ink of ["--ink", "--muted", "--accent", "--good", "--bad", "--warn"]) for (const bg of ["--bg", "--panel", "--mark"]) out[ink + " on " + bg] = ratio(ink, bg);
+      for (const ink of ["--ink", "--muted", "--accent", "--good", "--bad", "--warn"]) for (const bg of ["--bg", "--panel", "--mark", "--soft"]) out[ink + " on " + bg] = ratio(ink, bg);
+      for (const [ink, bg] of [["--on", "--accent"], ["--on", "--bad"], ["--good", "--good-bg"], ["--bad", "--bad-bg"], ["--warn", "--warn-bg"], ["--ink", "--warn-bg"]]) out[ink + " on " + bg] = ratio(ink, bg);
       return { out, body: getComputedStyle(document.body).backgroundColor };
     });
     for (const [what, r] of Object.entries(ratios.out)) assert(r >= 4.5, `${colorScheme}: ${what}: ${r.toFixed(2)}`);
-    assert.equal(ratios.body === "rgb(19, 20, 23)", colorScheme === "dark");
+    assert.equal(ratios.body === "rgb(13, 16, 22)", colorScheme === "dark");
   }
   quiet();
+});
+
+await step("a node that does not answer is asked again", async () => {
+  await go(page, "sandbox");
+  await page.locator("td").first().waitFor();
+  await page.route((u) => u.pathname === "/", (route) => route.abort());
+  await page.locator("[role=alert]", { hasText: "The node does not answer; trying again." }).waitFor();
+  await page.unrouteAll();
+  await page.waitForFunction(() => document.querySelector("[role=alert]").hidden);
+  trouble.splice(0); // the browser reports each request that failed
 });
 
 await step("the focus stays where lists come anew", async () => {
   const has = () => page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.getAttribute("href") ?? document.activeElement.tagName);
   await rpc("sandbox_snapshot", { name: "focus" });
   await go(page, "sandbox");
-  await page.getByRole("button", { name: "Give up focus" }).focus();
+  await page.getByRole("button", { name: "Drop snapshot focus" }).focus();
   await page.waitForTimeout(3500); // the list is asked for each 3 s
-  assert.equal(await has(), "Give up focus");
-  await page.keyboard.press("Enter"); // what had it is gone: no other button has it then
-  await page.waitForFunction(() => ![...document.querySelectorAll("button")].some((b) => b.getAttribute("aria-label") === "Give up focus"));
+  assert.equal(await has(), "Drop snapshot focus");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Cancel"); // of the question
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter"); // what had the focus is gone: no other button has it then
+  await page.waitForFunction(() => ![...document.querySelectorAll("button")].some((b) => b.getAttribute("aria-label") === "Drop snapshot focus"));
   assert.equal(await has(), "MAIN");
   await go(page, "blocks");
   const height = () => rpc("block", { finality: "optimistic" }).then((b) => b.header.height);
@@ -394,18 +493,6 @@ await step("the focus stays where lists come anew", async () => {
   await page.waitForTimeout(400);
   assert.equal(await line(), before);
   quiet();
-});
-
-await step("pictures", async () => {
-  if (!process.env.TROUPE_SCREENSHOTS) return;
-  await rpc("sandbox_set_production", { mode: "instant" });
-  await go(page, "");
-  await page.waitForTimeout(25_000); // points for the charts
-  await page.emulateMedia({ colorScheme: "light" });
-  await picture(page, "overview");
-  await page.emulateMedia({ colorScheme: "dark" });
-  await page.waitForTimeout(2200);
-  await picture(page, "overview-dark");
 });
 
 await browser.close();

@@ -1,8 +1,10 @@
-// An account: what it has, its keys, its contract, its storage, and a form that calls the contract's methods as reads.
-import { el, fill, list, say, table } from './dom.js';
-import { bytes, count, fromBase64, near, readable, toBase64 } from './format.js';
+// An account: what it has, its keys, its contract with a form to call it, its storage.
+import { cards, el, fill, link, list, say, segments, table } from './dom.js';
+import { bytes, count, fromBase64, gas, near, readable, toBase64 } from './format.js';
 import { call } from './rpc.js';
+import { isSandbox, units } from './sandbox.js';
 import { SYSTEM } from './search.js';
+import { isUsable, unsignedCall } from './unsigned.js';
 
 const NO_CODE = '11111111111111111111111111111111';
 
@@ -17,30 +19,33 @@ export async function accountPage(main, [id], life) {
   const a = await call('query', { request_type: 'view_account', ...at }, signal);
   const hasCode = a.code_hash !== NO_CODE;
   const global = a.global_contract_hash ?? a.global_contract_account_id;
-  const keys = el('div', null, 'asking …');
-  const contract = el('div');
-  const methods = el('datalist', { id: 'methods' });
-  fill(main, el('h1', null, 'Account ', id), list([
-    ['Has', near(a.amount)],
-    a.locked !== '0' && ['Staked', near(a.locked)],
+  const figures = cards(['Balance', 'Staked', 'Storage', 'Keys', 'Contract']);
+  figures.set('Balance', near(a.amount), 'at block ' + count(a.block_height));
+  figures.set('Staked', a.locked === '0' ? '0' : near(a.locked));
+  figures.set('Storage', bytes(a.storage_usage));
+  figures.set('Contract', hasCode ? 'its own' : global ? 'global' : 'none');
+  const keys = el('div');
+  const methods = el('div', { class: 'chips' });
+  const form = hasCode || global ? await callForm(id, methods) : null;
+  const facts = [
     a.state === 'uninitialized' && ['State', 'uninitialized: it was funded, and waits for its state init'],
     a.bootstrap_nonce != null && ['Nonce of the state init', `${count(a.bootstrap_nonce + 1)} (if one of its own keys signs it)`],
-    ['Storage', bytes(a.storage_usage)],
     hasCode && ['Code', el('code', null, a.code_hash)],
     global && ['Global contract', el('code', null, global)],
-    ['At block', count(a.block_height)],
-  ]), keys, hasCode || global ? [callForm(id, methods), contract, stateForm(id, at)] : el('p', { class: 'muted' }, 'It has no contract.'));
+  ].filter(Boolean);
+  fill(main, el('h1', null, 'Account ', id), figures.element, facts.length ? list(facts) : null, form && form.element, keys, form && stateForm(id, at));
   call('query', { request_type: 'view_access_key_list', limit: 200, ...at }, signal).then((r) => {
-    fill(keys, table(`Keys (${count(r.keys.length)}${r.last_key ? ', and more' : ''})`, [['Key', 'hash'], ['Nonce', 'num'], ['May']],
-      r.keys.map((k) => [k.public_key, count(k.access_key.nonce), permission(k.access_key.permission)])));
+    const more = r.last_key ? ', and more' : '';
+    figures.set('Keys', count(r.keys.length) + (more && '+'));
+    fill(keys, table(`Keys (${count(r.keys.length)}${more})`, [['Key', 'mono'], ['Nonce', 'num'], ['May']],
+      r.keys.map((k) => [k.public_key, count(k.access_key.nonce), permission(k.access_key.permission)]), 'It has none: no transaction of it can be signed.', { stack: true }));
   }, (e) => fill(keys, el('p', { class: 'bad' }, 'keys: ', e.message)));
   if (hasCode) {
     call('query', { request_type: 'view_code', ...at }, signal).then((r) => {
       const code = fromBase64(r.code_base64);
-      const found = exported(code);
-      methods.replaceChildren(...found.map((m) => el('option', { value: m })));
-      fill(contract, el('h2', null, 'Contract'), list([['Size', bytes(code.length)], ['Methods', found.length ? el('span', { class: 'mono' }, found.join(', ')) : 'none']]));
-    }, (e) => fill(contract, el('p', { class: 'bad' }, 'code: ', e.message)));
+      figures.set('Contract', bytes(code.length), 'its own');
+      form.offer(exported(code));
+    }, (e) => fill(methods, el('p', { class: 'bad' }, 'code: ', e.message)));
   }
 }
 
@@ -88,61 +93,132 @@ export function exported(b) {
   return out.sort();
 }
 
-/** callForm calls a method on the state of the head, and shows what it returned. */
-function callForm(id, methods) {
+/** callForm calls a method of the contract: as a view on the state of a block, or, in a sandbox, by a transaction. methods is where it offers the methods. */
+async function callForm(id, methods) {
+  const sandbox = await isSandbox();
+  const known = el('datalist', { id: 'methods' });
+  const field = (title, x, cls) => el('label', { class: cls }, title, x);
   const method = el('input', { name: 'method', list: 'methods', required: true, spellcheck: 'false', autocomplete: 'off' });
   const args = el('textarea', { name: 'args', spellcheck: 'false', placeholder: '{"account_id": "a.near"}' });
   const kind = el('select', { name: 'kind' }, [['text', 'JSON or text'], ['base64', 'base64']].map(([v, t]) => el('option', { value: v }, t)));
   const block = el('input', { name: 'block', placeholder: 'head', size: 12 });
+  const signer = el('input', { name: 'signer', value: id, spellcheck: 'false', autocomplete: 'off' });
+  const deposit = el('input', { name: 'deposit', value: '0', inputmode: 'decimal', size: 10 });
+  const limit = el('input', { name: 'gas', value: '100', inputmode: 'decimal', size: 6 });
+  const reading = [field('At block', block)];
+  const writing = [field('Signed by', signer), field('Deposit (NEAR)', deposit), field('Gas (Tgas)', limit)];
+  const hint = el('p', { class: 'muted', hidden: true }, 'The sandbox takes the transaction without a signature: it impersonates the signer, and from then on no other account.');
   const out = el('div', { 'aria-live': 'polite', id: 'result' });
-  const button = el('button', null, 'Call');
+  const button = el('button', { class: 'main' }, 'View');
+  let write = false;
+  const choose = (v) => {
+    write = v;
+    button.textContent = write ? 'Send' : 'View';
+    hint.hidden = !write;
+    for (const x of reading) x.hidden = write;
+    for (const x of writing) x.hidden = !write;
+  };
+  choose(false);
+  const input = () => (kind.value === 'base64' ? fromBase64(args.value.trim()) : new TextEncoder().encode(args.value));
   const run = async (e) => {
     e.preventDefault();
     button.disabled = true;
     try {
-      const raw = kind.value === 'base64' ? args.value.trim() : toBase64(args.value);
-      const b = block.value.trim();
-      const where = b ? { block_id: /^\d+$/.test(b) ? Number(b) : b } : { finality: 'optimistic' };
-      const r = await call('query', { request_type: 'call_function', account_id: id, method_name: method.value, args_base64: raw, ...where });
-      const result = Uint8Array.from(r.result);
-      fill(out, el('p', null, `${bytes(result.length)} at block ${count(r.block_height)}`), el('pre', null, result.length ? readable(result, 65536) : 'nothing'),
-        r.logs.length ? [el('p', { class: 'muted' }, count(r.logs.length), ' logs'), el('pre', null, r.logs.join('\n'))] : null);
+      if (write) await send();
+      else await view();
     } catch (x) {
-      fill(out, el('p', { class: 'bad' }, 'It failed.'), el('pre', null, x.message));
+      fill(out, el('p', { class: 'bad' }, 'It failed.'), el('pre', { tabindex: 0 }, (x.cause ? x.cause + ': ' : '') + x.message));
       say('The call failed.');
     }
     button.disabled = false;
   };
-  return el('section', { class: 'panel' }, el('h2', null, 'Call a view'), el('form', { id: 'call', on: { submit: run } },
-    el('label', null, 'Method ', method), methods, ' ', el('label', null, 'Arguments as ', kind), ' ', el('label', null, 'At block ', block),
-    el('label', null, el('span', { class: 'hidden' }, 'Arguments'), args), button), out);
+  const view = async () => {
+    const b = block.value.trim().replace(/,/g, '');
+    const where = b ? { block_id: /^\d+$/.test(b) ? Number(b) : b } : { finality: 'optimistic' };
+    const r = await call('query', { request_type: 'call_function', account_id: id, method_name: method.value, args_base64: toBase64(input()), ...where });
+    const result = Uint8Array.from(r.result);
+    fill(out, el('p', null, `${bytes(result.length)} at block ${count(r.block_height)}`), el('pre', { tabindex: 0 }, result.length ? readable(result, 65536) : 'nothing'), logs(r.logs));
+  };
+  const send = async () => {
+    const from = signer.value.trim();
+    const keys = await call('query', { request_type: 'view_access_key_list', account_id: from, finality: 'optimistic' });
+    const key = keys.keys.find((k) => k.access_key.permission === 'FullAccess' && isUsable(k.public_key));
+    if (!key) throw new Error(`${from} has no key with full access, which a transaction names: add one on the page Sandbox, under Accounts`);
+    const signed = unsignedCall({ signer: from, key: key.public_key, nonce: BigInt(key.access_key.nonce) + 1n, receiver: id, block: keys.block_hash, method: method.value, args: input(),
+      gas: BigInt(units(limit.value.trim(), 12)), deposit: units(deposit.value.trim(), 24) });
+    await call('sandbox_impersonate', { account_ids: [from] });
+    const r = await call('send_tx', { signed_tx_base64: toBase64(signed), wait_until: 'EXECUTED_OPTIMISTIC' });
+    const all = [r.transaction_outcome, ...r.receipts_outcome];
+    const failed = all.map((o) => o.outcome.status.Failure).find(Boolean);
+    const value = r.status.SuccessValue && fromBase64(r.status.SuccessValue);
+    fill(out, el('p', { class: failed ? 'bad' : 'good' }, failed ? 'It failed, in transaction ' : 'Done, in transaction ', link('tx', [r.transaction.hash, from])),
+      el('p', { class: 'muted' }, gas(all.reduce((s, o) => s + o.outcome.gas_burnt, 0)), ' burnt by ', count(r.receipts_outcome.length), r.receipts_outcome.length === 1 ? ' receipt' : ' receipts'),
+      failed || value?.length ? el('pre', { tabindex: 0 }, failed ? JSON.stringify(failed, null, 1) : readable(value, 65536)) : null, logs(all.flatMap((o) => o.outcome.logs)));
+    say(failed ? 'The call failed.' : 'The call is done.');
+  };
+  const element = el('section', { class: 'panel', id: 'contract' }, el('h2', null, 'Contract'), methods, known,
+    el('form', { id: 'call', class: 'stacked', on: { submit: run } },
+      sandbox ? segments('How to call', [[false, 'View'], [true, 'Transaction']], false, choose) : null,
+      el('div', { class: 'bar-of' }, field('Method', method, 'field'), [...reading, ...writing, field('Arguments as', kind)].map((x) => (x.className = 'field', x))),
+      field('Arguments', args, 'field'), hint, button), out);
+  return {
+    element,
+    offer(names) {
+      known.replaceChildren(...names.map((m) => el('option', { value: m })));
+      fill(methods, names.length ? names.map((m) => el('button', { type: 'button', on: { click: () => {
+        method.value = m;
+        args.focus();
+      } } }, m)) : el('p', { class: 'muted' }, 'It exports no function.'));
+    },
+  };
 }
 
-const PAGE = 100;
+const logs = (all) => (all.length ? [el('p', { class: 'muted' }, count(all.length), all.length === 1 ? ' log' : ' logs'), el('pre', { tabindex: 0 }, all.slice(0, 200).join('\n').slice(0, 65536))] : null);
+
+const PAGE = 50; // values
+
+/** show returns bytes in one of three ways, cut to a number of them. */
+export function show(b, way, most) {
+  const part = b.subarray(0, most);
+  const more = b.length > most ? `… ${bytes(b.length)} in all` : '';
+  if (way === 'hex') return Array.from(part, (x) => x.toString(16).padStart(2, '0')).join(' ') + more;
+  if (way === 'json') return readable(b, most);
+  // eslint-disable-next-line no-control-regex
+  return new TextDecoder().decode(part).replace(/[\u0000-\u001f\u007f]/g, (c) => '\\x' + c.charCodeAt(0).toString(16).padStart(2, '0')) + more;
+}
 
 /** stateForm shows storage, a page at a time, behind a prefix. */
 function stateForm(id, at) {
   const prefix = el('input', { name: 'prefix', spellcheck: 'false', placeholder: 'all keys' });
   const out = el('div', { 'aria-live': 'polite' });
   const more = el('button', { type: 'button', hidden: true }, 'More');
+  let way = 'text';
   let rows = [];
   let after = null;
+  const draw = () => {
+    if (rows.length || after === null) fill(out, table(`${count(rows.length)}${after ? ' and more' : ''} values`, [['Key', 'mono'], ['Value', 'mono'], ['Size', 'num wide']],
+      rows.map(([k, v]) => [show(k, way, 200), el('div', { class: 'value' }, show(v, way, 1000)), bytes(v.length)]), 'No key begins so.'));
+  };
   const read = async () => {
     try {
       const r = await call('query', { request_type: 'view_state', ...at, prefix_base64: toBase64(prefix.value), limit: PAGE, ...(after && { after_key_base64: after }) });
-      rows = rows.concat(r.values.map((v) => [readable(fromBase64(v.key), 200), readable(fromBase64(v.value), 400)]));
+      rows = rows.concat(r.values.map((v) => [fromBase64(v.key), fromBase64(v.value)]));
       after = r.last_key ?? null;
       more.hidden = !after;
-      fill(out, table(`${count(rows.length)}${after ? ' and more' : ''} values`, [['Key', 'mono'], ['Value', 'mono']], rows));
+      draw();
     } catch (e) {
       fill(out, el('p', { class: 'bad' }, e.message));
     }
   };
   more.addEventListener('click', read);
-  return el('section', { class: 'panel' }, el('h2', null, 'Storage'), el('form', { class: 'row', on: { submit: (e) => {
+  const ways = segments('Keys and values as', [['text', 'Text'], ['json', 'JSON'], ['hex', 'Hex']], way, (v) => {
+    way = v;
+    if (rows.length) draw();
+  });
+  return el('section', { class: 'panel', id: 'storage' }, el('h2', null, 'Storage'), el('form', { class: 'row', on: { submit: (e) => {
     e.preventDefault();
     rows = [];
     after = null;
     read();
-  } } }, el('label', null, 'Keys that begin with', prefix), el('button', null, 'Show')), out, more);
+  } } }, el('label', null, 'Keys that begin with', prefix), el('button', { class: 'main' }, 'Show'), ways), out, more);
 }

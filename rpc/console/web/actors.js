@@ -1,5 +1,5 @@
 // The page of actors: the tree live, and one of them followed.
-import { el, fill, list, say, text } from './dom.js';
+import { el, fill, list, say, scroll, text } from './dom.js';
 import { count, rate, time } from './format.js';
 import { Chart } from './charts.js';
 import { Grid } from './virtual.js';
@@ -7,14 +7,34 @@ import { Tree, measured } from './tree.js';
 import { get } from './rpc.js';
 
 const columns = [
-  { name: 'name', title: 'Actor', width: 'minmax(11em, 2fr)' },
-  { name: 'mailbox', title: 'Mailbox', width: '4.5em', class: 'num' },
-  { name: 'rate', title: 'Messages/s', width: '6.8em', class: 'num' },
-  { name: 'oldest', title: 'Oldest', width: '5em', class: 'num' },
-  { name: 'wait', title: 'Wait p50 / p99', width: '10em', class: 'num' },
-  { name: 'work', title: 'Work p50 / p99', width: '10em', class: 'num' },
-  { name: 'restarts', title: 'Restarts', width: '5em', class: 'num' },
+  { name: 'name', title: 'Actor', width: 'minmax(10em, 2fr)' },
+  { name: 'mailbox', title: 'Mailbox', width: '5em', class: 'num', about: 'Messages that wait' },
+  { name: 'rate', title: 'Messages/s', width: '7em', class: 'num', about: 'Messages handled a second' },
+  { name: 'oldest', title: 'Oldest', width: '5em', class: 'num wide extra', about: 'How long the oldest message has waited' },
+  { name: 'wait', title: 'Wait p50 / p99', width: '10em', class: 'num wide', about: 'How long messages waited in the mailbox' },
+  { name: 'work', title: 'Work p50 / p99', width: '10em', class: 'num wide', about: 'How long the actor worked on a message' },
+  { name: 'restarts', title: 'Restarts', width: '5em', class: 'num wide extra', about: 'Restarts after a failure' },
 ];
+
+/** about says what the actors of each kind do. */
+export const about = {
+  chain: 'The only actor that changes the chain: it imports blocks and moves the head. A replica takes them from its writer.',
+  producer: 'Approves blocks and produces them, on a chain with one validator.',
+  validator: 'Produces, approves and endorses blocks and chunks among other validators.',
+  shard: 'Applies the chunks of one shard: its transactions and receipts.',
+  'chunk-producer': 'Chooses the transactions of the next chunk of its shard.',
+  mempool: 'Checks the transactions of one shard and keeps them until a chunk has them.',
+  milestones: 'Follows how far each transaction is, and informs the waiters.',
+  streams: 'Starts a subscriber for each subscription.',
+  subscriber: 'Sends one WebSocket subscription its events.',
+  rpc: 'Starts a session for each client.',
+  session: 'Takes the transactions and waits of one client, within its limits.',
+  waiter: 'Waits until one transaction is as far as a client wants.',
+  network: 'Exchanges blocks, chunks, transactions and states with peers.',
+  meter: 'Writes the summary line of the log.',
+};
+
+const aboutOf = (n) => (n.group ? null : about[n.kind.kind]);
 
 const pair = (p) => (p == null || p[1] == null ? '–' : time(p[0]) + ' / ' + time(p[1]));
 
@@ -35,7 +55,7 @@ export function actorsPage(main, [follow], life) {
   const split = el('div', { class: 'split' });
   let followed = null;
   const grid = new Grid({
-    label: 'Actors', columns, cells,
+    label: 'Actors', columns, cells, about: aboutOf,
     sort(name) {
       const up = tree.by === name ? !tree.up : name === 'name';
       tree.order(name, up);
@@ -71,7 +91,8 @@ export function actorsPage(main, [follow], life) {
     tree.search(e.target.value);
     grid.set(tree.rows());
   } } });
-  split.append(el('div', null, el('form', { class: 'row', on: { submit: (e) => e.preventDefault() } }, el('label', null, 'Show only', filter)), grid.element, status), panel);
+  const legend = el('details', { class: 'panel' }, el('summary', null, 'What each kind of actor does'), list(Object.entries(about).map(([k, v]) => [el('span', { class: 'mono' }, k), v])));
+  split.append(el('div', null, el('form', { class: 'row filter', on: { submit: (e) => e.preventDefault() } }, el('label', null, 'Show only', filter)), grid.element, status, legend), panel);
   fill(main, el('h1', null, 'Actors'), split);
   if (follow) pick(follow);
 
@@ -112,8 +133,8 @@ class Followed {
     this.rate = new Chart('Messages a second', { show: rate, every: ' s' });
     this.mailbox = new Chart('Mailbox', { show: count, every: ' s' });
     this.latency = new Chart('Work', { show: time, names: ['p50', 'p99'], every: ' s' });
-    this.spread = el('div', { class: 'scroll' });
-    this.element = el('div', null, el('h2', { class: 'mono' }, id, ' ', el('button', { type: 'button', on: { click: close } }, 'Close')), this.facts,
+    this.spread = el('div');
+    this.element = el('div', null, el('div', { class: 'title' }, el('h2', { class: 'mono' }, id), el('button', { type: 'button', class: 'small', on: { click: close } }, 'Close')), this.facts,
       this.rate.element, this.mailbox.element, this.latency.element, this.spread);
   }
 
@@ -124,7 +145,7 @@ class Followed {
       return;
     }
     const k = n.kind;
-    fill(this.facts, list([
+    fill(this.facts, el('p', { class: 'muted' }, about[k.kind]), list([
       ['Kind', k.name + (k.alive > 1 ? ` (${count(k.alive)} of them)` : '')],
       ['Messages', count(n.messages)],
       ['In work', n.since ? 'for ' + time(n.since) : 'nothing'],
@@ -145,8 +166,8 @@ class Followed {
       b.style.width = (5 * v) / most + 'em';
       return [count(v), v ? b : null];
     };
-    fill(this.spread, el('table', null, el('caption', null, 'Messages by time, of the kind, since the last look'),
+    fill(this.spread, scroll(el('table', null, el('caption', null, 'Messages by time, of the kind, since the last look'),
       el('thead', null, el('tr', null, ['up to', 'waited', 'worked on'].map((t) => el('th', { scope: 'col' }, t)))),
-      el('tbody', null, k.handledNow.map((v, i) => (v || k.waitedNow[i]) ? el('tr', null, el('td', null, k.bounds[i] ? time(k.bounds[i]) : 'more'), el('td', null, bar(k.waitedNow[i])), el('td', null, bar(v))) : null))));
+      el('tbody', null, k.handledNow.map((v, i) => (v || k.waitedNow[i]) ? el('tr', null, el('td', null, k.bounds[i] ? time(k.bounds[i]) : 'more'), el('td', null, bar(k.waitedNow[i])), el('td', null, bar(v))) : null)))));
   }
 }

@@ -1,4 +1,5 @@
-// Line charts on a canvas, drawn by hand, and said in words to who does not see them.
+// Line and bar charts on a canvas, with axes, and a text alternative for screen readers.
+import { plain } from './dom.js';
 
 const colors = () => {
   const s = getComputedStyle(document.documentElement);
@@ -8,19 +9,30 @@ const colors = () => {
 
 const all = new Set();
 
-// Another colour scheme: what is in the page is drawn again.
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+/** redrawAll draws the charts that are in the page again, and forgets the others. */
+function redrawAll() {
   for (const c of all) {
     if (c.canvas.isConnected) c.redraw();
     else all.delete(c);
   }
-});
+}
 
-/** Chart shows the last points of one or two series over each other. */
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redrawAll);
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const FONT = '11px Inter, system-ui, sans-serif';
+const BELOW = 20; // room for the labels of the horizontal axis
+const ABOVE = 8;
+
+/**
+ * Chart shows the last points of one or two series. axis 'time': points stand where their time is, and the axis counts
+ * back from now; 'block': points stand side by side, and the axis shows heights.
+ */
 export class Chart {
-  /** show: a number as text; names: of the series; most: how many points are kept. */
-  constructor(title, { show = String, names = [''], most = 120, every = '' } = {}) {
-    Object.assign(this, { title, show, names, most, every, points: [] });
+  /** show: a number as text; names: of the series; most: how many points are kept; span: ms that a time axis shows at least; bars: draw bars. */
+  constructor(title, { show = String, names = [''], most = 120, every = '', axis = 'time', span = MINUTE, bars = false } = {}) {
+    Object.assign(this, { title, show, names, most, every, axis, span, bars, points: [], over: null });
     this.canvas = document.createElement('canvas');
     this.canvas.setAttribute('role', 'img');
     this.now = document.createElement('span');
@@ -31,14 +43,19 @@ export class Chart {
     cap.append(name, this.now);
     this.element = document.createElement('figure');
     this.element.append(cap, this.canvas);
+    this.canvas.addEventListener('pointermove', (e) => this.point(e.offsetX));
+    this.canvas.addEventListener('pointerleave', () => this.point(null));
     this.words();
     all.add(this);
     new ResizeObserver(() => this.redraw()).observe(this.canvas);
   }
 
-  /** add takes a value of each series; null: none. */
-  add(...values) {
-    this.points.push(values);
+  /** add appends a value of each series, null for none, at the present time. */
+  add(...values) { this.addAt(Date.now(), ...values); }
+
+  /** addAt appends values at a time in ms, or at a height. */
+  addAt(at, ...values) {
+    this.points.push(Object.assign(values, { at }));
     if (this.points.length > this.most) this.points.shift();
     this.words();
     this.redraw();
@@ -52,13 +69,40 @@ export class Chart {
     });
   }
 
+  /** point shows the values nearest to a place of the canvas; null: the last ones. */
+  point(x) {
+    let found = null;
+    if (x != null && this.x) this.points.forEach((p, i) => { if (found == null || Math.abs(this.x(i) - x) < Math.abs(this.x(found) - x)) found = i; });
+    if (found === this.over) return;
+    this.over = found;
+    this.words();
+    this.redraw();
+  }
+
   words() {
-    const last = this.points.at(-1) ?? [];
-    const said = this.names.map((n, i) => (n ? n + ' ' : '') + (last[i] == null ? '–' : this.show(last[i]))).join(', ');
-    this.now.textContent = said;
-    const known = this.points.map((p) => p[0]).filter((v) => v != null);
+    const p = this.points[this.over ?? this.points.length - 1];
+    const shown = (i) => (p?.[i] == null ? '–' : this.show(p[i]));
+    const parts = this.names.map((n, i) => {
+      const e = document.createElement('span');
+      if (n) {
+        const key = document.createElement('span');
+        key.className = 'muted key' + (i ? ' second' : '');
+        key.textContent = n + ' ';
+        e.append(key);
+      }
+      e.append(plain(shown(i)));
+      return e;
+    });
+    if (this.over != null) {
+      const when = document.createElement('span');
+      when.className = 'muted';
+      when.textContent = this.axis === 'block' ? 'block ' + p.at.toLocaleString('en') : back(p.at - this.points.at(-1).at);
+      parts.push(when);
+    }
+    this.now.replaceChildren(...parts);
+    const known = this.points.map((q) => q[0]).filter((v) => v != null);
     const range = known.length ? `; lowest ${this.show(Math.min(...known))}, highest ${this.show(Math.max(...known))} of ${known.length}${this.every}` : '';
-    this.canvas.setAttribute('aria-label', `${this.title}: now ${said}${range}`);
+    this.canvas.setAttribute('aria-label', `${this.title}: now ${this.names.map((n, i) => (n ? n + ' ' : '') + shown(i)).join(', ')}${range}`);
   }
 
   draw() {
@@ -75,48 +119,132 @@ export class Chart {
     const c = colors();
     g.setTransform(dpr, 0, 0, dpr, 0, 0);
     g.clearRect(0, 0, w, h);
+    g.font = FONT;
     let top = 0;
     for (const p of points) for (const v of p) if (v > top) top = v;
     top = nice(top);
-    const pad = 4;
-    const x = (i) => pad + ((w - 2 * pad) * (i + this.most - points.length)) / Math.max(this.most - 1, 1);
-    const y = (v) => h - pad - ((h - 18) * v) / top;
+    const known = points.some((p) => p.some((v) => v != null));
+    const marks = [0, top / 2, top].map((v) => [v, v ? (known ? this.show(v) : '') : '0']);
+    const left = Math.ceil(Math.max(...marks.map(([, s]) => g.measureText(s).width))) + 10;
+    const right = w - 4;
+    const y = (v) => h - BELOW - ((h - BELOW - ABOVE) * v) / top;
+    this.x = this.scale(left, right);
     g.strokeStyle = c.line;
+    g.fillStyle = c.ink;
     g.lineWidth = 1;
+    g.textAlign = 'right';
+    g.textBaseline = 'middle';
     g.beginPath();
-    for (const v of [0, top / 2, top]) {
-      g.moveTo(pad, Math.round(y(v)) + 0.5);
-      g.lineTo(w - pad, Math.round(y(v)) + 0.5);
+    for (const [v, s] of marks) {
+      const at = Math.round(y(v)) + 0.5;
+      g.moveTo(left, at);
+      g.lineTo(right, at);
+      g.fillText(s, left - 6, at);
     }
     g.stroke();
-    g.fillStyle = c.ink;
-    g.font = '11px system-ui, sans-serif';
-    g.fillText(this.show(top), pad, 10);
-    this.names.forEach((_, s) => {
-      g.strokeStyle = c.series[s];
-      g.lineWidth = 1.6;
-      g.setLineDash(s ? [4, 3] : []); // told apart without colour, too
+    g.textBaseline = 'alphabetic';
+    for (const [at, s, align] of this.ticks(left, right)) {
+      g.textAlign = align;
+      g.fillText(s, at, h - 5);
+    }
+    if (this.bars) this.drawBars(g, c, y, left, right);
+    else this.names.forEach((_, s) => this.drawLine(g, c.series[s], s, y));
+    if (this.over != null) {
+      const at = Math.round(this.x(this.over)) + 0.5;
+      g.strokeStyle = c.ink;
       g.beginPath();
-      let drawn = false;
-      points.forEach((p, i) => {
-        if (p[s] == null) drawn = false;
-        else if (drawn) g.lineTo(x(i), y(p[s]));
-        else {
-          g.moveTo(x(i), y(p[s]));
-          drawn = true;
-        }
-      });
+      g.moveTo(at, ABOVE);
+      g.lineTo(at, h - BELOW);
       g.stroke();
+    }
+  }
+
+  /** scale returns where on the canvas the points stand, by index. */
+  scale(left, right) {
+    const { points, most } = this;
+    if (this.axis === 'block') {
+      const step = (right - left) / most;
+      return (i) => right - step * (points.length - i - 0.5);
+    }
+    const last = points.at(-1)?.at ?? 0;
+    this.shown = Math.max(this.span, last - (points[0]?.at ?? 0));
+    return (i) => right - ((right - left) * (last - points[i].at)) / this.shown;
+  }
+
+  /** ticks are the labels of the horizontal axis: place, text, alignment. */
+  ticks(left, right) {
+    const { points } = this;
+    if (!points.length) return [];
+    if (this.axis === 'block') {
+      const first = this.x(0);
+      const out = [[right, points.at(-1).at.toLocaleString('en'), 'right']];
+      if (right - first > 130) out.unshift([first, points[0].at.toLocaleString('en'), 'left']);
+      return out;
+    }
+    const step = [10 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE].find((s) => (s / this.shown) * (right - left) > 62) ?? 60 * MINUTE;
+    const out = [[right, 'now', 'right']];
+    for (let t = step; t <= this.shown; t += step) {
+      const at = right - ((right - left) * t) / this.shown;
+      out.push([at, back(-t), at - left < 24 ? 'left' : 'center']);
+    }
+    return out;
+  }
+
+  drawLine(g, color, s, y) {
+    const { points } = this;
+    g.strokeStyle = g.fillStyle = color;
+    g.lineWidth = 1.6;
+    g.setLineDash(s ? [4, 3] : []); // distinct without colour, too
+    g.lineJoin = 'round';
+    let from = null; // first point of a run of values
+    const end = (i) => {
+      if (from == null) return;
+      g.beginPath();
+      for (let j = from; j < i; j++) g.lineTo(this.x(j), y(points[j][s]));
+      if (i - from === 1) g.lineTo(this.x(from) + 2, y(points[from][s])); // a single point is visible
+      g.stroke();
+      if (!s) {
+        g.lineTo(this.x(i - 1), y(0));
+        g.lineTo(this.x(from), y(0));
+        g.globalAlpha = 0.12;
+        g.fill();
+        g.globalAlpha = 1;
+      }
+      from = null;
+    };
+    points.forEach((p, i) => {
+      if (p[s] == null) end(i);
+      else from ??= i;
     });
+    end(points.length);
     g.setLineDash([]);
   }
+
+  drawBars(g, c, y, left, right) {
+    const width = Math.max(1, (right - left) / this.most - 1);
+    g.fillStyle = c.series[0];
+    this.points.forEach((p, i) => {
+      if (!(p[0] > 0)) return;
+      const top = Math.min(y(p[0]), y(0) - 1);
+      g.globalAlpha = this.over == null || this.over === i ? 0.85 : 0.45;
+      g.fillRect(this.x(i) - width / 2, top, width, y(0) - top);
+    });
+    g.globalAlpha = 1;
+  }
+}
+
+/** back shows how long before now a time is, ms (not above 0). */
+export function back(ms) {
+  const s = Math.round(-ms / SECOND);
+  if (s <= 0) return 'now';
+  return s % 60 === 0 || s >= 600 ? `−${Math.round(s / 60)} min` : s < 60 ? `−${s} s` : `−${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')} min`;
 }
 
 /** nice is a round number at or above v. */
 function nice(v) {
   if (!(v > 0)) return 1;
   const step = 10 ** Math.floor(Math.log10(v));
-  return [1, 2, 5, 10].map((m) => m * step).find((x) => x >= v);
+  return [1, 2, 4, 5, 8, 10].map((m) => m * step).find((x) => x >= v);
 }
 
 /** quantile of a histogram: counts by bucket, the last above all bounds; between two bounds in the proportion of their logarithms. */

@@ -49,10 +49,10 @@ export function bytes(n) {
 /** short cuts a hash. */
 export const short = (h) => (h && h.length > 16 ? h.slice(0, 8) + '…' + h.slice(-5) : h);
 
-/** clock shows when something was, by the browser's clock. */
+/** clock shows a time of the chain, in UTC. */
 export function clock(ns) {
   const d = new Date(Number(BigInt(ns) / 1000000n));
-  return d.toISOString().replace('T', ' ').slice(0, 23);
+  return d.toISOString().replace('T', ' ').slice(0, 23) + ' UTC';
 }
 
 /** fromBase64 returns bytes. */

@@ -1,6 +1,6 @@
 // The console: pages by what stands behind # in the address, the stream of blocks, the search.
-import { el, fill, link, say, text } from './dom.js';
-import { Blocks, Refused, call } from './rpc.js';
+import { el, fill, icon, link, say, text } from './dom.js';
+import { Blocks, Lost, Refused, call } from './rpc.js';
 import { identity } from './place.js';
 import { actorsPage } from './actors.js';
 import { Feed, blockPage, blocksPage, chunkPage, overviewPage } from './blocks.js';
@@ -63,6 +63,8 @@ const trouble = el('p', { class: 'bad panel', role: 'alert', hidden: true });
 let life = null;
 let first = true;
 
+let lost = false; // whether the page could not be drawn, since the node did not answer
+
 function showError(e) {
   text(trouble, (e instanceof Refused ? e.cause + ': ' : '') + e.message);
   trouble.hidden = false;
@@ -91,6 +93,7 @@ async function show() {
   });
   const [page, title, draw] = pages.find(([p]) => p === name) ?? pages[0];
   life?.end();
+  lost = false;
   const mine = life = new Life();
   for (const a of document.querySelectorAll('#nav a')) {
     if (a.getAttribute('href') === '#/' + page) a.setAttribute('aria-current', 'page');
@@ -105,6 +108,7 @@ async function show() {
     await draw(into, args, mine);
   } catch (e) {
     if (life !== mine) return;
+    lost = e instanceof Lost;
     if (!into.firstChild) fill(into, el('h1', null, title ?? args[0] ?? page));
     showError(e);
   }
@@ -118,7 +122,7 @@ async function show() {
 }
 
 const nav = document.getElementById('nav');
-for (const [page, title] of pages) if (title) nav.append(el('li', null, el('a', { href: '#/' + page, id: 'nav-' + (page || 'overview') }, title)));
+for (const [page, title] of pages) if (title) nav.append(el('li', null, el('a', { href: '#/' + page, id: 'nav-' + (page || 'overview') }, icon(page || 'overview'), title)));
 
 const q = document.getElementById('q');
 document.getElementById('search').addEventListener('submit', (e) => {
@@ -145,6 +149,7 @@ const state = document.getElementById('link');
 new Blocks((b) => feed.add(b), (r) => feed.reverted(r), (s) => {
   state.className = 'state ' + s;
   text(state, s === 'live' ? 'live' : 'no connection');
+  if (s === 'live' && lost) show();
 });
 
 (async () => {

@@ -16,6 +16,14 @@ export class Refused extends Error {
   }
 }
 
+/** Lost is thrown where the node does not answer at all. */
+export class Lost extends Error {
+  constructor() { super('The node does not answer; trying again.'); }
+}
+
+/** ask is fetch, with Lost in place of the browser's words. */
+const ask = (...args) => fetch(...args).catch((e) => { throw e.name === 'AbortError' ? e : new Lost(); });
+
 let id = 0;
 
 /** took are the times of this page's last calls, ms. */
@@ -24,7 +32,7 @@ export const took = [];
 /** call asks a method. */
 export async function call(method, params = null, signal = null) {
   const began = performance.now();
-  const r = await fetch(root, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params }), signal });
+  const r = await ask(root, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params }), signal });
   let reply;
   try {
     reply = await r.json();
@@ -40,7 +48,7 @@ export async function call(method, params = null, signal = null) {
 
 /** get reads a path beside the RPC. */
 export async function get(path, kind = 'json') {
-  const r = await fetch(new URL(path, root), { cache: 'no-store' });
+  const r = await ask(new URL(path, root), { cache: 'no-store' });
   if (!r.ok) throw new Error(`${path}: HTTP ${r.status}`);
   return kind === 'json' ? r.json() : r.text();
 }

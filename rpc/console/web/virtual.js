@@ -6,20 +6,22 @@ const HEAD = 32; // of the line of titles, which stays in sight
 const SPARE = 8; // rows above and below what is in sight
 
 /**
- * Grid shows rows: { key, level, open (null: nothing below), cells: () => texts }. It is a treegrid: arrow keys, Home, End, PageUp and PageDown move, left
+ * Grid shows rows: { key, level, open (null: nothing below) }; cells returns the texts of one, about what it is, as a tooltip. It is a treegrid: arrow keys, Home, End, PageUp and PageDown move, left
  * and right fold, Enter chooses.
  */
 export class Grid {
-  constructor({ label, columns, cells, sort, fold, choose }) {
-    Object.assign(this, { columns, cells, fold, choose, rows: [], pool: [], active: 0, chosen: null, drawn: 0 });
-    const style = columns.map((c) => c.width).join(' ');
-    this.heads = columns.map((c) => el('button', { type: 'button', on: { click: () => sort(c.name) } }, c.title));
+  constructor({ label, columns, cells, about = () => null, sort, fold, choose }) {
+    Object.assign(this, { columns, cells, about, fold, choose, rows: [], pool: [], active: 0, chosen: null, drawn: 0 });
+    this.heads = columns.map((c) => el('button', { type: 'button', title: c.about, on: { click: () => sort(c.name) } }, c.title));
     this.head = el('div', { class: 'vt-row', role: 'row', 'aria-rowindex': 1 },
       columns.map((c, i) => el('span', { role: 'columnheader', class: c.class }, this.heads[i])));
     this.space = el('div', { class: 'vt-space', role: 'rowgroup' });
     this.scroll = el('div', { class: 'vt-scroll', role: 'presentation', on: { scroll: () => this.draw() } }, el('div', { class: 'vt-head', role: 'rowgroup' }, this.head), this.space);
     this.element = el('div', { class: 'vt', role: 'treegrid', 'aria-label': label, 'aria-readonly': 'true', 'aria-colcount': columns.length, on: { keydown: (e) => this.key(e) } }, this.scroll);
-    this.element.style.setProperty('--cols', style);
+    const widths = (without) => columns.filter((c) => !without.test(c.class)).map((c) => c.width).join(' ');
+    this.element.style.setProperty('--cols', widths(/^$/)); // console.css has which of them holds where
+    this.element.style.setProperty('--cols-few', widths(/extra/));
+    this.element.style.setProperty('--cols-phone', widths(/wide|extra/));
     this.space.addEventListener('click', (e) => {
       const line = e.target.closest('[role=row]');
       if (!line) return;
@@ -117,6 +119,7 @@ export class Grid {
     set('active', i === this.active, (v) => { line.tabIndex = v ? 0 : -1; });
     const texts = this.cells(r);
     for (let c = 0; c < texts.length; c++) set(c, texts[c], (v) => { text(line.texts[c], v); });
+    set('about', this.about(r), (v) => { line.title = v ?? ''; });
     set('class', r.group ? 'vt-row muted' : 'vt-row', (v) => { line.className = v; });
   }
 
