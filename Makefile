@@ -113,11 +113,14 @@ RELEASE_OS := $(shell $(GO) env GOOS)-$(shell $(GO) env GOARCH)
 RELEASE := dist/troupe-$(VERSION)-$(RELEASE_OS)
 RELEASE_BUILD = CGO_ENABLED=1 $(GO) build -trimpath -tags netgo,osusergo -o $(RELEASE)/troupe
 STATIC ?= 1
+# completions of a binary into a folder, by the names that bash-completion, zsh and fish look for
+completions = rm -rf $(2) && mkdir $(2) && $(1) completion bash > $(2)/troupe && $(1) completion zsh > $(2)/_troupe && $(1) completion fish > $(2)/troupe.fish
 release: ## dist/: the binary as static as can be, with version and commit, what goes beside it, and sha256 sums
 	@rm -rf dist && mkdir -p $(RELEASE)
 	{ test '$(STATIC)' = 1 && $(RELEASE_BUILD) -ldflags '-s -w $(LDFLAGS) -linkmode external -extldflags "-static"' ./cmd/troupe && $(RELEASE)/troupe version; } \
 	  || { echo 'the C library stays outside of it'; $(RELEASE_BUILD) -ldflags '-s -w $(LDFLAGS)' ./cmd/troupe; }
 	cp -r LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md deploy docs $(RELEASE)/
+	$(call completions,$(RELEASE)/troupe,$(RELEASE)/completions)
 	@test "$$($(RELEASE)/troupe version | sed 's/.*(commit \([^)]*\)).*/\1/')" = "$(COMMIT)" || { echo "the binary says another commit"; exit 1; }
 	cd dist && tar --sort=name --owner=0 --group=0 --numeric-owner --mtime='@$(shell git log -1 --format=%ct 2>/dev/null || echo 0)' -cf - $(notdir $(RELEASE)) | gzip -n > $(notdir $(RELEASE)).tar.gz
 	cd dist && sha256sum $(notdir $(RELEASE)).tar.gz $(notdir $(RELEASE))/troupe > SHA256SUMS && cat SHA256SUMS
@@ -125,6 +128,7 @@ release: ## dist/: the binary as static as can be, with version and commit, what
 NPM_PLATFORM = $(shell node -p 'process.platform + "-" + process.arch')
 packages: ## packages/npm/dist: the npm package @troupe-chain/sandbox, and this platform's binary for it (needs Node.js and npm)
 	CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o packages/npm/dist/bin/troupe ./cmd/troupe
+	$(call completions,packages/npm/dist/bin/troupe,packages/npm/dist/completions)
 	cd packages/npm && npm install --no-audit --no-fund && rm -rf lib && npm run build
 	node packages/npm/scripts/pack.mjs $(NPM_PLATFORM)=packages/npm/dist/bin/troupe
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -134,6 +135,30 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	visit(nil)
+}
+
+// TestCompletion wants a script of each shell, and of bash one that it parses and that completes a command.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		script := runLine([]string{"completion", shell})
+		if len(script) < 1000 || !strings.Contains(script, "__complete") || strings.Contains(script, "\nexit ") {
+			t.Errorf("%s: %s", shell, script)
+		}
+		if shell != "bash" {
+			continue
+		}
+		if _, err := exec.LookPath("bash"); err != nil {
+			continue
+		}
+		c := exec.Command("bash", "-n")
+		c.Stdin = strings.NewReader(script)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("bash: %v\n%s", err, out)
+		}
+	}
+	if got := runLine([]string{"__complete", "loc"}); !strings.HasPrefix(got, "localnet\t") {
+		t.Errorf("loc: %q", got)
+	}
 }
 
 // TestDefaultHome runs init without --home.

@@ -110,7 +110,10 @@ development: one validator, any number of shards, and the JSON-RPC API that wall
 SDKs use. With boot nodes, it follows their network.
 
 The home folder (--home) holds everything of a chain: config.json, genesis.json,
-validator_key.json, node_key.json, and data/ after the first run.`,
+validator_key.json, node_key.json, and data/ after the first run.
+
+'troupe completion bash' (or zsh, fish) prints a script that completes commands and flags:
+source <(troupe completion bash). 'troupe completion zsh --help' shows where zsh keeps it.`,
 		Example: `  troupe --home /tmp/chain init          create the files of a new chain
   troupe --home /tmp/chain run           run it; JSON-RPC on port 3030
   curl -s localhost:3030/status          ask for its status`,

@@ -48,6 +48,7 @@ for (const arg of process.argv.slice(2)) {
     mkdirSync(join(dir, "bin"));
     cpSync(binary, join(dir, "bin", "troupe"));
     chmodSync(join(dir, "bin", "troupe"), 0o755);
-    writeFileSync(join(dir, "README.md"), `# ${name}\n\nThe binary of [Troupe](https://github.com/troupe-chain/troupe) for ${platform}. Install \`@troupe-chain/sandbox\`, which uses it.\n`);
+    cpSync(join(dist, "completions"), join(dir, "completions"), { recursive: true });
+    writeFileSync(join(dir, "README.md"), `# ${name}\n\nThe binary of [Troupe](https://github.com/troupe-chain/troupe) for ${platform}. Install \`@troupe-chain/sandbox\`, which uses it. \`completions/\` has shell completion for bash, zsh and fish.\n`);
   });
 }
