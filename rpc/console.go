@@ -10,8 +10,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The page at /console, enabled by troupe.rpc.console: its files, and GET /console/api/actors. All
-// else that the page shows comes from the RPC.
+// The page at /console, enabled by troupe.rpc.console: its files, GET /console/api/actors and GET
+// /console/api/history. All else that the page shows comes from the RPC.
 
 // consolePath is the path of the page. It may follow an API key and a world.
 const consolePath = "/console"
@@ -52,6 +52,11 @@ func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	if rest == "/api/actors" && s.opts.Actors != nil {
 		h.Set("Cache-Control", "no-store")
 		s.consoleBody(ctx, s.actors(), nil, jsonType)
+		return
+	}
+	if rest == "/api/history" && s.opts.Included != nil {
+		h.Set("Cache-Control", "no-store")
+		s.consoleBody(ctx, s.history.appendJSON(nil), nil, jsonType)
 		return
 	}
 	f := console.Get(rest[1:])

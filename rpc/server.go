@@ -57,7 +57,10 @@ type Options struct {
 	// Actors appends what the console shows of the actors as JSON, at most that many of them. nil:
 	// nothing is shown.
 	Actors func(b []byte, most int) []byte
-	Log    logrus.FieldLogger // nil: nothing is logged
+	// Included returns how many transactions are in blocks that became the head since the start. nil:
+	// the console has no history.
+	Included func() uint64
+	Log      logrus.FieldLogger // nil: nothing is logged
 }
 
 func (o *Options) setDefaults() error {
@@ -108,6 +111,7 @@ type Server struct {
 	stop     context.CancelCauseFunc
 	worlds   worlds
 	listed   actorList
+	history  consoleHistory
 	root     *Server                       // of a world: the server it belongs to; nil: this is not a world
 	asked    func() (done func(), ok bool) // of a world, see WorldOptions.Asked
 }
@@ -163,7 +167,10 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
 func (s *Server) Listen() (net.Listener, error) { return net.Listen("tcp", s.opts.Addr) }
 
 // Serve serves a listener until Shutdown, and then returns nil.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(&listener{l, s.limiter}) }
+func (s *Server) Serve(l net.Listener) error {
+	s.keepHistory()
+	return s.http.Serve(&listener{l, s.limiter})
+}
 
 // Bounds of a shutdown: how long clients may take to read what is being sent, and how long
 // connections may take to end by themselves.

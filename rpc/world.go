@@ -54,7 +54,7 @@ type world struct {
 func (s *Server) AddWorld(id string, node Node, o WorldOptions) {
 	w := &Server{node: node, opts: s.opts, log: s.log.WithField("world", id), metrics: s.metrics, sockets: s.sockets,
 		cors: s.cors, limiter: s.limiter, root: s, asked: o.Asked, turns: s.turns}
-	w.opts.Metrics, w.opts.Actors = o.Metrics, o.Actors
+	w.opts.Metrics, w.opts.Actors, w.opts.Included = o.Metrics, o.Actors, nil
 	w.ctx, w.stop = context.WithCancelCause(s.ctx)
 	g := &s.worlds
 	g.mu.Lock()

@@ -174,8 +174,9 @@ func (f *frame) head(where string) []string {
 // actors returns the table of actors by kind and shard. The first row has the titles.
 func (v *View) actors(f *frame) [][]string {
 	type row struct {
-		cells []string
-		sort  float64
+		actor, shard string
+		cells        []string
+		sort         float64
 	}
 	var rows []row
 	for _, s := range f.now.Metrics.Samples["troupe_actor_alive"] {
@@ -215,11 +216,11 @@ func (v *View) actors(f *frame) [][]string {
 				cells = append(cells, whole(x))
 			}
 		}
-		rows = append(rows, row{cells, values[v.Sort]})
+		rows = append(rows, row{s.Labels["actor"], s.Labels["shard_id"], cells, values[v.Sort]})
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
 		if v.Sort == 0 {
-			return strings.Compare(a.cells[0], b.cells[0])
+			return cmp.Or(strings.Compare(a.actor, b.actor), compareShards(a.shard, b.shard))
 		}
 		return cmp.Compare(b.sort, a.sort) // NaN comes last
 	})
@@ -232,10 +233,17 @@ func (v *View) actors(f *frame) [][]string {
 	return out
 }
 
+// compareShards orders labels of shards, such as s2 and s10, by their numbers.
+func compareShards(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
+
 // shards returns the table of shards.
 func (f *frame) shards() [][]string {
 	out := [][]string{{"shard", "pool tx", "pool", "not looked at", "wait for code"}}
-	for _, s := range f.now.Metrics.Samples["near_transaction_pool_entries"] {
+	pools := slices.Clone(f.now.Metrics.Samples["near_transaction_pool_entries"])
+	slices.SortStableFunc(pools, func(a, b prom.Sample) int { return compareShards(a.Labels["shard_id"], b.Labels["shard_id"]) })
+	for _, s := range pools {
 		of := func(name string) float64 {
 			for _, x := range f.now.Metrics.Samples[name] {
 				if x.Labels["shard_id"] == s.Labels["shard_id"] {

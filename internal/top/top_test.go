@@ -156,3 +156,25 @@ func TestHostile(t *testing.T) {
 		t.Errorf("fit: %q", got)
 	}
 }
+
+// TestShardsAreInOrder: shards and their actors are listed by their numbers, whatever the order of
+// the metrics.
+func TestShardsAreInOrder(t *testing.T) {
+	var b strings.Builder
+	for _, id := range []int{10, 3, 0, 2} {
+		fmt.Fprintf(&b, "near_transaction_pool_entries{shard_id=\"s%d\"} 0\ntroupe_actor_alive{actor=\"shard\",shard_id=\"s%d\"} 1\n", id, id)
+	}
+	f := frame{now: look(t, 5, b.String())}
+	first := func(rows [][]string) (out []string) {
+		for _, r := range rows[1:] {
+			out = append(out, r[0])
+		}
+		return out
+	}
+	if got := strings.Join(first(f.shards()), " "); got != "0 2 3 10" {
+		t.Errorf("shards: %s", got)
+	}
+	if got := strings.Join(first(new(View).actors(&f)), " "); got != "shard/0 shard/2 shard/3 shard/10" {
+		t.Errorf("actors: %s", got)
+	}
+}

@@ -447,7 +447,7 @@ await step("landmarks, names, focus, both colour schemes", async () => {
       const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
       const out = {};
       for (const ink of ["--ink", "--muted", "--accent", "--good", "--bad", "--warn"]) for (const bg of ["--bg", "--panel", "--mark", "--soft"]) out[ink + " on " + bg] = ratio(ink, bg);
-      for (const [ink, bg] of [["--on", "--accent"], ["--on", "--bad"], ["--good", "--good-bg"], ["--bad", "--bad-bg"], ["--warn", "--warn-bg"], ["--ink", "--warn-bg"]]) out[ink + " on " + bg] = ratio(ink, bg);
+      for (const [ink, bg] of [["--on", "--main"], ["--on", "--danger"], ["--good", "--good-bg"], ["--bad", "--bad-bg"], ["--warn", "--warn-bg"], ["--ink", "--warn-bg"]]) out[ink + " on " + bg] = ratio(ink, bg);
       return { out, body: getComputedStyle(document.body).backgroundColor };
     });
     for (const [what, r] of Object.entries(ratios.out)) assert(r >= 4.5, `${colorScheme}: ${what}: ${r.toFixed(2)}`);

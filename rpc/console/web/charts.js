@@ -21,6 +21,7 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redrawAll)
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
+const KEPT = 10 * MINUTE; // of a time axis
 const FONT = '11px Inter, system-ui, sans-serif';
 const BELOW = 20; // room for the labels of the horizontal axis
 const ABOVE = 8;
@@ -31,7 +32,7 @@ const ABOVE = 8;
  */
 export class Chart {
   /** show: a number as text; names: of the series; most: how many points are kept; span: ms that a time axis shows at least; bars: draw bars. */
-  constructor(title, { show = String, names = [''], most = 120, every = '', axis = 'time', span = MINUTE, bars = false } = {}) {
+  constructor(title, { show = String, names = [''], axis = 'time', most = axis === 'time' ? 600 : 120, every = '', span = MINUTE, bars = false } = {}) {
     Object.assign(this, { title, show, names, most, every, axis, span, bars, points: [], over: null });
     this.canvas = document.createElement('canvas');
     this.canvas.setAttribute('role', 'img');
@@ -53,10 +54,14 @@ export class Chart {
   /** add appends a value of each series, null for none, at the present time. */
   add(...values) { this.addAt(Date.now(), ...values); }
 
-  /** addAt appends values at a time in ms, or at a height. */
+  /** addAt adds values at a time in ms, or at a height, in the order of these. A height that is known has the new values. */
   addAt(at, ...values) {
-    this.points.push(Object.assign(values, { at }));
-    if (this.points.length > this.most) this.points.shift();
+    const point = Object.assign(values, { at });
+    let i = this.points.length;
+    while (i > 0 && this.points[i - 1].at > at) i--;
+    this.points.splice(i, 0, point);
+    if (this.axis === 'block' && i > 0 && this.points[i - 1].at === at) this.points.splice(i - 1, 1);
+    while (this.points.length > this.most || this.axis === 'time' && this.points[0].at < this.points.at(-1).at - KEPT) this.points.shift();
     this.words();
     this.redraw();
   }

@@ -158,7 +158,7 @@ export async function sandboxPage(main, args, life) {
     const fork = await call('sandbox_fork').catch(() => null); // refused where the chain is none
     now.set('Head', count(status.sync_info.latest_block_height), 'of ' + status.chain_id);
     now.set('Blocks', production.mode, production.mode === 'manual' ? 'on request only' : production.quiet ? 'none while nothing waits' : `idle: every ${Number(production.interval_nanosec) / 1e9} s`);
-    now.set('Clock', clock(time.timestamp_nanosec).slice(11, 19) + ' UTC', clock(time.timestamp_nanosec).slice(0, 10) + (time.frozen ? ', frozen' : time.interval_nanosec !== '0' ? `, ${Number(time.interval_nanosec) / 1e9} s between blocks` : ''));
+    now.set('Clock', clock(time.timestamp_nanosec).slice(11, 19), clock(time.timestamp_nanosec).slice(0, 10) + ' UTC' + (time.frozen ? ', frozen' : time.interval_nanosec !== '0' ? `, ${Number(time.interval_nanosec) / 1e9} s between blocks` : ''));
     now.set('Snapshots', count(snapshots.length), snapshots.length ? 'newest at ' + count(snapshots.at(-1).height) : 'none taken');
     now.set('Worlds', count(worlds.length), worlds.length ? bytes(worlds.reduce((s, w) => s + w.bytes, 0)) : 'none made');
     const mocked = status.mocked_verification ?? [];
