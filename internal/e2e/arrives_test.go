@@ -11,12 +11,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// arriving is the length of an epoch where nodes join behind the horizon, in blocks; shorter ones
-// are over before their state has come.
+// arriving is the epoch length, in blocks, of networks that a node joins after several epochs. With
+// shorter epochs an epoch would end before the node has downloaded the state.
 const arriving = 300
 
-// alike holds a node that came in the middle of a chain to one that made it: its last blocks, and
-// that what is submitted to it is FINAL.
+// alike requires that the last blocks of a node that joined late equal those of a node that
+// produced them, and that a transaction submitted to the late node becomes FINAL.
 func alike(t *testing.T, maker, came *process, signer *signer) {
 	t.Helper()
 	if got := came.send(signer.next0(), "FINAL").Level; got != "FINAL" {
@@ -32,16 +32,16 @@ func alike(t *testing.T, maker, came *process, signer *signer) {
 	t.Logf("%d blocks, %d requests of both, %d the same byte for byte", n, cmp.asked, cmp.equal)
 }
 
-// next0 is next without the hash.
+// next0 calls next and drops the hash.
 func (s *signer) next0() string {
 	encoded, _ := s.next()
 	return encoded
 }
 
-// TestTroupeArrivesAtNeards: a troupe that knows only the genesis joins four neards after more than
-// four epochs. It has a proof of epochs and the state from them, follows, and comes back after more
-// than two epochs away. In its fourth epoch a neard sends a proof of a single epoch, which no neard
-// takes either; a troupe that comes then has all blocks.
+// TestTroupeArrivesAtNeards: a troupe that has only the genesis joins four neards after more than
+// four epochs. It gets an epoch sync proof and the state, follows the chain, and recovers after
+// being stopped for more than two epochs. In its fourth epoch a neard sends a proof that covers a
+// single epoch, which neards refuse as well; a troupe that joins then downloads all blocks.
 func TestTroupeArrivesAtNeards(t *testing.T) {
 	program := neardProgram(t)
 	seats := neardNet(t, program, 4, 4, arriving)
@@ -86,7 +86,7 @@ func TestTroupeArrivesAtNeards(t *testing.T) {
 	}
 }
 
-// TestNeardArrivesAtTroupes: a neard that knows only the genesis joins four troupes after more than
+// TestNeardArrivesAtTroupes: a neard that has only the genesis joins four troupes after more than
 // three epochs.
 func TestNeardArrivesAtTroupes(t *testing.T) {
 	program := neardProgram(t)

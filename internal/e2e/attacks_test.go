@@ -24,28 +24,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// arms are what the attackers need, prepared by the test: they hold no key that others use.
+// arms is what the attacks use, prepared by the test. Only the attackers use its key.
 type arms struct {
 	Addr   string              // of the node
-	Block  string              // that deployed Large
+	Block  string              // the block in which Large was deployed
 	Large  string              // an account with a megabyte of code
-	Burner string              // an account with a contract that burns what it is given
-	Traced string              // a transaction that called fib
+	Burner string              // an account with a contract that burns a given amount of gas
+	Traced string              // hash of a transaction that called fib
 	Key    *primitives.KeyFile // of an account of the attackers
 	Base   primitives.Hash     // for its transactions
 	Nonce  primitives.Nonce    // of its key
-	Since  int64               // when it had it, ms
-	Time   time.Duration       // how long
-	Unsent []string            // transactions of another account that are valid and never sent
+	Since  int64               // when Nonce was read, in ms
+	Time   time.Duration       // duration of each attack
+	Unsent []string            // valid transactions of another account that are never sent
 }
 
-// attack is one thing that a client without a key can do. n is its number in the reviews.
+// attack is one attack by a client without an API key. The names of attacks begin with a number, by
+// which TROUPE_ATTACK selects them.
 type attack struct {
 	name string
 	run  func(ctx context.Context, a *arms)
 }
 
-// attacks are those of the review of the RPC, 1 to 9, and by WebSocket.
+// attacks are attacks on the RPC: 1 to 9 over HTTP, the others by WebSocket.
 var attacks = []attack{
 	{"1 changes names an account 150 times", func(ctx context.Context, a *arms) {
 		list := strings.Repeat(`"`+a.Large+`",`, 149) + `"` + a.Large + `"`
@@ -56,7 +57,7 @@ var attacks = []attack{
 		one := rpcBody("EXPERIMENTAL_trace_tx", `{"tx_hash":"`+a.Traced+`","sender_account_id":"`+a.Burner+`","profile":true}`)
 		a.flood(ctx, 3, 4, "["+one+","+one+","+one+","+one+"]")
 	}},
-	{"2 replies that nobody reads", func(ctx context.Context, a *arms) {
+	{"2 replies that are not read", func(ctx context.Context, a *arms) {
 		a.each(ctx, 4, 8, func(from string, _ int) {
 			c, err := a.dial(ctx, from)
 			if err != nil {
@@ -91,7 +92,7 @@ var attacks = []attack{
 		})
 	}},
 	{"7 deployments without waiting", func(ctx context.Context, a *arms) {
-		// each attack goes on after the last
+		// each attack continues where the previous one ended
 		s := signer{key: a.Key, base: a.Base, nonce: a.Nonce + primitives.Nonce(time.Now().UnixMilli()-a.Since)}
 		c, err := a.dial(ctx, "127.0.9.1")
 		if err != nil {
@@ -135,7 +136,7 @@ var attacks = []attack{
 	}},
 	{"10 a thousand subscribers of whom half never read", func(ctx context.Context, a *arms) {
 		a.each(ctx, 13, 1000, func(_ string, i int) {
-			// ten each, so that what is charged for beginning lets all of them begin
+			// ten each, so that the rate limit for new subscriptions admits all of them
 			c := a.socket(ctx, fmt.Sprintf("127.0.13.%d", 1+i%100))
 			if c == nil {
 				pause(ctx, 100*time.Millisecond)
@@ -187,14 +188,14 @@ var attacks = []attack{
 			}
 			defer c.Close()
 			switch i % 4 {
-			case 1: // ten megabytes, never ended
+			case 1: // a message of ten megabytes that is never finished
 				_, _ = c.Write([]byte{0x81, 0xff, 0, 0, 0, 0, 0, 0x9f, 0, 0, 0, 0, 0, 0})
 				for ctx.Err() == nil {
 					if _, err := c.Write(make([]byte, 64<<10)); err != nil {
 						return
 					}
 				}
-			case 2: // of fragments of one byte
+			case 2: // a message in fragments of one byte
 				if frame(c, 0x01, "[") != nil {
 					return
 				}
@@ -203,7 +204,7 @@ var attacks = []attack{
 						return
 					}
 				}
-			case 3: // pings, of which no answer is read
+			case 3: // pings, whose pongs are not read
 				for ctx.Err() == nil {
 					if frame(c, 0x89, strings.Repeat("x", 125)) != nil {
 						return
@@ -214,7 +215,7 @@ var attacks = []attack{
 	}},
 }
 
-// socket opens a WebSocket; nil: the node does not let it in.
+// socket opens a WebSocket. It returns nil if the node refuses it.
 func (a *arms) socket(ctx context.Context, from string) net.Conn {
 	c, err := a.dial(ctx, from)
 	if err != nil {
@@ -235,7 +236,7 @@ func (a *arms) socket(ctx context.Context, from string) net.Conn {
 
 func text(c net.Conn, s string) error { return frame(c, 0x81, s) }
 
-// frame sends one, masked with zeros.
+// frame sends a WebSocket frame, masked with zeros.
 func frame(c net.Conn, kind byte, s string) error {
 	b := []byte{kind, 0x80 | byte(len(s))}
 	if len(s) > 125 {
@@ -254,14 +255,13 @@ func (a *arms) codeBatch() string {
 	return "[" + strings.Repeat(one+",", 99) + one + "]"
 }
 
-// dial connects from an address of the attackers'.
+// dial connects from one of the attackers' addresses.
 func (a *arms) dial(ctx context.Context, from string) (net.Conn, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 2 * time.Second}
 	return d.DialContext(ctx, "tcp", a.Addr)
 }
 
-// each runs do again and again, n times beside each other, from an address of the attack's own,
-// until the time is over.
+// each repeats do in n goroutines until the time is over. Each attack has an address of its own.
 func (a *arms) each(ctx context.Context, net, n int, do func(from string, i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -274,8 +274,8 @@ func (a *arms) each(ctx context.Context, net, n int, do func(from string, i int)
 	all.Wait()
 }
 
-// flood sends the same on n connections as fast as it is answered, a tenth of a second between at
-// least.
+// flood sends the same request on n connections, each as soon as the previous one is answered, but
+// at most ten times a second.
 func (a *arms) flood(ctx context.Context, net, n int, body string) {
 	a.each(ctx, net, n, func(from string, _ int) {
 		c, err := a.dial(ctx, from)
@@ -308,7 +308,7 @@ func post(c net.Conn, body string) {
 
 func answer(c net.Conn) { discard(bufio.NewReader(c)) }
 
-// discard reads a reply; false if the connection is over.
+// discard reads a reply and drops it. It returns false if the connection has ended.
 func discard(in *bufio.Reader) bool {
 	r, err := http.ReadResponse(in, nil)
 	if err != nil {
@@ -319,7 +319,7 @@ func discard(in *bufio.Reader) bool {
 	return err == nil && !r.Close
 }
 
-// sign signs a transaction of these actions with the next nonce.
+// sign signs a transaction with these actions and the next nonce.
 func (s *signer) sign(to primitives.AccountID, actions ...primitives.Action) string {
 	s.nonce++
 	t := primitives.Transaction{SignerID: s.key.AccountID, PublicKey: s.key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: s.nonce},
@@ -328,8 +328,8 @@ func (s *signer) sign(to primitives.AccountID, actions ...primitives.Action) str
 	return base64.StdEncoding.EncodeToString(primitives.NewSignedTransaction(t, s.key.SecretKey.Sign(hash[:])).AppendBorsh(nil))
 }
 
-// TestAttacker is not a test: TestHostileClients runs it as a process of its own, of low priority,
-// so that attackers and the honest client don't share a scheduler.
+// TestAttacker is not a test: TestHostileClients runs it in a process of its own with a low
+// priority, so that attackers and the honest client do not share a scheduler.
 func TestAttacker(t *testing.T) {
 	file, which := os.Getenv("TROUPE_ARMS"), os.Getenv("TROUPE_ATTACKS")
 	if file == "" {
@@ -367,7 +367,7 @@ func TestAttacker(t *testing.T) {
 	}
 }
 
-// attackers starts them with this priority; wait returns when they have ended.
+// attackers starts the attacks in processes with this priority. wait returns when they have ended.
 func attackers(t *testing.T, a *arms, which string, d time.Duration, nice int) (wait func()) {
 	t.Helper()
 	mine := *a

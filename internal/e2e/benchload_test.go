@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestBenchCluster: every workload of bench load runs on a cluster of two validators that it
-// starts, to its end; all that was due is done, the report says what was loaded, and of processes
-// and folders nothing is left.
+// TestBenchCluster: every workload of bench load runs to its end on a cluster of two validators
+// that the command starts. Everything that was due is done, the report names the workload, and no
+// process or folder is left.
 func TestBenchCluster(t *testing.T) {
 	for _, what := range []string{"native", "ft", "storage-heavy", "cross-shard", "mixed", "reads"} {
 		t.Run(what, func(t *testing.T) {

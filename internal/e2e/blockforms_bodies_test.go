@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// wrongBodies neard refuses, for what their body says, or for what it says beside the header.
+// wrongBodies are forms that neard refuses because of the body, or because body and header
+// disagree.
 var wrongBodies = []blockForm{
 	{"another body", false, func(x *tale) bool {
 		was := x.Header.BlockBodyHash
@@ -73,7 +74,7 @@ var wrongBodies = []blockForm{
 		x.body()
 		return true
 	}},
-	{"chunk signed by nobody", false, func(x *tale) bool {
+	{"chunk signed by no validator", false, func(x *tale) bool {
 		return x.chunk(func(c *primitives.ChunkHeader) { c.Signature = primitives.ZeroED25519Signature })
 	}},
 	{"chunk of another height included", false, func(x *tale) bool { return x.chunk(func(c *primitives.ChunkHeader) { c.HeightIncluded++ }) }},
@@ -119,7 +120,7 @@ var wrongBodies = []blockForm{
 		x.raw = append(x.Header.AppendBorsh([]byte{3}), append([]byte{0}, x.bodyV1()...)...)
 		return true
 	}},
-	{"body V3", false, func(x *tale) bool { // of Spice: statements instead of challenges and endorsements
+	{"body V3", false, func(x *tale) bool { // of the Spice feature: core statements instead of challenges and endorsements
 		body := primitives.AppendChunkHeaders([]byte{2}, x.Body.Chunks)
 		body = borsh.AppendUint32(append(append(body, x.Body.VRFValue[:]...), x.Body.VRFProof[:]...), 0)
 		x.Header.BlockBodyHash = primitives.HashBytes(body)
@@ -129,7 +130,7 @@ var wrongBodies = []blockForm{
 	}},
 	{"a byte behind the block", false, func(x *tale) bool { x.other(); x.raw = append(x.raw, 0); return true }},
 	{"a byte less", false, func(x *tale) bool { x.Header.Timestamp++; x.other(); x.raw = x.raw[:len(x.raw)-1]; return true }},
-	{"a mask of neither", false, func(x *tale) bool { // a bool of 2
+	{"a mask of neither", false, func(x *tale) bool { // a bool with the value 2
 		x.other()
 		lite := len(x.Header.BlockHeaderInnerLite.AppendBorsh(nil))
 		x.raw[2+32+lite+5*32+len(primitives.AppendValidatorStakes(nil, x.Header.PrevValidatorProposals))+4] = 2
@@ -137,13 +138,13 @@ var wrongBodies = []blockForm{
 	}},
 }
 
-// bodyV1 is the body without endorsements, as it was before they were in it.
+// bodyV1 is the body version before endorsements were added.
 func (x *tale) bodyV1() []byte {
 	b := borsh.AppendUint32(primitives.AppendChunkHeaders(nil, x.Body.Chunks), 0)
 	return append(append(b, x.Body.VRFValue[:]...), x.Body.VRFProof[:]...)
 }
 
-// endorsed changes the endorsements of a new chunk, and the bits with them.
+// endorsed changes the endorsements of a new chunk, and the header's endorsement bitmap to match.
 func (x *tale) endorsed(change func([]primitives.Signature) []primitives.Signature) bool {
 	i := x.fresh()
 	if i < 0 || given(x.Body.ChunkEndorsements[i]) == 0 {
@@ -154,7 +155,7 @@ func (x *tale) endorsed(change func([]primitives.Signature) []primitives.Signatu
 	return true
 }
 
-// chunk changes a new chunk's header, and the roots with it.
+// chunk changes the header of a new chunk, and recomputes the block's roots.
 func (x *tale) chunk(change func(*primitives.ChunkHeader)) bool {
 	i := x.fresh()
 	if i < 0 {

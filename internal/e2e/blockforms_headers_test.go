@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// wrongHeaders neard refuses, for what their header says.
+// wrongHeaders are forms that neard refuses because of the header.
 var wrongHeaders = []blockForm{
 	header("V1", false, func(h *primitives.BlockHeader) { h.Version = primitives.HeaderV1 }),
 	{"V3", false, func(x *tale) bool {
@@ -79,7 +79,7 @@ var wrongHeaders = []blockForm{
 		x.by = primitives.SecretKeyFromSeed(primitives.ED25519, "nobody")
 		return true
 	}},
-	{"of the next height", false, func(x *tale) bool { // of another producer, or without approvals
+	{"of the next height", false, func(x *tale) bool { // it belongs to another producer, or has no approvals
 		x.Header.Height++
 		for _, c := range x.Body.Chunks {
 			if c.HeightIncluded == x.Header.Height-1 {
@@ -91,7 +91,7 @@ var wrongHeaders = []blockForm{
 	}},
 }
 
-// bits changes those of a new chunk.
+// bits changes the endorsement bits of a new chunk.
 func (x *tale) bits(change func([]byte) []byte) bool {
 	i := x.fresh()
 	if i < 0 {

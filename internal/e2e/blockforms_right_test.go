@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// rightForms neard takes.
+// rightForms are forms that neard accepts.
 var rightForms = []blockForm{
 	{"V6", true, func(*tale) bool { return true }},
 	header("V5", true, func(h *primitives.BlockHeader) { h.Version = primitives.HeaderV5 }),
@@ -57,8 +57,8 @@ var rightForms = []blockForm{
 	header("100 s ahead", true, func(h *primitives.BlockHeader) { h.Timestamp = uint64(time.Now().Add(100 * time.Second).UnixNano()) }),
 }
 
-// edgeForms are of blocks that an epoch begins with; whether the liar makes one is a matter of
-// luck.
+// edgeForms apply to the first block of an epoch. Whether the byzantine validator produces such a
+// block is up to chance.
 var edgeForms = []blockForm{
 	{"first of an epoch without data", false, func(x *tale) bool { h := x.Header; h.EpochSyncDataHash = nil; return x.first() }},
 	{"first of an epoch, other data", false, func(x *tale) bool { h := x.Header; h.EpochSyncDataHash = &primitives.Hash{1}; return x.first() }},
@@ -77,12 +77,12 @@ var edgeForms = []blockForm{
 	}},
 }
 
-// first returns whether an epoch begins with the block.
+// first returns whether the block is the first of its epoch.
 func (x *tale) first() bool {
 	return x.parent.Header.EpochID != x.Header.EpochID && x.parent.Header.Height > 0
 }
 
-// allVotes fills in what votes are missing; false: it can't be told whose.
+// allVotes adds the missing approvals. It returns false if their signers cannot be determined.
 func (x *tale) allVotes() bool {
 	message, a := x.vote(), x.Header.Approvals
 	missing := slices.Index(a, "")

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// tale is a block of the liar (see court) that a blockForm changes before it is sent.
+// tale is a block of the byzantine validator (see court) that a blockForm changes before it is
+// sent.
 type tale struct {
 	*primitives.Block
 	parent *primitives.Block
@@ -20,8 +21,8 @@ type tale struct {
 	raw    []byte                                        // the bytes to send; nil: not sealed yet
 }
 
-// blockForm is a change of a block. If right is set, neard accepts the changed block, according to its
-// source. Otherwise neard refuses it.
+// blockForm is a change of a block. If right is set, neard accepts the changed block, according to
+// its source. Otherwise neard refuses it.
 type blockForm struct {
 	name   string
 	right  bool
@@ -64,8 +65,8 @@ func (x *tale) seal() {
 	x.raw = x.Block.AppendBorsh(nil)
 }
 
-// other seals a block with another hash than the original: its timestamp is one higher. The form then
-// changes raw, the bytes of that block.
+// other seals a block with another hash than the original: its timestamp is one higher. The form
+// then changes raw, the bytes of that block.
 func (x *tale) other() {
 	x.Header.Timestamp++
 	x.seal()
@@ -90,8 +91,8 @@ func (x *tale) rest() []byte {
 	return raw[1+32+len(x.Header.BlockHeaderInnerLite.AppendBorsh(nil)) : len(raw)-len(x.Header.Signature.AppendBorsh(nil))]
 }
 
-// written sets hash and raw to those of a block that is encoded by hand: the tags of block and header,
-// the inner_lite of x, and the given encodings of inner_rest and body.
+// written sets hash and raw to those of a block that is encoded by hand: the tags of block and
+// header, the inner_lite of x, and the given encodings of inner_rest and body.
 func (x *tale) written(block, header byte, rest, body []byte) {
 	lite := x.Header.BlockHeaderInnerLite.AppendBorsh(nil)
 	x.hash = primitives.CombineHash(primitives.CombineHash(primitives.HashBytes(lite), primitives.HashBytes(rest)), x.Header.PrevHash)
@@ -119,15 +120,15 @@ func (x *tale) vote() []byte {
 	return inner.SignedBytes(x.Header.Height)
 }
 
-// double returns a challenge that a producer signed two blocks of one height. Its first header consists
-// of size zero bytes, its second is empty.
+// double returns a challenge that a producer signed two blocks of one height. Its first header
+// consists of size zero bytes, its second is empty.
 func double(size int) []byte {
 	raw := borsh.AppendBytes(borsh.AppendBytes([]byte{0}, make([]byte, size)), nil)
 	return primitives.ZeroED25519Signature.AppendBorsh(borsh.AppendString(raw, "aa"))
 }
 
-// doctored returns a challenge of the first chunk: that its proofs are invalid, or, if state is set,
-// that its state is.
+// doctored returns a challenge of the first chunk: that its proofs are invalid, or, if state is
+// set, that its state is.
 func (x *tale) doctored(state bool) []byte {
 	header := x.Body.Chunks[0].AppendBorsh(nil)
 	raw := borsh.AppendUint32(borsh.AppendBytes([]byte{1}, []byte("header")), 0)
@@ -147,7 +148,8 @@ func (x *tale) doctored(state bool) []byte {
 	return primitives.ZeroED25519Signature.AppendBorsh(borsh.AppendString(raw, "aa"))
 }
 
-// challenged replaces the body's challenges and updates the header's hash of the body. It returns true.
+// challenged replaces the body's challenges and updates the header's hash of the body. It returns
+// true.
 func (x *tale) challenged(list ...[]byte) bool {
 	x.Body.Challenges = borsh.AppendUint32(nil, uint32(len(list)))
 	for _, c := range list {

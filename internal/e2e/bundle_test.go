@@ -16,8 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// bundle is all that the liar says of a chunk of its own before it is in a block: parts of it, and
-// of its witness, for each juror. It is held back until it is whole.
+// bundle holds all messages in which the byzantine validator distributes a chunk before it is in a
+// block: the parts of the chunk and of its witness for each juror. They are held back until the
+// bundle is complete.
 type bundle struct {
 	key     primitives.ChunkKey
 	header  *primitives.ChunkHeader
@@ -26,22 +27,23 @@ type bundle struct {
 	begun   time.Time
 }
 
-// whole returns whether all of it is there.
+// whole returns whether the bundle is complete.
 func (b *bundle) whole() bool {
 	return !slices.Contains(b.parts[:], nil) && !slices.Contains(b.witness[:], nil)
 }
 
-// parcel has what a chunk of the liar becomes.
+// parcel collects the messages of a chunk of the byzantine validator.
 type parcel struct {
-	wants bool    // the next one
-	now   *bundle // that is under way; nil: none
+	wants bool    // intercept the next chunk
+	now   *bundle // the bundle being collected; nil: none
 	ready chan *bundle
-	key   primitives.SecretKey // of the liar's node
+	key   primitives.SecretKey // node key of the byzantine validator
 	votes map[primitives.Hash]map[primitives.AccountID]bool
-	asked map[primitives.Height]map[primitives.AccountID]bool // whose endorsements of a height came
+	asked map[primitives.Height]map[primitives.AccountID]bool // validators whose endorsements of a height arrived
 }
 
-// held takes what belongs to a bundle; false: it is to pass.
+// held adds a message to the bundle that it belongs to. It returns false if the message is to be
+// forwarded.
 func (c *court) held(to int, m *wire.Routed) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +54,7 @@ func (c *court) held(to int, m *wire.Routed) bool {
 		key = primitives.ChunkKey{ShardID: b.Header.ShardID, HeightCreated: b.Header.HeightCreated}
 	case *wire.PartialWitness:
 		key = primitives.ChunkKey{ShardID: b.ShardID, HeightCreated: b.HeightCreated}
-	case *wire.PartialWitnessForward: // its own part, to all others
+	case *wire.PartialWitnessForward: // its own part, for all others
 		key = primitives.ChunkKey{ShardID: b.ShardID, HeightCreated: b.HeightCreated}
 	default:
 		return false
@@ -78,7 +80,7 @@ func (c *court) held(to int, m *wire.Routed) bool {
 	return true
 }
 
-// endorsed notes what the liar is told of chunks.
+// endorsed records an endorsement that the byzantine validator received.
 func (c *court) endorsed(e *primitives.ChunkEndorsement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +97,7 @@ func (c *court) endorsed(e *primitives.ChunkEndorsement) {
 	p.votes[e.ChunkHash][e.Metadata.AccountID], p.asked[e.Metadata.HeightCreated][e.Metadata.AccountID] = true, true
 }
 
-// nextBundle waits for the next chunk of the liar.
+// nextBundle waits for the next chunk of the byzantine validator.
 func (c *court) nextBundle(within time.Duration) *bundle {
 	c.t.Helper()
 	ready := make(chan *bundle, 1)
@@ -109,28 +111,28 @@ func (c *court) nextBundle(within time.Duration) *bundle {
 		case <-time.After(100 * time.Millisecond):
 		}
 		c.mu.Lock()
-		// its block was gone before all was said
+		// the block arrived before the bundle was complete
 		if b := c.parcel.now; b != nil && !b.whole() && time.Since(b.begun) > 3*time.Second {
 			c.parcel.wants, c.parcel.now = true, nil
 		}
 		c.mu.Unlock()
 	}
-	c.t.Fatal("the liar makes no chunk")
+	c.t.Fatal("the byzantine validator produces no chunk")
 	return nil
 }
 
-// chunkTale is a chunk of the liar in the form in which it is told.
+// chunkTale is a chunk of the byzantine validator that a chunkForm changes before it is sent.
 type chunkTale struct {
 	primitives.ChunkHeader
 	body   primitives.ChunkBody
 	shown  *primitives.ChunkStateWitness
-	sealed bool                 // the header is as it is to be, signature and all
+	sealed bool                 // the header is final, including its signature
 	by     primitives.SecretKey // signs it
 	parts  [jurors][]primitives.ChunkPart
 	c      *court
 }
 
-// unpack reads a bundle.
+// unpack decodes the chunk and the witness of a bundle.
 func (c *court) unpack(b *bundle) (*chunkTale, error) {
 	x := &chunkTale{ChunkHeader: *b.header, by: c.by, c: c}
 	coder, err := partialwitness.WitnessCoder(jurors + 1)
@@ -166,12 +168,12 @@ func (c *court) unpack(b *bundle) (*chunkTale, error) {
 	return x, borsh.Unmarshal(raw, &x.body)
 }
 
-// coding is that of chunks' bodies.
+// coding returns the Reed-Solomon code of chunk bodies.
 func (c *court) coding() (*primitives.ReedSolomon, error) {
 	return primitives.NewReedSolomon(primitives.ChunkPartCounts(50))
 }
 
-// code codes the body anew, and has header and witness say so.
+// code encodes the body again and updates header and witness to match.
 func (x *chunkTale) code() bool {
 	var enc *chain.EncodedBody
 	rs, err := x.c.coding()
@@ -194,7 +196,7 @@ func (x *chunkTale) code() bool {
 	return true
 }
 
-// seal signs the header as it is.
+// seal signs the header. It recomputes nothing.
 func (x *chunkTale) seal() {
 	if hash := x.ChunkHash(); !x.sealed {
 		x.Signature, x.sealed = x.by.Sign(hash[:]), true
@@ -202,7 +204,7 @@ func (x *chunkTale) seal() {
 	}
 }
 
-// send gives each juror what it was to get, in the form of the tale.
+// send sends each juror its parts of the changed chunk.
 func (c *court) send(b *bundle, x *chunkTale) error {
 	x.seal()
 	payload, err := partialwitness.Encode(x.shown)
@@ -227,7 +229,7 @@ func (c *court) send(b *bundle, x *chunkTale) error {
 	return nil
 }
 
-// nodeKey is the key of a home's node.
+// nodeKey returns the node key of a home folder.
 func (c *court) nodeKey(i int) primitives.SecretKey {
 	c.t.Helper()
 	k, err := home.ParseNodeKey(mustRead(c.t, filepath.Join(c.seats[i].home, "node_key.json")))

@@ -7,47 +7,48 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// chunkForm is how a chunk may be written, with its witness. What is right neards endorse.
+// chunkForm is a change of a chunk and its witness. If right is set, neards endorse the changed
+// chunk.
 type chunkForm struct {
 	name   string
 	right  bool
-	change func(x *chunkTale) bool // false: it can't be said of this one
-	// only the witness is wrong: a validator that holds the shard may endorse the chunk without it,
+	change func(x *chunkTale) bool // returns false if the change cannot be made to this chunk
+	// only the witness is wrong: a validator that tracks the shard may endorse the chunk without it,
 	// as Troupe does
 	proven bool
-	// whether it is valid depends on the producer it names: nodes of one kind must agree
+	// whether the chunk is valid depends on the producer it names: all nodes of one kind must agree
 	either bool
-	// it is valid only to a node that holds the shard: the witness does not prove it to others
+	// the chunk is valid only for a node that tracks the shard, since the witness does not prove it
 	state bool
 }
 
-// chunkHeader is a form that changes a header's field.
+// chunkHeader returns a form that changes a field of the header.
 func chunkHeader(name string, right bool, change func(h *primitives.ChunkHeader)) chunkForm {
 	return chunkForm{name, right, func(x *chunkTale) bool { change(&x.ChunkHeader); return true }, false, false, false}
 }
 
-// shown is a form that changes a witness behind its header.
+// shown returns a form that changes the witness but not the chunk header.
 func shown(name string, right bool, change func(w *primitives.ChunkStateWitness) bool) chunkForm {
 	return chunkForm{name, right, func(x *chunkTale) bool { x.seal(); return change(x.shown) }, !right, false, false}
 }
 
-// stateless is a form that changes a witness in what it shows of the state.
+// stateless returns a form that changes the state proof of the witness.
 func stateless(name string, change func(w *primitives.ChunkStateWitness) bool) chunkForm {
 	f := shown(name, true, change)
 	f.state = true
 	return f
 }
 
-// created is a form with another height than the one after its block. The producer of both heights
-// may get it endorsed.
+// created returns a form with a height other than the one after the parent block. If one producer
+// makes the chunks of both heights, it may be endorsed.
 func created(name string, more int) chunkForm {
 	f := chunkHeader(name, true, func(h *primitives.ChunkHeader) { h.HeightCreated += primitives.Height(more) })
 	f.either = true
 	return f
 }
 
-// sends is a form whose body sends other receipts than the chunk before has left; where it sends
-// none nothing can be said. root: the header says so, too.
+// sends returns a form whose body contains other receipts than the previous chunk produced. It does
+// not apply if that chunk produced none. With root, the header's receipt root matches the body.
 func sends(name string, root bool, change func([]*primitives.Receipt) []*primitives.Receipt) chunkForm {
 	return chunkForm{name, false, func(x *chunkTale) bool {
 		list := x.body.PrevOutgoingReceipts
@@ -62,7 +63,8 @@ func sends(name string, root bool, change func([]*primitives.Receipt) []*primiti
 	}, false, false, false}
 }
 
-// with is a form that puts transactions into the chunk; of nil nothing can be said in this one.
+// with returns a form that adds transactions to the chunk. If the function returns nil, the form
+// does not apply to this chunk.
 func with(name string, right bool, list func(x *chunkTale) []*primitives.SignedTransaction) chunkForm {
 	return chunkForm{name, right, func(x *chunkTale) bool {
 		txs := list(x)
@@ -71,8 +73,7 @@ func with(name string, right bool, list func(x *chunkTale) []*primitives.SignedT
 	}, false, false, false}
 }
 
-// odd is a form that puts one transaction into the chunk that differs in something from one that is
-// right.
+// odd returns a form that adds one transaction that differs from a valid one in one respect.
 func odd(name string, right bool, change func(x *chunkTale, tx *primitives.Transaction)) chunkForm {
 	return with(name, right, func(x *chunkTale) []*primitives.SignedTransaction {
 		tx := x.transfer()
@@ -84,8 +85,8 @@ func odd(name string, right bool, change func(x *chunkTale, tx *primitives.Trans
 	})
 }
 
-// transfer is one of the liar's, which is of the shard of its account; nil: the chunk is of another
-// one.
+// transfer returns a transaction of the byzantine validator's account; nil if the chunk is of
+// another shard than the account.
 func (x *chunkTale) transfer() *primitives.Transaction {
 	s := x.c.signer
 	if x.ShardID != x.c.shard {
@@ -101,8 +102,8 @@ func (x *chunkTale) sign(tx *primitives.Transaction) *primitives.SignedTransacti
 	return primitives.NewSignedTransaction(*tx, x.c.signer.key.SecretKey.Sign(hash[:]))
 }
 
-// rightChunks neards endorse, as they hold the shard: what a witness shows of the state is then not
-// looked at. What is odd of transactions is left out when the chunk is applied.
+// rightChunks are forms that neards endorse if they track the shard, since they do not read the
+// state proof then. Invalid transactions in them are dropped when the chunk is applied.
 var rightChunks = []chunkForm{
 	chunkHeader("chunk as it was", true, func(*primitives.ChunkHeader) {}),
 	chunkHeader("chunk V4", true, func(h *primitives.ChunkHeader) { h.Version = primitives.ChunkInnerV4 }),
@@ -124,7 +125,7 @@ var rightChunks = []chunkForm{
 	}),
 	odd("nonce 0", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.Nonce.Nonce = 0 }),
 	odd("nonce beyond all", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.Nonce.Nonce = 1 << 62 }),
-	odd("signer who is not there", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.SignerID = "aa-nobody" }),
+	odd("signer that does not exist", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.SignerID = "aa-nobody" }),
 	odd("key that is not there", true, func(_ *chunkTale, tx *primitives.Transaction) {
 		tx.PublicKey = primitives.SecretKeyFromSeed(primitives.ED25519, "nobody").PublicKey()
 	}),
@@ -178,7 +179,7 @@ var rightChunks = []chunkForm{
 	shown("another block of the transition", true, func(w *primitives.ChunkStateWitness) bool { w.Main.Block[3] ^= 1; return true }),
 }
 
-// wrongReceipts are endorsed by no validator.
+// wrongReceipts are forms that no validator endorses.
 var wrongReceipts = []chunkForm{
 	sends("receipts twice", false, func(l []*primitives.Receipt) []*primitives.Receipt { return append(l, l...) }),
 	sends("receipts twice, and their root", true, func(l []*primitives.Receipt) []*primitives.Receipt { return append(l, l...) }),
@@ -186,7 +187,7 @@ var wrongReceipts = []chunkForm{
 	sends("a receipt less, and their root", true, func(l []*primitives.Receipt) []*primitives.Receipt { return l[1:] }),
 }
 
-// wrongChunks are endorsed by no validator.
+// wrongChunks are forms that no validator endorses.
 var wrongChunks = []chunkForm{
 	chunkHeader("chunk's state root", false, func(h *primitives.ChunkHeader) { h.PrevStateRoot[3] ^= 1 }),
 	chunkHeader("chunk's outcome root", false, func(h *primitives.ChunkHeader) { h.PrevOutcomeRoot[3] ^= 1 }),

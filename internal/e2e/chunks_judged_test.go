@@ -13,16 +13,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// opinion is what became of a chunk's form.
+// opinion is the result of sending a form of a chunk to the jurors.
 type opinion struct {
 	form   *chunkForm
 	hash   primitives.Hash
 	height primitives.Height
-	voted  [jurors]string // endorsed, silent, or unheard: the liar was told of nothing of that height
-	within bool           // it is in the block of its height
+	voted  [jurors]string // "endorsed", "silent", or "unheard": no endorsement of that height arrived
+	within bool           // the chunk is in the block of its height
 }
 
-// heard returns whether all votes of its height came, if there were any.
+// heard returns whether all endorsements of its height arrived, or none was expected.
 func (o *opinion) heard() bool {
 	for _, v := range o.voted {
 		if v == "unheard" {
@@ -32,7 +32,7 @@ func (o *opinion) heard() bool {
 	return true
 }
 
-// add takes in what was heard of the form before.
+// add merges the result of an earlier attempt with the same form.
 func (o *opinion) add(was *opinion) {
 	for i, v := range was.voted {
 		if v == "endorsed" || o.voted[i] == "unheard" {
@@ -103,13 +103,13 @@ func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
 	return o
 }
 
-// transfers has the first juror submit some until it is stopped.
+// transfers has the first juror submit transfers until stop is closed.
 func (c *court) transfers(stop chan struct{}) *sync.WaitGroup {
 	var group sync.WaitGroup
 	s := c.p[0].signer()
 	group.Go(func() {
 		for i := 1; ; i++ {
-			if i%50 == 0 { // on a block that is still young
+			if i%50 == 0 { // sign on a recent block
 				s = c.p[0].signer()
 			}
 			select {
@@ -126,13 +126,13 @@ func (c *court) transfers(stop chan struct{}) *sync.WaitGroup {
 	return &group
 }
 
-// TestChunkFormsJudged: chunks that nearcore's own code never writes, with their witnesses, are
-// sent to two neards and a Troupe, form by form, by their producer. All must agree on each, and on
-// the results of those that are included.
+// TestChunkFormsJudged: the producer of a shard sends chunks and witnesses that nearcore's code
+// never writes, one form after the other, to two neards and a Troupe. All must agree on each form,
+// and on the results of the chunks that are included.
 func TestChunkFormsJudged(t *testing.T) { chunkForms(t, false) }
 
-// TestWitnessFormsJudged is TestChunkFormsJudged with a neard and a troupe that hold no shard, so
-// that they judge by witnesses alone.
+// TestWitnessFormsJudged is TestChunkFormsJudged with a neard and a troupe that track no shard, so
+// that they validate by witness alone.
 func TestWitnessFormsJudged(t *testing.T) { chunkForms(t, true) }
 
 func chunkForms(t *testing.T, blind bool) {
@@ -150,7 +150,7 @@ func chunkForms(t *testing.T, blind bool) {
 		}
 	}
 	stop := make(chan struct{})
-	defer c.transfers(stop).Wait() // so that chunks send receipts
+	defer c.transfers(stop).Wait() // so that chunks produce receipts
 	defer close(stop)
 	asked, before := map[*chunkForm]int{}, map[*chunkForm]*opinion{}
 	for begun := time.Now(); len(todo) > 0 && time.Since(begun) < 8*time.Minute; {
@@ -164,12 +164,12 @@ func chunkForms(t *testing.T, blind bool) {
 				break
 			}
 		}
-		if was := before[o.form]; was != nil && !o.form.either { // told again since something of it was not heard
+		if was := before[o.form]; was != nil && !o.form.either { // sent again, because some endorsement of it did not arrive
 			o.add(was)
 		}
 		before[o.form] = o
 		in := o.form.right && !o.form.either && !(blind && o.form.state)
-		// or the liar has made its block, which has its own chunk
+		// or the byzantine validator has produced the block, which contains its original chunk
 		if asked[o.form]++; (!o.heard() || in && !o.within || o.form.either && o.voted[0] == "silent") && asked[o.form] < 8 {
 			todo = append(todo, o.form)
 			if !o.form.either || !o.heard() {
@@ -190,7 +190,7 @@ func chunkForms(t *testing.T, blind bool) {
 		}
 	}
 	for _, f := range todo {
-		t.Errorf("%s: never told", f.name)
+		t.Errorf("%s: never sent", f.name)
 	}
 	c.until(c.highest()+5, time.Minute)
 	c.agree()

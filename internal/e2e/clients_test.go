@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// need skips a test whose program is not installed.
+// need skips a test if a program is not installed.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
@@ -25,7 +25,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// installed runs an installation once for all tests.
+// installed runs an installation at most once for all tests.
 func installed(t *testing.T, once func() (string, error)) {
 	t.Helper()
 	if out, err := once(); err != nil {
@@ -43,7 +43,7 @@ func install(limit time.Duration, dir, name string, args ...string) (string, err
 	return string(out), err
 }
 
-// upToDate returns whether a stamp is newer than the list of what was installed.
+// upToDate returns whether a stamp file is newer than the list of dependencies.
 func upToDate(stamp, list string) bool {
 	a, errA := os.Stat(stamp)
 	b, errB := os.Stat(list)
@@ -54,7 +54,7 @@ var npmInstall = sync.OnceValues(func() (string, error) {
 	if upToDate("js/node_modules/.package-lock.json", "js/package-lock.json") {
 		return "", nil
 	}
-	// Without scripts: near-workspaces would download a binary, which this node replaces.
+	// Without scripts: near-workspaces would download a binary, which the node under test replaces.
 	return install(5*time.Minute, "js", "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 })
 
@@ -72,7 +72,7 @@ var pipInstall = sync.OnceValues(func() (string, error) {
 	return out, err
 })
 
-// script runs a client's script, with the node's address and folder in its environment.
+// script runs a client's script with the node's address and home folder in its environment.
 func script(t *testing.T, dir string, env []string, name string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -111,14 +111,14 @@ func TestJavaScriptClients(t *testing.T) {
 		}
 	})
 	t.Run("sandboxes", func(t *testing.T) {
-		dir := t.TempDir() // near-workspaces wants a folder with a program of this name
+		dir := t.TempDir() // near-workspaces looks for a folder with a program of this name
 		if err := os.Symlink(binary, filepath.Join(dir, "near-sandbox")); err != nil {
 			t.Fatal(err)
 		}
 		script(t, "js", []string{"NEAR_RPC_URL=none", "NEAR_SANDBOX_BIN_PATH=" + binary, "NEAR_SANDBOX_BINARY_PATH=" + dir}, "node", "sandboxes.mjs")
 	})
 	t.Run("expired", func(t *testing.T) {
-		// 20 blocks of 120 ms: a block hash is too old after three seconds.
+		// 20 blocks of 120 ms: a block hash expires after about three seconds.
 		home := newHome(t, "--fast")
 		edit(t, filepath.Join(home, "genesis.json"), `"transaction_validity_period": 100`, `"transaction_validity_period": 20`)
 		script(t, "js", start(t, home, "--block-production", "interval").env(), "node", "expired.mjs")
@@ -150,7 +150,7 @@ func TestPythonClients(t *testing.T) {
 	}
 }
 
-// edit replaces a text that must be in a file.
+// edit replaces a text in a file. It fails the test if the file does not contain the text.
 func edit(t *testing.T, path, old, text string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -165,8 +165,8 @@ func edit(t *testing.T, path, old, text string) {
 	}
 }
 
-// TestRustClients builds the crate in rust, with the versions of its lock file, and runs its tests:
-// near-sandbox and near-workspaces start this node.
+// TestRustClients builds the crate in rust with the versions of its lock file and runs its tests:
+// near-sandbox and near-workspaces start the node under test.
 func TestRustClients(t *testing.T) {
 	need(t, "cargo")
 	env := []string{"NEAR_SANDBOX_BIN_PATH=" + binary, "CARGO_TERM_COLOR=never"}

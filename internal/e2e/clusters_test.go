@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// TestTransports: four validators of four shards over sockets, over libp2p, and with two of them on
-// each and a bridge: each block is final within three heights, a transaction within six of its
-// being submitted, at neard's pace. No height and no chunk is missed.
+// TestTransports runs four validators of four shards over sockets, over libp2p, and with two
+// validators on each transport and a bridge between them, at neard's block time. Each block is
+// final within three heights and a transaction within six of its submission. No height and no chunk
+// is missed.
 func TestTransports(t *testing.T) {
 	for name, o := range map[string]*councilOptions{
 		"near":   {},
@@ -66,7 +67,8 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// behind is the most that a block's last final block is below it, of a node's blocks.
+// behind returns the largest distance between a block and its last final block, among a node's
+// blocks.
 func (c *council) behind(p *process, from, to uint64) (most uint64) {
 	c.t.Helper()
 	known := map[string]uint64{}
@@ -89,10 +91,10 @@ func (c *council) behind(p *process, from, to uint64) (most uint64) {
 	return most
 }
 
-// TestClusterLoad offers load to clusters over each transport, by troupe bench load: 1,000
-// transfers/s at neard's pace, with at most 0.1 % of chunks missed, and 300/s eagerly, of which
-// latencies are told. TROUPE_CLUSTER_LOAD is how long each lasts; without it the test is skipped,
-// since it wants the machine.
+// TestClusterLoad loads clusters over each transport with troupe bench load: 1,000 transfers/s at
+// neard's block time, with at most 0.1 % of chunks missed, and 300/s in eager mode, where it logs
+// latencies. TROUPE_CLUSTER_LOAD sets the duration of each; without it the test is skipped, because
+// it needs an idle machine.
 func TestClusterLoad(t *testing.T) {
 	span, err := time.ParseDuration(os.Getenv("TROUPE_CLUSTER_LOAD"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// canonical is a JSON text with its keys in order and without space.
+// canonical returns a JSON text with sorted keys and without white space.
 func canonical(raw json.RawMessage) string {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -30,15 +30,15 @@ func canonical(raw json.RawMessage) string {
 	return string(out)
 }
 
-// comparison counts what two nodes were asked.
+// comparison compares the replies of two nodes and counts requests.
 type comparison struct {
 	a, b         *process
-	asked, equal int // equal: byte for byte
-	untrue       int // proofs of a neard that do not hold
+	asked, equal int // equal: the replies had the same bytes
+	untrue       int // proofs of a neard that are invalid
 }
 
-// ask wants the same answer of both: the same result as JSON, or the same error and cause. Bytes
-// that differ in form alone are counted.
+// ask requires the same reply from both nodes: the same result as JSON, or the same error and
+// cause. Replies with equal JSON but different bytes are counted.
 func (c *comparison) ask(t *testing.T, method string, params any) json.RawMessage {
 	t.Helper()
 	c.asked++
@@ -63,10 +63,10 @@ func (c *comparison) ask(t *testing.T, method string, params any) json.RawMessag
 	return x.Result
 }
 
-// proof wants the same proof of an outcome of both. In the first block of a layout a neard takes
-// the place that the shard had in the layout before (view_client_actor.rs:1179), and so proves
-// another shard's root where one was split left of it: its proof must not hold then, and a troupe's
-// must.
+// proof requires the same outcome proof from both nodes. In the first block of a shard layout neard
+// uses the index that the shard had in the previous layout (view_client_actor.rs:1179), and so
+// proves another shard's root if a shard with a lower index was split: then neard's proof must be
+// invalid and troupe's valid.
 func (c *comparison) proof(t *testing.T, params map[string]any) {
 	t.Helper()
 	const method = "EXPERIMENTAL_light_client_proof"
@@ -78,7 +78,7 @@ func (c *comparison) proof(t *testing.T, params map[string]any) {
 	c.a.get("block", map[string]any{"block_id": params["light_client_head"]}, &head)
 	nodes := [...]*process{c.a, c.b}
 	var answers [2]reply
-	var bare [2]string // without the path in question
+	var bare [2]string // the replies without the path
 	var wrong [2]error
 	o := object{}
 	for i, p := range nodes {
@@ -107,7 +107,7 @@ func (c *comparison) proof(t *testing.T, params map[string]any) {
 	c.untrue++
 }
 
-// begins returns whether a block is the first of a layout.
+// begins returns whether a block is the first of a shard layout.
 func (c *comparison) begins(block string) bool {
 	var at, before struct {
 		Header struct {
@@ -120,7 +120,7 @@ func (c *comparison) begins(block string) bool {
 	return len(at.Chunks) != len(before.Chunks)
 }
 
-// isNeard tells a neard from a troupe.
+// isNeard returns whether the node is a neard.
 func (p *process) isNeard() bool {
 	return slices.Contains(p.cmd.Args, os.Getenv("TROUPE_NEARD"))
 }
@@ -137,14 +137,14 @@ func said(r reply) string {
 	return string(r.Result[:min(len(r.Result), 3000)])
 }
 
-// blocks compares every block from a height to one, the chunks of each, and what they changed. It
-// returns how many blocks there were.
+// blocks compares every block of a range of heights, its chunks, and the state changes in it. It
+// returns the number of blocks.
 func (c *comparison) blocks(t *testing.T, from, to, shards int) (n int) {
 	t.Helper()
 	for h := from; h <= to; h++ {
 		raw := c.ask(t, "block", map[string]any{"block_id": h})
 		if raw == nil {
-			continue // no block of that height, of both
+			continue // neither node has a block of that height
 		}
 		n++
 		c.ask(t, "EXPERIMENTAL_changes_in_block", map[string]any{"block_id": h})
@@ -155,8 +155,7 @@ func (c *comparison) blocks(t *testing.T, from, to, shards int) (n int) {
 	return n
 }
 
-// state compares what is asked of one block: accounts, keys, prices, validators, changes,
-// configurations.
+// state compares queries at one block: accounts, keys, prices, validators, changes, configurations.
 func (c *comparison) state(t *testing.T, height uint64, accounts []string, contract string) {
 	t.Helper()
 	at := func(kind string, more map[string]any) map[string]any {
@@ -184,7 +183,7 @@ func (c *comparison) state(t *testing.T, height uint64, accounts []string, contr
 		c.ask(t, "EXPERIMENTAL_changes", q)
 	}
 	c.ask(t, "gas_price", []any{height})
-	// counts of an epoch that goes on change with each block
+	// counters of the current epoch change with each block
 	if epoch := c.epochOf(t, height); epoch != c.epochOf(t, c.a.head("final").Header.Height) {
 		c.together(t, "validators", map[string]any{"epoch_id": epoch})
 	}
@@ -198,8 +197,8 @@ func (c *comparison) state(t *testing.T, height uint64, accounts []string, contr
 	c.ask(t, "block", map[string]any{"block_id": "11111111111111111111111111111111"})
 }
 
-// proofs compares accounts' state with its proof at the newest final block: a troupe has proofs of
-// the last blocks alone.
+// proofs compares accounts and their state proofs at the newest final block. A troupe has proofs
+// only for recent blocks.
 func (c *comparison) proofs(t *testing.T, accounts []string) {
 	t.Helper()
 	for _, id := range accounts {
@@ -209,7 +208,7 @@ func (c *comparison) proofs(t *testing.T, accounts []string) {
 	}
 }
 
-// epochOf is the epoch of a block.
+// epochOf returns the epoch id of a block.
 func (c *comparison) epochOf(t *testing.T, height uint64) string {
 	t.Helper()
 	var h struct {
@@ -221,8 +220,8 @@ func (c *comparison) epochOf(t *testing.T, height uint64) string {
 	return h.Header.Epoch
 }
 
-// transaction compares what both say of a transaction and of each receipt that came of it, and
-// their proofs for a light client.
+// transaction compares the replies about a transaction and each of its receipts, and their light
+// client proofs.
 func (c *comparison) transaction(t *testing.T, hash, sender, lightHead string) {
 	t.Helper()
 	raw := c.ask(t, "EXPERIMENTAL_tx_status", map[string]any{"tx_hash": hash, "sender_account_id": sender, "wait_until": "FINAL"})
@@ -246,8 +245,8 @@ func (c *comparison) transaction(t *testing.T, hash, sender, lightHead string) {
 	}
 }
 
-// together is ask of what goes on with the chain: both are asked again, if they may have answered
-// from different heads.
+// together is ask for replies that change with the head: it repeats both requests if the nodes may
+// have answered at different heads.
 func (c *comparison) together(t *testing.T, method string, params any) json.RawMessage {
 	t.Helper()
 	for range 20 {
@@ -265,8 +264,8 @@ func (c *comparison) together(t *testing.T, method string, params any) json.RawM
 	return c.ask(t, method, params)
 }
 
-// lightClient follows both by next_light_client_block from the first block until there is none, and
-// returns how many there were.
+// lightClient follows both nodes with next_light_client_block from the first block to the end, and
+// returns the number of light client blocks.
 func (c *comparison) lightClient(t *testing.T, from string) (n int) {
 	t.Helper()
 	for range 50 {

@@ -23,7 +23,7 @@ var browserInstall = sync.OnceValues(func() (string, error) {
 	return install(5*time.Minute, "browser", "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 })
 
-// chromium finds a browser, or skips the test.
+// chromium returns the path of a browser, or skips the test.
 func chromium(t *testing.T) string {
 	t.Helper()
 	need(t, "node", "npm")
@@ -37,7 +37,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// act signs actions of the validator with the next nonce, sends them and waits until all has run.
+// act signs actions of the validator with the next nonce, sends them, and waits until all receipts
+// have been executed.
 func (p *process) act(s *signer, receiver primitives.AccountID, actions ...primitives.Action) (out struct {
 	Block struct {
 		Hash string `json:"block_hash"`
@@ -58,8 +59,8 @@ func (p *process) act(s *signer, receiver primitives.AccountID, actions ...primi
 	return out
 }
 
-// scene makes what the console is shown with: a token, a transfer to a contract whose memo is a
-// script, a value of storage that is one.
+// scene creates the chain contents that the console displays: a token, a transfer to a contract
+// with a script as its memo, and a script as a stored value.
 func (p *process) scene() string {
 	p.t.Helper()
 	s := p.signer()
@@ -113,7 +114,7 @@ func shownConsole(t *testing.T) []string {
 	scene := p.scene()
 	s, done := p.signer(), make(chan struct{})
 	var traffic sync.WaitGroup
-	traffic.Go(func() { // something to see
+	traffic.Go(func() { // so that the console has something to display
 		for tick := time.NewTicker(120 * time.Millisecond); ; {
 			select {
 			case <-done:
@@ -132,7 +133,7 @@ func shownConsole(t *testing.T) []string {
 	return append(p.env(), "CHROMIUM="+browser, "SCENE="+scene)
 }
 
-// TestConsole shows the console of a node to a browser (browser/console.mjs).
+// TestConsole opens the console of a node in a browser (browser/console.mjs).
 func TestConsole(t *testing.T) {
 	script(t, "browser", shownConsole(t), "node", "console.mjs")
 }
@@ -160,14 +161,14 @@ func TestConsolePictures(t *testing.T) {
 	script(t, "browser", append(shownConsole(t), "PICTURES="+dir), "node", "pictures.mjs")
 }
 
-// TestConsoleFrames: 10,000 actors, at 60 frames a second (browser/actors.mjs).
+// TestConsoleFrames: the console draws 10,000 actors at 60 frames a second (browser/actors.mjs).
 func TestConsoleFrames(t *testing.T) {
 	browser := chromium(t)
 	p := start(t, newHome(t, "--chain-id", "sandbox"))
 	script(t, "browser", append(p.env(), "CHROMIUM="+browser), "node", "actors.mjs")
 }
 
-// TestScreenshots: the pictures of the console are there, small, and no others.
+// TestScreenshots: docs/guide/console contains exactly the expected pictures, and they are small.
 func TestScreenshots(t *testing.T) {
 	dir := "../../docs/guide/console"
 	entries, err := os.ReadDir(dir)

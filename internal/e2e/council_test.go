@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// panel are validators of one network in the homes that neard's localnet makes; some are neards,
+// panel is a network of validators in home folders that neard's localnet makes. Some are neards,
 // the others troupes.
 type panel struct {
 	t       *testing.T
-	program string // the neard
+	program string // the neard binary
 	seats   []seat
-	neards  int // the first so many
-	shards  int // ids to ask for chunks of
-	light   int // epochs that a light client must be able to follow in the end
+	neards  int // the first validators, which are neards
+	shards  int // the number of shard ids whose chunks are compared
+	light   int // epochs that a light client must be able to follow at the end
 	p       []*process
 }
 
-// newPanel makes n homes, has them edited, and starts a validator in each.
+// newPanel makes n home folders, edits them, and starts a validator in each.
 func newPanel(t *testing.T, n, neards, shards, epoch int, edit func(seat)) *panel {
 	t.Helper()
 	return seatPanel(t, n, neards, shards, epoch, func(i int, dir string) seat {
@@ -34,7 +34,7 @@ func newPanel(t *testing.T, n, neards, shards, epoch int, edit func(seat)) *pane
 	}, edit)
 }
 
-// seatPanel is newPanel with places that are given.
+// seatPanel is newPanel with given addresses.
 func seatPanel(t *testing.T, n, neards, shards, epoch int, place func(i int, dir string) seat, edit func(seat)) *panel {
 	t.Helper()
 	b := &panel{t: t, program: neardOrNone(t), neards: neards, shards: shards, p: make([]*process, n)}
@@ -71,7 +71,7 @@ func (b *panel) start(i int) {
 	b.p[i] = serving(b.t, time.Now(), launchBy(b.t, s.by, s.home, s.rpc, "--network-addr", s.network))
 }
 
-// length is how many blocks a scenario makes: TROUPE_BLOCKS, or what it is given.
+// length returns the number of blocks that a scenario makes: TROUPE_BLOCKS, or usual.
 func length(t *testing.T, usual int) int {
 	t.Helper()
 	s := os.Getenv("TROUPE_BLOCKS")
@@ -85,7 +85,7 @@ func length(t *testing.T, usual int) int {
 	return n
 }
 
-// highest is the highest final height of any that runs.
+// highest returns the highest final height of the running validators.
 func (b *panel) highest() (h uint64) {
 	b.t.Helper()
 	for _, p := range b.p {
@@ -98,7 +98,7 @@ func (b *panel) highest() (h uint64) {
 	return h
 }
 
-// until waits until all that run have a final block of a height.
+// until waits until all running validators have a final block of a height.
 func (b *panel) until(height uint64, within time.Duration) {
 	b.t.Helper()
 	limit := time.Now().Add(within)
@@ -121,7 +121,8 @@ func (b *panel) until(height uint64, within time.Duration) {
 	}
 }
 
-// production is what a node says that validators made of what they should have, in an epoch.
+// production returns how many blocks and chunks each validator produced and should have produced in
+// an epoch, as a node reports it.
 func (b *panel) production(p *process, epoch string) string {
 	b.t.Helper()
 	var v struct {
@@ -150,8 +151,7 @@ func (b *panel) production(p *process, epoch string) string {
 	return strings.Join(lines, "; ")
 }
 
-// missedBy logs the producers of missing blocks: the producer of a height is the same on all
-// branches.
+// missedBy logs the producers of missing blocks. The producer of a height is the same on all forks.
 func (b *panel) missedBy(from, to uint64) {
 	b.t.Helper()
 	missed, made := map[string]int{}, map[string]int{}
@@ -166,7 +166,7 @@ func (b *panel) missedBy(from, to uint64) {
 		}
 		missed[fmt.Sprint("before ", b.authorAfter(h, to))]++
 	}
-	b.t.Logf("blocks by author: %v; heights without a block, by who made the next one: %v", made, missed)
+	b.t.Logf("blocks by author: %v; heights without a block, by the author of the next one: %v", made, missed)
 }
 
 func (b *panel) authorAfter(h, to uint64) string {
@@ -178,11 +178,11 @@ func (b *panel) authorAfter(h, to uint64) string {
 			return x.Author
 		}
 	}
-	return "nobody"
+	return "none"
 }
 
-// runs makes load on a network of validators for so many blocks, and wants one chain of all of them
-// with each node's transactions FINAL.
+// runs loads a network of validators for a number of blocks. It requires that all validators have
+// the same chain and that the transactions submitted to each are FINAL.
 func (b *panel) runs(blocks int, events func(from uint64)) {
 	t := b.t
 	t.Helper()
@@ -190,7 +190,7 @@ func (b *panel) runs(blocks int, events func(from uint64)) {
 	m := &mixed{shards: b.shards, nodes: b.p[:1]}
 	judged := b.p[len(b.p)-1]
 	if events != nil {
-		judged = b.p[0] // the others may be away
+		judged = b.p[0] // the others may be stopped
 	}
 	clients, token := m.settle(t, judged)
 	if events == nil {
@@ -258,7 +258,7 @@ func (b *panel) runs(blocks int, events func(from uint64)) {
 	}
 }
 
-// layouts logs where the number of shards changed, and returns these heights.
+// layouts logs the heights at which the number of shards changed, and returns them.
 func (b *panel) layouts(to uint64) (changed []uint64) {
 	b.t.Helper()
 	shards := 0
@@ -279,8 +279,8 @@ func (b *panel) layouts(to uint64) (changed []uint64) {
 	return changed
 }
 
-// across has some transactions of each chunk of the block before a height proven by all: their
-// proofs are by the block of that height, or of one behind it.
+// across requests proofs of some transactions of each chunk in the block before a height from all
+// nodes. The proofs are relative to the block of that height or a later one.
 func (b *panel) across(height uint64) {
 	t := b.t
 	t.Helper()
@@ -322,25 +322,27 @@ func (b *panel) across(height uint64) {
 	}
 }
 
-// TestNeardsAlone is the measure for the others: four neards, four shards, epochs of 60 blocks.
+// TestNeardsAlone is the baseline of the other tests: four neards, four shards, epochs of 60
+// blocks.
 func TestNeardsAlone(t *testing.T) {
 	newPanel(t, 4, 4, 4, 60, nil).runs(length(t, 200), nil)
 }
 
-// TestMixedValidators: two neards and two troupes make the blocks and chunks of four shards
-// together. A chunk needs the endorsements of three of the four, so that each side's are endorsed
-// by the other. A light client follows them, each step and each proof by another of them.
+// TestMixedValidators: two neards and two troupes produce the blocks and chunks of four shards. A
+// chunk needs the endorsements of three of the four, so troupes must endorse chunks of neards and
+// neards chunks of troupes. A light client follows them and gets each block and each proof from
+// another node.
 func TestMixedValidators(t *testing.T) {
 	b, blocks := newPanel(t, 4, 2, 4, 60, nil), length(t, 300)
 	b.light = max(0, blocks/60-3)
 	b.runs(blocks, nil)
 }
 
-// TestMixedKilled: of two neards and two troupes one after the other is killed, and comes back.
+// TestMixedKilled: of two neards and two troupes, one after the other is killed and restarted.
 func TestMixedKilled(t *testing.T) {
 	b := newPanel(t, 4, 2, 4, 60, nil)
 	b.runs(length(t, 300), func(from uint64) {
-		for k, i := range []int{3, 1, 2} { // not 0, which the load waits on
+		for k, i := range []int{3, 1, 2} { // not node 0, which the load uses
 			b.until(from+uint64(20+60*k), 10*time.Minute)
 			b.p[i].end(syscall.SIGKILL)
 			time.Sleep(5 * time.Second)
@@ -352,19 +354,18 @@ func TestMixedKilled(t *testing.T) {
 	})
 }
 
-// TestMixedUpgrade: two neards and two troupes vote a chain of two shards up from 85 to the neards'
-// version, whose configuration then splits shards by their size. What the load makes is a few kB with one contract
-// in it, so the sizes are less than those of the recorded chain.
+// TestMixedUpgrade: two neards and two troupes upgrade a chain of two shards by vote from version
+// 85 to the neards' version, whose configuration then splits shards by size. The load writes only a
+// few kB and one contract, so the size limits are lower than those of the recorded chain.
 func TestMixedUpgrade(t *testing.T) {
 	const files = "../replay/testdata/reshard-epoch-configs"
 	b := newPanel(t, 4, 2, 2, 60, func(s seat) {
 		var layout any
 		change(t, filepath.Join(s.home, "genesis.json"), func(g object) {
 			g["protocol_version"], layout = 85, g["shard_layout"]
-			// A neard looks for the state of a shard that it splits by itself under version 3,
-			// whatever the layout before had, and stands still for ever if that was another:
-			// "cannot start background memtrie loading: flat storage not available
-			// shard_uid=s0.v3".
+			// A neard looks up the state of a split shard under layout version 3 whatever version the
+			// previous layout had, and stops for ever if it was another one: "cannot start background
+			// memtrie loading: flat storage not available shard_uid=s0.v3".
 			g.at("shard_layout").at("V2")["version"] = 3
 		})
 		dir := filepath.Join(s.home, "epoch_configs")
@@ -383,14 +384,14 @@ func TestMixedUpgrade(t *testing.T) {
 			})
 		}
 	})
-	want, err := neardVersion() // a vote of all is needed for a version
+	want, err := neardVersion() // all validators must vote for a version
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want == 0 {
 		want = newest
 	}
-	b.shards = 8 // ids of children are new
+	b.shards = 8 // child shards have new ids
 	b.runs(length(t, 420), nil)
 	for _, h := range b.layouts(b.highest())[1:] {
 		b.across(h)

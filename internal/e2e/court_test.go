@@ -17,25 +17,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// court is a network of four validators for tests of invalid blocks. The fourth, the liar, is a Troupe
-// node that produces valid blocks. The test intercepts its blocks, changes them, and sends them to the
-// other three, the jurors. Then it compares which of them accept the block.
+// court is a network of four validators for tests of invalid blocks. The fourth, the byzantine one,
+// is a Troupe node that produces valid blocks. The test intercepts its blocks, changes them, and
+// sends them to the other three, the jurors. Then it compares which of them accept the block.
 type court struct {
 	*panel
 	keys    map[primitives.AccountID]primitives.SecretKey
-	by      primitives.SecretKey // the liar's validator key
+	by      primitives.SecretKey // its validator key
 	genesis wire.GenesisID
-	signer  *signer            // signs transactions of the liar's account
-	shard   primitives.ShardID // the shard of the liar's account
+	signer  *signer            // signs transactions of the byzantine validator's account
+	shard   primitives.ShardID // the shard of that account
 	layout  primitives.ShardLayout
-	made    chan *primitives.Block // new blocks of the liar
+	made    chan *primitives.Block // new blocks of the byzantine validator
 	late    map[*blockForm]int     // how often a form was sent too late
 
 	read [jurors]int               // bytes of each juror's log that were read
 	said [jurors]map[string]string // each juror's reasons for refusing a block
 
 	veil   *veil
-	open   bool // the liar's blocks reach the jurors unchanged
+	open   bool // the byzantine validator's blocks reach the jurors unchanged
 	firsts bool // only the first block of an epoch is intercepted
 	blind  bool // of the jurors, only the first tracks shards
 
@@ -60,9 +60,9 @@ type judgement struct {
 	why    [jurors]string
 }
 
-// poor changes the home folder dir so that the validators names have too little stake to produce chunks,
-// but still produce blocks. If dir belongs to one of them, it also tracks no shard. Such validators
-// check chunks by their witnesses alone.
+// poor changes the home folder dir so that the validators names have too little stake to produce
+// chunks, but still produce blocks. If dir belongs to one of them, it also tracks no shard. Such
+// validators check chunks by their witnesses alone.
 func poor(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	less, _ := new(big.Int).SetString("40000000000000000000000000000000", 10) // forty million NEAR of fifty
@@ -89,8 +89,9 @@ func poor(t *testing.T, dir string, names ...string) {
 	})
 }
 
-// newCourt starts the network. The liar is connected to the jurors only through the test. If blind is
-// set, the first juror and the liar produce all chunks, and the other jurors track no shard.
+// newCourt starts the network. The byzantine validator is connected to the jurors only through the
+// test. If blind is set, the first juror and the byzantine validator produce all chunks, and the
+// other jurors track no shard.
 func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 	t.Helper()
 	program := neardProgram(t)
@@ -137,7 +138,7 @@ func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 	})
 	t.Setenv("RUST_LOG", "warn,client=debug,stats=info")
 	for i := range c.seats {
-		if i == jurorNeards { // troupes say what they usually do
+		if i == jurorNeards { // troupes log at their default level
 			_ = os.Unsetenv("RUST_LOG")
 		}
 		c.start(i)
@@ -169,8 +170,8 @@ func (c *court) shardOf(id primitives.AccountID) primitives.ShardID {
 	return r.Layout.ShardOf(id)
 }
 
-// pass returns whether a message of the liar is forwarded to juror to. It intercepts the liar's own
-// blocks, and what c.held holds back.
+// pass returns whether a message of the byzantine validator is forwarded to a juror. It intercepts
+// the validator's own blocks, and what c.held holds back.
 func (c *court) pass(to int, m wire.Message, _ []byte) bool {
 	if r, ok := m.(*wire.Routed); ok && r.Author == c.parcel.key.PublicKey() && c.held(to, r) {
 		return false
@@ -195,8 +196,8 @@ func (c *court) pass(to int, m wire.Message, _ []byte) bool {
 	return !own || c.open && !(c.firsts && c.isFirst(b))
 }
 
-// isFirst returns whether a block is the first of its epoch. It returns false if the parent is unknown.
-// The caller holds c.mu.
+// isFirst returns whether a block is the first of its epoch. It returns false if the parent is
+// unknown. The caller holds c.mu.
 func (c *court) isFirst(b *primitives.Block) bool {
 	parent := c.blocks[b.Header.PrevHash]
 	return parent != nil && parent.Header.EpochID != b.Header.EpochID
@@ -223,9 +224,9 @@ func (c *court) block(hash primitives.Hash) *primitives.Block {
 	return c.blocks[hash]
 }
 
-// next waits up to within for the next block that the byzantine validator produces, and returns it with
-// its parent. It skips blocks that the validator made before the call, and blocks with an unknown
-// parent. After that time it fails the test.
+// next waits up to within for the next block that the byzantine validator produces, and returns it
+// with its parent. It skips blocks that the validator made before the call, and blocks with an
+// unknown parent. After that time it fails the test.
 func (c *court) next(within time.Duration) (b, parent *primitives.Block) {
 	c.t.Helper()
 	for len(c.made) > 0 {
@@ -237,7 +238,7 @@ func (c *court) next(within time.Duration) (b, parent *primitives.Block) {
 		case b = <-c.made:
 			parent = c.block(b.Header.PrevHash)
 		case <-limit:
-			c.t.Fatal("the liar makes no block")
+			c.t.Fatal("the byzantine validator produces no block")
 		}
 	}
 	return b, parent

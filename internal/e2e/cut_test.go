@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sides are two network namespaces on one bridge, that can be cut off from each other while this
+// sides are two network namespaces on one bridge. The connection between them can be cut while this
 // process reaches both.
 type sides struct {
 	t     *testing.T
@@ -26,7 +26,7 @@ func ip(t *testing.T, args ...string) {
 	}
 }
 
-// newSides makes the two, or skips the test where it may not.
+// newSides makes the two namespaces, or skips the test if it lacks the permission.
 func newSides(t *testing.T) *sides {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -55,7 +55,7 @@ func newSides(t *testing.T) *sides {
 	return s
 }
 
-// cut lets nothing pass between the two: packets are lost, connections stay as they were.
+// cut drops all packets between the two namespaces; TCP connections are not reset.
 func (s *sides) cut() { s.routes("add") }
 
 // heal undoes cut.
@@ -68,22 +68,23 @@ func (s *sides) routes(verb string) {
 	}
 }
 
-// seat is where the node i lives: even ones on one side, odd ones on the other.
+// seat returns the address of node i: nodes with even numbers are on one side, those with odd
+// numbers on the other.
 func (s *sides) seat(i int, dir string) seat {
 	at := s.addrs[i%2]
 	return seat{home: dir, network: fmt.Sprintf("%s:%d", at, 24560+i), rpc: fmt.Sprintf("%s:%d", at, 3030+i), by: []string{"ip", "netns", "exec", s.names[i%2]}}
 }
 
-// TestMixedHealed: of two neards and two troupes one of each is cut off from the others for 20 s:
-// nothing is final on either side. It heals, and they go on with one chain on which what was final
-// is.
+// TestMixedHealed: of two neards and two troupes, one of each is cut off from the others for 20 s.
+// No block becomes final on either side. After the repair all continue on one chain, which contains
+// the blocks that were final before.
 func TestMixedHealed(t *testing.T) {
 	s := newSides(t)
 	b := seatPanel(t, 4, 2, 4, 300, s.seat, nil)
 	b.runs(length(t, 300), func(from uint64) {
 		b.until(from+40, 10*time.Minute)
 		s.cut()
-		time.Sleep(2 * time.Second) // what was on its way
+		time.Sleep(2 * time.Second) // packets in transit
 		var was [4]head
 		for i, p := range b.p {
 			was[i] = p.head("final")

@@ -19,14 +19,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// smallDisk is a file system of its own that a test fills and empties.
+// smallDisk is a mounted file system that a test fills and empties.
 type smallDisk struct {
 	t   *testing.T
 	dir string
 }
 
-// newSmallDisk mounts one of this size over a folder. The test is skipped where it cannot be
-// mounted.
+// newSmallDisk mounts a file system of this size over a folder. It skips the test if it lacks the
+// permission.
 func newSmallDisk(t *testing.T, dir, size string) *smallDisk {
 	t.Helper()
 	mount(t, dir, "size="+size)
@@ -35,7 +35,7 @@ func newSmallDisk(t *testing.T, dir, size string) *smallDisk {
 
 func (d *smallDisk) filler() string { return filepath.Join(d.dir, "filler") }
 
-// fill writes a file until there is room for no more than these bytes, about.
+// fill writes a file until about left bytes are free.
 func (d *smallDisk) fill(left int64) {
 	d.t.Helper()
 	f, err := os.OpenFile(d.filler(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -61,7 +61,7 @@ func (d *smallDisk) fill(left int64) {
 	}
 }
 
-// empty removes what fill wrote.
+// empty removes the file that fill wrote.
 func (d *smallDisk) empty() {
 	d.t.Helper()
 	if err := os.Remove(d.filler()); err != nil {
@@ -69,7 +69,8 @@ func (d *smallDisk) empty() {
 	}
 }
 
-// halted returns why a node stores nothing, as its status says; empty: it does.
+// halted returns the reason for which a node stores no blocks, from its status; empty if it stores
+// them.
 func (p *process) halted() string {
 	p.t.Helper()
 	var s struct {
@@ -91,7 +92,7 @@ func until(t *testing.T, what string, within time.Duration, holds func() bool) {
 	}
 }
 
-// metric returns a value of a node's /metrics.
+// metric returns the value of a metric from a node's /metrics.
 func (p *process) metric(name string) float64 {
 	p.t.Helper()
 	r, err := http.Get("http://" + p.addr + "/metrics")
@@ -116,9 +117,9 @@ func (p *process) metric(name string) float64 {
 	return 0
 }
 
-// Of four validators one has a full disk: the other three make blocks and finalize them. The full
-// one says why it stores none, answers reads, takes a SIGHUP, and with room it catches up by itself
-// and makes blocks again.
+// The disk of one of four validators is full. The other three produce blocks and finalize them. The
+// node with the full disk reports why it stores no blocks, answers reads and handles a SIGHUP. Once
+// there is space it catches up without a restart and produces blocks again.
 func TestValidatorsGoOnWhileOneDiskIsFull(t *testing.T) {
 	const full, within, further = 3, 2 * time.Minute, 20
 	var disk *smallDisk
@@ -189,9 +190,9 @@ func TestValidatorsGoOnWhileOneDiskIsFull(t *testing.T) {
 	}
 }
 
-// A snapshot for which there is no room fails, says where, and leaves nothing, whether the node
-// runs or not, and whether no file fits or the half of it. The node goes on. With room the same
-// command makes it. So it is with a restore.
+// A snapshot that does not fit on the disk fails, names the folder, and leaves no files, both with
+// a running and a stopped node, and whether no file fits or half of them do. The node continues.
+// Once there is space the same command succeeds. The same holds for a restore.
 func TestSnapshotOnFullDisk(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
@@ -200,9 +201,9 @@ func TestSnapshotOnFullDisk(t *testing.T) {
 		encoded, _ := s.next()
 		p.send(encoded, "FINAL")
 	}
-	half := int64(0) // of a snapshot's bytes
-	// fails runs a command that has no room on a disk, then with room, and wants it to leave
-	// nothing the first time.
+	half := int64(0) // half of a snapshot's bytes
+	// fails runs a command on a full disk, and again with free space. The first run must leave no
+	// files.
 	fails := func(what string, disk *smallDisk, args ...string) {
 		t.Helper()
 		for _, left := range []int64{0, half} {
@@ -258,9 +259,9 @@ func TestSnapshotOnFullDisk(t *testing.T) {
 	}
 }
 
-// Where the disk of compiled contracts is full, contracts are compiled, called and served from
-// memory. The log says once that they are not kept, and nothing half-written is left. With room
-// those that are compiled next are kept again.
+// If the disk of the contract cache is full, contracts are compiled, called and served from memory.
+// The log reports once that they are not stored, and no partial file is left. Once there is space,
+// contracts that are compiled later are stored again.
 func TestContractCacheOnFullDisk(t *testing.T) {
 	home := newHome(t)
 	disk := newSmallDisk(t, filepath.Join(t.TempDir(), "contracts"), "64m")

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// snapshot is a folder's files with their contents' hashes, to see that nothing touched them. skip
-// names what may change.
+// snapshot returns the hashes of a folder's files, to detect changes. skip names files that may
+// change.
 func snapshot(t *testing.T, dir string, skip ...string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -52,7 +52,7 @@ func snapshot(t *testing.T, dir string, skip ...string) map[string]string {
 	return files
 }
 
-// untouched compares a folder with its snapshot.
+// untouched requires that a folder equals its snapshot.
 func untouched(t *testing.T, dir string, before map[string]string, skip ...string) {
 	t.Helper()
 	after := snapshot(t, dir, skip...)
@@ -68,7 +68,7 @@ func untouched(t *testing.T, dir string, before map[string]string, skip ...strin
 	}
 }
 
-// says wants each of the words in a message.
+// says requires that a message contains each of the words.
 func says(t *testing.T, message string, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -78,7 +78,7 @@ func says(t *testing.T, message string, words ...string) {
 	}
 }
 
-// used makes a home whose chain has run a little.
+// used returns a home folder whose chain has some blocks.
 func used(t *testing.T) string {
 	t.Helper()
 	home := newHome(t)
@@ -97,7 +97,7 @@ func TestTwoNodesOnOneFolder(t *testing.T) {
 	p := start(t, home)
 	said := launch(t, home, freeAddr(t)).exits()
 	says(t, said, "another node runs on", home)
-	// The first one is none the worse for it.
+	// The first node is unaffected.
 	s := p.signer()
 	encoded, _ := s.next()
 	if got := p.send(encoded, "FINAL").Level; got != "FINAL" {
@@ -122,7 +122,7 @@ func TestPortInUse(t *testing.T) {
 	untouched(t, home, before)
 }
 
-// rewrite changes a file of a home.
+// rewrite changes a file of a home folder.
 func rewrite(t *testing.T, home, name string, change func(string) string) {
 	t.Helper()
 	path := filepath.Join(home, name)
@@ -145,7 +145,8 @@ func replace(old, text string) func(string) string {
 
 func cut(s string) string { return s[:len(s)/2] }
 
-// A chain that has run, and files that are not its own any more, or no files at all.
+// A node with an existing chain refuses to start if files of the home folder were replaced, damaged
+// or removed.
 func TestChangedFiles(t *testing.T) {
 	for _, c := range []struct {
 		name, file string
@@ -155,8 +156,8 @@ func TestChangedFiles(t *testing.T) {
 		{"genesis: chain id", "genesis.json", replace(`"chain_id": "`, `"chain_id": "other-`), []string{"other-"}},
 		{"genesis: epoch length", "genesis.json", replace(`"epoch_length": 43200`, `"epoch_length": 43201`), []string{"genesis"}},
 		{"genesis: a record, not its length", "genesis.json", func(s string) string {
-			// One yoctoNEAR moves from one account to the other: the supply stays, and so does the
-			// file's size.
+			// One yoctoNEAR moves from one account to the other: the total supply and the size of the file
+			// stay the same.
 			s = strings.Replace(s, `"amount": "1000000000000000000000000000000000"`, `"amount": "1000000000000000000000000000000001"`, 1)
 			at := strings.LastIndex(s, `"amount": "1000000000000000000000000000000000"`)
 			return s[:at] + strings.Replace(s[at:], `"1000000000000000000000000000000000"`, `"0999999999999999999999999999999999"`, 1)
@@ -200,7 +201,7 @@ func TestMissingFiles(t *testing.T) {
 	says(t, launch(t, filepath.Join(t.TempDir(), "nothing"), freeAddr(t)).exits(), "init")
 }
 
-// data replaces or damages what lies in the data folder.
+// A node refuses a data folder with foreign or damaged contents, and does not change it.
 func TestForeignAndDamagedData(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -210,7 +211,7 @@ func TestForeignAndDamagedData(t *testing.T) {
 			if err := os.RemoveAll(data); err != nil {
 				t.Fatal(err)
 			}
-			// as RocksDB leaves them, and a user
+			// as RocksDB leaves them, and one that a user left
 			for _, name := range []string{"CURRENT", "IDENTITY", "OPTIONS-000007", "000004.sst", "notes.txt"} {
 				write(t, filepath.Join(data, name), "MANIFEST-000001\n")
 			}
@@ -261,7 +262,7 @@ func TestForeignAndDamagedData(t *testing.T) {
 			c.change(t, data)
 			kept := home
 			if c.name == "zeros in the middle of the log" {
-				kept = filepath.Join(data, "log") // opening the index, which is sound, tidies it
+				kept = filepath.Join(data, "log") // opening the index, which is valid, cleans it up
 			}
 			before := snapshot(t, kept, "LOCK", "LOG")
 			said := launch(t, home, freeAddr(t)).exits()
@@ -272,7 +273,7 @@ func TestForeignAndDamagedData(t *testing.T) {
 	}
 }
 
-// zero overwrites a part of a file.
+// zero overwrites a part of a file with zeros.
 func zero(t *testing.T, path string, from, to float64) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -310,7 +311,7 @@ func files(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// mount puts a file system of its own under a folder, where the system lets us.
+// mount mounts a file system over a folder, or skips the test if it lacks the permission.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -343,9 +344,9 @@ func TestReadOnlyData(t *testing.T) {
 	untouched(t, data, before)
 }
 
-// A disk that fills up while the node works stops the writing and nothing else: reads go on and say
-// why, a process that is killed then starts on the full disk and serves, and with room it goes on
-// by itself.
+// If the disk fills up while the node runs, only writing stops. Reads continue, and the status says
+// why no block is stored. A process that is killed starts again on the full disk and serves reads.
+// Once there is space, writing resumes without a restart.
 func TestFullDisk(t *testing.T) {
 	home := newHome(t, "--num-shards", "2")
 	data := filepath.Join(home, "data")
@@ -425,12 +426,13 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A disk without room for the beginning of a chain says so; with room the node begins.
+// If the disk has no space to create a chain, the error says so. Once there is space the node
+// starts.
 func TestNoRoomAtAll(t *testing.T) {
 	home := newHome(t)
 	data := filepath.Join(home, "data")
 	mount(t, data, "size=4k")
-	for range 2 { // the second finds what the first has left
+	for range 2 { // the second run finds what the first left
 		said := launch(t, home, freeAddr(t)).exits()
 		t.Logf("%s", said)
 		says(t, said, "no space left")
@@ -447,7 +449,7 @@ func TestNoRoomAtAll(t *testing.T) {
 	p.stop(syscall.SIGTERM)
 }
 
-// Wrong flags say what is wrong and leave with 2.
+// Invalid flags are reported, and the exit code is 2.
 func TestWrongFlags(t *testing.T) {
 	home := newHome(t)
 	for _, args := range [][]string{

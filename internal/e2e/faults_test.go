@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// promise is what a client was told of a transaction: it is FINAL, and in these blocks.
+// promise is what a client was told about a transaction: that it is FINAL, and in which blocks.
 type promise struct {
 	by     int
 	hash   primitives.Hash
@@ -26,8 +26,7 @@ type promise struct {
 	at     time.Time
 }
 
-// clients submit a transfer after the other to each node, wait for FINAL, and remember what they
-// were told.
+// clients submit one transfer after the other to each node, wait for FINAL, and record the replies.
 type clients struct {
 	c     *council
 	stop  chan struct{}
@@ -39,14 +38,15 @@ type clients struct {
 	failed map[string]int
 }
 
-// clients begins with one client of each node. What is not FINAL in time was told nothing. A test
-// that fails ends them as well: the next one's nodes have the same addresses and keys.
+// clients starts one client for each node. A transfer that is not FINAL in time is not recorded. A
+// failed test ends the clients too, because the nodes of the next test have the same addresses and
+// keys.
 func (c *council) clients() *clients {
 	x := &clients{c: c, stop: make(chan struct{}), failed: map[string]int{}}
 	c.t.Cleanup(func() { x.end() })
 	for i := range c.p {
 		s := c.p[i].signer()
-		addr := c.p[i].addr // that of each life of the node
+		addr := c.p[i].addr // the node has another address after each restart
 		x.group.Go(func() {
 			for n := 0; ; n++ {
 				select {
@@ -54,7 +54,7 @@ func (c *council) clients() *clients {
 					return
 				default:
 				}
-				if n%10 == 9 { // a block is good for a hundred heights
+				if n%10 == 9 { // a block hash is valid for a hundred heights
 					rebase(&process{t: c.t, addr: addr}, s)
 				}
 				x.submit(i, addr, s)
@@ -64,11 +64,10 @@ func (c *council) clients() *clients {
 	return x
 }
 
-// invalidity is why a transaction is invalid, without the figures.
+// invalidity matches the kind of error of an invalid transaction, without its numbers.
 var invalidity = regexp.MustCompile(`InvalidTxError":\W*\w+`)
 
-// submit submits one. Behind one that came to nothing the nonce is asked for, and the node may be
-// away.
+// submit submits one transfer. After a failed one it reads the nonce again. The node may be down.
 func (x *clients) submit(i int, addr string, s *signer) {
 	p := &process{t: x.c.t, addr: addr}
 	encoded, hash := s.next()
@@ -105,7 +104,7 @@ func (x *clients) submit(i int, addr string, s *signer) {
 	rebase(p, s)
 }
 
-// rebase has a signer sign on the last final block, if the node tells it.
+// rebase makes a signer sign on the last final block, if the node reports it.
 func rebase(p *process, s *signer) {
 	var at head
 	r, err := p.call("block", map[string]any{"finality": "final"})
@@ -116,7 +115,7 @@ func rebase(p *process, s *signer) {
 	}
 }
 
-// blocks are those of the transaction and its receipts.
+// blocks returns the blocks of the transaction and of its receipts.
 func (s *status) blocks() []string {
 	out := []string{s.Outcome.Block}
 	for _, r := range s.Receipts {
@@ -125,14 +124,14 @@ func (s *status) blocks() []string {
 	return out
 }
 
-// end stops the clients and returns what they were told.
+// end stops the clients and returns the promises they received.
 func (x *clients) end() []promise {
 	x.once.Do(func() { close(x.stop) })
 	x.group.Wait()
 	return x.told
 }
 
-// during says what was told in a span of time.
+// during summarizes the promises received since a time.
 func (x *clients) during(from time.Time) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -154,7 +153,7 @@ func (x *clients) during(from time.Time) string {
 	return fmt.Sprintf("%d FINAL, %v (p50), %v (longest)%s", len(took), took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), failed)
 }
 
-// kept wants every node to say of each transaction what its client was told.
+// kept requires that every node reports for each transaction what its client was told.
 func (c *council) kept(all []promise) {
 	c.t.Helper()
 	for i, p := range c.p {
@@ -162,17 +161,17 @@ func (c *council) kept(all []promise) {
 		for _, f := range all {
 			if st := p.tx(f.hash, f.sender, "NONE"); st.Level != "FINAL" || !slices.Equal(st.blocks(), f.blocks) {
 				if lost++; lost <= 3 {
-					c.t.Errorf("node %d says of %v %s in %v; node %d has told that it is FINAL in %v", i, f.hash, st.Level, st.blocks(), f.by, f.blocks)
+					c.t.Errorf("node %d reports %v as %s in %v; node %d reported it FINAL in %v", i, f.hash, st.Level, st.blocks(), f.by, f.blocks)
 				}
 			}
 		}
 		if lost > 0 {
-			c.t.Errorf("node %d: %d of %d are not as they were told", i, lost, len(all))
+			c.t.Errorf("node %d: %d of %d transactions differ from what clients were told", i, lost, len(all))
 		}
 	}
 }
 
-// highest is the greatest final height of those that run.
+// highest returns the highest final height of the running nodes.
 func (c *council) highest(of ...int) (h uint64) {
 	for _, i := range of {
 		h = max(h, c.p[i].final())
@@ -180,7 +179,7 @@ func (c *council) highest(of ...int) (h uint64) {
 	return h
 }
 
-// tip is the greatest height of those that run.
+// tip returns the highest head of the running nodes.
 func (c *council) tip(of ...int) (h uint64) {
 	c.t.Helper()
 	for _, i := range of {
@@ -189,7 +188,7 @@ func (c *council) tip(of ...int) (h uint64) {
 	return h
 }
 
-// tops waits until one of them has a block above a height.
+// tops waits until one of the nodes has a block above a height.
 func (c *council) tops(what string, tip uint64, begun time.Time, within time.Duration, of ...int) time.Duration {
 	c.t.Helper()
 	for c.tip(of...) <= tip {
@@ -201,7 +200,8 @@ func (c *council) tops(what string, tip uint64, begun time.Time, within time.Dur
 	return time.Since(begun)
 }
 
-// goesOn waits until nodes have so many more final heights than one, and tells how long that took.
+// goesOn waits until nodes have finalized a number of heights after a given one, and returns how
+// long that took.
 func (c *council) goesOn(what string, from, more uint64, within time.Duration, of ...int) time.Duration {
 	c.t.Helper()
 	begun := time.Now()
@@ -214,9 +214,10 @@ func (c *council) goesOn(what string, from, more uint64, within time.Duration, o
 	return time.Since(begun)
 }
 
-// TestFaults: four validators of four shards, each with a network of its own: lag, loss, a cut in
-// two halves, kill -9, two of four away, over each transport. What a client was told FINAL is there
-// afterwards on all, no validator has signed a contradiction, and the rest go on.
+// TestFaults: four validators of four shards, each in a network namespace of its own, with latency,
+// packet loss, a partition into halves, kill -9, and two of four stopped, over each transport.
+// Transactions that were reported FINAL are final on all nodes afterwards, no validator has signed
+// a contradiction, and the remaining validators continue.
 func TestFaults(t *testing.T) {
 	for _, transport := range []string{"near", "libp2p", "quic"} {
 		t.Run(transport, func(t *testing.T) { faults(t, transport) })
@@ -256,7 +257,7 @@ func faults(t *testing.T, transport string) {
 	s.lag.Store(0)
 
 	s.part(0, 1)
-	time.Sleep(2 * time.Second) // what was on its way
+	time.Sleep(2 * time.Second) // packets in transit
 	was, begun := c.highest(all...), time.Now()
 	time.Sleep(10 * time.Second)
 	if now := c.highest(all...); now > was {
@@ -268,7 +269,8 @@ func faults(t *testing.T, transport string) {
 	s.part()
 	first := s.across(begun, 60*time.Second)
 	t.Logf("healed: the first packet of what was cut comes after %v, a higher block after %v", first.Round(time.Millisecond), c.tops("healed", tip, begun, 60*time.Second, all...).Round(time.Millisecond))
-	// What was made on one side becomes final with it; it is what comes behind it that tells.
+	// Blocks made on one side before the repair become final with it, so only a block above the tip
+	// shows that the chain continues.
 	c.goesOn("healed", tip, 1, 60*time.Second, all...)
 	t.Logf("healed: a block that was made since is final after %v; %d packets were cut", time.Since(begun).Round(time.Millisecond), cut)
 	phase("behind the cut", 5*time.Second)
@@ -299,7 +301,7 @@ func faults(t *testing.T, transport string) {
 	t.Logf("all four: together after %v", time.Since(begun).Round(time.Millisecond))
 	list := x.end()
 	c.kept(list)
-	t.Logf("%d transactions were told FINAL, and are so on all four; %d packets passed (%d of UDP), %d lost, %d cut", len(list), s.Passed.Load(), s.UDP.Load(), s.Lost.Load(), s.Cut.Load())
+	t.Logf("%d transactions were reported FINAL, and are so on all four nodes; %d packets passed (%d of UDP), %d lost, %d cut", len(list), s.Passed.Load(), s.UDP.Load(), s.Lost.Load(), s.Cut.Load())
 	if over := s.UDP.Load() > s.Passed.Load()/2; over != quic {
 		t.Errorf("most of it went over QUIC: %v", over)
 	}

@@ -22,14 +22,14 @@ func resident(t *testing.T, pid int) float64 {
 	return processMemory(t, pid, "VmRSS:")
 }
 
-// peakResident returns the most memory that a process has had since its start, in MiB.
+// peakResident returns the peak memory of a process in MiB.
 func peakResident(t *testing.T, pid int) float64 {
 	t.Helper()
 	return processMemory(t, pid, "VmHWM:")
 }
 
-// processMemory returns a field of /proc/PID/status in MiB. The test is skipped where there is no
-// such file.
+// processMemory returns a field of /proc/PID/status in MiB. It skips the test if there is no such
+// file.
 func processMemory(t *testing.T, pid int, field string) float64 {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
@@ -49,8 +49,8 @@ func processMemory(t *testing.T, pid int, field string) float64 {
 	return 0
 }
 
-// TestFigures measures, and fails only far beyond what docs/performance.md says: other machines
-// are slower, and busy.
+// TestFigures measures start time, memory and latency. It fails only if they are far worse than
+// docs/performance.md says, since other machines are slower or busy.
 func TestFigures(t *testing.T) {
 	var starts []time.Duration
 	for range 7 {
@@ -81,7 +81,7 @@ func TestFigures(t *testing.T) {
 		encoded, _ := s.next()
 		began := time.Now()
 		p.send(encoded, "FINAL")
-		if i >= 100 { // warm
+		if i >= 100 { // after warm-up
 			times = append(times, time.Since(began))
 		}
 	}
@@ -97,15 +97,15 @@ func TestFigures(t *testing.T) {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// TestCleanClone does what the README begins with, on a clone of what is committed: `make run`
-// says what to try, and what it says works.
+// TestCleanClone runs the README's first commands in a clone of the committed files: `make run`
+// prints commands to try, and these work.
 func TestCleanClone(t *testing.T) {
 	need(t, "git", "make", "curl")
 	clone := cloned(t)
 	if r, err := exec.Command("curl", "-s", "127.0.0.1:3030/status").Output(); err == nil {
 		t.Skipf("skipped: something serves on port 3030: %s", tail(string(r), 200))
 	}
-	// In a group of its own, as a terminal has it, so that the signal reaches make and the node.
+	// In a process group of its own, as in a terminal, so that the signal reaches make and the node.
 	c := exec.Command("make", "run")
 	c.Dir, c.SysProcAttr = clone, &syscall.SysProcAttr{Setpgid: true}
 	var out output
@@ -158,8 +158,8 @@ func TestCleanClone(t *testing.T) {
 	}
 }
 
-// TestRecipes types README.md and the guides in a clone of what is committed, with every program
-// that is installed.
+// TestRecipes types the commands of README.md and the guides in a clone of the committed files, as
+// far as their programs are installed.
 func TestRecipes(t *testing.T) {
 	need(t, "git", "make", "curl", "bash")
 	pages, err := filepath.Glob("../../docs/guide/*.md")
@@ -187,7 +187,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// cloned returns a clone of what is committed.
+// cloned returns a clone of the committed files.
 func cloned(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// tenMegabytes is the size of the largest body that the node takes, less room for the envelope.
+// tenMegabytes is the size of the largest body that the node accepts, less room for the envelope.
 const tenMegabytes = 10<<20 - 1000
 
-// floodAttacks make the node parse, copy and echo as much as they can. Each connection has an
-// address of its own, so that the limits by address bound no attack as a whole.
+// floodAttacks make the node parse, copy and echo as much as possible. Each connection has an
+// address of its own, so the limits by address do not bound an attack as a whole.
 var floodAttacks = []attack{
 	{"long ids", func(ctx context.Context, a *arms) {
 		a.bombard(ctx, 20, 4, "", `{"jsonrpc":"2.0","method":"health","params":[],"id":"`+strings.Repeat(`\"\u0001xy`, tenMegabytes/10)+`"}`)
@@ -149,15 +149,15 @@ var floodAttacks = []attack{
 	}},
 }
 
-// costly is the short body that costs most time to answer outside the limits of heavy work.
+// costly is the short body whose reply takes the most time without counting as heavy work.
 var costly = rpcBody("EXPERIMENTAL_protocol_config", `{"finality":"final"}`)
 
-// request is a call as HTTP with additional headers.
+// request returns an HTTP request with a JSON-RPC call and additional headers.
 func request(body, headers string) string {
 	return fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(body), body)
 }
 
-// hurry opens n connections again and again, sends this on each, and does the rest.
+// hurry keeps opening n connections, sends a text on each, and then calls rest.
 func (a *arms) hurry(ctx context.Context, at, n int, send string, rest func(net.Conn)) {
 	a.apart(ctx, at, n, func(from string, _ int) {
 		c, err := a.dial(ctx, from)
@@ -173,12 +173,12 @@ func (a *arms) hurry(ctx context.Context, at, n int, send string, rest func(net.
 	})
 }
 
-// apart is each with another address for each of up to 250.
+// apart is each with an address of its own for each of up to 250 goroutines.
 func (a *arms) apart(ctx context.Context, net, n int, do func(from string, i int)) {
 	a.each(ctx, net, n, func(_ string, i int) { do(fmt.Sprintf("127.0.%d.%d", net, 1+i%250), i) })
 }
 
-// bombard sends the same on n connections as fast as it is answered.
+// bombard sends the same request on n connections, each as soon as the previous one is answered.
 func (a *arms) bombard(ctx context.Context, net, n int, headers, body string) {
 	request := fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(body), body)
 	a.apart(ctx, net, n, func(from string, _ int) {
@@ -198,9 +198,9 @@ func (a *arms) bombard(ctx context.Context, net, n int, headers, body string) {
 	})
 }
 
-// serveTrivially answers every request with the same short reply after reading and discarding it.
-// It is the least that any server on this machine has to do: what an honest client waits for beside
-// it under an attack is the machine's share.
+// serveTrivially discards every request and answers it with the same short reply. This is the least
+// that any server on this machine must do. The latency of an honest client of this server under an
+// attack is the machine's share of the node's.
 func serveTrivially(l net.Listener) {
 	reply := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2000\r\n\r\n" + strings.Repeat(" ", 2000))
 	for {

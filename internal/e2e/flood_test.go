@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// prober asks GET /status every 5 ms on one connection from an address of its own.
+// prober sends GET /status every 5 ms on one connection from an address of its own.
 type prober struct {
 	stop, done chan struct{}
 	took       []time.Duration
@@ -58,7 +58,7 @@ func (p *prober) end() {
 	<-p.done
 }
 
-// TestTrivialServer is not a test: TestFloods runs it as a process of its own.
+// TestTrivialServer is not a test: TestFloods runs it in a process of its own.
 func TestTrivialServer(t *testing.T) {
 	addr := os.Getenv("TROUPE_TRIVIAL")
 	if addr == "" {
@@ -95,19 +95,20 @@ func trivial(t *testing.T) (addr string) {
 	}
 }
 
-// niceness is this process's own priority.
+// niceness returns this process's nice value.
 func niceness(t *testing.T) int {
 	t.Helper()
 	p, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return 20 - p // the system call counts the other way round
+	return 20 - p // the system call returns 20 - nice
 }
 
-// TestFloods measures GET /status of an honest client while others flood the node, each attack
-// beside the same attack against a server that only reads and discards. TROUPE_FLOOD is how long
-// each takes (4 s), TROUPE_ATTACK a regular expression for the names of those to run.
+// TestFloods measures the latency of GET /status for an honest client during each attack, and
+// during the same attack on a server that only reads and discards. TROUPE_FLOOD is the duration of
+// each attack (default 4 s). TROUPE_ATTACK is a regular expression
+// for the names of those to run.
 func TestFloods(t *testing.T) {
 	each := 4 * time.Second
 	if v := os.Getenv("TROUPE_FLOOD"); v != "" {

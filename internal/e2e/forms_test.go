@@ -14,13 +14,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// tell tells all jurors of a block, each by a peer that it does not know yet, and waits until all
-// have said why they refuse it, or a while.
+// tell sends a block to all jurors, each from a peer that is new to it, and waits until all have
+// logged why they refuse it, or a while.
 func (c *court) tell(x *tale, j *judgement, with []*teller) {
 	c.t.Helper()
 	for i, w := range with {
 		if err := w.tell(rawBlock(x.raw)); err != nil {
-			c.t.Errorf("%s: not told to %s %d: %v", j.form.name, c.kind(i), i, err)
+			c.t.Errorf("%s: not sent to %s %d: %v", j.form.name, c.kind(i), i, err)
 		}
 	}
 	for begun := time.Now(); time.Since(begun) < 150*time.Millisecond; time.Sleep(10 * time.Millisecond) {
@@ -36,7 +36,7 @@ func (c *court) tell(x *tale, j *judgement, with []*teller) {
 	}
 }
 
-// reason is what a node's log says of why it refuses a block.
+// reason returns why a node refuses a block, from its log.
 func (c *court) reason(i int, hash primitives.Hash) string {
 	if c.said[i] == nil {
 		c.said[i] = map[string]string{}
@@ -59,14 +59,14 @@ func (c *court) reason(i int, hash primitives.Hash) string {
 	return c.said[i][name]
 }
 
-// since is what came after the first so many bytes.
+// since returns the output after the first n bytes.
 func (o *output) since(n int) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return string(o.b.Bytes()[min(n, o.b.Len()):])
 }
 
-// connect makes so many peers of each juror.
+// connect makes n peers of each juror.
 func (c *court) connect(n int) (out [][]*teller) {
 	c.t.Helper()
 	out = make([][]*teller, n)
@@ -89,16 +89,16 @@ func (c *court) connect(n int) (out [][]*teller) {
 	return out
 }
 
-// atOnce is how many forms of one block are told at most: the others wait two seconds for it, and
-// then go on without. What all go on without though it is right was told too late, and is told
-// again, so often.
+// atOnce is the most forms of one block that are sent: the other validators wait two seconds for a
+// valid block and then skip the height. If all skip it although the block is valid, it was sent too
+// late, and is sent again up to this number of times.
 const (
 	atOnce = 6
 	again  = 4
 )
 
-// round takes a block of the liar, and tells it in forms that are wrong and then in one that is
-// right, which all are to go on from.
+// round takes the next block of the byzantine validator and sends it in invalid forms and then in a
+// valid one, on which all validators are to build.
 func (c *court) round(wrong, right []*blockForm) (list []*judgement, todoWrong, todoRight []*blockForm) {
 	c.t.Helper()
 	with := c.connect(atOnce)
@@ -156,31 +156,31 @@ func (c *court) round(wrong, right []*blockForm) (list []*judgement, todoWrong, 
 	return list, todoWrong, todoRight
 }
 
-// has returns whether a block is part of a node's chain.
+// has returns whether a block is part of a node's canonical chain.
 func (p *process) has(height primitives.Height, hash primitives.Hash) bool {
 	var h head
 	r, err := p.call("block", map[string]any{"block_id": height})
 	return err == nil && r.Error == nil && json.Unmarshal(r.Result, &h) == nil && h.Header.Hash == hash.String()
 }
 
-// TestFormsJudged: what nearcore's own code never writes is told to two neards and a troupe, form
-// by form, by a validator among them. They have to say the same of each: a block that neards take
-// and a troupe refuses has all troupes fall off the chain, and the other way it is a fork.
+// TestFormsJudged: one of the validators sends blocks that nearcore's code never writes to two
+// neards and a troupe, one form after the other. All must agree on each: if neards accept a block
+// and troupes refuse it, all troupes fall behind the chain; the reverse is a fork.
 func TestFormsJudged(t *testing.T) {
 	c := newCourt(t, 2, 60, false)
 	c.until(3, 2*time.Minute)
 	c.forms(pointers(wrongHeaders, wrongBodies), pointers(rightForms), 6*time.Minute)
 }
 
-// TestFirstFormsJudged is TestFormsJudged with blocks that an epoch begins with alone, which the
-// liar makes in one of four epochs.
+// TestFirstFormsJudged is TestFormsJudged with the first blocks of epochs only. The byzantine
+// validator produces one in about four epochs.
 func TestFirstFormsJudged(t *testing.T) {
 	c := newCourt(t, 2, 50, false)
 	c.mu.Lock()
 	c.open, c.firsts = true, true
 	c.mu.Unlock()
 	c.until(3, 2*time.Minute)
-	wrong := len(edgeForms) - 1 // the last is right
+	wrong := len(edgeForms) - 1 // the last one is valid
 	c.forms(pointers(edgeForms[:wrong]), pointers(edgeForms[wrong:]), 8*time.Minute)
 }
 
@@ -193,7 +193,7 @@ func pointers(lists ...[]blockForm) (out []*blockForm) {
 	return out
 }
 
-// forms has all of them told, and compares what has become of them.
+// forms sends all forms and compares the results.
 func (c *court) forms(wrong, right []*blockForm, within time.Duration) {
 	t := c.t
 	t.Helper()
@@ -204,13 +204,13 @@ func (c *court) forms(wrong, right []*blockForm, within time.Duration) {
 		list = append(list, said...)
 	}
 	for _, f := range append(wrong, right...) {
-		t.Errorf("%s: never told", f.name)
+		t.Errorf("%s: never sent", f.name)
 	}
 	c.until(c.highest()+5, time.Minute)
 	c.verdicts(list)
 }
 
-// verdicts compares what the jurors have made of each form.
+// verdicts compares the jurors' results for each form.
 func (c *court) verdicts(list []*judgement) {
 	t := c.t
 	t.Helper()
@@ -236,8 +236,8 @@ func (c *court) verdicts(list []*judgement) {
 	c.agree()
 }
 
-// agree wants all to have the same last block, and to be connected still: neards hand on what is
-// wrong in its body or economics alone, and are not to blame.
+// agree requires that all jurors have the same last block and are still connected: neards relay
+// blocks that are wrong only in body or economics, and must not be banned for it.
 func (c *court) agree() {
 	t := c.t
 	t.Helper()

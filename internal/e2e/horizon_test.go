@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// kept is for how many epochs the nodes of a horizon's tests keep blocks: neard's least.
+// kept is the number of epochs for which the nodes of these tests keep blocks: neard's minimum.
 const kept = 3
 
-// keeps lets a home forget blocks as soon as may be.
+// keeps configures a home folder to collect blocks as early as possible.
 func keeps(t *testing.T, dir string) {
 	t.Helper()
 	change(t, filepath.Join(dir, "config.json"), func(c object) { c["gc_num_epochs_to_keep"] = kept })
 }
 
-// forgets is keeps for a troupe, which else has blocks for an hour at least.
+// forgets is keeps for a troupe, which otherwise keeps blocks for an hour at least.
 func forgets(t *testing.T, dir string) {
 	t.Helper()
 	keeps(t, dir)
 	change(t, filepath.Join(dir, "config.json"), func(c object) { c.at("troupe")["gc_min_age"] = map[string]any{"secs": 0, "nanos": 0} })
 }
 
-// comes waits until a node is in step at a height. A neard behind its horizon starts itself again,
-// and does not answer meanwhile.
+// comes waits until a node has synced to a height. A neard that is below the horizon restarts
+// itself and does not reply meanwhile.
 func (p *process) comes(height uint64, within time.Duration) {
 	p.t.Helper()
 	for limit := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
@@ -47,7 +47,8 @@ func (p *process) comes(height uint64, within time.Duration) {
 	}
 }
 
-// lacks wants a node not to have a block: it came by a proof and the state, not by all blocks.
+// lacks requires that a node does not have a block: it synced by a proof and the state, without
+// downloading all blocks.
 func (p *process) lacks(height uint64) {
 	p.t.Helper()
 	if r, err := p.call("block", map[string]any{"block_id": height}); err != nil || r.Error == nil {
@@ -55,7 +56,7 @@ func (p *process) lacks(height uint64) {
 	}
 }
 
-// away lets a chain go on until a block is older than what its makers keep.
+// away waits until the producers of a chain have collected a block.
 func away(t *testing.T, maker *process, at uint64) {
 	t.Helper()
 	for limit := time.Now().Add(12 * time.Minute); maker.final() < at+kept*arriving+60; time.Sleep(time.Second) {
@@ -66,8 +67,8 @@ func away(t *testing.T, maker *process, at uint64) {
 	maker.lacks(at)
 }
 
-// TestTroupePastHorizon: a troupe that follows four neards is away until they have forgotten where
-// it was, and comes back.
+// TestTroupePastHorizon: a troupe that follows four neards is stopped until they have collected the
+// blocks after its head. It recovers after a restart.
 func TestTroupePastHorizon(t *testing.T) {
 	program := neardProgram(t)
 	seats := neardNet(t, program, 4, 4, arriving)
@@ -101,8 +102,8 @@ func TestTroupePastHorizon(t *testing.T) {
 	}
 }
 
-// TestNeardPastHorizon: a neard that follows four troupes is away until they have forgotten where
-// it was, and comes back.
+// TestNeardPastHorizon: a neard that follows four troupes is stopped until they have collected the
+// blocks after its head. It recovers after a restart.
 func TestNeardPastHorizon(t *testing.T) {
 	program := neardProgram(t)
 	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })

@@ -22,16 +22,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// What a node must keep to while it is attacked.
+// Limits that a node must stay within during an attack.
 const (
-	moreMemory = 300.0 // MiB above before
+	moreMemory = 300.0 // MiB above the memory before the attack
 	backAfter  = time.Minute
 	leastP99   = 20 * time.Millisecond
-	mostLoss   = 0.05 // of the blocks by the clock
+	mostLoss   = 0.05 // fraction of blocks that may be missing at the set block time
 )
 
-// besieged is a node that makes blocks by the clock, with these limits of its RPC, and what
-// attackers may use on it.
+// besieged starts a node with a fixed block time and these RPC limits. It also returns what the
+// attackers may use.
 func besieged(t *testing.T, limits map[string]any) (*process, *arms) {
 	t.Helper()
 	home := newHome(t)
@@ -96,7 +96,7 @@ func besieged(t *testing.T, limits map[string]any) (*process, *arms) {
 	return p, a
 }
 
-// honest is a client that goes on asking while others attack.
+// honest is a client that sends requests during the attacks and records latencies.
 type honest struct {
 	p      *process
 	http   *http.Client
@@ -110,7 +110,7 @@ type honest struct {
 	failed []string
 }
 
-// honestly starts one, from an address of its own.
+// honestly starts one from an address of its own.
 func honestly(p *process, a *arms, s *signer) *honest {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}, Timeout: 5 * time.Second}
 	h := &honest{p: p, burner: a.Burner, signer: s, stop: make(chan struct{}), done: make(chan struct{}),
@@ -166,7 +166,7 @@ func (h *honest) end() {
 	h.http.CloseIdleConnections()
 }
 
-// quantile sorts times and returns one of them.
+// quantile sorts durations and returns the one at a share.
 func quantile(times []time.Duration, share float64) time.Duration {
 	if len(times) == 0 {
 		return 0
@@ -175,7 +175,7 @@ func quantile(times []time.Duration, share float64) time.Duration {
 	return times[int(share*float64(len(times)-1))]
 }
 
-// pace is how many blocks a second were made by the clock since a height at a time.
+// pace measures the blocks per second since a height and time.
 type pace struct {
 	height uint64
 	at     time.Time
@@ -185,8 +185,8 @@ func (p *process) pace() pace { return pace{p.head("optimistic").Header.Height, 
 
 func (p pace) until(q pace) float64 { return float64(q.height-p.height) / q.at.Sub(p.at).Seconds() }
 
-// TestHostileClients: each attack of the review alone, then all together, beside an honest client.
-// TROUPE_HOSTILE is how long all of them go on together; 20 s by default, 5m for the figures of
+// TestHostileClients runs each attack alone and then all together, beside an honest client.
+// TROUPE_HOSTILE is how long all of them run together: 20 s by default, 5m for the figures of
 // docs/performance.md.
 func TestHostileClients(t *testing.T) {
 	each, together := 6*time.Second, 20*time.Second
@@ -197,8 +197,8 @@ func TestHostileClients(t *testing.T) {
 		}
 		together, each = d, 20*time.Second
 	}
-	// Limits by address hold for all addresses here; the attackers have theirs, the honest client
-	// has its own.
+	// All clients connect from local addresses, to which the limits by address apply. The attackers
+	// have addresses of their own, and the honest client has its own.
 	p, a := besieged(t, map[string]any{
 		"max_connections": 2500, "max_connections_per_address": 200, "max_parked_per_address": 200, "max_bytes_in_flight": 48 << 20, "max_bytes_in_flight_per_address": 40 << 20,
 		"max_simulations_per_address": 4, "max_work_per_address": 50,
@@ -266,7 +266,7 @@ func TestHostileClients(t *testing.T) {
 			}
 		})
 	}
-	only := os.Getenv("TROUPE_ATTACK") // part of a name, to look into one
+	only := os.Getenv("TROUPE_ATTACK") // part of a name: runs only these attacks
 	for _, x := range attacks {
 		if strings.Contains(x.name, only) {
 			under(x.name, x.name, each)
@@ -280,7 +280,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// hashOf is the hash of a signed transaction.
+// hashOf returns the hash of a signed transaction.
 func hashOf(t *testing.T, raw []byte) string {
 	t.Helper()
 	tx := new(primitives.SignedTransaction)

@@ -23,7 +23,7 @@ import (
 // exampleIndexer builds the program of docs/guide/indexer.md.
 func exampleIndexer(t *testing.T) string {
 	t.Helper()
-	if path := os.Getenv("TROUPE_INDEXER"); path != "" { // built already
+	if path := os.Getenv("TROUPE_INDEXER"); path != "" { // already built
 		return path
 	}
 	code := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(mustRead(t, "../../docs/guide/indexer.md"))
@@ -41,9 +41,9 @@ func exampleIndexer(t *testing.T) string {
 	return bin
 }
 
-// indexed has the indexer of the docs read a troupe that joined the network of a node, and kills
-// both again and again while that node makes blocks with transactions. At the end each block of the
-// node's chain is in the indexer's file once, in its place, and nothing else.
+// indexed runs the indexer of the docs on a troupe that joined a node's network, and kills both
+// repeatedly while that node produces blocks with transactions. At the end the indexer's file
+// contains each block of the node's chain exactly once and in order.
 func indexed(t *testing.T, maker *process, of, boot string, blocks int) {
 	t.Helper()
 	kills := 3
@@ -132,7 +132,7 @@ func indexed(t *testing.T, maker *process, of, boot string, blocks int) {
 				t.Fatal(err)
 			}
 			height++
-			if reply.Error != nil && reply.Error.Cause.Name == "UNKNOWN_BLOCK" { // skipped
+			if reply.Error != nil && reply.Error.Cause.Name == "UNKNOWN_BLOCK" { // no block has this height
 				continue
 			}
 			if reply.Error != nil {
@@ -167,8 +167,8 @@ func TestIndexerBesideNeards(t *testing.T) {
 	}
 }
 
-// TestIndexerBesideTroupe is the same with a troupe that makes the blocks: what it finds is the
-// script's, not the network's.
+// TestIndexerBesideTroupe is the same with a troupe that produces the blocks. If it fails too, the
+// cause is in the test, not in the network.
 func TestIndexerBesideTroupe(t *testing.T) {
 	dir, addr := newHome(t, "--num-shards", "2", "--chain-id", "interop", "--fast"), freeAddr(t)
 	maker := start(t, dir, "--network-addr", addr, "--block-production", "interval")

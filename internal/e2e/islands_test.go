@@ -23,22 +23,22 @@ import (
 	"github.com/troupe-chain/troupe/net/near/tcp"
 )
 
-// islands are nodes that each have a network namespace to themselves, with one interface. What they
-// send to each other passes this process packet by packet, so that it can be late, lost or cut, TCP
-// and QUIC alike; nothing of it needs more of the kernel than TUN.
+// islands are nodes that each have a network namespace with one TUN interface. This process
+// forwards their packets, TCP and QUIC alike, and can delay, lose or block them. The kernel needs
+// no other feature than TUN.
 type islands struct {
 	t     *testing.T
 	names []string
 	tuns  []*os.File
 	lag   atomic.Int64  // ns, one way
-	loss  atomic.Uint64 // of a million packets
-	cut   []atomic.Bool // by from*n+to
-	ways  []chan packet // likewise
+	loss  atomic.Uint64 // per million packets
+	cut   []atomic.Bool // true: no packets pass; index from*n+to
+	ways  []chan packet // queue of packets; index from*n+to
 
-	apart atomic.Pointer[[]bool] // the last cut's sides
-	over  atomic.Int64           // when a packet crossed to the other side after the repair, ns; 0: none
+	apart atomic.Pointer[[]bool] // the two sides of the last cut
+	over  atomic.Int64           // when a packet first crossed between the sides after the repair, in ns; 0: not yet
 
-	Passed, Lost, Cut, UDP atomic.Int64 // UDP: of those that passed
+	Passed, Lost, Cut, UDP atomic.Int64 // UDP counts passed UDP packets
 }
 
 type packet struct {
@@ -46,15 +46,15 @@ type packet struct {
 	bytes []byte
 }
 
-// Each of them.
+// Parameters of each connection between two nodes.
 const (
 	islandMTU   = 1500
-	islandQueue = 8192 // packets on their way from one to another; more are lost, as in a router
+	islandQueue = 8192 // packets in transit from one node to another; more are dropped, as in a router
 	islandRPC   = 3030
 	islandPort  = 24567
 )
 
-// newIslands makes n of them; without the rights for that the test is skipped, and says so.
+// newIslands makes n islands. It skips the test if it lacks the permission.
 func newIslands(t *testing.T, n int) *islands {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -107,7 +107,7 @@ func newIslands(t *testing.T, n int) *islands {
 			group.Go(func() { s.carry(i, k) })
 		}
 	}
-	t.Cleanup(func() { // before the ways are closed
+	t.Cleanup(func() { // before the queues are closed
 		for _, f := range s.tuns {
 			_ = f.Close()
 		}
@@ -120,7 +120,7 @@ func (s *islands) ip(i int) string  { return fmt.Sprintf("10.77.0.%d", i+1) }
 func (s *islands) rpc(i int) string { return fmt.Sprintf("%s:%d", s.ip(i), islandRPC) }
 func (s *islands) net(i int) string { return fmt.Sprintf("%s:%d", s.ip(i), islandPort) }
 
-// within does something in a namespace, on a thread that is in it meanwhile.
+// within runs do on a thread that is in a network namespace.
 func within(name string, do func() error) error {
 	runtime.LockOSThread()
 	home, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
@@ -138,13 +138,13 @@ func within(name string, do func() error) error {
 	}
 	err = do()
 	if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
-		return back // the thread stays locked, and ends with its goroutine
+		return back // the thread stays locked and ends with its goroutine
 	}
 	runtime.UnlockOSThread()
 	return err
 }
 
-// openTUN makes the interface of a namespace.
+// openTUN makes the TUN interface of a namespace.
 func openTUN(name string) (f *os.File, err error) {
 	err = within(name, func() error {
 		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -166,7 +166,7 @@ func openTUN(name string) (f *os.File, err error) {
 	return f, err
 }
 
-// read takes what a node sends.
+// read reads the packets that a node sends.
 func (s *islands) read(i int) {
 	buf := make([]byte, 1<<16)
 	for {
@@ -204,17 +204,17 @@ func (s *islands) read(i int) {
 	}
 }
 
-// carry brings packets from one to another when they are due, in their order.
+// carry delivers packets from one node to another when they are due, in order.
 func (s *islands) carry(i, k int) {
 	for p := range s.ways[i*len(s.tuns)+k] {
 		if d := time.Until(p.due); d > 0 {
 			time.Sleep(d)
 		}
-		_, _ = s.tuns[k].Write(p.bytes) // an interface that is gone loses it
+		_, _ = s.tuns[k].Write(p.bytes) // fails if the interface was closed: the packet is lost
 	}
 }
 
-// part cuts a group of nodes from all others, or brings all together again.
+// part cuts a group of nodes off from all others. Without nodes it repairs all connections.
 func (s *islands) part(group ...int) {
 	n := len(s.tuns)
 	in := make([]bool, n)
@@ -234,15 +234,15 @@ func (s *islands) part(group ...int) {
 
 // across waits until a packet crosses the last cut, which was repaired at a given time, and returns
 // how long after the repair that was.
-func (s *islands) across(mended time.Time, within time.Duration) time.Duration {
+func (s *islands) across(repaired time.Time, within time.Duration) time.Duration {
 	s.t.Helper()
 	for s.over.Load() == 0 {
-		if time.Since(mended) > within {
+		if time.Since(repaired) > within {
 			s.t.Fatalf("nothing crosses what was cut for %v", within)
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return time.Unix(0, s.over.Load()).Sub(mended)
+	return time.Unix(0, s.over.Load()).Sub(repaired)
 }
 
 // start starts a node in its namespace and waits until it serves.
@@ -262,7 +262,7 @@ func (s *islands) start(i int, home string, flags ...string) *process {
 		if err == nil {
 			_, _ = io.Copy(io.Discard, r.Body)
 			_ = r.Body.Close()
-			client.CloseIdleConnections() // those of the node's last life
+			client.CloseIdleConnections() // connections to the process before the restart
 			return p
 		}
 		select {
@@ -276,9 +276,10 @@ func (s *islands) start(i int, home string, flags ...string) *process {
 	}
 }
 
-// TestSocketsOverACut: a connection of sockets as peers have them lasts over a cut of 45 s, behind
-// which TCP at such short waits would have given up, and what was written meanwhile is there within
-// the two seconds between tries. A kernel before 6.15 takes as long as it takes.
+// TestSocketsOverACut: a peer connection over TCP survives a cut of 45 s, after which TCP with such
+// short timeouts would otherwise give up. Data that was written meanwhile arrives within two
+// seconds, the interval between retransmissions. Kernels before 6.15 do not bound that interval, so
+// there the time is only logged.
 func TestSocketsOverACut(t *testing.T) {
 	s := newIslands(t, 2)
 	var l net.Listener
@@ -314,7 +315,7 @@ func TestSocketsOverACut(t *testing.T) {
 		known = err == nil
 	})
 	s.part(0)
-	for range 45 { // both speak, as peers do
+	for range 45 { // both sides send, as peers do
 		for _, x := range []net.Conn{c, peer} {
 			if _, err := x.Write([]byte{1}); err != nil {
 				t.Fatalf("within the cut: %v", err)
@@ -322,14 +323,14 @@ func TestSocketsOverACut(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	}
-	mended := time.Now()
+	repaired := time.Now()
 	s.part()
-	for name, x := range map[string]net.Conn{"who dialled": c, "who was dialled": peer} {
-		_ = x.SetReadDeadline(mended.Add(time.Minute))
+	for name, x := range map[string]net.Conn{"dialler": c, "listener": peer} {
+		_ = x.SetReadDeadline(repaired.Add(time.Minute))
 		if _, err := io.ReadFull(x, make([]byte, 45)); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		took := time.Since(mended)
+		took := time.Since(repaired)
 		t.Logf("%s has heard all %v after the cut", name, took.Round(time.Millisecond))
 		if known && took > 5*time.Second {
 			t.Errorf("%s has heard all %v after the cut", name, took)

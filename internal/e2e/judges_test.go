@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// judging leaves the last validator of a home's genesis so little stake that it makes neither
-// blocks nor chunks, and only checks those of the others, as the makers' seats are theirs. Blocks
-// come at neard's pace, from any producer, and no validator is kicked out.
+// judging gives the last validator in a home folder's genesis so little stake that it produces
+// neither blocks nor chunks and only validates the chunks of the others. Blocks have neard's block
+// time, and no validator is kicked out.
 func judging(t *testing.T, s seat, makers, epoch int) {
 	t.Helper()
 	last := fmt.Sprintf("node%d", makers)
@@ -25,7 +25,7 @@ func judging(t *testing.T, s seat, makers, epoch int) {
 	change(t, filepath.Join(s.home, "genesis.json"), func(g object) {
 		version, _ = g["protocol_version"].(json.Number)
 		layout = g["shard_layout"]
-		// five million NEAR, a tenth of the others'
+		// five million NEAR, a tenth of the others' stakes
 		less, _ := new(big.Int).SetString("5000000000000000000000000000000", 10)
 		for _, x := range list(g["validators"]) {
 			if x["account_id"] == last {
@@ -65,7 +65,7 @@ func judging(t *testing.T, s seat, makers, epoch int) {
 	})
 }
 
-// list are the objects of a JSON array.
+// list returns the objects in a JSON array.
 func list(x any) (out []object) {
 	all, _ := x.([]any)
 	for _, v := range all {
@@ -85,7 +85,7 @@ func yocto(t *testing.T, x any) *big.Int {
 	return n
 }
 
-// performed is what an epoch counts of a validator.
+// performed holds an epoch's counters of a validator.
 type performed struct {
 	Account  string `json:"account_id"`
 	Blocks   int    `json:"num_expected_blocks"`
@@ -94,10 +94,10 @@ type performed struct {
 	Due      int    `json:"num_expected_endorsements"`
 }
 
-// judges runs makers of four shards, each of which has two of them, with one troupe that holds
-// nothing and makes nothing, under transfers and calls: of its endorsements 99.9 % are in blocks,
-// and it takes less than 1 GiB. Endorsements of chunks that are in no block are missing for every
-// validator; they do not count.
+// judges runs validators of four shards, two for each shard, and one troupe that tracks no shard
+// and only validates chunks, under transfers and calls. 99.9 % of that troupe's endorsements must
+// be in blocks, and it must use less than 1 GiB. Endorsements of chunks that are in no block are
+// missing for every validator and do not count.
 func judges(t *testing.T, neards int) {
 	const makers, shards, epoch, epochs = 4, 4, 100, 5
 	b := newPanel(t, makers+1, neards, shards, epoch, func(s seat) { judging(t, s, makers, epoch) })
@@ -153,13 +153,13 @@ func judges(t *testing.T, neards int) {
 	}
 	if x := all[fmt.Sprintf("node%d", makers)]; x != nil {
 		if lost := x.Due - x.Endorsed; x.Blocks+x.Chunks > 0 || x.Due < made || lost > chunks && (lost-chunks)*1000 > x.Due {
-			t.Errorf("who makes nothing: %+v, with %d chunks missed", *x, chunks)
+			t.Errorf("the validator without seats: %+v, with %d chunks missed", *x, chunks)
 		}
 	}
 	_, held := blind.figures()
-	t.Logf("it holds %v and took %.0f MiB at most", held, blind.peak())
+	t.Logf("it has shards %v and used %.0f MiB at most", held, blind.peak())
 	if len(held) > 0 || blind.peak() > 1024 {
-		t.Errorf("who makes nothing holds %v and took %.0f MiB", held, blind.peak())
+		t.Errorf("the validator without seats has shards %v and used %.0f MiB", held, blind.peak())
 	}
 	for i, p := range b.p {
 		if i < b.neards {
@@ -173,8 +173,8 @@ func judges(t *testing.T, neards int) {
 	}
 }
 
-// ended is the last block of the next epoch that has ended, from a height on, and what that counts
-// of its validators; 0: none has.
+// ended returns the last block of the first epoch that ended in a range of heights, and that
+// epoch's counters; 0 if none ended.
 func (b *panel) ended(from, to uint64) (end uint64, list []performed) {
 	b.t.Helper()
 	for h := from; h <= to; h++ {
@@ -201,11 +201,11 @@ func shares(list []performed) string {
 	return strings.Join(out, ", ")
 }
 
-// TestChunkOnly: two neards and two troupes make the blocks and chunks, one more troupe judges them
-// alone.
+// TestChunkOnly: two neards and two troupes produce the blocks and chunks, and one more troupe only
+// validates chunks.
 func TestChunkOnly(t *testing.T) { judges(t, 2) }
 
-// TestChunkOnlyAmongNeards: the same with four neards.
+// TestChunkOnlyAmongNeards is TestChunkOnly with four neards.
 func TestChunkOnlyAmongNeards(t *testing.T) {
 	if neardOrNone(t) == "" {
 		t.Skip("skipped: it is TestChunkOnly where there is no neard")

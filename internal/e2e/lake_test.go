@@ -13,9 +13,9 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
-// TestLake: near-lake-framework, as npm has it, reads from a bucket what troupe stream has written
-// into it from a node, also behind a restart of that command: every block, with all its shards and
-// their transactions.
+// TestLake: near-lake-framework from npm reads from a bucket what troupe stream has written from a
+// node, before and after a restart of that command: every block, with all its shards and their
+// transactions.
 func TestLake(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)

@@ -19,12 +19,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Eight view calls at once, each of which returns 4 MB that the contract has in its state, are all
-// answered in full. Each call returns a value of its own, so that a mixed-up reply does not pass.
+// Eight concurrent view calls, each of which returns 4 MB of the contract's state, are all answered
+// completely. Each call returns a different value, so that a reply to another request is detected.
 func TestLargeViewCallsAtOnceAreAnswered(t *testing.T) {
 	const (
 		calls, size  = 8, 4_000_000
-		to           = 64 << 16 // the probe's memory ends here before it is grown
+		to           = 64 << 16 // end of the contract's memory before it grows
 		growth       = 64       // pages
 		mostResident = 600.0    // MiB
 	)

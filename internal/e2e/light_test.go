@@ -11,9 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lightClient lets a light client follow a network from a block on, each step from another node and
-// the same of all of them, and has transactions proven to it. What it trusts is the first step. It
-// returns how many steps were proven, and over how many epochs.
+// lightClient follows a network with a light client from a block on. It requests each light client
+// block from another node and requires the same reply from all. It also requests proofs of
+// transactions. Only the first block is trusted. It returns the number of verified light client
+// blocks, and of epochs.
 func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 	t := b.t
 	t.Helper()
@@ -56,16 +57,16 @@ func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 			continue
 		}
 		was := c.Head.Inner
-		// the chain's end goes on while it is asked for
+		// the chain grows between the requests
 		if next.Inner.Height <= was.Height || next.Inner.EpochID == was.EpochID {
 			break
 		}
 		for i, p := range b.p {
-			if next.Inner.EpochID == head.Header.Epoch { // which is not over
+			if next.Inner.EpochID == head.Header.Epoch { // which has not ended
 				break
 			}
 			other := ask(p, "next_light_client_block", map[string]any{"last_block_hash": from})
-			// it has not heard of the block by which that is final
+			// the node has not received the block by which that one is final
 			for n := 0; n < 50 && bytes.Equal(other, []byte("{}")); n++ {
 				time.Sleep(100 * time.Millisecond)
 				other = ask(p, "next_light_client_block", map[string]any{"last_block_hash": from})
@@ -93,7 +94,7 @@ func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 	for i := 0; i < len(txs); i += 1 + len(txs)/8 {
 		for k, p := range b.p {
 			r, err := p.call("light_client_proof", map[string]any{"type": "transaction", "transaction_hash": txs[i].hash, "sender_id": txs[i].sender, "light_client_head": hash.String()})
-			if err != nil || r.Error != nil { // of a block behind what the client has
+			if err != nil || r.Error != nil { // of a block after the light client's head
 				continue
 			}
 			o, err := lightclient.ProvenOutcome(c.Head.Inner.BlockMerkleRoot, r.Result, true)

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 )
 
-// TestLocalnet makes a network and runs it: a validator, and two nodes that follow it. All end with
-// the command, in order when it is told to, and when it is killed, too.
+// TestLocalnet makes a network and runs it: a validator, and two nodes that follow it. All end when
+// the command does: cleanly after a signal, and also when the command is killed.
 func TestLocalnet(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	if out, err := troupe(t, "--home", dir, "localnet", "-v", "1", "-s", "2", "--non-validators-rpc", "1", "-n", "1"); err != nil {

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// proportional returns a process's memory in MiB, what it shares with others divided among them.
+// proportional returns the proportional set size of a process in MiB: memory shared with other
+// processes is divided among them.
 func proportional(t *testing.T, pid int) float64 {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
@@ -37,9 +38,9 @@ func proportional(t *testing.T, pid int) float64 {
 	return 0
 }
 
-// TestManyProcesses: sandboxes that are started side by side, as suites do that run their files at
-// once, are all ready soon and small. TROUPE_PROCESSES says how many: of 200 all are wanted in 10 s
-// and 6 GiB of proportional set size.
+// TestManyProcesses starts many sandboxes at the same time, as test suites that run files in
+// parallel do. All are ready soon and use little memory. TROUPE_PROCESSES is their number: 200 must
+// be ready within 10 s and use at most 6 GiB of proportional set size.
 func TestManyProcesses(t *testing.T) {
 	n := 20
 	if text := os.Getenv("TROUPE_PROCESSES"); text != "" {
@@ -53,7 +54,7 @@ func TestManyProcesses(t *testing.T) {
 	for i := range homes {
 		homes[i] = newHome(t, "--fast")
 	}
-	held := make([]net.Listener, 2*n) // all at once, both of each node, or one is given another's
+	held := make([]net.Listener, 2*n) // all ports are reserved at once, two for each node, so that no port is given out twice
 	for i := range held {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -17,23 +17,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// mixed is what a node is held to: those that make the blocks, where they are found, and how many
-// shards they have.
+// mixed is the network that a node under test is compared with: the nodes that produce blocks,
+// their addresses, and the number of shards.
 type mixed struct {
 	nodes  []*process
 	boot   []string
 	shards int
-	blocks int    // to be followed
-	mark   string // tells the accounts of one run from those of another on the same chain
+	blocks int    // number of blocks to follow
+	mark   string // makes the account names of this run distinct from those of other runs on the chain
 }
 
-// sent is a transaction that some node took.
+// sent is a transaction that a node accepted.
 type sent struct {
 	hash   string
 	sender primitives.AccountID
 }
 
-// submitter submits for one account to one node, one transaction after the other.
+// submitter submits transactions of one account to one node, one after the other.
 type submitter struct {
 	s    *signer
 	to   *process
@@ -55,7 +55,7 @@ func (c *submitter) submit(t *testing.T, to primitives.AccountID, actions ...pri
 	c.list = append(c.list, sent{hashOf(t, raw), c.s.key.AccountID})
 }
 
-// renew takes a younger block to sign on.
+// renew signs later transactions on a more recent block.
 func (c *submitter) renew(t *testing.T) {
 	r, err := c.to.call("block", map[string]any{"finality": "final"})
 	var h head
@@ -70,7 +70,7 @@ func (c *submitter) renew(t *testing.T) {
 	}
 }
 
-// other is a signer for another account with the same key.
+// other returns a signer for another account with the same key.
 func (p *process) other(of *signer, id primitives.AccountID) *signer {
 	p.t.Helper()
 	key := *of.key
@@ -86,8 +86,8 @@ func (p *process) other(of *signer, id primitives.AccountID) *signer {
 
 const tokenInit = `{"owner_id":%q,"total_supply":"1000","metadata":{"spec":"ft-1.0.0","name":"n","symbol":"s","decimals":0}}`
 
-// settle makes an account in each shard of a neard's localnet, and a contract in the last. It
-// returns the load's clients, one through each node and one through the node that is judged.
+// settle creates an account in each shard of a neard localnet, and deploys a contract in the last
+// shard. It returns the clients of the load: one for each node, and one for the node under test.
 func (m *mixed) settle(t *testing.T, judged *process) (clients []*submitter, token primitives.AccountID) {
 	t.Helper()
 	first := m.nodes[0]
@@ -111,7 +111,7 @@ func (m *mixed) settle(t *testing.T, judged *process) (clients []*submitter, tok
 	return clients, token
 }
 
-// load submits transfers over all shards and calls of a contract until it is stopped.
+// load submits transfers in all shards and calls of a contract until stop is closed.
 func (m *mixed) load(t *testing.T, clients []*submitter, token primitives.AccountID, stop <-chan struct{}) *sync.WaitGroup {
 	var group sync.WaitGroup
 	for k, c := range clients {
@@ -141,7 +141,7 @@ func (m *mixed) load(t *testing.T, clients []*submitter, token primitives.Accoun
 	return &group
 }
 
-// follows holds a troupe that follows a network to what the network says: blocks, chunks, state,
+// follows compares a troupe that follows a network with the network's nodes: blocks, chunks, state,
 // transactions, proofs.
 func (m *mixed) follows(t *testing.T, judged *process, restart func() *process) {
 	t.Helper()
@@ -189,7 +189,7 @@ func (m *mixed) follows(t *testing.T, judged *process, restart func() *process) 
 		accounts = append(accounts, string(c.s.key.AccountID))
 	}
 	accounts = append(accounts, string(token), "near")
-	// the first of an epoch that is over
+	// the first one is of an epoch that has ended
 	for _, h := range []uint64{max(66, end.Height) - 65, end.Height - uint64(m.blocks)/2, end.Height - 1, end.Height} {
 		cmp.state(t, h, accounts, string(token))
 	}
@@ -215,7 +215,7 @@ func (m *mixed) follows(t *testing.T, judged *process, restart func() *process) 
 	}
 }
 
-// statuses compares what of a status is not a node's own.
+// statuses compares those parts of the status reply that do not depend on the node.
 func (m *mixed) statuses(t *testing.T, a, b *process) {
 	t.Helper()
 	type common struct {
@@ -247,9 +247,9 @@ func (m *mixed) statuses(t *testing.T, a, b *process) {
 	}
 }
 
-// TestTroupeFollowsNeards: a troupe joins four neards with four shards at their genesis and follows
-// them under load, is killed and goes on, sends on what is submitted to it, and says the same as
-// they do.
+// TestTroupeFollowsNeards: a troupe joins four neards with four shards at the genesis and follows
+// them under load. It is killed and continues after the restart, forwards transactions that clients
+// submit to it, and gives the same replies as the neards.
 func TestTroupeFollowsNeards(t *testing.T) {
 	program := neardProgram(t)
 	seats := neardNet(t, program, 4, 4, 60)
@@ -269,7 +269,7 @@ func TestTroupeFollowsNeards(t *testing.T) {
 	}
 }
 
-// troupe starts a troupe that follows, and tells how it is killed and started again.
+// troupe starts a troupe that follows a network. again kills and restarts it.
 func (m *mixed) troupe(t *testing.T, of, boot string) (p *process, again func() *process) {
 	t.Helper()
 	dir, at := joined(t, of), freeAddr(t)
@@ -284,8 +284,8 @@ func (m *mixed) troupe(t *testing.T, of, boot string) (p *process, again func() 
 	}
 }
 
-// TestTroupeFollowsTroupe is TestTroupeFollowsNeards with a troupe that makes the blocks: what it
-// finds is the script's, not the network's.
+// TestTroupeFollowsTroupe is TestTroupeFollowsNeards with a troupe that produces the blocks. If it
+// fails too, the cause is in the test, not in the network.
 func TestTroupeFollowsTroupe(t *testing.T) {
 	dir, addr := newHome(t, "--num-shards", "4", "--chain-id", "interop", "--fast"), freeAddr(t)
 	m := &mixed{shards: 4, blocks: 60, boot: []string{peerOf(t, dir, addr)}}
@@ -294,9 +294,9 @@ func TestTroupeFollowsTroupe(t *testing.T) {
 	m.follows(t, judged, again)
 }
 
-// TestNeardFollowsTroupe: a neard joins a troupe that makes all blocks, and another that only knows
-// one that follows; both take blocks, headers and chunks, send on transactions, and complain of
-// nothing.
+// TestNeardFollowsTroupe: a neard joins a troupe that produces all blocks, and another neard joins
+// a follower of that troupe. Both receive blocks, headers and chunks, forward transactions, and log
+// no complaint about a peer.
 func TestNeardFollowsTroupe(t *testing.T) {
 	program := neardProgram(t)
 	dir, addr := newHome(t, "--num-shards", "4", "--chain-id", "interop", "--fast"), freeAddr(t)
@@ -329,7 +329,7 @@ func TestNeardFollowsTroupe(t *testing.T) {
 	follower.reaches(maker.head("final").Header.Height, time.Minute)
 }
 
-// TestClientsOfMixed: near-api-js says the same of a neard and of a troupe in one network.
+// TestClientsOfMixed: near-api-js gets the same results from a neard and a troupe in one network.
 func TestClientsOfMixed(t *testing.T) {
 	program := neardProgram(t)
 	need(t, "node", "npm")
@@ -343,7 +343,7 @@ func TestClientsOfMixed(t *testing.T) {
 	judged, _ := m.troupe(t, seats[0].home, seats[0].peer(t))
 	judged.reaches(nodes[0].head("final").Header.Height, time.Minute)
 	for k, p := range []*process{nodes[0], judged} {
-		key := seats[k].home // an account each: two clients of one key use the same nonces
+		key := seats[k].home // one account each, because two clients with one key use the same nonces
 		env := []string{"NEAR_RPC_URL=http://" + p.addr, "NEAR_HOME=" + key}
 		t.Run(filepath.Base(p.home), func(t *testing.T) { script(t, "js", env, "node", "nearjs.mjs") })
 	}

@@ -20,8 +20,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// newMoving makes validators that hold no shard but those that they make chunks of, which are dealt
-// anew for each epoch, and one that makes none and only checks those of others.
+// newMoving makes validators that track only the shards whose chunks they produce, which are
+// assigned anew for each epoch. One more validator produces no chunks and only validates those of
+// the others.
 func newMoving(t *testing.T, makers, shards int, epoch uint64) *council {
 	t.Helper()
 	n := makers + 1
@@ -36,7 +37,7 @@ func newMoving(t *testing.T, makers, shards int, epoch uint64) *council {
 		t.Fatal(err)
 	}
 	g.Config.EpochLength, g.Config.NumBlockProducerSeats = epoch, uint64(makers)
-	less := primitives.NEAR(10_000_000) // the last one has least
+	less := primitives.NEAR(10_000_000) // the last validator has the least stake
 	for _, r := range g.Records {
 		if a, ok := r.(*genesis.AccountRecord); ok && a.AccountID == accounts[makers] {
 			rest, _ := a.Account.Locked.Sub(less)
@@ -57,7 +58,7 @@ func newMoving(t *testing.T, makers, shards int, epoch uint64) *council {
 	path := genesisFile(t, g)
 	var boot []string
 	for _, id := range accounts {
-		// at neard's pace: what comes late is in no block
+		// at neard's block time: endorsements that arrive late are in no block
 		dir := newHome(t, "--genesis", path, "--account-id", string(id), "--test-seed", string(id))
 		config := filepath.Join(dir, "config.json")
 		text, err := os.ReadFile(config)
@@ -81,7 +82,7 @@ func newMoving(t *testing.T, makers, shards int, epoch uint64) *council {
 	return c
 }
 
-// figures are those of /metrics without labels, and the shards that are held.
+// figures returns the metrics of /metrics that have no labels, and the shards that the node has.
 func (p *process) figures() (out map[string]float64, held []string) {
 	p.t.Helper()
 	r, err := http.Get("http://" + p.addr + "/metrics")
@@ -108,7 +109,7 @@ func (p *process) figures() (out map[string]float64, held []string) {
 	return out, held
 }
 
-// peak is the most memory that a process has had, in MiB.
+// peak returns the peak memory of a process in MiB.
 func (p *process) peak() float64 {
 	p.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -128,10 +129,10 @@ func (p *process) peak() float64 {
 	return 0
 }
 
-// TestMoving: four validators as processes hold the shards alone that they make chunks of, dealt
-// anew for each epoch, and take transfers of them; one is killed while a shard is on its way in,
-// and comes back. A fifth holds nothing, checks chunks by what they show, and its endorsements are
-// in blocks.
+// TestMoving: four validator processes track only the shards whose chunks they produce, which are
+// assigned anew for each epoch, and include transfers. One is killed while it downloads a shard's
+// state, and recovers after the restart. A fifth tracks no shard and validates chunks by state
+// witnesses; its endorsements are in blocks.
 func TestMoving(t *testing.T) {
 	const epoch, epochs = 60, 5
 	c := newMoving(t, 4, 4, epoch)
@@ -173,7 +174,7 @@ func TestMoving(t *testing.T) {
 		t.Logf("node %d holds %v; %v came, %v went; %.0f MiB at most", i, held, f["troupe_shards_come"], f["troupe_shards_gone"], p.peak())
 		if p == blind {
 			if len(held) > 0 || f["troupe_shards_come"] > 0 {
-				t.Errorf("who makes no chunks holds %v", held)
+				t.Errorf("the validator without chunks has shards %v", held)
 			}
 			continue
 		}
@@ -189,7 +190,7 @@ func TestMoving(t *testing.T) {
 		t.Errorf("shards are held so often: %v; %v went", holders, gone)
 	}
 	if p := blind.peak(); p > 1024 {
-		t.Errorf("who holds nothing takes %.0f MiB", p)
+		t.Errorf("the validator without shards uses %.0f MiB", p)
 	}
 	c.endorsed("node4")
 	for _, p := range c.p {
@@ -198,7 +199,7 @@ func TestMoving(t *testing.T) {
 	c.consistent()
 }
 
-// endorsed wants the endorsements of a validator of chunks to be in blocks, in the last whole
+// endorsed requires that a validator's chunk endorsements are in blocks, in the last complete
 // epoch.
 func (c *council) endorsed(account string) {
 	c.t.Helper()
@@ -216,7 +217,7 @@ func (c *council) endorsed(account string) {
 			Chunks   uint64 `json:"num_expected_chunks"`
 		} `json:"current_validators"`
 	}
-	for h := last.Start - 1; ; h-- { // the last block of the epoch before
+	for h := last.Start - 1; ; h-- { // the last block of the previous epoch
 		r, err := p.call("validators", []any{h})
 		if err != nil || last.Start-h > 100 {
 			c.t.Fatalf("no block at %d: %v", h, err)

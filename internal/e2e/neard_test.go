@@ -23,11 +23,11 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 )
 
-// neardLife is how long a neard lives at most, whatever becomes of the test.
+// neardLife is the longest time that a neard process may run, even if the test does not end it.
 const neardLife = 15 * time.Minute
 
-// neardProgram is the neard that judges, from TROUPE_NEARD; without it the test is skipped, and
-// says so.
+// neardProgram returns the neard binary to compare with, from TROUPE_NEARD. If it is not set, the
+// test is skipped.
 func neardProgram(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("TROUPE_NEARD")
@@ -37,8 +37,8 @@ func neardProgram(t *testing.T) string {
 	return path
 }
 
-// neardOrNone is neardProgram, but empty where TROUPE_NEARD is "none": validators are troupes then,
-// which shows what in a script is the script's own.
+// neardOrNone is neardProgram, but returns an empty string if TROUPE_NEARD is "none". Then all
+// validators are troupes, which shows whether a failure has its cause in the test.
 func neardOrNone(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("TROUPE_NEARD") == "none" {
@@ -47,10 +47,10 @@ func neardOrNone(t *testing.T) string {
 	return neardProgram(t)
 }
 
-// object is a JSON object that is changed and written again.
+// object is a JSON object that is edited and written back.
 type object map[string]any
 
-// at is the object below these keys.
+// at returns the object at a path of keys.
 func (o object) at(keys ...string) object {
 	for _, k := range keys {
 		below, _ := o[k].(map[string]any)
@@ -63,7 +63,7 @@ func (o object) at(keys ...string) object {
 	return o
 }
 
-// neardVersion is the newest protocol version of the neard of TROUPE_NEARD; 0: there is none.
+// neardVersion returns the newest protocol version of the neard in TROUPE_NEARD; 0 without one.
 var neardVersion = sync.OnceValues(func() (int, error) {
 	path := os.Getenv("TROUPE_NEARD")
 	if path == "" || path == "none" {
@@ -80,8 +80,8 @@ var neardVersion = sync.OnceValues(func() (int, error) {
 	return strconv.Atoi(string(m[1]))
 })
 
-// asOldAs makes the chain of a home that was not run yet as old as the neard of TROUPE_NEARD. One
-// of 86 is taken for nearcore f0c7706f1, whose numbering is june.
+// asOldAs sets the protocol version of a new home folder's chain to that of the neard in
+// TROUPE_NEARD. Version 86 is taken for nearcore f0c7706f1, whose numbering is june.
 func asOldAs(t testing.TB, dir string) {
 	t.Helper()
 	version, err := neardVersion()
@@ -95,7 +95,7 @@ func asOldAs(t testing.TB, dir string) {
 	change(t, filepath.Join(dir, "config.json"), func(c object) { c.at("troupe")["numbering"] = "june" })
 }
 
-// change edits a JSON file. Numbers stay as they are written.
+// change edits a JSON file. Numbers keep their text form.
 func change(t testing.TB, path string, edit func(object)) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -118,22 +118,22 @@ func change(t testing.TB, path string, edit func(object)) {
 	}
 }
 
-// seat is a home of a network, and where it listens.
+// seat is the home folder of a node of a network, and its addresses.
 type seat struct {
 	home, network, rpc string
-	by                 []string // what runs its program, if anything does
+	by                 []string // command that runs its program; empty: none
 }
 
 func (s *seat) peer(t *testing.T) string { t.Helper(); return peerOf(t, s.home, s.network) }
 
-// seated gives a home its addresses, and what all nodes of one machine need: an address of its own
-// that it believes, no more files than the limit allows, and no telemetry.
+// seated gives a home folder its addresses and the settings that nodes on one machine need: a
+// configured public address, a file limit within the machine's, and no telemetry.
 func seated(t *testing.T, dir string, boot []string) seat {
 	t.Helper()
 	return seatedAt(t, seat{home: dir, network: freeAddr(t), rpc: freeAddr(t)}, boot)
 }
 
-// seatedAt is seated at addresses that are given.
+// seatedAt is seated with given addresses.
 func seatedAt(t *testing.T, s seat, boot []string) seat {
 	t.Helper()
 	change(t, filepath.Join(s.home, "config.json"), func(c object) {
@@ -153,9 +153,9 @@ func seatedAt(t *testing.T, s seat, boot []string) seat {
 	return s
 }
 
-// neardNet makes the homes of a network of neards as neard's localnet makes them (troupe's, without
-// a neard), with epochs of so many blocks, all shards tracked by all, and blocks every 600 ms at
-// the earliest.
+// neardNet makes the home folders of a network as neard's localnet does (troupe's localnet without
+// a neard), with epochs of a number of blocks, all shards tracked by all nodes, and at least 600 ms
+// between blocks.
 func neardNet(t *testing.T, program string, validators, shards, epoch int) (seats []seat) {
 	t.Helper()
 	return neardNetAt(t, program, validators, shards, epoch, func(i int, dir string) seat {
@@ -163,13 +163,13 @@ func neardNet(t *testing.T, program string, validators, shards, epoch int) (seat
 	})
 }
 
-// neardNetAt is neardNet with places that are given.
+// neardNetAt is neardNet with given addresses.
 func neardNetAt(t *testing.T, program string, validators, shards, epoch int, place func(i int, dir string) seat) (seats []seat) {
 	t.Helper()
 	dir := t.TempDir()
 	pace := 600 * time.Millisecond
 	if program == "" {
-		program, pace = binary, 150*time.Millisecond // what is shown then is not of neard's pace
+		program, pace = binary, 150*time.Millisecond // without neards its block time need not be kept
 	}
 	out, err := exec.CommandContext(t.Context(), program, "--home", dir, "localnet", "-v", fmt.Sprint(validators), "-s", fmt.Sprint(shards),
 		"--tracked-shards", "all").CombinedOutput()
@@ -185,7 +185,7 @@ func neardNetAt(t *testing.T, program string, validators, shards, epoch int, pla
 			s["min_block_production_delay"] = map[string]any{"secs": 0, "nanos": pace.Nanoseconds()}
 			s["max_block_production_delay"] = map[string]any{"secs": 2, "nanos": 0}
 			s["min_num_peers"] = validators - 1
-			c["gc_num_epochs_to_keep"] = 20 // what is compared is still there
+			c["gc_num_epochs_to_keep"] = 20 // blocks must not be collected before they are compared
 		})
 		s := seatedAt(t, place(i, at), boot)
 		if i == 0 {
@@ -196,7 +196,8 @@ func neardNetAt(t *testing.T, program string, validators, shards, epoch int, pla
 	return seats
 }
 
-// neardFollower makes a home for a neard that makes no blocks, on the chain of a home.
+// neardFollower makes a home folder for a neard without a validator key, on the chain of another
+// home folder.
 func neardFollower(t *testing.T, program, of string, boot ...string) seat {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "neard")
@@ -220,8 +221,7 @@ func neardFollower(t *testing.T, program, of string, boot ...string) seat {
 	return seated(t, dir, boot)
 }
 
-// runNeard starts a neard and waits until it answers. It is ended by the test, or by its limit of
-// time.
+// runNeard starts a neard and waits until it serves. The test or its time limit ends it.
 func runNeard(t *testing.T, program string, s seat) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), neardLife)
@@ -266,7 +266,7 @@ func runNeard(t *testing.T, program string, s seat) *process {
 	}
 }
 
-// end sends a signal to a process that may have ended, and waits for its end, whatever its code.
+// end sends a signal to a process that may have ended, and waits for its end, with any exit code.
 func (p *process) end(signal syscall.Signal) {
 	select {
 	case <-p.ended:
@@ -282,8 +282,8 @@ func (p *process) end(signal syscall.Signal) {
 	}
 }
 
-// complaints are the lines of a neard's log that say that a peer did wrong. What it sends is shown
-// with all its bytes, in which every word comes.
+// complaints returns the lines of a neard's log about misbehaving peers. Lines that print whole
+// messages are left out, since their bytes may contain any word.
 func complaints(log string) (out []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, "send routed message") {
@@ -301,7 +301,8 @@ func complaints(log string) (out []string) {
 	return out
 }
 
-// joined makes a home for a troupe on the chain of a home, without a validator's key.
+// joined makes a home folder for a troupe without a validator key, on the chain of another home
+// folder.
 func joined(t *testing.T, of string) string {
 	t.Helper()
 	dir := follow(t, of)

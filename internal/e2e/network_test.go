@@ -22,19 +22,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// follow makes a home for a node of another's chain that makes no blocks.
+// follow makes a home folder for a node without a validator key, on the chain of another home
+// folder.
 func follow(t *testing.T, of string) string {
 	t.Helper()
 	return newHome(t, "--genesis", filepath.Join(of, "genesis.json"))
 }
 
-// peerOf is how others name a node.
+// peerOf returns the boot node address of a node: key@address.
 func peerOf(t *testing.T, dir, addr string) string {
 	t.Helper()
 	return fmt.Sprintf("%v@%s", keyOf(t, dir), addr)
 }
 
-// quicOf is how libp2p names it, over QUIC: its key is its name, behind libp2p's tag of its kind.
+// quicOf returns the libp2p multiaddr of a node over QUIC. The peer id is the node's key with
+// libp2p's prefix for its type.
 func quicOf(t *testing.T, dir, addr string) string {
 	t.Helper()
 	at := netip.MustParseAddrPort(addr)
@@ -42,7 +44,7 @@ func quicOf(t *testing.T, dir, addr string) string {
 	return fmt.Sprintf("/ip4/%s/udp/%d/quic-v1/p2p/%s", at.Addr(), at.Port(), name)
 }
 
-// keyOf is a node's public key.
+// keyOf returns a node's public key.
 func keyOf(t *testing.T, dir string) primitives.PublicKey {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(dir, "node_key.json"))
@@ -56,7 +58,7 @@ func keyOf(t *testing.T, dir string) primitives.PublicKey {
 	return k.PublicKey()
 }
 
-// syncing is what status says of a node's place.
+// syncing is the sync state in a node's status.
 type syncing struct {
 	Sync struct {
 		Height  uint64 `json:"latest_block_height"`
@@ -70,7 +72,7 @@ func (p *process) place() (s syncing) {
 	return s
 }
 
-// reaches waits until a node is in step at a height.
+// reaches waits until a node has synced to a height.
 func (p *process) reaches(height uint64, within time.Duration) time.Duration {
 	p.t.Helper()
 	begun := time.Now()
@@ -86,7 +88,7 @@ func (p *process) reaches(height uint64, within time.Duration) time.Duration {
 	}
 }
 
-// same wants two nodes to answer with the same bytes.
+// same requires that two nodes reply with the same bytes.
 func same(t *testing.T, a, b *process, method string, params any) {
 	t.Helper()
 	x, err := a.call(method, params)
@@ -102,8 +104,7 @@ func same(t *testing.T, a, b *process, method string, params any) {
 	}
 }
 
-// load submits transfers to a node until it is told to stop; done is called with each that is
-// final.
+// load submits transfers to a node until stop is closed. It calls done with each that is final.
 func load(p *process, clients int, stop <-chan struct{}, done func(primitives.Hash)) *sync.WaitGroup {
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -128,15 +129,16 @@ func load(p *process, clients int, stop <-chan struct{}, done func(primitives.Ha
 	return &group
 }
 
-// TestThree: a validator makes blocks under load; a second node follows it from nothing, answers
-// with the same bytes, sends on what its clients submit, is killed and goes on; a third follows
-// that one, and both go on when the validator has been away.
+// TestThree: a validator produces blocks under load. A second node syncs from the genesis, gives
+// byte-identical replies, forwards transactions of its clients, is killed and continues after the
+// restart. A third node follows the second, and both continue after the validator was stopped for a
+// while.
 func TestThree(t *testing.T) { three(t, "near") }
 
-// TestThreeOverLibp2p is the same over the other transport.
+// TestThreeOverLibp2p is TestThree over libp2p.
 func TestThreeOverLibp2p(t *testing.T) { three(t, "libp2p") }
 
-// over sets network.transport of a home.
+// over sets network.transport in the configuration of a home folder.
 func over(t *testing.T, dir, transport string) string {
 	t.Helper()
 	path, c := filepath.Join(dir, "config.json"), map[string]any{}
@@ -194,7 +196,7 @@ func three(t *testing.T, transport string) {
 		t.Fatalf("%d transactions", len(sent))
 	}
 	s := a.signer()
-	base := a.head("final").Header.Height // what is signed rests on it, or on one before
+	base := a.head("final").Header.Height // transactions are signed on this block or an earlier one
 	for _, other := range []*process{b, c} {
 		other.reaches(base, 30*time.Second)
 		for _, h := range []uint64{1, end.Height / 2, end.Height} {
@@ -260,7 +262,7 @@ func three(t *testing.T, transport string) {
 	t.Logf("the validator is back: followed in %v and %v", b.reaches(end.Height, 60*time.Second), c.reaches(end.Height, 60*time.Second))
 	same(t, b, c, "block", map[string]any{"block_id": end.Height})
 
-	// What it remembers is enough to find the others again.
+	// The peers that it has stored are enough to find the others again.
 	b.stop(syscall.SIGTERM)
 	b = start(t, homeB, "--network-addr", addrB)
 	encoded, _ = a.signer().next()

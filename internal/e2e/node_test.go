@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// binary is the program under test.
+// binary is the path of the program under test.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -46,15 +46,15 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// troupe runs the program to its end and returns what it printed, both streams together.
+// troupe runs the program until it ends and returns its output, both streams together.
 func troupe(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
 	return string(out), err
 }
 
-// newHome makes a folder by init with these flags. The chain is one that the neard of TROUPE_NEARD
-// can follow.
+// newHome makes a home folder by init with these flags. Its chain is one that the neard of
+// TROUPE_NEARD can follow.
 func newHome(t testing.TB, flags ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "home")
@@ -65,7 +65,7 @@ func newHome(t testing.TB, flags ...string) string {
 	return dir
 }
 
-// freeAddr returns a local address with a port that is free now.
+// freeAddr returns a local address whose port is free at the moment.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,7 +76,7 @@ func freeAddr(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// output collects what a process prints.
+// output collects the output of a process.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -101,25 +101,25 @@ type process struct {
 	addr  string
 	cmd   *exec.Cmd
 	out   output
-	ended chan struct{} // closed when it has ended; err is set by then
+	ended chan struct{} // closed after the process has ended and err is set
 	err   error
-	ready time.Duration // from the start to the first 200
+	ready time.Duration // time from the start to the first 200 response
 }
 
-// launch starts a node without waiting for it to serve.
+// launch starts a node without waiting until it serves.
 func launch(t testing.TB, home, addr string, flags ...string) *process {
 	t.Helper()
 	return launchBy(t, nil, home, addr, flags...)
 }
 
-// launchBy is launch by a command that runs another, if there is one.
+// launchBy is launch with a command that runs the program; empty: none.
 func launchBy(t testing.TB, by []string, home, addr string, flags ...string) *process {
 	t.Helper()
 	command := append(slices.Clone(by), binary, "--home", home, "run", "--rpc-addr", addr, "--network-addr", "127.0.0.1:0")
 	return launchAs(t, home, addr, command[0], append(command[1:], flags...)...)
 }
 
-// launchAs starts a node by a command.
+// launchAs starts a node with a given command.
 func launchAs(t testing.TB, home, addr, command string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, home: home, addr: addr, ended: make(chan struct{})}
@@ -174,8 +174,8 @@ func serving(t testing.TB, began time.Time, p *process) *process {
 	}
 }
 
-// stop sends a signal and returns how long the process then took; it must end with code 0, or by
-// the signal if that is kill.
+// stop sends a signal and returns how long the process took to end. It must end with code 0, or by
+// the signal if that is SIGKILL.
 func (p *process) stop(signal syscall.Signal) time.Duration {
 	p.t.Helper()
 	began := time.Now()
@@ -193,7 +193,7 @@ func (p *process) stop(signal syscall.Signal) time.Duration {
 	return time.Since(began)
 }
 
-// exits waits until the process ends by itself, with a failure, and returns what it printed.
+// exits waits until the process ends by itself with a failure, and returns its output.
 func (p *process) exits() string {
 	p.t.Helper()
 	select {
@@ -211,7 +211,7 @@ func (p *process) exits() string {
 	return p.out.String()
 }
 
-// reply is an answer of JSON-RPC.
+// reply is a JSON-RPC reply.
 type reply struct {
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
@@ -223,7 +223,7 @@ type reply struct {
 	} `json:"error"`
 }
 
-// call asks the node; an error is one of the connection.
+// call sends a request. An error is one of the connection.
 func (p *process) call(method string, params any) (r reply, err error) {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
@@ -237,11 +237,11 @@ func (p *process) call(method string, params any) (r reply, err error) {
 	return r, json.NewDecoder(h.Body).Decode(&r)
 }
 
-// client keeps its connections, as SDKs do.
+// client keeps connections open, as SDKs do.
 var client = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}}
 
-// dials are the ways to nodes that are reached in another way than others, by address: func(ctx,
-// network, addr) (net.Conn, error).
+// dials maps addresses to functions that connect to them, func(ctx, network, addr) (net.Conn,
+// error), for nodes in other network namespaces.
 var dials sync.Map
 
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -252,7 +252,7 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-// get asks what must be answered, and decodes the result.
+// get sends a request that must succeed, and decodes the result.
 func (p *process) get(method string, params any, result any) {
 	p.t.Helper()
 	r, err := p.call(method, params)
@@ -267,7 +267,7 @@ func (p *process) get(method string, params any, result any) {
 	}
 }
 
-// head is the part of a block that the tests look at.
+// head is the part of a block that the tests read.
 type head struct {
 	Header struct {
 		Height uint64 `json:"height"`
@@ -281,9 +281,8 @@ func (p *process) head(finality string) (h head) {
 	return h
 }
 
-// tail is the end of a text. said logs the end of what a process said if the test failed; with
-// TROUPE_LOGS, a folder, all that it said is kept there, too, and of a council's nodes all that
-// they have said to each other.
+// said logs the end of a process's output if the test failed. With TROUPE_LOGS, a folder, it also
+// stores the whole output there. The nodes of a council then store their network messages too.
 func (p *process) said(kind string, most int) {
 	if dir := os.Getenv("TROUPE_LOGS"); dir != "" {
 		name := strings.ReplaceAll(fmt.Sprintf("%s-%s-%s-%s-%d.log", p.t.Name(), filepath.Base(filepath.Dir(p.home)), filepath.Base(p.home), kind, p.cmd.Process.Pid), "/", "-")
@@ -296,4 +295,5 @@ func (p *process) said(kind string, most int) {
 	}
 }
 
+// tail returns the last n bytes of a text.
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }

@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestProducerIsReplaced: of the two chunk producers of a shard one stands still, once the epoch is
-// old enough for EarlyKickout, while clients send. Its chunks are missing until it has missed too
-// many; then the other producer makes all chunks, and none is missing. It goes on, makes blocks
-// again, and chunks only in the next epoch.
+// TestProducerIsReplaced: one of the two chunk producers of a shard is stopped while clients send
+// transactions, once the epoch is old enough for EarlyKickout. Its chunks are missing until it has
+// missed too many. Then the other producer makes all chunks, and none is missing. After it is
+// resumed it produces blocks again at once, but chunks only in the next epoch.
 func TestProducerIsReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -51,7 +51,7 @@ func TestProducerIsReplaced(t *testing.T) {
 	t.Logf("%d blocks in %v", limits.GraceBlocks+10, time.Since(begun).Round(time.Second))
 	load := c.scripts([]int{0, 1}, guestbook)
 	account := fmt.Sprint("node", still)
-	// counters returns how many chunks the node has made and should have made, and its shard.
+	// counters returns how many chunks the node has produced and should have produced, and its shard.
 	counters := func() (made, due, shard int) {
 		t.Helper()
 		for _, v := range first.members().Current {
@@ -131,11 +131,11 @@ func TestProducerIsReplaced(t *testing.T) {
 	c.consistent()
 }
 
-// made has the authors of the block of a height and of its chunk of one shard. Without a block or chunk, an
-// author is empty.
+// made holds the authors of the block of a height and of its chunk of one shard. An author is empty
+// if there is no block or chunk.
 type made struct{ author, chunkAuthor, epoch string }
 
-// madeAt asks node 0 for a height.
+// madeAt asks node 0 for the authors at a height.
 func (c *council) madeAt(height uint64, shard int) (m made) {
 	c.t.Helper()
 	var b struct {

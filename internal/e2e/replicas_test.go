@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestDeployedReplicas: the set-up of deploy/replicas begins with one command, answers at the
-// balancer what the writer answers, and leaves nothing behind when it is told to end.
+// TestDeployedReplicas: the set-up of deploy/replicas starts with one command, its load balancer
+// gives the same replies as the writer, and it leaves nothing behind when it is stopped.
 func TestDeployedReplicas(t *testing.T) {
 	if _, err := exec.LookPath("haproxy"); err != nil {
 		t.Skip("haproxy is not installed")

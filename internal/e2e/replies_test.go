@@ -24,10 +24,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// reader is the submissions' side of a chain that stands still: transactions are found as far as
-// they have come.
+// reader returns the status of transactions on a chain that does not grow: as far as they have been
+// executed.
 type reader struct {
-	backend.Submitter // nil: nothing is submitted
+	backend.Submitter // nil: no transactions are accepted
 	e                 *engine.Engine
 }
 
@@ -40,13 +40,14 @@ func (r reader) Tx(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error)
 	return &out, err
 }
 
-// TestEveryReply: recorded chains of neard with several shards, missed chunks, contracts, failures
-// and global code are made again and served; the schemas that @near-js/jsonrpc-client was generated
-// with judge what each method says of each block, chunk, transaction, receipt and account there.
+// TestEveryReply replays recorded chains of neard with several shards, missed chunks, contracts,
+// failures and global code, and serves them. Every method's reply about each of their blocks,
+// chunks, transactions, receipts and accounts is validated against the schemas from which
+// @near-js/jsonrpc-client is generated.
 func TestEveryReply(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)
-	for name, least := range map[string]string{ // of what the script must have come upon
+	for name, least := range map[string]string{ // what the script must have found at least
 		"four":    `{"shards":4,"missed":10,"transactions":500,"failures":100,"kinds":10}`,
 		"probe":   `{"shards":4,"missed":3,"calls":100,"codes":5,"failures":20}`,
 		"globals": `{"shards":4,"missed":3,"calls":100,"failures":100,"kinds":40}`,
@@ -70,7 +71,7 @@ func TestEveryReply(t *testing.T) {
 	}
 }
 
-// serve runs the script against an engine.
+// serve serves the RPC from an engine and runs the script.
 func serve(t *testing.T, rec *replay.Recording, e *engine.Engine, machine *vm.VM, least string) error {
 	g, _, err := genesis.ReadConfig(bytes.NewReader(rec.Genesis))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A node that is told to stop does so within a second, and goes on where it was: same chain, same
-// blocks, and what was executed is still known.
+// A node stops within a second after SIGTERM. After the restart it continues on the same chain,
+// with the same blocks and all outcomes.
 func TestStopAndGoOn(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
@@ -60,7 +60,7 @@ func TestStopAndGoOn(t *testing.T) {
 	p.stop(syscall.SIGINT)
 }
 
-// A signal while requests wait ends them, and the process, at once.
+// A signal ends the process at once, even with waiting requests.
 func TestStopWithWaiters(t *testing.T) {
 	p := start(t, newHome(t), "--block-production", "manual")
 	s := p.signer()
@@ -70,26 +70,26 @@ func TestStopWithWaiters(t *testing.T) {
 		waiting.Add(1)
 		go func() {
 			defer waiting.Done()
-			// no block is ever made
+			// no block is produced
 			_, _ = p.call("send_tx", map[string]any{"signed_tx_base64": encoded, "wait_until": "FINAL"})
 		}()
 	}
-	time.Sleep(200 * time.Millisecond) // so that they are waiting; if not, the test is weaker, not wrong
+	time.Sleep(200 * time.Millisecond) // so that the requests are waiting; if not, the test is weaker, not wrong
 	if took := p.stop(syscall.SIGTERM); took > time.Second {
 		t.Errorf("ended after %v, want less than a second", took)
 	}
 	waiting.Wait()
 }
 
-// told is a transaction and the block that it was said to be in.
+// told is a transaction and the block in which it was reported.
 type told struct {
 	hash  primitives.Hash
 	block string
 }
 
-// A crash at a random moment with transactions in flight: none that was reported INCLUDED or better
-// is missing afterwards. TROUPE_KILLS sets how often; the start time is not checked then, since
-// such a run is long and beside other work.
+// After a crash at a random moment with transactions in flight, no transaction that was reported
+// INCLUDED or better is missing. TROUPE_KILLS is the number of crashes; if it is set, start times
+// are not checked, since such a run is long and shares the machine.
 func TestKillUnderLoad(t *testing.T) {
 	rounds := 8
 	if testing.Short() {
@@ -100,7 +100,7 @@ func TestKillUnderLoad(t *testing.T) {
 		rounds = kills
 	}
 	home := newHome(t, "--num-shards", "2")
-	rng := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))) // when to kill: any moment will do
+	rng := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))) // any moment will do
 	var all []told
 	var account primitives.AccountID
 	for round := range rounds {
@@ -128,7 +128,7 @@ func TestKillUnderLoad(t *testing.T) {
 				for encoded := range work {
 					r, err := p.call("send_tx", map[string]any{"signed_tx_base64": encoded, "wait_until": levels[i%len(levels)]})
 					if err != nil || r.Error != nil {
-						continue // the node was gone, or the nonce was overtaken: nothing was reported
+						continue // the node was down, or the nonce was used: nothing was reported
 					}
 					var st status
 					if json.Unmarshal(r.Result, &st) == nil && st.Level != "NONE" {

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// members is what a node says of the validators of its head's epoch.
+// members is a node's reply about the validators of its head's epoch.
 type members struct {
 	Start   uint64 `json:"epoch_start_height"`
 	Current []struct {
@@ -33,7 +33,8 @@ type members struct {
 	} `json:"prev_epoch_kickout"`
 }
 
-// members asks a node for its validators, again where two epochs meet.
+// members requests the validators from a node. It repeats the request at the boundary of two
+// epochs.
 func (p *process) members() (m members) {
 	p.t.Helper()
 	var r reply
@@ -60,7 +61,7 @@ func (m *members) has(account string) bool {
 	return false
 }
 
-// when polls a node's validators until they are as wanted.
+// when polls a node's validators until they satisfy a condition.
 func (b *panel) when(p *process, what string, within time.Duration, is func(*members) bool) members {
 	b.t.Helper()
 	for limit := time.Now().Add(within); ; time.Sleep(150 * time.Millisecond) {
@@ -74,9 +75,10 @@ func (b *panel) when(p *process, what string, within time.Duration, is func(*mem
 	}
 }
 
-// TestMixedReturns: of two neards and two troupes a troupe is away for most of an epoch and is put
-// out of the set for it; it comes back, follows without a seat, stakes again through itself, and
-// has its seat again. All four say the same all the while.
+// TestMixedReturns: of two neards and two troupes, a troupe is stopped for most of an epoch and
+// kicked out. After the restart it follows the chain without a seat, stakes again by a transaction
+// through itself, and becomes a validator again. All four nodes report the same validators
+// throughout.
 func TestMixedReturns(t *testing.T) {
 	const epoch, out = 60, 3
 	b := newPanel(t, 4, 2, 4, epoch, nil)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNodesWebSocket: the WebSocket that Node.js has built in, from version 22 on or behind a flag,
-// calls, subscribes, and goes on at a cursor.
+// TestNodesWebSocket: the built-in WebSocket of Node.js (from version 22 on, or with a flag) calls
+// methods, subscribes, and resumes from a cursor.
 func TestNodesWebSocket(t *testing.T) {
 	need(t, "node")
 	args := []string{"socket.mjs"}

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// hold writes to a new connection, which stays open, and is not read, until the test ends.
+// hold writes to a new connection and keeps it open, without reading, until the test ends.
 func (p *process) hold(text string) net.Conn {
 	p.t.Helper()
 	c, err := net.Dial("tcp", p.addr)
@@ -25,7 +25,7 @@ func (p *process) hold(text string) net.Conn {
 	}
 	p.t.Cleanup(func() { _ = c.Close() })
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetReadBuffer(4 << 10) // so that a large reply does not fit between the two
+		_ = tcp.SetReadBuffer(4 << 10) // so that a large reply does not fit into the buffers
 	}
 	if _, err := io.WriteString(c, text); err != nil {
 		p.t.Fatal(err)
@@ -37,12 +37,12 @@ func posted(body string) string {
 	return fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// clingers opens what could hold up the end of a node: requests of which half has come, unread
-// replies of megabytes, connections without a request, and requests that wait.
+// clingers opens connections that could delay the end of a node: half of a request, unread replies
+// of megabytes, no request at all, and requests that wait.
 func clingers(p *process) {
 	p.t.Helper()
 	s := p.signer()
-	code := make([]byte, 800_000) // no wasm, which a deployment need not be
+	code := make([]byte, 800_000) // not wasm; a deployment does not need to be
 	p.send(s.sign(s.key.AccountID, &primitives.DeployContract{Code: code}), "FINAL")
 	view := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"query","params":{"request_type":"view_code","finality":"final","account_id":%q}}`, s.key.AccountID)
 	large := posted("[" + strings.Repeat(view+",", 9) + view + "]")
@@ -57,11 +57,11 @@ func clingers(p *process) {
 	for range 8 {
 		p.hold(posted(`{"jsonrpc":"2.0","id":1,"method":"tx","params":{"tx_hash":"11111111111111111111111111111111","sender_account_id":"near","wait_until":"FINAL"}}`))
 	}
-	time.Sleep(500 * time.Millisecond) // so that they are being answered; if not, the test is weaker, not wrong
+	time.Sleep(500 * time.Millisecond) // so that the replies are being written; if not, the test is weaker, not wrong
 }
 
-// TestStopWithClingers: SIGTERM ends a node within a second, with code 0 and everything drained,
-// whatever clients do.
+// TestStopWithClingers: SIGTERM ends a node within a second, with code 0 and after a clean
+// shutdown, whatever its clients do.
 func TestStopWithClingers(t *testing.T) {
 	home := newHome(t)
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -107,10 +107,11 @@ func TestSecondSignal(t *testing.T) {
 	if !errors.As(p.err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGINT {
 		t.Errorf("ended with %v, want by the signal", p.err)
 	}
-	start(t, home).stop(syscall.SIGTERM) // nothing is lost by it
+	start(t, home).stop(syscall.SIGTERM) // no data is lost
 }
 
-// TestGreetsTerminals: a greeting is for a terminal, where RUST_LOG does not ask for silence.
+// TestGreetsTerminals: the greeting is printed only to terminals, and not if RUST_LOG asks for
+// silence.
 func TestGreetsTerminals(t *testing.T) {
 	if _, err := exec.LookPath("script"); err != nil {
 		t.Skip("skipped: script is not installed")

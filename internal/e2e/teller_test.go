@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// teller is an unknown peer of one node that sends one thing: a peer that sends invalid data is
-// banned by its node key.
+// teller is a new peer of one node that sends a single message. A new one is needed for each
+// message, because a node bans a peer that sends invalid data by its node key.
 type teller struct {
 	conn   net.Conn
 	closed atomic.Bool // by the node
 }
 
-// tellers numbers them.
+// tellers counts them.
 var tellers atomic.Int64
 
 // newTeller connects to a node as a peer.
@@ -64,7 +64,7 @@ func newTeller(t *testing.T, s seat, genesis wire.GenesisID) (*teller, error) {
 	return x, nil
 }
 
-// tell says something.
+// tell sends a message.
 func (x *teller) tell(frame []byte) error {
 	_ = x.conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
 	return writeFrame(x.conn, frame)

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTrace runs `troupe trace` as a developer does: of a call that happened, with profiles of both
-// kinds, and of one that is not signed yet.
+// TestTrace runs `troupe trace` as a developer does: for an executed call, with profiles in both
+// formats, and for a call that is not signed yet.
 func TestTrace(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// dealt gives homes of neard's localnet shards that are dealt anew for each epoch, each to two of
-// four validators.
+// dealt configures home folders of neard's localnet so that shards are assigned anew in each epoch,
+// each to two of the four validators.
 func dealt(t *testing.T, seats []seat, epoch int) {
 	t.Helper()
 	for _, s := range seats {
@@ -41,12 +41,12 @@ func dealt(t *testing.T, seats []seat, epoch int) {
 	}
 }
 
-// chunksOf counts, of blocks from one height to another, the chunks of a validator that the epochs
-// expected of it and that it made, by the last blocks of epochs.
+// chunksOf returns how many chunks a validator should have produced and did produce in the epochs
+// that ended in a range of heights, from the last blocks of these epochs.
 func chunksOf(p *process, account string, from, to uint64) (made, expected uint64, epochs int) {
 	for h := from; h <= to; h++ {
 		r, err := p.call("validators", []any{h})
-		if err != nil || r.Error != nil { // not the last of an epoch
+		if err != nil || r.Error != nil { // not the last block of an epoch
 			continue
 		}
 		var v struct {
@@ -68,8 +68,8 @@ func chunksOf(p *process, account string, from, to uint64) (made, expected uint6
 	return made, expected, epochs
 }
 
-// tracksNone runs four validators, of which one tracks no shard but those it makes chunks of, dealt
-// anew for each epoch: it is in time with all of them.
+// tracksNone runs four validators, of which one tracks only the shards whose chunks it produces.
+// These are assigned anew for each epoch. It must produce all of its chunks in time.
 func tracksNone(t *testing.T, neards func(i int) bool) {
 	const epoch, epochs, odd = 60, 5, 3
 	program := neardProgram(t)
@@ -104,11 +104,11 @@ func tracksNone(t *testing.T, neards func(i int) bool) {
 	heights, missed, blocks := c.missing(c.p[0], epoch, to)
 	t.Logf("heights %d to %d: %d without a block, %d of %d chunks missed", epoch, to, heights, missed, 4*blocks)
 	for i, name := range names {
-		// from the second epoch on, the third being the first that is dealt
+		// from the second epoch on; the third is the first with a new assignment
 		made, expected, n := chunksOf(c.p[0], name, 2*epoch-20, to)
 		t.Logf("%s made %d of %d chunks in %d epochs", name, made, expected, n)
 		if i == odd && (expected < 60 || made*100 < expected*95) {
-			t.Errorf("who tracks no shard made %d of %d chunks", made, expected)
+			t.Errorf("the validator that tracks no shard made %d of %d chunks", made, expected)
 		}
 	}
 	for i, p := range c.p {
@@ -128,8 +128,8 @@ func tracksNone(t *testing.T, neards func(i int) bool) {
 	}
 }
 
-// TestTroupeTracksNone: three neards, and a troupe that tracks no shard.
+// TestTroupeTracksNone: three neards, and a troupe that tracks no shard beyond its own chunks.
 func TestTroupeTracksNone(t *testing.T) { tracksNone(t, func(i int) bool { return i != 3 }) }
 
-// TestNeardTracksNone: three troupes, and a neard that tracks no shard.
+// TestNeardTracksNone: three troupes, and a neard that tracks no shard beyond its own chunks.
 func TestNeardTracksNone(t *testing.T) { tracksNone(t, func(i int) bool { return i == 3 }) }

@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// signer signs transfers of the validator, on a block that stays valid.
+// signer signs transfers of the validator, on a block that stays valid for the test.
 type signer struct {
 	key   *primitives.KeyFile
 	nonce primitives.Nonce
 	base  primitives.Hash
 }
 
-// signer returns the validator, at its key's nonce.
+// signer returns a signer for the validator that starts at its key's nonce.
 func (p *process) signer() *signer {
 	p.t.Helper()
 	key, err := home.ReadKeyFile(filepath.Join(p.home, "validator_key.json"))
@@ -49,7 +49,7 @@ func (s *signer) next() (encoded string, hash primitives.Hash) {
 	return base64.StdEncoding.EncodeToString(signed.AppendBorsh(nil)), hash
 }
 
-// status is what the tests look at of a transaction's status.
+// status is the part of a transaction's status that the tests read.
 type status struct {
 	Level   string `json:"final_execution_status"`
 	Outcome struct {
@@ -60,14 +60,14 @@ type status struct {
 	} `json:"receipts_outcome"`
 }
 
-// send sends and waits; it fails the test if the level is not reached.
+// send sends a transaction and waits for a level. It fails the test if the level is not reached.
 func (p *process) send(encoded, until string) (s status) {
 	p.t.Helper()
 	p.get("send_tx", map[string]any{"signed_tx_base64": encoded, "wait_until": until}, &s)
 	return s
 }
 
-// tx asks for a transaction that must be known.
+// tx requests the status of a transaction that must exist.
 func (p *process) tx(hash primitives.Hash, account primitives.AccountID, until string) (s status) {
 	p.t.Helper()
 	p.get("tx", map[string]any{"tx_hash": hash.String(), "sender_account_id": account, "wait_until": until}, &s)

@@ -22,11 +22,11 @@ import (
 // newest is the protocol version that these networks have or are voted up to.
 const newest = 88
 
-// TestVotedUpgrade: four validators of four shards vote a chain of 86 up to 88, one version an epoch,
-// while clients of two libraries send. Before the first switch a validator is
-// killed, after the second switch another one. Each comes back after the switch. In the end a node
-// joins that knows only the genesis, by an epoch sync proof and state sync. No request fails, no
-// peer is banned, and all nodes have the same blocks and chunks around both switches.
+// TestVotedUpgrade: four validators of four shards vote a chain of 86 up to 88, one version an
+// epoch, while clients of two libraries send. Before the first switch a validator is killed, after
+// the second switch another one. Each comes back after the switch. In the end a node joins that
+// knows only the genesis, by an epoch sync proof and state sync. No request fails, no peer is
+// banned, and all nodes have the same blocks and chunks around both switches.
 func TestVotedUpgrade(t *testing.T) { underLoad(t, 86) }
 
 // TestNewestVersion is the same network with a genesis of 88.
@@ -49,7 +49,8 @@ func underLoad(t *testing.T, from int) {
 		n: 4, shards: 4, epoch: epoch, slow: true,
 		config: object{
 			"consensus": object{"min_block_production_delay": object{"secs": 0, "nanos": 250_000_000}},
-			// While a validator is away, finality may take longer than the 10 s that a request usually waits.
+			// While a validator is away, finality may take longer than the 10 s that a request usually
+			// waits.
 			"rpc": object{"polling_config": object{"polling_timeout": object{"secs": 60, "nanos": 0}}},
 		},
 		edit: func(dir string) {
@@ -136,7 +137,8 @@ func (c *council) reach(of []int, height uint64) {
 	}
 }
 
-// alike wants nodes to have the blocks of node 0 from a height to another, and the chunks in them.
+// alike requires that nodes have the same blocks as node 0 in a range of heights, and the same
+// chunks.
 func (c *council) alike(nodes []*process, from, to uint64) {
 	c.t.Helper()
 	for h := from; h <= to; h++ {
@@ -161,9 +163,9 @@ func (c *council) alike(nodes []*process, from, to uint64) {
 	}
 }
 
-// upgrades wants the epochs of node 0 to have the versions from the genesis's to the newest, one after
-// the other, and all validators to have the same blocks around each switch. It logs what the
-// chain's blocks lack.
+// upgrades requires that the epochs of node 0 have the versions from that of the genesis to the
+// newest, one after the other, and that all validators have the same blocks around each switch. It
+// logs missing blocks and chunks.
 func (c *council) upgrades(from int, epoch uint64) {
 	t := c.t
 	t.Helper()
@@ -210,7 +212,7 @@ func (c *council) upgrades(from int, epoch uint64) {
 		to, heights, chunks, 4*blocks, gap.Round(time.Millisecond), gapAt)
 }
 
-// clientLoad is load.mjs while it runs.
+// clientLoad is a running load.mjs.
 type clientLoad struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -251,7 +253,7 @@ func (c *council) scripts(of []int, contract string) *clientLoad {
 	return l
 }
 
-// end ends the load, and wants none of its requests to have failed.
+// end ends the load and requires that none of its requests failed.
 func (l *clientLoad) end() {
 	l.t.Helper()
 	_ = l.stdin.Close()

@@ -19,41 +19,41 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// council are validators of one chain, each a process.
+// council is a network of validators, each a process.
 type council struct {
 	t      *testing.T
 	homes  []string
-	addrs  []string // of the network
+	addrs  []string // network addresses
 	boot   string
 	p      []*process
-	frames []string // what each of them said and heard, a file for each start
-	// run starts a node where it is to run; nil: on this machine, as any process.
+	frames []string // files with the messages that each node sent and received, one for each start
+	// run starts a node; nil: as a plain process on this machine.
 	run   func(i int, home string, flags ...string) *process
-	boots []string // of each; nil: all others
+	boots []string // boot nodes of each; nil: all others
 }
 
-// councilOptions say how a council is other than usual.
+// councilOptions are the deviations from the defaults.
 type councilOptions struct {
 	n, shards int
 	epoch     uint64
-	slow      bool           // at neard's pace, not at that of init --fast
-	config    map[string]any // what config.json of each has beside
-	quic      bool           // they know each other's places of QUIC
-	// half of them have sockets, half libp2p, and a node more has both, makes nothing, and is what
-	// they know
+	slow      bool           // neard's block time instead of that of init --fast
+	config    map[string]any // additional keys of each config.json
+	quic      bool           // boot nodes are QUIC addresses
+	// half of the validators use sockets and half libp2p; one more node with both is their only boot
+	// node and produces nothing
 	bridge bool
-	addr   func(i int) string // where others may connect; nil: drawn
+	addr   func(i int) string // network address of node i; nil: a free port
 	run    func(i int, home string, flags ...string) *process
-	edit   func(home string) // before each is run; nil: none
+	edit   func(home string) // called for each home folder before the start; nil: none
 }
 
-// newCouncil makes the homes of n validators, and starts them.
+// newCouncil makes the home folders of n validators and starts them.
 func newCouncil(t *testing.T, n, shards int, epoch uint64) *council {
 	t.Helper()
 	return newCouncilWith(t, &councilOptions{n: n, shards: shards, epoch: epoch})
 }
 
-// newCouncilOf is newCouncil with each home edited before it is run.
+// newCouncilOf is newCouncil with a function that edits each home folder before the start.
 func newCouncilOf(t *testing.T, n, shards int, epoch uint64, edit func(home string)) *council {
 	t.Helper()
 	return newCouncilWith(t, &councilOptions{n: n, shards: shards, epoch: epoch, edit: edit})
@@ -109,7 +109,7 @@ func newCouncilWith(t *testing.T, o *councilOptions) *council {
 	return c
 }
 
-// genesisFile writes a genesis for homes to be made of, and returns its path.
+// genesisFile writes a genesis for home folders and returns its path.
 func genesisFile(t *testing.T, g *genesis.Genesis) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "genesis.json")
@@ -126,7 +126,8 @@ func genesisFile(t *testing.T, g *genesis.Genesis) string {
 	return path
 }
 
-// bridge gives half of the validators each a transport, and a node to reach the others by.
+// bridge configures one transport for each half of the validators, and starts a node with both
+// through which they are connected.
 func (c *council) bridge(n int, genesis string, fast bool) {
 	c.t.Helper()
 	flags := []string{"--genesis", genesis}
@@ -172,7 +173,7 @@ func (c *council) start(i int) {
 	c.p[i] = start(c.t, c.homes[i], flags...)
 }
 
-// alter puts values into a file of JSON, into the objects that are there.
+// alter sets values in the objects of a JSON file.
 func alter(t *testing.T, path string, values map[string]any) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -205,7 +206,7 @@ func alter(t *testing.T, path string, values map[string]any) {
 	}
 }
 
-// final is the height of a node's last final block, 0 if there is none yet.
+// final returns the height of a node's last final block; 0 if there is none yet.
 func (p *process) final() uint64 {
 	p.t.Helper()
 	r, err := p.call("block", map[string]any{"finality": "final"})
@@ -219,8 +220,8 @@ func (p *process) final() uint64 {
 	return h.Header.Height
 }
 
-// together waits until all have come some heights further, and wants them to have the same block
-// then.
+// together waits until all nodes have more final heights and requires that they have the same block
+// at the last of these.
 func (c *council) together(further uint64, within time.Duration) {
 	c.t.Helper()
 	var first uint64
@@ -247,7 +248,8 @@ func (c *council) together(further uint64, within time.Duration) {
 	}
 }
 
-// missing counts heights without a block and chunks that blocks lack, of a node's last blocks.
+// missing counts the heights without a block, and the chunks missing from blocks, in a range of a
+// node's heights.
 func (c *council) missing(p *process, from, to uint64) (heights, chunks, blocks int) {
 	for h := from; h <= to; h++ {
 		var b struct {
@@ -271,8 +273,8 @@ func (c *council) missing(p *process, from, to uint64) (heights, chunks, blocks 
 	return heights, chunks, blocks
 }
 
-// send submits transfers to each node in turn, from the account of each, until stop; it returns how
-// long each took until it was FINAL.
+// send submits transfers of each node's account to that node, in turn, until stop is closed. It
+// returns how long each took until it was FINAL.
 func (c *council) send(of []int, stop <-chan struct{}) func() []time.Duration {
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -305,9 +307,9 @@ func (c *council) send(of []int, stop <-chan struct{}) func() []time.Duration {
 	}
 }
 
-// TestValidators: four validators make blocks of four shards together as processes; what is
-// submitted to any of them is FINAL there and everywhere; one is killed and comes back; with two of
-// four nothing goes on, and with three it does.
+// TestValidators: four validator processes produce blocks of four shards. A transaction submitted
+// to any of them is FINAL on all. One is killed and recovers after the restart. With two of four
+// running the chain stops, with three it continues.
 func TestValidators(t *testing.T) {
 	c := newCouncil(t, 4, 4, 500)
 	c.together(5, 60*time.Second)
@@ -370,8 +372,8 @@ func TestValidators(t *testing.T) {
 	c.consistent()
 }
 
-// consistent wants no validator to have signed two blocks, chunks or votes of one place, in all
-// that was said.
+// consistent requires that no validator has signed two blocks, chunks or approvals for one height,
+// in all recorded messages.
 func (c *council) consistent() {
 	c.t.Helper()
 	out, err := troupe(c.t, append([]string{"net", "conflicts", "--genesis", filepath.Join(c.homes[0], "genesis.json")}, c.frames...)...)

@@ -14,22 +14,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// veil stands between a node and its peers: what the node says passes only if it may. Peers can't
-// come around it, as it connects to them from an address where the node does not listen, and the
-// node is not told of other places of theirs.
+// veil is a proxy between a node and its peers. A message of the node passes only if pass returns
+// true. Peers cannot bypass it: it connects to them from an address at which the node does not
+// listen, and it removes peer addresses from what they send to the node.
 type veil struct {
 	t     *testing.T
-	pass  func(to int, m wire.Message, frame []byte) bool // may a message go to a peer; from one goroutine a connection
-	heard func(m wire.Message)                            // what peers say; likewise
+	pass  func(to int, m wire.Message, frame []byte) bool // whether to forward a message to a peer; one goroutine for each connection
+	heard func(m wire.Message)                            // called with messages of peers; likewise
 
 	mu     sync.Mutex
 	conns  []net.Conn
-	live   []*voice // by peer, where the node speaks to it; nil: nowhere
+	live   []*voice // the node's connection by peer; nil: none
 	closed bool
 	group  sync.WaitGroup
 }
 
-// voice is a connection that frames are written to whole.
+// voice is a connection to which whole frames are written.
 type voice struct {
 	mu sync.Mutex
 	net.Conn
@@ -41,7 +41,7 @@ func (w *voice) say(frame []byte) error {
 	return writeFrame(w.Conn, frame)
 }
 
-// say tells a peer something in the node's stead.
+// say sends a message to a peer in the node's name.
 func (v *veil) say(to int, frame []byte) error {
 	v.mu.Lock()
 	w := v.live[to]
@@ -55,7 +55,7 @@ func (v *veil) say(to int, frame []byte) error {
 // veiled is the address from which a veil connects.
 const veiled = "127.0.0.9"
 
-// newVeil listens in front of each peer, and returns where.
+// newVeil listens once for each peer and returns the addresses.
 func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) bool, heard func(wire.Message)) (v *veil, addrs []string) {
 	t.Helper()
 	v = &veil{t: t, pass: pass, heard: heard, live: make([]*voice, len(peers))}
@@ -76,7 +76,7 @@ func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) 
 			}
 		})
 	}
-	t.Cleanup(func() { // before the listeners are closed: cleanups run backwards
+	t.Cleanup(func() { // before the listeners are closed: cleanups run in reverse order
 		v.mu.Lock()
 		v.closed = true
 		for _, c := range v.conns {
@@ -87,7 +87,7 @@ func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) 
 	return v, addrs
 }
 
-// join carries frames both ways until one side ends.
+// join forwards frames in both directions until one side ends.
 func (v *veil) join(i int, from net.Conn, to string) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(veiled)}}
 	peer, err := d.Dial("tcp", to)
@@ -127,7 +127,7 @@ func (v *veil) join(i int, from net.Conn, to string) {
 	}
 }
 
-// speaks notes where the node speaks to a peer, once they have shaken hands.
+// speaks records the node's connection to a peer after the handshake.
 func (v *veil) speaks(to int, w *voice, m wire.Message) {
 	if _, ok := m.(*wire.Handshake); !ok {
 		v.mu.Lock()
@@ -136,7 +136,7 @@ func (v *veil) speaks(to int, w *voice, m wire.Message) {
 	}
 }
 
-// back passes what a peer says on, but for where others are.
+// back forwards a peer's messages, without peer addresses.
 func (v *veil) back(m wire.Message, _ []byte) bool {
 	if _, ok := m.(*wire.PeersResponse); ok {
 		return false
@@ -160,7 +160,7 @@ func writeFrame(to io.Writer, frame []byte) error {
 	return err
 }
 
-// rawBlock is the frame of a block, whatever its bytes are.
+// rawBlock returns the frame of a block message with any bytes.
 func rawBlock(raw []byte) []byte {
 	field := func(num uint64, b []byte) []byte {
 		return append(binenc.AppendUvarint(binenc.AppendUvarint(nil, num<<3|2), uint64(len(b))), b...)
@@ -168,7 +168,7 @@ func rawBlock(raw []byte) []byte {
 	return field(uint64(wire.KindBlock), field(1, field(1, raw)))
 }
 
-// blockOf is what a message says of a block; nil: nothing.
+// blockOf returns the block in a message; nil: there is none.
 func blockOf(m wire.Message) *primitives.Block {
 	if b, ok := m.(*wire.Block); ok {
 		return b.Block

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// world makes a world of a node and returns a script's environment for it.
+// world creates a world of a node and returns the environment with which a script uses it.
 func (p *process) world() []string {
 	p.t.Helper()
 	r, err := http.Post("http://"+p.addr, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"sandbox_new_world"}`))
@@ -28,8 +28,8 @@ func (p *process) world() []string {
 	return []string{"NEAR_RPC_URL=http://" + p.addr + out.Result.Path, "NEAR_HOME=" + p.home}
 }
 
-// TestClientsInWorlds: unmodified clients work in worlds by the URL alone, several in one process
-// at the same time, each doing what would be in the others' way in one chain.
+// TestClientsInWorlds: unmodified clients work in worlds with nothing but another URL. Several run
+// in one process at the same time, with changes that would conflict on one chain.
 func TestClientsInWorlds(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)
@@ -43,7 +43,7 @@ func TestClientsInWorlds(t *testing.T) {
 	}
 }
 
-// TestPythonInWorlds is the same for py-near.
+// TestPythonInWorlds is TestClientsInWorlds for py-near.
 func TestPythonInWorlds(t *testing.T) {
 	need(t, "python3")
 	installed(t, pipInstall)
