@@ -25,7 +25,7 @@ func transfer(key primitives.SecretKey, nonce primitives.Nonce) *primitives.Sign
 }
 
 // TestGossip: a message reaches peers that are not connected to its publisher, unless the node in
-// between finds it of no use; a transaction reaches all, once.
+// between does not accept it. A transaction reaches all peers, once.
 func TestGossip(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -70,7 +70,7 @@ func TestGossip(t *testing.T) {
 	}
 
 	next(t, b, isHeight(9))
-	for range 2 { // no effect: a peer that has it by gossip gets it over the connection, each time
+	for range 2 { // a peer that received it by gossip receives it over the connection, each time
 		a.tellsAgain(9)
 		if d, _ := next(t, b, isHeight(9)); d.From != a.key.PublicKey() {
 			t.Errorf("b has it again from %v", d.From)
@@ -107,7 +107,7 @@ func TestGossip(t *testing.T) {
 	}
 }
 
-// publish publishes what a node would not.
+// publish publishes any data, also invalid messages.
 func (n *node) publish(t testing.TB, on topic, data []byte) {
 	t.Helper()
 	if err := n.way.topics[on].Publish(t.Context(), data); err != nil {
@@ -248,7 +248,7 @@ func TestRates(t *testing.T) {
 	if n := count(r, maxExcess, 1, flooding); n != 1000-blockRate*burst+1000-blockRate {
 		t.Errorf("%d over what is borne", n)
 	}
-	for range 100 { // a live chain, which is never idle
+	for range 100 { // a live chain, on which gossip never pauses
 		if now = now.Add(time.Second); count(r, 1, 1, allowed) != 1 {
 			t.Error("one a second is too much")
 		}
@@ -261,9 +261,9 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestForwarded: a node relays at most half of what its neighbours accept, whatever it receives:
-// two flooding strangers do not make honest nodes ban each other. Known messages are neither
-// relayed nor verified again.
+// TestForwarded: a node relays at most half of what its peers accept, whatever it receives: two
+// flooding peers do not make honest nodes ban each other. Known messages are neither relayed nor
+// verified again.
 func TestForwarded(t *testing.T) {
 	judged := make(chan struct{}, 1<<20)
 	a := run(t, "a", how{libp2p: true, look: func(m wire.Message) {
@@ -341,7 +341,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestPanic: a panic over a gossip message is reported, and ends nothing.
+// TestPanic: a panic while handling a gossip message is reported, and the transport continues.
 func TestPanic(t *testing.T) {
 	told := make(chan any, 10)
 	a := run(t, "a", how{libp2p: true, alarm: func(reason any) { told <- reason }, look: func(m wire.Message) {
@@ -366,7 +366,7 @@ func TestPanic(t *testing.T) {
 	next(t, a, isHeight(6))
 }
 
-// TestRecent: published hashes are remembered for a while.
+// TestRecent: published hashes are remembered until enough newer ones arrive.
 func TestRecent(t *testing.T) {
 	r, now := newRecent(), time.Unix(1000, 0)
 	key := primitives.HashBytes([]byte("x"))
@@ -445,8 +445,8 @@ func bomb(n int) []byte {
 	return append(borsh.AppendUint32(borsh.AppendUint64(nil, 1), uint32(len(b))), b...)
 }
 
-// TestBatchBombs: a small batch that would take much memory is refused before it does, and so is
-// one that is too long.
+// TestBatchBombs: a small batch that would take much memory is refused before it is decoded, and so
+// is a batch that is too long.
 func TestBatchBombs(t *testing.T) {
 	if txs, err := readBatch(bomb(100)); err != nil || len(txs[0].Transaction.Actions) != 100 {
 		t.Fatalf("the bomb is none: %v", err)

@@ -16,8 +16,8 @@ import (
 
 func bytesOf(h primitives.Height) []byte { return wire.Append(nil, &wire.Block{Block: block(h)}) }
 
-// TestGossipOfTheBanned: a peer that delivers a block first, and is banned right after, does not
-// suppress the block: gossipsub has marked it as seen and drops other copies.
+// TestGossipOfTheBanned: a block is imported even if the peer that delivered it first is banned
+// right afterwards: gossipsub has marked the block as seen and drops other copies.
 func TestGossipOfTheBanned(t *testing.T) {
 	var (
 		a    *node
@@ -74,8 +74,8 @@ func unconnected(t *testing.T) (w *Transport, posted chan near.Event, who wire.P
 	return w, posted, who, id
 }
 
-// TestGossipOfTheLeaving: a message that was let in counts even if its sender disconnects before it
-// is validated.
+// TestGossipOfTheLeaving: a message that passed the rate check is validated even if its sender
+// disconnects before that.
 func TestGossipOfTheLeaving(t *testing.T) {
 	w, posted, who, id := unconnected(t)
 	name, data := w.name(blocks), bytesOf(9)
@@ -96,8 +96,8 @@ func TestGossipOfTheLeaving(t *testing.T) {
 	}
 }
 
-// TestCrowdOfBlocks: while validation is stuck, messages of strangers do not keep a block from
-// being validated later.
+// TestCrowdOfBlocks: while validation is blocked, many messages of other peers do not prevent the
+// validation of a later block.
 func TestCrowdOfBlocks(t *testing.T) {
 	busy, once := make(chan struct{}), sync.Once{}
 	free := func() { once.Do(func() { close(busy) }) }
@@ -118,7 +118,7 @@ func TestCrowdOfBlocks(t *testing.T) {
 		for range burst * blockRate {
 			h++
 			x.publish(t, blocks, bytesOf(h))
-			time.Sleep(time.Millisecond) // its own queue holds 256
+			time.Sleep(time.Millisecond) // a peer's own queue holds 256
 		}
 	}
 	c := a.way.o.Counters
@@ -154,7 +154,7 @@ func TestToldWhoCameSince(t *testing.T) {
 	a.connected(t, 2)
 	c.connected(t, 1)
 	a.reached(t, c)
-	a.tells(9) // as after its chunks, which took their time
+	a.tells(9) // the node sends the block after it has received the chunks
 	if d, _ := next(t, c, isHeight(9)); d.From != a.key.PublicKey() {
 		t.Errorf("c has it from %v", d.From)
 	}

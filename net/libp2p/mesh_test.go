@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestIdleMesh: strangers that joined first and relay nothing do not stay in the meshes: after a
-// while, what reaches one honest node reaches the others at once again, and not by gossipsub's
+// TestIdleMesh: peers that joined first and relay nothing are replaced in the meshes: after a
+// while, a message that reaches one honest node reaches the others at once, not only by gossipsub's
 // periodic gossip.
 func TestIdleMesh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute")
 	}
-	many := func(o *Options) { o.MaxPeers = 200 } // of one address
+	many := func(o *Options) { o.MaxPeers = 200 } // all peers have one address
 	var boot []wire.PeerInfo
 	for i := range 18 {
 		s := run(t, fmt.Sprint("stranger", i), how{libp2p: true, change: many})

@@ -96,7 +96,7 @@ func TestWrongChain(t *testing.T) {
 	}
 }
 
-// TestReconnect: a killed peer, and one that others had dialled, reconnect by themselves.
+// TestReconnect: a killed peer, and one that was only dialled by others, reconnect without help.
 func TestReconnect(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	at, boot := a.way.Addr(), []wire.PeerInfo{a.info()}
@@ -150,7 +150,7 @@ func TestFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "served", time.Minute, func() bool { return b.way.station.Load() != nil })
-	finder{b.way}.HandlePeerFound(addrInfo(b, m)) // itself: ignored
+	finder{b.way}.HandlePeerFound(addrInfo(b, m)) // its own address is ignored
 	finder{b.way}.HandlePeerFound(addrInfo(a, m))
 	a.connected(t, 1)
 	b.connected(t, 1)
@@ -236,8 +236,8 @@ func TestStrangers(t *testing.T) {
 	next(t, a, isHeight(4))
 }
 
-// TestFinish: a connection that is being closed ends in time, however slowly the peer reads, and
-// whatever it sends.
+// TestFinish: a connection that is being closed ends within its time limit, however slowly the peer
+// reads, and whatever it sends.
 func TestFinish(t *testing.T) {
 	taken := make(chan tcp.Conn, 1)
 	a, b := bare(t, "a", taken), bare(t, "b", nil)
@@ -281,7 +281,7 @@ func TestFinish(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("it is read from for ever")
 	}
-	if took := time.Since(begun); took > 20*time.Second { // 50 s, at the reader's speed
+	if took := time.Since(begun); took > 20*time.Second { // at the reader's speed it would take 50 s
 		t.Errorf("it took %v", took)
 	}
 }
@@ -298,7 +298,7 @@ func TestNeverMet(t *testing.T) {
 			return true
 		}
 		if s, err := x.host.NewStream(network.WithNoDial(t.Context(), "test"), a.way.me, bareID); err == nil {
-			_, _ = s.Write([]byte{1}) // which opens it
+			_, _ = s.Write([]byte{1}) // opens the stream
 			open = append(open, s)
 		}
 		if len(open) > 5 {
@@ -313,7 +313,8 @@ func TestNeverMet(t *testing.T) {
 	}
 }
 
-// TestCrowd: places for handshakes remain free for others, however many streams a stranger opens.
+// TestCrowd: places for handshakes remain free for other peers, however many streams one peer
+// opens.
 func TestCrowd(t *testing.T) {
 	a := run(t, "a", how{near: true, libp2p: true})
 	for _, name := range []string{"x", "y", "z"} {
@@ -327,12 +328,12 @@ func TestCrowd(t *testing.T) {
 	sockets := run(t, "sockets", how{near: true, boot: []wire.PeerInfo{a.info()}})
 	over.connected(t, 1)
 	sockets.connected(t, 1)
-	if took := time.Since(began); took > 10*time.Second { // one in its handshake has twenty
+	if took := time.Since(began); took > 10*time.Second { // a peer in its handshake has twenty seconds
 		t.Errorf("connected after %v", took)
 	}
 }
 
-// TestOneAddress: nodes of one address, as after one router, can be up to half of the peers.
+// TestOneAddress: nodes with one address, for example behind a NAT, can be up to half of the peers.
 func TestOneAddress(t *testing.T) {
 	var at netip.Addr
 	list, err := net.InterfaceAddrs()
@@ -355,7 +356,8 @@ func TestOneAddress(t *testing.T) {
 	a.connected(t, others)
 }
 
-// TestTiers: peers of other tiers are not idle, and their gossip is not accepted.
+// TestTiers: connections of other tiers than T2 are not closed as idle, and their gossip is not
+// accepted.
 func TestTiers(t *testing.T) {
 	a, b := bare(t, "a", nil), bare(t, "b", nil)
 	who := b.o.Key.PublicKey()
@@ -373,8 +375,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestPublicAddr: a node with both transports learns the address that neards dial, from a peer that
-// knows its other port too.
+// TestPublicAddr: a node with both transports learns the address that neards dial from a peer that
+// also knows its libp2p port.
 func TestPublicAddr(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true})
 	run(t, "right", how{libp2p: true, boot: []wire.PeerInfo{bridge.over()}})
@@ -448,8 +450,8 @@ func TestMetrics(t *testing.T) {
 
 var _ tcp.Station = station{}
 
-// TestBare: own messages to a peer have no signature, since the connection authenticates them,
-// except to a peer that does not support it.
+// TestBare: a node's own messages to a peer have no signature, since the connection authenticates
+// them, unless the peer does not support that.
 func TestBare(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		a := run(t, "a", how{libp2p: true})
@@ -475,8 +477,8 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// TestBridgeHandsOnNoRubbish: a bridge disconnects an attacker on one side itself, whatever it
-// sends for the other, and stays a good peer there.
+// TestBridgeHandsOnNoRubbish: a bridge disconnects an attacker on one transport instead of relaying
+// its messages, and is not banned by the peers on the other.
 func TestBridgeHandsOnNoRubbish(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true, open: true})
 	left := run(t, "left", how{near: true, boot: []wire.PeerInfo{bridge.info()}})
@@ -490,7 +492,7 @@ func TestBridgeHandsOnNoRubbish(t *testing.T) {
 		return wire.NewSnapshotHost(key, primitives.Hash{1}, 1, make([]primitives.ShardID, shards))
 	}
 	body := &wire.ForwardTx{SignedTransaction: *transfer(right.key, 1)}
-	forged := func(m *wire.Routed) *wire.Routed { // names another author
+	forged := func(m *wire.Routed) *wire.Routed { // names another author than the signer
 		m.Sign()
 		out := *m
 		out.Author = right.key.PublicKey()

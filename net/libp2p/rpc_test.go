@@ -76,7 +76,7 @@ func TestRPCBombs(t *testing.T) {
 			before := taken()
 			for range 4 {
 				if _, err := s.Write(x.rpc); err != nil {
-					break // it was closed
+					break // the stream was closed
 				}
 			}
 			_ = s.CloseWrite()
@@ -96,8 +96,8 @@ func taken() uint64 {
 	return m.TotalAlloc
 }
 
-// TestChecksLeaveCores: transactions of strangers use half of the cores, a bounded number of each
-// peer waits, and blocks pass them.
+// TestChecksLeaveCores: validating transactions of peers uses at most half of the cores, a bounded
+// number of batches of each peer waits, and blocks do not wait behind them.
 func TestChecksLeaveCores(t *testing.T) {
 	var at, most atomic.Int32
 	release := make(chan struct{})

@@ -21,13 +21,13 @@ import (
 
 const loopback = "127.0.0.1:0"
 
-// node is a server with what it received.
+// node is a server and the messages it received.
 type node struct {
 	*tcp.Server
-	way     *Transport // nil: sockets alone
+	way     *Transport // nil: TCP sockets only
 	key     primitives.SecretKey
 	got     chan near.Deliver
-	verdict atomic.Int32 // of gossip
+	verdict atomic.Int32 // result of gossip validation
 	stop    func()
 }
 
@@ -128,7 +128,7 @@ func run(t testing.TB, name string, h how) *node {
 	return n
 }
 
-// eventually waits at most limit until is returns true.
+// eventually waits until is returns true, at most limit.
 func eventually(t testing.TB, what string, limit time.Duration, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !is(); time.Sleep(5 * time.Millisecond) {

@@ -46,7 +46,8 @@ func check(t *testing.T, what string, got fmt.Stringer, want string) {
 	}
 }
 
-// nearcore core/store/src/genesis/initialization.rs:70: mainnet, of version 29.
+// TestVectorA1 compares the state root with nearcore core/store/src/genesis/initialization.rs:70:
+// the genesis of mainnet, of version 29.
 func TestVectorA1(t *testing.T) {
 	g, err := genesis.Parse(testutil.Read(t, "../../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {
@@ -56,13 +57,13 @@ func TestVectorA1(t *testing.T) {
 	check(t, "mainnet's root", got[0], "8EhZRfDTYujfZoUZtZ3eSMB9gJyFo5zjscR12dEcaxGU")
 }
 
-// ownKey returns the key with the name as its seed.
+// ownKey returns the key whose seed is the name.
 func ownKey(id primitives.AccountID) primitives.PublicKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, string(id)).PublicKey()
 }
 
-// small is a genesis of one shard. The first accounts have 950M + 50M locked, all others 10^9 N;
-// keys are those of ownKey.
+// small returns a genesis of one shard. The first accounts have 950M + 50M NEAR locked, all others
+// have 10^9 NEAR. Keys are those of ownKey.
 func small(staked int, ids ...primitives.AccountID) *genesis.Genesis {
 	g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout()}}
 	for i, id := range ids {
@@ -153,7 +154,8 @@ func bareRecord(id primitives.AccountID) *genesis.AccountRecord {
 	return &genesis.AccountRecord{AccountID: id, Account: primitives.NewUninitializedAccount(primitives.NEAR(1), 12345, 7_000_000)}
 }
 
-// TestUninitializedAccount: its usage is that of an account, and its nonce is kept.
+// TestUninitializedAccount: the account's storage usage is that of an empty account, and its nonce
+// is kept.
 func TestUninitializedAccount(t *testing.T) {
 	g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout()}, Records: []genesis.Record{bareRecord("aa")}}
 	shards, _ := roots(t, g)
@@ -164,15 +166,14 @@ func TestUninitializedAccount(t *testing.T) {
 	}
 }
 
-// Storage usage: 100 for the account, the code, and for each other record 40 plus its key and its
-// value.
+// Storage usage is 100 for the account, the code, and for each other record 40 plus key and value.
 func TestUsage(t *testing.T) {
 	gas := primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2}}
 	handle := ownKey("k").Handle()
 	secp := primitives.SecretKeyFromSeed(primitives.SECP256K1, "k").PublicKey().Handle()
 	code := []byte{1, 2, 3, 4}
 	g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout()}, Records: []genesis.Record{
-		accountRecord("ab-c", nil), // names that begin with another's
+		accountRecord("ab-c", nil), // names with a common prefix
 		accountRecord("ab.c", nil),
 		accountRecord("ab", code),
 		&genesis.ContractRecord{AccountID: "ab", Code: code},
@@ -199,7 +200,7 @@ func TestUsage(t *testing.T) {
 		if a.StorageUsage != want {
 			t.Errorf("%s: usage %d, want %d", id, a.StorageUsage, want)
 		}
-		locked := primitives.NEAR(9) // as the record has it, unless it is a validator
+		locked := primitives.NEAR(9) // the amount of the record, which a validator's stake replaces
 		if id == "ab.c" {
 			locked = primitives.NEAR(5)
 		}
@@ -231,7 +232,7 @@ func TestReceipts(t *testing.T) {
 	delayed := []*primitives.Receipt{receipt(12, waiting(false)), receipt(13, &primitives.DataReceipt{Data: []byte("d")})}
 	g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout()}, Records: []genesis.Record{
 		&genesis.DelayedReceiptRecord{Receipt: delayed[0]},
-		&genesis.PostponedReceiptRecord{Receipt: postponed}, // before the data it has
+		&genesis.PostponedReceiptRecord{Receipt: postponed}, // precedes the data that it waits for
 		&genesis.PostponedReceiptRecord{Receipt: yielded},
 		&genesis.ReceivedDataRecord{AccountID: "rr", DataID: known},
 		&genesis.ReceivedDataRecord{AccountID: "rr", DataID: primitives.Hash{9}, Data: []byte("x")},
@@ -267,7 +268,7 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// The order of records does not matter, but that the last of equal ones counts.
+// The order of records does not matter, except that the last of equal keys counts.
 func TestOrder(t *testing.T) {
 	g := small(1, "test1", "test", "test2", "near")
 	_, want := roots(t, g)
@@ -319,7 +320,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Accounts go to their shards, and keys ascend in each.
+// Accounts are in their shards, and keys ascend within each shard.
 func TestManyShards(t *testing.T) {
 	layout, err := primitives.MultiShardLayout(4)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// nearcore logic/tests/context.rs, view_method.rs, iterators.rs, and what miscs.rs has of contexts.
+// Tests of nearcore logic/tests/context.rs, view_method.rs, iterators.rs, and those of miscs.rs
+// that concern contexts.
 
 func TestContextBytes(t *testing.T) {
 	r := newRig(t)
@@ -61,7 +62,8 @@ func TestDepositInView(t *testing.T) {
 	}
 }
 
-// TestSharedRegisters: arguments and results were paid for when they were sent.
+// TestSharedRegisters: copying arguments and results to a register costs nothing per byte, since
+// these bytes were paid for when they were sent.
 func TestSharedRegisters(t *testing.T) {
 	want := func() costs { return costs{parameters.ExtBase: 1, parameters.ExtWriteRegisterBase: 1} }
 	r := newRig(t, func(r *rig) { r.c.Args = make([]byte, 100) })
@@ -141,10 +143,10 @@ func TestValidators(t *testing.T) {
 	r.fails(HostError{Kind: BadUTF8}, "validator_stake", bad.len, bad.ptr, out)
 }
 
-// TestViews: what a view must not call says so, after the base price alone; the rest says nothing
-// of the kind.
+// TestViews: in a view, each prohibited function fails with ProhibitedInView after the base price
+// alone, and no other function returns that error.
 func TestViews(t *testing.T) {
-	names := map[string]string{ // where the text has another name
+	names := map[string]string{ // functions that the error text calls by another name
 		"promise_create": "promise_batch_create",
 		"promise_then":   "promise_batch_then",
 		"promise_batch_action_function_call_weight": "promise_batch_action_function_call",
@@ -184,7 +186,7 @@ func TestIteratorsAreGone(t *testing.T) {
 	r.wantCosts(costs{})
 }
 
-// TestIndex: names lead to their functions, and each version has those it should.
+// TestIndex: Index returns the function of each name, and In returns whether each version has it.
 func TestIndex(t *testing.T) {
 	w := parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm
 	later := []string{"sha3_256", "sha3_384", "sha3_512", "ml_dsa_verify",

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Where fuzzed calls find something that means something, below what the input itself fills.
+// Memory addresses of valid contents, below the part that the fuzz input fills.
 func fuzzMemory() (b []byte, at []uint64) {
 	hash := primitives.HashBytes([]byte("seed"))
 	for _, s := range []string{
@@ -25,8 +25,8 @@ func fuzzMemory() (b []byte, at []uint64) {
 	return b, at
 }
 
-// fuzzArg makes an argument: near every border that lengths, pointers, numbers and indices have, or
-// a piece of the input.
+// fuzzArg makes an argument: a value near a limit of lengths, pointers, numbers and indices, or a
+// piece of the input.
 func fuzzArg(kind byte, raw uint64, size uint64, at []uint64) uint64 {
 	near := raw%5 - 2 // wraps: two below to two above
 	switch kind % 16 {
@@ -58,9 +58,9 @@ func fuzzArg(kind byte, raw uint64, size uint64, at []uint64) uint64 {
 	return raw % 128
 }
 
-// FuzzHostFunctions calls any functions with any arguments. Nothing may panic, take more than the
-// limits allow, or burn gas that is not there; and a failure is a *HostError, as this world has no
-// broken state.
+// FuzzHostFunctions calls any functions with any arguments. None may panic, allocate more than the
+// limits allow, or burn more gas than is available. Every failure is a *HostError, since the state
+// here never returns errors.
 func FuzzHostFunctions(f *testing.F) {
 	for i := range Functions {
 		for kind := range byte(16) {
@@ -132,7 +132,7 @@ func FuzzHostFunctions(f *testing.F) {
 	})
 }
 
-// checkBounds fails if a call holds more than it may, or burnt what is not there.
+// checkBounds fails if a call holds more than the limits allow, or burnt more gas than it had.
 func checkBounds(t *testing.T, l *Logic, before primitives.Gas) {
 	t.Helper()
 	g, limits := &l.gas, &l.wasm.Limits
@@ -153,7 +153,7 @@ func checkBounds(t *testing.T, l *Logic, before primitives.Gas) {
 	if uint64(len(l.logs)) > limits.MaxNumberLogs || logged > limits.MaxTotalLogLength {
 		t.Fatalf("%d logs of %d bytes", len(l.logs), logged)
 	}
-	if n := uint64(len(l.promises)); n > limits.MaxPromisesPerFunctionCallAction+1 { // the one too many ends the call
+	if n := uint64(len(l.promises)); n > limits.MaxPromisesPerFunctionCallAction+1 { // the one above the limit ends the call
 		t.Fatalf("%d promises", n)
 	}
 	for _, p := range l.promises {

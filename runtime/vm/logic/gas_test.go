@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// nearcore logic/gas_counter.rs, logic/tests/gas_counter.rs.
+// Tests of nearcore logic/gas_counter.rs and logic/tests/gas_counter.rs.
 
 const (
 	tera   primitives.Gas = 1_000_000_000_000
 	allGas                = ^primitives.Gas(0)
 )
 
-// gasLimits sets what a call may burn, and what it has.
+// gasLimits sets how much gas a call may burn, and its prepaid gas.
 func gasLimits(maxBurnt, prepaid primitives.Gas) func(*rig) {
 	return func(r *rig) { r.cfg.Wasm.Limits.MaxGasBurnt, r.c.PrepaidGas = maxBurnt, prepaid }
 }
@@ -81,7 +81,7 @@ func TestBurnAndDeduct(t *testing.T) {
 	}
 }
 
-// TestCompute: compute follows gas, also of the charge that failed.
+// TestCompute: compute is in proportion to the burnt gas, including that of a failed charge.
 func TestCompute(t *testing.T) {
 	price := parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm.Ext
 	g := counter(300*tera, 300*tera, false)
@@ -118,7 +118,7 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// ops burns the gas of about n, by the function that old contracts call.
+// ops burns about n gas with env.gas, the function with which old contracts count instructions.
 func (r *rig) ops(n primitives.Gas) error {
 	_, err := r.do("gas", uint64(n/r.cfg.Wasm.RegularOpCost))
 	return err
@@ -167,7 +167,7 @@ func TestGasLimits(t *testing.T) {
 	r.wantOutcome("above the most", 100*tera, 200*tera)
 
 	r = newRig(t, gasLimits(200*tera, 100*tera))
-	if err := r.ops(300 * tera); err != fail(GasLimitExceeded) { // both limits
+	if err := r.ops(300 * tera); err != fail(GasLimitExceeded) { // both limits are exceeded
 		t.Errorf("above what is prepaid: %v", err)
 	}
 	r.wantOutcome("above what is prepaid", 100*tera, 100*tera)
@@ -194,7 +194,8 @@ func TestGasLimits(t *testing.T) {
 	r.wantOutcome("above what is prepaid, with a promise", 100*tera, 100*tera)
 }
 
-// TestWeightsAreNotUsed: gas that is shared out at the end is not used by then.
+// TestWeightsAreNotUsed: gas that is distributed by weight after the call does not count as used
+// during the call.
 func TestWeightsAreNotUsed(t *testing.T) {
 	r := newRig(t, gasLimits(100*tera, 100*tera))
 	i, _ := r.batchCreate("rick.test")
@@ -207,7 +208,7 @@ func TestWeightsAreNotUsed(t *testing.T) {
 	r.wantOutcome("weight 0", r.gas.burnt, r.gas.used())
 }
 
-// TestBurnWraps: a charge so large that what is used wraps around.
+// TestBurnWraps: a charge that is so large that the sum of used gas overflows.
 func TestBurnWraps(t *testing.T) {
 	huge := func(r *rig) error {
 		id, amount := r.putString("rick.test"), r.putBalance(100)
@@ -232,7 +233,7 @@ func TestBurnWraps(t *testing.T) {
 	r.must("promise_batch_then", i, id.len, id.ptr)
 	prepaid := r.gas.used()
 	r = newRig(t, gasLimits(300*tera, prepaid))
-	if err := huge(r); err != fail(GasExceeded) { // all is used, so the base price is too much
+	if err := huge(r); err != fail(GasExceeded) { // all gas is used, so the base price exceeds it
 		t.Errorf("at what is prepaid: %v", err)
 	}
 	if r.gas.used() != prepaid {
@@ -240,7 +241,7 @@ func TestBurnWraps(t *testing.T) {
 	}
 }
 
-// exercises trigger the fee of an action, each in one way that a contract has.
+// exercises trigger the fee of an action, each by one host function.
 var exercises = map[string]func(r *rig) error{
 	"receipt": func(r *rig) error { _, err := r.batchCreate("rick.test"); return err },
 	"dependency": func(r *rig) error {
@@ -359,8 +360,8 @@ func stateInitOf(r *rig, i uint64) (uint64, error) {
 	return r.do("promise_batch_action_state_init", i, at.len, at.ptr, amount)
 }
 
-// TestOutOfGas makes one fee so dear that it is the one that cannot be paid: times is how often it
-// is paid. The order of charges shows in what was burnt by then.
+// TestOutOfGas raises one fee so that it cannot be paid; times is how often it is charged. The gas
+// burnt before the failure shows the order of the charges.
 func TestOutOfGas(t *testing.T) {
 	set := func(c parameters.ActionCost, self, other, exec primitives.Gas) func(*rig) {
 		return func(r *rig) {
@@ -371,8 +372,8 @@ func TestOutOfGas(t *testing.T) {
 	for _, test := range []struct {
 		cost     parameters.ActionCost
 		exercise string
-		limit    primitives.Gas // times in which the limit of what may be burnt is hit; 0: not asked
-		attached primitives.Gas // times in which what is attached is exceeded; 0: not asked
+		limit    primitives.Gas // charges that exceed the limit of burnt gas; 0: not tested
+		attached primitives.Gas // charges that exceed the attached gas; 0: not tested
 		want     string
 	}{
 		{parameters.ActionNewActionReceipt, "receipt", 1, 1, "8644846690 burnt 10000000000000 used"},
@@ -443,8 +444,8 @@ func TestModuleGas(t *testing.T) {
 	if left = r.Leave(); left != int64(10*tera)-1000 {
 		t.Errorf("left %d", left)
 	}
-	// The next charge is one too many by 5: it is burnt as far as the call is paid for, promises or
-	// not.
+	// The next charge exceeds the gas by 5. It burns what is left of the call's gas, whether or not
+	// there are promises.
 	r.Enter(-5)
 	if r.Err() != fail(GasExceeded) {
 		t.Errorf("err = %v", r.Err())
@@ -487,7 +488,7 @@ func TestLoading(t *testing.T) {
 		t.Errorf("%v, burnt %d", err, r.gas.burnt)
 	}
 	for _, prepaid := range []primitives.Gas{41_393_209, 41_393_210 + 35_445_962} {
-		r = newRig(t, gasLimits(prepaid, prepaid)) // both limits, and still it is what was prepaid
+		r = newRig(t, gasLimits(prepaid, prepaid)) // both limits are equal: GasExceeded, because the prepaid gas is exceeded
 		if err := r.PayLoading(38); err != fail(GasExceeded) || r.Err() != err {
 			t.Errorf("%v, %v", err, r.Err())
 		}
@@ -495,7 +496,7 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// TestProfile is sorted, without zeros, and adds up.
+// TestProfile: a profile is sorted, contains no zeros, and its sum is the burnt gas.
 func TestProfile(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
@@ -521,7 +522,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestFailureKeepsNothing: of a failed call only gas and logs count.
+// TestFailureKeepsNothing: only gas and logs of a failed call are kept.
 func TestFailureKeepsNothing(t *testing.T) {
 	r := newRig(t)
 	s := r.putString("said")

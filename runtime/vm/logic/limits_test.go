@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// nearcore logic/tests/miscs.rs, storage_read_write.rs, storage_usage.rs.
+// Tests of nearcore logic/tests/miscs.rs, storage_read_write.rs, storage_usage.rs.
 
 func limit(set func(*parameters.Limits)) func(*rig) {
 	return func(r *rig) { set(&r.cfg.Wasm.Limits) }
@@ -123,7 +123,7 @@ func TestStorageByRegister(t *testing.T) {
 		t.Errorf("read %d", got)
 	}
 	r.wantReg(0, []byte("bar"))
-	if got := r.must("storage_write", inRegister, 1, inRegister, 1, 1); got != 1 { // over its own key
+	if got := r.must("storage_write", inRegister, 1, inRegister, 1, 1); got != 1 { // the value overwrites the register of the key
 		t.Errorf("wrote %d", got)
 	}
 	r.wantReg(1, []byte("bar"))
@@ -162,7 +162,7 @@ func TestStorageUsage(t *testing.T) {
 	if got := r.must("storage_usage"); got != 0 {
 		t.Errorf("usage of nothing = %d", got)
 	}
-	// An account that says it uses less than it does, as a patch may have it, is at 0 then.
+	// If the recorded usage of an account is too low, as a patch may set it, removals stop at 0.
 	r.w.entries["foo"] = []byte("barbar")
 	r.must("storage_write", k.len, k.ptr, v.len, v.ptr, 0)
 	if got := r.must("storage_usage"); got != 3 {
@@ -177,7 +177,8 @@ func TestStorageUsage(t *testing.T) {
 	}
 }
 
-// TestStorageCosts: evicted bytes, trie nodes, large values, each where it is due.
+// TestStorageCosts: evicted bytes, trie nodes and large values are each charged by the functions
+// that access them.
 func TestStorageCosts(t *testing.T) {
 	r := newRig(t)
 	r.w.nodes = action.NodeCount{Touched: 3, Cached: 2}
@@ -215,7 +216,8 @@ func TestStorageCosts(t *testing.T) {
 	})
 }
 
-// TestRecordedStorage: every access may be the one too many, also one that finds nothing.
+// TestRecordedStorage: every access can exceed the limit of recorded storage, also one of a missing
+// key.
 func TestRecordedStorage(t *testing.T) {
 	for _, name := range []string{"storage_write", "storage_read", "storage_remove", "storage_has_key"} {
 		r := newRig(t)
@@ -233,7 +235,7 @@ func TestRecordedStorage(t *testing.T) {
 	}
 }
 
-// TestBrokenState checks that an error of the state is not an outcome.
+// TestBrokenState: an error of the state is returned by Outcome and is not a failed outcome.
 func TestBrokenState(t *testing.T) {
 	broken := errors.New("missing node")
 	for _, name := range []string{"storage_write", "storage_read", "storage_remove", "storage_has_key"} {
@@ -322,8 +324,7 @@ func TestYieldDeposits(t *testing.T) {
 	}
 }
 
-// TestResumeCosts: the payload is paid for by the length that is said, so that it is never in a
-// register.
+// TestResumeCosts: the payload is paid for by the given length, so it can never be in a register.
 func TestResumeCosts(t *testing.T) {
 	r := newRig(t)
 	id := r.put(make([]byte, 32))

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// mainnet has the fees of the last version, which 86 has too, and plenty of gas.
+// mainnet sets the fees of the newest version, which version 86 also has, and plenty of gas.
 func mainnet(r *rig) {
 	r.cfg = *parameters.MustGet(parameters.Release(88))
 	r.c.CurrentAccount, r.c.PrepaidGas = "alice", 300*tera
 }
 
-// TestMainnetFees has what upstream's own runner burnt and used at 86, host functions and actions
-// only: alice makes a promise to bob.near, method "m", no arguments, no deposit.
+// TestMainnetFees compares burnt and used gas of host functions and actions with nearcore's runner
+// at version 86: alice creates a promise to bob.near, method "m", without arguments and deposit.
 func TestMainnetFees(t *testing.T) {
 	r := newRig(t, mainnet)
 	bob, hex := r.putString("bob.near"), r.putString("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")

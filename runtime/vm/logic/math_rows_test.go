@@ -17,12 +17,12 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Rows of nearcore's logic/tests that are about single numbers: alt_bn128.rs, bls12381.rs,
-// p256_verify.rs, p256_verify_wycheproof.rs, ed25519_verify.rs. Lists of numbers
-// (ecrecover-tests.json, bls12381_test_vectors) are package curve's TestNearcore.
+// Cases of nearcore's logic/tests with a single input: alt_bn128.rs, bls12381.rs, p256_verify.rs,
+// p256_verify_wycheproof.rs, ed25519_verify.rs. TestNearcore of package curve runs the files of
+// test vectors (ecrecover-tests.json, bls12381_test_vectors).
 
-// littleEndian writes numbers of 32 bytes, but "0:" to "255:" as a byte of its own, as macro
-// le_bytes of alt_bn128.rs does.
+// littleEndian encodes hexadecimal numbers as 32 bytes each, but "0:" to "255:" as a single byte,
+// like the macro le_bytes of alt_bn128.rs.
 func littleEndian(t *testing.T, words string) (b []byte) {
 	t.Helper()
 	for _, w := range strings.Fields(words) {
@@ -59,8 +59,8 @@ func TestAltBn128Rows(t *testing.T) {
 			"00e9f62300f921f5d4f2f7008aec59449a3f5e75add585ec4eccf04f5dc5b32f 17c150f0fb2ff472816b41868b98b9170233ee4647fe4bc41a1336c9a2c6567c "
 	)
 	for _, test := range []struct {
-		row, in, want string // want: numbers, or the code
-		err           string // is in the text
+		row, in, want string // want: numbers, or the result code
+		err           string // part of the error text
 	}{
 		{"g1_multiexp:109", "", "0 0", ""},
 		{"g1_multiexp:110", a + " 1", a, ""},
@@ -113,8 +113,8 @@ func TestAltBn128Rows(t *testing.T) {
 	}
 }
 
-// TestBLS12381Rows: the point (0, 2) is on the curve but not in the group, p is no number of the
-// field; and both sides of the memory's end.
+// TestBLS12381Rows: the point (0, 2) is on the curve but not in the group, and p is not an element
+// of the field. Inputs end at and beyond the end of the memory.
 func TestBLS12381Rows(t *testing.T) {
 	p := unhex(t, "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab")
 	minus2 := bytes.Clone(p)
@@ -176,7 +176,7 @@ func TestBLS12381Rows(t *testing.T) {
 		if test.name == "bls12381_pairing_check" {
 			args = args[:2]
 		}
-		r := newRig(t, gasLimits(1_000_000*tera, 1_000_000*tera)) // upstream does not say whether memory or gas ends it
+		r := newRig(t, gasLimits(1_000_000*tera, 1_000_000*tera)) // nearcore's test does not say whether memory or gas ends the call
 		r.fails(HostError{Kind: MemoryAccessViolation}, test.name, args...)
 		args[0] = test.item - 1
 		_, err := r.do(test.name, args...)
@@ -212,7 +212,7 @@ func TestWycheproof(t *testing.T) {
 	}
 }
 
-// TestVerifyRows: what TestVerify does not ask of both schemes.
+// TestVerifyRows covers the cases that TestVerify does not apply to both schemes.
 func TestVerifyRows(t *testing.T) {
 	sign := func(secret string, msg []byte) (sig, key []byte) {
 		k, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), unhex(t, secret))
@@ -241,7 +241,7 @@ func TestVerifyRows(t *testing.T) {
 		long[i] = byte(i)
 	}
 	const secret = "c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721"
-	sig, key := sign(secret, long[:32]) // as much of it as is read
+	sig, key := sign(secret, long[:32]) // only the first 32 bytes are read
 	_, other := sign("112233445566778899aabbccddeeff0102030405060708090a0b0c0d0e0f1021", long[:32])
 	for _, test := range []struct {
 		row   string
@@ -258,8 +258,8 @@ func TestVerifyRows(t *testing.T) {
 			parameters.ExtReadMemoryBase: 3, parameters.ExtReadMemoryByte: 64 + test.bytes + 33, parameters.ExtP256VerifyBase: 1, parameters.ExtP256VerifyByte: test.bytes,
 		})
 	}
-	// p256_verify.rs:426, ed25519_verify.rs:217: one byte in a register, which is paid for when it
-	// is put there too.
+	// p256_verify.rs:426, ed25519_verify.rs:217: one byte in a register; writing the register costs
+	// gas as well.
 	for _, v := range verifications(t) {
 		for in, text := range []string{"invalid signature length", "", "invalid public key length"} {
 			if text == "" {

@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// What mathematics costs, and in which order it is paid and refused (nearcore logic/tests/miscs.rs,
-// ed25519_verify.rs, p256_verify.rs, alt_bn128.rs, bls12381.rs). What it computes is package
-// curve's.
+// Tests of the prices of the cryptographic functions, and of the order of charges and checks
+// (nearcore logic/tests/miscs.rs, ed25519_verify.rs, p256_verify.rs, alt_bn128.rs, bls12381.rs).
+// Package curve tests the results.
 
 func unhex(t *testing.T, s string) []byte {
 	t.Helper()
@@ -41,7 +41,7 @@ func TestHashes(t *testing.T) {
 		{"keccak256", parameters.ExtKeccak256Base, parameters.ExtKeccak256Byte, 7, "686e3a7ae6b5d791e7e531a27ba7b13a1a8e81ad0725091ae97340663d550a9f"},
 		{"keccak512", parameters.ExtKeccak512Base, parameters.ExtKeccak512Byte, 7, "37866089a87abb5f434c127a920be16a75c29a9d30a05a9268d1767edee6c87d" +
 			"3049c5ec7badc0c55a99a7796458d1f08956ef295780dbf988cbdc6d2ea8eabe"},
-		// Of 87: the same file of the crate near-vm-runner 0.38.0.
+		// Added by version 87: the same file of the crate near-vm-runner 0.38.0.
 		{"sha3_256", parameters.ExtSHA3x256Base, parameters.ExtSHA3x256Byte, 7, "ae2ab8867168e6b4f44df048c72a6eb206a8794d1bb7996cc5ab4e3dba85c1b6"},
 		{"sha3_384", parameters.ExtSHA3x384Base, parameters.ExtSHA3x384Byte, 7, "f2d71896cef4f4b14bc4444005697fe88b2c85a01f5b80db875ee7826e3ebd4e" +
 			"765f47b247f541d49908c474433653f0"},
@@ -60,7 +60,7 @@ func TestHashes(t *testing.T) {
 			parameters.ExtWriteMemoryByte: n, parameters.ExtReadRegisterBase: 1, parameters.ExtReadRegisterByte: n, parameters.ExtWriteRegisterBase: 1,
 			parameters.ExtWriteRegisterByte: n, test.base: 1, test.perByte: test.units,
 		})
-		// From a register onto itself.
+		// The result overwrites the register of the argument.
 		if err := r.setReg(1, []byte("tesdsst")); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestHashes(t *testing.T) {
 		})
 		r.wantReg(1, want)
 	}
-	// The padding makes a block of its own from 56 bytes on.
+	// From 56 bytes on the padding takes another block.
 	for n, blocks := range map[uint64]uint64{0: 1, 55: 1, 56: 2, 119: 2, 120: 3} {
 		r := newRig(t)
 		r.must("ripemd160", n, 0, 0)
@@ -112,14 +112,14 @@ func TestECRecover(t *testing.T) {
 	r.fails(text("Malleability flag needs to be 0 or 1, but is instead 2"), "ecrecover", 32, h.ptr, 64, s.ptr, 3, 2, 0)
 }
 
-// verification is a good triple of a scheme.
+// verification is a signature scheme with a valid signature, message and key.
 type verification struct {
 	fn            string
 	base, perByte parameters.ExtCost
 	kind          HostErrorKind
 	sig, msg, key []byte
-	early         []byte // a signature that is refused before the message is read
-	notAPoint     []byte // a key
+	early         []byte // a signature that is rejected before the message is read
+	notAPoint     []byte // a key that is not a point of the curve
 }
 
 func verifications(t *testing.T) []verification {
@@ -134,7 +134,7 @@ func verifications(t *testing.T) []verification {
 		t.Fatal(err)
 	}
 	msg := bytes.Repeat([]byte{7}, 32)
-	der, err := secret.Sign(nil, msg, crypto.SHA256) // deterministic without a source of randomness
+	der, err := secret.Sign(nil, msg, crypto.SHA256) // deterministic without a random source
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestVerify(t *testing.T) {
 			{"empty signature", nil, v.msg, v.key, 0, "invalid signature length", nothing},
 			{"short key", v.sig, v.msg, v.key[1:], 0, "invalid public key length", all},
 		} {
-			for in := range 8 { // which of the three is in a register
+			for in := range 8 { // bits: which of signature, message and key are in a register
 				r := newRig(t)
 				want := costs{v.base: 1}
 				args := []uint64(nil)
@@ -228,7 +228,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// mlDSA65 is a good triple, made without a source of randomness.
+// mlDSA65 returns a valid signature, message and key, made without a random source.
 func mlDSA65(t *testing.T) (sig, msg, key []byte) {
 	t.Helper()
 	pk, sk := mldsa65.NewKeyFromSeed(&[mldsa65.SeedSize]byte{7})
@@ -239,7 +239,8 @@ func mlDSA65(t *testing.T) (sig, msg, key []byte) {
 	return sig, msg, pk.Bytes()
 }
 
-// TestMLDSAVerify: a function of 87 (crate near-vm-runner 0.38.0, logic/tests/ml_dsa_verify.rs).
+// TestMLDSAVerify tests a function that version 87 added (crate near-vm-runner 0.38.0,
+// logic/tests/ml_dsa_verify.rs).
 func TestMLDSAVerify(t *testing.T) {
 	sig, msg, key := mlDSA65(t)
 	bad := bytes.Clone(sig)
@@ -248,7 +249,7 @@ func TestMLDSAVerify(t *testing.T) {
 		sig, msg, key []byte
 		want          uint64
 		err           string
-		read          int // how many of the three
+		read          int // how many of signature, message and key are read
 	}{
 		{sig, msg, key, 1, "", 3},
 		{bad, msg, key, 0, "", 3},
@@ -299,9 +300,9 @@ func TestAltBn128(t *testing.T) {
 		fn            string
 		base, element parameters.ExtCost
 		in            []byte
-		n             uint64 // elements, paid for
+		n             uint64 // number of elements that are paid for
 		out           []byte
-		err           string // begins
+		err           string // prefix of the error text
 	}{
 		{"alt_bn128_g1_multiexp", parameters.ExtAltBn128G1MultiexpBase, parameters.ExtAltBn128G1MultiexpElement, nil, 0, le("0", "0"), ""},
 		{"alt_bn128_g1_multiexp", parameters.ExtAltBn128G1MultiexpBase, parameters.ExtAltBn128G1MultiexpElement, le(point[0], point[1], "1"), 1, le(point...), ""},
@@ -345,14 +346,14 @@ func TestAltBn128(t *testing.T) {
 	}
 }
 
-// TestBLS12381: elements are paid for as they are said, before they are read, so a register is too
-// many of them.
+// TestBLS12381: elements are paid for by the given length before they are read. The length that
+// means a register stands for too many elements.
 func TestBLS12381(t *testing.T) {
 	for _, test := range []struct {
 		fn            string
 		base, element parameters.ExtCost
-		item, out     int // bytes; of the result of no elements
-		each          int // of the result of each
+		item, out     int // in bytes; out: of the result without elements
+		each          int // bytes of the result for each element
 	}{
 		{"bls12381_p1_sum", parameters.ExtBls12381P1SumBase, parameters.ExtBls12381P1SumElement, 97, 96, 0},
 		{"bls12381_p2_sum", parameters.ExtBls12381P2SumBase, parameters.ExtBls12381P2SumElement, 193, 192, 0},
@@ -386,7 +387,7 @@ func TestBLS12381(t *testing.T) {
 		r.paid = r.gas.ext
 		r.fails(HostError{Kind: IntegerOverflow}, test.fn, inRegister, 1, 0)
 		r.wantCosts(costs{test.base: 1})
-		if strings.Contains(test.fn, "map") { // zero is a number
+		if strings.Contains(test.fn, "map") { // zero is an element of the field
 			zero := slice{ptr: 1 << 15, len: item}
 			if got := r.must(test.fn, zero.len, zero.ptr, 2); got != 0 || r.must("register_len", 2) != uint64(test.each) {
 				t.Errorf("%s of zero: %d", test.fn, got)
@@ -402,7 +403,7 @@ func TestBLS12381(t *testing.T) {
 		t.Errorf("pairing check of nothing: %d", got)
 	}
 	r.wantCosts(costs{parameters.ExtBls12381PairingBase: 1, parameters.ExtReadRegisterBase: 1})
-	if got := r.must("bls12381_pairing_check", 288, 0); got != 1 { // zeros are no points
+	if got := r.must("bls12381_pairing_check", 288, 0); got != 1 { // zeros are not points
 		t.Errorf("pairing check of zeros: %d", got)
 	}
 	r.wantCosts(costs{parameters.ExtBls12381PairingBase: 1, parameters.ExtBls12381PairingElement: 1, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 288})

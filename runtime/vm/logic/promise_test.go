@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// nearcore logic/tests/promises.rs: the gas of every action, to the unit, and what the promise
-// gets.
+// Tests of nearcore logic/tests/promises.rs: the exact gas of every action, and the resulting
+// receipts.
 
 const testKey = "ed25519:5do5nkAEVhL8iteDvXNgxi4pWK78Y7DDadX11ArFNyrf"
 
@@ -51,7 +51,7 @@ func (r *rig) addCallKeyOf(name string, promise uint64, key string, nonce, allow
 
 var firstCall = &primitives.FunctionCall{Method: "promise_create", Args: []byte("args")}
 
-// wantActions compares what receipt 0 has behind the call that promiseCreate made.
+// wantActions compares the actions of receipt 0 after the call that promiseCreate added.
 func (r *rig) wantActions(want ...primitives.Action) {
 	r.t.Helper()
 	got := r.w.receipts[0]
@@ -60,8 +60,8 @@ func (r *rig) wantActions(want ...primitives.Action) {
 	}
 }
 
-// TestActions makes each action on promises that are not, that are joint, and that are; used gas
-// counts all three.
+// TestActions appends each action to a promise that does not exist, to a joint one, and to a valid
+// one. The used gas includes all three attempts.
 func TestActions(t *testing.T) {
 	key := primitives.MustParsePublicKey(testKey)
 	hash := primitives.HashBytes([]byte("arbitrary"))
@@ -70,7 +70,7 @@ func TestActions(t *testing.T) {
 	tests := []struct {
 		name    string
 		prepare func(r *rig) func(promise uint64) error
-		used    uint64 // 0: nearcore does not say
+		used    uint64 // 0: nearcore's test does not check it
 		want    primitives.Action
 	}{
 		{"function_call", func(r *rig) func(uint64) error {
@@ -299,7 +299,7 @@ func TestStateInitEntries(t *testing.T) {
 	r.fails(HostError{Kind: DataEntryAlreadyExists}, name, i, at, key.len, key.ptr, value.len, value.ptr)
 	r.fails(HostError{Kind: InvalidActionIndex, A: 0, B: 1}, name, i, 1, key.len, key.ptr, value.len, value.ptr)
 	r.fails(HostError{Kind: InvalidActionIndex, A: 0, B: 1 << 63}, name, i, 1<<63, key.len, key.ptr, value.len, value.ptr)
-	r.fails(HostError{Kind: InvalidPromiseIndex, A: 9}, name, 9, 0, 0, 1<<40, 0, 0) // before the key is read
+	r.fails(HostError{Kind: InvalidPromiseIndex, A: 9}, name, 9, 0, 0, 1<<40, 0, 0) // fails before the key is read
 }
 
 func TestOneYocto(t *testing.T) {
@@ -359,7 +359,8 @@ func TestPromiseReturn(t *testing.T) {
 	r.fails(HostError{Kind: InvalidPromiseIndex, A: 2}, "promise_return", 2)
 }
 
-// TestBadKeys: a key that is none fails after the fees, a method name that is no text after that.
+// TestBadKeys: an invalid key fails after the fees, and a method name that is not UTF-8 fails after
+// that.
 func TestBadKeys(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
@@ -394,8 +395,8 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// TestGasKeyInRegister: neard ends its process here; we count the key that is there (see
-// publicKey).
+// TestGasKeyInRegister: neard's process ends for this call; here the fee counts the decoded key
+// (see publicKey).
 func TestGasKeyInRegister(t *testing.T) {
 	inMemory, inReg := newRig(t), newRig(t)
 	var byteFee [2]primitives.Gas
@@ -422,15 +423,16 @@ func TestGasKeyInRegister(t *testing.T) {
 	inReg.fails(HostError{Kind: InvalidRegisterID, A: 7}, "promise_batch_action_transfer_to_gas_key", 0, inRegister, 7, inReg.putBalance(1))
 }
 
-// TestManyNames: names by the million, out of the arguments, which cost nothing by the byte. What
-// is not paid for takes no memory, and what is takes little beside the names.
+// TestManyNames: millions of method names from the arguments, whose bytes cost nothing to read.
+// Names that are not paid for take no memory, and those that are take little memory besides the
+// text.
 func TestManyNames(t *testing.T) {
 	const n = 2_000_000
 	for _, test := range []struct {
 		names string
 		gas   primitives.Gas
 		want  error
-		bytes float64 // allocated, at most, by each of the names
+		bytes float64 // largest allocation for each name
 	}{
 		{strings.Repeat("a,", n) + "a", 300 * tera, nil, 25},
 		{strings.Repeat("a,", n) + "a", 2 * tera, fail(GasExceeded), 1},

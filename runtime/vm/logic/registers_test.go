@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// nearcore logic/tests/registers.rs, logic/vmstate.rs.
+// Tests of nearcore logic/tests/registers.rs, logic/vmstate.rs.
 
 func TestRegisters(t *testing.T) {
 	r := newRig(t)
@@ -41,7 +41,7 @@ func TestManyRegisters(t *testing.T) {
 	}
 }
 
-// TestRegisterLimits has exact gas for each limit.
+// TestRegisterLimits checks the exact gas at each limit.
 func TestRegisterLimits(t *testing.T) {
 	const ok, full = true, false
 	tests := []struct {
@@ -85,7 +85,8 @@ func TestRegisterLimits(t *testing.T) {
 	}
 }
 
-// TestRegisterMemory fills 1 GiB with registers that share one value, which costs no memory here.
+// TestRegisterMemory fills 1 GiB of registers that share one value, so the test itself needs little
+// memory.
 func TestRegisterMemory(t *testing.T) {
 	r := newRig(t, free)
 	limits := &r.cfg.Wasm.Limits

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// world stands for action.External: entries in a map, no trie nodes, receipts in a list (nearcore
-// logic/mocks/mock_external.rs).
+// world implements action.External with entries in a map, no trie nodes, and receipts in a list
+// (nearcore logic/mocks/mock_external.rs).
 type world struct {
 	entries    map[string][]byte
 	validators map[primitives.AccountID]primitives.Balance
@@ -23,17 +23,17 @@ type world struct {
 	resumed    []action.Resume
 	ids        byte
 
-	nodes    action.NodeCount // of every write and removal
+	nodes    action.NodeCount // returned by every write and removal
 	recorded uint64
-	grow     uint64 // recorded by every access
-	broken   error  // of every access
+	grow     uint64 // bytes that every access records
+	broken   error  // returned by every access; nil: none
 }
 
 type mockReceipt struct {
 	receiver, refundTo primitives.AccountID
 	after              []int
 	actions            []primitives.Action
-	weights            []uint64 // of calls
+	weights            []uint64 // gas weights of calls
 	yield              primitives.Hash
 }
 
@@ -164,8 +164,8 @@ func (w *world) ResumeByID(id primitives.Hash, payload []byte) (bool, error) {
 	return w.Resume(data, payload)
 }
 
-// rig is a call that a test makes by hand (nearcore logic/tests/vm_logic_builder.rs): fees of its
-// tests, 64 KiB of memory.
+// rig is a call whose host functions a test invokes directly (nearcore
+// logic/tests/vm_logic_builder.rs), with the fees of nearcore's tests and 64 KiB of memory.
 type rig struct {
 	*Logic
 	t    *testing.T
@@ -198,18 +198,18 @@ func newRig(t *testing.T, set ...func(*rig)) *rig {
 	return r
 }
 
-// view makes a view that may burn as much as a call.
+// view makes the call a view with the gas limit of a call.
 func view(r *rig) { r.c.View, r.c.PrepaidGas = true, r.cfg.Wasm.Limits.MaxGasBurnt }
 
-// free takes all prices away.
+// free sets all prices to zero.
 func free(r *rig) {
 	r.cfg.Wasm.Ext = [parameters.NumExtCosts]parameters.Cost{}
 	r.cfg.Wasm.RegularOpCost, r.cfg.Wasm.Limits.MaxGasBurnt = 0, ^primitives.Gas(0)
 	r.cfg.Fees.Action = [parameters.NumActionCosts]parameters.Fee{}
 }
 
-// setTestFees sets the fees of nearcore's tests (near-parameters 0.38.0 src/cost.rs:660), which are
-// not those of any version.
+// setTestFees sets the fees of nearcore's tests (near-parameters 0.38.0 src/cost.rs:660), which no
+// protocol version has.
 func setTestFees(f *parameters.Fees) {
 	fee := func(self, other, exec uint64) parameters.Fee {
 		return parameters.Fee{
@@ -251,7 +251,7 @@ func setTestFees(f *parameters.Fees) {
 	}
 }
 
-// slice is bytes in the memory.
+// slice is a range of the memory.
 type slice struct{ ptr, len uint64 }
 
 func (r *rig) put(b []byte) slice {
@@ -269,7 +269,7 @@ func (r *rig) putBalance(v uint64) uint64 {
 
 func (r *rig) putIndex(i uint64) uint64 { return r.put(binary.LittleEndian.AppendUint64(nil, i)).ptr }
 
-// do calls a host function; after an error too, as no module can.
+// do calls a host function. Unlike a module, it can do so after an error.
 func (r *rig) do(name string, args ...uint64) (uint64, error) {
 	r.t.Helper()
 	i, ok := Index(name)
@@ -280,7 +280,7 @@ func (r *rig) do(name string, args ...uint64) (uint64, error) {
 	return r.Invoke(i, args)
 }
 
-// must is do that has to succeed.
+// must is do for a function that must succeed.
 func (r *rig) must(name string, args ...uint64) uint64 {
 	r.t.Helper()
 	v, err := r.do(name, args...)
@@ -290,7 +290,7 @@ func (r *rig) must(name string, args ...uint64) uint64 {
 	return v
 }
 
-// fails is do that has to fail in one way.
+// fails is do for a function that must fail with this error.
 func (r *rig) fails(want HostError, name string, args ...uint64) {
 	r.t.Helper()
 	if _, err := r.do(name, args...); !errors.Is(err, &want) {
@@ -301,7 +301,7 @@ func (r *rig) fails(want HostError, name string, args ...uint64) {
 // setReg puts b into a register as a host function would.
 func (r *rig) setReg(id uint64, b []byte) error { return r.copyToRegister(id, b) }
 
-// wantReg reads a register as a contract would, to the end of the memory.
+// wantReg reads a register with host functions, as a contract would, into the end of the memory.
 func (r *rig) wantReg(id uint64, want []byte) {
 	r.t.Helper()
 	n := r.must("register_len", id)
@@ -314,8 +314,8 @@ func (r *rig) wantReg(id uint64, want []byte) {
 
 type costs map[parameters.ExtCost]uint64
 
-// wantCosts compares how many units of each cost were paid since it was last asked. A price of 0
-// units leaves no trace.
+// wantCosts compares how many units of each cost were charged since the previous call. Zero units
+// are not recorded.
 func (r *rig) wantCosts(want costs) {
 	r.t.Helper()
 	got := costs{}

@@ -21,8 +21,8 @@ func sane(args string) func(*rig) {
 	}
 }
 
-// wantProfile compares what was burnt for what. What a compiler decides is left out, as in
-// nearcore's snapshots: the gas of instructions and of the bytes of the code.
+// wantProfile compares the gas profile. As in nearcore's snapshots, costs that depend on the
+// compiler are left out: instructions and the bytes of the code.
 func (r *rig) wantProfile(test string, want map[string]primitives.Gas) {
 	r.t.Helper()
 	out, err := r.Outcome()
@@ -44,10 +44,11 @@ func (r *rig) wantProfile(test string, want map[string]primitives.Gas) {
 	}
 }
 
-// TestCostSanity makes the host calls of method sanity_check of nearcore's test contract, in its
-// order (runtime/near-test-contracts/test-contract-rs/src/lib.rs:1426), and those of its callbacks;
-// profiles are from integration-tests/src/tests/runtime/snapshots/..receipts_gas_profile.snap, test
-// sanity_checks.rs:96, all of them but those of receipts that only load the contract.
+// TestCostSanity makes the host calls of the method sanity_check of nearcore's test contract in its
+// order (runtime/near-test-contracts/test-contract-rs/src/lib.rs:1426), and those of its callbacks.
+// Expected profiles are from
+// integration-tests/src/tests/runtime/snapshots/..receipts_gas_profile.snap, test
+// sanity_checks.rs:96, except those of receipts that only load the contract.
 func TestCostSanity(t *testing.T) {
 	trivial := "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x08\x01\x04main\x00\x00\x0a\x04\x01\x02\x00\x0b"
 	r := newRig(t, sane(fmt.Sprintf(`{
@@ -60,7 +61,7 @@ func TestCostSanity(t *testing.T) {
 	if err := r.PayLoading(1); err != nil {
 		t.Fatal(err)
 	}
-	// What the contract reads out of registers goes to a place of its own.
+	// Register contents are read into a separate part of the memory.
 	read := func(id uint64) slice {
 		s := slice{r.at, r.must("register_len", id)}
 		r.at += s.len
@@ -136,7 +137,7 @@ func TestCostSanity(t *testing.T) {
 	r.must("promise_return", 11)
 
 	hi, unused := r.putString("hi"), r.putString("abcdefg")
-	// The paths in nearcore's trie have two nodes in all that are touched and two that are cached.
+	// In nearcore's test, each access touches two trie nodes and finds two in its cache.
 	r.w.nodes = action.NodeCount{Touched: 2, Cached: 2}
 	wantIndex(0, "storage_write", hi.len, hi.ptr, value.len, value.ptr, 1)
 	r.w.nodes = action.NodeCount{}
@@ -206,7 +207,7 @@ func TestCostSanity(t *testing.T) {
 		t.Errorf("logs = %q, want %q", r.logs, want)
 	}
 
-	// The callbacks.
+	// The callbacks follow.
 	loaded := func(set ...func(*rig)) *rig {
 		r := newRig(t, append([]func(*rig){sane("")}, set...)...)
 		if err := r.PayLoading(1); err != nil {
@@ -237,7 +238,7 @@ func TestCostSanity(t *testing.T) {
 	})
 }
 
-// milliNEAR is n of them as a contract writes an amount.
+// milliNEAR encodes n milliNEAR as a contract encodes an amount.
 func milliNEAR(n uint64) []byte {
 	amount, _ := primitives.NEAR(n).DivMod64(1000)
 	return amount.AppendBorsh(nil)

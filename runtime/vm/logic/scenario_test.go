@@ -9,16 +9,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// A call of every host function that does its work, for tests of all of them. Promise 0 is there,
-// receipt of it as well, with a state init as its first action; register 0 is set.
+// A successful call of every host function, for tests that apply to all of them. Promise 0 exists,
+// with a receipt whose first action is a state init. Register 0 is set.
 
-// ends are the functions that always end the call, and how.
+// ends lists the functions that always end the call, with their errors.
 var ends = map[string]HostErrorKind{
 	"panic": GuestPanic, "panic_utf8": GuestPanic, "abort": GuestPanic,
 	"storage_iter_prefix": Deprecated, "storage_iter_range": Deprecated, "storage_iter_next": Deprecated,
 }
 
-// scenario returns the arguments for a function. It must make no difference to the gas.
+// scenario returns arguments with which a function succeeds. It must not burn gas.
 func (r *rig) scenario(t *testing.T, name string) []uint64 {
 	id, hex := r.putString("bob.near"), r.putString("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
 	key, hash := r.putKey(), r.put(make([]byte, 32))
@@ -123,14 +123,14 @@ func (r *rig) scenario(t *testing.T, name string) []uint64 {
 	}
 	i, _ := Index(name)
 	n := len(Functions[i].Params)
-	if n == 3 { // hashes and curves, of nothing
+	if n == 3 { // hashes and curve functions, with empty input
 		return []uint64{0, 0, 1}
 	}
 	return make([]uint64, n)
 }
 
-// newScenario is a call in which scenarios run, and the arguments for one function. What was made
-// before it is free.
+// newScenario returns a call for scenarios, and the arguments for one function. The preparation
+// costs no gas.
 func newScenario(t *testing.T, name string, set ...func(*rig)) (*rig, []uint64) {
 	set = append([]func(*rig){mainnet, func(r *rig) {
 		r.c.Results = []action.PromiseResult{{Data: []byte("result")}}
@@ -147,7 +147,7 @@ func newScenario(t *testing.T, name string, set ...func(*rig)) (*rig, []uint64) 
 	return r, args
 }
 
-// TestEveryFunction does its work, and has a result where the table says so.
+// TestEveryFunction: every function succeeds, and returns a result if the table declares one.
 func TestEveryFunction(t *testing.T) {
 	for i := range Functions {
 		f := &Functions[i]
@@ -179,8 +179,8 @@ func TestEveryFunction(t *testing.T) {
 	}
 }
 
-// TestShortOfGas gives every function less gas than it wants, in many places: it fails for that
-// reason, all that was prepaid is used, and no more is burnt.
+// TestShortOfGas gives every function less gas than it needs, at many amounts. It fails with
+// GasExceeded, all prepaid gas is used, and no more is burnt.
 func TestShortOfGas(t *testing.T) {
 	const steps = 40
 	for i := range Functions {
@@ -210,7 +210,7 @@ func TestShortOfGas(t *testing.T) {
 	}
 }
 
-// TestTexts has the text of every error.
+// TestTexts checks the text of every error.
 func TestTexts(t *testing.T) {
 	for want, e := range map[string]HostError{
 		"String encoding is bad UTF-8 sequence.":                                     {Kind: BadUTF8},
@@ -254,7 +254,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestTable is the list of nearcore's imports.rs at this version: names, parameters, results.
+// TestTable compares names, parameters and results with nearcore's imports.rs at the newest
+// version.
 func TestTable(t *testing.T) {
 	counts := map[string]int{}
 	for i := range Functions {
@@ -266,7 +267,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %+v", f.Name, f)
 		}
 	}
-	signatures := map[string]string{ // the ones that are not of i64 alone
+	signatures := map[string]string{ // signatures with types other than i64
 		"abort": "iiii", "gas": "i", "promise_yield_resume": "IIII>i", "promise_yield_resume_with_yield_id": "IIII>i",
 	}
 	letters := func(types []ValType) (s string) {
@@ -296,7 +297,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// BenchmarkHost is what a host function takes on our side of the module.
+// BenchmarkHost measures a host function without the module.
 func BenchmarkHost(b *testing.B) {
 	for _, name := range []string{"block_index", "read_register", "write_register", "storage_read", "storage_write", "log_utf8", "sha256"} {
 		b.Run("fn="+name, func(b *testing.B) {
@@ -316,7 +317,7 @@ func BenchmarkHost(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is what a call takes beside its host functions and its module.
+// BenchmarkCall measures a call without its host functions and its module.
 func BenchmarkCall(b *testing.B) {
 	t := &testing.T{}
 	r, _ := newScenario(t, "block_index")

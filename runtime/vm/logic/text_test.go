@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// nearcore logic/tests/logs.rs.
+// Tests of nearcore logic/tests/logs.rs.
 
 const mixed = "j ñ r'ø qò$`5 y'5 øò{%÷ `Võ%"
 
@@ -31,16 +31,16 @@ func logLimits(number, length uint64) func(*rig) {
 	}
 }
 
-// TestLogs makes one log in each way: what is paid, what is logged or why not. The memory ends
-// where the string does if end is set.
+// TestLogs makes one log with each function and checks the gas, and the text or the error. If end
+// is set, the memory ends with the string.
 func TestLogs(t *testing.T) {
 	const lone = "\x00\xd8" // U+D800 without its pair
 	bad16 := string(utf16Bytes("$ qò$`")) + lone + string(utf16Bytes("foobarbaz"))
 	n := uint64(len(mixed))
 	tests := []struct {
 		name, fn, in string
-		more         uint64 // said beyond the length
-		nul          bool   // the length is not said
+		more         uint64 // added to the given length
+		nul          bool   // zero-terminated instead of with a length
 		end          bool
 		limit        uint64
 		log          string
@@ -136,7 +136,7 @@ func TestLogs(t *testing.T) {
 }
 
 func TestLogTotals(t *testing.T) {
-	// One too many bytes in the last of ten.
+	// The last of ten logs is one byte too long.
 	limit := uint64(len(mixed))*10 - 1
 	r := newRig(t, logLimits(10, limit))
 	s := r.putString(mixed)
@@ -148,7 +148,7 @@ func TestLogTotals(t *testing.T) {
 		t.Errorf("%d logs", len(r.logs))
 	}
 
-	// The same, in both encodings.
+	// The total length reaches its limit, in both encodings.
 	limit = 3*21 - 1
 	r = newRig(t, logLimits(21, limit))
 	s8, s16 := r.putString("abc"), r.put(utf16Bytes("abc"))
@@ -215,7 +215,7 @@ func TestAbort(t *testing.T) {
 	msg, file := text("größer"), text("a.ts")
 	r.paid = r.gas.ext
 	const want = `größer, filename: "a.ts" line: 7 col: 4294967295`
-	high := uint64(0xdead_beef) << 32 // what an i32 has above it is not its
+	high := uint64(0xdead_beef) << 32 // the upper half of an i32 argument is ignored
 	_, err := r.do("abort", high|msg.ptr, file.ptr, high|7, 1<<32-1)
 	if !errors.Is(err, &HostError{Kind: GuestPanic, Text: want}) {
 		t.Errorf("abort: %v", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Ids of near-vm-runner 0.38.0 src/logic/tests/miscs.rs: of ten zero bytes, the smallest state
-// init, and of three sevens, which are none.
+// Account ids of near-vm-runner 0.38.0 src/logic/tests/miscs.rs: that of ten zero bytes, which are
+// the smallest state init, and that of three sevens, which are not a state init.
 const (
 	emptyInitID   = "0u1kajgpx8a97y8ap8y03pvt8kbm2p2cn9k5h17bgw1wa21j88865g"
 	garbageInitID = "0ux21v0ayd887nt762sfhvgfbv9q46vcgsw2s5x5mapcdx6b1x89sg"
@@ -45,7 +45,7 @@ func TestUniversalStateInitToAccountID(t *testing.T) {
 	r.wantReg(1, []byte(emptyInitID))
 }
 
-// TestUniversalStateInitToAccountIDRejects: the size is paid for, and the register stays as it was
+// TestUniversalStateInitToAccountIDRejects: the size is paid for, and the register is not changed
 // (miscs.rs test_universal_state_init_to_account_id_rejects_invalid, .._before_canonical..).
 func TestUniversalStateInitToAccountIDRejects(t *testing.T) {
 	for _, test := range []struct {
@@ -71,7 +71,7 @@ func TestUniversalStateInitToAccountIDRejects(t *testing.T) {
 			t.Errorf("%s: the register is set", test.name)
 		}
 	}
-	// Before CanonicalUniversalStateInit any bytes make an id.
+	// Before CanonicalUniversalStateInit any bytes have an account id.
 	r := newRig(t, func(r *rig) { r.cfg.Wasm.CanonicalUniversalStateInit = false })
 	s := r.put([]byte{7, 7, 7})
 	if status := r.must("universal_state_init_to_account_id", s.len, s.ptr, 0); status != 0 {
@@ -80,7 +80,7 @@ func TestUniversalStateInitToAccountIDRejects(t *testing.T) {
 	r.wantReg(0, []byte(garbageInitID))
 }
 
-// TestUniversalStateInitPaysBeforeDecoding: bytes that are not paid for are not looked at (miscs.rs
+// TestUniversalStateInitPaysBeforeDecoding: bytes that are not paid for are not decoded (miscs.rs
 // test_universal_state_init_to_account_id_pays_before_checking, promises.rs
 // test_promise_batch_action_universal_state_init_pays_before_decoding).
 func TestUniversalStateInitPaysBeforeDecoding(t *testing.T) {
@@ -105,8 +105,8 @@ func TestUniversalStateInitPaysBeforeDecoding(t *testing.T) {
 }
 
 // TestPromiseBatchActionUniversalStateInit: near-vm-runner 0.38.0 src/logic/tests/promises.rs:468.
-// The mock there counts 2 entries and 1 key in ten bytes. Real bytes with that content are more, so
-// their reading and their fee are taken off what was used.
+// The mock there counts 2 entries and 1 key in ten bytes. A real state init with that content is
+// longer, so the gas of the additional bytes is subtracted.
 func TestPromiseBatchActionUniversalStateInit(t *testing.T) {
 	state := primitives.UniversalStateInitV1{
 		Data:       []primitives.StateEntry{{Key: []byte("a"), Value: []byte("b")}, {Key: []byte("c"), Value: []byte("d")}},
@@ -144,14 +144,15 @@ func TestPromiseBatchActionUniversalStateInit(t *testing.T) {
 	if !ok || !bytes.Equal(a.Init, init) || a.Deposit != primitives.Yocto(110) {
 		t.Errorf("action %+v", actions[0])
 	}
-	r.Memory[s.ptr]++ // the action has bytes of its own
+	r.Memory[s.ptr]++ // the action has its own copy of the bytes
 	if !bytes.Equal(a.Init, init) {
 		t.Error("the action shares the contract's memory")
 	}
 }
 
-// TestUniversalStateInitChargesUpperBounds: bytes that are not canonical are charged for what their
-// length could hold, and as before without CanonicalUniversalStateInit.
+// TestUniversalStateInitChargesUpperBounds: bytes that are not canonical are charged for the most
+// entries that their length allows. Without CanonicalUniversalStateInit the charge does not depend
+// on that.
 func TestUniversalStateInitChargesUpperBounds(t *testing.T) {
 	for _, test := range []struct {
 		name          string
@@ -177,8 +178,8 @@ func TestUniversalStateInitChargesUpperBounds(t *testing.T) {
 	}
 }
 
-// TestGasKeyFeesOfInvalidKeys: from the releases on the fees count the decoded key, which an
-// invalid one does not have; June's build counts the length that is passed.
+// TestGasKeyFeesOfInvalidKeys: in the published releases the fees count the decoded key, which has
+// no bytes if it is invalid; the June build counts the given length.
 func TestGasKeyFeesOfInvalidKeys(t *testing.T) {
 	for _, test := range []struct {
 		version parameters.Version
@@ -194,12 +195,12 @@ func TestGasKeyFeesOfInvalidKeys(t *testing.T) {
 	}
 }
 
-// TestProfileNamesOfLaterCosts: the names of nearcore's metadata, for ext costs 88 to 97 and action
-// costs 26 to 28 (near-parameters 0.38.0 src/cost.rs:369, 424).
+// TestProfileNamesOfLaterCosts compares the names of ext costs 88 to 97 and action costs 26 to 28
+// with nearcore's metadata (near-parameters 0.38.0 src/cost.rs:369, 424).
 func TestProfileNamesOfLaterCosts(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
-	s, amount := r.put(make([]byte, 11)), r.putBalance(0) // not canonical: an entry and a key are charged
+	s, amount := r.put(make([]byte, 11)), r.putBalance(0) // not canonical: charged as an entry and a key
 	for _, hash := range []string{"sha3_256", "sha3_384", "sha3_512"} {
 		r.must(hash, s.len, s.ptr, 0)
 	}

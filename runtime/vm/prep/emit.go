@@ -177,8 +177,8 @@ func (e *emitter) declare() {
 	e.raw(more)
 }
 
-// get, set and tee write the instructions that access a place, which is a local or a global (places). A global
-// works too, because the value is used before any other function can run.
+// get, set and tee write the instructions that access a place, which is a local or a global
+// (places). A global works too, because the value is used before any other function can run.
 func (e *emitter) get(place int) {
 	e.placed(opLocalGet, opGlobalGet, place)
 }
@@ -292,7 +292,8 @@ func (e *emitter) change(in *instr) {
 	}
 }
 
-// tell writes a call of the trace function, which the engine puts into the table of a traced module.
+// tell writes a call of the trace function, which the engine puts into the table of a traced
+// module.
 func (e *emitter) tell(what int64) {
 	if !e.trace {
 		return

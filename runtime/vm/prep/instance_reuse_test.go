@@ -8,8 +8,8 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// TestAgainModules checks that a module exports that its instances can be reset only if all state that a call
-// can change is visible from outside.
+// TestAgainModules checks that a module exports that its instances can be reset only if all state
+// that a call can change is visible from outside.
 func TestAgainModules(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -46,7 +46,7 @@ func TestAgainModules(t *testing.T) {
 	}
 }
 
-// toldAgain returns what a prepared module exports for resetting.
+// toldAgain returns the exports with which a prepared module allows a reset.
 func toldAgain(t *testing.T, code []byte) string {
 	t.Helper()
 	engine := wasmtime.NewEngine()

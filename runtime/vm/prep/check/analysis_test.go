@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// analysed is what the analysis says of each body: frame and operand stack, then the points, in the
-// form of a .dump.
+// analysed returns the analysis of each body in the form of a .dump file: frame and operand stack,
+// then the points.
 func analysed(code []byte) (lines []string, points int) {
 	w := june(86)
 	m := newModule(code, w.Limits)
@@ -37,14 +37,14 @@ func analysed(code []byte) (lines []string, points int) {
 	return lines, points
 }
 
-// kindNumbers turns finite-wasm's names of kinds into ours.
+// kindNumbers maps finite-wasm's names of kinds to our numbers.
 var kindNumbers = strings.NewReplacer(":Pure", ":0", ":Unreachable", ":1", ":PreControlFlow", ":2", ":PostControlFlow", ":3",
 	":BetweenControlFlow", ":4", ":MemoryInit", ":5", ":MemoryCopy", ":5", ":MemoryFill", ":5", ":MemoryGrow", ":5",
 	":TableInit", ":5", ":TableCopy", ":5", ":TableFill", ":5", ":TableGrow", ":5")
 
-// TestAnalysis compares every point with what the crate finite-wasm 0.6.1 says, with nearcore's
-// costs: the .dump beside a file of modules in PREP_CORPUS has a line for each module ("-" if it is
-// invalid), in it a part for each body.
+// TestAnalysis compares every point with the analysis of the crate finite-wasm 0.6.1 with
+// nearcore's costs. The .dump file beside a file of modules in PREP_CORPUS has a line for each
+// module ("-" if it is invalid) with a part for each body.
 func TestAnalysis(t *testing.T) {
 	dir := os.Getenv("PREP_CORPUS")
 	if dir == "" {
@@ -70,7 +70,7 @@ func TestAnalysis(t *testing.T) {
 			points += n
 			bodies += len(got)
 			if _, err := Prepare(code, june(86)); kindOf(err) == primitives.PrepareSerialization {
-				continue // told before any body is looked at
+				continue // refused before any body is read
 			}
 			lines := strings.FieldsFunc(want[i], func(r rune) bool { return r == ';' })
 			if want[i] == "-" {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// A small builder of modules, for tests.
+// Functions that build modules for tests.
 
 func leb(v uint64) []byte { return binary.AppendUvarint(nil, v) }
 
@@ -30,7 +30,7 @@ func cat(parts ...any) []byte {
 	return b
 }
 
-// vec is a count and its items.
+// vec encodes a count and its items.
 func vec(items ...[]byte) []byte {
 	b := leb(uint64(len(items)))
 	for _, i := range items {
@@ -39,7 +39,7 @@ func vec(items ...[]byte) []byte {
 	return b
 }
 
-// sized is a length and that many bytes.
+// sized encodes b with its length as prefix.
 func sized(b []byte) []byte { return append(leb(uint64(len(b))), b...) }
 
 func sec(id int, b []byte) []byte { return append([]byte{byte(id)}, sized(b)...) }
@@ -54,7 +54,7 @@ func wasm(sections ...[]byte) []byte {
 	return b
 }
 
-// fn is a function type from a signature like "i32 i64>f32".
+// fn encodes a function type from a signature like "i32 i64>f32".
 func fn(sig string) []byte {
 	from, to, _ := strings.Cut(sig, ">")
 	list := func(s string) []byte {
@@ -75,16 +75,16 @@ func importOf(module, name string, rest ...any) []byte {
 	return cat(sized([]byte(module)), sized([]byte(name)), cat(rest...))
 }
 
-// code is a body without locals; the end is added.
+// code encodes a body without locals. It appends the final end.
 func code(ops ...any) []byte { return sized(cat(0, cat(ops...), opEnd)) }
 
-// mainModule is a module with one exported function of the given type.
+// mainModule returns a module with one exported function of the given type.
 func mainModule(sig string, body []byte) []byte {
 	return wasm(sec(sectionType, vec(fn(sig))), sec(sectionFunction, vec(leb(0))),
 		sec(sectionExport, vec(exportOf("main", kindFunc, 0))), sec(sectionCode, vec(body)))
 }
 
-// Prepare validates and measures a module, with a callback that takes the bodies.
+// Prepare validates and measures a module, with a callback that accepts all bodies.
 func Prepare(code []byte, w *parameters.Wasm) (*Module, error) {
 	return Run(code, w, func(*Module, *Body) {})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// corpus cuts a file of modules, each behind its length in four bytes.
+// corpus splits a file into modules. Each is preceded by its length in four bytes.
 func corpus(t testing.TB, data []byte) (modules [][]byte) {
 	t.Helper()
 	for len(data) > 0 {
@@ -24,8 +24,8 @@ func corpus(t testing.TB, data []byte) (modules [][]byte) {
 	return modules
 }
 
-// verdict is what nearcore's preparation says of a module: "ok" and a size, or the kind of the
-// error.
+// verdict returns the result of a module in the form of nearcore's verdicts: "ok" and a size, or
+// the kind of the error.
 func verdict(code []byte) (string, *Module) {
 	record(code)
 	m, err := Prepare(code, june(86))
@@ -39,8 +39,8 @@ func verdict(code []byte) (string, *Module) {
 	return fmt.Sprintf("ok %d", m.Size), m
 }
 
-// record appends a module to the file that PREP_RECORD names, if it does: so what the tables of
-// these tests claim can be put before nearcore's code.
+// record appends a module to the file that PREP_RECORD names, if it is set, so that nearcore's code
+// can be run on the modules of these tests.
 func record(code []byte) {
 	file := os.Getenv("PREP_RECORD")
 	if file == "" {
@@ -56,9 +56,9 @@ func record(code []byte) {
 	}
 }
 
-// TestCorpus compares with verdicts of nearcore's own code, in PREP_CORPUS: files of modules (.bin)
-// and of verdicts, one a line (.out). Not in the repository: modules of finite-wasm's tests and
-// random ones, by the ten thousand.
+// TestCorpus compares with verdicts of nearcore's code, in PREP_CORPUS: files of modules (.bin) and
+// of verdicts, one a line (.out). Not in the repository: tens of thousands of modules of
+// finite-wasm's tests and random ones.
 func TestCorpus(t *testing.T) {
 	dir := os.Getenv("PREP_CORPUS")
 	if dir == "" {
@@ -81,7 +81,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestRandom is TestCorpus and TestAnalysis over the modules of testdata.
+// TestRandom runs TestCorpus and TestAnalysis on the modules of testdata.
 func TestRandom(t *testing.T) {
 	modules := corpus(t, testutil.Read(t, "testdata/random.bin.gz"))
 	var verdicts []string

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestEdges changes each byte of three small modules to each value, and wants nearcore's verdict:
-// the size of what it compiles, or the PrepareError. One place in eight, or with TROUPE_REPLAY=all
-// every one. internal/oracle made the verdicts.
+// TestEdges sets each byte of three small modules to each value and compares with nearcore's
+// verdict: the size of the instrumented module, or the PrepareError. It tests one byte in eight;
+// with TROUPE_REPLAY=all every byte.
 func TestEdges(t *testing.T) {
 	every := 8
 	if os.Getenv("TROUPE_REPLAY") == "all" {
@@ -63,7 +63,7 @@ func TestEdges(t *testing.T) {
 	t.Logf("%d changes, %d of them judged otherwise", changed, bad)
 }
 
-// verdicts are equal ones in a row.
+// verdicts is a run of equal verdicts.
 type verdicts struct {
 	what  string
 	count int

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// seeds are modules that reach every section and most kinds of instructions.
+// seeds returns modules that reach every section and most kinds of instructions.
 func seeds() [][]byte {
 	one := sec(sectionType, vec(fn("")))
 	return [][]byte{
@@ -34,7 +34,7 @@ func seeds() [][]byte {
 	}
 }
 
-// FuzzCheck: any bytes are refused with an Error, or are valid and give the same twice.
+// FuzzCheck: any bytes are refused with an Error, or are valid and give the same result twice.
 func FuzzCheck(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add(s)
@@ -58,7 +58,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestSeeds wants the seeds to be what they are meant to be.
+// TestSeeds requires that the seeds are valid or invalid as intended.
 func TestSeeds(t *testing.T) {
 	for i, s := range seeds() {
 		if _, err := Prepare(s, june(86)); err != nil {
@@ -67,7 +67,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// BenchmarkCheck runs on a module of the shape of real ones, or on the file that PREP_WASM names.
+// BenchmarkCheck runs on a module similar to deployed ones, or on the file that PREP_WASM names.
 func BenchmarkCheck(b *testing.B) {
 	body := code(times(40, opLocalGet, 0, opIf, none, opI32Const, 0, opLocalGet, 0, 0x6a, opFirstAccess, 2, 8,
 		opLocalSet, 0, opEnd, opI32Const, 1, opLocalGet, 0, 0x6b, opLocalSet, 0))

@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// TestHostile: modules of up to 4 MiB that are made to cost, each with a verdict and a bound on
-// what is allocated.
+// TestHostile runs on modules of up to 4 MiB that are made to be expensive, each with an expected
+// verdict and a bound on allocations.
 func TestHostile(t *testing.T) {
 	const size = 4 << 20
-	const body = 196_608 // the largest
+	const body = 196_608 // the largest body
 	one := sec(sectionType, vec(fn("")))
 	module := func(bodies int, body []byte, more ...[]byte) []byte {
 		sections := append([][]byte{one, sec(sectionFunction, cat(leb(uint64(bodies)), make([]byte, bodies)))}, more...)
 		return wasm(append(sections, sec(sectionCode, cat(leb(uint64(bodies)), bytes.Repeat(body, bodies))))...)
 	}
-	full := func(op ...any) []byte { // as large as a body can be; nothing but the start is valid
+	full := func(op ...any) []byte { // a body of maximum length; only its beginning is valid
 		return sized(cat(0, times(body/len(cat(op...)), op...))[:body])
 	}
 	nested := func(n int) []byte { return code(times(n, opBlock, none), times(n, opEnd)) }
@@ -75,7 +75,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// manyExports is the content of an export section of n things with names of their own.
+// manyExports returns the content of an export section with n exports of different names.
 func manyExports(n, kind int) []byte {
 	b := leb(uint64(n))
 	for i := range n {

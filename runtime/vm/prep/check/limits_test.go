@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// functions is a module of n functions of one type with the same body.
+// functions returns a module of n functions of one type with the same body.
 func functions(n int, sig string, body []byte, more ...[]byte) []byte {
 	return wasm(append([][]byte{sec(sectionType, vec(fn(sig))),
 		sec(sectionFunction, cat(leb(uint64(n)), bytes.Repeat([]byte{0}, n))),
@@ -18,16 +18,16 @@ func functions(n int, sig string, body []byte, more ...[]byte) []byte {
 
 func many(n int, word string) string { return strings.TrimSpace(strings.Repeat(word+" ", n)) }
 
-// bodyOf is a body of exactly n bytes, without its length: no locals, nops, end.
+// bodyOf returns a body of exactly n bytes besides its length: no locals, nops, end.
 func bodyOf(n int) []byte { return sized(cat(0, bytes.Repeat([]byte{opNop}, n-2), opEnd)) }
 
-// localsOf is a body with one group of n locals.
+// localsOf returns a body with one group of n locals.
 func localsOf(n int, t ValType) []byte { return sized(cat(1, leb(uint64(n)), t, opEnd)) }
 
 func times(n int, ops ...any) []byte { return bytes.Repeat(cat(ops...), n) }
 
-// TestLimits: both sides of each limit, in the order in which nearcore checks them (prepare_v3.rs,
-// instrument_v3.rs).
+// TestLimits tests values at and above each limit, in the order in which nearcore checks them
+// (prepare_v3.rs, instrument_v3.rs).
 func TestLimits(t *testing.T) {
 	types := func(n int) []byte { return sec(sectionType, cat(leb(uint64(n)), bytes.Repeat(fn(""), n))) }
 	imports := func(n int) []byte {
@@ -47,7 +47,7 @@ func TestLimits(t *testing.T) {
 			sec(sectionGlobal, vec(cat(I32, 0, opI32Const, 0, opEnd))),
 			sec(sectionExport, vec(exportOf(strings.Repeat("a", n), kind, 0))), sec(sectionCode, vec(code())))
 	}
-	brTable := func(n int) []byte { // in a loop of its own, so that the targets are near
+	brTable := func(n int) []byte { // in a loop, so that the targets have small numbers
 		return code(opI32Const, 0, opBrTable, leb(uint64(n)), bytes.Repeat([]byte{0}, n), 0)
 	}
 	const ok = "ok"
@@ -141,15 +141,16 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLocalsLimitDependsOnContractSize: from 87 on a local needs two bytes of code, custom sections
-// included; the absolute limit stays (near-vm-runner 0.38.0 src/prepare.rs:55).
+// TestLocalsLimitDependsOnContractSize: from version 87 on each local requires two bytes of code,
+// custom sections included. The absolute limit still applies (near-vm-runner 0.38.0
+// src/prepare.rs:55).
 func TestLocalsLimitDependsOnContractSize(t *testing.T) {
 	padded := func(code []byte, n int) []byte {
 		return append(bytes.Clone(code), sec(sectionCustom, cat(sized([]byte("padding")), bytes.Repeat([]byte{0}, n)))...)
 	}
 	const locals = 100
 	compact := functions(1, "", localsOf(locals, I64))
-	exact := padded(compact, 2*locals-len(compact)-11) // 11: its id, size and name
+	exact := padded(compact, 2*locals-len(compact)-11) // 11: id, size and name of the custom section
 	if len(compact) >= 2*locals || len(exact) != 2*locals {
 		t.Fatalf("%d and %d bytes", len(compact), len(exact))
 	}
@@ -181,7 +182,7 @@ func TestLocalsLimitDependsOnContractSize(t *testing.T) {
 	}
 }
 
-// The size of nearcore's form has a limit too, and comes last.
+// The size of nearcore's instrumented module is limited too, and checked last.
 func TestSizeLimit(t *testing.T) {
 	w := *june(86)
 	wasm := functions(200, "i32", code(opLocalGet, 0, opIf, none, opNop, opEnd))
@@ -210,7 +211,8 @@ func kindOf(err error) primitives.PrepareError {
 	return 255
 }
 
-// TestCompileRule: two locals more, which nearcore adds, must still be few enough.
+// TestCompileRule: with the two locals that nearcore adds, a function must still be within the
+// compiler's limit.
 func TestCompileRule(t *testing.T) {
 	for _, c := range []struct {
 		sig    string
@@ -224,7 +226,8 @@ func TestCompileRule(t *testing.T) {
 	}
 }
 
-// TestLoadRule: both sides of what nearcore's pool holds, by kind of thing.
+// TestLoadRule tests instances at and above the size that nearcore's pool holds, for each kind of
+// item.
 func TestLoadRule(t *testing.T) {
 	globals := func(n int) []byte {
 		return sec(sectionGlobal, cat(leb(uint64(n)), times(n, I32, 0, opI32Const, 0, opEnd)))

@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// FuzzNames: any bytes have names, fewer than there are bytes.
+// FuzzNames: Names returns fewer names than there are bytes, for any bytes.
 func FuzzNames(f *testing.F) {
 	f.Add([]byte("\x00asm\x01\x00\x00\x00\x00\x0e\x04name\x01\x07\x01\x00\x04leaf"))
 	f.Fuzz(func(t *testing.T, code []byte) {

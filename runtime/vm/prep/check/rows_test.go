@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestRows holds the tests of nearcore's near-vm-runner/src/prepare.rs, which set limits of their
-// own.
+// TestRows contains the tests of nearcore's near-vm-runner/src/prepare.rs that set their own
+// limits.
 func TestRows(t *testing.T) {
 	memories := func(limits ...[]byte) (b []byte) {
 		for _, l := range limits {
@@ -29,12 +29,12 @@ func TestRows(t *testing.T) {
 	ifs := func(n int) []byte {
 		return mainModule("i32", code(times(n, opLocalGet, 0, opIf, none, opNop, opEnd)))
 	}
-	many := func(n int) []byte { // main, and functions of one if
+	many := func(n int) []byte { // main, and functions that consist of one if
 		each := code(opLocalGet, 0, opIf, none, opNop, opEnd)
 		return wasm(sec(sectionType, vec(fn(""), fn("i32"))), sec(sectionFunction, cat(leb(uint64(n+1)), 0, bytes.Repeat([]byte{1}, n))),
 			sec(sectionExport, vec(exportOf("main", kindFunc, 0))), sec(sectionCode, cat(leb(uint64(n+1)), code(), bytes.Repeat(each, n))))
 	}
-	types := func(n int) []byte { // of 0 to n-1 parameters
+	types := func(n int) []byte { // types of 0 to n-1 parameters
 		var b []byte
 		for i := range n {
 			b = append(b, cat(0x60, leb(uint64(i)), bytes.Repeat([]byte{byte(I32)}, i), 0)...)
@@ -52,7 +52,7 @@ func TestRows(t *testing.T) {
 		row  string
 		code []byte
 		set  func(*parameters.Wasm)
-		want string // "": fit; any: nearcore does not say which
+		want string // "": valid; any: nearcore's test does not check the error
 	}{
 		{"51 memory", wasm(sec(sectionMemory, vec(cat(1, 1, 1)))), nil, ""},
 		{"60 import of 1 to 1", wasm(memories(cat(1, 1, 1))), nil, "Memory"},
@@ -92,7 +92,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("prepare.rs:%s: %q, want %q", c.row, got, c.want)
 		}
 	}
-	// 357: the limit of the result, where the body is as long as it likes.
+	// 357: the limit of the instrumented size, with bodies of any length.
 	w := *june(86)
 	w.Limits.MaxFunctionBodySize = 1 << 63
 	m, err := Prepare(many(200), &w)

@@ -11,7 +11,7 @@ func june(v primitives.ProtocolVersion) *parameters.Wasm {
 	return &parameters.MustGet(parameters.June(v)).Wasm
 }
 
-// Sizes of nearcore's own preparation, run on its near-vm-runner at the commit.
+// Sizes computed by nearcore's near-vm-runner at commit f0c7706f1.
 func TestNearSize(t *testing.T) {
 	memory := sec(sectionMemory, vec([]byte{0, 1}))
 	grow := wasm(sec(sectionType, vec(fn(""))), sec(sectionFunction, vec(leb(0))), memory,

@@ -13,11 +13,11 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// TestSnapshots compares the analysis with the snapshots of finite-wasm's own tests (0.6:
-// tests/snaps of its repository, in the folder that FINITE_WASM_SNAPS names; the published crate
-// lacks them). A snapshot is a module with its metering written in: that is taken out and noted,
-// and what is left is analysed here. In it every instruction costs 1 but else and end, here block
-// costs nothing either.
+// TestSnapshots compares the analysis with the snapshots of finite-wasm's tests (0.6: tests/snaps
+// of its repository, in the folder that FINITE_WASM_SNAPS names; the published crate does not
+// contain them). A snapshot is a module with instrumentation. The test removes and records the
+// instrumentation, and analyses the remaining module. There every instruction costs 1 except else
+// and end; here block costs nothing either.
 func TestSnapshots(t *testing.T) {
 	dir := os.Getenv("FINITE_WASM_SNAPS")
 	if dir == "" {
@@ -40,7 +40,7 @@ func TestSnapshots(t *testing.T) {
 				return fmt.Errorf("%s, module %d: %w", path, i, err)
 			}
 			got, ok := metered(code)
-			if !ok { // uses what contracts may not: SIMD, several results, other imports
+			if !ok { // uses features that contracts may not use: SIMD, several results, other imports
 				n.refused++
 				continue
 			}
@@ -78,15 +78,15 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// meter is what a function is charged: where, by the number of the instruction, and how much; -1 is
-// by a count.
+// meter is what a function is charged: the number of the instruction and the amount; -1 is a charge
+// by a count on the stack.
 type meter struct {
 	charges        [][2]int
 	height, locals uint64
 	wrapped, refs  bool
 }
 
-// snapshotModules are the modules of a script.
+// snapshotModules returns the modules of a script.
 func snapshotModules(text string) (out []string) {
 	for from := 0; ; {
 		at := strings.Index(text[from:], "(module")
@@ -124,11 +124,11 @@ var (
 	callOf      = regexp.MustCompile(`^ *call (\S+)$`)
 )
 
-// unmetered takes the metering out of a module's text. The imports stay, so that no function
-// changes its number.
+// unmetered removes the instrumentation from a module's text. The imports stay, so that the numbers
+// of functions do not change.
 func unmetered(text string) (plain string, functions []meter) {
 	lines := strings.Split(text, "\n")
-	meters := map[string]string{} // what is called, by number and name
+	meters := map[string]string{} // called instrumentation functions, by number and name
 	for _, line := range lines {
 		if m := meterImport.FindStringSubmatch(line); m != nil {
 			meters[m[3]], meters[strings.TrimSpace(m[2])] = m[1], m[1]
@@ -164,9 +164,9 @@ func unmetered(text string) (plain string, functions []meter) {
 		var f meter
 		at := 0
 		var blocks []int
-		// labels; the first is the wrapper's, which leads where the function's would
+		// labels; the first is that of the instrumentation's block, which ends where the function does
 		open := []string{""}
-		if strings.Count(line, "(") > strings.Count(line, ")") { // it has instructions
+		if strings.Count(line, "(") > strings.Count(line, ")") { // it contains instructions
 			for i++; lines[i] != "  )"; i++ {
 				line := strings.TrimSpace(lines[i])
 				if strings.HasPrefix(line, "(local") {
@@ -222,7 +222,7 @@ func unmetered(text string) (plain string, functions []meter) {
 			out = append(out, ")")
 		}
 		f.refs = f.refs || strings.Contains(line, "ref")
-		for _, b := range blocks { // what was charged for it here costs nothing with us
+		for _, b := range blocks { // a block, which is charged there and costs nothing here
 			for k := len(f.charges) - 1; k >= 0; k-- {
 				if c := &f.charges[k]; c[0] <= b && c[1] > 0 {
 					c[1]--
@@ -242,7 +242,7 @@ func unmetered(text string) (plain string, functions []meter) {
 	return strings.Join(out, "\n"), functions
 }
 
-// labelOf is the name of a block, if it has one.
+// labelOf returns the label of a block; empty if it has none.
 func labelOf(line string) string {
 	if words := strings.Fields(line); len(words) > 1 && words[1][0] == '$' {
 		return words[1]
@@ -250,7 +250,7 @@ func labelOf(line string) string {
 	return ""
 }
 
-// byDepth writes a branch with numbers in place of names.
+// byDepth replaces the labels of a branch by depths.
 func byDepth(line string, open []string) string {
 	words := strings.Fields(line)
 	for i, w := range words {
@@ -264,7 +264,8 @@ func byDepth(line string, open []string) string {
 	return strings.Join(words, " ")
 }
 
-// metered is what the analysis charges; not ok: the module may not be a contract's.
+// metered returns the charges of the analysis. ok is false if the module is not valid as a
+// contract.
 func metered(code []byte) (out []meter, ok bool) {
 	w := june(86)
 	m := newModule(code, unlimited())
@@ -297,7 +298,7 @@ func metered(code []byte) (out []meter, ok bool) {
 	return out, true
 }
 
-// instructionLen is the length of a valid instruction that contracts may have.
+// instructionLen returns the length of a valid instruction that contracts may use.
 func instructionLen(b []byte) uint32 {
 	n := 1
 	leb := func() (v uint32) {

@@ -2,9 +2,9 @@ package check
 
 import "testing"
 
-// TestValid: what wasmparser 0.228 takes with the features of contracts, and what it does not. The
-// sources are nearcore's near-vm-runner/src/tests (wasm_validation.rs, compile_errors.rs), the core
-// specification, and wasmparser's own ways.
+// TestValid lists modules that wasmparser 0.228 accepts or refuses with the features of contracts.
+// The sources are nearcore's near-vm-runner/src/tests (wasm_validation.rs, compile_errors.rs), the
+// core specification, and wasmparser's own rules.
 func TestValid(t *testing.T) {
 	types := sec(sectionType, vec(fn(""), fn("i32>i32"), fn(">i64"), fn("funcref>funcref")))
 	funcs := sec(sectionFunction, vec(leb(0), leb(1), leb(2), leb(3)))
@@ -16,8 +16,8 @@ func TestValid(t *testing.T) {
 	count := sec(sectionDataCount, leb(1))
 	data := sec(sectionData, vec(cat(1, 1, "x")))
 	rest := [][]byte{code(opLocalGet, 0), code(opI64Const, 0), code(opLocalGet, 0)}
-	// with is a module with one of everything and this body for the function 0 without parameters
-	// and results.
+	// with returns a module with one item of each kind. Function 0, without parameters and results,
+	// has this body.
 	withRaw := func(body []byte) []byte {
 		return wasm(types, funcs, table, memory, globals, elements, count,
 			sec(sectionCode, vec(append([][]byte{body}, rest...)...)), data)
