@@ -14,20 +14,21 @@ import (
 )
 
 // Anchored counts what happened on all nodes to chunk messages that name an anchor. The first five
-// counters are of messages that arrived before their anchor block, the last two of dropped messages.
+// counters are of messages that arrived before their anchor block, the last two of dropped
+// messages.
 type Anchored struct {
 	Queued, Taken, Expired, Refused, Unsigned int
 	WrongForm, WrongPlace                     int
 }
 
-// anchors sends false chunk messages of the liar (the byzantine validator, see Scenario.Liar) in
-// scenario anchors: messages in the form of another protocol version, with wrong ancestors, or whose
-// anchor block never arrives, and chunks for which another producer is responsible. It also resends
-// altered messages of honest nodes.
+// anchors sends false chunk messages of the byzantine validator (see Scenario.Byzantine) in
+// scenario anchors: messages in the form of another protocol version, with wrong ancestors, or
+// whose anchor block never arrives, and chunks for which another producer is responsible. It also
+// resends altered messages of honest nodes.
 type anchors struct {
-	x       *network
-	taken   primitives.Hash          // the last head after which usurp ran
-	usurped map[primitives.Hash]bool // hashes of the chunks that usurp produced
+	x          *network
+	taken      primitives.Hash          // the last head after which produceUnentitled ran
+	unentitled map[primitives.Hash]bool // hashes of the chunks that produceUnentitled produced
 }
 
 // slip delivers a message with a random delay. Unlike carry it never loses one.
@@ -44,24 +45,26 @@ func (a *anchors) others(from *node, m consensus.Message) {
 	}
 }
 
-// lie sends false messages that accompany a message of the liar. The caller sends the message itself.
-func (a *anchors) lie(from *node, m consensus.Message) {
+// sendFalse sends false messages that accompany a message of the byzantine validator. The caller
+// sends the message itself.
+func (a *anchors) sendFalse(from *node, m consensus.Message) {
 	if v, ok := m.(*primitives.Approval); ok && !v.Inner.Skip {
-		a.usurp(from)
+		a.produceUnentitled(from)
 	}
 	a.alter(from, m, true)
 }
 
-// heard resends altered copies of 30 % of the messages that the liar receives. In a partial chunk of
-// another producer only the unsigned anchor is altered. The liar signs the other kinds itself.
+// heard resends altered copies of 30 % of the messages that the byzantine validator receives. In a
+// partial chunk of another producer only the unsigned anchor is altered. The byzantine validator
+// signs the other kinds itself.
 func (a *anchors) heard(m consensus.Message) {
 	if a.x.w.chance(300) {
 		a.alter(a.x.w.nodes[0], m, false)
 	}
 }
 
-// alter sends three altered copies of a chunk message to all nodes; it ignores other messages. first
-// states that the message is the liar's own.
+// alter sends three altered copies of a chunk message to all nodes; it ignores other messages.
+// first states that the message is the byzantine validator's own.
 func (a *anchors) alter(from *node, m consensus.Message, first bool) {
 	key := secretOf(from.name)
 	for range 3 {
@@ -102,7 +105,7 @@ func (a *anchors) alter(from *node, m consensus.Message, first bool) {
 		default:
 			return
 		}
-		a.x.w.result.Lies++
+		a.x.w.result.FalseMessages++
 	}
 }
 
@@ -137,9 +140,9 @@ func (a *anchors) place(from *node, right *primitives.ChunkAnchor) *primitives.C
 	}
 }
 
-// usurp produces chunks after the head for which the liar would be the producer if it were not
-// skipped (early kickout).
-func (a *anchors) usurp(from *node) {
+// produceUnentitled produces chunks after the head for which the byzantine validator would be the
+// producer if it were not skipped (early kickout).
+func (a *anchors) produceUnentitled(from *node) {
 	head, w := from.engine.Head(), a.x.w
 	if a.taken == head.Hash {
 		return
@@ -184,8 +187,8 @@ func (a *anchors) usurp(from *node) {
 		if err != nil {
 			continue
 		}
-		a.usurped[c.Hash] = true
-		w.result.Lies++
+		a.unentitled[c.Hash] = true
+		w.result.FalseMessages++
 		w.say(from.name, "makes a chunk of shard %d at %d, which is another's turn: %s", c.Header.ShardID, h, c.Hash.String()[:8])
 		for _, s := range out.Send {
 			if n := w.byName[s.To]; n != nil && n != from {
@@ -238,7 +241,7 @@ func (c *checks) anchored(n *node, m consensus.Message) {
 	case *primitives.PartialContractDeploys:
 		key, at = m.Key, m.Anchor
 	case *primitives.ChunkEndorsement:
-		if c.w.net.anchors.usurped[m.ChunkHash] {
+		if c.w.net.anchors.unentitled[m.ChunkHash] {
 			c.fail("%s endorsed a chunk that its producer did not sign", n.name)
 		}
 		return
@@ -292,7 +295,7 @@ func (c *checks) countAnchored() (out Anchored) {
 	if c.w.s.Dead+c.w.s.Slow > 0 { // a replacement may be of another shard: its early messages count as unsigned
 		unsigned = 0
 	}
-	if !c.w.s.Liar && out.WrongForm+out.WrongPlace+unsigned > 0 {
+	if !c.w.s.Byzantine && out.WrongForm+out.WrongPlace+unsigned > 0 {
 		c.fail("chunk messages of honest nodes were dropped: %+v", out)
 	}
 	return out
@@ -308,9 +311,9 @@ func (c *checks) bounded(n *node) {
 	}
 }
 
-// gap checks a chunk that is missing in a final block of scenario anchors. It must be a chunk of the
-// liar, which may have been superseded by a false one, or be missing in a block of the liar, which
-// may have been down before it.
+// gap checks a chunk that is missing in a final block of scenario anchors. It must be a chunk of
+// the byzantine validator, which may have been superseded by a false one, or be missing in a block
+// of the byzantine validator, which may have been down before it.
 func (c *checks) gap(n *node, at *engine.BlockNode, shard primitives.ShardID) {
 	err := n.engine.Epochs(func(m *epoch.Manager) error {
 		b, err := m.BlockProducer(at.Header().EpochID, at.Height())
@@ -318,7 +321,7 @@ func (c *checks) gap(n *node, at *engine.BlockNode, shard primitives.ShardID) {
 			return err
 		}
 		p, err := m.ChunkProducerFromPrev(at.Header().PrevHash, shard)
-		if liar := c.w.nodes[0].name; err == nil && p.AccountID != liar && b.AccountID != liar {
+		if byzantine := c.w.nodes[0].name; err == nil && p.AccountID != byzantine && b.AccountID != byzantine {
 			c.fail("final block %d lacks the chunk of shard %d, whose producer %s is honest", at.Height(), shard, p.AccountID)
 		}
 		return err

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestAnchors: no message about a chunk in the form of another protocol version, with a wrong anchor,
-// early for ever, or of a chunk producer that is skipped, costs an honest producer a chunk: before
-// version 87, after it, over the upgrade, and while validators catch up shards.
+// TestAnchors: no message about a chunk in the form of another protocol version, with a wrong
+// anchor, early for ever, or of a chunk producer that is skipped, costs an honest producer a chunk:
+// before version 87, after it, over the upgrade, and while validators catch up shards.
 func TestAnchors(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -28,15 +28,15 @@ func TestAnchors(t *testing.T) {
 			}
 			for seed := range uint64(2) {
 				s := scenario("anchors", "", func(s *Scenario) {
-					s.Nodes, s.Shards, s.Each, s.Blocks, s.Liar, s.Anchors, s.Faults = 6, 2, 3, 90, true, true, 40*second
+					s.Nodes, s.Shards, s.Each, s.Blocks, s.Byzantine, s.Anchors, s.Faults = 6, 2, 3, 90, true, true, 40*second
 				})
 				c.change(&s)
 				r, err := Run(Options{Seed: seed, Scenario: s})
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("seed %d: height %d, %d epochs, %d lies, %d heights missed, %d chunks missed, %d lists, %+v",
-					seed, r.Height, r.Epochs, r.Lies, r.Missed, r.Gaps, r.Lists, r.Anchored)
+				t.Logf("seed %d: height %d, %d epochs, %d false messages, %d heights missed, %d chunks missed, %d lists, %+v",
+					seed, r.Height, r.Epochs, r.FalseMessages, r.Missed, r.Gaps, r.Lists, r.Anchored)
 				if r.Violation != nil {
 					t.Fatalf("seed %d: %v\n%s", seed, r.Violation, strings.Join(r.Tail, "\n"))
 				}

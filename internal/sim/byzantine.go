@@ -8,15 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lies returns whether the node is the byzantine validator and still misbehaves.
-func (n *node) lies() bool { return n.w.s.Liar && n.index == 0 && n.w.faulty() }
+// misbehaves returns whether the node is the byzantine validator and still misbehaves.
+func (n *node) misbehaves() bool { return n.w.s.Byzantine && n.index == 0 && n.w.faulty() }
 
-// lie replaces or accompanies a message of the byzantine node by false ones, as an attacker with its
-// key could. It may also withhold the message. The message is not checked against earlier ones.
-func (x *network) lie(from *node, s *consensus.Send) {
+// sendFalse replaces or accompanies a message of the byzantine node by false ones, as an attacker
+// with its key could. It may also withhold the message. The message is not checked against earlier
+// ones.
+func (x *network) sendFalse(from *node, s *consensus.Send) {
 	w, key := x.w, secretOf(from.name)
 	if w.s.Anchors {
-		x.anchors.lie(from, s.Message)
+		x.anchors.sendFalse(from, s.Message)
 		x.pass(from, s)
 		return
 	}
@@ -41,9 +42,9 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		hash = header.Hash()
 		header.Signature = key.Sign(hash[:])
 		other.Message = &twin
-		w.result.Lies++
+		w.result.FalseMessages++
 		w.say(from.name, "makes another block of height %d: %s", header.Height, hash.String()[:8])
-		x.boast(from, m)
+		x.sendFarBlocks(from, m)
 		for _, n := range w.nodes { // some get both blocks
 			if n == from {
 				continue
@@ -61,7 +62,7 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		if c, ok := m.(*primitives.PartialChunk); ok && w.s.Forms {
 			x.create(from, &c.Header)
 		}
-		if c, ok := m.(*primitives.PartialChunk); ok && w.s.Eager && x.twin(from, c, s.To) {
+		if c, ok := m.(*primitives.PartialChunk); ok && w.s.Eager && x.equivocate(from, c, s.To) {
 			return
 		}
 		if w.chance(500) { // it withholds its parts from this node
@@ -76,7 +77,7 @@ func (x *network) lie(from *node, s *consensus.Send) {
 			break
 		}
 		k := primitives.ChunkKey{ShardID: m.Metadata.ShardID, EpochID: m.Metadata.EpochID, HeightCreated: m.Metadata.HeightCreated}
-		w.result.Lies++
+		w.result.FalseMessages++
 		hash := m.ChunkHash
 		hash[0] ^= 1
 		other.Message = partialwitness.Endorse(k, hash, from.name, key)
@@ -84,13 +85,13 @@ func (x *network) lie(from *node, s *consensus.Send) {
 	x.pass(from, &other)
 }
 
-// twin sends a validator parts of a second chunk of the same shard and height: after the parts m of
-// the first chunk, or instead of them. It returns false if it sent nothing, so that the caller sends
-// m.
-func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.AccountID) bool {
+// equivocate sends a validator parts of a second chunk of the same shard and height: after the
+// parts m of the first chunk, or instead of them. It returns false if it sent nothing, so that the
+// caller sends m.
+func (x *network) equivocate(from *node, m *primitives.PartialChunk, to primitives.AccountID) bool {
 	w, h := x.w, &m.Header
-	if x.twinOf != h.ChunkHash() {
-		x.twinOf, x.twins = h.ChunkHash(), nil
+	if x.equivocated != h.ChunkHash() {
+		x.equivocated, x.secondChunk = h.ChunkHash(), nil
 		at := from.engine.BlockNode(h.PrevBlockHash)
 		if at == nil || !w.chance(500) {
 			return false
@@ -109,11 +110,11 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 		if err != nil {
 			return false
 		}
-		x.twins = out.Send
-		w.result.Lies++
+		x.secondChunk = out.Send
+		w.result.FalseMessages++
 		w.say(from.name, "makes another chunk of shard %d at %d: %s", h.ShardID, h.HeightCreated, c.Hash.String()[:8])
 	}
-	for _, s := range x.twins {
+	for _, s := range x.secondChunk {
 		if n := w.byName[to]; s.To == to && n != nil && n != from {
 			switch w.rng.IntN(4) {
 			case 0: // this validator gets only the first chunk
@@ -134,9 +135,9 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 	return false
 }
 
-// boast sends two blocks at least a million heights ahead, for which the liar is the block producer:
-// one with the parent of m, and one with an unknown parent.
-func (x *network) boast(from *node, m *primitives.Block) {
+// sendFarBlocks sends two blocks at least a million heights ahead, for which the byzantine
+// validator is the block producer: one with the parent of m, and one with an unknown parent.
+func (x *network) sendFarBlocks(from *node, m *primitives.Block) {
 	w, key := x.w, secretOf(from.name)
 	height := m.Header.Height + 1_000_000
 	err := from.engine.Epochs(func(e *epoch.Manager) error {
@@ -159,7 +160,7 @@ func (x *network) boast(from *node, m *primitives.Block) {
 		header.Init()
 		hash := header.Hash()
 		header.Signature = key.Sign(hash[:])
-		w.result.Lies++
+		w.result.FalseMessages++
 		w.say(from.name, "makes a block of height %d: %s", height, hash.String()[:8])
 		for _, n := range w.nodes {
 			if n != from {

@@ -213,8 +213,8 @@ func (c *checks) final(n *node, at *engine.BlockNode) {
 	c.read()
 }
 
-// endorsements counts the endorsements in a final block by validator, as the epoch manager does. The
-// first block after the genesis is skipped: its chunks have none.
+// endorsements counts the endorsements in a final block by validator, as the epoch manager does.
+// The first block after the genesis is skipped: its chunks have none.
 func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 	prev, err := n.engine.Header(at.Header().PrevHash)
 	if err != nil {
@@ -423,8 +423,8 @@ func (c *checks) measure(r *Result) {
 	r.Anchored = c.countAnchored()
 }
 
-// said checks a message of an honest node: its signature against all earlier ones of the signer, and
-// its chunk messages.
+// said checks a message of an honest node: its signature against all earlier ones of the signer,
+// and its chunk messages.
 func (c *checks) said(n *node, m consensus.Message) {
 	c.signs.said(n, m)
 	c.anchored(n, m)

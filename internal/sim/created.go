@@ -12,30 +12,30 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// strange is a chunk of the liar whose height_created is not the height after its parent. Such a
-// chunk is valid, but nearcore's code never produces one.
-type strange struct {
+// misnumbered is a chunk of the byzantine validator whose height_created is not the height after
+// its parent. Such a chunk is valid, but nearcore's code never produces one.
+type misnumbered struct {
 	chunk  *primitives.Chunk
 	key    primitives.ChunkKey
 	on     primitives.Height                             // height of the parent
-	signed map[primitives.AccountID]primitives.Signature // endorsements that the liar has received
+	signed map[primitives.AccountID]primitives.Signature // endorsements that the byzantine validator has received
 }
 
-// chosen are the transactions of the liar's last chunks, by shard.
+// chosen are the transactions of the byzantine validator's last chunks, by shard.
 type chosen map[primitives.ShardID][]*primitives.SignedTransaction
 
-// NewCodedChunk records the transactions of the liar's chunk for create.
+// NewCodedChunk records the transactions of the byzantine validator's chunk for create.
 func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
 	c, coded, err := p.Engine.NewCodedChunk(parent, shard, txs, key)
-	if err == nil && p.n.lies() {
+	if err == nil && p.n.misbehaves() {
 		p.n.w.net.chosen[c.Header.ShardID] = txs
 	}
 	return c, coded, err
 }
 
-// create may produce, in addition to the liar's chunk h, a strange chunk with the same parent and
-// shard. It distributes its parts to some nodes, and its witness to the chunk validators of its
-// height.
+// create may produce, in addition to the byzantine validator's chunk h, a misnumbered chunk with
+// the same parent and shard. It distributes its parts to some nodes, and its witness to the chunk
+// validators of its height.
 func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w := x.w
 	if x.createdFor == h.ChunkHash() {
@@ -79,10 +79,10 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	if err != nil {
 		return
 	}
-	s := &strange{&c, key, at.Height(), map[primitives.AccountID]primitives.Signature{
+	s := &misnumbered{&c, key, at.Height(), map[primitives.AccountID]primitives.Signature{
 		from.name: partialwitness.Endorse(key, c.Hash, from.name, secretOf(from.name)).Signature}}
-	x.stranges = append(x.stranges, s)
-	w.result.Lies++
+	x.misnumberedAll = append(x.misnumberedAll, s)
+	w.result.FalseMessages++
 	w.check.verdicts.created(s)
 	w.say(from.name, "makes a chunk of shard %d on %d that says %d: %s", h.ShardID, at.Height(), key.HeightCreated, c.Hash.String()[:8])
 	// Thousandths of the parts that are sent. Chunk validators need only the witness.
@@ -109,8 +109,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	}
 }
 
-// unread changes fields of a witness that no node may depend on: chunk header fields outside its hash,
-// and the block hashes of the transitions.
+// unread changes fields of a witness that no node may depend on: chunk header fields outside its
+// hash, and the block hashes of the transitions.
 func (w *World) unread(x *primitives.ChunkStateWitness) {
 	if w.chance(300) {
 		x.Header.HeightIncluded = x.Header.HeightCreated
@@ -135,9 +135,10 @@ func (n *node) layoutBehind(hash primitives.Hash) (layout primitives.ShardLayout
 	return layout, err
 }
 
-// otherHeight draws a height_created for a strange chunk after block at: one for which the liar is the
-// chunk producer too, and 10 % of the time any. ok is false if there is none. It prefers places where
-// the liar also produces the next block, since honest producers do not include such a chunk.
+// otherHeight draws a height_created for a misnumbered chunk after block at: one for which the
+// byzantine validator is the chunk producer too, and 10 % of the time any. ok is false if there is
+// none. It prefers places where the byzantine validator also produces the next block, since honest
+// producers do not include such a chunk.
 func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives.ShardID) (key primitives.ChunkKey, ok bool) {
 	w, see := x.w, from.engine.Validation()
 	by, err := from.engine.BlockProducer(at.Hash, at.Height()+1)
@@ -172,22 +173,23 @@ func (n *node) epochBehind(hash primitives.Hash) (id primitives.EpochID, err err
 	return id, err
 }
 
-// heard records an endorsement that the liar receives for one of its strange chunks.
+// heard records an endorsement that the byzantine validator receives for one of its misnumbered
+// chunks.
 func (x *network) heard(m consensus.Message) {
 	e, ok := m.(*primitives.ChunkEndorsement)
 	if !ok {
 		return
 	}
-	for _, s := range x.stranges {
+	for _, s := range x.misnumberedAll {
 		if s.chunk.Hash == e.ChunkHash {
 			s.signed[e.Metadata.AccountID] = e.Signature
 		}
 	}
 }
 
-// include replaces the liar's block m by one with strange chunks in place of its own ones. what is
-// created if they have enough endorsements, unendorsed if one has not (the block is invalid then), and
-// empty if m is returned unchanged.
+// include replaces the byzantine validator's block m by one with misnumbered chunks in place of its
+// own ones. what is created if they have enough endorsements, unendorsed if one has not (the block
+// is invalid then), and empty if m is returned unchanged.
 func (x *network) include(from *node, m *primitives.Block) (b *primitives.Block, what string) {
 	w, h := x.w, m.Header
 	p := &engine.Proposal{Parent: h.PrevHash, Height: h.Height, Timestamp: h.Timestamp, Approvals: h.Approvals, Vote: h.LatestProtocolVersion}
@@ -203,7 +205,7 @@ func (x *network) include(from *node, m *primitives.Block) (b *primitives.Block,
 		return m, ""
 	}
 	for i, id := range layout.ShardIDs() {
-		s := x.strangeOf(h.PrevHash, id)
+		s := x.misnumberedOf(h.PrevHash, id)
 		if s == nil {
 			continue
 		}
@@ -243,13 +245,13 @@ func (x *network) include(from *node, m *primitives.Block) (b *primitives.Block,
 	return b, what
 }
 
-// strangeOf returns the strange chunk of a parent block and shard, or nil.
-func (x *network) strangeOf(on primitives.Hash, shard primitives.ShardID) *strange {
-	i := slices.IndexFunc(x.stranges, func(s *strange) bool {
+// misnumberedOf returns the misnumbered chunk of a parent block and shard, or nil.
+func (x *network) misnumberedOf(on primitives.Hash, shard primitives.ShardID) *misnumbered {
+	i := slices.IndexFunc(x.misnumberedAll, func(s *misnumbered) bool {
 		return s.chunk.Header.PrevBlockHash == on && s.chunk.Header.ShardID == shard
 	})
 	if i < 0 {
 		return nil
 	}
-	return x.stranges[i]
+	return x.misnumberedAll[i]
 }

@@ -51,10 +51,10 @@ func (w *World) reach(t *testing.T, h primitives.Height) {
 // making chunks.
 func TestFarBlock(t *testing.T) {
 	w := calm(t, 6, nil)
-	w.s.Liar = true // so that its blocks may be refused; it says nothing by itself
-	w.net.boast(w.nodes[0], w.nodes[0].engine.Head().Block)
-	if w.result.Lies != 2 {
-		t.Fatalf("%d blocks said", w.result.Lies)
+	w.s.Byzantine = true // so that its blocks may be refused; it says nothing by itself
+	w.net.sendFarBlocks(w.nodes[0], w.nodes[0].engine.Head().Block)
+	if w.result.FalseMessages != 2 {
+		t.Fatalf("%d blocks said", w.result.FalseMessages)
 	}
 	w.reach(t, 20)
 	if w.check.gaps+w.check.missed > 0 {
@@ -64,7 +64,7 @@ func TestFarBlock(t *testing.T) {
 
 // TestRefusals: beside a byzantine node only its own messages are refused.
 func TestRefusals(t *testing.T) {
-	w := calm(t, 5, func(s *Scenario) { s.Liar, s.Faults = true, 30*second })
+	w := calm(t, 5, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
 	n := w.nodes[2]
 	for at := n.engine.Head(); at.Height() > 0; {
 		by, err := n.engine.BlockProducer(at.Header().PrevHash, at.Height())
@@ -83,7 +83,7 @@ func TestRefusals(t *testing.T) {
 			w.check.verdicts.init(&w.check) // others have taken it: here its producer counts
 			n.do(consensus.Out{Refused: []error{err}})
 			if lied := by.AccountID == w.nodes[0].name; (w.check.violation == nil) != lied {
-				t.Errorf("%v, of the liar %v: %v", err, lied, w.check.violation)
+				t.Errorf("%v, of the byzantine validator %v: %v", err, lied, w.check.violation)
 			}
 		}
 		var err2 error

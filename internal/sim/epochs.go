@@ -11,26 +11,26 @@ import (
 // splitting configures dynamic resharding in scenarios with Splits.
 var splitting = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 6, MinEpochs: 1}
 
-// once configures a single split, for scenarios in which chunks may be withheld for long. After such a
-// delay a second shard could be split while it still buffers receipts for the first one's children.
-// Then every node stops, like neard, which asserts that there are no such receipts
+// once configures a single split, for scenarios in which chunks may be withheld for long. After
+// such a delay a second shard could be split while it still buffers receipts for the first one's
+// children. Then every node stops, like neard, which asserts that there are no such receipts
 // (resharding/manager.rs get_child_congestion_info_not_finalized).
 var once = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 3, MinEpochs: 1}
 
 // kickouts matches the kickout thresholds in an epoch config file.
 var kickouts = regexp.MustCompile(`kickout_threshold":\d+`)
 
-// epochConfigs returns the epoch config files of the scenario. They are needed because a chain takes
-// few of these values from its genesis.
+// epochConfigs returns the epoch config files of the scenario. They are needed because a chain
+// takes few of these values from its genesis.
 func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	switch {
-	case s.Splits && (s.Liar || s.Dead > 0):
+	case s.Splits && (s.Byzantine || s.Dead > 0):
 		splitting := splitting
-		if s.Liar {
+		if s.Byzantine {
 			splitting = once
 		}
 		files, err := splitting.EpochConfigs(c)
-		for name, file := range files { // no kickouts: a liar or dead node that is kicked out tests nothing
+		for name, file := range files { // no kickouts: a byzantine validator or dead node that is kicked out tests nothing
 			files[name] = kickouts.ReplaceAll(file, []byte(`kickout_threshold":0`))
 		}
 		return files, err

@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// changeKeys schedules for each validator, four seconds apart, a stake with a new key. The validator
-// signs with it from the epoch on in which the new key is valid.
+// changeKeys schedules for each validator, four seconds apart, a stake with a new key. The
+// validator signs with it from the epoch on in which the new key is valid.
 func (w *World) changeKeys() {
 	for i, n := range w.nodes[:w.s.Nodes] {
 		key := secretOf(n.name + ".next")
@@ -14,8 +14,8 @@ func (w *World) changeKeys() {
 	}
 }
 
-// stakeWith submits a stake of the same amount with a new key, and again every five seconds until the
-// epoch manager has it. Then the validator changes its key.
+// stakeWith submits a stake of the same amount with a new key, and again every five seconds until
+// the epoch manager has it. Then the validator changes its key.
 func (w *World) stakeWith(n *node, key primitives.SecretKey) {
 	if n.core == nil {
 		w.after(second, func() { w.stakeWith(n, key) })

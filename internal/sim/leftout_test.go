@@ -15,7 +15,7 @@ func TestLeftOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Shards, s.Liar, s.Saves, s.Crashes, s.Late, s.Faults, s.Latency = 1, false, 0, 0, 0, 0, [2]int64{ms / 2, 2 * ms}
+		s.Shards, s.Byzantine, s.Saves, s.Crashes, s.Late, s.Faults, s.Latency = 1, false, 0, 0, 0, 0, [2]int64{ms / 2, 2 * ms}
 		w, err := newWorld(Options{Seed: 3, Scenario: s})
 		if err != nil {
 			t.Fatal(err)

@@ -17,25 +17,25 @@ type network struct {
 	cut  bool
 	drop func(from, to *node, m consensus.Message) bool // for tests: messages to lose; nil: none
 
-	twinOf primitives.Hash   // the liar's last chunk for which twin ran
-	twins  []chunkparts.Send // the parts of its second chunk; empty: there is none
+	equivocated primitives.Hash   // the byzantine validator's last chunk for which equivocate ran
+	secondChunk []chunkparts.Send // the parts of its second chunk; empty: there is none
 
-	createdFor primitives.Hash // the liar's last chunk for which create ran
-	stranges   []*strange      // all strange chunks
-	chosen     chosen
-	anchors    anchors
+	createdFor     primitives.Hash // the byzantine validator's last chunk for which create ran
+	misnumberedAll []*misnumbered  // all misnumbered chunks
+	chosen         chosen
+	anchors        anchors
 }
 
 func (x *network) init(w *World) {
 	x.w, x.side, x.chosen = w, make([]bool, w.s.Nodes+w.s.Followers+1), chosen{}
-	x.anchors = anchors{x: x, usurped: map[primitives.Hash]bool{}}
+	x.anchors = anchors{x: x, unentitled: map[primitives.Hash]bool{}}
 }
 
 // send sends a message that a node's core has produced.
 func (x *network) send(from *node, s *consensus.Send) {
 	w := x.w
-	if from.lies() {
-		x.lie(from, s)
+	if from.misbehaves() {
+		x.sendFalse(from, s)
 		return
 	}
 	w.check.said(from, s.Message)
@@ -102,7 +102,7 @@ func (x *network) deliver(from, to *node, m consensus.Message) {
 	if deaf := w.o.Bug.deaf; deaf != nil && deaf(to, m) {
 		return
 	}
-	if to.lies() {
+	if to.misbehaves() {
 		x.heard(m)
 		if w.s.Anchors {
 			x.anchors.heard(m)

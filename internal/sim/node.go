@@ -50,7 +50,8 @@ func (g *gate) pass(int) error {
 	return nil
 }
 
-// node is a simulated machine with its disk, of a validator or of a node that only follows the chain.
+// node is a simulated machine with its disk, of a validator or of a node that only follows the
+// chain.
 type node struct {
 	w       *World
 	index   int
@@ -108,8 +109,8 @@ func (p prompt) FinishImport(x *engine.BlockImport, _ func()) (*engine.Accepted,
 	return acc, err
 }
 
-// CheckHeld implements consensus.Engine. With Scenario.Splits, every other node reports that it does
-// not track the shard, so that it checks the witness without its own state.
+// CheckHeld implements consensus.Engine. With Scenario.Splits, every other node reports that it
+// does not track the shard, so that it checks the witness without its own state.
 func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	if judge := p.n.w.o.Bug.witness; judge != nil {
 		if err := judge(p.n, w); err != nil {
@@ -172,7 +173,7 @@ func (n *node) start() error {
 	n.folded, n.adopts, n.stash, n.failed, n.wake = n.engine.Final().Height, 0, nil, nil, 0
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
 	planted := w.o.Bug.Bit
-	if n.lies() && !w.s.Anchors && w.chance(500) {
+	if n.misbehaves() && !w.s.Anchors && w.chance(500) {
 		planted |= consensus.PlantedEndorse // it endorses without checking
 	}
 	signed := n.signed
@@ -258,7 +259,8 @@ func (n *node) collect() error {
 	return err
 }
 
-// step passes an event to the core and handles its output, unless the node was restarted since life.
+// step passes an event to the core and handles its output, unless the node was restarted since
+// life.
 func (n *node) step(life int, ev consensus.Event) {
 	if n.core != nil && n.life == life {
 		n.do(n.core.Step(n.w.now, ev))
@@ -287,7 +289,7 @@ func (n *node) do(out consensus.Out) {
 	}
 	for _, err := range out.Refused {
 		w.say(n.name, "refuses: %v", err)
-		if !w.s.Liar || w.check.signs.made(err) {
+		if !w.s.Byzantine || w.check.signs.made(err) {
 			w.check.fail("%s refused a block, chunk or witness of an honest node: %v", n.name, err)
 		}
 		w.check.verdicts.refused(n, err)
@@ -344,8 +346,8 @@ func (n *node) do(out consensus.Out) {
 	}
 }
 
-// diskTime returns the time until a write has completed. Writes of one kind (busy or busyRow) follow
-// each other.
+// diskTime returns the time until a write has completed. Writes of one kind (busy or busyRow)
+// follow each other.
 func (n *node) diskTime(busy *int64) int64 {
 	w := n.w
 	d := w.between(w.s.Disk/4, w.s.Disk)

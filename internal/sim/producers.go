@@ -15,8 +15,8 @@ import (
 // producers. With the protocol's, a kickout takes more than a thousand blocks.
 var shortKickout = earlykickout.Thresholds{GraceBlocks: 15, MinMissed: 3, MinProducedPercent: 80}
 
-// withholds returns whether a message is lost because its sender is a dead or slow chunk producer: it
-// is a part or witness of the sender's chunk (of every second one if it is slow).
+// withholds returns whether a message is lost because its sender is a dead or slow chunk producer:
+// it is a part or witness of the sender's chunk (of every second one if it is slow).
 func (n *node) withholds(m consensus.Message) bool {
 	s := &n.w.s
 	if n.index >= s.Dead+s.Slow {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Scenario describes a cluster and its faults. Times are virtual time in ns. A pair is the range from
-// which a time is drawn. Faults happen in the first Faults ns only.
+// Scenario describes a cluster and its faults. Times are virtual time in ns. A pair is the range
+// from which a time is drawn. Faults happen in the first Faults ns only.
 type Scenario struct {
 	Name, Doc     string
 	Nodes, Shards int               // validators, shards
@@ -42,15 +42,15 @@ type Scenario struct {
 	Own       bool // validators track only the shards for which they produce chunks
 	Splits    bool // shards are split repeatedly, once the validators have voted for the version with resharding
 
-	Saves   int      // thousandths of writes to the signing journal at which the node crashes, before or after the write
-	Liar    bool     // the first validator (the liar) is byzantine during Faults
-	Forms   bool     // the liar writes blocks and chunks in forms that nearcore's code never writes
-	Anchors bool     // the liar sends chunk messages with wrong ancestors, or in the form of another version
-	Away    [2]int64 // duration for which the last node is down, starting in the first ten seconds; zero: it stays up
-	Joiner  bool     // an additional node becomes a validator by staking
-	Keys    bool     // validators change their keys
-	Leaver  bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
-	Eager   bool     // blocks are produced as fast as possible (troupe.network.pace eager)
+	Saves     int      // thousandths of writes to the signing journal at which the node crashes, before or after the write
+	Byzantine bool     // the first validator is byzantine during Faults
+	Forms     bool     // the byzantine validator writes blocks and chunks in forms that nearcore's code never writes
+	Anchors   bool     // the byzantine validator sends chunk messages with wrong ancestors, or in the form of another version
+	Away      [2]int64 // duration for which the last node is down, starting in the first ten seconds; zero: it stays up
+	Joiner    bool     // an additional node becomes a validator by staking
+	Keys      bool     // validators change their keys
+	Leaver    bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
+	Eager     bool     // blocks are produced as fast as possible (troupe.network.pace eager)
 
 	Version    primitives.ProtocolVersion // of the genesis; 0: the newest, or 85 with Splits
 	Upgrades   bool                       // validators vote for each version up to the newest, at times that the seed chooses
@@ -98,15 +98,15 @@ var Scenarios = []Scenario{
 		func(s *Scenario) {
 			s.Saves, s.Late = 40, 10
 		}),
-	scenario("liar",
+	scenario("byzantine",
 		"one of four validators signs two blocks for a height, sends chunk parts only to some nodes, and signs false endorsements",
 		func(s *Scenario) {
-			s.Liar, s.Faults, s.Late = true, 30*second, 5
+			s.Byzantine, s.Faults, s.Late = true, 30*second, 5
 		}),
 	scenario("hurry",
-		"as liar, with troupe.network.pace eager; the liar also signs two chunks for the same shard and height; nodes crash while they sign",
+		"as byzantine, with troupe.network.pace eager; the byzantine validator also signs two chunks for the same shard and height; nodes crash while they sign",
 		func(s *Scenario) {
-			s.Eager, s.Liar, s.Saves, s.Crashes, s.Late, s.Epoch, s.Blocks = true, true, 5, 6, 5, 60, 300
+			s.Eager, s.Byzantine, s.Saves, s.Crashes, s.Late, s.Epoch, s.Blocks = true, true, 5, 6, 5, 60, 300
 			s.Load, s.Latency, s.Disk, s.JobTime = 20, [2]int64{ms / 2, 8 * ms}, 2*ms, 2*ms
 		}),
 	scenario("joiner", "a node becomes a validator by staking", func(s *Scenario) {
@@ -136,15 +136,15 @@ var Scenarios = []Scenario{
 			s.Own, s.Shuffle, s.Epoch, s.Fold, s.Keep, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, storage.MinKeptEpochs, 280, 60*second, [2]int64{20 * second, 60 * second}
 		}),
 	scenario("forms",
-		"as liar, and its blocks and chunks have forms that nearcore's code never writes (header versions 5 and 7, challenges, unusual heights of chunks), also while version 86, which takes more of them, is voted up; one more node follows the chain; nodes crash",
+		"as byzantine, and its blocks and chunks have forms that nearcore's code never writes (header versions 5 and 7, challenges, unusual heights of chunks), also while version 86, which takes more of them, is voted up; one more node follows the chain; nodes crash",
 		func(s *Scenario) {
 			s.Version = 86
-			s.Liar, s.Forms, s.Followers, s.Crashes, s.Late, s.Faults, s.Blocks = true, true, 1, 4, 5, 60*second, 70
+			s.Byzantine, s.Forms, s.Followers, s.Crashes, s.Late, s.Faults, s.Blocks = true, true, 1, 4, 5, 60*second, 70
 		}),
 	scenario("reformed",
 		"as forms, while a shard is split; half of the validators check chunks by state witnesses; the following node is offline for a while",
 		func(s *Scenario) {
-			s.Liar, s.Forms, s.Followers, s.Late, s.Faults = true, true, 1, 5, 60*second
+			s.Byzantine, s.Forms, s.Followers, s.Late, s.Faults = true, true, 1, 5, 60*second
 			s.Splits, s.Shards, s.Epoch, s.Blocks, s.Away = true, 2, 8, 90, [2]int64{15 * second, 45 * second}
 		}),
 	scenario("kickout", "dead and slow chunk producers are skipped for the rest of an epoch (from protocol version 87 on); nodes crash",
@@ -166,8 +166,8 @@ var Scenarios = []Scenario{
 		}),
 }
 
-// scenario returns the default scenario (four validators, four shards, epochs of twenty blocks) after
-// change.
+// scenario returns the default scenario (four validators, four shards, epochs of twenty blocks)
+// after change.
 func scenario(name, doc string, change func(*Scenario)) Scenario {
 	s := Scenario{Name: name, Doc: doc, Nodes: 4, Shards: 4, Epoch: 20, Fold: 8, Blocks: 40, Load: 10, Limit: 300 * second, Patience: 60 * second,
 		Latency: [2]int64{5 * ms, 60 * ms}, Disk: 4 * ms, JobTime: 10 * ms, Faults: 20 * second}
@@ -210,7 +210,7 @@ func (w *World) plan() {
 		n := w.nodes[s.Nodes]
 		w.at(begin+2*second, func() { w.comeBack(n, 0) })
 	}
-	if s.Liar {
+	if s.Byzantine {
 		w.at(w.faultsEnd(), func() { w.crash(w.nodes[0]) }) // it restarts as an honest node
 	}
 	if s.Away[1] > 0 {
@@ -218,7 +218,7 @@ func (w *World) plan() {
 		w.at(begin+w.between(second, 10*second), func() { w.crashFor(n, d) })
 	}
 	w.muted = begin + w.between(s.Mute[0], s.Mute[1])
-	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes+s.Outages+s.Saves == 0 && !s.Liar && s.Mute[1] == 0 {
+	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes+s.Outages+s.Saves == 0 && !s.Byzantine && s.Mute[1] == 0 {
 		s.Faults = 0
 	}
 	for range s.Cuts {
@@ -285,8 +285,8 @@ func (w *World) startIn(n *node, d int64) {
 	})
 }
 
-// Change replaces the numbers of nodes, shards and final blocks; 0 keeps one. It returns an error if
-// the scenario cannot run with them.
+// Change replaces the numbers of nodes, shards and final blocks; 0 keeps one. It returns an error
+// if the scenario cannot run with them.
 func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 	if nodes != 0 {
 		s.Nodes = nodes
@@ -297,7 +297,7 @@ func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 	if blocks != 0 {
 		s.Blocks = primitives.Height(blocks)
 	}
-	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Joiner && s.Nodes == len(names) || s.Liar && s.Nodes < 4 || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
+	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Joiner && s.Nodes == len(names) || s.Byzantine && s.Nodes < 4 || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
 		return fmt.Errorf("sim: scenario %s cannot run with %d nodes (%d of them without state) and %d shards: it "+
 			"needs more nodes than that, at most %d, and 1 to 26 shards", s.Name, s.Nodes, s.Blind, s.Shards, len(names))
 	}

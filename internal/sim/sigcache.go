@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// memory caches results of signature checks. Each signature is checked by every node of a world, and
-// by worlds that run in parallel. The key is a hash of the signature, the public key and the data.
+// memory caches results of signature checks. Each signature is checked by every node of a world,
+// and by worlds that run in parallel. The key is a hash of the signature, the public key and the
+// data.
 type memory struct {
 	mu  sync.Mutex
 	was map[[32]byte]bool
@@ -37,8 +38,8 @@ func remembered(key [32]byte, find func() bool) bool {
 	return good
 }
 
-// sign returns a simulated signature: a hash of the public key and the data. It is cheap, and enough
-// here because byzantine nodes of this world sign with their own keys only.
+// sign returns a simulated signature: a hash of the public key and the data. It is cheap, and
+// enough here because byzantine nodes of this world sign with their own keys only.
 func sign(k primitives.PublicKey, data []byte) primitives.Signature {
 	out := signature(k, data)
 	return primitives.Signature(out[:])

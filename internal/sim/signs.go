@@ -26,12 +26,12 @@ type chunkKey struct {
 	by     primitives.AccountID
 	shard  primitives.ShardID
 	height primitives.Height
-	// set for endorsements only: a strange chunk may name a height of another epoch
+	// set for endorsements only: a misnumbered chunk may name a height of another epoch
 	epoch primitives.EpochID
 }
 
-// voted holds a validator's approvals: the endorsed block by target height, and its skips as pairs of
-// heights (from, to).
+// voted holds a validator's approvals: the endorsed block by target height, and its skips as pairs
+// of heights (from, to).
 type voted struct {
 	endorsed map[primitives.Height]primitives.Hash // by target height: the endorsed block has height target-1
 	skips    map[[2]primitives.Height]bool
@@ -53,8 +53,8 @@ func (s *signs) said(n *node, m consensus.Message) {
 	switch m := m.(type) {
 	case *primitives.Block:
 		k, hash := blockKey{m.Header.EpochID, m.Header.Height}, m.Hash()
-		// Honest nodes relay the liar's blocks.
-		if s.c.w.s.Liar && verify(m.Header.Signature, hash[:], secretOf(s.c.w.nodes[0].name).PublicKey()) {
+		// Honest nodes relay the byzantine validator's blocks.
+		if s.c.w.s.Byzantine && verify(m.Header.Signature, hash[:], secretOf(s.c.w.nodes[0].name).PublicKey()) {
 			return
 		}
 		if other, ok := s.blocks[k]; ok && other != hash {
@@ -75,7 +75,8 @@ func (s *signs) said(n *node, m consensus.Message) {
 	}
 }
 
-// within records the endorsements in a block. The block producer's own ones may be sent nowhere else.
+// within records the endorsements in a block. The block producer's own ones may be sent nowhere
+// else.
 func (s *signs) within(n *node, b *primitives.Block) {
 	for i, h := range b.Body.Chunks {
 		if h.HeightIncluded != b.Header.Height || i >= len(b.Body.ChunkEndorsements) {
@@ -87,7 +88,7 @@ func (s *signs) within(n *node, b *primitives.Block) {
 		}
 		hash := h.ChunkHash()
 		for k, sig := range b.Body.ChunkEndorsements[i] {
-			if liar := s.c.w.s.Liar && list[k].AccountID == s.c.w.nodes[0].name; sig != "" && !liar {
+			if byzantine := s.c.w.s.Byzantine && list[k].AccountID == s.c.w.nodes[0].name; sig != "" && !byzantine {
 				s.once(s.judged, chunkKey{list[k].AccountID, h.ShardID, h.HeightCreated, b.Header.EpochID}, hash, "endorsed")
 			}
 		}
@@ -101,8 +102,8 @@ func (s *signs) once(of map[chunkKey]primitives.Hash, k chunkKey, hash primitive
 	of[k] = hash
 }
 
-// vote checks an approval against the earlier ones of its validator, which may endorse one block per
-// height only, and no block between two heights of a skip.
+// vote checks an approval against the earlier ones of its validator, which may endorse one block
+// per height only, and no block between two heights of a skip.
 func (s *signs) vote(a *primitives.Approval) {
 	v := s.votes[a.AccountID]
 	if v == nil {

@@ -22,7 +22,7 @@ func TestSpared(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Nodes, s.Shards, s.Liar, s.Saves, s.Crashes, s.Late, s.Faults, s.Latency, s.Load = c.nodes, c.shards, false, 0, 0, 0, 0, [2]int64{ms / 2, 2 * ms}, 100
+			s.Nodes, s.Shards, s.Byzantine, s.Saves, s.Crashes, s.Late, s.Faults, s.Latency, s.Load = c.nodes, c.shards, false, 0, 0, 0, 0, [2]int64{ms / 2, 2 * ms}, 100
 			w, err := newWorld(Options{Seed: 3, Scenario: s})
 			if err != nil {
 				t.Fatal(err)

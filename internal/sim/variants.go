@@ -18,15 +18,15 @@ type form struct {
 	change func(w *World, b *primitives.Block) bool
 }
 
-// Lengths far above those of honest blocks. A challenge of this size (bytes) exceeds what is kept of a
-// block of an unknown epoch; with so many statistics a header has 160 KB.
+// Lengths far above those of honest blocks. A challenge of this size (bytes) exceeds what is kept
+// of a block of an unknown epoch; with so many statistics a header has 160 KB.
 const (
 	longChallenge = 1_200_000
 	longStats     = 20_000
 )
 
-// created and unendorsed name blocks that include a strange chunk: with enough endorsements (valid),
-// and with too few (invalid).
+// created and unendorsed name blocks that include a misnumbered chunk: with enough endorsements
+// (valid), and with too few (invalid).
 const (
 	created    = "created"
 	unendorsed = "unendorsed"
@@ -106,8 +106,8 @@ func seventh(w *World, b *primitives.Block, stats int) bool {
 	return true
 }
 
-// refusesV7 returns whether a header must be refused because it is V7 and its epoch has version 87 or
-// later.
+// refusesV7 returns whether a header must be refused because it is V7 and its epoch has version 87
+// or later.
 func (n *node) refusesV7(h *primitives.BlockHeader) bool {
 	var pv primitives.ProtocolVersion
 	err := n.engine.Epochs(func(m *epoch.Manager) (err error) {
@@ -154,8 +154,8 @@ func (w *World) write(from *node, b *primitives.Block, f *form) *primitives.Bloc
 	return &came
 }
 
-// reform sends the liar's block in one or two other forms: each node gets one of the variants (one of
-// which may be the original), or both. It returns false if it sent nothing.
+// reform sends the byzantine validator's block in one or two other forms: each node gets one of the
+// variants (one of which may be the original), or both. It returns false if it sent nothing.
 func (x *network) reform(from *node, m *primitives.Block) bool {
 	w := x.w
 	base, what := x.include(from, m)
@@ -166,7 +166,7 @@ func (x *network) reform(from *node, m *primitives.Block) bool {
 	for i := w.rng.IntN(2); i >= 0; i-- {
 		if f := &forms[w.rng.IntN(len(forms))]; what != unendorsed {
 			if b := w.write(from, base, f); b != nil {
-				w.result.Lies++
+				w.result.FalseMessages++
 				name, right := f.name, f.right
 				if right && from.refusesV7(b.Header) {
 					name, right = name+since87, false

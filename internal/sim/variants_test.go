@@ -48,12 +48,12 @@ func TestForms(t *testing.T) {
 	if seeds == 1 {
 		return
 	}
-	right := []string{created, strangeChunk}
+	right := []string{created, misnumberedChunk}
 	for _, f := range forms {
 		switch x := sum[f.name]; {
 		case f.right:
 			right = append(right, f.name)
-		case x.Taken > 0 || x.Refused == 0 && x.Said > 0: // a split is seldom told by the liar
+		case x.Taken > 0 || x.Refused == 0 && x.Said > 0: // a split is seldom told by the byzantine validator
 			t.Errorf("%s: %+v", f.name, x)
 		}
 	}
@@ -69,10 +69,10 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestVerdicts: it is found where one node takes what another refuses, and where what the liar says
-// is taken or refused otherwise than it is right.
+// TestVerdicts: it is found where one node takes what another refuses, and where what the byzantine
+// validator says is taken or refused otherwise than it is right.
 func TestVerdicts(t *testing.T) {
-	w := calm(t, 8, func(s *Scenario) { s.Liar, s.Faults = true, 30*second })
+	w := calm(t, 8, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
 	b := w.nodes[2].engine.Head().Block
 	i := slices.IndexFunc(b.Body.Chunks, func(h *primitives.ChunkHeader) bool { return h.HeightIncluded == b.Header.Height })
 	if i < 0 {
@@ -94,8 +94,8 @@ func TestVerdicts(t *testing.T) {
 		x.Body.Challenges = []byte{0, 0, 0, 0, 1}
 		v.say(x, "other body", false, "")
 	}
-	strange := func(on primitives.Height) func(*verdicts, *node) {
-		return func(v *verdicts, _ *node) { v.created(&strange{chunk: &primitives.Chunk{Hash: chunk}, on: on}) }
+	misnumbered := func(on primitives.Height) func(*verdicts, *node) {
+		return func(v *verdicts, _ *node) { v.created(&misnumbered{chunk: &primitives.Chunk{Hash: chunk}, on: on}) }
 	}
 	head := b.Header.Height
 	for name, c := range map[string]struct {
@@ -115,8 +115,8 @@ func TestVerdicts(t *testing.T) {
 		"another body refused":           {[]func(*verdicts, *node){say(true), other, body, take}, false},
 		"no other body refused":          {[]func(*verdicts, *node){say(true), body}, true},
 		"another body, and it refused":   {[]func(*verdicts, *node){say(true), other, block}, true},
-		"of another height, refused":     {[]func(*verdicts, *node){strange(head), piece}, true},
-		"of another height, and too old": {[]func(*verdicts, *node){strange(0), piece, take}, false},
+		"of another height, refused":     {[]func(*verdicts, *node){misnumbered(head), piece}, true},
+		"of another height, and too old": {[]func(*verdicts, *node){misnumbered(0), piece, take}, false},
 	} {
 		w.check.violation = nil
 		v := &w.check.verdicts
@@ -134,23 +134,23 @@ func TestVerdicts(t *testing.T) {
 // and which another node has imported: with one of four byzantine, nothing else resolves that.
 func TestThirdOfAHeight(t *testing.T) {
 	w := calm(t, 5, nil)
-	w.s.Liar = true // so that its blocks may be refused; it says nothing by itself
-	liar := w.nodes[0]
+	w.s.Byzantine = true // so that its blocks may be refused; it says nothing by itself
+	byzantine := w.nodes[0]
 	var third primitives.Hash
 	w.net.drop = func(from, to *node, m consensus.Message) bool {
 		b, ok := m.(*primitives.Block)
-		if !ok || from != liar {
+		if !ok || from != byzantine {
 			return false
 		}
 		hash := b.Hash()
-		if by, err := liar.engine.BlockProducer(b.Header.PrevHash, b.Header.Height); third.IsZero() && err == nil && by.AccountID == liar.name && b.Header.Height > 5 {
+		if by, err := byzantine.engine.BlockProducer(b.Header.PrevHash, b.Header.Height); third.IsZero() && err == nil && by.AccountID == byzantine.name && b.Header.Height > 5 {
 			third = hash
 			for i := range forms {
 				if f := &forms[i]; f.name == "split" || f.name == "bits" {
-					x := w.write(liar, b, f)
+					x := w.write(byzantine, b, f)
 					w.check.verdicts.say(x, f.name, false, "")
-					w.net.carry(liar, w.nodes[1], x)
-					w.net.carry(liar, w.nodes[2], x)
+					w.net.carry(byzantine, w.nodes[1], x)
+					w.net.carry(byzantine, w.nodes[2], x)
 				}
 			}
 		}

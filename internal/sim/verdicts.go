@@ -12,30 +12,31 @@ import (
 // that a node refused.
 type Tally struct{ Said, Taken, Refused int }
 
-// strangeChunk is the name of strange chunks in tallies.
-const strangeChunk = "chunk"
+// misnumberedChunk is the name of misnumbered chunks in tallies.
+const misnumberedChunk = "chunk"
 
-// verdicts checks that all nodes agree on blocks and chunks: none accepts what another has refused. It
-// also checks that valid variants of the liar's blocks are accepted and invalid ones refused.
+// verdicts checks that all nodes agree on blocks and chunks: none accepts what another has refused.
+// It also checks that valid variants of the byzantine validator's blocks are accepted and invalid
+// ones refused.
 type verdicts struct {
-	c       *checks
-	said    map[primitives.Hash]*saying
-	copies  map[primitives.Hash]string               // forms of blocks that were sent with a body that does not match the header
-	bad     map[primitives.Hash]primitives.AccountID // refused blocks and chunks, with the first node that refused one
-	good    map[primitives.Hash]primitives.AccountID // accepted blocks and chunks, with the first node that accepted one
-	strange map[primitives.Hash]*strange
-	tally   map[string]Tally
+	c           *checks
+	said        map[primitives.Hash]*sentVariant
+	copies      map[primitives.Hash]string               // forms of blocks that were sent with a body that does not match the header
+	bad         map[primitives.Hash]primitives.AccountID // refused blocks and chunks, with the first node that refused one
+	good        map[primitives.Hash]primitives.AccountID // accepted blocks and chunks, with the first node that accepted one
+	misnumbered map[primitives.Hash]*misnumbered
+	tally       map[string]Tally
 }
 
-// saying is a variant of a block that the liar has sent.
-type saying struct {
+// sentVariant is a variant of a block that the byzantine validator has sent.
+type sentVariant struct {
 	names []string
 	right bool
 }
 
 func (v *verdicts) init(c *checks) {
-	*v = verdicts{c: c, said: map[primitives.Hash]*saying{}, copies: map[primitives.Hash]string{}, bad: map[primitives.Hash]primitives.AccountID{},
-		good: map[primitives.Hash]primitives.AccountID{}, strange: map[primitives.Hash]*strange{}, tally: map[string]Tally{}}
+	*v = verdicts{c: c, said: map[primitives.Hash]*sentVariant{}, copies: map[primitives.Hash]string{}, bad: map[primitives.Hash]primitives.AccountID{},
+		good: map[primitives.Hash]primitives.AccountID{}, misnumbered: map[primitives.Hash]*misnumbered{}, tally: map[string]Tally{}}
 }
 
 // count adds to a tally.
@@ -46,8 +47,8 @@ func (v *verdicts) count(name string, by Tally) {
 	}
 }
 
-// say records a block that the liar sends, in the named form (empty: the usual one). chunks is created
-// or unendorsed if it includes strange chunks, else empty.
+// say records a block that the byzantine validator sends, in the named form (empty: the usual one).
+// chunks is created or unendorsed if it includes misnumbered chunks, else empty.
 func (v *verdicts) say(b *primitives.Block, form string, right bool, chunks string) {
 	hash := b.Hash()
 	if b.Body.Hash() != b.Header.BlockBodyHash { // a valid block has the same hash
@@ -58,7 +59,7 @@ func (v *verdicts) say(b *primitives.Block, form string, right bool, chunks stri
 	if v.said[hash] != nil {
 		return
 	}
-	s := &saying{[]string{form}, right}
+	s := &sentVariant{[]string{form}, right}
 	if right || form == "" {
 		s.names = append(s.names, chunks)
 	}
@@ -68,10 +69,10 @@ func (v *verdicts) say(b *primitives.Block, form string, right bool, chunks stri
 	}
 }
 
-// created records a strange chunk.
-func (v *verdicts) created(s *strange) {
-	v.strange[s.chunk.Hash] = s
-	v.count(strangeChunk, Tally{Said: 1})
+// created records a misnumbered chunk.
+func (v *verdicts) created(s *misnumbered) {
+	v.misnumbered[s.chunk.Hash] = s
+	v.count(misnumberedChunk, Tally{Said: 1})
 }
 
 // refused handles a refusal that a node reports.
@@ -79,7 +80,7 @@ func (v *verdicts) refused(n *node, err error) {
 	var b *consensus.Refusal
 	var c *consensus.ChunkRefusal
 	switch {
-	case n.lies():
+	case n.misbehaves():
 	case errors.As(err, &b):
 		form, copied := v.copies[b.Block]
 		if copied && errors.Is(err, chain.InvalidBodyHash) {
@@ -97,11 +98,11 @@ func (v *verdicts) refused(n *node, err error) {
 		}
 		v.refuse(n, b.Block, err)
 	case errors.As(err, &c):
-		if s := v.strange[c.Chunk]; s != nil {
+		if s := v.misnumbered[c.Chunk]; s != nil {
 			if s.on < n.engine.TipFinal().Height { // the chunk can no longer be included
 				return
 			}
-			v.count(strangeChunk, Tally{Refused: 1})
+			v.count(misnumberedChunk, Tally{Refused: 1})
 			v.c.fail("%s rejected a valid chunk: %v", n.name, err)
 		}
 		v.refuse(n, c.Chunk, err)
@@ -119,7 +120,7 @@ func (v *verdicts) refuse(n *node, hash primitives.Hash, err error) {
 
 // taken handles a block that a node has imported.
 func (v *verdicts) taken(n *node, b *primitives.Block) {
-	if n.lies() { // it may endorse anything
+	if n.misbehaves() { // it may endorse anything
 		return
 	}
 	hash := b.Hash()
@@ -143,7 +144,7 @@ func (v *verdicts) take(n *node, hash primitives.Hash) {
 	}
 }
 
-// final counts a final block and its strange chunks.
+// final counts a final block and its misnumbered chunks.
 func (v *verdicts) final(b *primitives.Block) {
 	if s := v.said[b.Hash()]; s != nil {
 		for _, name := range s.names {
@@ -151,8 +152,8 @@ func (v *verdicts) final(b *primitives.Block) {
 		}
 	}
 	for _, h := range b.Body.Chunks {
-		if h.HeightIncluded == b.Header.Height && v.strange[h.ChunkHash()] != nil {
-			v.count(strangeChunk, Tally{Taken: 1})
+		if h.HeightIncluded == b.Header.Height && v.misnumbered[h.ChunkHash()] != nil {
+			v.count(misnumberedChunk, Tally{Taken: 1})
 		}
 	}
 }

@@ -38,19 +38,19 @@ type Options struct {
 
 // Result is the result of a run.
 type Result struct {
-	Hash      [32]byte // of all events: equal seeds give equal hashes
-	Violation error    // the first violation of an invariant; nil: none
-	Height    primitives.Height
-	Final     primitives.Height
-	Epochs    int
-	Time      int64 // virtual time of the run, ns
-	Events    int
-	Messages  int
-	Receipts  int // applied in final blocks
-	Crashes   int
-	Lies      int // false messages that the liar made
-	Shards    int // number of shards at the end
-	Universal int // universal accounts after the last final block
+	Hash          [32]byte // of all events: equal seeds give equal hashes
+	Violation     error    // the first violation of an invariant; nil: none
+	Height        primitives.Height
+	Final         primitives.Height
+	Epochs        int
+	Time          int64 // virtual time of the run, ns
+	Events        int
+	Messages      int
+	Receipts      int // applied in final blocks
+	Crashes       int
+	FalseMessages int // false messages that the byzantine validator made
+	Shards        int // number of shards at the end
+	Universal     int // universal accounts after the last final block
 	// Versions are the protocol versions of final blocks, ascending.
 	Versions []primitives.ProtocolVersion
 	Moves    int               // changes of tracked shards
@@ -101,7 +101,8 @@ type World struct {
 	agenda  agenda
 	chain   *engine.ChainSpec
 	genesis *genesis.Genesis
-	// upgrades is the schedule by which nodes vote for versions; nil: they vote for the newest at once.
+	// upgrades is the schedule by which nodes vote for versions; nil: they vote for the newest at
+	// once.
 	upgrades *epoch.UpgradeSchedule
 	nodes    []*node
 	byName   map[primitives.AccountID]*node
@@ -117,8 +118,8 @@ type World struct {
 // delays are the Doomslug delays of neard.
 var delays = doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 6000 * ms, ChunkWait: [2]uint64{1, 3}}
 
-// names are the validators' names. Their first letters are spread over the alphabet, so that with few
-// shards each has some of the accounts.
+// names are the validators' names. Their first letters are spread over the alphabet, so that with
+// few shards each has some of the accounts.
 var names = []primitives.AccountID{"ant", "goat", "newt", "wolf", "bee", "hen", "owl", "yak", "cat", "ibis", "pig", "vole"}
 
 // seats is the number of block producer seats, and so of the parts of a chunk. Five of 16 parts are
@@ -243,8 +244,8 @@ func (w *World) build() error {
 	return nil
 }
 
-// votes draws when the validators begin to vote for each version above that of the genesis. Times are
-// within the time of faults and may be close together.
+// votes draws when the validators begin to vote for each version above that of the genesis. Times
+// are within the time of faults and may be close together.
 func (w *World) votes(genesis primitives.ProtocolVersion) (*epoch.UpgradeSchedule, error) {
 	newest := parameters.Newest(primitives.NumberingRelease)
 	times := make([]int64, newest-genesis)
