@@ -11,23 +11,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// maxSigned is how many things that were signed a search keeps: some 100 bytes each.
+// maxSigned bounds the signed blocks, chunks and approvals that a search keeps, of about 100 bytes
+// each.
 const maxSigned = 4 << 20
 
-// ErrManySigned says that a recording holds more than a search for conflicts keeps.
+// ErrManySigned means that a recording contains more than maxSigned signed items.
 var ErrManySigned = fmt.Errorf("the recording has more than %d signed blocks, chunks and votes, the limit", maxSigned)
 
-// Conflict is two things that a validator signed and never should have: two blocks of a height, two
-// chunks of a height and shard, votes for two blocks of a height, or a vote for a block beside one
-// to skip its height, from below it to above it. Two skips to one height are none: a neard that
-// sees a higher block, made by votes of others, skips from there to heights to which it has skipped
-// before (chain/chain/src/doomslug.rs, process_timer), and approval counters keep the newest.
+// Conflict is two items that a validator must not have signed both: two blocks of a height, two
+// chunks of a height and shard, endorsements of two blocks of a height, or an endorsement of a
+// block and a skip approval that skips its height. Two skip approvals to one height are not a
+// conflict: a neard that receives a higher block skips from there to heights to which it has
+// skipped before (chain/chain/src/doomslug.rs, process_timer), and receivers of approvals keep the
+// newest.
 type Conflict struct {
 	Account primitives.AccountID
-	Kind    string // block, chunk, vote
+	Kind    string // block, chunk or vote (an approval)
 	Height  primitives.Height
-	Shard   primitives.ShardID // of chunks
-	A, B    string             // what they are, the first that was heard before
+	Shard   primitives.ShardID // for chunks
+	A, B    string             // descriptions; A was recorded first
 }
 
 func (c *Conflict) String() string {
@@ -38,7 +40,7 @@ func (c *Conflict) String() string {
 	return fmt.Sprintf("%s signed two %ss at %s: %s and %s", c.Account, c.Kind, at, c.A, c.B)
 }
 
-// signedAt is a place for which a validator signs one thing.
+// signedAt identifies a block, chunk or approval of which a validator may sign only one.
 type signedAt struct {
 	kind    byte
 	account primitives.AccountID
@@ -46,28 +48,28 @@ type signedAt struct {
 	shard   primitives.ShardID
 }
 
-// skip is a vote to leave out the heights between two.
+// skip is an approval that skips the heights between two blocks.
 type skip struct {
 	account  primitives.AccountID
 	from, to primitives.Height
 }
 
-// Search looks for conflicts in what validators signed, over any number of recordings of one
-// network. Only what is signed with one of the keys counts: any peer can claim what a validator has
-// not signed.
+// Search looks for conflicts between signed items in any number of recordings of one network. It
+// counts only items signed with one of the keys, because any peer can claim that a validator has
+// signed something.
 type Search struct {
 	keys  map[primitives.AccountID]primitives.PublicKey
 	order []primitives.AccountID
 	at    map[signedAt]string
 	skips map[skip]bool
-	known map[primitives.Hash]bool // headers and chunks that were looked at
+	known map[primitives.Hash]bool // hashes of processed headers and chunks
 
-	Blocks, Chunks, Votes int // that were signed with one of the keys, each once
-	Unsigned              int // that none of the keys has signed
+	Blocks, Chunks, Votes int // distinct items signed with one of the keys
+	Unsigned              int // items that none of the keys signed
 	Conflicts             []Conflict
 }
 
-// NewSearch begins a search for what these accounts sign with these keys.
+// NewSearch returns a search for items that these accounts sign with these keys.
 func NewSearch(keys map[primitives.AccountID]primitives.PublicKey) *Search {
 	s := &Search{keys: map[primitives.AccountID]primitives.PublicKey{}, at: map[signedAt]string{}, skips: map[skip]bool{}, known: map[primitives.Hash]bool{}}
 	for id, key := range keys {
@@ -84,8 +86,8 @@ func (s *Search) add(id primitives.AccountID, key primitives.PublicKey) {
 	s.keys[id] = key
 }
 
-// Read searches a recording. Validators' keys that it names are learned, as neard's recordings name
-// them. A recording that was cut off is searched to where it ends.
+// Read searches a recording. It adds the validator keys that the recording names, as neard's
+// recordings do. A truncated recording is read to its end without an error.
 func (s *Search) Read(in io.Reader) error {
 	if err := s.read(in); err != nil {
 		return err
@@ -146,7 +148,7 @@ func (s *Search) message(m wire.Message) {
 	}
 }
 
-// header finds the signer of a header, which does not name it, among the known keys.
+// header records a header. A header does not name its signer, so each known key is tried.
 func (s *Search) header(h *primitives.BlockHeader) {
 	hash := h.Hash()
 	if s.known[hash] || h.Height == 0 {
@@ -198,7 +200,7 @@ func (s *Search) vote(a *primitives.Approval) {
 	s.note(at, what)
 }
 
-// skipped notes skips of what the same validator has voted for.
+// skipped records conflicts between skip approvals and endorsements of the same validator.
 func (s *Search) skipped() {
 	voted := map[primitives.AccountID][]primitives.Height{}
 	for at := range s.at {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxKept = 64 << 20 // of a frame
+	maxKept = 64 << 20 // bytes of a frame
 	maxLine = 128 << 20
 )
 
@@ -26,7 +26,7 @@ const (
 type Line struct {
 	T     float64 `json:"t"`
 	Conn  int     `json:"conn"`
-	From  string  `json:"from,omitempty"` // names, keys, or addresses where no handshake told more
+	From  string  `json:"from,omitempty"` // names, keys, or addresses if there was no handshake
 	To    string  `json:"to,omitempty"`
 	Kind  string  `json:"kind,omitempty"`
 	Frame []byte  `json:"frame,omitempty"`
@@ -43,7 +43,7 @@ type Line struct {
 	} `json:"nodes,omitempty"`
 }
 
-// LineError says which line is none.
+// LineError names the invalid line of a recording.
 type LineError struct {
 	Number int
 	Err    error
@@ -54,8 +54,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Number,
 // Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Lines reads a recording, packed or not. The last error ends it; a recording that was cut off, as
-// by a crash, ends with io.ErrUnexpectedEOF in a *LineError.
+// Lines reads a recording, compressed or not. It ends with the first error. A truncated recording,
+// as after a crash, ends with io.ErrUnexpectedEOF in a *LineError.
 func Lines(in io.Reader) iter.Seq2[*Line, error] {
 	return func(yield func(*Line, error) bool) {
 		r := bufio.NewReaderSize(in, 1<<20)
@@ -78,7 +78,7 @@ func Lines(in io.Reader) iter.Seq2[*Line, error] {
 			}
 			l := new(Line)
 			if bad := json.Unmarshal(text, l); bad != nil {
-				if errors.Is(err, io.EOF) { // without its end
+				if errors.Is(err, io.EOF) { // a line without a line feed
 					bad = io.ErrUnexpectedEOF
 				}
 				yield(nil, &LineError{n, bad})
@@ -103,7 +103,7 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// kindOf is the kind that a frame begins with, without looking into it.
+// kindOf returns the kind of the message in a frame from its first bytes, without decoding it.
 func kindOf(frame []byte) string {
 	tag, n := binary.Uvarint(frame)
 	if n <= 0 || tag>>3 > 1<<20 {
@@ -112,17 +112,17 @@ func kindOf(frame []byte) string {
 	return wire.Kind(tag >> 3).String()
 }
 
-// Names knows nodes by their keys.
+// Names maps keys of nodes to names.
 type Names map[primitives.PublicKey]string
 
-// Add learns the names in a line.
+// Add adds the names in a line.
 func (n Names) Add(l *Line) {
 	for _, node := range l.Nodes {
 		n[node.Key.Public] = node.Name
 	}
 }
 
-// Of is a node's name, or the beginning of its key.
+// Of returns a node's name, or the first characters of its key.
 func (n Names) Of(key primitives.PublicKey) string {
 	if name, ok := n[key]; ok {
 		return name
@@ -133,7 +133,7 @@ func (n Names) Of(key primitives.PublicKey) string {
 	return short(key.String())
 }
 
-// End is the name of an end of a connection, of which a recording has a name, a key or an address.
+// End returns the name of a connection's end. A recording has a name, a key or an address.
 func (n Names) End(end string) string {
 	if !strings.HasPrefix(end, "ed25519:") {
 		return end
@@ -144,7 +144,7 @@ func (n Names) End(end string) string {
 	return end
 }
 
-// short is enough of a key or hash to tell it from others.
+// short returns the first characters of a key or hash, enough to distinguish it.
 func short(text string) string {
 	prefix, rest, ok := strings.Cut(text, ":")
 	if !ok {

@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// maxListed is how many of a list are named.
+// maxListed is how many elements of a list are printed.
 const maxListed = 6
 
-// Words says what a message is, in one line. Keys and hashes are cut short.
+// Words describes a message in one line. Keys and hashes are shortened.
 func (n Names) Words(m wire.Message) string {
 	switch m := m.(type) {
 	case *wire.Handshake:
@@ -207,7 +207,7 @@ func pointers[T any](list []T) (out []*T) {
 	return out
 }
 
-// some says how many there are, and names the first of them.
+// some formats a list as its length and its first elements.
 func some[T any](what string, list []T, word func(T) string) string {
 	if len(list) == 0 {
 		return "no " + what
@@ -226,7 +226,7 @@ func some[T any](what string, list []T, word func(T) string) string {
 	return fmt.Sprintf("%d %s: %s", len(list), what, out)
 }
 
-// list is some numbers, all of them.
+// list formats all numbers.
 func list[T ~uint64](numbers []T) string {
 	if len(numbers) == 0 {
 		return "none"
@@ -238,7 +238,7 @@ func list[T ~uint64](numbers []T) string {
 	return strings.Join(words, ",")
 }
 
-// join puts parts that say something together.
+// join joins the parts that are not empty.
 func join(parts ...string) string {
 	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.HasPrefix(p, "no ") })
 	if len(parts) == 0 {

@@ -21,13 +21,13 @@ const (
 	acceptWait = 50 * time.Millisecond
 )
 
-// Proxy passes connections on to a node, and records what goes over them.
+// Proxy forwards connections to a node and records their frames.
 type Proxy struct {
 	To       string // the node's address
 	Recorder *Recorder
 }
 
-// Run takes connections of l until ctx ends; then all have ended.
+// Run accepts connections from l until ctx ends. It returns after all connections have ended.
 func (p *Proxy) Run(ctx context.Context, l net.Listener) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -46,7 +46,7 @@ func (p *Proxy) Run(ctx context.Context, l net.Listener) error {
 				return err
 			}
 			<-places
-			select { // of too many open files, say
+			select { // wait after an error, for example too many open files
 			case <-time.After(acceptWait):
 			case <-ctx.Done():
 			}
@@ -59,7 +59,7 @@ func (p *Proxy) Run(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// pass serves one connection.
+// pass forwards one connection.
 func (p *Proxy) pass(ctx context.Context, a net.Conn) {
 	defer func() { _ = a.Close() }()
 	c := p.Recorder.Open(a.RemoteAddr().String(), p.To)
@@ -76,28 +76,28 @@ func (p *Proxy) pass(ctx context.Context, a net.Conn) {
 		both.Go(func() {
 			s := splitter{frame: func(f []byte) { c.Frame(i == 0, f) }, note: c.Note}
 			_, _ = io.Copy(io.MultiWriter(way[1], &s), way[0])
-			_ = way[1].(*net.TCPConn).CloseWrite() // the other side may still have something to say
+			_ = way[1].(*net.TCPConn).CloseWrite() // the other side may still send
 		})
 	}
 	both.Wait()
 	c.Note("the connection ends")
 }
 
-// splitter cuts a stream into frames. It never fails: where there is no frame any more, it notes
-// that and looks no further.
+// splitter splits a stream into frames. It never fails: at an invalid frame it records a note and
+// ignores the rest of the stream.
 type splitter struct {
 	frame func([]byte)
 	note  func(string)
 
 	head  [4]byte
-	have  int // bytes of head
-	left  int // bytes of the frame that are to come
+	have  int // bytes in head
+	left  int // bytes of the frame that are missing
 	skip  bool
 	buf   []byte
 	ended bool
 }
 
-// Write takes the next bytes.
+// Write processes the next bytes of the stream.
 func (s *splitter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 && !s.ended {

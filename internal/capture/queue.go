@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// maxQueued is how many bytes wait to be written.
+// maxQueued is the most bytes that wait to be written.
 const maxQueued = 64 << 20
 
-// queue writes on a goroutine of its own.
+// queue writes in a goroutine of its own.
 type queue struct {
 	out  io.Writer
 	most int
@@ -36,7 +36,7 @@ func (q *queue) room(n int) bool {
 	return q.bytes == 0 || q.bytes+n <= q.most
 }
 
-// Write has b written later, and keeps it. Its error is that of an earlier one.
+// Write queues b, which must not change afterwards. It returns the error of an earlier write.
 func (q *queue) Write(b []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,7 +74,7 @@ func (q *queue) run() {
 	}
 }
 
-// end waits until all is written.
+// end waits until everything is written.
 func (q *queue) end() error {
 	q.mu.Lock()
 	q.closed = true

@@ -12,20 +12,20 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// Recorder writes a recording. All of it may be used at once.
+// Recorder writes a recording. Safe for concurrent use.
 type Recorder struct {
 	mu     sync.Mutex
 	out    io.Writer
-	left   int64 // bytes
+	left   int64 // bytes until the limit
 	now    func() time.Time
 	began  time.Time
 	conns  int
 	full   bool
-	queue  *queue // nil: the recording goroutine writes
-	lost   int    // lines for which it had no room, since the last one that it had
+	queue  *queue // nil: the recording goroutine writes itself
+	lost   int    // lines dropped since the last one that was queued
 	err    error
 	tap    map[uint64]*Conn
-	spread *Conn // nil: nothing was
+	spread *Conn // gossip; nil: none yet
 }
 
 // NewRecorder returns a recorder that writes at most limit bytes to out.
@@ -56,15 +56,15 @@ func missing(n int) string { return fmt.Sprintf("%d lines are missing here: the 
 
 func (r *Recorder) since() float64 { return float64(r.now().Sub(r.began).Microseconds()) / 1e6 }
 
-// Conn is a connection that is recorded.
+// Conn is a recorded connection.
 type Conn struct {
 	r    *Recorder
 	n    int
 	ends [2]string // dialler, listener
-	told bool      // by a handshake
+	told bool      // ends are the keys of the handshake
 }
 
-// Open begins a connection between two addresses.
+// Open starts the recording of a connection between two addresses.
 func (r *Recorder) Open(dialler, dialled string) *Conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *Recorder) Open(dialler, dialled string) *Conn {
 	return c
 }
 
-// Frame records a frame of the one that dialled, or of the other.
+// Frame records a frame that the dialler or the listener sent.
 func (c *Conn) Frame(ofDialler bool, frame []byte) {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -101,8 +101,7 @@ func (c *Conn) Frame(ofDialler bool, frame []byte) {
 	c.write(&Line{From: from, To: to, Kind: kind, Frame: frame})
 }
 
-// Spread records a gossip frame: sent by this node to all, or received from a peer (peer: its
-// name).
+// Spread records a gossip frame that this node published, or that it received from the named peer.
 func (r *Recorder) Spread(sent bool, peer string, frame []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +121,7 @@ func (r *Recorder) Spread(sent bool, peer string, frame []byte) {
 	c.write(l)
 }
 
-// Note records something else about the connection.
+// Note records a text about the connection.
 func (c *Conn) Note(text string) {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -131,7 +130,7 @@ func (c *Conn) Note(text string) {
 
 func (c *Conn) note(text string) { c.write(&Line{Note: text}) }
 
-// write writes a line; the last one says that there is no more room.
+// write writes a line. When the limit is reached it writes a final line that says so.
 func (c *Conn) write(l *Line) {
 	r := c.r
 	if r.full || r.err != nil {
@@ -151,7 +150,7 @@ func (c *Conn) write(l *Line) {
 	}
 }
 
-// roomForEnd is kept for the line that ends a recording which is full.
+// roomForEnd is the space, in bytes, reserved for the final line of a full recording.
 const roomForEnd = 100
 
 func (r *Recorder) put(l *Line) error {
@@ -180,8 +179,8 @@ func (r *Recorder) State() (full bool, err error) {
 	return r.full, r.err
 }
 
-// Tap records a frame of a node's own connection: ours: this node dialled. sent: this
-// node sent the frame. A nil frame is the connection's end.
+// Tap records a frame of a node's own connection. ours: this node dialled. sent: this node sent the
+// frame. A nil frame means that the connection has ended.
 func (r *Recorder) Tap(conn uint64, ours, sent bool, remote string, frame []byte) {
 	r.mu.Lock()
 	c := r.tap[conn]

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// Filter says which lines of a recording to show; the zero value is all.
+// Filter selects lines of a recording. The zero value selects all.
 type Filter struct {
-	Kinds []string // of messages, or of what routed ones carry
+	Kinds []string // kinds of messages, or of the bodies of routed ones
 	Node  string   // at either end
 	Conn  int      // -1: all
 	From  float64  // seconds
@@ -34,8 +34,7 @@ func (f *Filter) passes(l *Line, from, to, body string) bool {
 	return len(f.Kinds) == 0 || slices.ContainsFunc(f.Kinds, func(k string) bool { return strings.EqualFold(k, l.Kind) || strings.EqualFold(k, body) })
 }
 
-// plain makes text safe for a terminal: what peers sent, or the recording itself, must not control
-// it.
+// plain escapes text for a terminal: neither peers nor a recording may send it control characters.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -45,7 +44,7 @@ func plain(s string) string {
 	}, s)
 }
 
-// message is what a line holds.
+// message returns the description of a line, and the body's kind of a routed message.
 func message(l *Line, n Names) (words, body string) {
 	m, err := wire.Decode(l.Frame)
 	if err != nil {
@@ -57,7 +56,7 @@ func message(l *Line, n Names) (words, body string) {
 	return n.Words(m), body
 }
 
-// Write puts a recording into words, a line for each frame that passes.
+// Write formats a recording, one line for each selected frame.
 func Write(out io.Writer, in io.Reader, f Filter, n Names) error {
 	w := bufio.NewWriter(out)
 	for l, err := range Lines(in) {
@@ -92,13 +91,13 @@ func flush(w *bufio.Writer, err error) error {
 	return err
 }
 
-// sum is what there is of a kind.
+// sum holds the totals of a kind.
 type sum struct {
 	frames, bytes, refused int
 	longest                int
 }
 
-// Summarize counts what passes by kind, most bytes first.
+// Summarize prints totals of the selected frames by kind, most bytes first.
 func Summarize(out io.Writer, in io.Reader, f Filter, n Names) error {
 	sums := map[string]*sum{}
 	var all sum

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Client returns the JSON of client_config (near-chain-configs 0.38.0 src/client_config.rs, and
-// members of nearcore f0c7706f1 that it has no more): the values that result from config.json, and
-// some of the genesis. Keys are sorted at every depth.
-// Keys without effect here have the value that neard would use.
+// Client returns the reply of client_config (near-chain-configs 0.38.0 src/client_config.rs, and
+// members that only nearcore f0c7706f1 has): the effective values of config.json, and some of the
+// genesis. Keys are sorted at every depth. Keys without effect here have the value that neard would
+// use.
 func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 	d := c.Document
 	get := func(path string, otherwise any) any {
@@ -30,11 +30,11 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 		}
 		return otherwise
 	}
-	text := func(v any) string { // of values that may change while neard runs: JSON within a string
+	text := func(v any) string { // for values that can change while neard runs: JSON within a string
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(v) // of what came from JSON
+		_ = e.Encode(v) // cannot fail: the value came from JSON
 		return string(bytes.TrimRight(b.Bytes(), "\n"))
 	}
 	isRPC := c.Archive || !c.TrackedShards.None && c.TrackedShards.ShadowValidator == ""
@@ -86,7 +86,8 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 		"enable_early_prepare_transactions":        get("enable_early_prepare_transactions", false),
 		"protocol_version_check":                   get("protocol_version_check_config_override", "NextNext"),
 	}
-	// Up to nearcore 2.13 it was state_sync_external_timeout, which is shown too and still read.
+	// Up to nearcore 2.13 this key was state_sync_external_timeout, which is still read and also
+	// shown.
 	timeout := blockTimeout
 	if _, ok := d.Get(olderBlockTimeout); ok {
 		timeout = olderBlockTimeout
@@ -103,8 +104,8 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 	return []byte(text(out))
 }
 
-// Those that client_config has as config.json does: durations, as [seconds, nanoseconds], and all
-// else.
+// Keys that client_config returns as config.json contains them: durations as [seconds,
+// nanoseconds], all others unchanged.
 var (
 	clientDurations = []string{
 		"consensus.catchup_step_period", "consensus.chunk_request_retry_period", "consensus.header_sync_initial_timeout",
@@ -124,7 +125,7 @@ var (
 
 func lastOf(path string) string { return path[bytes.LastIndexByte([]byte(path), '.')+1:] }
 
-// tracked returns tracked_shards_config, or the value that the older keys amount to.
+// tracked returns tracked_shards_config, or its equivalent for the older keys.
 func (c *Config) tracked() any {
 	if v, ok := c.Document.Get("tracked_shards_config"); ok && v != nil {
 		return plain(v)
@@ -150,7 +151,7 @@ func shortOrNull(d *Document, path string) any {
 	return nil
 }
 
-// with returns m with one more member, unless it has one of that name.
+// with returns m with one more member, unless m already has a member of that name.
 func with(m map[string]any, name string, v any) map[string]any {
 	out := map[string]any{name: v}
 	maps.Copy(out, m)
@@ -180,10 +181,10 @@ func plain(v any) any {
 func compact(v any) string {
 	d, ok := v.(*Document)
 	if !ok {
-		b, _ := json.Marshal(v) // what was read from JSON
+		b, _ := json.Marshal(v) // cannot fail: the value came from JSON
 		return string(b)
 	}
 	var b bytes.Buffer
-	_ = json.Compact(&b, d.Format()) // our own
+	_ = json.Compact(&b, d.Format()) // cannot fail: the text was formatted here
 	return b.String()
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Fate is how a module ends.
+// Fate is how a module of BadModules ends.
 type Fate byte
 
-// Refused: prepare fails with Bad.Prepare. NotCompiled: it prepares, but cannot be compiled.
-// NotLoaded: it compiles, but its instance is too large. Runs: its method main may be called,
-// whatever comes of that.
+// Refused: preparation fails with Bad.Prepare. NotCompiled: it can be prepared but not compiled.
+// NotLoaded: it compiles, but its instance is too large. Runs: its method main may be called, with
+// any result.
 const (
 	Runs Fate = iota
 	Refused
@@ -20,16 +20,16 @@ const (
 	NotLoaded
 )
 
-// Bad is a module that no node may be hurt by.
+// Bad is a module that must not harm a node.
 type Bad struct {
 	Name    string
 	Make    func() []byte
 	Fate    Fate
-	Prepare primitives.PrepareError // of what is refused
+	Prepare primitives.PrepareError // for Refused
 }
 
-// BadModules returns all of them: not wasm, broken wasm, features that are off, both sides of every
-// limit, and modules that do harm when they run.
+// BadModules returns modules that are not wasm, broken wasm, disabled features, values at and above
+// every limit, and modules that are expensive or fail when they run.
 func BadModules() []Bad {
 	return slices.Concat(badBytes(), badFeatures(), badLimits(), badSizes(), badRuns())
 }
@@ -44,7 +44,7 @@ func invalid(name string, make func() []byte) Bad {
 
 func runs(name string, make func() []byte) Bad { return Bad{Name: name, Make: make} }
 
-// withMain makes a module with a memory and a method main.
+// withMain returns a function that makes a module with a memory and a method main.
 func withMain(write func(m *wasmasm.Module, main *wasmasm.Func), locals ...wasmasm.ValType) func() []byte {
 	return func() []byte {
 		m := &wasmasm.Module{}
@@ -56,7 +56,7 @@ func withMain(write func(m *wasmasm.Module, main *wasmasm.Func), locals ...wasma
 	}
 }
 
-// badBytes is what is no module, or a broken one.
+// badBytes returns bytes that are not a module, and truncated or corrupted modules.
 func badBytes() []Bad {
 	whole := withMain(func(_ *wasmasm.Module, main *wasmasm.Func) { main.I32(1).Op(wasmasm.Drop) })
 	section := func(id byte, content ...byte) func() []byte {
@@ -123,7 +123,7 @@ func badBytes() []Bad {
 		runs("code that no one reaches", body(wasmasm.Unreachable, wasmasm.I32Add, wasmasm.Drop, wasmasm.I64Eqz, wasmasm.Drop)),
 	}
 	b := whole()
-	for n := len(wasmasm.Magic) + 1; n < len(b); n++ { // no part of this module is one
+	for n := len(wasmasm.Magic) + 1; n < len(b); n++ { // every truncation of this module is invalid
 		if !slices.Contains(ends(b), n) {
 			list = append(list, invalid("cut off", func() []byte { return b[:n] }))
 		}
@@ -131,7 +131,7 @@ func badBytes() []Bad {
 	return append(list, invalid("rubbish behind", func() []byte { return append(whole(), "rubbish"...) }))
 }
 
-// ends are where a module's sections end.
+// ends returns the offsets at which a module's sections end.
 func ends(b []byte) (at []int) {
 	for n := len(wasmasm.Magic); n < len(b); {
 		n += 2 + int(b[n+1]) // all are shorter than 128 bytes
@@ -140,7 +140,8 @@ func ends(b []byte) (at []int) {
 	return at
 }
 
-// badFeatures are modules of newer WebAssembly, and of what this protocol turns off.
+// badFeatures returns modules that use features of newer WebAssembly versions, or ones that the
+// protocol disables.
 func badFeatures() []Bad {
 	i32, i64 := []wasmasm.ValType{wasmasm.I32}, []wasmasm.ValType{wasmasm.I64}
 	return []Bad{

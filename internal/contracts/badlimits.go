@@ -14,7 +14,7 @@ const (
 	mostTableElements = 10_000
 	mostBody          = 196_608
 	mostLocals        = 1_000_000
-	mostLocalsHere    = 50_000 // of a function, with its params
+	mostLocalsHere    = 50_000 // of a function, with its parameters
 	mostParamsHere    = 64
 	mostParams        = 50_000
 	mostStack         = 8192 // bytes of operands
@@ -22,10 +22,10 @@ const (
 	mostBlocks        = 50_000
 	mostTargets       = 131_072
 	mostName          = 100_000
-	mostGlobals       = 65_505 // that load, beside one exported function
+	mostGlobals       = 65_505 // that can be instantiated besides one exported function
 )
 
-// badLimits are both sides of the limits of what is counted.
+// badLimits returns modules at and above the limits of counts.
 func badLimits() []Bad {
 	types := func(n int) func() []byte {
 		return func() []byte {
@@ -65,7 +65,7 @@ func badLimits() []Bad {
 			return m.Encode()
 		}
 	}
-	// 781 functions of 64 params are 49,984.
+	// 781 functions of 64 parameters have 49,984.
 	many := append(sizes(mostParams/mostParamsHere, mostParamsHere), mostParams%mostParamsHere)
 	locals := func(runs ...uint32) func() []byte {
 		return func() []byte {
@@ -133,7 +133,7 @@ func badLimits() []Bad {
 	}
 }
 
-// sizes are n times v.
+// sizes returns a slice with n times the value v.
 func sizes(n, v int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -142,7 +142,7 @@ func sizes(n, v int) []int {
 	return out
 }
 
-// nest writes n blocks, each in the one before.
+// nest writes n nested blocks.
 func nest(f *wasmasm.Func, n int) {
 	for range n {
 		f.Block("", wasmasm.Void)
@@ -152,7 +152,7 @@ func nest(f *wasmasm.Func, n int) {
 	}
 }
 
-// operands has n values of 64 bits on its stack.
+// operands makes a module that holds n values of 64 bits on the operand stack.
 func operands(n int) func() []byte {
 	return withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
 		for range n {
@@ -164,11 +164,11 @@ func operands(n int) func() []byte {
 	})
 }
 
-// badSizes are both sides of the limits of what is measured in bytes, and the largest modules.
+// badSizes returns modules at and above the limits in bytes, and the largest possible modules.
 func badSizes() []Bad {
 	nops := func(body int) func() []byte {
 		return withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
-			main.Op([]byte(strings.Repeat(string(rune(wasmasm.Nop)), body-2))...) // a count of locals, an end
+			main.Op([]byte(strings.Repeat(string(rune(wasmasm.Nop)), body-2))...) // besides these: a count of locals and an end
 		})
 	}
 	nested := func(functions, blocks int) func() []byte {
@@ -188,7 +188,7 @@ func badSizes() []Bad {
 	export := func(n int) func() []byte {
 		return withMain(func(m *wasmasm.Module, main *wasmasm.Func) { m.ExportFunc(strings.Repeat("x", n), main) })
 	}
-	// Each load begins a new block of gas, which takes many times its six bytes.
+	// Gas is charged separately at each load, which takes many times the six bytes of the load.
 	loads := func(functions, each int) func() []byte {
 		return withMain(func(m *wasmasm.Module, _ *wasmasm.Func) {
 			for range functions {

@@ -2,7 +2,8 @@ package contracts
 
 import "github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 
-// badRuns are valid, and do harm when they run: in the start function, in main, before either.
+// badRuns returns valid modules that fail or are expensive when they run: in the start function, in
+// main, or before both.
 func badRuns() []Bad {
 	start := func(write func(m *wasmasm.Module, f *wasmasm.Func)) func() []byte {
 		return withMain(func(m *wasmasm.Module, _ *wasmasm.Func) {

@@ -10,7 +10,7 @@ import (
 //go:embed c/*.wasm c/BUILT
 var built embed.FS
 
-// Source is a contract in C: what it is called, its file, and what is defined for it.
+// Source is a contract in C: its name, its file, and the macros defined for it.
 type Source struct {
 	Name, File string
 	Defines    []string
@@ -29,8 +29,8 @@ var Sources = []Source{
 	{"panicker", "panicker.c", nil},
 }
 
-// Flags are how clang is called, but for the defines, the output and the source. Memory is what the
-// protocol gives to every contract; names are kept for profiles.
+// Flags are the flags of clang without macros, output and source file. The memory is the one that
+// the protocol gives to every contract. Names are kept for profiles.
 var Flags = []string{
 	"--target=wasm32", "-O2", "-std=c11", "-ffreestanding", "-fno-builtin", "-nostdlib",
 	"-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-missing-field-initializers",
@@ -46,12 +46,12 @@ func C(name string) []byte {
 	return b
 }
 
-// BuiltFrom is the list that the build wrote: the compiler, its flags, and the SHA-256 of every
-// source and result.
+// BuiltFrom returns the list that the build wrote: the compiler, its flags, and the SHA-256 of
+// every source and result.
 func BuiltFrom() string {
 	b, err := built.ReadFile("c/BUILT")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // cannot fail: the file is embedded
 	}
 	return string(b)
 }

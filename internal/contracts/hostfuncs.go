@@ -2,15 +2,16 @@ package contracts
 
 import "slices"
 
-// probed is a host function that the probe knows: its number of parameters (all i64), and its
-// result.
+// probed describes a host function that the probe can call: its number of parameters (all i64), and
+// its result.
 type probed struct {
 	name   string
 	params int
 	result byte // 0 none, 1 i64, 2 i32
 }
 
-// functions are the probe's host functions; the place is the byte that calls it in a program.
+// functions are the probe's host functions. The index is the byte that calls the function in a
+// program.
 var functions = []probed{
 	{"read_register", 2, 0}, {"register_len", 1, 1}, {"write_register", 3, 0}, {"current_account_id", 1, 0}, {"chain_id", 1, 0},
 	{"signer_account_id", 1, 0}, {"signer_account_pk", 1, 0}, {"predecessor_account_id", 1, 0}, {"input", 1, 0},
@@ -38,12 +39,12 @@ var functions = []probed{
 	{"bls12381_pairing_check", 2, 1}, {"bls12381_p1_decompress", 3, 1}, {"bls12381_p2_decompress", 3, 1},
 }
 
-// laterFunctions are the host functions that came after the recorded chains, of protocol versions 87
-// and 88. NewestProbe has them behind the others.
+// laterFunctions are the host functions of protocol versions 87 and 88, which the recorded chains
+// do not use. NewestProbe appends them to functions.
 var laterFunctions = []probed{
 	{"sha3_256", 3, 0}, {"sha3_384", 3, 0}, {"sha3_512", 3, 0}, {"ml_dsa_verify", 6, 1},
 	{"universal_state_init_to_account_id", 3, 1}, {"promise_batch_action_universal_state_init", 4, 0},
 }
 
-// allFunctions are functions and laterFunctions.
+// allFunctions is functions followed by laterFunctions.
 var allFunctions = slices.Concat(functions, laterFunctions)

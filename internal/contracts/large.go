@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// Large makes a contract of about size bytes of functions as compilers write them: some 400 bytes
-// each, that loop, branch, compute, load and store, and call one another. Its method run runs one
-// of them. Each seed has code of its own.
+// Large returns a contract with about size bytes of code similar to that of compilers: functions of
+// some 400 bytes that loop, branch, compute, load and store, and call one another. Its method run
+// calls one of them. Each seed gives different code.
 func Large(size int, seed uint64) []byte {
 	const (
 		i32Eqz, i32And, i32Add, i32Sub, i32Mul, i32Xor, i32Shl = 0x45, 0x71, 0x6a, 0x6b, 0x6c, 0x73, 0x74
@@ -21,7 +21,7 @@ func Large(size int, seed uint64) []byte {
 	m.Memory(1, -1)
 	var before *wasmasm.Func
 	for range max(size/bytesPerFunction, 1) {
-		// params: how often, where; locals: a sum, a product
+		// parameters: count, address; locals: sum, product
 		f := m.Func([]wasmasm.ValType{wasmasm.I32, wasmasm.I32}, []wasmasm.ValType{wasmasm.I32}, wasmasm.I32, wasmasm.I64)
 		f.Block("out", wasmasm.Void).Loop("again", wasmasm.Void)
 		f.Get(0).Op(i32Eqz).BrIf("out")

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// Plain has the two methods that cost least: empty does nothing, and read reads the entry of its
-// storage whose key is PlainKey.
+// Plain has the two cheapest methods: empty does nothing, and read reads the storage entry with the
+// key PlainKey.
 var Plain = sync.OnceValue(func() []byte {
 	m := &wasmasm.Module{}
 	read := m.Import("env", "storage_read", repeat(wasmasm.I64, 3), []wasmasm.ValType{wasmasm.I64})
@@ -19,5 +19,5 @@ var Plain = sync.OnceValue(func() []byte {
 	return m.Encode()
 })
 
-// PlainKey is what stands in the memory of Plain.
+// PlainKey is the storage key that Plain reads.
 const PlainKey = "\x00"

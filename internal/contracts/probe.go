@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// Where the probe's memory has what: results of host calls, the program with its data, and from
-// ProbeScratch to the end of its 64 pages nothing.
+// The probe's memory: results of host calls, the program with its data, and from ProbeScratch to
+// the end of the 64 pages free space.
 const (
 	probeResults = 1024
 	ProbeBase    = 65536
 	ProbeScratch = 40 * 65536
 )
 
-// Bytes of a program that are no host function.
+// Bytes of a program that do not call a host function.
 const (
 	opCopy         = 248
 	opFill         = 249
@@ -30,20 +30,21 @@ const (
 )
 
 // Probe is the contract that interprets a Program over every host function. Its methods: run and
-// then interpret the input, noop does nothing, deep recurses for ever, div0 divides by zero, oob
-// loads outside memory, spin loops for ever.
+// then interpret the input, noop does nothing, deep recurses without end, div0 divides by zero, oob
+// loads outside the memory, spin loops without end.
 //
-// It is the contract of the recorded chains, byte for byte, names included.
+// It is identical to the contract of the recorded chains, including names.
 var Probe = sync.OnceValue(func() []byte { return newProbe(functions).m.Encode() })
 
-// NewestProbe is the probe with the host functions of protocol version 88 too, which it needs.
+// NewestProbe is the probe with the host functions of protocol version 88, and requires that
+// version.
 var NewestProbe = sync.OnceValue(func() []byte { return newProbe(allFunctions).m.Encode() })
 
-// Version is the probe with one more method: which returns one byte, n.
+// Version is the probe with one more method, which, that returns the byte n.
 func Version(n byte) []byte { return newProbe(functions).version(n) }
 
-// NewestVersion is Version of NewestProbe. Its method run88 interprets programs as run does: other
-// versions do not have it, so that they cannot get a program that they do not know.
+// NewestVersion is Version of NewestProbe. Its method run88 interprets programs as run does. Other
+// versions do not have it, so they never get a program with functions that they do not know.
 func NewestVersion(n byte) []byte {
 	p := newProbe(allFunctions)
 	p.export("run88").Call(p.run)
@@ -58,7 +59,7 @@ func (p *probe) version(n byte) []byte {
 	return p.m.Encode()
 }
 
-// newProbe writes the probe over a list of host functions.
+// newProbe writes the probe with a list of host functions.
 func newProbe(list []probed) *probe {
 	p := &probe{list: list, host: map[string]uint32{}}
 	for _, f := range list {
@@ -86,14 +87,14 @@ func newProbe(list []probed) *probe {
 	return p
 }
 
-// probe is the probe being written.
+// probe is a probe under construction.
 type probe struct {
 	m         wasmasm.Module
 	list      []probed
 	host      map[string]uint32
-	pc, n     uint32 // globals: where the program is, how many results there are
-	arg, push uint32 // functions: the next argument, and keep a result
-	run       uint32 // function: the interpreter
+	pc, n     uint32 // globals: the program counter, the number of results
+	arg, push uint32 // functions that read the next argument and store a result
+	run       uint32 // the interpreter function
 }
 
 func repeat(t wasmasm.ValType, n int) []wasmasm.ValType {
@@ -115,7 +116,7 @@ func (p *probe) export(name string) *wasmasm.Func {
 }
 
 // writeArg writes the function that reads an argument: a kind byte and 8 bytes, a literal or the
-// number of a result.
+// index of a result.
 func (p *probe) writeArg() {
 	f := p.m.Func(nil, []wasmasm.ValType{wasmasm.I64}, wasmasm.I64, wasmasm.I32).Names("v", "k")
 	p.m.NameFunc(f, "arg")
@@ -129,7 +130,7 @@ func (p *probe) writeArg() {
 	f.Else().Get(v).End()
 }
 
-// writePush writes the function that keeps a result.
+// writePush writes the function that stores a result.
 func (p *probe) writePush() {
 	f := p.m.Func([]wasmasm.ValType{wasmasm.I64}, nil).Names("v")
 	p.m.NameFunc(f, "push")
@@ -138,8 +139,8 @@ func (p *probe) writePush() {
 	f.GlobalGet(p.n).I32(1).Op(wasmasm.I32Add).GlobalSet(p.n)
 }
 
-// writeRun writes the interpreter: its own instructions first, one comparison each, then a table of
-// the host functions.
+// writeRun writes the interpreter: one comparison for each of its own instructions, then a branch
+// table for the host functions.
 func (p *probe) writeRun() uint32 {
 	c := p.m.Func(nil, nil, wasmasm.I32, wasmasm.I64, wasmasm.I64).Names("f", "i", "x")
 	p.m.NameFunc(c, "run")
@@ -203,7 +204,7 @@ func (p *probe) writeRun() uint32 {
 	}
 	c.Get(f).BrTable(labels...)
 	for _, host := range p.list {
-		c.End() // where the table's branch for it lands
+		c.End() // target of the function's entry in the branch table
 		for range host.params {
 			arg()
 		}

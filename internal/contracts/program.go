@@ -7,20 +7,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Program is a sequence of host calls for the probe; Bytes is what its method run takes as input. Data
-// that it names is laid behind its code. Only NewestProbe knows the host functions since 87.
+// Program is a sequence of host calls for the probe. Bytes returns it as input of the method run,
+// with the data after the code. Only NewestProbe has the host functions that were added after
+// version 86.
 type Program struct {
 	code    []instruction
 	results int
 }
 
-// Result names the n-th result of a run, as an argument of later calls.
+// Result is the n-th result of a run, as an argument of later calls.
 type Result int
 
-// Pointer is data whose address alone is an argument, as for balances.
+// Pointer is data of which only the address is an argument, like balances.
 type Pointer []byte
 
-// Amount is a balance as an argument: 16 bytes, by their address.
+// Amount is a balance as an argument: the address of 16 bytes.
 func Amount(b primitives.Balance) Pointer {
 	le := binary.LittleEndian.AppendUint64(nil, b.Lo)
 	return binary.LittleEndian.AppendUint64(le, b.Hi)
@@ -31,7 +32,7 @@ type instruction struct {
 	args []any // uint64, Result, Pointer, or skip
 }
 
-// skip is the argument that says how many bytes of code lie ahead.
+// skip is an argument that the encoding replaces by the length of the skipped code in bytes.
 type skip struct{ over []instruction }
 
 func (x instruction) size() int { return 1 + bytesPerOpArg*len(x.args) }
@@ -43,9 +44,9 @@ func codeSize(code []instruction) (n int) {
 	return n
 }
 
-// Call calls a host function. Strings and byte slices stand for two arguments, length and address;
-// Pointer for one; then there are Results and integers. What it returns is the Result if the
-// function has one, else -1.
+// Call adds a call of a host function. A string or byte slice becomes two arguments, length and
+// address; a Pointer one; a Result or integer is passed as it is. Call returns the Result if the
+// function has one, otherwise -1.
 func (p *Program) Call(name string, args ...any) Result {
 	for op, f := range allFunctions {
 		if f.name != name {
@@ -83,36 +84,36 @@ func (p *Program) add(op byte, result bool, args ...any) Result {
 	return Result(p.results - 1)
 }
 
-// Loop runs n iterations of wasm.
+// Loop adds a loop of n iterations in wasm.
 func (p *Program) Loop(n uint64) { p.add(opLoop, false, n) }
 
-// Grow grows the memory; the result is the old size in pages, or 2^64-1.
+// Grow adds memory.grow. The result is the old size in pages, or 2^64-1.
 func (p *Program) Grow(pages uint64) Result { return p.add(opGrow, true, pages) }
 
-// Trap is the instruction unreachable.
+// Trap adds the instruction unreachable.
 func (p *Program) Trap() { p.add(opTrap, false) }
 
-// Fill sets n bytes of memory.
+// Fill adds memory.fill of n bytes.
 func (p *Program) Fill(to, value, n uint64) { p.add(opFill, false, to, value, n) }
 
-// Copy copies n bytes of memory.
+// Copy adds memory.copy of n bytes.
 func (p *Program) Copy(to, from, n uint64) { p.add(opCopy, false, to, from, n) }
 
-// GiveResults returns all results so far as 8-byte words.
+// GiveResults adds a value_return of all results so far, as 8-byte words.
 func (p *Program) GiveResults() { p.add(opGiveResults, false, uint64(p.results)) }
 
-// IfNotZero appends another program that runs only if a result is not zero. Results in it are
-// numbered as if it stood alone, so it should begin as a copy of this one's numbering: see Branch.
+// IfNotZero adds another program that runs only if a result is not zero. Create it with Branch, so
+// that its results have the numbers that follow those of p.
 func (p *Program) IfNotZero(r Result, then *Program) {
 	p.add(opSkipIfZero, false, r, skip{then.code})
 	p.code = append(p.code, then.code...)
 	p.results = max(p.results, then.results)
 }
 
-// Branch is an empty program whose results are numbered after p's, for IfNotZero.
+// Branch returns an empty program for IfNotZero, whose results are numbered after p's.
 func (p *Program) Branch() *Program { return &Program{results: p.results} }
 
-// Bytes is the program as the probe reads it.
+// Bytes encodes the program as input of the probe.
 func (p *Program) Bytes() []byte {
 	at := uint64(ProbeBase + codeSize(p.code) + 1)
 	var code, data []byte

@@ -7,20 +7,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Random writes random programs for the probe: most of what they do succeeds, some of it fails in
-// one of the ways that contracts fail.
+// Random generates random programs for the probe. Most calls succeed; some fail in one of the ways
+// in which contracts fail.
 type Random struct {
 	Rand *rand.Rand
-	// To draws an account that may have the probe.
+	// To draws an account that may have the probe deployed.
 	To func() primitives.AccountID
 	// Key draws a public key in borsh.
 	Key func() []byte
-	// Code draws wasm to be deployed; nil: none is.
+	// Code draws wasm to deploy; nil: none.
 	Code func() []byte
 }
 
-// Program writes a program of a few host calls; its promises carry programs of depth-1, and none at
-// 0.
+// Program returns a program of a few host calls. Its promises contain programs of depth-1; at depth
+// 0 it makes none.
 func (r *Random) Program(depth int) *Program {
 	w := &writer{Random: r, depth: depth}
 	for range 1 + r.Rand.IntN(6) {
@@ -35,7 +35,7 @@ func (r *Random) Program(depth int) *Program {
 	case 1:
 		w.Trap()
 	case 2:
-		w.Call("promise_return", r.Rand.IntN(3)) // there may be none
+		w.Call("promise_return", r.Rand.IntN(3)) // the promise may not exist
 	case 3, 4, 5, 6:
 		if n := len(w.promises); n > 0 {
 			w.Call("promise_return", w.promises[n-1])
@@ -48,7 +48,7 @@ func (r *Random) Program(depth int) *Program {
 	return &w.Program
 }
 
-// writer is a program being written, with the promises it has made.
+// writer is a program under construction, with the promises it has made.
 type writer struct {
 	*Random
 	Program
@@ -64,12 +64,12 @@ func (w *writer) bytes(most int) []byte {
 	return b
 }
 
-// key is one of a few, so that what one call writes another finds.
+// key returns one of a few keys, so that calls read what others wrote.
 func (w *writer) key() []byte { return fmt.Appendf(nil, "k%d", w.Rand.IntN(12)) }
 
 func (w *writer) account() string { return string(w.To()) }
 
-// gas for a promise: up to what a call of a few tens of Tgas can give.
+// gas returns the gas of a promise: up to what a call with a few tens of Tgas can attach.
 func (w *writer) gas() uint64 { return w.Rand.Uint64N(12_000_000_000_000) }
 
 func (w *writer) amount() Pointer {
@@ -130,8 +130,8 @@ func (w *writer) context() {
 	w.Call([...]string{"sha256", "keccak256", "ripemd160"}[w.Rand.IntN(3)], ^uint64(0), 4, 5)
 }
 
-// answer reads the first answer if there is one. Results after it have other numbers if not, so it
-// comes last.
+// answer reads the first promise result if there is one. Otherwise later results have other
+// numbers, so this comes last.
 func (w *writer) answer() {
 	count := w.Call("promise_results_count")
 	then := w.Branch()
@@ -139,10 +139,10 @@ func (w *writer) answer() {
 	w.IfNotZero(count, then)
 }
 
-// payload is the input of a promise's call.
+// payload returns the input of a promise's call.
 func (w *writer) payload() []byte {
 	if w.Rand.IntN(8) == 0 {
-		return w.bytes(30) // no program: most end at once or trap
+		return w.bytes(30) // not a program: most end at once or trap
 	}
 	return w.Random.Program(w.depth - 1).Bytes()
 }
@@ -178,7 +178,8 @@ func (w *writer) promise() {
 	}
 }
 
-// last is the address of the last promise's number, or of the one before if that lies beside it.
+// last returns the address of the number of the last promise, or of the one before if they are
+// adjacent.
 func (w *writer) last(n int) uint64 {
 	at := w.promises[n-1]
 	if w.promises[n-2] == at-1 {
@@ -216,7 +217,7 @@ func (w *writer) yield() {
 	switch w.Rand.IntN(5) {
 	case 0:
 		w.add(w.Call("promise_yield_create", "run", w.payload(), w.gas()/2, 0, 7))
-	case 1: // answered at once
+	case 1: // resumed in the same call
 		w.add(w.Call("promise_yield_create", "run", w.payload(), w.gas()/2, 0, 7))
 		w.Call("promise_yield_resume", ^uint64(0), 7, w.bytes(30))
 	case 2:

@@ -57,7 +57,7 @@ func (p *Profile) End(at uint64) {
 	}
 }
 
-// Close ends whatever is open, as a trap does.
+// Close ends all open functions, as a trap does.
 func (p *Profile) Close(at uint64) {
 	for p.skipped > 0 || len(p.stack) > 0 {
 		p.End(at)

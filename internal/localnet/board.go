@@ -13,16 +13,16 @@ type Phase string
 // The phases.
 const (
 	Down   Phase = "down"   // no process
-	Up     Phase = "up"     // one that runs
-	Paused Phase = "paused" // one that stands still
-	Ending Phase = "ending" // one that was told to end
-	Failed Phase = "failed" // it ended without having been told to
+	Up     Phase = "up"     // the process runs
+	Paused Phase = "paused" // the process is stopped by SIGSTOP
+	Ending Phase = "ending" // the process was sent a signal to end
+	Failed Phase = "failed" // the process ended without being asked to
 	Killed Phase = "killed" // it was killed by a key
 )
 
 const (
-	window  = time.Minute // of which rates are told
-	notes   = 4           // lines on the screen of what happened
+	window  = time.Minute // for which rates are computed
+	notes   = 4           // lines of recent messages on the screen
 	maxSaid = 100
 	ctrlC   = 3
 )
@@ -41,7 +41,8 @@ type Answer struct {
 	Peers   int
 }
 
-// Duty is what a validator had to produce and endorse in this epoch, and what it did.
+// Duty is how many blocks, chunks and endorsements a validator should have produced in this epoch,
+// and how many it did.
 type Duty struct {
 	Shards                         []uint64
 	Blocks, ExpectedBlocks         uint64
@@ -77,7 +78,7 @@ type (
 	// Ended: a process has ended.
 	Ended struct {
 		Node int
-		How  string // of it as the system tells it
+		How  string // as the system describes it
 	}
 	// Answered: a node's status has arrived, or the query failed.
 	Answered struct {
@@ -93,11 +94,11 @@ type (
 	}
 	// Key: a key was pressed.
 	Key struct{ Key rune }
-	// Told: the program has to end.
+	// Told: the program was asked to end.
 	Told struct{}
 )
 
-// The keys that are no letters.
+// Keys other than letters.
 const (
 	KeyUp rune = -1 - iota
 	KeyDown
@@ -112,7 +113,7 @@ type Do struct {
 // What is the kind of an action.
 type What string
 
-// What can be.
+// Kinds of actions.
 const (
 	Start    What = "start"
 	Stop     What = "stop"

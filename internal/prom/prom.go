@@ -1,11 +1,11 @@
 // Package prom reads metrics in Prometheus' text format.
 //
-//	in      what GET /metrics answers
+//	in      the body of GET /metrics
 //	out     Metrics: samples by name, with their types; quantiles of histograms
 //	state   none
-//	units   as the metrics have them
+//	units   those of the metrics
 //	bound   lines of at most 1 MiB
-//	errors  the line that is no metric, with its number
+//	errors  an invalid line, with its number
 //	source  prometheus.io/docs/instrumenting/exposition_formats (0.0.4)
 package prom
 
@@ -27,16 +27,16 @@ type Sample struct {
 	Value  float64
 }
 
-// Metrics are those of one moment, by the names of their series: a histogram is three of them.
+// Metrics are the samples of one scrape by series name. A histogram consists of three series.
 type Metrics struct {
 	Samples map[string][]Sample
-	Types   map[string]string // by family, where one is told
+	Types   map[string]string // by family; missing if the text has no TYPE line for it
 }
 
 // maxLine bounds a line.
 const maxLine = 1 << 20
 
-// Read reads metrics to their end.
+// Read reads metrics until the end of r.
 func Read(r io.Reader) (*Metrics, error) {
 	m := &Metrics{Samples: map[string][]Sample{}, Types: map[string]string{}}
 	lines := bufio.NewScanner(r)
@@ -125,7 +125,7 @@ func labels(in string) (out map[string]string, rest string, err error) {
 	}
 }
 
-// Sum adds the samples of a name up; false: there are none.
+// Sum returns the sum of a series' samples. It returns false if there are none.
 func (m *Metrics) Sum(name string) (sum float64, ok bool) {
 	for _, s := range m.Samples[name] {
 		sum += s.Value
@@ -138,11 +138,11 @@ func (m *Metrics) Has(name string) bool {
 	return len(m.Samples[name]) > 0 || len(m.Samples[name+"_count"]) > 0
 }
 
-// Buckets are a histogram's counts, not cumulated, by ascending upper bounds, of which the last is
-// infinite.
+// Buckets are the counts of a histogram, not cumulative, by ascending upper bounds. The last bound
+// is infinite.
 type Buckets struct{ Bounds, Counts []float64 }
 
-// Histogram adds up the histograms of a family of which match is true.
+// Histogram returns the sum of the histograms of a family whose labels match accepts.
 func (m *Metrics) Histogram(family string, match func(map[string]string) bool) (b Buckets) {
 	under := map[float64]float64{}
 	for _, s := range m.Samples[family+"_bucket"] {
@@ -177,8 +177,8 @@ func (b Buckets) Since(earlier Buckets) Buckets {
 	return out
 }
 
-// Quantile is where this share of the values is below, between two bounds in the proportion of
-// their logarithms; NaN of none.
+// Quantile returns the value below which this share of the samples lies. Within a bucket it
+// interpolates by logarithm. It returns NaN if there are no samples.
 func (b Buckets) Quantile(share float64) float64 {
 	all := 0.
 	for _, n := range b.Counts {

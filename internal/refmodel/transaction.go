@@ -47,8 +47,8 @@ func (c *Chunk) receiptOf(t *primitives.Transaction, hash primitives.Hash) *prim
 	}
 }
 
-// bare returns whether a transaction is the one that an account without state sends itself: some state
-// init of it makes the account and has the signing key (transaction.rs state_init_bootstrap,
+// bare returns whether a transaction is the one that an account without state sends itself: some
+// state init of it makes the account and has the signing key (transaction.rs state_init_bootstrap,
 // verifier.rs is_bootstrap).
 func (c *Chunk) bare(t *primitives.Transaction, a *Account) bool {
 	if c.Rules < 88 || !a.Bare || t.Nonce.HasIndex || t.SignerID != t.ReceiverID {
@@ -123,8 +123,8 @@ func (c *Chunk) byKey(t *primitives.Transaction, a *Account, k *Key) *refusal {
 	return nil
 }
 
-// byGasKey is verifier.rs verify_and_charge_gas_key_tx_ephemeral, and the look for the row before
-// it.
+// byGasKey implements verify_and_charge_gas_key_tx_ephemeral of verifier.rs, and the lookup of the
+// nonce that precedes it.
 func (c *Chunk) byGasKey(t *primitives.Transaction, a *Account, k *Key) *refusal {
 	index := t.Nonce.Index
 	if int(index) >= len(k.Rows) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// NetKey is a key as key files have it.
+// NetKey is a key in the format of key files.
 type NetKey struct {
 	AccountID string `json:"account_id"`
 	PublicKey string `json:"public_key"`

@@ -1,29 +1,29 @@
 // Package viewpool runs read-only contract calls without slowing the chain down.
 //
-//	in      functions, from any goroutine, and the client of each; each is told its lane, and gets
-//	        a function that returns an error when its time is over
-//	out     nothing once the function has returned; or why it was not run or not finished
+//	in      functions, from any goroutine, and the client of each; a function gets its lane, and
+//	        an interrupt function that returns an error when its time is over
+//	out     nothing once the function has returned; otherwise why it was not run or not finished
 //	state   Pool: three queues, workers, counts
 //	units   time
 //	bound   Options.Short, Long and Aside concurrent calls, Options.Queue waiting for each,
 //	        Options.Timeout for a call including its wait
 //	errors  view.ErrTooManyRequests when a queue is full; view.ErrTimeout; ErrClosed; ErrGone;
-//	        *PanicError, and the worker goes on
+//	        *PanicError, after which the worker continues
 //	source  our own; neard has view_client_threads, and no bound
 //
 // Every call begins in the short lane, in the goroutine of its caller. A call that turns out to be
 // long (ErrLong) starts again in the long lane, which is safe since it changed nothing. The threads
 // of the long lane have a low priority and leave half of the cores free: the kernel lets a running
-// thread go on for some milliseconds, whatever its priority. Only the long lane has threads of its
-// own, because a goroutine locked to a thread costs 10 µs more a call, and most calls take less
+// thread continue for some milliseconds, whatever its priority. Only the long lane has threads of
+// its own, because a goroutine locked to a thread costs 10 µs more a call, and most calls take less
 // than 50 µs.
 //
-// The short lane has a place for each core. With one place for two cores, the place would go from a
-// running caller to a sleeping one at each call, and stay empty until that caller has woken up.
+// The short lane has a place for each core. With one place for two cores, the place would pass from
+// a running caller to a sleeping one at each call, and stay empty until that caller has woken up.
 // Simulations and traces have a lane of their own, and yield (simulate.go of internal/backend).
 //
-// Within a lane clients take turns: the next call is that of the client that has had least of the
-// lane's time (package fair). A new client therefore waits for the calls that run, and not for
+// Within a lane clients take turns: the next call is that of the client that has used the least of
+// the lane's time (package fair). A new client therefore waits for the calls that run, and not for
 // those that are queued.
 package viewpool
 

@@ -2,7 +2,7 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// DocumentKind is which part of a block's document is asked for.
+// DocumentKind is the requested part of a block's document.
 type DocumentKind uint8
 
 // The kinds.

@@ -8,19 +8,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Lookup is Root.Lookup.
+// Lookup is like Root.Lookup, on a partial trie.
 func (p *Partial) Lookup(key []byte, rec *Recording) (v ValueID, found bool, err error) {
 	v, _, found, err = p.walk(key, rec, nil, false)
 	return v, found, err
 }
 
-// Path is Root.Path.
+// Path is like Root.Path, on a partial trie.
 func (p *Partial) Path(key []byte, rec *Recording, path []Visit) (_ []Visit, v ValueID, found bool, err error) {
 	v, path, found, err = p.walk(key, rec, path, true)
 	return path, v, found, err
 }
 
-// Get is Root.Get.
+// Get is like Root.Get, on a partial trie.
 func (p *Partial) Get(key []byte, rec *Recording) ([]byte, error) {
 	v, found, err := p.Lookup(key, rec)
 	if err != nil || !found {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Recorded is a byte string that a read touched: a node or a value.
+// Recorded is a trie node or value that was read, as bytes.
 type Recorded struct {
 	Hash  primitives.Hash
 	Len   uint32

@@ -1,12 +1,12 @@
-// Command build builds the contracts in C and lists what they were built from. `make contracts`
-// runs it.
+// Command build compiles the C contracts and lists the files and flags they were built from. `make
+// contracts` runs it.
 //
 //	in      the folder c with the sources; clang and wasm-ld (Debian: clang, lld)
 //	out     c/NAME.wasm, c/BUILT
 //	state   none
 //	units   SHA-256 in hex
 //	bound   the list contracts.Sources
-//	errors  what clang says; exit code 1
+//	errors  the output of clang; exit code 1
 //	source  internal/contracts
 package main
 

@@ -4,7 +4,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// The protocol's limits that a shape must keep to be compiled at all (config 86).
+// The protocol's limits within which a shape can be compiled (config 86).
 const (
 	maxBody     = 196_608 // bytes of a function
 	maxBlocks   = 5_000   // of a function
@@ -18,35 +18,35 @@ const (
 	maxTypes    = 1_000
 )
 
-// Shape says what a module is made of: functions that are all alike, and what stands around them.
+// Shape describes a module: a number of equal functions, and the other sections.
 type Shape struct {
 	Name string
 
-	Funcs  int  // with the body
-	Bytes  int  // of a body, about; a body ends early where it has used up its blocks
-	Params int  // of the functions
-	Result bool // they return an i64
+	Funcs  int  // number of functions with the body
+	Bytes  int  // approximate size of a body; it is shorter if it has used up its blocks
+	Params int  // parameters of each function
+	Result bool // functions return an i64
 	Locals int
-	Mixed  bool // locals of all types in turns; else i64
-	Live   int  // operands that lie under everything else in the body
-	Live4  bool // they are i32, else i64
+	Mixed  bool // locals have all types in turn; else i64
+	Live   int  // operands that stay on the stack below everything else in the body
+	Live4  bool // these are i32; else i64
 	Depth  int  // blocks around the body
-	Nest   byte // block, loop or if: by instruction; 0 is block
+	Nest   byte // block, loop or if, as opcode; 0 means block
 	Units  []Unit
-	Shift  int // what units count on begins here
+	Shift  int // first value of the counter that units use
 
 	Types   int // unused function types
 	Globals int
-	Exports int // functions that are exported, each so often
-	Long    int // letters of their names
-	Elems   int // functions in a segment at the table's end
-	Datas   int // segments of one byte, spread over the memory
+	Exports int // number of exports
+	Long    int // length of their names
+	Elems   int // functions in an element segment at the table's end
+	Datas   int // data segments of one byte, spread over the memory
 	Span    int // bytes between two of them
-	Bulk    int // bytes of a segment of data
-	Imports int // functions
+	Bulk    int // bytes of one more data segment
+	Imports int // imported functions
 }
 
-// Unit is a piece of code that leaves the operands as they were, again and again.
+// Unit is a piece of code that leaves the operand stack unchanged, so that it can be repeated.
 type Unit byte
 
 // module writes a Shape.
@@ -54,11 +54,12 @@ type module struct {
 	*wasmasm.Module
 	s       *Shape
 	imports []uint32
-	kind    uint32 // the type of the functions
-	first   uint32 // the first function
+	kind    uint32 // type of the functions
+	first   uint32 // index of the first function
 }
 
-// Encode writes the module. Some shapes are too much for prep in the end; that is its to say.
+// Encode returns the module. Package prep may refuse it, since some shapes exceed limits that are
+// not checked here.
 func (s *Shape) Encode() []byte {
 	m := &module{Module: &wasmasm.Module{}, s: s}
 	m.DataCount = true
@@ -120,7 +121,7 @@ func (m *module) local(i int) wasmasm.ValType {
 	return [...]wasmasm.ValType{wasmasm.I64, wasmasm.I32, wasmasm.F64, wasmasm.F32, wasmasm.I64}[i%5]
 }
 
-// around adds what is no function.
+// around adds the sections other than functions.
 func (m *module) around(funcs []*wasmasm.Func) {
 	s := m.s
 	name := make([]byte, s.Long+3)

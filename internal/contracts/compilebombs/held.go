@@ -7,8 +7,8 @@ const (
 	brIf, brTable                    = 0x0d, 0x0e
 )
 
-// held writes the units that have values live over something, so that a compiler of one pass keeps
-// a slot of the frame for each: see engine.Fits.
+// held writes the units whose values stay live across other instructions, so that a single-pass
+// compiler keeps a stack slot for each: see engine.Fits.
 func (b *body) held(name string, n int) {
 	f := b.f
 	load := func() { f.I32(int32(n&63)).Memory(wasmasm.I32Load, 2, 0) }
@@ -134,7 +134,7 @@ func (b *body) held(name string, n int) {
 			f.Op(i32Shl)
 		}
 		b.sink(wasmasm.I32)
-	case "held-many": // what one instruction makes many values of
+	case "held-many": // one instruction that becomes many values
 		for range 20 {
 			load()
 		}

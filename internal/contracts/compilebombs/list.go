@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Known are the bombs that were found first, each of which took from seconds to minutes to compile,
-// hundreds of megabytes of memory, or an artifact of megabytes, when this list was begun.
+// Known returns the shapes that were found first. Before the limits of package compiler each took
+// seconds to minutes to compile, hundreds of megabytes of memory, or an artifact of megabytes.
 func Known() []Shape {
 	return []Shape{
 		{Name: "operands under ifs", Funcs: 1, Bytes: maxBody, Live: 2000, Live4: true, Units: units("if")},
@@ -19,8 +19,8 @@ func Known() []Shape {
 	}
 }
 
-// Listed are the shapes of a systematic list: every unit by itself, over many operands, with many
-// locals, in deep blocks and in many functions; and modules that are large in what is not code.
+// Listed returns a systematic list: every unit alone, over many operands, with many locals, in deep
+// blocks and in many functions; and modules with large sections other than code.
 func Listed() []Shape {
 	var list []Shape
 	add := func(s Shape) { list = append(list, s) }
@@ -70,7 +70,7 @@ func Listed() []Shape {
 	return list
 }
 
-// Random makes up a shape.
+// Random returns a random shape.
 func Random(r *rand.Rand) Shape {
 	sizes := []int{1, 2, 5, 20, 100, 500, 2_000, 9_990}
 	s := Shape{Name: "random", Funcs: sizes[r.IntN(len(sizes))], Locals: r.IntN(1 << r.IntN(14)), Live: r.IntN(1 << r.IntN(12)), Live4: r.IntN(3) > 0,
@@ -91,7 +91,7 @@ func Random(r *rand.Rand) Shape {
 	return s
 }
 
-// Mutate changes a shape a little.
+// Mutate returns s with a small random change.
 func Mutate(s Shape, r *rand.Rand) Shape {
 	s.Name = "random"
 	s.Units = append([]Unit(nil), s.Units...)

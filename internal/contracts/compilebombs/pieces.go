@@ -2,7 +2,7 @@ package compilebombs
 
 import "github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 
-// sink uses a value: an unused value is not computed.
+// sink uses a value: the compiler does not compute unused values.
 func (b *body) sink(t wasmasm.ValType) {
 	switch t {
 	case wasmasm.I32:
@@ -15,7 +15,7 @@ func (b *body) sink(t wasmasm.ValType) {
 	b.f.GlobalSet(1)
 }
 
-// live pushes an operand of the type of those that stay.
+// live pushes one of the operands that stay on the stack.
 func (b *body) live(n int) {
 	if b.m.s.Live4 {
 		b.f.MemorySize()
@@ -31,7 +31,7 @@ func (b *body) add() byte {
 	return wasmasm.I64Add
 }
 
-// args pushes the arguments of a call of the module's functions, result takes what they return.
+// args pushes the arguments of a call of the module's functions. result consumes the result.
 func (b *body) args(n int) {
 	for i := range b.params {
 		if n == 0 {
@@ -48,7 +48,7 @@ func (b *body) result() {
 	}
 }
 
-// passive is the index of the passive segment of data, which comes last.
+// passive returns the index of the passive data segment, which is the last one.
 func (m *module) passive() int {
 	if m.s.Bulk > 0 {
 		return m.s.Datas + 1

@@ -12,7 +12,7 @@ type body struct {
 	f              *wasmasm.Func
 	turn           int // counts units, so that they differ
 	params, locals int
-	blocks         int // that may still be opened
+	blocks         int // blocks that may still be opened
 	depth          int
 }
 
@@ -25,7 +25,7 @@ const (
 	f64Load, f64Store, tableGet, tableSet, refIsNull        = 0x2b, 0x39, 0x25, 0x26, 0xd1
 )
 
-// unitNames are those of the units, in the order of their numbers.
+// unitNames are the names of the units, by number.
 var unitNames = []string{"if", "if-local", "if-else", "if-result", "block", "loop", "loop-set", "br_if-out", "br_if-far", "br_table", "br_table-32",
 	"br_table-wide", "load", "load-chain", "load-far", "store", "call", "call-args", "call-import", "call_indirect", "call-block", "sqrt", "sqrt-chain",
 	"f32-chain", "f64-add", "f64-min", "f64-ceil", "f64-convert", "f64-trunc", "f64-sat", "f64-load", "copysign", "i64-mul", "i64-div", "i64-rem",
@@ -42,7 +42,7 @@ func Units() int { return len(unitNames) }
 
 func (u Unit) String() string { return unitNames[u] }
 
-// unit returns the unit of a name.
+// unit returns the unit with a name.
 func unit(name string) Unit {
 	for i, n := range unitNames {
 		if n == name {
@@ -59,8 +59,7 @@ func units(names ...string) (list []Unit) {
 	return list
 }
 
-// len is how many bytes there are about: every method of wasm.Code appends, so the length is kept
-// there.
+// len returns the approximate number of bytes written.
 func (b *body) len() int { return b.f.Len() }
 
 // room returns whether n more blocks may be opened.
@@ -72,7 +71,7 @@ func (b *body) room(n int) bool {
 	return true
 }
 
-// index is a local by a number: of type t if there is one near.
+// index returns a local near the n-th one, of type t if there is one nearby.
 func (b *body) index(n int, t wasmasm.ValType) (uint32, bool) {
 	all := b.params + b.locals
 	for k := range min(all, 5) {
@@ -104,7 +103,7 @@ func (b *body) set(n int) {
 	}
 }
 
-// write writes the function: operands, blocks, units, and all closed.
+// write writes the function: operands, blocks, units, and the ends of the blocks.
 func (b *body) write() {
 	s, f := b.m.s, b.f
 	size := 8
@@ -114,7 +113,7 @@ func (b *body) write() {
 	live := min(s.Live, (maxOperands-600)/size)
 	for i := range live {
 		if s.Live4 {
-			f.MemorySize() // a value that the compiler cannot make again
+			f.MemorySize() // a value that the compiler cannot rematerialize
 		} else {
 			f.GlobalGet(uint32(i & 3))
 		}
@@ -150,7 +149,7 @@ func (b *body) write() {
 		f.End()
 	}
 	for range live - 1 {
-		f.Op(b.add()) // an unused value would not be computed
+		f.Op(b.add()) // the compiler does not compute unused values
 	}
 	if live > 0 {
 		if s.Live4 {
@@ -164,7 +163,7 @@ func (b *body) write() {
 	}
 }
 
-// useLocals adds up locals: an unused value is not computed.
+// useLocals adds up locals, because the compiler does not compute unused values.
 func (b *body) useLocals() {
 	sum := false
 	for i := range min(b.params+b.locals, 2_000) {
@@ -183,8 +182,7 @@ func (b *body) useLocals() {
 	}
 }
 
-// unit writes unit u for the n-th time. A unit that opens blocks is left out where they are used
-// up.
+// unit writes the n-th unit, of kind u. A unit that opens blocks is omitted once these are used up.
 func (b *body) unit(u Unit, n int) {
 	f := b.f
 	switch unitNames[u] {
@@ -257,7 +255,7 @@ func (b *body) unit(u Unit, n int) {
 		f.Block("", wasmasm.Void).I32(0).Op(0x0e)
 		f.Op(wasmasm.AppendU32(nil, uint32(targets))...)
 		for i := range targets + 1 {
-			if b.depth > 0 && i < targets { // what follows can be reached
+			if b.depth > 0 && i < targets { // the next instruction is reachable
 				f.Op(wasmasm.AppendU32(nil, uint32((n+i)%(b.depth+1)))...)
 			} else {
 				f.Op(0)

@@ -7,11 +7,11 @@ import (
 )
 
 // Code is a function's body or a constant expression. Its methods append one instruction each and
-// return it.
+// return the Code.
 type Code struct {
 	b      []byte
-	open   []string // labels of open blocks, outermost first; "" where a block has none
-	blocks uint32   // that were opened so far
+	open   []string // labels of open blocks, outermost first; "" for a block without a label
+	blocks uint32   // number of blocks opened so far
 	named  []named  // labels, by the number of their block
 }
 
@@ -20,13 +20,13 @@ type named struct {
 	name  string
 }
 
-// Op appends bytes as they are: instructions without operands, or whatever a test wants there.
+// Op appends bytes unchanged: instructions without operands, or any bytes that a test needs.
 func (c *Code) Op(ops ...byte) *Code {
 	c.b = append(c.b, ops...)
 	return c
 }
 
-// Len is how many bytes were appended so far.
+// Len returns the number of bytes appended so far.
 func (c *Code) Len() int { return len(c.b) }
 
 func (c *Code) u32(op byte, v ...uint32) *Code {
@@ -76,11 +76,11 @@ func (c *Code) GlobalGet(global uint32) *Code { return c.u32(0x23, global) }
 // GlobalSet is global.set.
 func (c *Code) GlobalSet(global uint32) *Code { return c.u32(0x24, global) }
 
-// Call calls a function by its number.
+// Call calls a function by its index.
 func (c *Code) Call(f uint32) *Code { return c.u32(0x10, f) }
 
-// CallIndirect calls the function that table 0 has at the index on the stack; kind is the number of
-// its type.
+// CallIndirect calls the function in table 0 at the index on the stack; kind is the index of its
+// type.
 func (c *Code) CallIndirect(kind uint32) *Code { return c.u32(0x11, kind, 0) }
 
 // RefNull pushes a null reference.
@@ -89,7 +89,7 @@ func (c *Code) RefNull(t ValType) *Code { return c.Op(0xd0, byte(t)) }
 // RefFunc pushes a reference to a function.
 func (c *Code) RefFunc(f uint32) *Code { return c.u32(0xd2, f) }
 
-// Memory loads or stores at an offset; align is the base-2 logarithm.
+// Memory loads or stores at an offset; align is the base-2 logarithm of the alignment.
 func (c *Code) Memory(op byte, align, offset uint32) *Code { return c.u32(op, align, offset) }
 
 // MemorySize is memory.size.
@@ -98,7 +98,8 @@ func (c *Code) MemorySize() *Code { return c.Op(0x3f, 0) }
 // MemoryGrow is memory.grow.
 func (c *Code) MemoryGrow() *Code { return c.Op(0x40, 0) }
 
-// Bulk is an instruction after 0xfc with its operands (numbers of segments, tables, memories).
+// Bulk appends an instruction with the prefix 0xfc and its operands (indexes of segments, tables,
+// memories).
 func (c *Code) Bulk(op uint32, operands ...uint32) *Code {
 	return c.u32(0xfc, append([]uint32{op}, operands...)...)
 }
@@ -121,16 +122,16 @@ func (c *Code) Loop(label string, t byte) *Code { return c.enter(0x03, label, t)
 // If opens a block that runs if the value on the stack is not 0.
 func (c *Code) If(label string, t byte) *Code { return c.enter(0x04, label, t) }
 
-// Else begins an if's other branch.
+// Else begins the other branch of an if.
 func (c *Code) Else() *Code { return c.Op(0x05) }
 
-// End closes what was opened last.
+// End closes the block that was opened last.
 func (c *Code) End() *Code {
 	c.open = c.open[:len(c.open)-1]
 	return c.Op(0x0b)
 }
 
-// depth is how many blocks lie between here and a label.
+// depth returns the number of blocks between the current one and a label.
 func (c *Code) depth(label string) uint32 {
 	for i := len(c.open) - 1; i >= 0; i-- {
 		if c.open[i] == label {
@@ -146,7 +147,7 @@ func (c *Code) Br(label string) *Code { return c.u32(0x0c, c.depth(label)) }
 // BrIf branches if the value on the stack is not 0.
 func (c *Code) BrIf(label string) *Code { return c.u32(0x0d, c.depth(label)) }
 
-// BrTable branches by the number on the stack; the last label is for all numbers beyond.
+// BrTable branches by the number on the stack; the last label is the default.
 func (c *Code) BrTable(labels ...string) *Code {
 	c.u32(0x0e, uint32(len(labels)-1))
 	for _, l := range labels {
@@ -155,7 +156,7 @@ func (c *Code) BrTable(labels ...string) *Code {
 	return c
 }
 
-// done returns the bytes with the end that closes the expression.
+// done returns the bytes with the final end.
 func (c *Code) done() []byte {
 	if len(c.open) != 0 {
 		panic(fmt.Sprintf("wasm: %d blocks are still open", len(c.open)))

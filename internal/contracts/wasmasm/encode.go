@@ -1,6 +1,6 @@
 package wasmasm
 
-// Encode writes the module.
+// Encode returns the binary module.
 func (m *Module) Encode() []byte {
 	b := []byte(Magic)
 	var types, bodies [][]byte
@@ -31,7 +31,7 @@ func (m *Module) Encode() []byte {
 	return m.appendNames(b)
 }
 
-// appendVec appends a section that is a list; one without items is left out.
+// appendVec appends a section that is a list. It omits a section without items.
 func appendVec(b []byte, id byte, items [][]byte) []byte {
 	if len(items) == 0 {
 		return b
@@ -43,7 +43,7 @@ func appendVec(b []byte, id byte, items [][]byte) []byte {
 	return AppendSection(b, id, content)
 }
 
-// body is a function's entry of the code section.
+// body returns a function's entry in the code section.
 func (f *Func) body() []byte {
 	b := AppendU32(nil, uint32(len(f.locals)))
 	for _, l := range f.locals {
@@ -53,20 +53,20 @@ func (f *Func) body() []byte {
 	return append(AppendU32(nil, uint32(len(b))), b...)
 }
 
-// NameImport names an imported function in the section of names.
+// NameImport sets the name of an imported function in the name section.
 func (m *Module) NameImport(f uint32, name string) {
 	m.funcNames = append(m.funcNames, named{f, name})
 }
 
-// NameFunc names a function.
+// NameFunc sets the name of a function in the name section.
 func (m *Module) NameFunc(f *Func, name string) { m.NameImport(f.Index, name) }
 
-// NameGlobal names a global.
+// NameGlobal sets the name of a global in the name section.
 func (m *Module) NameGlobal(g uint32, name string) {
 	m.globalNames = append(m.globalNames, named{g, name})
 }
 
-// Names names the params and locals of a function, in order.
+// Names sets the names of the parameters and locals of a function, in order.
 func (f *Func) Names(names ...string) *Func {
 	for i, n := range names {
 		f.names = append(f.names, named{uint32(i), n})
@@ -74,8 +74,7 @@ func (f *Func) Names(names ...string) *Func {
 	return f
 }
 
-// appendNames appends the section of names, as far as any were given: functions, locals, labels,
-// globals.
+// appendNames appends the name section if there are names: functions, locals, labels, globals.
 func (m *Module) appendNames(b []byte) []byte {
 	if len(m.funcNames) == 0 && len(m.globalNames) == 0 {
 		return b
@@ -105,7 +104,7 @@ func nameMap(list []named) (items [][]byte) {
 	return items
 }
 
-// indirect is the names within one function.
+// indirect encodes the names within one function.
 func indirect(f uint32, list []named) []byte {
 	b := AppendU32(AppendU32(nil, f), uint32(len(list)))
 	for _, x := range nameMap(list) {

@@ -9,7 +9,7 @@ func AppendU32(b []byte, v uint32) []byte {
 	return append(b, byte(v))
 }
 
-// AppendS64 appends a signed integer in LEB128; 32-bit ones are written alike.
+// AppendS64 appends a signed integer in LEB128. 32-bit integers have the same encoding.
 func AppendS64(b []byte, v int64) []byte {
 	for {
 		c := byte(v & 0x7f)
@@ -21,15 +21,15 @@ func AppendS64(b []byte, v int64) []byte {
 	}
 }
 
-// AppendName appends a name with its length.
+// AppendName appends a name, preceded by its length.
 func AppendName(b []byte, name string) []byte {
 	return append(AppendU32(b, uint32(len(name))), name...)
 }
 
-// AppendSection appends a section of any content.
+// AppendSection appends a section with any content.
 func AppendSection(b []byte, id byte, content []byte) []byte {
 	return append(AppendU32(append(b, id), uint32(len(content))), content...)
 }
 
-// Magic begins every module of version 1.
+// Magic is the beginning of every module of version 1.
 const Magic = "\x00asm\x01\x00\x00\x00"

@@ -2,12 +2,13 @@ package wasmasm
 
 import "slices"
 
-// Module is a module being written. Imports come before functions, as their numbers do.
+// Module is a module under construction. Imports must be added before functions, since their
+// indexes come first.
 type Module struct {
 	types    []sig
 	imports  [][]byte
 	funcs    []*Func
-	imported uint32 // functions
+	imported uint32 // number of imported functions
 	tables   [][]byte
 	memories [][]byte
 	globals  [][]byte
@@ -15,7 +16,7 @@ type Module struct {
 	start    *uint32
 	elems    [][]byte
 	data     [][]byte
-	// DataCount writes the section that memory.init and data.drop need.
+	// DataCount adds the data count section, which memory.init and data.drop need.
 	DataCount bool
 
 	funcNames   []named
@@ -24,16 +25,16 @@ type Module struct {
 
 type sig struct{ params, results []ValType }
 
-// Func is a function being written.
+// Func is a function under construction.
 type Func struct {
 	Code
 	Index  uint32
 	kind   uint32
 	locals []run
-	names  []named // of params and locals
+	names  []named // of parameters and locals
 }
 
-// run is a number of locals of one type.
+// run is a group of locals of one type.
 type run struct {
 	n uint32
 	t ValType
@@ -47,7 +48,7 @@ func appendTypes(b []byte, types []ValType) []byte {
 	return b
 }
 
-// Type returns the number of a function type, which is added if the module lacks it.
+// Type returns the index of a function type. It adds the type if the module does not have it.
 func (m *Module) Type(params, results []ValType) uint32 {
 	i := slices.IndexFunc(m.types, func(s sig) bool { return slices.Equal(s.params, params) && slices.Equal(s.results, results) })
 	if i < 0 {
@@ -57,7 +58,7 @@ func (m *Module) Type(params, results []ValType) uint32 {
 	return uint32(i)
 }
 
-// AddType adds a type even if there is one like it.
+// AddType adds a type even if the module already has an equal one.
 func (m *Module) AddType(params, results []ValType) {
 	m.types = append(m.types, sig{params, results})
 }
@@ -73,14 +74,15 @@ func (m *Module) Import(module, name string, params, results []ValType) uint32 {
 	return m.imported - 1
 }
 
-// ImportOther imports what is no function: kind 1 a table, 2 a memory, 3 a global, with the bytes
-// of its type.
+// ImportOther imports an item other than a function: kind 1 a table, 2 a memory, 3 a global, with
+// the encoding of its type.
 func (m *Module) ImportOther(module, name string, kind byte, desc ...byte) {
 	b := append(AppendName(AppendName(nil, module), name), kind)
 	m.imports = append(m.imports, append(b, desc...))
 }
 
-// Func adds a function; its code is written into what is returned.
+// Func adds a function with these parameters, results and locals. The caller writes its
+// instructions to the returned Func.
 func (m *Module) Func(params, results []ValType, locals ...ValType) *Func {
 	f := &Func{Index: m.imported + uint32(len(m.funcs)), kind: m.Type(params, results)}
 	for _, t := range locals {
@@ -90,7 +92,7 @@ func (m *Module) Func(params, results []ValType, locals ...ValType) *Func {
 	return f
 }
 
-// Locals adds n locals of a type, in one run with those before it if they are of that type.
+// Locals adds n locals of a type. It extends the last group if that has the same type.
 func (f *Func) Locals(n uint32, t ValType) *Func {
 	if k := len(f.locals); k > 0 && f.locals[k-1].t == t {
 		f.locals[k-1].n += n
@@ -100,18 +102,18 @@ func (f *Func) Locals(n uint32, t ValType) *Func {
 	return f
 }
 
-// Run adds a run of n locals of its own, even if the one before has the same type.
+// Run adds a new group of n locals, even if the last group has the same type.
 func (f *Func) Run(n uint32, t ValType) *Func {
 	f.locals = append(f.locals, run{n, t})
 	return f
 }
 
-// Table adds a table of functions; most < 0: without a limit.
+// Table adds a table of functions; most < 0: without a maximum.
 func (m *Module) Table(least uint32, most int64) {
 	m.tables = append(m.tables, limits([]byte{byte(FuncRef)}, least, most))
 }
 
-// Memory adds a memory of so many pages.
+// Memory adds a memory with a minimum and maximum number of pages; most < 0: without a maximum.
 func (m *Module) Memory(least uint32, most int64) {
 	m.memories = append(m.memories, limits(nil, least, most))
 }
@@ -123,7 +125,7 @@ func limits(b []byte, least uint32, most int64) []byte {
 	return AppendU32(AppendU32(append(b, 1), least), uint32(most))
 }
 
-// Global adds a global and returns its number (imported globals are not counted).
+// Global adds a global and returns its index, not counting imported globals.
 func (m *Module) Global(t ValType, mutable bool, init *Code) uint32 {
 	b := []byte{byte(t), 0}
 	if mutable {
@@ -133,7 +135,7 @@ func (m *Module) Global(t ValType, mutable bool, init *Code) uint32 {
 	return uint32(len(m.globals) - 1)
 }
 
-// Kinds of what is exported.
+// Kinds of exports.
 const (
 	ExternFunc   = 0
 	ExternTable  = 1
@@ -141,7 +143,7 @@ const (
 	ExternGlobal = 3
 )
 
-// Export exports a thing by its number.
+// Export exports an item by its index.
 func (m *Module) Export(name string, kind byte, index uint32) {
 	m.exports = append(m.exports, AppendU32(append(AppendName(nil, name), kind), index))
 }
@@ -149,7 +151,7 @@ func (m *Module) Export(name string, kind byte, index uint32) {
 // ExportFunc exports a function.
 func (m *Module) ExportFunc(name string, f *Func) { m.Export(name, ExternFunc, f.Index) }
 
-// Start names the start function.
+// Start sets the start function.
 func (m *Module) Start(f uint32) { m.start = &f }
 
 // Elem adds an active segment of functions to table 0.

@@ -3,7 +3,7 @@ package wasmasm
 // ValType is the type of a value.
 type ValType byte
 
-// The value types of protocol 86; ExternRef and V128 are there to be refused.
+// The value types of protocol 86, and ExternRef and V128, which the protocol refuses.
 const (
 	I32       ValType = 0x7f
 	I64       ValType = 0x7e
@@ -62,7 +62,7 @@ const (
 	I32Store8 = 0x3a
 )
 
-// Instructions after 0xfc.
+// Instructions with the prefix 0xfc.
 const (
 	I32TruncSatF64 = 2
 	MemoryInit     = 8
