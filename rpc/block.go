@@ -78,7 +78,7 @@ func chunkFault(err error) error {
 }
 
 var gasPrice = Method[*view.BlockRef]{
-	Name: "gas_price", Doc: "Returns the price of gas after a block, the head if none is named.",
+	Name: "gas_price", Doc: "Returns the gas price after a block. Without a block it is that after the head.",
 	Faults: []*Fault{UnknownBlock, NotSyncedYet},
 	Parse:  parseMaybeBlock("RpcGasPriceRequest"),
 	Handle: func(c *call, b []byte, ref **view.BlockRef) ([]byte, error) {
@@ -94,7 +94,7 @@ var gasPrice = Method[*view.BlockRef]{
 }
 
 var protocolConfig = Method[view.BlockRef]{
-	Name: "EXPERIMENTAL_protocol_config", Doc: "Returns the configuration in force at a block.",
+	Name: "EXPERIMENTAL_protocol_config", Doc: "Returns the protocol configuration that applies at a block.",
 	Faults: []*Fault{UnknownBlock},
 	Parse:  readBlockRef,
 	Handle: func(c *call, b []byte, ref *view.BlockRef) ([]byte, error) {

@@ -18,7 +18,7 @@ type changesParams struct {
 }
 
 var changes = Method[changesParams]{
-	Name: "changes", Doc: "Returns the changes of a block to accounts, keys, code or data, with their causes.",
+	Name: "changes", Doc: "Returns a block's state changes of accounts, keys, code or data, with the cause of each.",
 	Aliases: []string{"EXPERIMENTAL_changes"},
 	Faults:  []*Fault{UnknownBlock, NotSyncedYet},
 	Heavy:   true,
@@ -40,8 +40,8 @@ var changes = Method[changesParams]{
 }
 
 var (
-	blockEffects   = effects("block_effects", "Returns which accounts a block changed, and of what kind the changes are.", view.AppendEffects)
-	changesInBlock = effects("EXPERIMENTAL_changes_in_block", "Returns what block_effects does, in nearcore's form alone.", view.AppendChangesInBlock)
+	blockEffects   = effects("block_effects", "Returns which accounts a block changed, and the kinds of the changes.", view.AppendEffects)
+	changesInBlock = effects("EXPERIMENTAL_changes_in_block", "Returns the result of block_effects in exactly nearcore's format.", view.AppendChangesInBlock)
 )
 
 func effects(name, doc string, reply func(b []byte, block *primitives.Hash, es []view.Effect) []byte) Method[view.BlockRef] {

@@ -25,8 +25,8 @@ const maxIndexerBlock = 32 << 20
 // indexerBlock is served if Options.IndexerRequests is not 0.
 var indexerBlock = Method[primitives.Hash]{
 	Name: "EXPERIMENTAL_indexer_block",
-	Doc: "Returns all of a block as nearcore's indexer framework streams it, and the shards that the node has executed. " +
-		"rpc.enable_indexer_rpc switches it on.",
+	Doc: `Returns a block as nearcore's indexer framework streams it, and the ids of the shards that the node has
+executed. It is available if rpc.enable_indexer_rpc is set.`,
 	Faults: []*Fault{DataUnavailable, IncompleteData, LimitExceeded, IndexerBusy},
 	Heavy:  true,
 	Parse:  parseIndexerBlock,

@@ -9,7 +9,7 @@ import (
 )
 
 var lightClientProof = Method[view.OutcomeRef]{
-	Name: "light_client_proof", Doc: "Proves the outcome of a transaction or receipt to a light client.",
+	Name: "light_client_proof", Doc: "Returns a proof of the outcome of a transaction or receipt for a light client.",
 	Aliases: []string{"EXPERIMENTAL_light_client_proof"},
 	Faults:  []*Fault{UnknownBlock, InconsistentState, NotConfirmed, UnknownOutcome, UnavailableShard},
 	Parse:   parseOutcomeRef,
@@ -26,7 +26,7 @@ var lightClientProof = Method[view.OutcomeRef]{
 type blockProofParams struct{ block, head primitives.Hash }
 
 var lightClientBlockProof = Method[blockProofParams]{
-	Name: "EXPERIMENTAL_light_client_block_proof", Doc: "Proves to a light client that a block is in its chain.",
+	Name: "EXPERIMENTAL_light_client_block_proof", Doc: "Returns a proof for a light client that a block is part of its chain.",
 	Faults: []*Fault{UnknownBlock, InconsistentState, NotConfirmed, UnknownOutcome, UnavailableShard},
 	Parse: func(v val) (p blockProofParams, err error) {
 		err = readStruct(v, "RpcLightClientBlockProofRequest", field{"block_hash", false, into(&p.block, readHash)},
@@ -43,7 +43,7 @@ var lightClientBlockProof = Method[blockProofParams]{
 }
 
 var nextLightClientBlock = Method[primitives.Hash]{
-	Name: "next_light_client_block", Doc: "Returns the block after one that a light client knows.",
+	Name: "next_light_client_block", Doc: "Returns the light client block that follows the last block that a light client knows.",
 	Faults: []*Fault{UnknownBlock, EpochOutOfBounds},
 	Parse: func(v val) (h primitives.Hash, err error) {
 		if x, ok := single(v); ok {
@@ -123,7 +123,7 @@ func parseOutcomeRef(v val) (ref view.OutcomeRef, err error) {
 }
 
 var receipt = Method[primitives.Hash]{
-	Name: "EXPERIMENTAL_receipt", Doc: "Returns a receipt.",
+	Name: "EXPERIMENTAL_receipt", Doc: "Returns a receipt by its id.",
 	Faults: []*Fault{UnknownReceipt},
 	Parse: func(v val) (h primitives.Hash, err error) {
 		err = readStruct(v, "ReceiptReference", field{"receipt_id", false, into(&h, readHash)})

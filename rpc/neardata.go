@@ -35,11 +35,12 @@ type documentQuery struct {
 }
 
 var blockDocument = Method[documentQuery]{
-	Name: "troupe_block_document", Doc: `Returns the block at a height as neardata serves it: troupe_streamer_message, and for each executed receipt the
-transaction that it comes from. null: the chain has no block there. A height up to 10 above the head is waited
-for. GET serves the same: /v0/block/HEIGHT and /v0/block_opt/HEIGHT, with /headers, /chunk/SHARD, /shard/SHARD
-or /code/HASH (code that the block's transactions and receipts bring) after them; /v0/last_block/final,
-/v0/last_block/optimistic and /v0/first_block redirect there.`,
+	Name: "troupe_block_document", Doc: `Returns the block at a height in the format of neardata: that of troupe_streamer_message, and for each executed
+receipt the transaction that it originates from. The result is null if the chain has no block at that height.
+For a height up to 10 above the head, the request waits for the block. The same documents are available by GET:
+/v0/block/HEIGHT and /v0/block_opt/HEIGHT, with an optional suffix /headers, /chunk/SHARD, /shard/SHARD or
+/code/HASH (code contained in the block's transactions and receipts). /v0/last_block/final,
+/v0/last_block/optimistic and /v0/first_block redirect to them.`,
 	Faults: []*Fault{UnknownBlock, TooFarAhead, Timeout}, Waits: true,
 	Own: true, Parse: parseDocument,
 	Handle: func(c *call, b []byte, q *documentQuery) ([]byte, error) {

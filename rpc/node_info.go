@@ -9,7 +9,7 @@ import (
 )
 
 var clientConfig = Method[noParams]{
-	Name: "client_config", Doc: "Returns the node's configuration with what its keys amount to.",
+	Name: "client_config", Doc: "Returns the node's configuration, with the effective value of each key.",
 	Parse: parseNone,
 	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
 		config, err := c.node.ClientConfig()
@@ -21,7 +21,7 @@ var clientConfig = Method[noParams]{
 }
 
 var congestionLevel = Method[view.ChunkRef]{
-	Name: "EXPERIMENTAL_congestion_level", Doc: "Returns how congested a shard was at a chunk, from 0.0 to 1.0.",
+	Name: "EXPERIMENTAL_congestion_level", Doc: "Returns the congestion level of a shard at a chunk, from 0.0 to 1.0.",
 	Faults: []*Fault{UnknownBlock, InvalidShardID, UnknownChunk, NotSyncedYet},
 	Parse:  readChunkRef,
 	Handle: func(c *call, b []byte, ref *view.ChunkRef) ([]byte, error) {
@@ -35,7 +35,7 @@ var congestionLevel = Method[view.ChunkRef]{
 }
 
 var validatorsOrdered = Method[*view.BlockRef]{
-	Name: "EXPERIMENTAL_validators_ordered", Doc: "Lists the block producers of a block's epoch in their order, of the head's if none is named.",
+	Name: "EXPERIMENTAL_validators_ordered", Doc: `Returns the block producers of a block's epoch in their order. Without a block it is the head's epoch.`,
 	Faults: []*Fault{UnknownEpoch, NoValidatorInfo},
 	Parse:  parseMaybeBlock("RpcValidatorsOrderedRequest"),
 	Handle: func(c *call, b []byte, ref **view.BlockRef) ([]byte, error) {
@@ -48,7 +48,7 @@ var validatorsOrdered = Method[*view.BlockRef]{
 }
 
 var maintenanceWindows = Method[primitives.AccountID]{
-	Name: "maintenance_windows", Doc: "Lists the remaining heights of the epoch at which an account has no block or chunk to make.",
+	Name: "maintenance_windows", Doc: `Returns the remaining ranges of heights of the epoch at which an account does not produce a block or chunk.`,
 	Aliases: []string{"EXPERIMENTAL_maintenance_windows"},
 	Heavy:   true,
 	Parse: func(v val) (id primitives.AccountID, err error) {
@@ -64,7 +64,7 @@ var maintenanceWindows = Method[primitives.AccountID]{
 }
 
 var splitStorageInfo = Method[noParams]{
-	Name: "EXPERIMENTAL_split_storage_info", Doc: "Returns the heights that the node's store has.",
+	Name: "EXPERIMENTAL_split_storage_info", Doc: "Returns the range of heights in the node's store.",
 	Parse: func(v val) (p noParams, err error) { return p, readStruct(v, "RpcSplitStorageInfoRequest") },
 	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
 		s, err := c.node.SplitStorage()

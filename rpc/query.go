@@ -14,7 +14,8 @@ var queryFaults = []*Fault{
 }
 
 var query = Method[queryParams]{
-	Name: "query", Doc: "Reads an account, its keys, code or state, or calls a contract's method without changing anything.",
+	Name: "query", Doc: `Returns an account, its keys, code or state, or the result of a contract's view method. It does not change the
+state.`,
 	Faults: queryFaults,
 	Parse:  parseQuery,
 	Labels: append(slices.Clone(queryLabels), "query_view_state_with_proof"),
@@ -64,17 +65,17 @@ func viewMethod(kind queryKind, name, params, doc string, faults ...*Fault) Meth
 }
 
 var (
-	viewAccount = viewMethod(qAccount, "EXPERIMENTAL_view_account", "RpcViewAccountRequest", "Reads an account.")
-	viewCode    = viewMethod(qCode, "EXPERIMENTAL_view_code", "RpcViewCodeRequest", "Reads an account's code.", NoContractCode)
-	viewState   = viewMethod(qState, "EXPERIMENTAL_view_state", "RpcViewStateRequest", "Reads a contract's state.", TooLargeState, ProofUnavailable)
+	viewAccount = viewMethod(qAccount, "EXPERIMENTAL_view_account", "RpcViewAccountRequest", "Returns an account.")
+	viewCode    = viewMethod(qCode, "EXPERIMENTAL_view_code", "RpcViewCodeRequest", "Returns an account's contract code.", NoContractCode)
+	viewState   = viewMethod(qState, "EXPERIMENTAL_view_state", "RpcViewStateRequest", "Returns a contract's state.", TooLargeState, ProofUnavailable)
 
-	viewAccessKey     = viewMethod(qAccessKey, "EXPERIMENTAL_view_access_key", "RpcViewAccessKeyRequest", "Reads a key.", UnknownAccessKey)
+	viewAccessKey     = viewMethod(qAccessKey, "EXPERIMENTAL_view_access_key", "RpcViewAccessKeyRequest", "Returns an access key of an account.", UnknownAccessKey)
 	viewAccessKeyList = viewMethod(qAccessKeyList, "EXPERIMENTAL_view_access_key_list", "RpcViewAccessKeyListRequest",
-		"Reads an account's keys: all of them, or a page.", TooManyAccessKeys)
+		"Returns all access keys of an account, or a page of them.", TooManyAccessKeys)
 	viewGasKeyNonces = viewMethod(qGasKeyNonces, "EXPERIMENTAL_view_gas_key_nonces", "RpcViewGasKeyNoncesRequest",
-		"Reads the nonces of a gas key.", UnknownGasKey)
+		"Returns the nonces of a gas key.", UnknownGasKey)
 	callFunction = viewMethod(qCall, "EXPERIMENTAL_call_function", "RpcCallFunctionRequest",
-		"Calls a contract's method without changing anything.", ContractExecution)
+		"Returns the result of a contract's view method. It does not change the state.", ContractExecution)
 )
 
 // queryBlockFault maps an error of Node.State to a fault of method query.

@@ -21,8 +21,8 @@ const MaxMine = 10_000
 // possible, even empty ones, and the reply follows when the last one is on disk. If the wait ends
 // earlier, the remaining blocks are produced nevertheless.
 var sandboxMine = Method[view.Mine]{
-	Name: "sandbox_mine", Doc: `Makes blocks at once, in every mode of production, and returns height and hash of the last: as many as asked
-for, or until a transaction and all its receipts have run.`,
+	Name: "sandbox_mine", Doc: `Produces blocks at once, in every production mode: a given number, or until a transaction and all its receipts
+have been executed. It returns height and hash of the last block.`,
 	Faults: []*Fault{CannotMine, Timeout}, Waits: true,
 	Sandbox: true, Own: true, Parse: parseMine,
 	Handle: func(c *call, b []byte, p *view.Mine) ([]byte, error) {
@@ -54,9 +54,9 @@ type patchState struct{ records []genesis.Record }
 // sandboxPatchState is nearcore's method sandbox_patch_state (chain/jsonrpc/src/lib.rs), extended
 // to records of all kinds and to removals.
 var sandboxPatchState = Method[patchState]{
-	Name: "sandbox_patch_state", Doc: `Writes records into the state, as genesis.json has them: accounts, keys, code, data, receipts. null in place of
-account, value, code, access_key or nonce removes the entry. The reply comes when the block that does it is on
-disk.`,
+	Name: "sandbox_patch_state", Doc: `Writes records into the state, in the format of genesis.json: accounts, keys, code, data, receipts. A null in
+place of account, value, code, access_key or nonce removes the entry. The reply is sent when the block with the
+changes is on disk.`,
 	Faults: []*Fault{CannotPatch, Timeout}, Waits: true, Sandbox: true,
 	Parse: parsePatchState,
 	Handle: func(c *call, b []byte, p *patchState) ([]byte, error) {
@@ -93,8 +93,8 @@ const forwardPatience = time.Hour
 
 // sandboxFastForward is nearcore's method sandbox_fast_forward.
 var sandboxFastForward = Method[fastForward]{
-	Name: "sandbox_fast_forward", Doc: `Advances the chain by a number of heights: time passes as it would have, epochs begin and end, and only the
-blocks that this needs are made. A second call waits for the first.`,
+	Name: "sandbox_fast_forward", Doc: `Advances the chain by a number of heights. The block time advances accordingly, and epochs begin and end, but
+only the blocks needed for that are produced. Concurrent calls run one after the other.`,
 	Faults: []*Fault{CannotFastForward, Timeout}, Waits: true, Sandbox: true, Patience: forwardPatience,
 	Parse: func(v val) (p fastForward, err error) {
 		return p, readStruct(v, "RpcSandboxFastForwardRequest", field{"delta_height", false, into(&p.delta, readUint64)})

@@ -10,9 +10,10 @@ import (
 
 // sandboxMockVerification is the method sandbox_mock_verification, which nearcore does not have.
 var sandboxMockVerification = Method[primitives.Mocks]{
-	Name: "sandbox_mock_verification", Doc: `Sets which host functions accept every signature of the right form: ed25519_verify and p256_verify with true,
-ecrecover with the secp256k1 key that it returns. A parameter that is left out, false or null verifies as usual.
-It applies to blocks, reads and simulations from the next one on, until the node ends; status shows it.`,
+	Name: "sandbox_mock_verification", Doc: `Sets which host functions accept every well-formed signature: ed25519_verify and p256_verify are switched on by
+true, ecrecover by the secp256k1 key that it is to return. A parameter that is missing, false or null restores
+normal verification. The setting applies to later blocks, queries and simulations until the node stops. The
+method status returns it.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p primitives.Mocks, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {

@@ -7,9 +7,10 @@ import (
 
 // sandboxFork is the method sandbox_fork, which nearcore does not have.
 var sandboxFork = Method[view.ForkControl]{
-	Name: "sandbox_fork", Doc: `Returns what this chain is a fork of, what was asked of the other chain's node, and how much of it was proven.
-reset restores accounts as they were when the fork was made. cut hides the other chain at them; changes made
-here stay. live makes them follow the other chain until they are reset or cut.`,
+	Name: "sandbox_fork", Doc: `Returns which chain this one was forked from, statistics of the queries to that chain's node, and how many
+replies were verified by proofs. reset restores accounts to their state at the fork. cut stops reads of the
+other chain for accounts; local changes remain. live makes accounts follow the other chain until they are reset
+or cut.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p view.ForkControl, err error) {
 		if v.isNull() {

@@ -16,9 +16,9 @@ type dumpState struct {
 
 // sandboxDumpState is the method sandbox_dump_state, which nearcore does not have.
 var sandboxDumpState = Method[dumpState]{
-	Name: "sandbox_dump_state", Doc: `Returns the state as records that sandbox_load_state, sandbox_patch_state and genesis.json take: all of it, or
-with account_ids of these accounts; after the head, or after the block of a height. For states larger than a
-reply use troupe view-state dump-state.`,
+	Name: "sandbox_dump_state", Doc: `Returns the state as records for sandbox_load_state, sandbox_patch_state and genesis.json: all of it, or that of
+account_ids, after the head or after the block of a height. For a state larger than a reply use troupe
+view-state dump-state.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p dumpState, err error) {
 		if v.isNull() {
@@ -61,8 +61,8 @@ type loadState struct{ records []genesis.Record }
 
 // sandboxLoadState is the method sandbox_load_state, which nearcore does not have.
 var sandboxLoadState = Method[loadState]{
-	Name: "sandbox_load_state", Doc: `Writes records into the state, as sandbox_patch_state does, and removes all other keys, code and data of the
-accounts that have an Account record: they are then as sandbox_dump_state returned them.`,
+	Name: "sandbox_load_state", Doc: `Writes records into the state like sandbox_patch_state, and removes all other keys, code and data of accounts
+that have an Account record. Afterwards these accounts are as sandbox_dump_state returned them.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p loadState, err error) {
 		return p, readStruct(v, "RpcSandboxLoadStateRequest", field{"records", false, into(&p.records, readRecords)})
@@ -92,7 +92,8 @@ func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
 
 // sandboxSetBalance is the method sandbox_set_balance, which nearcore does not have.
 var sandboxSetBalance = Method[setAccount]{
-	Name: "sandbox_set_balance", Doc: `Sets the balance of an account, in yoctoNEAR, beside its stake. A missing account is made, without keys.`,
+	Name: "sandbox_set_balance", Doc: `Sets the balance of an account in yoctoNEAR, without its locked stake. If the account does not exist, it is
+created without keys.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		return p, readStruct(v, "RpcSandboxSetBalanceRequest", field{"account_id", false, into(&p.account, readAccountID)},
@@ -122,7 +123,8 @@ const newAccountUsage = 100
 
 // sandboxSetCode is the method sandbox_set_code, which nearcore does not have.
 var sandboxSetCode = Method[setAccount]{
-	Name: "sandbox_set_code", Doc: `Sets the code of an existing account, in base64, or removes it with null. No function of it is called.`,
+	Name: "sandbox_set_code", Doc: `Sets the contract code of an existing account, in base64. null removes it. No function of the contract is
+called.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.ContractRecord{}
@@ -137,8 +139,8 @@ var sandboxSetCode = Method[setAccount]{
 
 // sandboxSetKey is the method sandbox_set_key, which nearcore does not have.
 var sandboxSetKey = Method[setAccount]{
-	Name: "sandbox_set_key", Doc: `Adds a full access key to an account, with nonce 0 or the given one, or removes a key of any kind with "remove":
-true.`,
+	Name: "sandbox_set_key", Doc: `Adds a full access key to an account, with nonce 0 or a given one. With "remove": true it removes a key of any
+kind.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.AccessKeyRecord{}
@@ -158,7 +160,7 @@ true.`,
 
 // sandboxSetStorage is the method sandbox_set_storage, which nearcore does not have.
 var sandboxSetStorage = Method[setAccount]{
-	Name: "sandbox_set_storage", Doc: `Sets one value of a contract's storage, key and value in base64, or removes it with null.`,
+	Name: "sandbox_set_storage", Doc: "Sets one value of a contract's storage; key and value are in base64. null removes the value.",
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.DataRecord{}
@@ -207,8 +209,9 @@ type deal struct {
 
 // sandboxDeal is the method sandbox_deal, which nearcore does not have.
 var sandboxDeal = Method[deal]{
-	Name: "sandbox_deal", Doc: `Sets an account's balance of a NEP-141 token: the stored value that ft_balance_of reads. The new value is tried
-first, and must make ft_balance_of return the amount. The token's total supply stays.`,
+	Name: "sandbox_deal", Doc: `Sets an account's balance of a NEP-141 token, by changing the stored value that ft_balance_of reads. The change
+is first simulated and fails unless ft_balance_of then returns the amount. The token's total supply does not
+change.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p deal, err error) {
 		return p, readStruct(v, "RpcSandboxDealRequest", field{"token_id", false, into(&p.token, readAccountID)},
@@ -230,9 +233,9 @@ type impersonate struct {
 
 // sandboxImpersonate is the method sandbox_impersonate, which nearcore does not have.
 var sandboxImpersonate = Method[impersonate]{
-	Name: "sandbox_impersonate", Doc: `Sets for which accounts unsigned transactions are accepted: those with an ed25519 signature of 64 zero bytes.
-account_ids replaces the accounts named before; all is every account. The transaction names a key that the
-account has, and a nonce above that key's.`,
+	Name: "sandbox_impersonate", Doc: `Sets for which accounts the node accepts unsigned transactions, which are those with an ed25519 signature of 64
+zero bytes. account_ids replaces the previous list; all means every account. The transaction must name a key of
+the account, and a nonce above that key's nonce.`,
 	Faults: sandboxFaults, Sandbox: true, Own: true,
 	Parse: func(v val) (p impersonate, err error) {
 		return p, readStruct(v, "RpcSandboxImpersonateRequest",

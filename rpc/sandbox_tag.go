@@ -21,8 +21,8 @@ const maxTagged = 10_000
 
 // sandboxTag is the method sandbox_tag, which nearcore does not have.
 var sandboxTag = Method[tagTransactions]{
-	Name: "sandbox_tag", Doc: `Opens a tag: transactions submitted from now on, by any client, belong to it, until another tag is opened, or
-none with null. With tx_hashes these transactions are added instead. sandbox_profile adds up their gas.`,
+	Name: "sandbox_tag", Doc: `Opens a tag: transactions that any client submits from now on belong to it, until another tag is opened or null
+closes it. With tx_hashes these transactions are added to the tag instead. sandbox_profile returns the gas of a tag.`,
 	Faults: sandboxFaults, Sandbox: true, Own: true,
 	Parse: func(v val) (p tagTransactions, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -56,7 +56,7 @@ func appendTag(b []byte, t *view.Tag) []byte {
 
 // sandboxTags is the method sandbox_tags, which nearcore does not have.
 var sandboxTags = Method[struct{}]{
-	Name: "sandbox_tags", Doc: `Lists the tags in the order in which they were made.`,
+	Name: "sandbox_tags", Doc: "Returns the tags in the order of their creation.",
 	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Tags()
@@ -97,8 +97,8 @@ var sandboxDropTag = Method[namedTag]{
 
 // sandboxProfile is the method sandbox_profile, which nearcore does not have.
 var sandboxProfile = Method[namedTag]{
-	Name: "sandbox_profile", Doc: `Returns the gas of all transactions of a tag: by host function, and by function of each contract, its own and
-with its callees. The blocks with their calls are applied again for that.`,
+	Name: "sandbox_profile", Doc: `Returns the gas of all transactions of a tag: by host function, and by function of each contract, without and
+with the functions that it calls. It executes the blocks with these transactions again.`,
 	Faults: sandboxFaults, Waits: true, Simulates: true, Sandbox: true, Own: true, Parse: parseNamedTag,
 	Handle: func(c *call, b []byte, p *namedTag) ([]byte, error) {
 		p.Client = c.x.fairClient()

@@ -18,8 +18,8 @@ type takeSnapshot struct{ name string }
 
 // sandboxSnapshot is the method sandbox_snapshot, which nearcore does not have.
 var sandboxSnapshot = Method[takeSnapshot]{
-	Name: "sandbox_snapshot", Doc: `Remembers the head: state, waiting transactions, clock and epoch. Returns its id: the given name, or a number. A
-snapshot of the same name is replaced.`,
+	Name: "sandbox_snapshot", Doc: `Takes a snapshot of the head: state, pending transactions, clock and epoch. It returns the snapshot's id, which
+is the given name or a number. It replaces a snapshot of the same name.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p takeSnapshot, err error) {
 		if v.isNull() {
@@ -45,8 +45,8 @@ func parseSnapshotID(v val) (p snapshotID, err error) {
 
 // sandboxRevert is the method sandbox_revert, which nearcore does not have.
 var sandboxRevert = Method[snapshotID]{
-	Name: "sandbox_revert", Doc: `Reverts to a snapshot: its block is the head again, on disk too, and the blocks after it are gone. Later
-snapshots end; this one stays and can be reverted to again. Clients that wait for a transaction meanwhile get an
+	Name: "sandbox_revert", Doc: `Reverts the chain to a snapshot: its block becomes the head again, also on disk, and later blocks and snapshots
+are removed. The snapshot remains and can be used again. Clients that wait for a transaction at that time get an
 error.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
@@ -60,7 +60,7 @@ error.`,
 
 // sandboxDropSnapshot is the method sandbox_drop_snapshot, which nearcore does not have.
 var sandboxDropSnapshot = Method[snapshotID]{
-	Name: "sandbox_drop_snapshot", Doc: `Removes a snapshot and the memory that it holds.`,
+	Name: "sandbox_drop_snapshot", Doc: "Removes a snapshot and frees its memory.",
 	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		if err := c.node.DropSnapshot(p.id); err != nil {
@@ -72,7 +72,7 @@ var sandboxDropSnapshot = Method[snapshotID]{
 
 // sandboxSnapshots is the method sandbox_snapshots, which nearcore does not have.
 var sandboxSnapshots = Method[struct{}]{
-	Name: "sandbox_snapshots", Doc: `Lists the snapshots in the order in which they were taken.`,
+	Name: "sandbox_snapshots", Doc: "Returns the snapshots in the order of their creation.",
 	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Snapshots()
@@ -103,11 +103,11 @@ func readSnapshotName(v val) (string, error) {
 
 // sandboxSetClock is the method sandbox_set_clock, which nearcore does not have.
 var sandboxSetClock = Method[view.SetClock]{
-	Name: "sandbox_set_clock", Doc: `Sets the time of blocks and returns the clock; without parameters it only returns it. timestamp_nanosec: the
-time from now on. advance_nanosec: so much later than now. frozen: the clock stands still.
-next_timestamp_nanosec: the time of the next block, from which the clock goes on. interval_nanosec: the time
-between a block and its parent, whatever the clock; 0 ends that. Numbers or decimal strings. Time goes back only
-by sandbox_revert.`,
+	Name: "sandbox_set_clock", Doc: `Sets the clock for block timestamps and returns it; without parameters it only returns it. timestamp_nanosec
+sets the current time. advance_nanosec adds to it. frozen stops the clock. next_timestamp_nanosec sets the time
+of the next block, from which the clock continues. interval_nanosec fixes the time between a block and its
+parent, independent of the clock; 0 ends that. Values are numbers or decimal strings. Only sandbox_revert moves
+the clock back.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p view.SetClock, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -135,9 +135,9 @@ by sandbox_revert.`,
 
 // sandboxSetProduction is the method sandbox_set_production, which nearcore does not have.
 var sandboxSetProduction = Method[view.SetProduction]{
-	Name: "sandbox_set_production", Doc: `Sets when blocks are made, until the node ends, and returns it; without parameters it only returns it. mode:
-"instant", "interval" or "manual", as in troupe.block_production. quiet: no block while nothing waits.
-interval_nanosec: the time between idle blocks.`,
+	Name: "sandbox_set_production", Doc: `Sets when blocks are produced, until the node stops, and returns the setting; without parameters it only returns
+it. mode is "instant", "interval" or "manual", as in troupe.block_production. quiet produces no block while
+there is nothing to execute. interval_nanosec is the time between idle blocks.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p view.SetProduction, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -163,7 +163,7 @@ interval_nanosec: the time between idle blocks.`,
 
 // sandboxNextEpoch is the method sandbox_next_epoch, which nearcore does not have.
 var sandboxNextEpoch = Method[struct{}]{
-	Name: "sandbox_next_epoch", Doc: `Advances the chain to the first block of the next epoch, as sandbox_fast_forward does, and returns that block.`,
+	Name: "sandbox_next_epoch", Doc: `Advances the chain to the first block of the next epoch, like sandbox_fast_forward, and returns that block.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Patience: forwardPatience, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		at, err := c.node.NextEpoch(c.ctx)

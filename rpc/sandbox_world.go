@@ -6,11 +6,12 @@ import (
 
 // sandboxNewWorld is the method sandbox_new_world, which nearcore does not have.
 var sandboxNewWorld = Method[view.NewWorld]{
-	Name: "sandbox_new_world", Doc: `Makes a world: a chain in the same process that continues the head of this one, or a snapshot, with blocks,
-clock, waiting transactions and snapshots of its own. Neither sees later changes of the other. All paths of this
-node exist for it below /world/ID; with port: true it also listens at an address of its own. quiet: no block
-while nothing waits; by default as in its parent. A world may have worlds. It ends when it is dropped, when it
-gets no request for some time, with the chain that it continues, and with the process.`,
+	Name: "sandbox_new_world", Doc: `Creates a world: a chain in the same process that continues from the head or a snapshot of this one, with
+blocks, clock, pending transactions and snapshots of its own. Neither chain sees later changes of the other. All
+paths of this node exist for the world below /world/ID; with port: true it also listens on an address of its
+own. quiet produces no block while there is nothing to execute; the default is the parent's setting. A world can
+have worlds. It ends when it is dropped, after some time without a request, with its parent, and with the
+process.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true,
 	Parse: func(v val) (p view.NewWorld, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -36,7 +37,7 @@ gets no request for some time, with the chain that it continues, and with the pr
 
 // sandboxDropWorld is the method sandbox_drop_world, which nearcore does not have.
 var sandboxDropWorld = Method[snapshotID]{
-	Name: "sandbox_drop_world", Doc: `Ends a world and all worlds that continue it. The reply comes when nothing of it is left.`,
+	Name: "sandbox_drop_world", Doc: `Ends a world and all worlds that continue from it. The reply is sent when all their resources are freed.`,
 	Faults: sandboxFaults, Waits: true, Sandbox: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		if k := c.x.socket; k != nil {
@@ -51,8 +52,8 @@ var sandboxDropWorld = Method[snapshotID]{
 
 // sandboxWorlds is the method sandbox_worlds, which nearcore does not have.
 var sandboxWorlds = Method[struct{}]{
-	Name: "sandbox_worlds", Doc: `Lists the worlds of this process in the order in which they were made, with where they began, their heads, and
-about how many bytes of memory each takes.`,
+	Name: "sandbox_worlds", Doc: `Returns the worlds of this process in the order of their creation, with the block from which each continues, its
+head, and its approximate memory in bytes.`,
 	Faults: sandboxFaults, Sandbox: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Worlds()

@@ -14,7 +14,8 @@ import (
 // [signed], or an object with signed_tx_base64, a reference to a block (the head by default) and
 // skip_signature_check.
 var simulateTx = Method[view.Simulate]{
-	Name: "EXPERIMENTAL_simulate_tx", Doc: "Runs a transaction with all its receipts on the state after a block, keeps nothing, and returns what tx_status would.",
+	Name: "EXPERIMENTAL_simulate_tx", Doc: `Executes a transaction with all its receipts on the state after a block, discards the changes, and returns what
+tx_status would return.`,
 	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Own: true, Parse: parseSimulate,
 	Handle: func(c *call, b []byte, p *view.Simulate) ([]byte, error) {
@@ -45,7 +46,8 @@ var simulateTx = Method[view.Simulate]{
 // EXPERIMENTAL_simulate_tx for one to simulate. With "profile": true the reply has a profile by
 // function.
 var traceTx = Method[view.Trace]{
-	Name: "EXPERIMENTAL_trace_tx", Doc: "Returns what a transaction did or would do: its receipts, with the host functions and storage entries of each contract call.",
+	Name: "EXPERIMENTAL_trace_tx", Doc: `Returns a trace of an executed or simulated transaction: its receipts, with the host functions and storage
+accesses of each contract call.`,
 	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Own: true, Ignores: []string{"sender_account_id"}, Parse: parseTrace,
 	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {

@@ -7,7 +7,7 @@ import (
 )
 
 var status = Method[noParams]{
-	Name: "status", Doc: "Describes the node and the head of its chain.",
+	Name: "status", Doc: "Returns the state of the node and the head of its chain.",
 	Faults: []*Fault{NodeIsSyncing, NoNewBlocks, EpochOutOfBounds},
 	Parse:  parseNone,
 	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
@@ -49,7 +49,7 @@ func statusFault(err error) error {
 }
 
 var networkInfo = Method[noParams]{
-	Name: "network_info", Doc: "Lists the node's peers.",
+	Name: "network_info", Doc: "Returns the node's peers.",
 	Parse: parseNone,
 	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
 		info, err := c.node.NetworkInfo()
@@ -61,7 +61,7 @@ var networkInfo = Method[noParams]{
 }
 
 var validators = Method[view.EpochRef]{
-	Name: "validators", Doc: "Lists the validators of an epoch, with what they produced and what they were paid.",
+	Name: "validators", Doc: "Returns the validators of an epoch, with the blocks and chunks that each produced, and the rewards.",
 	Faults: []*Fault{UnknownEpoch, NoValidatorInfo},
 	Parse:  parseEpochRef,
 	Handle: func(c *call, b []byte, ref *view.EpochRef) ([]byte, error) {

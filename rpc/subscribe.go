@@ -28,7 +28,7 @@ const subscribeCost = 5 * time.Millisecond
 const maxHashes = 256
 
 var subscribe = Method[view.Subscription]{
-	Name: "subscribe", Doc: "Subscribes this WebSocket to blocks, transactions, outcomes, events, or whole blocks with their effects.",
+	Name: "subscribe", Doc: `Subscribes this WebSocket to blocks, transactions, outcomes, events, or whole blocks with their state changes.`,
 	Faults: []*Fault{NotAWebSocket, UnknownBlock, NotSyncedYet, CursorLost},
 	Own:    true, Parse: parseSubscription,
 	Handle: func(c *call, b []byte, q *view.Subscription) ([]byte, error) {

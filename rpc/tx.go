@@ -16,14 +16,15 @@ import (
 var txFaults = []*Fault{InvalidTransaction, DoesNotTrackShard, RequestRouted, UnknownTransaction, TxTimeout}
 
 var tx = Method[view.GetTx]{
-	Name: "tx", Doc: "Returns the status and outcomes of a transaction once it has reached wait_until.",
+	Name: "tx", Doc: `Returns the status and outcomes of a transaction. It waits until the transaction has reached the level
+wait_until.`,
 	Faults: txFaults, Waits: true,
 	Parse:  parseGetTx,
 	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) { return getTx(c, b, p, waitTx) },
 }
 
 var txStatus = Method[view.GetTx]{
-	Name: "tx_status", Doc: "Returns what tx returns, and the receipts.",
+	Name: "tx_status", Doc: "Returns the result of tx, and the receipts.",
 	Faults: txFaults, Waits: true,
 	Parse: parseGetTx,
 	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) {
@@ -34,7 +35,7 @@ var txStatus = Method[view.GetTx]{
 
 // experimentalTxStatus is the older name of tx_status, whose replies may all be HTTP 200.
 var experimentalTxStatus = Method[view.GetTx]{
-	Name: "EXPERIMENTAL_tx_status", Doc: "Returns what tx_status does, by its older name.",
+	Name: "EXPERIMENTAL_tx_status", Doc: "Older name of tx_status, with the same result.",
 	Faults: txFaults, Waits: true, SpecStatus: true,
 	Parse: parseGetTx,
 	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) {
@@ -44,14 +45,14 @@ var experimentalTxStatus = Method[view.GetTx]{
 }
 
 var sendTx = Method[view.SendTx]{
-	Name: "send_tx", Doc: "Submits a transaction and answers once it has reached wait_until.",
+	Name: "send_tx", Doc: "Submits a transaction and replies when it has reached the level wait_until.",
 	Faults: txFaults, Waits: true, Submits: true,
 	Parse:  parseSendTx,
 	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) { return submit(c, b, p) },
 }
 
 var broadcastTxCommit = Method[view.SendTx]{
-	Name: "broadcast_tx_commit", Doc: "Submits a transaction and answers once it is executed.",
+	Name: "broadcast_tx_commit", Doc: "Submits a transaction and replies when it has been executed.",
 	Faults: txFaults, Waits: true, Submits: true,
 	Parse: parseSendTx,
 	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) {
@@ -61,7 +62,7 @@ var broadcastTxCommit = Method[view.SendTx]{
 }
 
 var broadcastTxAsync = Method[view.SendTx]{
-	Name: "broadcast_tx_async", Doc: "Submits a transaction and answers at once with its hash.",
+	Name: "broadcast_tx_async", Doc: "Submits a transaction and replies immediately with its hash.",
 	Parse: parseSendTx,
 	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 		ctx, err := c.x.session()
@@ -175,7 +176,7 @@ func (s *Server) txFault(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return s.txFault(&view.LookupError{Kind: view.ErrTimeout})
-	case errors.Is(err, context.Canceled): // the client is gone, so this is not sent
+	case errors.Is(err, context.Canceled): // the client has disconnected, so this is not sent
 		err = errStopping
 	}
 	return internal(reachedLimits, err)
