@@ -414,7 +414,7 @@ func readReasons(t *testing.T, file string) map[string]string {
 		}
 		pattern, reason, ok := strings.Cut(line, " # ")
 		if pattern = strings.TrimSpace(pattern); !ok || reason == "" || out[pattern] != "" {
-			t.Errorf("%s: %q has no reason, or stands twice", file, line)
+			t.Errorf("%s: %q has no reason, or occurs twice", file, line)
 		}
 		out[pattern] = reason
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-var errGone = errors.New("the client is gone")
+var errGone = errors.New("the client has disconnected")
 
 // session is the node's session of one connection, opened by its first request that submits or
 // waits.

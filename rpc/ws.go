@@ -234,7 +234,7 @@ func (k *socket) run() {
 		}
 		k.unsubscribeAll()
 		out.end()
-		k.abort() // before the waits end: those that begin now find that the client is gone
+		k.abort() // before the waits end: waits that begin now see that the client has disconnected
 		k.endWaits()
 		k.all.Wait()
 		out.settle()

@@ -28,7 +28,7 @@ var (
 	ErrClosed = errors.New("storage is closed")
 	// ErrOrder says that a call does not fit the store's state: unknown parent, wrong height, or a
 	// block that is not on the head's branch.
-	ErrOrder = errors.New("storage: the call does not fit what is stored")
+	ErrOrder = errors.New("storage: the call does not match the stored state")
 )
 
 // wrapWrite adds the failed operation and marks an error of a full disk as ErrFull. A nil error

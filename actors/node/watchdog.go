@@ -59,7 +59,7 @@ func (n *Node) logStall(s *system.Stall, where string) {
 	if where != "" {
 		e = e.WithField("stacks", where)
 	}
-	e.Warnf("an actor stands still: %v on one message, the next has waited %v", s.Busy.Round(time.Millisecond),
+	e.Warnf("an actor is stuck: %v on one message, the next has waited %v", s.Busy.Round(time.Millisecond),
 		s.Oldest.Round(time.Millisecond))
 }
 

@@ -53,7 +53,7 @@ func TestWatchdog(t *testing.T) {
 	vm.set(func() error { <-end; return nil })
 	done := make(chan error, 1)
 	go func() { done <- send(call()) }()
-	until(t, func() bool { return strings.Contains(said.String(), "stands still") })
+	until(t, func() bool { return strings.Contains(said.String(), "an actor is stuck") })
 	busy := s.account(t, "shard", func(x *system.Sample) bool { return x.Since > 0 })
 	if busy.Stalls == 0 || busy.Shard == "" {
 		t.Errorf("the account: %+v", busy)

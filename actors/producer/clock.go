@@ -11,7 +11,7 @@ import (
 )
 
 // ErrClock rejects a time that no later block can have.
-var ErrClock = errors.New("producer: the clock cannot be set like this")
+var ErrClock = errors.New("producer: invalid clock setting")
 
 // clock gives blocks their timestamps. It follows the system's clock unless a sandbox changes it.
 type clock struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrProduction rejects an unknown mode or an interval out of bounds.
-var ErrProduction = errors.New("producer: block production cannot be set like this")
+var ErrProduction = errors.New("producer: invalid block production setting")
 
 // minInterval and maxInterval bound the time between blocks while idle, in ns.
 const (

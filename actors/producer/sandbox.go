@@ -17,7 +17,7 @@ var (
 	// ErrShared: other validators take part in the next block.
 	ErrShared = errors.New("producer: the chain has other validators")
 	// ErrForward: the requested height cannot be reached.
-	ErrForward = errors.New("producer: the chain cannot be fast-forwarded like this")
+	ErrForward = errors.New("producer: the chain cannot be fast-forwarded")
 	// ErrMany: too much is requested at once.
 	ErrMany = errors.New("producer: too many requests at once")
 )

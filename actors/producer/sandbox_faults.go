@@ -18,9 +18,9 @@ import (
 // Errors of injected faults.
 var (
 	// ErrMiss rejects a MissChunks with an unknown shard or too many blocks.
-	ErrMiss = errors.New("producer: chunks cannot be left out like this")
+	ErrMiss = errors.New("producer: chunks cannot be omitted")
 	// ErrFork rejects a Reorganise that is not possible now or reaches too far back.
-	ErrFork = errors.New("producer: the chain cannot be reorganised like this")
+	ErrFork = errors.New("producer: the chain cannot be reorganised")
 )
 
 // reorg is a pending Reorganise.

@@ -192,7 +192,7 @@ func (c *CurrentEpoch) verify(final *primitives.BlockHeader) error {
 	case c.Tree.Size()+1 == 0, c.Tree.Size()+1 != h.BlockOrdinal, c.Tree.Root() != h.BlockMerkleRoot:
 		return fmt.Errorf("%w: the block Merkle tree does not match the first block", ErrProof)
 	case h.PrevHash != c.Prev.Hash(), c.Prev.PrevHash != c.PrevPrev.Hash():
-		return fmt.Errorf("%w: the headers before the first block are not those of its ancestors", ErrProof)
+		return fmt.Errorf("%w: the proof's two headers before the first block are not its parent and grandparent", ErrProof)
 	}
 	return nil
 }

@@ -405,7 +405,7 @@ func startWithin(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) 
 		return s.h, s.err
 	case <-ctx.Done():
 	}
-	o.Log.Info("told to stop while it starts; a second signal ends the process at once")
+	o.Log.Info("received a signal to stop during the start; a second signal ends the process at once")
 	select {
 	case s := <-done:
 		return s.h, s.err

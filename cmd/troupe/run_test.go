@@ -91,7 +91,7 @@ func TestStopWhileItStarts(t *testing.T) {
 	go func() { ended <- root.ExecuteContext(ctx) }()
 	select {
 	case err := <-ended:
-		if err != nil || !strings.Contains(said.String(), "told to stop while it starts") {
+		if err != nil || !strings.Contains(said.String(), "received a signal to stop during the start") {
 			t.Errorf("%v, said %s", err, said.String())
 		}
 	case <-time.After(startGrace + 30*time.Second):

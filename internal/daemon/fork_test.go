@@ -89,7 +89,7 @@ func TestMissChunks(t *testing.T) {
 		t.Errorf("a block has %s behind the end", missed())
 	}
 	var none struct{}
-	if f := rpcOf(t, h, "sandbox_miss_chunks", `[1,[77]]`, &none); f != "SANDBOX_REFUSED: chunks cannot be left out like this: there is no shard 77" {
+	if f := rpcOf(t, h, "sandbox_miss_chunks", `[1,[77]]`, &none); f != "SANDBOX_REFUSED: chunks cannot be omitted: there is no shard 77" {
 		t.Errorf("of no shard: %s", f)
 	}
 	if halted, ok := h.Node.Halted(); ok {
@@ -182,7 +182,7 @@ func TestReorg(t *testing.T) {
 	if balance() != want.String() {
 		t.Errorf("near has %s, want %s", balance(), want)
 	}
-	if f := rpcOf(t, h, "sandbox_reorg", `[5]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the chain cannot be reorganised like this: 5 blocks cannot be reverted, only the ") {
+	if f := rpcOf(t, h, "sandbox_reorg", `[5]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the chain cannot be reorganised: 5 blocks cannot be reverted, only the ") {
 		t.Errorf("of final blocks: %s", f)
 	}
 	for range 20 { // over and over, and blocks go on

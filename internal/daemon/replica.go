@@ -451,7 +451,7 @@ func (r *replica) scheduleRewind(x *jetstream.Record) error {
 // start installs.
 func (r *replica) fetch(ctx context.Context) error {
 	if !r.again {
-		return errors.New("a snapshot is needed, but only a node that its caller restarts can install one: run it with `troupe run`")
+		return errors.New("the replica needs a snapshot of the writer, which only `troupe run` installs, since that requires a restart of the node")
 	}
 	hm := r.h.home
 	if at := dataDir(hm); mounted(at) {

@@ -230,7 +230,7 @@ func TestClock(t *testing.T) {
 	if a, b := stamp(), stamp(); b-a != 1_000_000_000 {
 		t.Errorf("%d ns between blocks", b-a)
 	}
-	if f := set(fmt.Sprintf(`{"timestamp_nanosec":%d}`, first)); !strings.HasPrefix(f, "SANDBOX_REFUSED: the clock cannot be set like this: ") {
+	if f := set(fmt.Sprintf(`{"timestamp_nanosec":%d}`, first)); !strings.HasPrefix(f, "SANDBOX_REFUSED: invalid clock setting: ") {
 		t.Errorf("back: %s", f)
 	}
 	for _, x := range []struct {
@@ -238,7 +238,7 @@ func TestClock(t *testing.T) {
 		ns   uint64
 	}{{"microseconds", 1_000}, {"milliseconds", 1_000_000}, {"seconds", 1_000_000_000}} {
 		later := when + 1_000_000_000_000
-		want := fmt.Sprintf("SANDBOX_REFUSED: the clock cannot be set like this: %d looks like %s; the time must be in nanoseconds: %d", later/x.ns, x.unit, later/x.ns*x.ns)
+		want := fmt.Sprintf("SANDBOX_REFUSED: invalid clock setting: %d looks like %s; the time must be in nanoseconds: %d", later/x.ns, x.unit, later/x.ns*x.ns)
 		for _, name := range []string{"timestamp_nanosec", "next_timestamp_nanosec"} {
 			if f := set(fmt.Sprintf(`{%q:%d}`, name, later/x.ns)); f != want {
 				t.Errorf("%s in %s: %s, want %s", name, x.unit, f, want)
@@ -306,7 +306,7 @@ func TestProduction(t *testing.T) {
 		eventually(t, "ten blocks on", func() bool { return h.Engine.Head().Height() >= from+10 })
 		return time.Since(begun)
 	})
-	if f := rpcOf(t, h, "sandbox_set_production", `{"interval_nanosec":1}`, &got); !strings.HasPrefix(f, "SANDBOX_REFUSED: block production cannot be set like this: ") {
+	if f := rpcOf(t, h, "sandbox_set_production", `{"interval_nanosec":1}`, &got); !strings.HasPrefix(f, "SANDBOX_REFUSED: invalid block production setting: ") {
 		t.Errorf("an interval of 1 ns: %s", f)
 	}
 }

@@ -42,7 +42,7 @@ func (s *shapes) line(kind, name, of string) (err error) {
 	case "method":
 		params, result, ok := strings.Cut(of, " -> ")
 		if _, twice := s.params[name]; !ok || twice {
-			return fmt.Errorf("%q is no parameters and result, or stands twice", of)
+			return fmt.Errorf("%q is not of the form PARAMETERS -> RESULT, or occurs twice", of)
 		}
 		s.texts["method "+name] = of
 		if s.params[name], err = parseShape(params); err == nil {
@@ -51,7 +51,7 @@ func (s *shapes) line(kind, name, of string) (err error) {
 		return err
 	case "fault":
 		if _, twice := s.faults[name]; twice {
-			return fmt.Errorf("stands twice")
+			return fmt.Errorf("occurs twice")
 		}
 		if s.faults[name] = nil; of == "" {
 			return nil
@@ -62,7 +62,7 @@ func (s *shapes) line(kind, name, of string) (err error) {
 	case "type":
 		text, ok := strings.CutPrefix(of, "= ")
 		if _, twice := s.types[name]; !ok || twice {
-			return fmt.Errorf("%q is no shape, or stands twice", of)
+			return fmt.Errorf("%q is not a shape, or occurs twice", of)
 		}
 		s.types[name], err = parseShape(text)
 		s.texts[name] = text
