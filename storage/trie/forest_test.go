@@ -27,22 +27,22 @@ func sortedHashes(h []primitives.Hash) []primitives.Hash {
 	return h
 }
 
-// world is a forest, its judge, and the truth about one version.
+// world is a forest, its reference, and the truth about one version.
 type world struct {
-	t     *testing.T
-	f     *Forest
-	root  *Root
-	judge *judgeTrie
-	truth map[string][]byte
+	t         *testing.T
+	f         *Forest
+	root      *Root
+	reference *referenceTrie
+	truth     map[string][]byte
 }
 
 func newWorld(t *testing.T, f *Forest) *world {
-	return &world{t, f, f.Empty(), newJudge(nil, primitives.Hash{}), map[string][]byte{}}
+	return &world{t, f, f.Empty(), newReference(nil, primitives.Hash{}), map[string][]byte{}}
 }
 
 // fork returns an independent version.
 func (w *world) fork() *world {
-	return &world{w.t, w.f, w.root.Retain(), w.judge, maps.Clone(w.truth)}
+	return &world{w.t, w.f, w.root.Retain(), w.reference, maps.Clone(w.truth)}
 }
 
 func (w *world) apply(changes []Change) {
@@ -52,24 +52,24 @@ func (w *world) apply(changes []Change) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.judge.Forget()
-	judge, err := w.judge.Update(changes)
+	w.reference.Forget()
+	reference, err := w.reference.Update(changes)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if got, want := next.Hash(), judge.Root(); got != want {
+	if got, want := next.Hash(), reference.Root(); got != want {
 		w.t.Fatalf("root = %v, want %v, after %s", got, want, show(changes))
 	}
-	if got, want := hashesOf(&rec), sortedHashes(w.judge.Visited()); !slices.Equal(got, want) {
+	if got, want := hashesOf(&rec), sortedHashes(w.reference.Visited()); !slices.Equal(got, want) {
 		w.t.Fatalf("update recorded %v, want %v, for %s", got, want, show(changes))
 	}
 	for i, e := range rec.Entries() {
-		if got, want := rec.AppendBytes(nil, i), w.judge.Bytes(e.Hash); !bytes.Equal(got, want) || int(e.Len) != len(want) {
+		if got, want := rec.AppendBytes(nil, i), w.reference.Bytes(e.Hash); !bytes.Equal(got, want) || int(e.Len) != len(want) {
 			w.t.Fatalf("recorded bytes %x (length %d), want %x", got, e.Len, want)
 		}
 	}
-	if !judge.Root().IsZero() {
-		n, err := judge.Node(judge.Root())
+	if !reference.Root().IsZero() {
+		n, err := reference.Node(reference.Root())
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func (w *world) apply(changes []Change) {
 		}
 	}
 	w.root.Release()
-	w.root, w.judge = next, judge
+	w.root, w.reference = next, reference
 	for _, c := range changes {
 		if c.Value == nil {
 			delete(w.truth, string(c.Key))
@@ -91,23 +91,23 @@ func (w *world) apply(changes []Change) {
 func (w *world) lookup(key []byte) {
 	w.t.Helper()
 	var rec Recording
-	w.judge.Forget()
+	w.reference.Forget()
 	got, err := w.root.Get(key, &rec)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	want, err := w.judge.Get(key)
+	want, err := w.reference.Get(key)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if truth, ok := w.truth[string(key)]; !bytes.Equal(got, want) || !bytes.Equal(got, truth) || (got != nil) != ok {
-		w.t.Fatalf("Get(%x) = %x, want %x (judge %x)", key, got, truth, want)
+		w.t.Fatalf("Get(%x) = %x, want %x (reference %x)", key, got, truth, want)
 	}
 	var order []primitives.Hash
 	for _, e := range rec.Entries() {
 		order = append(order, e.Hash)
 	}
-	if want := w.judge.Visited(); !slices.Equal(order, want) {
+	if want := w.reference.Visited(); !slices.Equal(order, want) {
 		w.t.Fatalf("Get(%x) recorded %v, want %v", key, order, want)
 	}
 	path, _, found, err := w.root.Path(key, nil, nil)

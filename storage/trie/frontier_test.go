@@ -140,7 +140,7 @@ func TestFrontier(t *testing.T) {
 					f = New(Options{Frontier: limit, Loader: d.load})
 				}
 				d.loads = 0
-				root, err := f.Import(d.entries(level), w.judge.Root())
+				root, err := f.Import(d.entries(level), w.reference.Root())
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}

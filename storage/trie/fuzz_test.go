@@ -50,7 +50,7 @@ func fuzzChanges(in []byte) (batches [][]Change) {
 	return batches
 }
 
-// FuzzForest compares updates with the judge and looks for leaks.
+// FuzzForest compares updates with the reference and looks for leaks.
 func FuzzForest(f *testing.F) {
 	f.Add([]byte("\x03\x2fab\x2fac\x2eb\x01\x20ab"))
 	f.Add([]byte("\x0b\x1fa\x2fab\x3fabc\x3fabd\x2fb\x01\x02\x10a\x20ab\x02\x30abc\x3babd"))
@@ -79,7 +79,7 @@ func FuzzPartial(f *testing.F) {
 		if len(batches) < 2 {
 			return
 		}
-		whole, err := newJudge(nil, primitives.Hash{}).Update(batches[0])
+		whole, err := newReference(nil, primitives.Hash{}).Update(batches[0])
 		if err != nil {
 			t.Fatal(err)
 		}

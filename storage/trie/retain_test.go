@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// judgeRetain is nearcore's retain_multi_range_recursive (ops/resharding.rs) on a judgeTrie.
-func judgeRetain(t *testing.T, p *judgeTrie, keep []Interval) *judgeTrie {
+// referenceRetain is nearcore's retain_multi_range_recursive (ops/resharding.rs) on a referenceTrie.
+func referenceRetain(t *testing.T, p *referenceTrie, keep []Interval) *referenceTrie {
 	t.Helper()
 	var from, to [][]byte
 	for _, i := range keep {
@@ -27,15 +27,15 @@ func judgeRetain(t *testing.T, p *judgeTrie, keep []Interval) *judgeTrie {
 		}
 		return false
 	}
-	open := func(l judgeLink) *judgeNode {
+	open := func(l referenceLink) *referenceNode {
 		n, err := p.open(l)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	var retain func(n *judgeNode, key []byte)
-	retain = func(n *judgeNode, key []byte) {
+	var retain func(n *referenceNode, key []byte)
+	retain = func(n *referenceNode, key []byte) {
 		descend := false
 		for i := range from {
 			if bytes.HasPrefix(from[i], key) || bytes.HasPrefix(to[i], key) {
@@ -45,15 +45,15 @@ func judgeRetain(t *testing.T, p *judgeTrie, keep []Interval) *judgeTrie {
 			}
 		}
 		if !descend {
-			*n = judgeNode{kind: noJudgeNode}
+			*n = referenceNode{kind: noReferenceNode}
 			return
 		}
 		switch n.kind {
-		case noJudgeNode:
+		case noReferenceNode:
 			return
 		case Leaf:
 			if !contains(n.key.appendNibbles(slices.Clone(key))) {
-				*n = judgeNode{kind: noJudgeNode}
+				*n = referenceNode{kind: noReferenceNode}
 			}
 			return
 		case Branch:
@@ -67,25 +67,25 @@ func judgeRetain(t *testing.T, p *judgeTrie, keep []Interval) *judgeTrie {
 				}
 				child := open(n.kids[i])
 				retain(child, append(slices.Clone(key), byte(i)))
-				n.kids[i] = judgeLink{node: child, exist: true}
+				n.kids[i] = referenceLink{node: child, exist: true}
 				n.rest += child.usage()
 			}
 		default:
 			child := open(n.kid)
 			retain(child, n.key.appendNibbles(slices.Clone(key)))
-			n.kid, n.rest = judgeLink{node: child, exist: true}, child.usage()
+			n.kid, n.rest = referenceLink{node: child, exist: true}, child.usage()
 		}
 		if err := p.squash(n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out := &judgeTrie{known: maps.Clone(p.known), seen: map[primitives.Hash]bool{}}
+	out := &referenceTrie{known: maps.Clone(p.known), seen: map[primitives.Hash]bool{}}
 	if p.root.IsZero() {
 		return out
 	}
-	root := open(judgeLink{hash: p.root, exist: true})
+	root := open(referenceLink{hash: p.root, exist: true})
 	retain(root, nil)
-	if root.kind != noJudgeNode {
+	if root.kind != noReferenceNode {
 		out.root = out.flatten(root)
 	}
 	return out
@@ -112,7 +112,7 @@ func TestRetainIntervals(t *testing.T) {
 			w.root.Release()
 			f = New(options)
 			var err error
-			if w.root, err = f.Import(d.entries(0), w.judge.Root()); err != nil {
+			if w.root, err = f.Import(d.entries(0), w.reference.Root()); err != nil {
 				t.Fatal(err)
 			}
 			w.f = f
@@ -126,8 +126,8 @@ func TestRetainIntervals(t *testing.T) {
 				}
 				keep = append(keep, Interval{a, b})
 			}
-			w.judge.Forget()
-			judge := judgeRetain(t, w.judge, keep)
+			w.reference.Forget()
+			reference := referenceRetain(t, w.reference, keep)
 			var rec Recording
 			child := w.fork()
 			first, err := f.RetainIntervals(child.root, keep, nil)
@@ -138,15 +138,15 @@ func TestRetainIntervals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := got.Hash(), judge.Root(); got != want || first.Hash() != want {
+			if got, want := got.Hash(), reference.Root(); got != want || first.Hash() != want {
 				t.Fatalf("seed %d: root = %v and %v, want %v", seed, got, first.Hash(), want)
 			}
-			if got, want := hashesOf(&rec), sortedHashes(w.judge.Visited()); !slices.Equal(got, want) {
+			if got, want := hashesOf(&rec), sortedHashes(w.reference.Visited()); !slices.Equal(got, want) {
 				t.Fatalf("seed %d: recorded %v, want %v", seed, got, want)
 			}
 			first.Release()
 			child.root.Release()
-			child.root, child.judge = got, judge
+			child.root, child.reference = got, reference
 			for k := range child.truth {
 				if !slices.ContainsFunc(keep, func(i Interval) bool { return string(i.From) <= k && k < string(i.To) }) {
 					delete(child.truth, k)
@@ -176,7 +176,7 @@ func TestRetainIntervals(t *testing.T) {
 			if err != nil || adopted.Hash() != child.root.Hash() || adopted.MemoryUsage() != child.root.MemoryUsage() {
 				t.Fatalf("seed %d: adopted %v, %v", seed, adopted.Hash(), err)
 			}
-			grown := &world{t, other, adopted, child.judge, maps.Clone(child.truth)}
+			grown := &world{t, other, adopted, child.reference, maps.Clone(child.truth)}
 			grown.apply(randomChanges(r, grown, r.IntN(10), letters, longest, 0.5))
 			for k := range grown.truth {
 				grown.lookup([]byte(k))

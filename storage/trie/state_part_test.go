@@ -20,7 +20,7 @@ type listed struct {
 }
 
 // list appends the nodes below h.
-func (p *judgeTrie) list(t *testing.T, h primitives.Hash, parent int, out []listed) []listed {
+func (p *referenceTrie) list(t *testing.T, h primitives.Hash, parent int, out []listed) []listed {
 	t.Helper()
 	n, err := p.Node(h)
 	if err != nil {
@@ -50,9 +50,9 @@ func (p *judgeTrie) list(t *testing.T, h primitives.Hash, parent int, out []list
 	return out
 }
 
-// judgePart makes a part from the list: what is between the first nodes with a value after two
+// referencePart makes a part from the list: what is between the first nodes with a value after two
 // amounts of memory usage, and of these two nodes everything above and left of that.
-func (p *judgeTrie) judgePart(all []listed, id PartID) [][]byte {
+func (p *referenceTrie) referencePart(all []listed, id PartID) [][]byte {
 	set := map[primitives.Hash]bool{}
 	total := all[len(all)-1].used
 	first := func(i uint64) int {
@@ -123,7 +123,7 @@ func partWorld(t *testing.T, seed uint64, o Options) *world {
 func TestParts(t *testing.T) {
 	for seed := range uint64(40) {
 		w := partWorld(t, seed, Options{Frontier: 300})
-		all := w.judge.list(t, w.judge.Root(), -1, nil)
+		all := w.reference.list(t, w.reference.Root(), -1, nil)
 		d := &disk{frontier: map[string]FrontierEntry{}}
 		d.finalise(t, w.f.Empty(), w.root, w.truth)
 		stubs := d.forest(300)
@@ -139,7 +139,7 @@ func TestParts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := w.judge.judgePart(all, id); !slices.EqualFunc(part, want, bytes.Equal) {
+				if want := w.reference.referencePart(all, id); !slices.EqualFunc(part, want, bytes.Equal) {
 					t.Fatalf("seed %d, part %v: %d strings, want %d", seed, id, len(part), len(want))
 				}
 				if again, err := cold.Part(id); err != nil || !slices.EqualFunc(part, again, bytes.Equal) {

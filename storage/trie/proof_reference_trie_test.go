@@ -8,20 +8,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// judgeTrie is a slow second implementation against which Forest and Partial are compared: strings
+// referenceTrie is a slow second implementation against which Forest and Partial are compared: strings
 // by hash, and every change key by key as nearcore does it (ops/insert_delete.rs, ops/squash.rs).
 // It remembers what it read.
-type judgeTrie struct {
+type referenceTrie struct {
 	root    primitives.Hash
 	known   map[primitives.Hash][]byte
 	visited []primitives.Hash
 	seen    map[primitives.Hash]bool
 }
 
-// newJudge takes the byte strings of a proof, which it keeps. Nothing in them is trusted except
+// newReference takes the byte strings of a proof, which it keeps. Nothing in them is trusted except
 // that a string has its hash.
-func newJudge(strings [][]byte, root primitives.Hash) *judgeTrie {
-	p := &judgeTrie{root: root, known: make(map[primitives.Hash][]byte, len(strings)), seen: map[primitives.Hash]bool{}}
+func newReference(strings [][]byte, root primitives.Hash) *referenceTrie {
+	p := &referenceTrie{root: root, known: make(map[primitives.Hash][]byte, len(strings)), seen: map[primitives.Hash]bool{}}
 	for _, s := range strings {
 		p.known[primitives.HashBytes(s)] = s
 	}
@@ -29,19 +29,19 @@ func newJudge(strings [][]byte, root primitives.Hash) *judgeTrie {
 }
 
 // Root returns the state root.
-func (p *judgeTrie) Root() primitives.Hash { return p.root }
+func (p *referenceTrie) Root() primitives.Hash { return p.root }
 
 // Visited returns the hashes of the strings read so far, in the order of their first reading.
-func (p *judgeTrie) Visited() []primitives.Hash { return p.visited }
+func (p *referenceTrie) Visited() []primitives.Hash { return p.visited }
 
 // Bytes returns the string of a hash, nil if unknown; it is read only.
-func (p *judgeTrie) Bytes(h primitives.Hash) []byte { return p.known[h] }
+func (p *referenceTrie) Bytes(h primitives.Hash) []byte { return p.known[h] }
 
 // Forget makes nothing visited.
-func (p *judgeTrie) Forget() { p.visited, p.seen = nil, map[primitives.Hash]bool{} }
+func (p *referenceTrie) Forget() { p.visited, p.seen = nil, map[primitives.Hash]bool{} }
 
 // Strings returns all known strings in ascending order.
-func (p *judgeTrie) Strings() [][]byte {
+func (p *referenceTrie) Strings() [][]byte {
 	out := make([][]byte, 0, len(p.known))
 	for _, s := range p.known {
 		out = append(out, s)
@@ -51,7 +51,7 @@ func (p *judgeTrie) Strings() [][]byte {
 }
 
 // read returns the string of a hash and marks it as visited.
-func (p *judgeTrie) read(h primitives.Hash) ([]byte, error) {
+func (p *referenceTrie) read(h primitives.Hash) ([]byte, error) {
 	s, ok := p.known[h]
 	if !ok {
 		return nil, fmt.Errorf("%w: %v", ErrMissing, h)
@@ -64,7 +64,7 @@ func (p *judgeTrie) read(h primitives.Hash) ([]byte, error) {
 }
 
 // Node reads and decodes the node of a hash. The keys of the result are well formed.
-func (p *judgeTrie) Node(h primitives.Hash) (*RawNode, error) {
+func (p *referenceTrie) Node(h primitives.Hash) (*RawNode, error) {
 	s, err := p.read(h)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (p *judgeTrie) Node(h primitives.Hash) (*RawNode, error) {
 }
 
 // Lookup finds key.
-func (p *judgeTrie) Lookup(key []byte) (v ValueID, found bool, err error) {
+func (p *referenceTrie) Lookup(key []byte) (v ValueID, found bool, err error) {
 	if p.root.IsZero() {
 		return v, false, nil
 	}
@@ -114,7 +114,7 @@ func (p *judgeTrie) Lookup(key []byte) (v ValueID, found bool, err error) {
 }
 
 // Get returns the value of key, nil if absent.
-func (p *judgeTrie) Get(key []byte) ([]byte, error) {
+func (p *referenceTrie) Get(key []byte) ([]byte, error) {
 	v, found, err := p.Lookup(key)
 	if err != nil || !found {
 		return nil, err
@@ -126,26 +126,26 @@ func (p *judgeTrie) Get(key []byte) ([]byte, error) {
 	return s, err
 }
 
-// judgeNode is a node under change: kind leaf, branch or extension, or 0xff for an empty place.
-type judgeNode struct {
+// referenceNode is a node under change: kind leaf, branch or extension, or 0xff for an empty place.
+type referenceNode struct {
 	kind Kind // Branch also with a value
 	key  nibs
 	val  *ValueID
-	kids [16]judgeLink // branch
-	kid  judgeLink     // extension
-	rest uint64        // memory usage of the children
+	kids [16]referenceLink // branch
+	kid  referenceLink     // extension
+	rest uint64            // memory usage of the children
 }
 
-const noJudgeNode Kind = 0xff
+const noReferenceNode Kind = 0xff
 
-// judgeLink leads to a node under change, or by hash to one that is as it was.
-type judgeLink struct {
+// referenceLink leads to a node under change, or by hash to one that is as it was.
+type referenceLink struct {
 	hash  primitives.Hash
-	node  *judgeNode
+	node  *referenceNode
 	exist bool
 }
 
-func (n *judgeNode) own() (usage uint64) {
+func (n *referenceNode) own() (usage uint64) {
 	switch n.kind {
 	case Leaf:
 		usage = keyCost(hexPrefixLen(n.key.n))
@@ -160,10 +160,10 @@ func (n *judgeNode) own() (usage uint64) {
 	return usage
 }
 
-func (n *judgeNode) usage() uint64 { return n.own() + n.rest }
+func (n *referenceNode) usage() uint64 { return n.own() + n.rest }
 
 // without takes a child's usage off that of n's children.
-func (n *judgeNode) without(child *judgeNode) error {
+func (n *referenceNode) without(child *referenceNode) error {
 	u := child.usage()
 	if u > n.rest {
 		return fmt.Errorf("%w: a child uses %d of its parent's %d", ErrCorrupt, u, n.rest)
@@ -172,8 +172,8 @@ func (n *judgeNode) without(child *judgeNode) error {
 	return nil
 }
 
-// open makes the node of a judgeLink changeable, reading it if it is as it was.
-func (p *judgeTrie) open(l judgeLink) (*judgeNode, error) {
+// open makes the node of a referenceLink changeable, reading it if it is as it was.
+func (p *referenceTrie) open(l referenceLink) (*referenceNode, error) {
 	if l.node != nil {
 		return l.node, nil
 	}
@@ -181,19 +181,19 @@ func (p *judgeTrie) open(l judgeLink) (*judgeNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &judgeNode{kind: raw.Kind}
+	n := &referenceNode{kind: raw.Kind}
 	switch raw.Kind {
 	case Leaf:
 		n.key, n.val = extNibs(raw.Key), &raw.Value
 	case Extension:
-		n.key, n.kid = extNibs(raw.Key), judgeLink{hash: raw.Child, exist: true}
+		n.key, n.kid = extNibs(raw.Key), referenceLink{hash: raw.Child, exist: true}
 	default:
 		n.kind = Branch
 		if raw.Kind == BranchWithValue {
 			n.val = &raw.Value
 		}
 		for i := range n.kids {
-			n.kids[i] = judgeLink{hash: raw.Children[i], exist: raw.Mask>>i&1 == 1}
+			n.kids[i] = referenceLink{hash: raw.Children[i], exist: raw.Mask>>i&1 == 1}
 		}
 	}
 	if n.rest = raw.MemoryUsage - n.own(); n.rest > raw.MemoryUsage {
@@ -203,15 +203,15 @@ func (p *judgeTrie) open(l judgeLink) (*judgeNode, error) {
 }
 
 // Update returns the trie with the changes made in their order. p remembers what was read.
-func (p *judgeTrie) Update(changes []Change) (*judgeTrie, error) {
-	root := &judgeNode{kind: noJudgeNode}
+func (p *referenceTrie) Update(changes []Change) (*referenceTrie, error) {
+	root := &referenceNode{kind: noReferenceNode}
 	if !p.root.IsZero() {
 		var err error
-		if root, err = p.open(judgeLink{hash: p.root, exist: true}); err != nil {
+		if root, err = p.open(referenceLink{hash: p.root, exist: true}); err != nil {
 			return nil, err
 		}
 	}
-	out := &judgeTrie{known: make(map[primitives.Hash][]byte, len(p.known)), seen: map[primitives.Hash]bool{}}
+	out := &referenceTrie{known: make(map[primitives.Hash][]byte, len(p.known)), seen: map[primitives.Hash]bool{}}
 	for h, s := range p.known {
 		out.known[h] = s
 	}
@@ -228,24 +228,24 @@ func (p *judgeTrie) Update(changes []Change) (*judgeTrie, error) {
 			return nil, err
 		}
 	}
-	if root.kind != noJudgeNode {
+	if root.kind != noReferenceNode {
 		out.root = out.flatten(root)
 	}
 	return out, nil
 }
 
 // insert sets key below n, in place.
-func (p *judgeTrie) insert(n *judgeNode, key nibs, v ValueID) error {
+func (p *referenceTrie) insert(n *referenceNode, key nibs, v ValueID) error {
 	switch n.kind {
-	case noJudgeNode:
-		*n = judgeNode{kind: Leaf, key: key, val: &v}
+	case noReferenceNode:
+		*n = referenceNode{kind: Leaf, key: key, val: &v}
 		return nil
 	case Branch:
 		if key.n == 0 {
 			n.val = &v
 			return nil
 		}
-		child := &judgeNode{kind: noJudgeNode}
+		child := &referenceNode{kind: noReferenceNode}
 		if l := n.kids[key.at(0)]; l.exist {
 			var err error
 			if child, err = p.open(l); err != nil {
@@ -257,7 +257,7 @@ func (p *judgeTrie) insert(n *judgeNode, key nibs, v ValueID) error {
 		}
 		err := p.insert(child, key.from(1), v)
 		n.rest += child.usage()
-		n.kids[key.at(0)] = judgeLink{node: child, exist: true}
+		n.kids[key.at(0)] = referenceLink{node: child, exist: true}
 		return err
 	}
 	l := commonPrefix(key, n.key)
@@ -271,13 +271,13 @@ func (p *judgeTrie) insert(n *judgeNode, key nibs, v ValueID) error {
 			return err
 		}
 		err = p.insert(child, key.from(l), v)
-		n.rest, n.kid = child.usage(), judgeLink{node: child, exist: true}
+		n.rest, n.kid = child.usage(), referenceLink{node: child, exist: true}
 		return err
 	}
 	// The node parts from the key after l nibbles: a branch comes there, below an extension if l > 0.
 	below := *n
 	below.key = n.key.from(l)
-	branch := &judgeNode{kind: Branch}
+	branch := &referenceNode{kind: Branch}
 	if below.kind == Leaf && below.key.n == 0 {
 		branch.val = below.val
 	} else {
@@ -286,7 +286,7 @@ func (p *judgeTrie) insert(n *judgeNode, key nibs, v ValueID) error {
 		if below.kind == Extension && below.key.n == 0 {
 			branch.kids[i], branch.rest = below.kid, below.rest
 		} else {
-			branch.kids[i], branch.rest = judgeLink{node: &below, exist: true}, below.usage()
+			branch.kids[i], branch.rest = referenceLink{node: &below, exist: true}, below.usage()
 		}
 	}
 	if err := p.insert(branch, key.from(l), v); err != nil {
@@ -295,21 +295,21 @@ func (p *judgeTrie) insert(n *judgeNode, key nibs, v ValueID) error {
 	if l == 0 {
 		*n = *branch
 	} else {
-		*n = judgeNode{kind: Extension, key: n.key.first(l), kid: judgeLink{node: branch, exist: true}, rest: branch.usage()}
+		*n = referenceNode{kind: Extension, key: n.key.first(l), kid: referenceLink{node: branch, exist: true}, rest: branch.usage()}
 	}
 	return nil
 }
 
 // remove deletes key below n, in place, and returns whether it existed.
-func (p *judgeTrie) remove(n *judgeNode, key nibs) (bool, error) {
+func (p *referenceTrie) remove(n *referenceNode, key nibs) (bool, error) {
 	switch n.kind {
-	case noJudgeNode:
+	case noReferenceNode:
 		return false, nil
 	case Leaf:
 		if compareNibs(key, n.key) != 0 {
 			return false, nil
 		}
-		*n = judgeNode{kind: noJudgeNode}
+		*n = referenceNode{kind: noReferenceNode}
 		return true, nil
 	case Extension:
 		if commonPrefix(key, n.key) < n.key.n {
@@ -319,7 +319,7 @@ func (p *judgeTrie) remove(n *judgeNode, key nibs) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		n.kid = judgeLink{node: child, exist: true}
+		n.kid = referenceLink{node: child, exist: true}
 		deleted, err := p.remove(child, key.from(n.key.n))
 		n.rest = child.usage()
 		if err != nil || !deleted {
@@ -342,7 +342,7 @@ func (p *judgeTrie) remove(n *judgeNode, key nibs) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	*l = judgeLink{node: child, exist: true}
+	*l = referenceLink{node: child, exist: true}
 	if err := n.without(child); err != nil {
 		return false, err
 	}
@@ -355,23 +355,23 @@ func (p *judgeTrie) remove(n *judgeNode, key nibs) (bool, error) {
 }
 
 // squash gives n the one form that its content has (nearcore ops/squash.rs).
-func (p *judgeTrie) squash(n *judgeNode) error {
+func (p *referenceTrie) squash(n *referenceNode) error {
 	if n.kind == Extension {
 		return p.extend(n, n.key, n.kid)
 	}
 	count, last := 0, 0
 	for i := range n.kids {
-		if k := &n.kids[i]; k.node != nil && k.node.kind == noJudgeNode {
-			*k = judgeLink{}
+		if k := &n.kids[i]; k.node != nil && k.node.kind == noReferenceNode {
+			*k = referenceLink{}
 		} else if k.exist {
 			count, last = count+1, i
 		}
 	}
 	switch {
 	case count == 0 && n.val == nil:
-		*n = judgeNode{kind: noJudgeNode}
+		*n = referenceNode{kind: noReferenceNode}
 	case count == 0:
-		*n = judgeNode{kind: Leaf, val: n.val}
+		*n = referenceNode{kind: Leaf, val: n.val}
 	case count == 1 && n.val == nil:
 		return p.extend(n, single(byte(last)), n.kids[last])
 	}
@@ -379,27 +379,27 @@ func (p *judgeTrie) squash(n *judgeNode) error {
 }
 
 // extend makes n what ext above the child is, reading the child.
-func (p *judgeTrie) extend(n *judgeNode, ext nibs, l judgeLink) error {
+func (p *referenceTrie) extend(n *referenceNode, ext nibs, l referenceLink) error {
 	child, err := p.open(l)
 	if err != nil {
 		return err
 	}
 	switch child.kind {
-	case noJudgeNode:
-		*n = judgeNode{kind: noJudgeNode}
+	case noReferenceNode:
+		*n = referenceNode{kind: noReferenceNode}
 	case Leaf:
-		*n = judgeNode{kind: Leaf, key: concat(ext, child.key), val: child.val}
+		*n = referenceNode{kind: Leaf, key: concat(ext, child.key), val: child.val}
 	case Branch:
-		*n = judgeNode{kind: Extension, key: ext, kid: judgeLink{node: child, exist: true}, rest: child.usage()}
+		*n = referenceNode{kind: Extension, key: ext, kid: referenceLink{node: child, exist: true}, rest: child.usage()}
 	default:
-		*n = judgeNode{kind: Extension, key: concat(ext, child.key), kid: child.kid, rest: child.rest}
+		*n = referenceNode{kind: Extension, key: concat(ext, child.key), kid: child.kid, rest: child.rest}
 	}
 	return nil
 }
 
 // flatten encodes n and what is new below it.
-func (p *judgeTrie) flatten(n *judgeNode) primitives.Hash {
-	hashOf := func(l judgeLink) primitives.Hash {
+func (p *referenceTrie) flatten(n *referenceNode) primitives.Hash {
+	hashOf := func(l referenceLink) primitives.Hash {
 		if l.node != nil {
 			return p.flatten(l.node)
 		}

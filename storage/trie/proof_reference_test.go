@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// judgeScan is nearcore's TrieIteratorImpl (ops/iter.rs) over a judgeTrie, for a prefix or from a
+// referenceScan is nearcore's TrieIteratorImpl (ops/iter.rs) over a referenceTrie, for a prefix or from a
 // bound on. It returns the pairs, and p remembers what was read after the seek.
-func judgeScan(t *testing.T, p *judgeTrie, start []byte, prefixSeek, exclusive bool) (pairs []pair) {
+func referenceScan(t *testing.T, p *referenceTrie, start []byte, prefixSeek, exclusive bool) (pairs []pair) {
 	t.Helper()
 	type crumb struct {
 		n      *RawNode // nil: empty
@@ -177,15 +177,15 @@ func TestScan(t *testing.T) {
 				prefix = prefix[:r.IntN(len(prefix)+1)]
 			}
 			var rec Recording
-			w.judge.Forget()
-			want := judgeScan(t, w.judge, prefix, true, false)
+			w.reference.Forget()
+			want := referenceScan(t, w.reference, prefix, true, false)
 			s := w.root.Scan(prefix, nil, &rec)
 			for i := 0; s.Next(); i++ {
 				if i >= len(want) || !bytes.Equal(s.Key(), want[i].key) || !bytes.Equal(s.Value(), want[i].val.data) {
 					t.Fatalf("seed %d: scan of %x: pair %d is %x", seed, prefix, i, s.Key())
 				}
 			}
-			if got, want := hashesOf(&rec), sortedHashes(w.judge.Visited()); s.Err() != nil || !slices.Equal(got, want) {
+			if got, want := hashesOf(&rec), sortedHashes(w.reference.Visited()); s.Err() != nil || !slices.Equal(got, want) {
 				t.Fatalf("seed %d: scan of %x recorded %v, want %v, error %v", seed, prefix, got, want, s.Err())
 			}
 			proven := w.root.ScanProven(prefix)
@@ -221,14 +221,14 @@ func TestScan(t *testing.T) {
 				after = []byte(keys[r.IntN(len(keys))])
 			}
 			rec.Reset()
-			want = judgeScan(t, w.judge, after, false, true)
+			want = referenceScan(t, w.reference, after, false, true)
 			i := 0
 			for s = w.root.Scan(nil, after, &rec); s.Next(); i++ {
 				if i >= len(want) || !bytes.Equal(s.Key(), want[i].key) || bytes.Compare(s.Key(), after) <= 0 {
 					t.Fatalf("seed %d: scan after %x: pair %d is %x", seed, after, i, s.Key())
 				}
 			}
-			if got, want := hashesOf(&rec), sortedHashes(w.judge.Visited()); !slices.Equal(got, want) {
+			if got, want := hashesOf(&rec), sortedHashes(w.reference.Visited()); !slices.Equal(got, want) {
 				t.Fatalf("seed %d: scan after %x recorded %v, want %v", seed, after, got, want)
 			}
 			if got, want := i, len(want); got != want {
