@@ -57,9 +57,9 @@ type Out struct {
 // Options configure the actor.
 type Options struct {
 	Engine *engine.Engine
-	// Listen starts a host that passes each message to deliver, and account announcements to judge
+	// Listen starts a host that passes each message to deliver, and account announcements to verify
 	// for verification. It is called each time the actor starts.
-	Listen func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error)
+	Listen func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
 	// Account and Key belong to this node's validator. Empty: it has none.
 	Account primitives.AccountID
 	Key     primitives.SecretKey
@@ -216,7 +216,7 @@ func (a *Actor) Receive(c actor.Context) {
 // start starts the host and the server. If the host cannot listen, it tries again after
 // listenAgain.
 func (a *Actor) start() {
-	host, err := a.o.Listen(a.deliver, a.judge)
+	host, err := a.o.Listen(a.deliver, a.verifyAnnouncements)
 	if err != nil {
 		a.o.Log.WithError(err).Error("network: cannot listen for peers; trying again")
 		self := a.self

@@ -35,14 +35,14 @@ func (a *Actor) announce() {
 	}
 	a.seat.announced = true
 	x := wire.NewAnnouncement(a.o.Account, a.o.Peer, a.seat.epoch, a.key())
-	a.host.Post(near.Judged{Good: []*wire.Announcement{x}})
+	a.host.Post(near.AnnouncementsVerified{Good: []*wire.Announcement{x}})
 }
 
-// judge verifies account announcements of a peer. It accepts those of a known epoch that is later
+// verifyAnnouncements verifies account announcements of a peer. It accepts those of a known epoch that is later
 // than the epoch of the known announcement of the account (nearcore
 // chain/client/src/view_client_actor.rs:1759). Called on goroutines of the host.
-func (a *Actor) judge(j near.JudgeAnnouncements) near.Judged {
-	out := near.Judged{From: j.From}
+func (a *Actor) verifyAnnouncements(j near.VerifyAnnouncements) near.AnnouncementsVerified {
+	out := near.AnnouncementsVerified{From: j.From}
 	e := a.o.Engine
 	head := e.Head()
 	var order []primitives.EpochID // known epochs in ascending order

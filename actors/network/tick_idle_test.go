@@ -51,10 +51,10 @@ func alone(t *testing.T) (*Actor, chan any) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	a := New(Options{Engine: e, Status: new(Status), Log: log, Random: func(int) int { return 0 },
-		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
+		Listen: func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
 			return tcp.Listen(near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a"),
 				Genesis: wire.GenesisID{ChainID: "sandbox"},
-				Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}, deliver, judge)
+				Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}, deliver, verify)
 		}})
 	notes := make(chan any, 100)
 	a.self = func(m any) { notes <- m }

@@ -50,8 +50,8 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		defer func() {
 			listen := o.Network.Listen
 			o.Network.Listen = func(deliver func(near.Deliver),
-				judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
-				h, err := listen(deliver, judge)
+				verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
+				h, err := listen(deliver, verify)
 				if err == nil {
 					h.Tap = f.tap
 				}
@@ -67,9 +67,9 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		}
 		r.take(name, o, false, true)
 		inner := o.Network.Listen
-		o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server,
+		o.Network.Listen = func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server,
 			error) {
-			h, err := inner(deliver, judge)
+			h, err := inner(deliver, verify)
 			r.mu.Lock()
 			f.over = r.spots[f.info.ID].over
 			r.mu.Unlock()
@@ -113,7 +113,9 @@ func against(t *testing.T, name string, over bool, f *flooded) *enemy {
 	boot := []peerwire.PeerInfo{{ID: f.info.ID, Addr: f.over}}
 	x.Server = tcp.NewOver(nil, way, near.Config{Key: x.key, Genesis: id, Version: 86, Oldest: 83, Boot: boot,
 		OnlyBoot: true, Draw: rand.IntN},
-		func(near.Deliver) { x.seen.Add(1) }, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From} })
+		func(near.Deliver) { x.seen.Add(1) }, func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
+			return near.AnnouncementsVerified{From: j.From}
+		})
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(t.Context()) }()
 	t.Cleanup(func() { <-ended })

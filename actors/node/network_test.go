@@ -42,7 +42,7 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 	c := near.Config{Key: key, Genesis: peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash},
 		Version: 86, Oldest: 83, Boot: boot, Draw: rand.IntN}
 	o.Network = &network.Options{Peer: key.PublicKey(), Status: front, Random: rand.IntN,
-		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
+		Listen: func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
 			on := l
 			if !first {
 				var err error
@@ -52,7 +52,7 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 			}
 			first = false
 			c.Sparing = o.Network.Eager
-			return tcp.New(on, c, deliver, judge), nil
+			return tcp.New(on, c, deliver, verify), nil
 		}}
 	for account, key := range o.Keys {
 		o.Network.Account, o.Network.Key = account, key
@@ -179,7 +179,9 @@ func attack(t *testing.T, name string, of *member, chain string) *enemy {
 		case x.got <- d:
 		default:
 		}
-	}, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From} })
+	}, func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
+		return near.AnnouncementsVerified{From: j.From}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

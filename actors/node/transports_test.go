@@ -44,7 +44,7 @@ func (r *roads) take(name string, o *Options, sockets, over bool) {
 	genesis := peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}
 	any0 := netip.MustParseAddrPort("127.0.0.1:0")
 	s := spot{id: key.PublicKey()}
-	o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server,
+	o.Network.Listen = func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server,
 		error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -83,10 +83,10 @@ func (r *roads) take(name string, o *Options, sockets, over bool) {
 			}
 			s.over = way.Addr()
 			r.spots[s.id] = s
-			return tcp.NewOver(l, way, c, deliver, judge), nil
+			return tcp.NewOver(l, way, c, deliver, verify), nil
 		}
 		r.spots[s.id] = s
-		return tcp.New(l, c, deliver, judge), nil
+		return tcp.New(l, c, deliver, verify), nil
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stranger is a peer that says what it likes.
+// stranger is a peer that sends arbitrary messages.
 type stranger struct {
 	*tcp.Server
 	got chan near.Deliver
@@ -33,7 +33,9 @@ func strangerOf(t *testing.T, h *Daemon, name string) *stranger {
 		case s.got <- d:
 		default:
 		}
-	}, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From, Good: j.List} })
+	}, func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
+		return near.AnnouncementsVerified{From: j.From, Good: j.List}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,7 @@ func answerOf[T wire.Message](t *testing.T, s *stranger) T {
 	}
 }
 
-// count is a number that the network tells of itself.
+// count returns the value of a network metric.
 func count(t *testing.T, h *Daemon, name string) (n int) {
 	t.Helper()
 	for line := range strings.Lines(string(h.front.Metrics(nil))) {
@@ -101,7 +103,7 @@ func TestStrangers(t *testing.T) {
 
 	honest.Post(near.ToPeer{Peer: id, Msg: &wire.BlockRequest{Hash: a.Engine.Head().Hash}})
 	whole := answerOf[*wire.Block](t, honest).Block
-	for whole.Hash() != a.Engine.Head().Hash { // what is said after a handshake comes first
+	for whole.Hash() != a.Engine.Head().Hash { // messages after the handshake come first
 		whole = answerOf[*wire.Block](t, honest).Block
 	}
 	// A child of the head without a valid signature.
@@ -137,7 +139,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("%d headers beside the flood", got)
 	}
 	t.Logf("an honest peer is answered after %v", time.Since(begun))
-	eventually(t, "counted", func() bool { // how many of them are too many goes by the time that they take to come
+	eventually(t, "counted", func() bool { // how many are refused depends on how fast they arrive
 		for range 100 {
 			flood(sent)
 			sent++

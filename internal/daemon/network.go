@@ -64,7 +64,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 		Sync:   blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
 		States: statesync.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
 		Route:  network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
-		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
+		Listen: func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
 			on, addr, again := l, l.Addr().String(), h.listened
 			h.listened = true
 			now := nc
@@ -79,7 +79,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 				}
 			}
 			if over == nil {
-				t := tcp.New(on, now, deliver, judge)
+				t := tcp.New(on, now, deliver, verify)
 				t.Tap = h.tap
 				return t, nil
 			}
@@ -90,7 +90,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 				}
 				return nil, err
 			}
-			t := tcp.NewOver(on, way, now, deliver, judge)
+			t := tcp.NewOver(on, way, now, deliver, verify)
 			t.Tap = h.tap
 			return t, nil
 		},

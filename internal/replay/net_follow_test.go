@@ -48,7 +48,9 @@ func play(t *testing.T, n *network, e *engine.Engine) (*player, wire.PeerInfo) {
 			case p.todo <- d:
 			default:
 			}
-		}, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From} })
+		}, func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
+			return near.AnnouncementsVerified{From: j.From}
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,9 +134,9 @@ func TestNetFollow(t *testing.T) {
 		Engine: e, Mode: production.Manual, Mempool: txpool.Limits{Transactions: 1000, Bytes: 10 << 20, KeyTransactions: 100},
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Network: &peers.Options{Peer: key.PublicKey(), Status: front, Random: rand.IntN,
-			Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
+			Listen: func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
 				return tcp.New(l, near.Config{Key: key, Genesis: wire.GenesisID{ChainID: e.Chain().ID, Hash: e.Genesis().Hash}, Version: 86, Oldest: 83,
-					Boot: []wire.PeerInfo{boot}, Draw: rand.IntN}, deliver, judge), nil
+					Boot: []wire.PeerInfo{boot}, Draw: rand.IntN}, deliver, verify), nil
 			}},
 	})
 	if err != nil {

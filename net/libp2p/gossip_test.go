@@ -265,10 +265,10 @@ func TestRates(t *testing.T) {
 // flooding peers do not make honest nodes ban each other. Known messages are neither relayed nor
 // verified again.
 func TestForwarded(t *testing.T) {
-	judged := make(chan struct{}, 1<<20)
+	verified := make(chan struct{}, 1<<20)
 	a := run(t, "a", how{libp2p: true, look: func(m wire.Message) {
 		if _, is := m.(*wire.Transaction); is {
-			judged <- struct{}{}
+			verified <- struct{}{}
 		}
 	}})
 	var kept, sent, tooMuch int
@@ -278,8 +278,8 @@ func TestForwarded(t *testing.T) {
 			sent++
 		}
 	}
-	if sent != 1 || len(judged) != 1 {
-		t.Errorf("one transaction in 2000 batches is handed on %d times, its signature looked at %d times", sent, len(judged))
+	if sent != 1 || len(verified) != 1 {
+		t.Errorf("one transaction in 2000 batches is handed on %d times, its signature looked at %d times", sent, len(verified))
 	}
 	forged := primitives.NewSignedTransaction(same.Transaction, primitives.ZeroED25519Signature)
 	if a.way.validateTransactions(a, a.key.PublicKey(), appendBatch(nil, time.Now(), forged)) != near.Refuse {

@@ -68,7 +68,7 @@ func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 //
 // Invariants.
 //
-//   - Nothing is relayed that Station.Judge has not passed. That runs the checks that nearcore runs
+//   - Nothing is relayed that Station.Validate has not passed. That runs the checks that nearcore runs
 //     before it relays: signatures and headers, without execution.
 //   - A peer is banned only for a message that no honest node relays (near.Refuse). A message that
 //     can't be validated here (near.Hold) is ignored, without blame.
@@ -167,7 +167,7 @@ func (w *Transport) validateBlock(s tcp.Station, who wire.PeerID, data []byte) n
 		return near.Refuse
 	}
 	s.Overheard(false, who, func() []byte { return data })
-	v := s.Judge(b)
+	v := s.Validate(b)
 	if v == near.Refuse {
 		return v
 	}
@@ -233,7 +233,7 @@ func (w *Transport) verifyTx(s tcp.Station, tx *primitives.SignedTransaction) ne
 	if known {
 		return near.Pass
 	}
-	v := s.Judge(&wire.Transaction{Transaction: tx})
+	v := s.Validate(&wire.Transaction{Transaction: tx})
 	if v == near.Pass {
 		w.mu.Lock()
 		w.verified.put(key, time.Now())

@@ -52,7 +52,7 @@ func TestBridge(t *testing.T) {
 		t.Errorf("%d messages were spread, want 1", n)
 	}
 	for id, n := range map[primitives.AccountID]*node{"left": left, "right": right} {
-		n.Post(near.Judged{Good: []*wire.Announcement{wire.NewAnnouncement(id, n.key.PublicKey(), primitives.EpochID{}, n.key)}})
+		n.Post(near.AnnouncementsVerified{Good: []*wire.Announcement{wire.NewAnnouncement(id, n.key.PublicKey(), primitives.EpochID{}, n.key)}})
 	}
 	for _, x := range []struct {
 		from, to *node

@@ -64,7 +64,9 @@ func run(t testing.TB, name string, h how) *node {
 		default:
 		}
 	}
-	judge := func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From, Good: j.List} }
+	verify := func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
+		return near.AnnouncementsVerified{From: j.From, Good: j.List}
+	}
 	var l net.Listener
 	if h.near {
 		var err error
@@ -73,7 +75,7 @@ func run(t testing.TB, name string, h how) *node {
 		}
 	}
 	if !h.libp2p {
-		n.Server = tcp.New(l, c, deliver, judge)
+		n.Server = tcp.New(l, c, deliver, verify)
 	} else {
 		o := Options{Key: n.key, Genesis: id, Listen: netip.MustParseAddrPort(loopback)}
 		if h.addr.IsValid() {
@@ -87,7 +89,7 @@ func run(t testing.TB, name string, h how) *node {
 			t.Fatal(err)
 		}
 		n.way = w
-		n.Server = tcp.NewOver(l, w, c, deliver, judge)
+		n.Server = tcp.NewOver(l, w, c, deliver, verify)
 	}
 	n.Check = func(m wire.Message) near.Verdict {
 		if h.look != nil {
@@ -365,8 +367,8 @@ func (s station) Post(ev near.Event) {
 	default:
 	}
 }
-func (station) Judge(wire.Message) near.Verdict { return near.Hold }
-func (station) Panicked(any, []byte)            {}
+func (station) Validate(wire.Message) near.Verdict { return near.Hold }
+func (station) Panicked(any, []byte)               {}
 
 func (station) Overheard(bool, wire.PeerID, func() []byte) {}
 

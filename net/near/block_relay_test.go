@@ -154,7 +154,7 @@ func TestCopies(t *testing.T) {
 		f.dial(a, b, wire.T2)
 		f.run(5 * time.Second)
 		key := keyFor("v")
-		f.step(a, Judged{Good: []*wire.Announcement{{AccountID: "v.near", PeerID: b.me, Signature: key.Sign(nil)}}})
+		f.step(a, AnnouncementsVerified{Good: []*wire.Announcement{{AccountID: "v.near", PeerID: b.me, Signature: key.Sign(nil)}}})
 		f.log = nil
 		f.step(a, RouteToAccount{AccountID: "v.near", Body: &wire.BlockApproval{Approval: primitives.Approval{Inner: primitives.ApprovalInner{Skip: true}, AccountID: "w.near", Signature: key.Sign(nil)}}})
 		f.run(time.Second)

@@ -108,8 +108,8 @@ type (
 		Peer wire.PeerInfo
 		Msg  *wire.StateResponse
 	}
-	// Judged: the valid ones of the announcements that JudgeAnnouncements asked about.
-	Judged struct {
+	// AnnouncementsVerified: the valid ones of the announcements that VerifyAnnouncements asked about.
+	AnnouncementsVerified struct {
 		From wire.PeerID // empty: own announcements
 		Good []*wire.Announcement
 		Ban  Reason
@@ -127,27 +127,27 @@ type (
 	}
 )
 
-func (Dialled) event()        {}
-func (Accepted) event()       {}
-func (DialFailed) event()     {}
-func (Received) event()       {}
-func (TooLong) event()        {}
-func (Closed) event()         {}
-func (Gossiped) event()       {}
-func (Heard) event()          {}
-func (Tick) event()           {}
-func (Head) event()           {}
-func (Validator) event()      {}
-func (ToPeer) event()         {}
-func (ToAll) event()          {}
-func (OptimisticTo) event()   {}
-func (RouteTo) event()        {}
-func (RouteToAccount) event() {}
-func (AskState) event()       {}
-func (AnswerState) event()    {}
-func (Judged) event()         {}
-func (Snapshot) event()       {}
-func (Ban) event()            {}
+func (Dialled) event()               {}
+func (Accepted) event()              {}
+func (DialFailed) event()            {}
+func (Received) event()              {}
+func (TooLong) event()               {}
+func (Closed) event()                {}
+func (Gossiped) event()              {}
+func (Heard) event()                 {}
+func (Tick) event()                  {}
+func (Head) event()                  {}
+func (Validator) event()             {}
+func (ToPeer) event()                {}
+func (ToAll) event()                 {}
+func (OptimisticTo) event()          {}
+func (RouteTo) event()               {}
+func (RouteToAccount) event()        {}
+func (AskState) event()              {}
+func (AnswerState) event()           {}
+func (AnnouncementsVerified) event() {}
+func (Snapshot) event()              {}
+func (Ban) event()                   {}
 
 // Effect is an output of PeerManager.Step.
 type Effect interface{ effect() }
@@ -179,20 +179,20 @@ type (
 		Requested bool // of a Block: it was requested from this peer
 		Gossiped  bool // it arrived by gossip, and no other peer will deliver it
 	}
-	// JudgeAnnouncements: verify these and report Judged. KnownEpoch has the epochs of stored
+	// VerifyAnnouncements: verify these and report AnnouncementsVerified. KnownEpoch has the epochs of stored
 	// announcements.
-	JudgeAnnouncements struct {
+	VerifyAnnouncements struct {
 		From       wire.PeerID
 		List       []*wire.Announcement
 		KnownEpoch map[primitives.AccountID]primitives.EpochID
 	}
 )
 
-func (Write) effect()              {}
-func (Close) effect()              {}
-func (Dial) effect()               {}
-func (Deliver) effect()            {}
-func (JudgeAnnouncements) effect() {}
+func (Write) effect()               {}
+func (Close) effect()               {}
+func (Dial) effect()                {}
+func (Deliver) effect()             {}
+func (VerifyAnnouncements) effect() {}
 
 // Verdict is the result of validating a gossip message, before it is relayed.
 type Verdict byte

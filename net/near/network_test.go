@@ -37,7 +37,7 @@ type member struct {
 	*PeerManager
 	name      string
 	delivered []Deliver
-	judge     func(JudgeAnnouncements) Judged
+	verify    func(VerifyAnnouncements) AnnouncementsVerified
 }
 
 type end struct {
@@ -90,7 +90,9 @@ func (f *fabric) add(name string, change func(*Config)) *member {
 	if change != nil {
 		change(&c)
 	}
-	m := &member{PeerManager: New(c, f.now), name: name, judge: func(j JudgeAnnouncements) Judged { return Judged{From: j.From, Good: j.List} }}
+	m := &member{PeerManager: New(c, f.now), name: name, verify: func(j VerifyAnnouncements) AnnouncementsVerified {
+		return AnnouncementsVerified{From: j.From, Good: j.List}
+	}}
 	f.nodes[name], f.byAddr[c.ListenAddr] = m, m
 	return m
 }
@@ -123,8 +125,8 @@ func (f *fabric) carryOut(m *member, e Effect) {
 		f.later(f.latency(), func() { f.connect(m, e) })
 	case Deliver:
 		m.delivered = append(m.delivered, e)
-	case JudgeAnnouncements:
-		f.later(0, func() { f.step(m, m.judge(e)) })
+	case VerifyAnnouncements:
+		f.later(0, func() { f.step(m, m.verify(e)) })
 	}
 }
 

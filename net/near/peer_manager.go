@@ -196,8 +196,8 @@ func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 		n.askState(now, ev)
 	case AnswerState:
 		n.answerState(ev)
-	case Judged:
-		n.announcementsJudged(now, ev)
+	case AnnouncementsVerified:
+		n.announcementsVerified(now, ev)
 	case Snapshot:
 		n.snapshot(now, ev)
 	case Ban:

@@ -241,7 +241,7 @@ func (n *PeerManager) routingTable(now time.Time, c *conn, m *wire.RoutingTable)
 	if len(m.Accounts) == 0 {
 		return
 	}
-	j := JudgeAnnouncements{From: c.peer.ID, List: m.Accounts, KnownEpoch: map[primitives.AccountID]primitives.EpochID{}}
+	j := VerifyAnnouncements{From: c.peer.ID, List: m.Accounts, KnownEpoch: map[primitives.AccountID]primitives.EpochID{}}
 	for _, a := range m.Accounts {
 		if old := n.announced.of[a.AccountID]; old != nil {
 			j.KnownEpoch[a.AccountID] = old.EpochID
@@ -250,8 +250,8 @@ func (n *PeerManager) routingTable(now time.Time, c *conn, m *wire.RoutingTable)
 	n.do(j)
 }
 
-// announcementsJudged stores verified announcements and sends the new ones to all peers.
-func (n *PeerManager) announcementsJudged(now time.Time, j Judged) {
+// announcementsVerified stores verified announcements and sends the new ones to all peers.
+func (n *PeerManager) announcementsVerified(now time.Time, j AnnouncementsVerified) {
 	if fresh := n.announced.add(j.Good); len(fresh) > 0 {
 		n.toAll(now, ToAll{Msg: &wire.RoutingTable{Accounts: fresh}})
 	}

@@ -160,7 +160,7 @@ func (m *mirror) boot() {
 }
 
 func (m *mirror) step(ev Event) {
-	var judged []Event
+	var verified []Event
 	for _, e := range m.Step(m.now, ev) {
 		switch e := e.(type) {
 		case Write:
@@ -171,11 +171,11 @@ func (m *mirror) step(ev Event) {
 			if c := m.conns2[int(e.Conn)]; c != nil {
 				c.closedByUs = e.Reason.String() + e.Ban.String()
 			}
-		case JudgeAnnouncements:
-			judged = append(judged, Judged{From: e.From, Good: e.List})
+		case VerifyAnnouncements:
+			verified = append(verified, AnnouncementsVerified{From: e.From, Good: e.List})
 		}
 	}
-	for _, j := range judged {
+	for _, j := range verified {
 		m.step(j)
 	}
 }
@@ -264,7 +264,7 @@ func (m *mirror) own(msg wire.Message) {
 		for _, a := range msg.Accounts {
 			if id := fmt.Sprint(a.AccountID, a.EpochID); a.PeerID == m.me && !m.told[id] {
 				m.told[id] = true
-				m.step(Judged{Good: []*wire.Announcement{a}})
+				m.step(AnnouncementsVerified{Good: []*wire.Announcement{a}})
 			}
 		}
 	case *wire.Routed:

@@ -7,7 +7,7 @@
 //	units   a frame is u32 little-endian length ‖ protobuf
 //	bound   wire.MaxFrame bytes for a frame, allocated as it arrives; maxQueued bytes queued for
 //	        all connections; maxEvents decoded messages waiting for the PeerManager, above which
-//	        reading stops, and one above longFrame for each connection; maxJudges verifications at
+//	        reading stops, and one above longFrame for each connection; maxVerifying verifications at
 //	        a time
 //	errors  of a socket, and a panic of its goroutines, end the connection; of the listener are
 //	        retried; a closed listener, or a panic of the PeerManager, ends Run
@@ -33,20 +33,20 @@ import (
 const (
 	dialLimit = time.Second
 	// writeLimit is the deadline of a write call, and of unacknowledged data.
-	writeLimit = 2 * time.Minute
-	resendMost = 2 * time.Second // until unacknowledged data is sent again
-	maxEvents  = 1024
-	maxJudges  = 16
-	maxAuthors = 256                   // cached keys of authors
-	maxQueued  = 1 << 30               // bytes queued for all connections; neard allows as much for each
-	longQueue  = 16 << 20              // bytes queued for one, above which the total is checked
-	acceptWait = 50 * time.Millisecond // after an accept error such as too many open files
+	writeLimit   = 2 * time.Minute
+	resendMost   = 2 * time.Second // until unacknowledged data is sent again
+	maxEvents    = 1024
+	maxVerifying = 16
+	maxAuthors   = 256                   // cached keys of authors
+	maxQueued    = 1 << 30               // bytes queued for all connections; neard allows as much for each
+	longQueue    = 16 << 20              // bytes queued for one, above which the total is checked
+	acceptWait   = 50 * time.Millisecond // after an accept error such as too many open files
 )
 
 // Server runs a PeerManager on sockets, and on the connections of a Transport if there is one.
 type Server struct {
 	deliver func(near.Deliver)
-	judge   func(near.JudgeAnnouncements) near.Judged
+	verify  func(near.VerifyAnnouncements) near.AnnouncementsVerified
 
 	// Check validates messages of a Transport's gossip before they are relayed. Set before Run.
 	// nil: none is relayed.
@@ -71,13 +71,13 @@ type Server struct {
 	me        wire.PeerID
 	// begun is the start in UTC seconds. Edges with an older nonce are not known any more, so
 	// another node could replay one.
-	begun    uint64
-	frames   bool                 // no gossip: everything goes over connections
-	notNeard map[wire.PeerID]bool // peers that did not answer a plain socket as neard does
-	events   chan posted
-	judges   chan struct{} // semaphore of verifications
-	done     chan struct{}
-	group    sync.WaitGroup
+	begun     uint64
+	frames    bool                 // no gossip: everything goes over connections
+	notNeard  map[wire.PeerID]bool // peers that did not answer a plain socket as neard does
+	events    chan posted
+	verifying chan struct{} // semaphore of verifications
+	done      chan struct{}
+	group     sync.WaitGroup
 
 	links map[near.ConnID]*link // used by the stepping goroutine alone
 	last  near.ConnID
@@ -137,26 +137,26 @@ func Bind(addr string) (net.Listener, error) {
 }
 
 // Listen is New with a listener on c.ListenAddr.
-func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*Server, error) {
+func Listen(c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*Server, error) {
 	l, err := Bind(c.ListenAddr.String())
 	if err != nil {
 		return nil, err
 	}
-	return New(l, c, deliver, judge), nil
+	return New(l, c, deliver, verify), nil
 }
 
 // New returns a server that does nothing until Run, which closes l. c.ListenAddr is set to the
-// address of l. deliver is called by the stepping goroutine, judge by goroutines of its own;
+// address of l. deliver is called by the stepping goroutine, verify by goroutines of its own;
 // neither may wait for the server.
-func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Server {
+func New(l net.Listener, c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
-	return newHost(l, c, deliver, judge)
+	return newHost(l, c, deliver, verify)
 }
 
-func newHost(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Server {
+func newHost(l net.Listener, c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	now := time.Now()
-	return &Server{deliver: deliver, judge: judge, node: near.New(c, now), authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
-		events: make(chan posted, maxEvents), judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened),
+	return &Server{deliver: deliver, verify: verify, node: near.New(c, now), authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
+		events: make(chan posted, maxEvents), verifying: make(chan struct{}, maxVerifying), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened),
 		info: make(chan chan near.Info)}
 }
 
@@ -362,8 +362,8 @@ func (h *Server) step(ctx context.Context, ev near.Event, whole *completion) {
 			go h.dial(ctx, e, h.viaTransport(e.Peer.ID))
 		case near.Deliver:
 			h.deliver(e)
-		case near.JudgeAnnouncements:
-			h.startJudge(e, whole)
+		case near.VerifyAnnouncements:
+			h.startVerify(e, whole)
 		}
 	}
 }
@@ -417,21 +417,21 @@ func (h *Server) dial(ctx context.Context, e near.Dial, byWay bool) {
 	}
 }
 
-// startJudge verifies announcements in a goroutine, at most maxJudges at a time, and posts the
+// startVerify verifies announcements in a goroutine, at most maxVerifying at a time, and posts the
 // result.
-func (h *Server) startJudge(e near.JudgeAnnouncements, whole *completion) {
+func (h *Server) startVerify(e near.VerifyAnnouncements, whole *completion) {
 	h.group.Add(1)
 	whole.add()
 	go func() {
 		defer h.group.Done()
 		defer whole.finish()
 		select {
-		case h.judges <- struct{}{}:
+		case h.verifying <- struct{}{}:
 		case <-h.done:
 			return
 		}
-		defer func() { <-h.judges }()
+		defer func() { <-h.verifying }()
 		defer h.alarm()
-		h.Post(h.judge(e))
+		h.Post(h.verify(e))
 	}()
 }

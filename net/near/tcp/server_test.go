@@ -42,7 +42,9 @@ func runTapped(t *testing.T, tap func(Tapped), name string, boot ...*running) *r
 		case r.got <- d:
 		default:
 		}
-	}, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From, Good: j.List} })
+	}, func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
+		return near.AnnouncementsVerified{From: j.From, Good: j.List}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,11 +319,11 @@ func TestAcceptFails(t *testing.T) {
 }
 
 // quietHost returns a server that does not run.
-func quietHost(t *testing.T, judge func(near.JudgeAnnouncements) near.Judged) *Server {
+func quietHost(t *testing.T, verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	t.Helper()
 	c := near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "quiet"), Genesis: wire.GenesisID{ChainID: "test"}, Version: 86,
 		Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}
-	h, err := Listen(c, func(near.Deliver) {}, judge)
+	h, err := Listen(c, func(near.Deliver) {}, verify)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +341,7 @@ func TestLongWaits(t *testing.T) {
 		{"short", &wire.PeersRequest{}, 3},
 		{"long", wire.NewRouted(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), wire.RouteBack(primitives.Hash{}),
 			&wire.PartialWitness{PartialWitness: primitives.PartialWitness{Part: make([]byte, longFrame), Signature: primitives.ZeroED25519Signature}}, 0), 1},
-		{"to be judged", &wire.RoutingTable{Accounts: []*wire.Announcement{{AccountID: "v.near", PeerID: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), Signature: primitives.ZeroED25519Signature}}}, 1},
+		{"to be verified", &wire.RoutingTable{Accounts: []*wire.Announcement{{AccountID: "v.near", PeerID: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), Signature: primitives.ZeroED25519Signature}}}, 1},
 	} {
 		h := quietHost(t, nil)
 		ours, theirs := net.Pipe()
@@ -365,28 +367,28 @@ func TestLongWaits(t *testing.T) {
 	}
 }
 
-// TestJudges: at most maxJudges verifications run at a time, and an event completes with its own.
-func TestJudges(t *testing.T) {
+// TestVerificationsAreBounded: at most maxVerifying verifications run at a time, and an event completes with its own.
+func TestVerificationsAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	release := make(chan struct{})
-	h := quietHost(t, func(j near.JudgeAnnouncements) near.Judged {
+	h := quietHost(t, func(j near.VerifyAnnouncements) near.AnnouncementsVerified {
 		n := now.Add(1)
 		defer now.Add(-1)
 		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 		}
 		<-release
-		return near.Judged{From: j.From}
+		return near.AnnouncementsVerified{From: j.From}
 	})
 	whole := newCompletion()
-	const all = 3 * maxJudges
+	const all = 3 * maxVerifying
 	for range all {
-		h.startJudge(near.JudgeAnnouncements{}, whole)
+		h.startVerify(near.VerifyAnnouncements{}, whole)
 	}
 	whole.finish()
-	eventually(t, "judging", time.Minute, func() bool { return now.Load() == maxJudges })
+	eventually(t, "verifying", time.Minute, func() bool { return now.Load() == maxVerifying })
 	select {
 	case <-whole.done:
-		t.Error("done before all is judged")
+		t.Error("done before all is verified")
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(release)
@@ -395,8 +397,8 @@ func TestJudges(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("never done")
 	}
-	if h.group.Wait(); most.Load() != maxJudges || len(h.events) != all {
-		t.Errorf("%d judged at a time, %d in all", most.Load(), len(h.events))
+	if h.group.Wait(); most.Load() != maxVerifying || len(h.events) != all {
+		t.Errorf("%d verified at a time, %d in all", most.Load(), len(h.events))
 	}
 }
 
@@ -451,14 +453,14 @@ func TestReaderProves(t *testing.T) {
 // PeerManager ends Run.
 func TestPanics(t *testing.T) {
 	told := make(chan any, 1)
-	h := quietHost(t, func(near.JudgeAnnouncements) near.Judged { panic("judge") })
+	h := quietHost(t, func(near.VerifyAnnouncements) near.AnnouncementsVerified { panic("verify") })
 	h.Alarm = func(reason any, _ []byte) { told <- reason }
 	whole := newCompletion()
-	h.startJudge(near.JudgeAnnouncements{}, whole)
+	h.startVerify(near.VerifyAnnouncements{}, whole)
 	whole.finish()
 	select {
 	case r := <-told:
-		if r != "judge" {
+		if r != "verify" {
 			t.Errorf("told %v", r)
 		}
 	case <-time.After(time.Minute):
@@ -466,7 +468,7 @@ func TestPanics(t *testing.T) {
 	}
 	<-whole.done
 	h.group.Wait()
-	if len(h.judges) != 0 {
+	if len(h.verifying) != 0 {
 		t.Error("its place is lost")
 	}
 
@@ -475,7 +477,7 @@ func TestPanics(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(context.Background()) }()
 	a.Post(near.RouteToAccount{}) // for an unknown account
-	a.Post(near.Judged{Good: []*wire.Announcement{nil}})
+	a.Post(near.AnnouncementsVerified{Good: []*wire.Announcement{nil}})
 	select {
 	case err := <-ended:
 		if p, ok := err.(*PanicError); !ok || len(p.Stack) == 0 {

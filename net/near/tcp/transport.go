@@ -51,8 +51,8 @@ type Station interface {
 	Take(Conn)
 	// Post passes an event to the PeerManager.
 	Post(near.Event)
-	// Judge validates a gossip message.
-	Judge(wire.Message) near.Verdict
+	// Validate validates a gossip message.
+	Validate(wire.Message) near.Verdict
 	// Overheard reports a frame of gossip: sent by this node, or received from the peer.
 	Overheard(sent bool, who wire.PeerID, frame func() []byte)
 	// Panicked reports a panic over a message of a peer, which the Transport has recovered.
@@ -60,13 +60,13 @@ type Station interface {
 }
 
 // NewOver is New with an alternative transport. l may be nil: no plain sockets.
-func NewOver(l net.Listener, way Transport, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Server {
+func NewOver(l net.Listener, way Transport, c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	if l != nil {
 		c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
 	} else {
 		c.ListenAddr = way.Addr()
 	}
-	h := newHost(l, c, deliver, judge)
+	h := newHost(l, c, deliver, verify)
 	h.frames, h.transport, h.notNeard = c.Sparing, way, map[wire.PeerID]bool{}
 	return h
 }
@@ -80,8 +80,8 @@ func (h *Server) Take(c Conn) {
 	}
 }
 
-// Judge implements Station.
-func (h *Server) Judge(m wire.Message) near.Verdict {
+// Validate implements Station.
+func (h *Server) Validate(m wire.Message) near.Verdict {
 	if h.Check == nil {
 		return near.Hold
 	}
