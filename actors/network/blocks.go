@@ -94,7 +94,7 @@ func (a *Actor) blockImported(m *messages.BlockAccepted) {
 		h := m.Block.Header
 		a.partsStep(chunkparts.Head{Hash: m.Hash, Prev: h.PrevHash, Height: h.Height}, "")
 	}
-	a.partsStep(chunkparts.BlockCame{Hash: m.Hash}, "")
+	a.partsStep(chunkparts.BlockArrived{Hash: m.Hash}, "")
 	a.step(blocksync.Adopted{Hash: m.Hash})
 	a.askWaiting(m.Final)
 }

@@ -185,10 +185,10 @@ func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool
 	if !p.machine.Expects(from, item) {
 		return false
 	}
-	s.step(p, statesync.Came{From: from, Item: item})
+	s.step(p, statesync.Arrived{From: from, Item: item})
 	wait := p.waits[item]
 	if wait == nil { // the caller no longer waits
-		s.step(p, statesync.Judged{From: from, Item: item, Own: true})
+		s.step(p, statesync.ItemVerified{From: from, Item: item, Own: true})
 		return true
 	}
 	wait <- stateAnswer{from, r} // does not block: only one node at a time is asked for an item
@@ -209,7 +209,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	s.step(p, statesync.Want{Item: item})
 	s.mu.Unlock()
 	done := func(x stateAnswer, err error) {
-		s.step(p, statesync.Judged{From: x.from, Item: item, Bad: err != nil && isPeersFault(err),
+		s.step(p, statesync.ItemVerified{From: x.from, Item: item, Bad: err != nil && isPeersFault(err),
 			Own: err != nil && !isPeersFault(err)})
 	}
 	for {

@@ -67,7 +67,7 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 	if !expected {
 		return
 	}
-	a.step(blocksync.ProofCame{From: from})
+	a.step(blocksync.ProofArrived{From: from})
 	self, e := a.self, a.o.Engine
 	go func() {
 		m := proofResult{from: from}

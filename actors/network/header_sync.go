@@ -175,7 +175,7 @@ func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 	if !a.sync.Expects(from) {
 		return
 	}
-	a.step(blocksync.Came{From: from})
+	a.step(blocksync.Arrived{From: from})
 	list = list[:min(len(list), maxAnswer)]
 	self, e := a.self, a.o.Engine
 	go func() {
@@ -197,7 +197,7 @@ func (a *Actor) headersDone(m *headersResult) {
 	if a.path.known = a.path.known && m.err == nil; a.path.known && m.taken > 0 {
 		a.path.grow(m.list)
 	}
-	ev := blocksync.Judged{From: m.from, Sent: len(m.list), Taken: m.taken}
+	ev := blocksync.HeadersVerified{From: m.from, Sent: len(m.list), Taken: m.taken}
 	a.o.Log.WithField("peer", m.from).WithError(m.err).Debugf("network: %d of %d headers are new", m.taken, len(m.list))
 	switch {
 	case m.err == nil:

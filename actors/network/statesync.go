@@ -303,12 +303,12 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 	if !x.machine.Expects(from, item) {
 		return
 	}
-	a.stateStep(x, statesync.Came{From: from, Item: item})
+	a.stateStep(x, statesync.Arrived{From: from, Item: item})
 	judge := a.verifyPart
 	if item.Header {
 		judge = a.verifyHeader
 	}
-	ev := statesync.Judged{From: from, Item: item, Own: true}
+	ev := statesync.ItemVerified{From: from, Item: item, Own: true}
 	self := a.self
 	go func() {
 		then := func() { a.stateStep(x, ev) }

@@ -83,21 +83,21 @@ type (
 	// Peers lists all connected peers that have sent a block. A peer that is missing has
 	// disconnected.
 	Peers struct{ List []Peer }
-	// Came reports that a header response has arrived from the peer that was asked. It is being
+	// Arrived reports that a header response has arrived from the peer that was asked. It is being
 	// validated.
-	Came struct{ From PeerID }
-	// Judged is the result of validating a header response.
-	Judged struct {
+	Arrived struct{ From PeerID }
+	// HeadersVerified is the result of validating a header response.
+	HeadersVerified struct {
 		From  PeerID
 		Sent  int  // headers in the response
 		Taken int  // number of headers that are new and valid
 		Bad   bool // one of them is invalid
 		Own   bool // not stored because of a fault of this node
 	}
-	// ProofCame reports that an epoch sync proof has arrived from the peer that was asked. It is
+	// ProofArrived reports that an epoch sync proof has arrived from the peer that was asked. It is
 	// being validated. Proved is the result.
-	ProofCame struct{ From PeerID }
-	Proved    struct {
+	ProofArrived struct{ From PeerID }
+	Proved       struct {
 		From PeerID
 		Bad  bool // it is invalid
 		Used bool // the header chain continues from it
@@ -123,16 +123,16 @@ type (
 	Tick struct{}
 )
 
-func (Peers) event()     {}
-func (Came) event()      {}
-func (Judged) event()    {}
-func (ProofCame) event() {}
-func (Proved) event()    {}
-func (Block) event()     {}
-func (Refused) event()   {}
-func (Adopted) event()   {}
-func (Wanted) event()    {}
-func (Tick) event()      {}
+func (Peers) event()           {}
+func (Arrived) event()         {}
+func (HeadersVerified) event() {}
+func (ProofArrived) event()    {}
+func (Proved) event()          {}
+func (Block) event()           {}
+func (Refused) event()         {}
+func (Adopted) event()         {}
+func (Wanted) event()          {}
+func (Tick) event()            {}
 
 // Ask is a request for a block.
 type Ask struct {

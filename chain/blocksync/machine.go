@@ -42,10 +42,10 @@ type peer struct {
 
 // request is a header or proof request in flight.
 type request struct {
-	peer    PeerID
-	at      int64
-	claimed primitives.Height
-	judging bool
+	peer      PeerID
+	at        int64
+	claimed   primitives.Height
+	verifying bool
 }
 
 // blockRequest is a block that was requested, or that has arrived and is not imported yet.
@@ -99,13 +99,13 @@ func (m *Machine) Asked(hash primitives.Hash) bool {
 
 // Expects returns whether a header response is expected from a peer.
 func (m *Machine) Expects(from PeerID) bool {
-	return m.headers != nil && m.headers.peer == from && !m.headers.judging
+	return m.headers != nil && m.headers.peer == from && !m.headers.verifying
 }
 
 // ExpectsProof returns whether a proof is expected from a peer, and the height that the peer
 // claimed at the request.
 func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected bool) {
-	if m.proof == nil || m.proof.peer != from || m.proof.judging {
+	if m.proof == nil || m.proof.peer != from || m.proof.verifying {
 		return 0, false
 	}
 	return m.proof.claimed, true
@@ -128,15 +128,15 @@ func (m *Machine) Step(now int64, ev Event) (out Out, err error) {
 	switch ev := ev.(type) {
 	case Peers:
 		m.setPeers(ev.List)
-	case Came:
+	case Arrived:
 		if m.Expects(ev.From) {
-			m.headers.judging = true
+			m.headers.verifying = true
 		}
-	case Judged:
-		m.judged(&out, now, &ev)
-	case ProofCame:
+	case HeadersVerified:
+		m.headersVerified(&out, now, &ev)
+	case ProofArrived:
 		if _, is := m.ExpectsProof(ev.From); is {
-			m.proof.judging = true
+			m.proof.verifying = true
 		}
 	case Proved:
 		m.proved(&out, now, &ev)
@@ -175,10 +175,10 @@ func (m *Machine) setPeers(list []Peer) {
 // removePeer removes a peer. Its requests are sent to other peers.
 func (m *Machine) removePeer(id PeerID) {
 	delete(m.peers, id)
-	if m.headers != nil && m.headers.peer == id && !m.headers.judging {
+	if m.headers != nil && m.headers.peer == id && !m.headers.verifying {
 		m.headers = nil
 	}
-	if m.proof != nil && m.proof.peer == id && !m.proof.judging {
+	if m.proof != nil && m.proof.peer == id && !m.proof.verifying {
 		m.proof = nil
 	}
 	for _, w := range m.blocks {
@@ -215,7 +215,7 @@ func (m *Machine) miss(now int64, id PeerID) {
 	}
 }
 
-func (m *Machine) judged(out *Out, now int64, ev *Judged) {
+func (m *Machine) headersVerified(out *Out, now int64, ev *HeadersVerified) {
 	r := m.headers
 	if r == nil || r.peer != ev.From {
 		return
@@ -348,12 +348,12 @@ func (m *Machine) advance(out *Out, now int64) error {
 
 // expire ends requests that timed out.
 func (m *Machine) expire(out *Out, now int64) {
-	if r := m.headers; r != nil && !r.judging && now-r.at >= m.o.HeadersWait {
+	if r := m.headers; r != nil && !r.verifying && now-r.at >= m.o.HeadersWait {
 		m.headers = nil
 		m.strike(out, now, r.peer)
 	}
 	// This is no strike, because many peers have no proof.
-	if r := m.proof; r != nil && !r.judging && now-r.at >= m.o.ProofWait {
+	if r := m.proof; r != nil && !r.verifying && now-r.at >= m.o.ProofWait {
 		m.proof, m.proofTried = nil, true
 		if p := m.peers[r.peer]; p != nil {
 			p.noProof = now + 10*m.o.ProofWait
@@ -489,7 +489,7 @@ func (m *Machine) proved(out *Out, now int64, ev *Proved) {
 		if p := m.peers[ev.From]; p != nil {
 			p.noProof = now + 10*m.o.ProofWait
 		}
-	case m.headers != nil && !m.headers.judging: // the header request continued from before the proof
+	case m.headers != nil && !m.headers.verifying: // the header request continued from before the proof
 		m.headers = nil
 	}
 }

@@ -131,8 +131,8 @@ func (w *world) askHeaders(p *fake) {
 		if !w.m.Expects(p.id) {
 			return
 		}
-		w.step(Came{p.id})
-		ev := Judged{From: p.id, Bad: p.headers == -2, Sent: max(p.headers, 0)}
+		w.step(Arrived{p.id})
+		ev := HeadersVerified{From: p.id, Bad: p.headers == -2, Sent: max(p.headers, 0)}
 		if to := min(from+p.headers, int(p.height), len(w.chain)-1); p.headers > 0 && to > w.headers {
 			ev.Taken, w.headers = to-w.headers, to
 			ev.Sent = min(p.headers, to-from)
@@ -443,7 +443,7 @@ func TestProofElsewhere(t *testing.T) {
 		if n := len(w.proofs); !slices.Contains(w.proofs, p.id) || n > len(all) {
 			t.Fatalf("seed %d: %d times those that give none were asked", seed, n)
 		}
-		w.step(ProofCame{p.id})
+		w.step(ProofArrived{p.id})
 		w.step(Proved{From: p.id}) // the proof could not be used
 		for _, x := range all {
 			x.blocks = true
@@ -558,7 +558,7 @@ func TestProof(t *testing.T) {
 	if w.peers[from].headersN != 1 {
 		t.Error("while no proof comes no headers are asked for")
 	}
-	w.step(ProofCame{from})
+	w.step(ProofArrived{from})
 	w.headers, w.apart = 950, true
 	w.step(Proved{From: from, Used: true})
 	w.now += 100
@@ -575,7 +575,7 @@ func TestProof(t *testing.T) {
 	w.headers, w.apart = 0, false
 	w.now++
 	w.step(Tick{})
-	w.step(ProofCame{from})
+	w.step(ProofArrived{from})
 	w.step(Proved{From: from, Bad: true})
 	if len(w.proofs) != 2 || !w.banned[from] {
 		t.Errorf("%d proofs asked for, banned: %v", len(w.proofs), w.banned)

@@ -56,8 +56,8 @@ type Event interface{ event() }
 type (
 	// Hosts lists all connected hosts. A host that is not in List has disconnected.
 	Hosts struct{ List []Host }
-	// Came reports that an item arrived from a host and is being validated.
-	Came struct {
+	// Arrived reports that an item arrived from a host and is being validated.
+	Arrived struct {
 		From PeerID
 		Item Item
 	}
@@ -66,9 +66,9 @@ type (
 		From PeerID
 		Item Item
 	}
-	// Judged is the result of the validation of an item. Bad: the item is invalid. Own: the item
+	// ItemVerified is the result of the validation of an item. Bad: the item is invalid. Own: the item
 	// was not stored because of an error of this node.
-	Judged struct {
+	ItemVerified struct {
 		From     PeerID
 		Item     Item
 		Bad, Own bool
@@ -84,12 +84,12 @@ type (
 	Tick struct{}
 )
 
-func (Hosts) event()  {}
-func (Came) event()   {}
-func (None) event()   {}
-func (Judged) event() {}
-func (Known) event()  {}
-func (Tick) event()   {}
+func (Hosts) event()        {}
+func (Arrived) event()      {}
+func (None) event()         {}
+func (ItemVerified) event() {}
+func (Known) event()        {}
+func (Tick) event()         {}
 
 // Ask is a request to a host.
 type Ask struct {
@@ -133,10 +133,10 @@ type host struct {
 }
 
 type request struct {
-	peer    PeerID
-	at      int64
-	judging bool
-	took    int64 // ms from the request to the arrival of the response
+	peer      PeerID
+	at        int64
+	verifying bool
+	took      int64 // ms from the request to the arrival of the response
 }
 
 // New returns a machine for shards of which nothing is present yet.
@@ -178,8 +178,8 @@ func (m *Machine) Parts() (have, total uint64) {
 // even if that request timed out, and it has not arrived from another host.
 func (m *Machine) Expects(from PeerID, i Item) bool {
 	r := m.asked[i]
-	if r != nil && (r.judging || r.peer == from) {
-		return !r.judging
+	if r != nil && (r.verifying || r.peer == from) {
+		return !r.verifying
 	}
 	h, s := m.hosts[from], m.shard(i.Shard)
 	switch {
@@ -202,14 +202,14 @@ func (m *Machine) take(now int64, from PeerID, i Item) {
 		m.hosts[from].asked++
 	}
 	r := m.asked[i]
-	r.judging, r.took = true, now-r.at
+	r.verifying, r.took = true, now-r.at
 }
 
 // Asked returns the oldest item of a shard that was requested from a host and not answered yet. It
 // serves for answers that the host has nothing, which do not contain the item.
 func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool) {
 	for x, r := range m.asked {
-		if r.peer == from && x.Shard == id && !r.judging && (!asked || r.at < m.asked[i].at) {
+		if r.peer == from && x.Shard == id && !r.verifying && (!asked || r.at < m.asked[i].at) {
 			i, asked = x, true
 		}
 	}
@@ -221,17 +221,17 @@ func (m *Machine) Step(now int64, ev Event) (out Out) {
 	switch ev := ev.(type) {
 	case Hosts:
 		m.setHosts(ev.List)
-	case Came:
+	case Arrived:
 		if m.Expects(ev.From, ev.Item) {
 			m.take(now, ev.From, ev.Item)
 		}
 	case None:
-		if r := m.asked[ev.Item]; r != nil && r.peer == ev.From && !r.judging {
+		if r := m.asked[ev.Item]; r != nil && r.peer == ev.From && !r.verifying {
 			m.endRequest(ev.Item)
 			m.pause(now, ev.From, false)
 		}
-	case Judged:
-		m.judged(&out, now, &ev)
+	case ItemVerified:
+		m.itemVerified(&out, now, &ev)
 	case Known:
 		m.known(&ev)
 	case Want:
@@ -275,7 +275,7 @@ func (m *Machine) setHosts(list []Host) {
 func (m *Machine) removeHost(id PeerID) {
 	delete(m.hosts, id)
 	for i, r := range m.asked {
-		if r.peer == id && !r.judging {
+		if r.peer == id && !r.verifying {
 			delete(m.asked, i)
 		}
 	}
@@ -305,9 +305,9 @@ func (m *Machine) pause(now int64, id PeerID, silent bool) {
 	h.pausedUntil = max(h.pausedUntil, now+wait)
 }
 
-func (m *Machine) judged(out *Out, now int64, ev *Judged) {
+func (m *Machine) itemVerified(out *Out, now int64, ev *ItemVerified) {
 	r := m.asked[ev.Item]
-	if r == nil || r.peer != ev.From || !r.judging {
+	if r == nil || r.peer != ev.From || !r.verifying {
 		return
 	}
 	m.endRequest(ev.Item)
@@ -377,7 +377,7 @@ func (m *Machine) expire(now int64) {
 	for _, i := range slices.SortedFunc(maps.Keys(m.asked), Item.compare) {
 		r := m.asked[i]
 		h := m.hosts[r.peer]
-		if r.judging || now-r.at < m.o.Wait || now-r.at < m.timeout(h) && !slices.ContainsFunc(m.eligible(now, i), func(o *host) bool { return o != h }) {
+		if r.verifying || now-r.at < m.o.Wait || now-r.at < m.timeout(h) && !slices.ContainsFunc(m.eligible(now, i), func(o *host) bool { return o != h }) {
 			continue
 		}
 		m.endRequest(i)

@@ -81,13 +81,13 @@ func (w *world) answer(a Ask, h *fake) {
 		w.step(None{a.Peer, a.Item})
 		return
 	}
-	w.step(Came{a.Peer, a.Item})
+	w.step(Arrived{a.Peer, a.Item})
 	if a.Item.Header && !h.wrong && !w.m.shard(a.Item.Shard).known {
-		w.step(Judged{From: a.Peer, Item: a.Item})
+		w.step(ItemVerified{From: a.Peer, Item: a.Item})
 		w.step(Known{Shard: a.Item.Shard, Total: w.total, Has: []uint64{0}})
 		return
 	}
-	w.step(Judged{From: a.Peer, Item: a.Item, Bad: h.wrong})
+	w.step(ItemVerified{From: a.Peer, Item: a.Item, Bad: h.wrong})
 }
 
 // run continues until everything is present, and returns the time in ms.
@@ -176,8 +176,8 @@ func TestLate(t *testing.T) {
 	m := New([]primitives.ShardID{1}, Options{})
 	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}}})
 	header, part := Item{Shard: 1, Header: true}, Item{Shard: 1, Part: 1}
-	m.Step(1, Came{"a", header})
-	m.Step(1, Judged{From: "a", Item: header})
+	m.Step(1, Arrived{"a", header})
+	m.Step(1, ItemVerified{From: "a", Item: header})
 	m.Step(1, Known{Shard: 1, Total: 3})
 	if !m.Expects("a", part) || m.Expects("a", Item{Shard: 1, Part: 9}) || m.Expects("b", part) {
 		t.Fatal("it does not expect what it asked for, and no more")
@@ -189,11 +189,11 @@ func TestLate(t *testing.T) {
 	if !m.Expects("a", part) || !m.Expects("b", part) {
 		t.Error("it is not expected of both")
 	}
-	m.Step(20_001, Came{"a", part})
+	m.Step(20_001, Arrived{"a", part})
 	if m.Expects("b", part) || m.Expects("a", part) {
-		t.Error("it is expected while it is judged")
+		t.Error("it is expected while it is verified")
 	}
-	m.Step(20_002, Judged{From: "a", Item: part})
+	m.Step(20_002, ItemVerified{From: "a", Item: part})
 	if have, _ := m.Parts(); have != 1 || m.Expects("b", part) || m.Expects("a", part) {
 		t.Errorf("%d parts are here", have)
 	}
@@ -229,10 +229,10 @@ func TestStranger(t *testing.T) {
 	if !m.Expects("a", i) || m.Expects("b", i) {
 		t.Fatal("the wrong one was asked")
 	}
-	m.Step(1, Came{"b", i})
-	m.Step(1, Judged{From: "b", Item: i})
+	m.Step(1, Arrived{"b", i})
+	m.Step(1, ItemVerified{From: "b", Item: i})
 	m.Step(1, None{"b", i})
-	m.Step(1, Judged{From: "a", Item: i}) // it has not arrived
+	m.Step(1, ItemVerified{From: "a", Item: i}) // it has not arrived
 	if m.Headers() || !m.Expects("a", i) {
 		t.Error("a stranger's answer was taken")
 	}

@@ -31,8 +31,8 @@ func TestWant(t *testing.T) {
 	if p := asked(m.Step(1, Want{part}), part); p[0] != "b" {
 		t.Errorf("the part is asked of %s", p[0])
 	}
-	m.Step(2, Came{first, header})
-	out := m.Step(3, Judged{From: first, Item: header, Bad: true})
+	m.Step(2, Arrived{first, header})
+	out := m.Step(3, ItemVerified{From: first, Item: header, Bad: true})
 	if len(out.Ban) != 1 || out.Ban[0] != first {
 		t.Errorf("banned: %v", out.Ban)
 	}
@@ -40,8 +40,8 @@ func TestWant(t *testing.T) {
 	if second == first {
 		t.Errorf("%s is asked again", first)
 	}
-	m.Step(4, Came{second, header})
-	asked(m.Step(5, Judged{From: second, Item: header}))
+	m.Step(4, Arrived{second, header})
+	asked(m.Step(5, ItemVerified{From: second, Item: header}))
 	asked(m.Step(100_000, Tick{}))
 	// host b has disconnected, or was banned
 	asked(m.Step(200_000, Hosts{[]Host{{ID: "c", Shards: []primitives.ShardID{8}}}}), part)
@@ -60,10 +60,10 @@ func TestBack(t *testing.T) {
 	item := Item{Shard: 7, Part: 1}
 	m.Step(0, hosts)
 	m.Step(0, Want{item})
-	m.Step(1, Came{"a", item})
+	m.Step(1, Arrived{"a", item})
 	m.Step(2, Hosts{})
 	m.Step(3, hosts)
-	m.Step(4, Judged{From: "a", Item: item})
+	m.Step(4, ItemVerified{From: "a", Item: item})
 	if n := m.hosts["a"].asked; n != 0 {
 		t.Errorf("it is asked for %d items", n)
 	}
