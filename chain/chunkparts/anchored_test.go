@@ -205,12 +205,12 @@ func TestEarlyChunkWaitsForItsBlock(t *testing.T) {
 		if waits, _ := p.early.Len(); waits != 3+len(c.Receipts) || p.counters.Queued.Load() != uint64(waits) {
 			t.Errorf("%s: %d messages wait", name, waits)
 		}
-		if _, err := p.Step(0, BlockCame{primitives.Hash{97}}); err != nil || len(p.entries) > 0 {
+		if _, err := p.Step(0, BlockArrived{primitives.Hash{97}}); err != nil || len(p.entries) > 0 {
 			t.Errorf("%s: %v with another block", name, err)
 		}
 		n.block(primitives.Hash{98}, 21, hashAt(20), true)
 		n.block(parent, x.h-1, x.at, true)
-		out, err := p.Step(0, BlockCame{parent})
+		out, err := p.Step(0, BlockArrived{parent})
 		if err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 || out.Complete[0].Chunk.Hash != c.Header.ChunkHash() {
 			t.Errorf("%s: %v, %d ready, %d complete", name, err, len(out.Ready), len(out.Complete))
 		}
@@ -243,7 +243,7 @@ func TestEarlyChunkOfAnyAnchor(t *testing.T) {
 			t.Fatalf("%s: the producer's message: %v", name, err)
 		}
 		n.block(parent, 22, hashAt(20), true)
-		if out, err := p.Step(0, BlockCame{parent}); err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 {
+		if out, err := p.Step(0, BlockArrived{parent}); err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 {
 			t.Errorf("%s: %v, %d ready, %d complete", name, err, len(out.Ready), len(out.Complete))
 		}
 	}
@@ -289,7 +289,7 @@ func TestEarlyChunkIsDropped(t *testing.T) {
 			n.replaced[hashAt(20)] = map[primitives.ShardID]primitives.AccountID{0: producers[3]}
 		}
 		n.block(parent, x.h, x.prev, true)
-		if out, err := p.Step(0, BlockCame{parent}); !errors.Is(err, x.want) || !empty(p) || len(out.Ready) > 0 {
+		if out, err := p.Step(0, BlockArrived{parent}); !errors.Is(err, x.want) || !empty(p) || len(out.Ready) > 0 {
 			t.Errorf("%s: %v, want %v", name, err, x.want)
 		}
 	}
@@ -326,7 +326,7 @@ func TestProducerOfAnotherAnchorTakesNoSlot(t *testing.T) {
 		t.Errorf("the chunk on the chain: %v, %d chunks", err, len(p.entries))
 	}
 	n.block(parent, 21, hashAt(20), true)
-	if out, err := p.Step(0, BlockCame{parent}); err != nil || len(out.Ready) != 1 {
+	if out, err := p.Step(0, BlockArrived{parent}); err != nil || len(out.Ready) != 1 {
 		t.Errorf("%v, %d ready", err, len(out.Ready))
 	}
 	// a chunk with an anchor other than its block's is rejected when the block arrives
@@ -340,7 +340,7 @@ func TestProducerOfAnotherAnchorTakesNoSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.block(parent, 21, hashAt(20), true)
-	if out, err := p.Step(0, BlockCame{parent}); !errors.Is(err, ErrSignature) || len(out.Ready)+len(p.entries)+len(p.bySlot) > 0 {
+	if out, err := p.Step(0, BlockArrived{parent}); !errors.Is(err, ErrSignature) || len(out.Ready)+len(p.entries)+len(p.bySlot) > 0 {
 		t.Errorf("a chunk with the anchor of another block: %v, %d chunks", err, len(p.entries))
 	}
 }
@@ -394,7 +394,7 @@ func TestStrippedAnchor(t *testing.T) {
 			}
 		}
 		n.block(parent, 21, hashAt(20), true)
-		_, err := p.Step(0, BlockCame{parent})
+		_, err := p.Step(0, BlockArrived{parent})
 		if again && (err != nil || len(p.entries) != 1) || !again && (!errors.Is(err, anchor.ErrForm) || !empty(p)) {
 			t.Errorf("with an anchor %t: %v, %d chunks", again, err, len(p.entries))
 		}
@@ -442,7 +442,7 @@ func TestFloodOfEarlyChunks(t *testing.T) {
 		t.Errorf("%d messages wait, %d chunks are kept", waits, len(p.entries))
 	}
 	n.block(parent, 22, hashAt(20), true)
-	if out, err := p.Step(0, BlockCame{parent}); err != nil || len(out.Complete) != 1 {
+	if out, err := p.Step(0, BlockArrived{parent}); err != nil || len(out.Complete) != 1 {
 		t.Errorf("the first chunk is gone: %v", err)
 	}
 }
@@ -493,13 +493,13 @@ func TestEachEarlyChunkIsCounted(t *testing.T) {
 	}
 	waits, _ := p.early.Len()
 	n.block(parent, 21, hashAt(20), true) // a height other than that below the chunk's
-	if _, err := p.Step(0, BlockCame{parent}); !errors.Is(err, anchor.ErrWrong) {
+	if _, err := p.Step(0, BlockArrived{parent}); !errors.Is(err, anchor.ErrWrong) {
 		t.Fatal(err)
 	}
 	if got := p.counters.WrongPlace.Load(); waits < 3 || got != uint64(waits) {
 		t.Errorf("%d messages waited, %d are counted as wrong", waits, got)
 	}
-	if _, err := p.Step(0, BlockCame{parent}); err != nil || p.counters.WrongPlace.Load() != uint64(waits) {
+	if _, err := p.Step(0, BlockArrived{parent}); err != nil || p.counters.WrongPlace.Load() != uint64(waits) {
 		t.Errorf("%v, %d are counted after the block came again", err, p.counters.WrongPlace.Load())
 	}
 	for of, count := range p.counters.Lookups() {

@@ -126,8 +126,8 @@ type Wanted struct {
 	By       primitives.AccountID // producer of the block; empty: unknown
 }
 
-// BlockCame reports that the block Hash is known from now on.
-type BlockCame struct{ Hash primitives.Hash }
+// BlockArrived reports that the block Hash is known from now on.
+type BlockArrived struct{ Hash primitives.Hash }
 
 // Head is the head of the chain. The horizon follows Height, and a chunk on an unknown block is
 // assumed to be in the epoch of Hash's children. Header and HeaderPrev are the highest known header
@@ -142,15 +142,15 @@ type Head struct {
 // Tick must be sent every chunk_request_retry_period, 400 ms by default, and at the time Pool.Due.
 type Tick struct{}
 
-func (Made) event()      {}
-func (Partial) event()   {}
-func (Forward) event()   {}
-func (Response) event()  {}
-func (Request) event()   {}
-func (Wanted) event()    {}
-func (BlockCame) event() {}
-func (Head) event()      {}
-func (Tick) event()      {}
+func (Made) event()         {}
+func (Partial) event()      {}
+func (Forward) event()      {}
+func (Response) event()     {}
+func (Request) event()      {}
+func (Wanted) event()       {}
+func (BlockArrived) event() {}
+func (Head) event()         {}
+func (Tick) event()         {}
 
 // Send is a message to a validator.
 type Send struct {

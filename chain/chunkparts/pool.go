@@ -42,7 +42,7 @@ import (
 // DataParts parts are present, from which reassemble restores the body. Wanted starts requests: at
 // once if no peer forwards parts to this node, otherwise after the first Tick. Tick repeats them:
 // first to the producer, after ToOthers to other validators of the shard, after FullFetch for all
-// parts. BlockCame completes entries that waited for their previous block, and handles the partial
+// parts. BlockArrived completes entries that waited for their previous block, and handles the partial
 // chunks queued for it. Head moves the horizon.
 //
 // Differences from nearcore (shards_manager_actor.rs): Sparing, and the two signature rules for
@@ -160,7 +160,7 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 		out.Answer = []Answer{{ev.From, p.respond(ev.ChunkRequest)}}
 	case Wanted:
 		err = p.wanted(&out, now, &ev)
-	case BlockCame:
+	case BlockArrived:
 		var errs []error
 		count := func(err error) { // counts each error before they are joined
 			p.counters.Error(err)

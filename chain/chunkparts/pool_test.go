@@ -535,7 +535,7 @@ func TestBlind(t *testing.T) {
 		t.Errorf("%v, %d complete", err, len(out.Complete))
 	}
 	n.eyes[producers[2]].blind = nil
-	if out, err := p.Step(0, BlockCame{c.Header.PrevBlockHash}); err != nil || len(out.Complete) != 1 {
+	if out, err := p.Step(0, BlockArrived{c.Header.PrevBlockHash}); err != nil || len(out.Complete) != 1 {
 		t.Errorf("%v, %d complete", err, len(out.Complete))
 	}
 }
@@ -719,7 +719,7 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 		}
 	}
 	e.known[later] = true
-	if out, err := p.Step(0, BlockCame{later}); err != nil || len(out.Complete) != 3 {
+	if out, err := p.Step(0, BlockArrived{later}); err != nil || len(out.Complete) != 3 {
 		t.Errorf("the block came: %v, %d complete", err, len(out.Complete))
 	}
 }
@@ -770,7 +770,7 @@ func TestTwoSignatures(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		e.known[c.Header.PrevBlockHash] = true
-		if _, err := p.Step(0, BlockCame{c.Header.PrevBlockHash}); err != nil {
+		if _, err := p.Step(0, BlockArrived{c.Header.PrevBlockHash}); err != nil {
 			t.Errorf("%s: the block came: %v", name, err)
 		}
 		out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[2:3]}})
@@ -849,11 +849,11 @@ func TestNextEpoch(t *testing.T) {
 	}
 	e.known[prev] = true
 	// part 1 of both chunks goes to producer 1, which needs both; producer 0 needs one of them
-	sent, want := step(BlockCame{prev}, nil), []uint64{1, 1}
+	sent, want := step(BlockArrived{prev}, nil), []uint64{1, 1}
 	if len(sent) != 2 || !slices.Equal(sent[producers[1]], want) || !slices.Equal(sent[producers[0]], want[:1]) {
 		t.Errorf("when the block has come are passed on %v", sent)
 	}
-	if sent := step(BlockCame{prev}, nil); len(sent) > 0 {
+	if sent := step(BlockArrived{prev}, nil); len(sent) > 0 {
 		t.Errorf("and again %v", sent)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // world is a chain with four validators and four shards. Validator i produces the chunks of shard
-// i; at every fifth height validator i+1 does instead. A node knows a block after BlockCame. The
+// i; at every fifth height validator i+1 does instead. A node knows a block after BlockArrived. The
 // node "" does not validate and tracks all shards.
 type world struct {
 	layout  primitives.ShardLayout
@@ -363,7 +363,7 @@ func testSpread(t *testing.T, kickout bool) {
 				know := func(a primitives.AccountID) {
 					n.eyes[a].known[hash] = true
 					n.step(a, Head{Hash: hash, Prev: prev, Height: h - 1})
-					n.step(a, BlockCame{hash})
+					n.step(a, BlockArrived{hash})
 				}
 				for _, a := range append(slices.Clone(producers), "") {
 					if p := slices.Index(producers, a); !c.late || p >= 0 && int(h)%2 == p%2 || h%5 == 0 {

@@ -129,7 +129,7 @@ func (t *Tracker) replay(out Out, block primitives.Hash) (Out, error) {
 		o, err := t.step(ev)
 		out.Send = append(out.Send, o.Send...)
 		out.Work = append(out.Work, o.Work...)
-		out.Judge = append(out.Judge, o.Judge...)
+		out.Validate = append(out.Validate, o.Validate...)
 		out.Compile = append(out.Compile, o.Compile...)
 		if err != nil && !errors.Is(err, ErrKnown) {
 			t.counters.Error(err)

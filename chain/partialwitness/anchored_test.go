@@ -265,7 +265,7 @@ func TestEarlyMessagesWaitForTheParent(t *testing.T) {
 			if forwards != (m.name == "part") {
 				t.Errorf("%s, %s: forwards %t", m.name, name, forwards)
 			}
-			if out, err := node.Step(BlockCame{Hash: parent, Final: 18}); err != nil || len(out.Send) > 0 {
+			if out, err := node.Step(BlockArrived{Hash: parent, Final: 18}); err != nil || len(out.Send) > 0 {
 				t.Errorf("%s, %s: handled twice: %v", m.name, name, err)
 			}
 			if n, bytes := node.early.Len(); n+bytes != 0 || node.counters.Taken.Load() != 1 {
@@ -317,7 +317,7 @@ func TestEarlyMessageIsCheckedWithTheParent(t *testing.T) {
 		if _, err := node.Step(m.make(by.AccountID, keyAt(22), &primitives.ChunkAnchor{PrevBlock: parent, PrevPrevBlock: a}, me)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := node.Step(BlockCame{Hash: primitives.Hash{60}, Final: 22}); err != nil {
+		if _, err := node.Step(BlockArrived{Hash: primitives.Hash{60}, Final: 22}); err != nil {
 			t.Fatal(err)
 		}
 		if n, _ := node.early.Len(); n > 0 || node.counters.Expired.Load() != 1 {
@@ -378,7 +378,7 @@ func TestForksDoNotMix(t *testing.T) {
 	w.blocks[fork] = block{19, hashAt(18)}
 	w.replaced[fork] = account(3)
 	node, key := w.tracker(me), keyAt(21)
-	var judged []Judgement
+	var pending []PendingWitness
 	trees := map[primitives.AccountID][]*primitives.PartialWitness{}
 	for _, at := range []*primitives.ChunkAnchor{anchorAt(21), {PrevBlock: primitives.Hash{71}, PrevPrevBlock: fork}} {
 		p, err := w.ProducerAt(key, *at)
@@ -411,15 +411,15 @@ func TestForksDoNotMix(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				judged = append(judged, out.Judge...)
+				pending = append(pending, out.Validate...)
 				for _, s := range out.Send {
 					acks[s.To[0]]++
 				}
 			}
 		}
 	}
-	if len(judged) != 2 || judged[0].Witness.Header.PrevBlockHash == judged[1].Witness.Header.PrevBlockHash {
-		t.Fatalf("%d witnesses are judged", len(judged))
+	if len(pending) != 2 || pending[0].Witness.Header.PrevBlockHash == pending[1].Witness.Header.PrevBlockHash {
+		t.Fatalf("%d witnesses are to be validated", len(pending))
 	}
 	for by := range trees {
 		if acks[by] != 1 {
@@ -439,7 +439,7 @@ func TestEndorsementNeedsThePlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	collect := func(prev primitives.Hash) (judge []Judgement, err error) {
+	collect := func(prev primitives.Hash) (pending []PendingWitness, err error) {
 		wit := sample()
 		wit.Header.HeightCreated, wit.Header.PrevBlockHash = 21, prev
 		payload, err := Encode(wit)
@@ -453,32 +453,32 @@ func TestEndorsementNeedsThePlace(t *testing.T) {
 		for _, part := range parts[:6] {
 			out, err := node.Step(Part{part, true})
 			if err != nil {
-				return judge, err
+				return pending, err
 			}
 			for _, work := range out.Work {
 				work.Run()
 				if out, err = node.Step(Worked{work}); err != nil {
-					return judge, err
+					return pending, err
 				}
-				judge = append(judge, out.Judge...)
+				pending = append(pending, out.Validate...)
 			}
 		}
-		return judge, nil
+		return pending, nil
 	}
-	if judge, err := collect(hashAt(20)); !errors.Is(err, ErrPart) || len(judge) > 0 {
+	if pending, err := collect(hashAt(20)); !errors.Is(err, ErrPart) || len(pending) > 0 {
 		t.Errorf("a witness on another block than its parts name: %v", err)
 	}
 	node = w.tracker(me)
-	judge, err := collect(parent)
-	if err != nil || len(judge) != 1 {
-		t.Fatalf("%v, %d witnesses", err, len(judge))
+	pending, err := collect(parent)
+	if err != nil || len(pending) != 1 {
+		t.Fatalf("%v, %d witnesses", err, len(pending))
 	}
 	for _, c := range []struct {
 		prev primitives.Hash
 		good bool
 	}{{hashAt(18), false}, {hashAt(19), true}} {
 		w.blocks[parent] = block{20, c.prev}
-		out, err := node.Step(Judged{Judgement: judge[0], Good: true})
+		out, err := node.Step(WitnessValidated{PendingWitness: pending[0], Good: true})
 		if endorsed := len(out.Send) > 0; endorsed != c.good || c.good != (err == nil) || !c.good && !errors.Is(err, anchor.ErrWrong) {
 			t.Errorf("the parent is on %v: endorses %t, %v", c.prev, endorsed, err)
 		}
@@ -574,7 +574,7 @@ func TestEachEarlyMessageIsCounted(t *testing.T) {
 	if _, err := node.Step(BlockRecorded{parent}); !errors.Is(err, anchor.ErrWrong) {
 		t.Fatal(err)
 	}
-	if _, err := node.Step(BlockCame{Hash: parent, Final: 18}); err != nil {
+	if _, err := node.Step(BlockArrived{Hash: parent, Final: 18}); err != nil {
 		t.Fatal(err)
 	}
 	if c := node.counters; c.Queued.Load() != n || c.Taken.Load() != n || c.WrongPlace.Load() != n {

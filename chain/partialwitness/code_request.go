@@ -161,19 +161,19 @@ func (t *Tracker) requestCode(out Out, a *accessList, w *pendingWitness) Out {
 
 // codeWait is a witness whose validation reported missing code, and that waits for it.
 type codeWait struct {
-	Judgement
+	PendingWitness
 	pendingWitness
 }
 
 // waitForCode stores a witness whose validation reported missing code until the code arrives. This
 // happens if the witness was validated before its list of contracts arrived, or if this validator
 // has stopped tracking the shard.
-func (t *Tracker) waitForCode(out Out, j Judgement) (Out, error) {
+func (t *Tracker) waitForCode(out Out, j PendingWitness) (Out, error) {
 	if j.again || j.Size > maxOrphan {
 		return out, nil
 	}
 	j.again = true
-	l := &codeWait{Judgement: j}
+	l := &codeWait{PendingWitness: j}
 	t.codeWaits.put(j.id(), l)
 	t.boundWaiting()
 	if a, ok := t.accessLists.get(j.id()); ok {
@@ -187,16 +187,16 @@ func (t *Tracker) waitForCode(out Out, j Judgement) (Out, error) {
 func (t *Tracker) requestMissing(out Out, a *accessList, l *codeWait) Out {
 	out = t.requestCode(out, a, &l.pendingWitness)
 	if !l.waiting {
-		out = t.judgeAgain(out, l)
+		out = t.validateAgain(out, l)
 	}
 	return out
 }
 
-// judgeAgain emits the witness for validation again, with its code.
-func (t *Tracker) judgeAgain(out Out, l *codeWait) Out {
+// validateAgain emits the witness for validation again, with its code.
+func (t *Tracker) validateAgain(out Out, l *codeWait) Out {
 	t.codeWaits.drop(l.id())
 	l.Codes = l.codes
-	out.Judge = append(out.Judge, l.Judgement)
+	out.Validate = append(out.Validate, l.PendingWitness)
 	return out
 }
 
@@ -383,7 +383,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 			w.codes = append(w.codes, list[i].code)
 		}
 		if w.waiting = false; l != nil {
-			return t.judgeAgain(Out{}, l), nil
+			return t.validateAgain(Out{}, l), nil
 		}
 		return t.tryDecode(Out{}, id, w), nil
 	}})

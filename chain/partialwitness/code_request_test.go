@@ -54,7 +54,7 @@ func TestEarlyOfOthers(t *testing.T) {
 		t.Errorf("%d refused", refused)
 	}
 	x.early = false
-	out, err := x.nodes[account(0)].Step(BlockCame{Hash: primitives.Hash{1}})
+	out, err := x.nodes[account(0)].Step(BlockArrived{Hash: primitives.Hash{1}})
 	to := map[primitives.AccountID]int{}
 	for _, s := range out.Send {
 		to[s.To[0]]++
@@ -95,7 +95,7 @@ func TestSameQuestion(t *testing.T) {
 	if x.derived != 1 {
 		t.Errorf("derived %d times", x.derived)
 	}
-	if _, err := x.nodes[account(0)].Step(BlockCame{Hash: primitives.Hash{1}}); err != nil {
+	if _, err := x.nodes[account(0)].Step(BlockArrived{Hash: primitives.Hash{1}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.ask(5, 4); err != nil || x.derived != 2 {
@@ -138,11 +138,11 @@ func TestWrongCode(t *testing.T) {
 			t.Fatal(err, out)
 		}
 		out.Work[0].Run()
-		if out, err = x.node.Step(Worked{out.Work[0]}); !errors.Is(err, ErrContracts) || len(out.Judge) > 0 {
-			t.Errorf("%q: %v, %d to be judged", bad, err, len(out.Judge))
+		if out, err = x.node.Step(Worked{out.Work[0]}); !errors.Is(err, ErrContracts) || len(out.Validate) > 0 {
+			t.Errorf("%q: %v, %d to be validated", bad, err, len(out.Validate))
 		}
 	}
-	if judge := x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
-		t.Errorf("to be judged: %+v", judge)
+	if pending := x.give(one); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one}) {
+		t.Errorf("to be validated: %+v", pending)
 	}
 }

@@ -36,7 +36,7 @@ func (x *called) at(h primitives.Height) {
 
 // tell gives the tracker a list of called contracts, and returns the contracts that it requests and
 // the witnesses that it emits. held sets whether the validator tracks the shard.
-func (x *called) tell(held bool, codes ...[]byte) (asked []primitives.Hash, judge []Judgement) {
+func (x *called) tell(held bool, codes ...[]byte) (asked []primitives.Hash, pending []PendingWitness) {
 	x.t.Helper()
 	a := &primitives.ContractAccesses{Key: x.witness.Key(), Transition: x.transition}
 	for _, c := range codes {
@@ -47,7 +47,7 @@ func (x *called) tell(held bool, codes ...[]byte) (asked []primitives.Hash, judg
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	return x.asks(out), out.Judge
+	return x.asks(out), out.Validate
 }
 
 func (x *called) asks(out Out) []primitives.Hash {
@@ -64,7 +64,7 @@ func (x *called) asks(out Out) []primitives.Hash {
 }
 
 // give gives the tracker a response with code, and returns the witnesses that it emits.
-func (x *called) give(codes ...[]byte) (judge []Judgement) {
+func (x *called) give(codes ...[]byte) (pending []PendingWitness) {
 	x.t.Helper()
 	r := &primitives.ContractCodeResponse{Key: x.witness.Key(), Responder: x.maker, Compressed: EncodeContracts(codes)}
 	r.Signature = secret(x.maker).Sign(r.SignedBytes())
@@ -76,11 +76,11 @@ func (x *called) give(codes ...[]byte) (judge []Judgement) {
 	if out, err = x.node.Step(Worked{out.Work[0]}); err != nil {
 		x.t.Fatal(err)
 	}
-	return x.judge(out)
+	return x.pending(out)
 }
 
 // parts gives the tracker all parts of the witness, and returns the witnesses that it emits.
-func (x *called) parts() []Judgement {
+func (x *called) parts() []PendingWitness {
 	x.t.Helper()
 	payload, err := Encode(x.witness)
 	if err != nil {
@@ -90,30 +90,30 @@ func (x *called) parts() []Judgement {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	var judge []Judgement
+	var pending []PendingWitness
 	for _, p := range list[:2] {
 		out, err := x.node.Step(Part{p, true})
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		judge = append(judge, x.judge(out)...)
+		pending = append(pending, x.pending(out)...)
 	}
-	return judge
+	return pending
 }
 
-// judge returns the witnesses in out, after it has run the work in out.
-func (x *called) judge(out Out) []Judgement {
+// pending returns the witnesses in out, after it has run the work in out.
+func (x *called) pending(out Out) []PendingWitness {
 	x.t.Helper()
-	judge := out.Judge
+	pending := out.Validate
 	for _, w := range out.Work {
 		w.Run()
 		out, err := x.node.Step(Worked{w})
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		judge = append(judge, out.Judge...)
+		pending = append(pending, out.Validate...)
 	}
-	return judge
+	return pending
 }
 
 // TestCodeIsKept: code is requested once, and passed with each witness that calls it.
@@ -123,26 +123,26 @@ func TestCodeIsKept(t *testing.T) {
 	if asked, _ := x.tell(false, one); len(asked) != 1 {
 		t.Fatalf("asks for %v", asked)
 	}
-	if judge := x.parts(); len(judge) > 0 {
-		t.Fatal("judged before its code is here")
+	if pending := x.parts(); len(pending) > 0 {
+		t.Fatal("emitted before its code has arrived")
 	}
-	if judge := x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
-		t.Fatalf("to be judged: %+v", judge)
+	if pending := x.give(one); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one}) {
+		t.Fatalf("to be validated: %+v", pending)
 	}
 	x.at(5)
 	if asked, _ := x.tell(false, one); len(asked) > 0 {
 		t.Errorf("asks for %v again", asked)
 	}
-	if judge := x.parts(); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
-		t.Fatalf("to be judged: %+v", judge)
+	if pending := x.parts(); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one}) {
+		t.Fatalf("to be validated: %+v", pending)
 	}
 	x.at(6)
 	if asked, _ := x.tell(false, two, one); !slices.Equal(asked, []primitives.Hash{primitives.HashBytes(two)}) {
 		t.Errorf("asks for %v", asked)
 	}
 	x.parts()
-	if judge := x.give(two); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one, two}) {
-		t.Fatalf("to be judged: %+v", judge)
+	if pending := x.give(two); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one, two}) {
+		t.Fatalf("to be validated: %+v", pending)
 	}
 }
 
@@ -154,18 +154,18 @@ func TestCodeOfHeld(t *testing.T) {
 	if asked, _ := x.tell(true, one); len(asked) > 0 {
 		t.Fatalf("asks for %v", asked)
 	}
-	judge := x.parts()
-	if len(judge) != 1 || len(judge[0].Codes) > 0 {
-		t.Fatalf("to be judged: %+v", judge)
+	pending := x.parts()
+	if len(pending) != 1 || len(pending[0].Codes) > 0 {
+		t.Fatalf("to be validated: %+v", pending)
 	}
-	out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true})
+	out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true})
 	if asked := x.asks(out); err != nil || len(asked) != 1 {
 		t.Fatalf("%v, asks for %v", err, asked)
 	}
-	if judge = x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
-		t.Fatalf("to be judged: %+v", judge)
+	if pending = x.give(one); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one}) {
+		t.Fatalf("to be validated: %+v", pending)
 	}
-	if out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true}); err != nil || len(out.Send)+len(out.Judge)+len(x.node.codeWaits.order) > 0 {
+	if out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true}); err != nil || len(out.Send)+len(out.Validate)+len(x.node.codeWaits.order) > 0 {
 		t.Errorf("a second time: %v, %+v", err, out)
 	}
 }
@@ -176,23 +176,23 @@ func TestCodeToldLate(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")
 	for _, judgedFirst := range []bool{true, false} {
-		judge := x.parts()
-		if len(judge) != 1 {
-			t.Fatalf("to be judged: %+v", judge)
+		pending := x.parts()
+		if len(pending) != 1 {
+			t.Fatalf("to be validated: %+v", pending)
 		}
 		var asked []primitives.Hash
 		if judgedFirst {
-			if out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true}); err != nil || len(out.Send)+len(out.Judge) > 0 {
+			if out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true}); err != nil || len(out.Send)+len(out.Validate) > 0 {
 				t.Fatalf("%v, %+v", err, out)
 			}
 			asked, _ = x.tell(false, one)
 		} else {
 			if asked, _ = x.tell(false, one); len(asked) > 0 {
-				t.Errorf("asks for %v while it is judged", asked)
+				t.Errorf("asks for %v while it is pending", asked)
 			}
-			out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true})
+			out, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true})
 			// the code was requested and has arrived before validation ended
-			if err != nil || len(out.Judge) != 1 || !sameCode(out.Judge[0].Codes, [][]byte{one}) {
+			if err != nil || len(out.Validate) != 1 || !sameCode(out.Validate[0].Codes, [][]byte{one}) {
 				t.Errorf("%v, %+v", err, out)
 			}
 			return
@@ -200,8 +200,8 @@ func TestCodeToldLate(t *testing.T) {
 		if len(asked) != 1 {
 			t.Fatalf("asks for %v", asked)
 		}
-		if judge = x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
-			t.Fatalf("to be judged: %+v", judge)
+		if pending = x.give(one); len(pending) != 1 || !sameCode(pending[0].Codes, [][]byte{one}) {
+			t.Fatalf("to be validated: %+v", pending)
 		}
 		x.at(5)
 	}
@@ -213,19 +213,19 @@ func TestLackingForgotten(t *testing.T) {
 	x := newCalled(t)
 	for h := range primitives.Height(maxCodeWaits + 2) {
 		x.at(4 + h)
-		judge := x.parts()
-		if _, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true}); err != nil {
+		pending := x.parts()
+		if _, err := x.node.Step(WitnessValidated{PendingWitness: pending[0], Lacks: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := len(x.node.codeWaits.order); n != maxCodeWaits {
 		t.Errorf("%d are kept", n)
 	}
-	if _, err := x.node.Step(BlockCame{Final: 4 + maxCodeWaits + 1}); err != nil || len(x.node.codeWaits.order) > 0 {
+	if _, err := x.node.Step(BlockArrived{Final: 4 + maxCodeWaits + 1}); err != nil || len(x.node.codeWaits.order) > 0 {
 		t.Errorf("%v, %d are kept", err, len(x.node.codeWaits.order))
 	}
-	long := Judgement{Key: x.witness.Key(), Witness: x.witness, Size: maxOrphan + 1}
-	if _, err := x.node.Step(Judged{Judgement: long, Lacks: true}); err != nil || len(x.node.codeWaits.order) > 0 {
+	long := PendingWitness{Key: x.witness.Key(), Witness: x.witness, Size: maxOrphan + 1}
+	if _, err := x.node.Step(WitnessValidated{PendingWitness: long, Lacks: true}); err != nil || len(x.node.codeWaits.order) > 0 {
 		t.Errorf("%v, a long one is kept", err)
 	}
 }
@@ -259,7 +259,7 @@ func TestCodeAskedEarly(t *testing.T) {
 				t.Errorf("again: %v, %+v", err, out)
 			}
 		}
-		out, err := node.Step(BlockCame{Hash: primitives.Hash{byte(i)}})
+		out, err := node.Step(BlockArrived{Hash: primitives.Hash{byte(i)}})
 		if err != nil || len(out.Send) != want {
 			t.Errorf("with block %d: %v, %+v, want %d answers", i, err, out.Send, want)
 		}

@@ -102,34 +102,34 @@ type Deploys struct {
 	Part *primitives.PartialContractDeploys
 }
 
-// Judged is the result of the validation of a Judgement. Good: the witness is valid. Early: the
+// WitnessValidated is the result of the validation of a PendingWitness. Good: the witness is valid. Early: the
 // chunk's previous block is unknown, and the head is at height Head. Lacks: code that the witness
 // calls is missing.
-type Judged struct {
-	Judgement
+type WitnessValidated struct {
+	PendingWitness
 	Good, Early, Lacks bool
 	Head               primitives.Height
 }
 
 // BlockRecorded reports that the epoch manager has recorded a block. If it is sent for a block, it
-// must be sent before the BlockCame of that block.
+// must be sent before the BlockArrived of that block.
 type BlockRecorded struct{ Hash primitives.Hash }
 
-// BlockCame reports that the block Hash is known from now on, and the final height.
-type BlockCame struct {
+// BlockArrived reports that the block Hash is known from now on, and the final height.
+type BlockArrived struct {
 	Hash  primitives.Hash
 	Final primitives.Height
 }
 
-func (Made) event()      {}
-func (Part) event()      {}
-func (Held) event()      {}
-func (Accesses) event()  {}
-func (CodeAsked) event() {}
-func (Code) event()      {}
-func (Deploys) event()   {}
-func (Judged) event()    {}
-func (BlockCame) event() {}
+func (Made) event()             {}
+func (Part) event()             {}
+func (Held) event()             {}
+func (Accesses) event()         {}
+func (CodeAsked) event()        {}
+func (Code) event()             {}
+func (Deploys) event()          {}
+func (WitnessValidated) event() {}
+func (BlockArrived) event()     {}
 
 func (BlockRecorded) event() {}
 
@@ -142,8 +142,8 @@ type Send struct {
 	Soon    int            // for an endorsement: the first Soon accounts of To produce the next two heights
 }
 
-// Judgement is a witness to validate, with the code for it that was received.
-type Judgement struct {
+// PendingWitness is a witness to validate, with the code for it that was received.
+type PendingWitness struct {
 	Key     primitives.ChunkKey
 	Witness *primitives.ChunkStateWitness
 	Size    int // decompressed bytes
@@ -153,13 +153,13 @@ type Judgement struct {
 	at      *primitives.ChunkAnchor // the anchor in its parts; nil: none
 }
 
-func (j *Judgement) id() chunkID { return idOf(j.Key, j.at) }
+func (j *PendingWitness) id() chunkID { return idOf(j.Key, j.at) }
 
 // Out lists what the caller has to do after Step, in the order of the fields: send the messages,
 // run the work, validate the witnesses, precompile the code.
 type Out struct {
-	Send    []Send
-	Work    []*Work
-	Judge   []Judgement
-	Compile [][]byte
+	Send     []Send
+	Work     []*Work
+	Validate []PendingWitness
+	Compile  [][]byte
 }

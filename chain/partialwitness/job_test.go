@@ -46,7 +46,7 @@ func TestWork(t *testing.T) {
 				if err != nil && !errors.Is(err, ErrKnown) {
 					t.Fatal(name, err)
 				}
-				if len(out.Judge) > 0 {
+				if len(out.Validate) > 0 {
 					t.Errorf("%s is put together where its parts are taken", name)
 				}
 				works = append(works, out.Work...)
@@ -60,8 +60,8 @@ func TestWork(t *testing.T) {
 				works[0].Run()
 			}
 			out, err := node.Step(Worked{works[0]})
-			if !errors.Is(err, c.want) || (len(out.Judge) == 1) != (c.want == nil) {
-				t.Errorf("%s, %d validators: %v, %d to be judged", name, validators, err, len(out.Judge))
+			if !errors.Is(err, c.want) || (len(out.Validate) == 1) != (c.want == nil) {
+				t.Errorf("%s, %d validators: %v, %d to be validated", name, validators, err, len(out.Validate))
 			}
 		}
 	}

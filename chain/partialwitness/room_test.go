@@ -119,7 +119,7 @@ func TestRepeatedContractsCountOnce(t *testing.T) {
 // memory; the oldest are dropped first.
 func TestWaitingWitnessesAreBoundedByMemory(t *testing.T) {
 	x := newCalled(t)
-	wait := func(h primitives.Height, j Judged) {
+	wait := func(h primitives.Height, j WitnessValidated) {
 		t.Helper()
 		j.Witness, j.Memory, j.Head = x.witness, maxWaiting/3, h-orphanFrom
 		j.Key = primitives.ChunkKey{HeightCreated: h}
@@ -127,15 +127,15 @@ func TestWaitingWitnessesAreBoundedByMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait(4, Judged{Lacks: true})
+	wait(4, WitnessValidated{Lacks: true})
 	for h := range primitives.Height(4) {
-		wait(5+h, Judged{Early: true})
+		wait(5+h, WitnessValidated{Early: true})
 	}
 	if o, l := x.node.orphans.order, x.node.codeWaits.order; len(o) != 2 || o[0].HeightCreated != 7 || len(l) != 1 {
 		t.Errorf("%v and %v are kept", o, l)
 	}
 	for h := range primitives.Height(4) {
-		wait(9+h, Judged{Lacks: true})
+		wait(9+h, WitnessValidated{Lacks: true})
 	}
 	if o, l := x.node.orphans.order, x.node.codeWaits.order; len(o) != 0 || len(l) != 3 || l[2].HeightCreated != 12 {
 		t.Errorf("%v and %v are kept", o, l)

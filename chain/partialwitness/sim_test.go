@@ -145,7 +145,7 @@ type network struct {
 	air          []flying
 	nodes        map[primitives.AccountID]*Tracker
 	votes        map[primitives.AccountID]*Endorsements
-	judged       map[primitives.AccountID]map[primitives.ChunkKey]int
+	pending      map[primitives.AccountID]map[primitives.ChunkKey]int
 	compiled     map[primitives.AccountID]int
 	calls        map[primitives.ChunkKey]bool
 	requests     map[primitives.AccountID]int // code requests
@@ -167,13 +167,13 @@ func (x *network) of(codes map[primitives.Hash][]byte) func(primitives.ChunkKey,
 func newNetwork(t *testing.T, seed uint64, n, makers int, loss float64) *network {
 	x := &network{world: &world{n: n, makers: makers}, t: t, random: rand.New(rand.NewPCG(seed, 1)), loss: loss, double: loss,
 		nodes: map[primitives.AccountID]*Tracker{}, votes: map[primitives.AccountID]*Endorsements{},
-		judged: map[primitives.AccountID]map[primitives.ChunkKey]int{}, compiled: map[primitives.AccountID]int{},
+		pending: map[primitives.AccountID]map[primitives.ChunkKey]int{}, compiled: map[primitives.AccountID]int{},
 		calls: map[primitives.ChunkKey]bool{}, requests: map[primitives.AccountID]int{},
 		codes: [][]byte{[]byte("code one"), bytes.Repeat([]byte("two"), 500)}, transition: primitives.TransitionKey{Block: primitives.Hash{9}}, raw: map[primitives.ChunkKey][]byte{}}
 	for i := range n {
 		a := account(i)
 		x.nodes[a], x.votes[a] = NewTracker(Validator{a, secret(a)}, x, verify), NewEndorsements(x, verify)
-		x.judged[a] = map[primitives.ChunkKey]int{}
+		x.pending[a] = map[primitives.ChunkKey]int{}
 	}
 	return x
 }
@@ -206,19 +206,19 @@ func (x *network) do(by primitives.AccountID, out Out, err error) {
 		out, err := x.nodes[by].Step(Worked{w})
 		x.do(by, out, err)
 	}
-	for _, j := range out.Judge {
+	for _, j := range out.Validate {
 		if x.calls[j.Key] && !x.makes(by) && !sameCode(j.Codes, x.codes) {
-			out, err := x.nodes[by].Step(Judged{Judgement: j, Lacks: true})
+			out, err := x.nodes[by].Step(WitnessValidated{PendingWitness: j, Lacks: true})
 			x.do(by, out, err)
 			continue
 		}
-		if x.judged[by][j.Key]++; x.judged[by][j.Key] > 1 {
-			x.t.Errorf("%s has judged %+v twice", by, j.Key)
+		if x.pending[by][j.Key]++; x.pending[by][j.Key] > 1 {
+			x.t.Errorf("%s validated %+v twice", by, j.Key)
 		}
 		if !bytes.Equal(j.Witness.AppendBorsh(nil), x.raw[j.Key]) {
 			x.t.Errorf("%s judges another witness than was made", by)
 		}
-		out, err := x.nodes[by].Step(Judged{Judgement: j, Good: true})
+		out, err := x.nodes[by].Step(WitnessValidated{PendingWitness: j, Good: true})
 		x.do(by, out, err)
 	}
 	if len(out.Compile) > 0 {
@@ -391,8 +391,8 @@ func testSpread(t *testing.T, anchored bool) {
 					}
 				}
 			}
-			if got := len(x.judged[account(i)]); got != want {
-				t.Errorf("%d validators: %s has judged %d of %d", n, account(i), got, want)
+			if got := len(x.pending[account(i)]); got != want {
+				t.Errorf("%d validators: %s validated %d of %d", n, account(i), got, want)
 			}
 			if compiled := x.compiled[account(i)]; (compiled == 4) != (i >= x.makers) {
 				t.Errorf("%d validators: %s has compiled %d times", n, account(i), compiled)
@@ -466,9 +466,9 @@ func TestRefusals(t *testing.T) {
 		"code that nobody wants":  {Code{&primitives.ContractCodeResponse{Key: w.Key(), Responder: account(0)}}, ErrSigner},
 		"code of nobody":          {Code{&primitives.ContractCodeResponse{Key: w.Key()}}, ErrSigner},
 		"accesses by another":     {Accesses{&primitives.ContractAccesses{Key: w.Key(), Contracts: []primitives.Hash{{1}}, Signature: primitives.ZeroED25519Signature}, false}, ErrSigner},
-		"an orphan far ahead":     {Judged{Judgement: Judgement{Key: w.Key(), Witness: w}, Early: true, Head: 30}, ErrIrrelevant},
+		"an orphan far ahead":     {WitnessValidated{PendingWitness: PendingWitness{Key: w.Key(), Witness: w}, Early: true, Head: 30}, ErrIrrelevant},
 	} {
-		if out, err := node.Step(c.ev); !errors.Is(err, c.want) || len(out.Send)+len(out.Judge) > 0 {
+		if out, err := node.Step(c.ev); !errors.Is(err, c.want) || len(out.Send)+len(out.Validate) > 0 {
 			t.Errorf("%s: %v, %+v, want %v", name, err, out, c.want)
 		}
 	}
@@ -490,27 +490,27 @@ func TestRefusals(t *testing.T) {
 		t.Error("a short witness takes a job")
 	}
 	out, err = node.Step(Worked{out.Work[0]})
-	if err != nil || len(out.Judge) != 1 || len(out.Send) != 1 || !slices.Equal(out.Send[0].To, []primitives.AccountID{account(0)}) {
+	if err != nil || len(out.Validate) != 1 || len(out.Send) != 1 || !slices.Equal(out.Send[0].To, []primitives.AccountID{account(0)}) {
 		t.Fatalf("put together: %v, %+v", err, out)
 	}
 	if _, err := node.Step(Part{parts[0], true}); !errors.Is(err, ErrKnown) {
 		t.Errorf("behind the last part: %v", err)
 	}
 
-	orphan := Judged{Judgement: out.Judge[0], Early: true, Head: 2}
+	orphan := WitnessValidated{PendingWitness: out.Validate[0], Early: true, Head: 2}
 	if out, err := node.Step(orphan); err != nil || len(out.Send) > 0 {
 		t.Errorf("an orphan: %v, %+v", err, out)
 	}
-	if out, _ := node.Step(BlockCame{Hash: primitives.Hash{77}, Final: 3}); len(out.Judge) != 0 {
-		t.Error("judged on another block")
+	if out, _ := node.Step(BlockArrived{Hash: primitives.Hash{77}, Final: 3}); len(out.Validate) != 0 {
+		t.Error("pending on another block")
 	}
-	if out, _ := node.Step(BlockCame{Hash: w.Header.PrevBlockHash, Final: 3}); len(out.Judge) != 1 {
-		t.Error("not judged on its block")
+	if out, _ := node.Step(BlockArrived{Hash: w.Header.PrevBlockHash, Final: 3}); len(out.Validate) != 1 {
+		t.Error("not pending on its block")
 	}
 	if _, err := node.Step(orphan); err != nil {
 		t.Error(err)
 	}
-	if node.Step(BlockCame{Hash: primitives.Hash{77}, Final: 4}); len(node.orphans.order) != 0 {
+	if node.Step(BlockArrived{Hash: primitives.Hash{77}, Final: 4}); len(node.orphans.order) != 0 {
 		t.Error("an orphan below the final block is kept")
 	}
 }

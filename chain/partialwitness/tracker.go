@@ -82,8 +82,8 @@ type Validator struct {
 //
 // Outline. part stores parts in a partSet; accesses requests code (requestCode). When enough parts
 // and all code are present, tryDecode emits a Work, since decoding may take long and must run
-// outside the Tracker. decoded then emits a Judgement. The caller validates it and reports Judged.
-// A valid witness is endorsed (endorse); an early one is stored in orphans until BlockCame; one
+// outside the Tracker. decoded then emits a PendingWitness. The caller validates it and reports WitnessValidated.
+// A valid witness is endorsed (endorse); an early one is stored in orphans until BlockArrived; one
 // with missing code waits in codeWaits and is emitted once more. A validator that tracks the shard
 // validates the chunk itself and reports Held, which ends the collection.
 //
@@ -95,7 +95,7 @@ type Tracker struct {
 	verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
 	shards        map[primitives.ShardID]*shard
 	forwarded     recent[chunkID, struct{}] // chunks whose own part was forwarded
-	orphans       recent[chunkID, Judgement]
+	orphans       recent[chunkID, PendingWitness]
 	deploys       recent[chunkID, *partSet]
 	deploysDone   recent[chunkID, struct{}] // chunks with complete deploys
 	answered      recent[requestKey, struct{}]
@@ -157,7 +157,7 @@ type partSet struct {
 func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Tracker {
 	t := &Tracker{
 		me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{}, forwarded: newRecent[chunkID, struct{}](maxForwarded),
-		orphans: newRecent[chunkID, Judgement](maxOrphans), deploys: newRecent[chunkID, *partSet](maxDeploys),
+		orphans: newRecent[chunkID, PendingWitness](maxOrphans), deploys: newRecent[chunkID, *partSet](maxDeploys),
 		deploysDone: newRecent[chunkID, struct{}](maxProcessed), answered: newRecent[requestKey, struct{}](maxAnswered),
 		earlyRequests: newRecent[requestKey, *CodeAsked](maxEarly), responses: newRecent[requestContent, []byte](maxResponses),
 		accessLists: newRecent[chunkID, *accessList](maxAccessLists), codeWaits: newRecent[chunkID, *codeWait](maxCodeWaits),
@@ -179,7 +179,7 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 	}
 	out, err := t.step(ev)
 	switch ev.(type) {
-	case BlockRecorded, BlockCame: // replay has counted the errors
+	case BlockRecorded, BlockArrived: // replay has counted the errors
 		return out, err
 	}
 	if errors.Is(err, anchor.ErrEarly) {
@@ -207,12 +207,12 @@ func (t *Tracker) step(ev Event) (Out, error) {
 		return t.deploysPart(ev.Part)
 	case Worked:
 		return ev.then(ev.err)
-	case Judged:
-		return t.judged(&ev)
+	case WitnessValidated:
+		return t.witnessValidated(&ev)
 	case BlockRecorded:
 		return t.replay(Out{}, ev.Hash)
-	case BlockCame:
-		return t.replay(t.blockCame(&ev), ev.Hash)
+	case BlockArrived:
+		return t.replay(t.blockArrived(&ev), ev.Hash)
 	}
 	panic(fmt.Sprintf("witness: no case for %T", ev))
 }
@@ -444,7 +444,7 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 		if err != nil { // the fault of the signer of the parts
 			return Out{}, err
 		}
-		return t.decoded(Judgement{Key: key.ChunkKey, Witness: witness, Size: size, Memory: memory, Codes: w.codes, at: w.at}, w.signer)
+		return t.decoded(PendingWitness{Key: key.ChunkKey, Witness: witness, Size: size, Memory: memory, Codes: w.codes, at: w.at}, w.signer)
 	}})
 	return out
 }
@@ -452,7 +452,7 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 // decoded acknowledges a decoded witness to the chunk's producer and emits it for validation. It
 // rejects a witness whose previous block is not that in its parts, since their signer was not
 // checked to be the producer on that block.
-func (t *Tracker) decoded(j Judgement, producer primitives.AccountID) (out Out, err error) {
+func (t *Tracker) decoded(j PendingWitness, producer primitives.AccountID) (out Out, err error) {
 	witness := j.Witness
 	if witness.Key() != j.Key || j.at != nil && witness.Header.PrevBlockHash != j.at.PrevBlock {
 		return out, fmt.Errorf("%w: the witness is for shard %d at height %d on block %v", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated,
@@ -461,12 +461,12 @@ func (t *Tracker) decoded(j Judgement, producer primitives.AccountID) (out Out, 
 	if producer != t.me.Account {
 		out.Send = append(out.Send, Send{To: []primitives.AccountID{producer}, Body: &primitives.WitnessAck{ChunkHash: witness.Header.ChunkHash()}})
 	}
-	out.Judge = append(out.Judge, j)
+	out.Validate = append(out.Validate, j)
 	return out, nil
 }
 
-// judged endorses a valid witness, and stores one that is early or that lacks code.
-func (t *Tracker) judged(j *Judged) (out Out, err error) {
+// witnessValidated endorses a valid witness, and stores one that is early or that lacks code.
+func (t *Tracker) witnessValidated(j *WitnessValidated) (out Out, err error) {
 	switch {
 	case j.Good:
 		if err := t.checkPlace(j.Key, j.at); err != nil {
@@ -474,7 +474,7 @@ func (t *Tracker) judged(j *Judged) (out Out, err error) {
 		}
 		return t.endorse(out, j.Key, j.Witness.Header.ChunkHash())
 	case j.Lacks:
-		return t.waitForCode(out, j.Judgement)
+		return t.waitForCode(out, j.PendingWitness)
 	case !j.Early:
 		return out, nil
 	}
@@ -482,7 +482,7 @@ func (t *Tracker) judged(j *Judged) (out Out, err error) {
 	if above < orphanFrom || above > orphanTo || j.Size > maxOrphan {
 		return out, fmt.Errorf("%w: orphan witness %d blocks above the head, %d bytes", ErrIrrelevant, above, j.Size)
 	}
-	t.orphans.put(j.id(), j.Judgement)
+	t.orphans.put(j.id(), j.PendingWitness)
 	t.boundWaiting()
 	return out, nil
 }
@@ -510,14 +510,14 @@ func (t *Tracker) boundWaiting() {
 	}
 }
 
-// blockCame emits the witnesses that waited for the block, answers deferred code requests, and
+// blockArrived emits the witnesses that waited for the block, answers deferred code requests, and
 // drops everything at or below the final height.
-func (t *Tracker) blockCame(b *BlockCame) (out Out) {
+func (t *Tracker) blockArrived(b *BlockArrived) (out Out) {
 	for _, key := range slices.Clone(t.orphans.order) {
 		j := t.orphans.by[key]
 		switch {
 		case j.Witness.Header.PrevBlockHash == b.Hash:
-			out.Judge = append(out.Judge, j)
+			out.Validate = append(out.Validate, j)
 		case key.HeightCreated > b.Final:
 			continue
 		}

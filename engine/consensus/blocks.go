@@ -251,7 +251,7 @@ func (n *Node) finishImport(w *work) {
 		changed = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
 	}
 	again := n.blocks.Imported(b, n.tip, acc.Final.Height, changed)
-	n.stepParts(chunkparts.BlockCame{Hash: hash})
+	n.stepParts(chunkparts.BlockArrived{Hash: hash})
 	if n.witnesses != nil {
 		n.applyWitnessOut(n.witnesses.Step(partialwitness.BlockRecorded{Hash: hash}))
 	}
@@ -275,7 +275,7 @@ func (n *Node) persisted() {
 		n.out.Persisted = append(n.out.Persisted, acc)
 		n.updatePools(acc)
 		if n.witnesses != nil {
-			out, err := n.witnesses.Step(partialwitness.BlockCame{Hash: acc.Entry.Hash, Final: acc.Final.Height})
+			out, err := n.witnesses.Step(partialwitness.BlockArrived{Hash: acc.Entry.Hash, Final: acc.Final.Height})
 			n.applyWitnessOut(out, err)
 			waited := n.waitingChunks[acc.Entry.Hash]
 			delete(n.waitingChunks, acc.Entry.Hash)

@@ -161,8 +161,8 @@ func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 			n.run(w.Run, then)
 		}
 	}
-	for i := range out.Judge {
-		n.checkWitness(out.Judge[i])
+	for i := range out.Validate {
+		n.checkWitness(out.Validate[i])
 	}
 	if codes := out.Compile; len(codes) > 0 {
 		n.run(func() { n.e.Precompile(codes) }, func() {})
@@ -262,7 +262,7 @@ func (n *Node) waitForBlock(c *primitives.Chunk) {
 
 // checkWitness checks a witness, except that of an own chunk: with this node's own state if it
 // holds the shard, otherwise with the state in the witness.
-func (n *Node) checkWitness(j partialwitness.Judgement) {
+func (n *Node) checkWitness(j partialwitness.PendingWitness) {
 	if n.o.planted(PlantedEndorse) {
 		n.witnessChecked(j, nil)
 		return
@@ -276,7 +276,7 @@ func (n *Node) checkWitness(j partialwitness.Judgement) {
 
 // runWitnessCheck does the check: within the step if the witness is small and the shard is held,
 // otherwise in a job.
-func (n *Node) runWitnessCheck(j partialwitness.Judgement) {
+func (n *Node) runWitnessCheck(j partialwitness.PendingWitness) {
 	var held bool
 	var err error
 	whole := n.complete[j.Witness.Header.ChunkHash()]
@@ -297,13 +297,13 @@ func (n *Node) runWitnessCheck(j partialwitness.Judgement) {
 }
 
 // witnessChecked handles the result of checking a witness.
-func (n *Node) witnessChecked(j partialwitness.Judgement, err error) {
-	ev := partialwitness.Judged{
-		Judgement: j,
-		Good:      err == nil,
-		Early:     errors.Is(err, engine.ErrOrphan),
-		Lacks:     errors.Is(err, engine.ErrNoCode),
-		Head:      n.e.Head().Height(),
+func (n *Node) witnessChecked(j partialwitness.PendingWitness, err error) {
+	ev := partialwitness.WitnessValidated{
+		PendingWitness: j,
+		Good:           err == nil,
+		Early:          errors.Is(err, engine.ErrOrphan),
+		Lacks:          errors.Is(err, engine.ErrNoCode),
+		Head:           n.e.Head().Height(),
 	}
 	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the parent has arrived during the check
 		n.checkWitness(j)

@@ -47,7 +47,7 @@ func TestUnknownInWitnessIsNotFatal(t *testing.T) {
 		{engine.ErrWitness, false}, {engine.ErrNoCode, false}, {errors.New("the disk is full"), true},
 	} {
 		n, _ := judging(nil)
-		n.witnessChecked(partialwitness.Judgement{Witness: new(primitives.ChunkStateWitness)}, fmt.Errorf("engine: %w", c.finds))
+		n.witnessChecked(partialwitness.PendingWitness{Witness: new(primitives.ChunkStateWitness)}, fmt.Errorf("engine: %w", c.finds))
 		if (n.fatal != nil) != c.ends {
 			t.Errorf("%v ends this node: %v", c.finds, n.fatal)
 		}
@@ -61,7 +61,7 @@ func TestUnknownInWitnessIsNotFatal(t *testing.T) {
 func TestLargeWitnessIsCheckedInJob(t *testing.T) {
 	for size, jobs := range map[int]int{maxInlineCheck: 0, maxInlineCheck + 1: 1} {
 		n, looked := judging(engine.ErrNoCode)
-		n.runWitnessCheck(partialwitness.Judgement{Witness: new(primitives.ChunkStateWitness), Size: size})
+		n.runWitnessCheck(partialwitness.PendingWitness{Witness: new(primitives.ChunkStateWitness), Size: size})
 		if len(n.out.Jobs) != jobs || *looked != 1-jobs {
 			t.Errorf("%d bytes: %d jobs, looked at %d times", size, len(n.out.Jobs), *looked)
 		}
