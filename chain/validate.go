@@ -46,7 +46,7 @@ type ValidationContext struct {
 	// checked.
 	Produced bool
 	// Only the chunk headers of the block's body are known (see ValidateView).
-	Told bool
+	HeadersOnly bool
 }
 
 // ValidateOrigin checks everything about a block that needs no state of the parent: its form, that
@@ -107,12 +107,12 @@ func ValidateBlock(b *primitives.Block, j *ValidationContext) error {
 	if !j.Produced {
 		checks = append(checks, validateVotes)
 	}
-	if !j.Told {
+	if !j.HeadersOnly {
 		checks = append(checks, validateRandomness)
 	}
 	checks = append(checks, validateBody, validateChunkHeaders, validateEconomics, gather)
 	switch {
-	case j.Told:
+	case j.HeadersOnly:
 		checks = append(checks, validateBits)
 	case !j.Produced:
 		checks = append(checks, validateEndorsements)
@@ -193,7 +193,7 @@ func validateIdentity(b *primitives.Block, j *ValidationContext) error {
 	if h.PrevHash != j.Parent.Hash() {
 		return InvalidPrevBlock
 	}
-	if !j.Told && b.Body.Hash() != h.BlockBodyHash {
+	if !j.HeadersOnly && b.Body.Hash() != h.BlockBodyHash {
 		return InvalidBodyHash
 	}
 	hash := h.Hash()

@@ -9,7 +9,7 @@ import "github.com/troupe-chain/troupe/primitives"
 // The header covers the rest of the body by a hash, which cannot be computed from a view. The
 // producer has signed that hash, and the approvers of later blocks have checked the body. So
 // without a later block the rest depends on the producer alone, afterwards on more than two thirds
-// of the stake. With ValidationContext.Told, ValidateBlock skips these checks.
+// of the stake. With ValidationContext.HeadersOnly, ValidateBlock skips these checks.
 func ValidateView(b *primitives.Block, producer primitives.PublicKey, shards int,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTold: with Told, a block is valid although only its chunk headers are known; without, it is
+// TestBlockOfWhichOnlyHeadersAreKnown: with HeadersOnly, a block is valid although only its chunk headers are known; without, it is
 // not. All rules that do not need the rest of the body still apply.
-func TestTold(t *testing.T) {
+func TestBlockOfWhichOnlyHeadersAreKnown(t *testing.T) {
 	verify := func(s primitives.Signature, data []byte, k primitives.PublicKey) bool { return s.Verify(data, k) }
 	told := func(change func(*rig)) (r *rig, origin, whole error) {
 		r = newRig(t)
 		body := &r.block.Body
 		r.block.Body = primitives.BlockBody{Chunks: body.Chunks}
-		r.j.Told = true
+		r.j.HeadersOnly = true
 		change(r)
 		return r, ValidateView(r.block, r.j.Producer, 2, verify), ValidateBlock(r.block, r.j)
 	}
@@ -23,7 +23,7 @@ func TestTold(t *testing.T) {
 	if origin != nil || whole != nil {
 		t.Fatalf("a good one: %v, %v", origin, whole)
 	}
-	if r.j.Told = false; ValidateBlock(r.block, r.j) == nil || ValidateOrigin(r.block, r.j.Producer, 2, r.j.Approvers, verify) == nil {
+	if r.j.HeadersOnly = false; ValidateBlock(r.block, r.j) == nil || ValidateOrigin(r.block, r.j.Producer, 2, r.j.Approvers, verify) == nil {
 		t.Error("without its body it is taken for whole")
 	}
 	sign := func(r *rig) {

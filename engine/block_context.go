@@ -185,7 +185,7 @@ func (e *Engine) validationContext(
 	}
 	j := &chain.ValidationContext{
 		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
-		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, Told: e.o.PartialBodies,
+		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, HeadersOnly: e.o.PartialBodies,
 	}
 	// A block in validBlocks was valid. Its hash does not cover the signature of this copy.
 	if hash := b.Hash(); e.validBlocks.has(hash) {

@@ -28,7 +28,7 @@ func (e *Engine) ValidateForGossip(b *primitives.Block) error {
 	if err := chain.ValidateBlock(b, j); err != nil {
 		return err
 	}
-	if !j.Told {
+	if !j.HeadersOnly {
 		e.validBlocks.add(b.Hash())
 	}
 	return nil

@@ -246,7 +246,7 @@ func (e *Engine) beginImport(
 		return nil, layout, err
 	}
 	if err := chain.ValidateBlock(b, j); err != nil {
-		if j.Told {
+		if j.HeadersOnly {
 			return nil, layout, fmt.Errorf("%w: %w", ErrPartialBody, err)
 		}
 		return nil, layout, fmt.Errorf("%w: %w", ErrGossipCheck, err)

@@ -66,7 +66,7 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 // and the transaction's nonce, actions, key and signature. ErrAnswer: the status is wrong, or
 // nothing in it is proven yet.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
-	if o.Told == nil || o.Told.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
+	if o.Remote == nil || o.Remote.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%w: it is for another transaction than requested", ErrAnswer)
 	}
 	told := map[primitives.Hash]*view.OutcomeProof{hash: &o.Outcome}
@@ -88,11 +88,11 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 		return src.err
 	case len(all) == 0:
 		return fmt.Errorf("%w: no outcome of transaction %v is proven by a chunk yet", ErrAnswer, hash)
-	case all[0].ExecutorID != o.Told.Signer:
-		return fmt.Errorf("%w: transaction %v was signed by %s, not by %s", ErrAnswer, hash, all[0].ExecutorID, o.Told.Signer)
+	case all[0].ExecutorID != o.Remote.Signer:
+		return fmt.Errorf("%w: transaction %v was signed by %s, not by %s", ErrAnswer, hash, all[0].ExecutorID, o.Remote.Signer)
 	case len(all) > 1 && all[0].Status.Kind == primitives.StatusSuccessReceiptID &&
-		all[1].ID == all[0].Status.ReceiptID && all[1].ExecutorID != o.Told.Receiver:
-		return fmt.Errorf("%w: transaction %v is for %s, not for %s", ErrAnswer, hash, all[1].ExecutorID, o.Told.Receiver)
+		all[1].ID == all[0].Status.ReceiptID && all[1].ExecutorID != o.Remote.Receiver:
+		return fmt.Errorf("%w: transaction %v is for %s, not for %s", ErrAnswer, hash, all[1].ExecutorID, o.Remote.Receiver)
 	}
 	o.Level, o.Status, o.Outcome, o.Outcomes = txstatus.Level(all, src), txstatus.Status(all), all[0], all[1:]
 	return nil

@@ -69,12 +69,12 @@ func (n *Node) remoteTimeout(last *view.FinalOutcome, sender primitives.AccountI
 
 // withTransaction returns a remote status with the client's own transaction if it has sent it:
 // another node's view of it is not fully proven.
-func withTransaction(told *view.FinalOutcome, r *view.GetTx) *view.FinalOutcome {
+func withTransaction(remote *view.FinalOutcome, r *view.GetTx) *view.FinalOutcome {
 	if r.Tx == nil {
-		return told
+		return remote
 	}
-	o, t := *told, *told.Told
+	o, t := *remote, *remote.Remote
 	t.JSON = view.AppendSignedTransaction(nil, r.Tx)
-	o.Told = &t
+	o.Remote = &t
 	return &o
 }

@@ -369,9 +369,9 @@ func TestLongOnes(t *testing.T) {
 	}
 }
 
-// TestJudgedGoFirst: to make room for a body of a validated block, bodies of orphans are evicted,
+// TestBodiesOfOrphansAreEvictedFirst: to make room for a body of a validated block, bodies of orphans are evicted,
 // even if these are nearer to the tip.
-func TestJudgedGoFirst(t *testing.T) {
+func TestBodiesOfOrphansAreEvictedFirst(t *testing.T) {
 	w := newWorld(t, 6, 1000)
 	f := newFollower(w)
 	big := heavyBody()

@@ -94,8 +94,8 @@ type (
 	}
 	// Key: a key was pressed.
 	Key struct{ Key rune }
-	// Told: the program was asked to end.
-	Told struct{}
+	// StopRequested: the program was asked to end.
+	StopRequested struct{}
 )
 
 // Keys other than letters.
@@ -223,7 +223,7 @@ func (b *Board) Step(ev any) []Do {
 		b.epoch, b.duties = ev.Height, ev.Duties
 	case Key:
 		return b.key(ev.Key)
-	case Told:
+	case StopRequested:
 		return b.end()
 	default:
 		panic(fmt.Sprintf("localnet: no case for %T", ev))

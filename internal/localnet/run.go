@@ -83,15 +83,15 @@ func (r *runner) loop(ctx context.Context) {
 		case <-told:
 			told, over = nil, true
 			if signals == 0 {
-				r.do(r.board.Step(Told{}))
+				r.do(r.board.Step(StopRequested{}))
 			}
 		case <-r.Signals:
 			if signals++; signals > 1 || !over {
-				r.do(r.board.Step(Told{}))
+				r.do(r.board.Step(StopRequested{}))
 			}
 		case <-hurry:
 			hurry = nil
-			r.do(r.board.Step(Told{}))
+			r.do(r.board.Step(StopRequested{}))
 		case in, open := <-r.Keys:
 			if !open {
 				r.Keys = nil

@@ -81,9 +81,9 @@ func TestTold(t *testing.T) {
 					o.Outcomes[0].Proof = append(o.Outcomes[0].Proof, primitives.MerklePathItem{})
 				},
 				"a block":             func(o *view.FinalOutcome) { o.Outcome.BlockHash = primitives.Hash{1} },
-				"another transaction": func(o *view.FinalOutcome) { o.Told.Hash[0]++ },
-				"another signer":      func(o *view.FinalOutcome) { o.Told.Signer = "z" },
-				"another receiver":    func(o *view.FinalOutcome) { o.Told.Receiver = "z" },
+				"another transaction": func(o *view.FinalOutcome) { o.Remote.Hash[0]++ },
+				"another signer":      func(o *view.FinalOutcome) { o.Remote.Signer = "z" },
+				"another receiver":    func(o *view.FinalOutcome) { o.Remote.Receiver = "z" },
 				"of the newest block alone": func(o *view.FinalOutcome) { // which nothing bears out yet
 					o.Outcome.BlockHash, o.Outcomes = n.engine.Head().Hash, nil
 					o.Outcome.Status, o.Outcome.ReceiptIDs = primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue, Value: []byte("paid")}, nil

@@ -52,7 +52,7 @@ type FinalOutcome struct {
 	Level       ExecutionLevel
 	Status      FinalStatus
 	Transaction *primitives.SignedTransaction
-	Told        *RemoteTransaction // in place of Transaction, if reported by another node
+	Remote      *RemoteTransaction // in place of Transaction, if reported by another node
 	Outcome     OutcomeProof       // of the transaction
 	Outcomes    []OutcomeProof
 	Receipts    []*primitives.Receipt // shown by EXPERIMENTAL_tx_status only
@@ -93,16 +93,16 @@ func AppendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
 
 func appendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
 	b = append(append(append(b, `{"final_execution_status":"`...), o.Level.String()...), '"')
-	if o.Transaction == nil && o.Told == nil {
+	if o.Transaction == nil && o.Remote == nil {
 		return append(b, '}')
 	}
-	if receipts && o.Told == nil { // nodes do not report receipts to each other
+	if receipts && o.Remote == nil { // nodes do not report receipts to each other
 		b = AppendReceipts(append(b, `,"receipts":`...), o.Receipts)
 	}
 	b = appendList(append(b, `,"receipts_outcome":`...), o.Outcomes, AppendOutcomeProof)
 	b = AppendFinalStatus(append(b, `,"status":`...), &o.Status)
-	if b = append(b, `,"transaction":`...); o.Told != nil {
-		b = append(b, o.Told.JSON...)
+	if b = append(b, `,"transaction":`...); o.Remote != nil {
+		b = append(b, o.Remote.JSON...)
 	} else {
 		b = AppendSignedTransaction(b, o.Transaction)
 	}

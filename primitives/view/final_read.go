@@ -28,7 +28,7 @@ func ReadFinalOutcome(raw []byte) (*FinalOutcome, error) {
 	default:
 		r.BadTag("FinalExecutionStatus", byte(o.Status.Kind))
 	}
-	o.Told = readTransaction(r)
+	o.Remote = readTransaction(r)
 	o.Outcome = readProof(r)
 	for n := r.Len(100); n > 0 && r.Err() == nil; n-- {
 		o.Outcomes = append(o.Outcomes, readProof(r))

@@ -15,8 +15,8 @@ const (
 func (o *FinalOutcome) Size(receipts bool) int {
 	n := inBase64(len(o.Status.Value)) + len(o.Status.Failure) + OutcomeSize(&o.Outcome)
 	switch {
-	case o.Told != nil:
-		n += len(o.Told.JSON)
+	case o.Remote != nil:
+		n += len(o.Remote.JSON)
 	case o.Transaction != nil:
 		n += transactionSize(o.Transaction)
 	default:
