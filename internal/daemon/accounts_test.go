@@ -21,8 +21,8 @@ func done(t *testing.T, h *Daemon, method, params string) {
 	must(t, h, method, params)
 }
 
-// TestSetAccounts: balance, code, keys and values of accounts are what they were set to when the
-// reply comes; null and remove take them away; what can't be is refused with the reason.
+// TestSetAccounts: when the reply arrives, balance, code, keys and values of accounts are those
+// that were set, or removed with null and "remove". Invalid values are refused with the reason.
 func TestSetAccounts(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -81,8 +81,8 @@ func TestSetAccounts(t *testing.T) {
 	}
 }
 
-// TestDumpAndLoad: what sandbox_dump_state returns of accounts, sandbox_load_state makes of them
-// again, whatever came meanwhile; a height and all accounts can be asked for.
+// TestDumpAndLoad: sandbox_load_state restores the accounts that sandbox_dump_state returned,
+// whatever was changed in between. A dump can be of all accounts, and of an earlier height.
 func TestDumpAndLoad(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -164,8 +164,8 @@ func TestImpersonate(t *testing.T) {
 	}
 }
 
-// TestDeal: a token says that an account has what it was dealt, also one that the token did not
-// know; what is no token is refused.
+// TestDeal: ft_balance_of returns the dealt balance, also for an account that the token did not
+// know. A contract that is not a token is refused.
 func TestDeal(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)

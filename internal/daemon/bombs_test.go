@@ -22,15 +22,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 )
 
-// bombSpan is how long bombs are deployed, at least; what is under way then is waited for.
-// bombsAway is how long the node then has to give memory back.
+// bombSpan is the shortest time for which bombs are deployed; transactions in flight are then
+// waited for. bombsAway is the time after which the node must have freed memory.
 const (
 	bombSpan  = 40 * time.Second
 	bombsAway = time.Minute
 )
 
-// worstBombs are the contracts that take the compiler longest, that take most memory and make the
-// longest artifacts, and those that the first review found.
+// worstBombs returns the contracts with the longest compilation, the most memory, and the largest
+// artifacts, and those that were found first.
 func worstBombs(b *testing.B) (list []compilebombs.Shape) {
 	all := append(compilebombs.Known(), compilebombs.Listed()...)
 	for _, name := range []string{
@@ -47,11 +47,11 @@ func worstBombs(b *testing.B) (list []compilebombs.Shape) {
 	return list
 }
 
-// BenchmarkBombs measures a node with timed blocks while contracts arrive that are hard to compile:
-// four accounts at once each deploy one, call it as soon as it is deployed, and go on with another,
-// each a little different from all before. Meanwhile another client sends one transfer after the
-// other, each when the one before is final. Memory is that of this process, which has node and
-// clients in it, and of the compilers.
+// BenchmarkBombs measures a node with timed blocks while contracts arrive that are hard to compile.
+// Four accounts each deploy one, call it once it is deployed, and continue with the next, which
+// differs a little from all before. Another client sends one transfer after the other, each when
+// the previous one is final. Memory is that of this process, which contains node and clients, and
+// of the compilers.
 func BenchmarkBombs(b *testing.B) {
 	var codes [][]byte
 	for _, s := range worstBombs(b) {
@@ -131,7 +131,7 @@ type bomber struct {
 	nonce primitives.Nonce
 }
 
-// newBomber makes an account.
+// newBomber creates an account.
 func newBomber(b *testing.B, h *Daemon, from *bomber, name string) *bomber {
 	id := primitives.AccountID(name + "." + string(from.key.AccountID))
 	x := &bomber{h: h, key: &primitives.KeyFile{AccountID: id, SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, name)}}
@@ -144,8 +144,8 @@ func newBomber(b *testing.B, h *Daemon, from *bomber, name string) *bomber {
 	return x
 }
 
-// send sends a transaction and returns when it is as far as that, however long it takes. The cause
-// is that of its refusal.
+// send sends a transaction and returns when it has reached the level, without a time limit. It
+// returns the cause if the transaction is refused.
 func (x *bomber) send(b *testing.B, level string, to primitives.AccountID, actions ...primitives.Action) (cause string) {
 	x.nonce++
 	signed, hash := encode(draft(x.h, x.key, x.nonce, to, actions...), x.key)
@@ -160,13 +160,14 @@ func (x *bomber) send(b *testing.B, level string, to primitives.AccountID, actio
 	return cause
 }
 
-// bombing is what came of it.
+// bombing is the result of a run.
 type bombing struct {
 	calm, disturbed   pace
 	calmFinal, final  []time.Duration // of the honest transfers
 	before, peak, now int64           // bytes
 	alone             int64           // of the node without compilers, at the most
-	// at the peak: of the compilers; files that this process has mapped, artifacts and the binary
+	// at the peak: memory of the compilers; files mapped by this process, which are artifacts and the
+	// binary
 	compilers, mapped int64
 	children          int // at the most
 	deployed, refused atomic.Int64
@@ -258,15 +259,16 @@ func bombed(b *testing.B, h *Daemon, honest *bomber, evil []*bomber, codes [][]b
 	return r
 }
 
-// vary makes another contract of the same code: what is in custom sections is discarded.
+// vary returns a contract with the same code but another hash: it adds a custom section, which is
+// discarded.
 func vary(code []byte, n int) []byte {
 	note := fmt.Appendf(nil, "bomb %d", n)
 	section := append(wasmasm.AppendU32(nil, uint32(len(note))), note...)
 	return append(append(append(slices.Clip(code), 0), wasmasm.AppendU32(nil, uint32(len(section)))...), section...)
 }
 
-// memoryOf is what this process has in memory and the compilers have besides the binary, which is
-// the same; this process alone; and the number of compilers.
+// memoryOf returns the memory of this process and the compilers without the binary, which they
+// share; that of this process alone; and the number of compilers.
 func memoryOf(h *Daemon) (all, node int64, children int) {
 	node = resident(os.Getpid(), "VmRSS:")
 	all = node

@@ -32,8 +32,8 @@ func TestMachineMemory(t *testing.T) {
 	}
 }
 
-// TestLimitsInFlightFollowTheMachine: what requests and replies may take together follows the
-// machine's memory, a limit that config.json names holds as it is, and /metrics has what holds.
+// TestLimitsInFlightFollowTheMachine: the memory limits of requests and replies follow the
+// machine's memory; a limit in config.json is used unchanged; /metrics reports the limits in use.
 func TestLimitsInFlightFollowTheMachine(t *testing.T) {
 	memory := machineMemory(os.ReadFile)
 	for _, tt := range []struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkColdBombs measures the load that no limit holds back: a contract calls four others by
-// receipts, with code that is hard to compile and not cached. The block with these receipts waits.
-// Then the same once more, and four transactions that call such code directly.
+// BenchmarkColdBombs measures a load that no limit bounds: a contract calls four others by
+// receipts, whose code is hard to compile and not cached. The block with these receipts waits. It
+// repeats that with cached code, and with four transactions that call such code directly.
 func BenchmarkColdBombs(b *testing.B) {
 	const interval = 100 * time.Millisecond
 	dir := made(b)

@@ -64,7 +64,7 @@ func startWith(t *testing.T, dir string, bad []byte) *Daemon {
 	return h
 }
 
-// warnings are what a log says that is worth reading.
+// warnings are the messages of a log at level warning and above.
 type warnings chan string
 
 func (w warnings) Levels() []logrus.Level { return []logrus.Level{logrus.WarnLevel} }
@@ -94,9 +94,9 @@ func (w warnings) wait(t *testing.T, begin string) {
 }
 
 // TestCompilerAborts: a contract on which the compiler always aborts is deployed, and the chain
-// goes on; what only reads it gets an internal error, again and again, and hurts nothing. When a
-// block calls it the node takes no more blocks, says so and serves reads, also after a restart.
-// With a repaired compiler it continues, and the call runs.
+// continues. A view of it returns an internal error each time and has no other effect. When a block
+// calls it, the node stops accepting blocks, reports why and serves reads, also after a restart.
+// With a repaired compiler it continues, and the call is executed.
 func TestCompilerAborts(t *testing.T) {
 	dir, bad := made(t), contracts.C("burner")
 	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// made is a home as init makes it.
+// made returns a home folder made by init.
 func made(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -56,7 +56,7 @@ func stop(t testing.TB, h *Daemon) {
 	}
 }
 
-// chainID asks a node for its status.
+// chainID requests a node's status and returns the chain id.
 func chainID(t *testing.T, h *Daemon) string {
 	t.Helper()
 	r, err := http.Get("http://" + h.Addr.String() + "/status")

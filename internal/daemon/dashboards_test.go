@@ -15,13 +15,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// metricName finds names of metrics in expressions: every one has a prefix of a word.
+// metricName matches names of metrics in expressions by their prefix.
 var metricName = regexp.MustCompile(`\b(?:near|troupe)_[a-z0-9_]+`)
 
 // suffix is that of a histogram's series.
 var suffix = regexp.MustCompile(`_(bucket|count|sum)$`)
 
-// dashboardNames are those of which nearcore's dashboards and scripts make use (inc4/shardnet-ops
+// dashboardNames are the metrics that nearcore's dashboards and scripts use (inc4/shardnet-ops
 // near-validator.json, nayduck).
 const dashboardNames = `near_is_validator near_validators_blocks_expected near_validators_blocks_produced near_validators_chunks_expected near_validators_chunks_produced
 	near_chunk_tgas_used_hist near_block_height_head near_header_head_height near_final_block_height near_tail_height near_sync_status near_peer_connections_total near_block_processing_time
@@ -31,13 +31,13 @@ const dashboardNames = `near_is_validator near_validators_blocks_expected near_v
 	near_total_supply near_congestion_level near_delayed_receipts_count near_received_bytes_per_second near_sent_bytes_per_second near_async_queue_pending_messages
 	near_async_message_dequeue_time near_async_message_processing_time near_thread_pool_queue_size`
 
-// eventful are absent until what they count has happened, which no test brings about: a counter of
-// panics.
+// eventful are metrics that do not exist before an event that this test does not cause: a counter
+// of panics.
 var eventful = []string{"troupe_rpc_panics_total"}
 
-// TestDashboards: a node has every metric that the dashboard and the alert rules of deploy/ use,
-// with the labels that they use, and those that dashboards of nearcore's use; what stands in it is
-// what has happened.
+// TestDashboards: a node has every metric and label that the dashboard and the alert rules of
+// deploy/ use, and those that dashboards of nearcore use. Their values are those of the events
+// before.
 func TestDashboards(t *testing.T) {
 	hm := loaded(t, made(t))
 	hm.Config.RPC.PollingTimeout = 300 * time.Millisecond
@@ -115,7 +115,7 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("no metric %s", name)
 		}
 	}
-	for name := range m.Samples { // what prom made of the text fits its types
+	for name := range m.Samples { // the parsed samples match their types
 		family := suffix.ReplaceAllString(name, "")
 		if m.Types[name] == "" && m.Types[family] != "histogram" {
 			t.Errorf("%s has no type", name)
@@ -134,7 +134,8 @@ func labelled(m *prom.Metrics, names []string, label string) bool {
 	return false
 }
 
-// expressions are those of a dashboard; each panel of it has some, and a title of its own.
+// expressions returns the expressions of a dashboard. It fails the test if a panel has none, or has
+// another panel's title.
 func expressions(t *testing.T, dashboard []byte) (out []string) {
 	t.Helper()
 	var d struct {

@@ -25,8 +25,9 @@ func get(t *testing.T, h *Daemon, path string) (status int, body string) {
 	return r.StatusCode, string(b)
 }
 
-// TestDebugPages: what neard's debug pages are made of is there where enable_debug_rpc is, in its
-// forms; what there is not is 405, what is no epoch 400; without the switch there is no such path.
+// TestDebugPages: with enable_debug_rpc the data of neard's debug pages is served in neard's
+// formats. Unsupported pages get status 405, an invalid epoch 400. Without the switch the paths do
+// not exist.
 func TestDebugPages(t *testing.T) {
 	dir := made(t)
 	off := mustStart(t, dir)

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBlockDocument: an indexer written for neardata goes from the first block on, height by
-// height, without a pause of its own; what comes soon is waited for, and what will not come for
-// long is told at once.
+// TestBlockDocument: an indexer written for neardata reads from the first block on, height by
+// height, without pauses of its own. A request for a block that comes soon waits, and one for a far
+// block is answered at once.
 func TestBlockDocument(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -50,7 +50,7 @@ func TestBlockDocument(t *testing.T) {
 	if status, _, at := get("/v0/last_block/optimistic/headers"); status != http.StatusOK || !strings.HasSuffix(at, "/headers") || !strings.HasPrefix(at, "/v0/block_opt/") {
 		t.Errorf("the last block: %d, %s", status, at)
 	}
-	// What is waited for comes with the block.
+	// The request is answered when the block is produced.
 	next := h.Engine.Head().Height() + 2
 	waited := make(chan string, 1)
 	go func() {

@@ -59,8 +59,9 @@ func records(t *testing.T, file []byte) (out []string) {
 	return out
 }
 
-// TestDump: a node that runs and its folder behind a stop say the same state; every kind of record
-// that was written is in it once; a chain that begins from it has that state, at the next height.
+// TestDump: a running node and the folder of the stopped node give the same dump. It contains every
+// kind of record once. A chain with it as its genesis has the same state, and continues at the next
+// height.
 func TestDump(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -150,7 +151,7 @@ func storageOf(t *testing.T, file []byte, id string) (usage uint64) {
 	return usage
 }
 
-// TestDumpFolder: what --stream writes is a home that a node runs on.
+// TestDumpFolder: a node runs on the home folder that --stream writes.
 func TestDumpFolder(t *testing.T) {
 	dir, to := made(t), filepath.Join(t.TempDir(), "output")
 	h := mustStart(t, dir)
@@ -177,9 +178,9 @@ func TestDumpFolder(t *testing.T) {
 	}
 }
 
-// TestControlSocket: only its user can open it, also in a folder with a longer name than a socket's
-// may be; an invalid request gets an error; a socket left by a crash is replaced; if a running node
-// has none, the folder's error names it.
+// TestControlSocket: only the node's user can open the socket, also if the folder's path is longer
+// than that of a socket may be. An invalid request gets an error. A socket left by a crash is
+// replaced. If a running node has no socket, the error of opening the folder names the node.
 func TestControlSocket(t *testing.T) {
 	dir := made(t)
 	long := filepath.Join(dir, strings.Repeat("n", 120))
@@ -251,8 +252,8 @@ func TestDumpEnds(t *testing.T) {
 	}
 }
 
-// TestStopBesideDump: an answer at the socket that does not end holds the stop up no longer than
-// its time, is named, and keeps the store.
+// TestStopBesideDump: a reply at the control socket that does not end delays the stop of the node
+// only up to the limit. The stop reports it and does not close the store.
 func TestStopBesideDump(t *testing.T) {
 	h := mustStart(t, made(t))
 	h.control.wg.Add(1)
@@ -260,7 +261,7 @@ func TestStopBesideDump(t *testing.T) {
 	defer cancel()
 	begun := time.Now()
 	err := h.Stop(ctx)
-	if took := time.Since(begun); took > 20*time.Second { // what it would wait for never ends
+	if took := time.Since(begun); took > 20*time.Second { // the reply never ends
 		t.Errorf("stopped after %v", took)
 	}
 	if err == nil || !strings.Contains(err.Error(), "control did not end in time") {

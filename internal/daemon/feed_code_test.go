@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFollowFailedDeployments: code of a failed deployment is in no account, and global code is in
-// no view. A troupe serves both beside its documents and by JSON-RPC, so that a chain with such
-// blocks can be followed by either.
+// TestFollowFailedDeployments: code of a failed deployment is in no account, and global code cannot
+// be read by a view. A Troupe node serves both, in its documents and by JSON-RPC, so that a chain
+// with such blocks can be followed by either.
 func TestFollowFailedDeployments(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)
@@ -32,7 +32,7 @@ func TestFollowFailedDeployments(t *testing.T) {
 	}
 	code := func(i int) []byte { return append([]byte("\x00asm\x01\x00\x00\x00"), wasmNote(byte(i))...) }
 	lost := primitives.SecretKeyFromSeed(primitives.ED25519, "nobody has it").PublicKey()
-	// fails behind the deployment, here
+	// the action after the deployment fails
 	send(key.AccountID, &primitives.DeployContract{Code: code(1)}, &primitives.DeleteKey{PublicKey: lost})
 	// fails at a receiver in another shard
 	send("near", &primitives.DeployContract{Code: code(2)})

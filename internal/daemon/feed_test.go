@@ -29,8 +29,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// unhurried starts a node that waits for transactions as long as it may take to compile a contract
-// on a machine that has much to do.
+// unhurried starts a node whose transactions may wait for as long as a compilation takes on a busy
+// machine.
 func unhurried(t *testing.T, dir string) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
@@ -105,9 +105,8 @@ func checkpoint(t *testing.T, from string) (dir string) {
 	return dir
 }
 
-// sameRoots holds a follower's blocks to those of the node that made them: hash, and what each
-// shard came to at each height: state root, outcome root, gas, congestion. It counts blocks and
-// epochs.
+// sameRoots compares a follower's blocks with those of the node that produced them: hash, and for
+// each shard and height state root, outcome root, gas, congestion. It counts blocks and epochs.
 func sameRoots(t *testing.T, a, b *Daemon, from primitives.Height) (blocks, epochs int) {
 	t.Helper()
 	seen := map[primitives.EpochID]bool{}
@@ -135,7 +134,7 @@ func sameRoots(t *testing.T, a, b *Daemon, from primitives.Height) (blocks, epoc
 	return blocks, len(seen)
 }
 
-// liar is a feed that gives what another has, but for what it does to it.
+// liar returns the URL of a feed that serves another feed's replies after do has changed them.
 func liar(t *testing.T, of *Daemon, do func(w http.ResponseWriter, r *http.Request, body []byte)) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -190,7 +189,7 @@ func spoil(body []byte) []byte {
 	return out
 }
 
-// forge makes a block another one with a right hash, which its producer has not signed.
+// forge changes a block and its hash, so that the producer's signature is invalid.
 func forge(body []byte) []byte {
 	d, err := blockdoc.Parse(body)
 	if err != nil {
@@ -202,8 +201,8 @@ func forge(body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(was.String()), []byte(d.Block.Header.Init().Hash().String()))
 }
 
-// lakeOf is a bucket in the layout of NEAR Lake that has a node's blocks, as a server compatible
-// with S3 shows it.
+// lakeOf returns the URL of a bucket with a node's blocks in the layout of NEAR Lake, on a server
+// compatible with S3.
 func lakeOf(t *testing.T, of *Daemon) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -260,8 +259,8 @@ func lakeOf(t *testing.T, of *Daemon) string {
 	return s.URL
 }
 
-// busy gives a chain things to do: transfers between shards, contracts that call each other, code
-// that comes to an account by another's transaction.
+// busy creates transactions: transfers between shards, contracts that call each other, code
+// deployed to an account by another's transaction.
 func busy(t *testing.T, h *Daemon, key *primitives.KeyFile, nonce *primitives.Nonce, n int) {
 	t.Helper()
 	send := func(to primitives.AccountID, actions ...primitives.Action) {
@@ -274,8 +273,8 @@ func busy(t *testing.T, h *Daemon, key *primitives.KeyFile, nonce *primitives.No
 		if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "NONE"}, &status); cause != "" {
 			t.Fatalf("send_tx: %s", cause)
 		}
-		// Where a transaction is valid for 12 blocks, instant blocks come one each 5 s; those that
-		// are asked for come at once.
+		// With a validity period of 12 blocks, instant production makes only one block in 5 s; requested
+		// blocks are made at once.
 		if cause := ask(t, h, "sandbox_mine", []any{2}, new(json.RawMessage)); cause != "" {
 			t.Fatalf("sandbox_mine: %s", cause)
 		}
@@ -286,11 +285,11 @@ func busy(t *testing.T, h *Daemon, key *primitives.KeyFile, nonce *primitives.No
 	for i := range n {
 		child := primitives.AccountID(fmt.Sprintf("c%d.%s", *nonce, key.AccountID))
 		switch kind := i % 4; {
-		case kind == 1 && *nonce > 8: // compiling is not what is tested
+		case kind == 1 && *nonce > 8: // compilation is not what this tests
 			send("near", &primitives.Transfer{Deposit: primitives.NEAR(1)})
 		case kind == 0:
 			send("near", &primitives.Transfer{Deposit: primitives.NEAR(1)})
-		case kind == 1: // no document of the transaction's block tells this code
+		case kind == 1: // no document of the transaction's block contains this code
 			code := append([]byte("\x00asm\x01\x00\x00\x00"), wasmNote(byte(*nonce))...)
 			send(child, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(50)}, &primitives.DeployContract{Code: code})
 		case kind == 2:
@@ -303,14 +302,14 @@ func busy(t *testing.T, h *Daemon, key *primitives.KeyFile, nonce *primitives.No
 	}
 }
 
-// wasmNote is a custom section, which makes of code another.
+// wasmNote is a custom section, which gives the code another hash.
 func wasmNote(x byte) []byte { return []byte{0, 3, 1, 'n', x} }
 
-// TestFollowFeeds: from a copy of a node's folder on, another follows its chain over five epochs by
-// its documents and by its JSON-RPC, and comes to the same roots of every shard in every block,
-// beside feeds that lie, that give each block at another's height, that never answer, that give no
-// JSON, and those of another chain. It answers reads as its own, says that it is in step, makes no
-// blocks, and goes on where it was after a restart.
+// TestFollowFeeds: a node that starts from a copy of another's folder follows its chain for five
+// epochs by documents and by JSON-RPC, and computes the same roots of every shard in every block.
+// There are also feeds that change blocks, return blocks of other heights, never answer, return no
+// JSON, or serve another chain. The follower serves reads, reports that it is in sync, produces no
+// blocks, and continues after a restart.
 func TestFollowFeeds(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)
@@ -327,7 +326,7 @@ func TestFollowFeeds(t *testing.T) {
 	other := mustStart(t, made(t))
 	defer stop(t, other)
 	mineBy(t, other, `{"blocks":60}`)
-	var told, answered, hung atomic.Int64 // lies of documents, of replies; requests without an answer
+	var told, answered, hung atomic.Int64 // changed documents; changed replies; requests without an answer
 	honest := "http://" + a.Addr.String()
 	feeds := []string{
 		liar(t, a, func(w http.ResponseWriter, _ *http.Request, body []byte) {
@@ -351,8 +350,8 @@ func TestFollowFeeds(t *testing.T) {
 	}
 	b := fed(t, dirB, feeds...)
 	defer func() { stop(t, b) }()
-	// Which feed is asked for which block is random, and a feed that lied pauses: it goes on
-	// until each feed was asked.
+	// Which feed is asked for a block is random, and a feed that sent invalid data is paused. So this
+	// continues until each feed was asked.
 	for round := 0; round < 5 || round < 40 && (told.Load() == 0 || answered.Load() == 0 || hung.Load() == 0); round++ {
 		busy(t, a, key, &nonce, 4)
 		mineBy(t, a, `{"blocks":6}`)
@@ -418,10 +417,10 @@ func TestFollowFeeds(t *testing.T) {
 	}
 }
 
-// TestFollowAccounts: a node that holds the shards of some accounts alone follows a bucket of NEAR
-// Lake. Of the other shards' chunks it takes the receipts to its own, by the roots in their
-// headers. What it holds it answers as the node that made the blocks; of other accounts it says
-// that it does not hold them.
+// TestFollowAccounts: a node that tracks only the shards of some accounts follows a bucket of NEAR
+// Lake. From chunks of other shards it takes the receipts for its own shards and verifies them by
+// the roots in the chunk headers. Queries about its shards get the same replies as from the node
+// that produced the blocks; others get an error that the shard is not tracked.
 func TestFollowAccounts(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)
@@ -491,9 +490,9 @@ func TestFollowAccounts(t *testing.T) {
 	}
 }
 
-// TestFollowLag measures how long after a block is accepted where it was made it is accepted by a
-// follower, while blocks come one after another. TROUPE_LAG_BLOCKS is how many; the bound is for a
-// machine that does other things at the same time.
+// TestFollowLag measures the time between the acceptance of a block by its producer and by a
+// follower, while blocks follow each other. TROUPE_LAG_BLOCKS is their number. The bound allows for
+// a busy machine.
 func TestFollowLag(t *testing.T) {
 	n := 60
 	if text := os.Getenv("TROUPE_LAG_BLOCKS"); text != "" {

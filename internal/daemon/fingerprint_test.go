@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestFingerprints changes a file in its middle, its size kept: with a new time of change it is
-// another file, and what was remembered of the old one is gone.
+// TestFingerprints changes the middle of a file without changing its size: because of the new
+// modification time the stored checksum is not used.
 func TestFingerprints(t *testing.T) {
 	for name, size := range map[string]int{"small": 100, "large": minRemembered} {
 		dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestFingerprints(t *testing.T) {
 	}
 }
 
-// TestFingerprintsDamaged: a file of sums that says nonsense is as none.
+// TestFingerprintsDamaged: an invalid file of checksums is ignored.
 func TestFingerprintsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "genesis.json")

@@ -14,15 +14,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// included waits until a pool has a transaction.
+// included waits until a pool contains a transaction.
 func included(t *testing.T, h *Daemon) {
 	t.Helper()
 	eventually(t, "in the pool", func() bool { return h.Node.Waiting() > 0 })
 }
 
-// TestMissChunks: of the shards that are named the next blocks have no new chunk, as many as were
-// said; a transaction waits for the first that has one, a patch for the first that misses none; the
-// others' chunks come; 0 ends it.
+// TestMissChunks: the named shards have no new chunk in the given number of blocks. A transaction
+// waits for the shard's next chunk, a patch for the first block in which no chunk is missing.
+// Chunks of other shards are not affected. 0 ends it.
 func TestMissChunks(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{
@@ -97,10 +97,10 @@ func TestMissChunks(t *testing.T) {
 	}
 }
 
-// TestReorg: the chain goes another way behind blocks that are not final: what they did to the
-// state is undone, their heights have no block, a subscriber is told which are void, and their
-// transactions come again, each once, in the order of their nonces, before one that came meanwhile.
-// Final blocks stay; a snapshot of a block that is gone ends. A restart finds the same chain.
+// TestReorg: a reorganisation replaces blocks that are not final. Their state changes are undone,
+// their heights have no block, a subscriber is notified of each removed block, and their
+// transactions are executed again, each once and in the order of their nonces, before a newer one.
+// Final blocks stay. A snapshot of a removed block ends. A restart loads the same chain.
 func TestReorg(t *testing.T) {
 	dir := made(t)
 	h := manual(t, dir)
@@ -185,7 +185,7 @@ func TestReorg(t *testing.T) {
 	if f := rpcOf(t, h, "sandbox_reorg", `[5]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: the chain cannot be reorganised: 5 blocks cannot be reverted, only the ") {
 		t.Errorf("of final blocks: %s", f)
 	}
-	for range 20 { // over and over, and blocks go on
+	for range 20 { // repeatedly, while blocks are produced
 		must(t, h, "sandbox_mine", `[2]`)
 		if f := rpcOf(t, h, "sandbox_reorg", `[]`, &none); f != "" {
 			t.Fatal(f)
@@ -201,8 +201,8 @@ func TestReorg(t *testing.T) {
 	}
 }
 
-// TestReorgInstant: where blocks come by themselves the chain goes another way too, while clients
-// send without end: nothing halts, and each transaction counts once.
+// TestReorgInstant: reorganisations of a chain with instant production while clients send without a
+// pause: the node does not halt, and each transaction is executed once.
 func TestReorgInstant(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -217,7 +217,7 @@ func TestReorgInstant(t *testing.T) {
 	}()
 	for i := range 40 {
 		tx := draft(h, key, primitives.Nonce(i+1), key.AccountID, &primitives.Transfer{Deposit: primitives.NEAR(1)})
-		tx.BlockHash = h.Engine.Final().Hash // the head may be gone in a moment, and what refers to it with it
+		tx.BlockHash = h.Engine.Final().Hash // a reorganisation may remove the head, and transactions signed on it
 		signed, _ := encode(tx, key)
 		var status txStatus
 		if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &status); cause != "" || !strings.HasPrefix(string(status.Status), `{"SuccessValue"`) {
@@ -230,9 +230,9 @@ func TestReorgInstant(t *testing.T) {
 	}
 }
 
-// TestReorgEpochs: a reorganisation over the ends of epochs, by one block and by two, with missing
-// chunks on the way: the chain continues, its epochs end, its blocks become final, and a restart
-// finds the same head.
+// TestReorgEpochs: reorganisations across epoch boundaries by one block and by two, with missing
+// chunks: the chain continues, its epochs end, its blocks become final, and a restart loads the
+// same head.
 func TestReorgEpochs(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "genesis.json")
@@ -252,7 +252,7 @@ func TestReorgEpochs(t *testing.T) {
 		if i%7 == 3 {
 			rpcOf(t, h, "sandbox_miss_chunks", `[2]`, &none)
 		}
-		// behind two of which no block that stays shows another as final
+		// after two reorganisations no remaining block shows another as final
 		must(t, h, "sandbox_mine", fmt.Sprintf(`[%d]`, 2+i%5))
 		if f := rpcOf(t, h, "sandbox_reorg", fmt.Sprintf(`[%d]`, 1+i%2), &none); f != "" {
 			t.Fatalf("round %d, at block %d: %s", i, h.Engine.Head().Height(), f)

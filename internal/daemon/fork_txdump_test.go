@@ -51,7 +51,7 @@ func TestForkTouched(t *testing.T) {
 	if len(c.Outcomes) < 4 || len(c.Records) < 8 || len(c.Records) > 20 {
 		t.Errorf("%d outcomes, %d records", len(c.Outcomes), len(c.Records))
 	}
-	// where the token has a balance
+	// key under which the token stores a balance
 	of := func(who string) string { return base64.StdEncoding.EncodeToString([]byte("a" + who)) }
 	for part, want := range map[string]bool{of("test.near"): true, of(defi): true, `"account_id":"near"`: false} {
 		if strings.Contains(string(file), part) != want {

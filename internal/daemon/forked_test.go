@@ -37,7 +37,7 @@ const (
 	defi  = "defi.test.near"
 )
 
-// newUpstream makes one.
+// newUpstream starts the node that the fork reads from.
 func newUpstream(t testing.TB) *upstream {
 	t.Helper()
 	dir := made(t)
@@ -74,7 +74,7 @@ func (u *upstream) send(t testing.TB, to primitives.AccountID, actions ...primit
 
 func (u *upstream) url() string { return "http://" + u.Addr.String() }
 
-// madeFork makes the home of a fork that makes blocks when it is asked to.
+// madeFork returns the home folder of a fork with manual block production.
 func madeFork(t testing.TB, spec string, o fork.Options) string {
 	t.Helper()
 	s, err := fork.ParseSpec(spec)
@@ -132,7 +132,7 @@ func inProcess(t testing.TB, h *Daemon) http.RoundTripper {
 	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.Dial() }}
 }
 
-// whole is all that a status says of what happened.
+// whole is the part of a transaction's status that is compared.
 type whole struct {
 	Status   json.RawMessage
 	Tx       fullOutcome   `json:"transaction_outcome"`
@@ -213,8 +213,8 @@ func TestForkReplays(t *testing.T) {
 			if got := chainID(t, h); got != "sandbox" {
 				t.Errorf("chain %q", got)
 			}
-			// The height is part of the receipts' ids: the next block has to have what was sent,
-			// though broadcast_tx_async answers before the mempool has looked at it.
+			// Receipt ids depend on the height, so the next block must contain the transaction, although
+			// broadcast_tx_async replies before the mempool has checked it.
 			var sent string
 			if cause := ask(t, h, "broadcast_tx_async", []string{u.tx}, &sent); cause != "" {
 				t.Fatal(cause)
@@ -246,9 +246,10 @@ func balance(t testing.TB, h *Daemon, of string) string {
 	return strings.Trim(string(text), `"`)
 }
 
-// TestFork: a fork of the newest block shows what is there, takes transactions of accounts that it
-// has not seen, changes nothing there, and goes back; accounts are reset, cut off and kept live;
-// after a restart without the other node it has what it asked for.
+// TestFork: a fork of the newest block shows the other chain's state, executes transactions of
+// accounts that it has not read before, changes nothing on the other chain, and can be reverted.
+// Accounts are reset, cut off, and kept live. After a restart without the other node it still has
+// what it has read.
 func TestFork(t *testing.T) {
 	u := newUpstream(t)
 	dir := madeFork(t, u.url(), fork.Options{})
@@ -289,7 +290,7 @@ func TestFork(t *testing.T) {
 		pinned := forkStatusOf(t, h, nil).Height
 		for _, request := range []string{"view_account", "view_access_key_list", "view_code", "view_state"} {
 			if account == token && (request == "view_state" || request == "view_account") {
-				continue // it has changed here
+				continue // changed in the fork
 			}
 			if got, want := show(h, request, nil), show(u.Daemon, request, pinned); got != want {
 				t.Errorf("%s of %s: %s, want %s", request, account, got, want)
@@ -301,7 +302,7 @@ func TestFork(t *testing.T) {
 		t.Errorf("after going back it has %s", got)
 	}
 
-	// There it goes on.
+	// The other chain continues.
 	u.send(t, token, call("ft_transfer", `{"receiver_id":"`+defi+`","amount":"5"}`, primitives.Yocto(1)))
 	if got := balance(t, h, defi); got != "100" {
 		t.Errorf("what happens there shows here: %s", got)
@@ -372,8 +373,8 @@ func (refuse) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("the network is down")
 }
 
-// TestForkFirst: from nothing to the first answer of a contract, home and store made, a fork takes
-// no more than 300 ms beside its round trips.
+// TestForkFirst: a fork takes at most 300 ms plus its round trips from nothing to the first reply
+// of a contract, including the creation of home folder and store.
 func TestForkFirst(t *testing.T) {
 	u := newUpstream(t)
 	testutil.Soon(t, "the first answer of a contract, beside round trips,", 300*time.Millisecond, 40, func() time.Duration {
@@ -381,7 +382,7 @@ func TestForkFirst(t *testing.T) {
 		for range 8 {
 			chainID(t, u.Daemon)
 		}
-		trips := time.Since(begun) // what eight take
+		trips := time.Since(begun) // duration of eight round trips
 		begun = time.Now()
 		dir := madeFork(t, u.url(), fork.Options{})
 		h := startFork(t, dir, nil)
@@ -389,7 +390,7 @@ func TestForkFirst(t *testing.T) {
 			t.Fatalf("%s", got)
 		}
 		took := time.Since(begun)
-		n := h.fork.Counts().Requests + 4 // those that made the home
+		n := h.fork.Counts().Requests + 4 // and the requests that made the home folder
 		took -= trips / 8 * time.Duration(n)
 		stop(t, h)
 		if n > 12 {
@@ -413,8 +414,8 @@ func (f *fickle) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.RoundTripper.RoundTrip(r)
 }
 
-// TestForkWaits: a block that needs what the other node does not give waits until it does;
-// meanwhile reads go on, and nothing is made up. A stop does not wait for it.
+// TestForkWaits: a block that needs data which the other node does not return waits for it.
+// Meanwhile reads are served, and no data is invented. A stop does not wait for it.
 func TestForkWaits(t *testing.T) {
 	u := newUpstream(t)
 	dir := madeFork(t, u.url(), fork.Options{})

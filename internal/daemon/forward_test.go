@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestForwardEpochs: a fast-forward ends where it should in epochs of any length, in every
-// production, with heights passed over far more than the delays were made for; blocks go on from
-// there one by one and become final, and a node that is started again goes on, too.
+// TestForwardEpochs: a fast-forward ends at the right height and epoch for any epoch length and
+// production mode, also over many more heights than the block delays allow. Blocks continue one by
+// one and become final, also after a restart.
 func TestForwardEpochs(t *testing.T) {
 	for _, c := range []struct {
 		mode          string
@@ -39,8 +39,7 @@ func TestForwardEpochs(t *testing.T) {
 				if f := rpcOf(t, h, "sandbox_fast_forward", fmt.Sprintf(`[%d]`, c.delta), &none); f != "" {
 					t.Fatal(f)
 				}
-				// the block at that height or the one above, and one may come by itself, or one
-				// more in each 600 ms
+				// the block at that height or the next; one more may be produced, or one more in each 600 ms
 				if got := uint64(h.Engine.Head().Height()); got < before+c.delta || got > before+c.delta+2+uint64(time.Since(begun)/(600*time.Millisecond)) {
 					t.Errorf("from %d to %d, want %d more", before, got, c.delta)
 				}

@@ -66,8 +66,8 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// TestAssigned: a validator that is to hold no shard begins with those that it makes chunks of, and
-// says so.
+// TestAssigned: a validator that tracks no shard starts with the shards whose chunks it produces,
+// and reports them.
 func TestAssigned(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", NumShards: 4, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 )
 
-// TestCheckHomeAgreesWithStart: CheckHome refuses the homes that Start refuses, and no others, and
-// says the same of them.
+// TestCheckHomeAgreesWithStart: CheckHome refuses exactly the home folders that Start refuses, with
+// the same errors.
 func TestCheckHomeAgreesWithStart(t *testing.T) {
 	genesis := func(from, to string) func(t *testing.T, dir string) { return editOf("genesis.json", from, to) }
 	for _, x := range []struct {

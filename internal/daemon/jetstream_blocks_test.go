@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestJetStreamBlocks: what a node says of its final blocks, nearcore's message of each, is in the
-// second stream once and in order, over a restart of the node.
+// TestJetStreamBlocks: the second stream contains nearcore's message of each final block once and
+// in order, also over a restart of the node.
 func TestJetStreamBlocks(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) {

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// over starts a node of a network over a transport; near by libp2p if it has both.
+// over starts a node of a network over a transport. With both transports it dials its peers by
+// libp2p.
 func over(t *testing.T, dir, transport, boot string) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)

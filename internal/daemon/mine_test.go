@@ -59,8 +59,8 @@ func mineBy(t *testing.T, h *Daemon, params string) (out struct {
 	return out
 }
 
-// TestMine: with manual production blocks come only when they are asked for, and just so many;
-// without a key they can't be asked for.
+// TestMine: with manual production exactly the requested blocks are produced. Without a validator
+// key they cannot be requested.
 func TestMine(t *testing.T) {
 	hm := loaded(t, made(t))
 	hm.Config.Production = config.Manual
@@ -94,7 +94,7 @@ func TestMine(t *testing.T) {
 	refused(hm, "there is no "+hm.Paths.ValidatorKey)
 }
 
-// TestObstacle: a node that can make no blocks knows why.
+// TestObstacle: a node that cannot produce blocks reports why.
 func TestObstacle(t *testing.T) {
 	other := primitives.SecretKeyFromSeed(primitives.ED25519, "other")
 	for _, c := range []struct {
@@ -137,9 +137,9 @@ func TestObstacle(t *testing.T) {
 	}
 }
 
-// TestTogether: a validator with others in its chain, in a network, lacks nothing to make blocks
-// with them; what they would not go along with is refused. Once it has signed with others it stays
-// with what knows that.
+// TestTogether: a validator among others needs nothing more to produce blocks with them.
+// Configurations that contradict the others are refused. After it has signed with others it runs
+// only with its signing journal.
 func TestTogether(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
@@ -191,8 +191,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestPortsFirst: where a port is taken nothing has been begun, and the message names what gave the
-// address and what to set.
+// TestPortsFirst: if a port is taken, nothing has been started or written, and the error names the
+// source of the address and the setting to change.
 func TestPortsFirst(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -218,12 +218,12 @@ func TestPortsFirst(t *testing.T) {
 	}
 }
 
-// TestFailedStart: what was begun is ended, in an order that harms nothing: the same process can
-// start the node afterwards.
+// TestFailedStart: after a failed start everything is closed in order, so that the same process can
+// start the node.
 func TestFailedStart(t *testing.T) {
 	hm := loaded(t, made(t))
 	good := hm.Config.RPC.HTTPStatus
-	hm.Config.RPC.HTTPStatus = "nonsense" // which the RPC refuses, after the node has begun
+	hm.Config.RPC.HTTPStatus = "nonsense" // refused by the RPC, after other parts have started
 	if _, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "nonsense") {
 		t.Fatalf("started: %v", err)
 	}
@@ -235,8 +235,7 @@ func TestFailedStart(t *testing.T) {
 	stop(t, h)
 }
 
-// TestSenselessGenesis: a chain is not begun from a genesis that makes no sense, unless that is
-// asked for.
+// TestSenselessGenesis: a chain is not started from an implausible genesis unless a flag allows it.
 func TestSenselessGenesis(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "genesis.json")
@@ -292,8 +291,8 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestStopInTime: half a request and a client that does not read, at both listeners, delay no stop;
-// and a stop that exceeds its time reports what has not ended instead of waiting for it.
+// TestStopInTime: half a request and a client that does not read, at both listeners, do not delay a
+// stop. A stop that exceeds its time limit reports what has not ended instead of waiting for it.
 func TestStopInTime(t *testing.T) {
 	testutil.Soon(t, "a stop", time.Second, 10, func() time.Duration { return stopBesideReaders(t) })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -334,8 +333,8 @@ func stopBesideReaders(t *testing.T) time.Duration {
 	return time.Since(begun)
 }
 
-// TestUpkeepPanics: what fails in the upkeep ends the upkeep, is logged, and the node can still be
-// stopped.
+// TestUpkeepPanics: a panic in the maintenance loop ends the loop and is logged, and the node can
+// still be stopped.
 func TestUpkeepPanics(t *testing.T) {
 	var said bytes.Buffer
 	log := logrus.New()
@@ -348,8 +347,8 @@ func TestUpkeepPanics(t *testing.T) {
 	}
 }
 
-// TestStopUnfolded: a stop that exceeds its time while the flat head advances leaves the advance
-// unfinished and reports only that: the folder of a process that ends there has all blocks.
+// TestStopUnfolded: a stop that exceeds its time limit while the flat head advances reports only
+// the unfinished advance. The folder of a process that ends then contains all blocks.
 func TestStopUnfolded(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -377,8 +376,8 @@ func TestStopUnfolded(t *testing.T) {
 	}
 }
 
-// TestStopStuck: a part that does not end holds the stop up no longer than its time, is named, and
-// keeps the store that it may use.
+// TestStopStuck: a component that does not end delays the stop only up to the limit. The stop
+// reports it and does not close the store, which it may still use.
 func TestStopStuck(t *testing.T) {
 	h := mustStart(t, made(t))
 	stuck, ended := make(chan struct{}), h.upkeep
@@ -387,7 +386,7 @@ func TestStopStuck(t *testing.T) {
 	defer cancel()
 	begun := time.Now()
 	err := h.Stop(ctx)
-	if took := time.Since(begun); took > 20*time.Second { // what it would wait for never ends
+	if took := time.Since(begun); took > 20*time.Second { // it never ends
 		t.Errorf("stopped after %v", took)
 	}
 	if err == nil || !strings.Contains(err.Error(), "upkeep did not end in time") {

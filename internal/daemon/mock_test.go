@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestMockVerification: contracts are told the truth of signatures until a sandbox says otherwise,
-// of each kind by itself: in blocks, reads and simulations. status tells which. What a block did
-// with it is the same when it is applied again, also behind a restart, where it is over.
+// TestMockVerification: host functions verify signatures normally until the sandbox mocks each of
+// them: in blocks, queries and simulations. status shows which are mocked. Applying an old block
+// again gives its original result, also after a restart, when the mocks are off.
 func TestMockVerification(t *testing.T) {
 	h, key := withProbe(t, nil)
 	defer func() { stop(t, h) }()

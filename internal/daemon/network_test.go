@@ -111,7 +111,7 @@ func TestJoined(t *testing.T) {
 	eventually(t, "in step", func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash })
 }
 
-// TestRecallPeers: what is kept of peers that can't be read is nothing.
+// TestRecallPeers: an unreadable file of known peers counts as empty.
 func TestRecallPeers(t *testing.T) {
 	h := joined(t, made(t), "")
 	defer stop(t, h)

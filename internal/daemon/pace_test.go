@@ -22,7 +22,7 @@ type pace struct {
 	p99, longest time.Duration
 }
 
-// paceOf looks at the blocks that are made in a span.
+// paceOf measures the blocks that are produced in a period.
 func paceOf(b *testing.B, h *Daemon, span time.Duration) (p pace) {
 	from := h.Engine.Head().Height()
 	time.Sleep(span)
@@ -52,9 +52,9 @@ func paceSince(b *testing.B, h *Daemon, from primitives.Height) (p pace) {
 	return p
 }
 
-// report says how blocks followed each other without and with what disturbs them.
+// report reports the block times without and with the disturbance.
 func report(b *testing.B, calm, disturbed pace) {
-	b.ReportMetric(0, "ns/op") // says nothing here
+	b.ReportMetric(0, "ns/op") // without meaning here
 	b.ReportMetric(100*(1-disturbed.rate/calm.rate), "%-slower")
 	for _, x := range []struct {
 		name string
@@ -66,8 +66,8 @@ func report(b *testing.B, calm, disturbed pace) {
 	}
 }
 
-// pacers are the ways in which blocks are made: by the clock, and one after the other because a
-// client sends transaction after transaction, each when the one before is final.
+// pacers are the modes of block production: at fixed intervals, and on demand of a client that
+// sends one transaction after the other, each when the previous one is final.
 var pacers = []struct {
 	name   string
 	config map[string]any
@@ -105,9 +105,9 @@ func paced(b *testing.B, client bool, set map[string]any) (h *Daemon, second *pr
 	}
 }
 
-// BenchmarkViewFlood says how many blocks are made in a second while 64 clients call a contract
-// without a pause, beside how many are made without them: what burns all the gas that a view has,
-// and what just counts as short.
+// BenchmarkViewFlood measures the blocks per second while 64 clients call a contract without a
+// pause, and without them: calls that burn all the gas of a view, and calls that are just short
+// enough for the short lane.
 func BenchmarkViewFlood(b *testing.B) {
 	var short contracts.Program
 	short.Loop(1_000_000) // 8 Tgas or so
@@ -144,15 +144,15 @@ func BenchmarkViewFlood(b *testing.B) {
 
 const paceSpan = 10 * time.Second
 
-// BenchmarkDeploy says how blocks follow each other while contracts of 250 KB are deployed and
-// called for the first time, beside how they do without; how long a deployment took to be final,
-// its compilation included, and the first call of what it deployed.
+// BenchmarkDeploy measures block times while contracts of 250 KB are deployed and called for the
+// first time, and without that; the time until a deployment is final, including its compilation,
+// and of the first call.
 func BenchmarkDeploy(b *testing.B) {
 	for _, p := range pacers {
 		b.Run("blocks="+p.name, func(b *testing.B) {
 			h, deployer, stopped := paced(b, p.client, p.config)
 			defer stopped()
-			// above what the key began with
+			// above the key's initial nonce
 			seed, nonce := uint64(0), primitives.Nonce(h.Engine.Head().Height()-1)*1_000_000
 			for b.Loop() {
 				calm := paceOf(b, h, paceSpan)

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestPasserRefusesWhatItCannotKeep: a transaction that finds no place on the way to the writer is
-// refused with the reason, and one that is on its way already is not.
+// TestPasserRefusesWhatItCannotKeep: a transaction for which the queue to the writer has no room is
+// refused with the reason, and one that is already in the queue is not.
 func TestPasserRefusesWhatItCannotKeep(t *testing.T) {
 	refused := map[primitives.Hash]error{}
 	p := newPasser(nil, logrus.New())

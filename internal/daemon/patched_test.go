@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// said is a log that is read while it is written.
+// said is a log that can be read while it is written.
 type said struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// madeEpochs makes a home as init does, fast or not, with epochs of a length and transactions that
-// are valid for so many blocks; 0: as init has them.
+// madeEpochs returns a home folder made by init, with --fast or not, with the given epoch length
+// and transaction validity period in blocks; 0: the defaults.
 func madeEpochs(t *testing.T, fast bool, length, validity primitives.Height, config string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -41,9 +41,9 @@ func madeEpochs(t *testing.T, fast bool, length, validity primitives.Height, con
 	return dir
 }
 
-// TestInstantBesideInterval runs two nodes beside each other that differ in how they make blocks
-// alone. Once the credit of instant blocks is used up, and on an idle chain, the one is as fast as
-// the other; 1.5 is for what the machine does meanwhile.
+// TestInstantBesideInterval compares two nodes that differ only in the production mode. On an idle
+// chain, and after the burst of instant blocks is used up, both produce blocks at the same rate,
+// within a factor of 1.5 for other load of the machine.
 func TestInstantBesideInterval(t *testing.T) {
 	for _, c := range []struct{ length, validity primitives.Height }{{5, 10}, {60, 100}} {
 		t.Run(fmt.Sprint(c.length), func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestInstantBesideInterval(t *testing.T) {
 					defer func() { ends <- err }()
 					key, nonce := h.home.ValidatorKey, primitives.Nonce(1)
 					for begun, n := time.Now(), 0; n < 28; n++ {
-						if n == 20 { // 50 instant blocks have been made long since
+						if n == 20 { // the burst of 50 instant blocks is over
 							begun = time.Now()
 						}
 						signed, _ := encode(draft(h, key, nonce, key.AccountID, &primitives.Transfer{Deposit: primitives.Yocto(1)}), key)
@@ -93,10 +93,10 @@ func TestInstantBesideInterval(t *testing.T) {
 	}
 }
 
-// TestFinalAfterForward: where a fast-forward ends, the final block is where it is on a chain of
-// neard's init, below the last multiple of 500 or end of an epoch; then the head of that becomes
-// final, with no transaction, by the blocks that come by themselves. Each header names the final
-// blocks that doomslug has, and each epoch begins where the one before ended.
+// TestFinalAfterForward: after a fast-forward the final block is where it is on a chain of neard's
+// init: below the last multiple of 500 or the end of an epoch. Then its head becomes final without
+// a transaction, by the blocks that are produced anyway. Each header names the final blocks of
+// doomslug, and each epoch begins where the previous one ended.
 func TestFinalAfterForward(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -138,7 +138,7 @@ func TestFinalAfterForward(t *testing.T) {
 				}
 				at = parent
 			}
-			if at.Height > before+10_002 { // one block may have come before the request
+			if at.Height > before+10_002 { // one block may have been produced before the request
 				t.Errorf("from %d to %d, want 10,000 more or one above", before, at.Height)
 			}
 			if final, err := h.Engine.Header(at.LastFinalBlock); err != nil || final.Height <= 9_900 || final.Height > 10_000 {
@@ -171,7 +171,7 @@ func TestFinalAfterForward(t *testing.T) {
 	}
 }
 
-// epochLength asks a node for the length of its epochs.
+// epochLength requests a node's epoch length.
 func epochLength(t *testing.T, h *Daemon) primitives.Height {
 	t.Helper()
 	var config struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// behind is a network that is ahead of this node, or not.
+// behind is a network that is ahead of this node or not.
 type behind struct {
 	is    bool
 	parts uint64
@@ -18,7 +18,7 @@ func (b *behind) Info() *view.NetworkInfo            { return new(view.NetworkIn
 func (b *behind) Syncing() (bool, primitives.Height) { return b.is, 90 }
 func (b *behind) Progress(p *view.Progress)          { p.Parts, p.PartsHere = 7, b.parts }
 
-// TestProgress: status says how far a node is as long as it is behind, and not a moment longer.
+// TestProgress: status reports the sync progress exactly while the node is behind.
 func TestProgress(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)

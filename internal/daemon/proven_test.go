@@ -20,9 +20,9 @@ type accounts interface {
 	Account(ctx context.Context, block, root primitives.Hash, id primitives.AccountID) (*blockfeed.Account, error)
 }
 
-// TestProvenAccounts: accounts and their keys come with a proof by the state root, which the next
-// block's chunk names; a feed that says otherwise than its proof, or spoils it, is not believed,
-// and one that gives none is told apart.
+// TestProvenAccounts: accounts and keys are returned with a proof by the state root in the next
+// block's chunk header. Feeds that contradict their proof, or spoil it, are refused. A feed without
+// proofs is reported as such.
 func TestProvenAccounts(t *testing.T) {
 	dir := made(t)
 	a := mustStart(t, dir)

@@ -9,10 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReloadKey: of a validator that makes blocks with others another key holds from then on, and
-// is shown; where the file is gone, or is another account's, nothing is signed any more, and the
-// node says so; its own key brings it back. A node that begins again in the same process has what
-// the file had last.
+// TestReloadKey: a validator among others signs with the key that is reloaded, and status shows it.
+// If the file is missing or belongs to another account, the node signs nothing and reports that.
+// Its own key restores signing. A node that restarts within the process uses the last key.
 func TestReloadKey(t *testing.T) {
 	hm := loaded(t, made(t))
 	on := true

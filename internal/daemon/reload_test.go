@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReload: what may change while a node runs does; of the rest it is said that it needs a
-// restart, until there is one; a file that is none, or that the node could not be started with,
+// TestReload: keys that can change at run time take effect. For others the log says that they need
+// a restart, until there is one. An invalid file, or one with which the node could not start,
 // changes nothing.
 func TestReload(t *testing.T) {
 	dir := made(t)
@@ -108,8 +108,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadGoesOn: a node that begins again by itself goes on with what was taken up, and knows of
-// it what it has come from.
+// TestReloadGoesOn: a node that restarts within the process keeps reloaded values and knows the
+// values before them.
 func TestReloadGoesOn(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "config.json")

@@ -23,10 +23,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// childEnv has the test's binary be a node until it is killed.
+// childEnv makes the test's binary run a node until it is killed.
 const childEnv = "TROUPE_TEST_REPLICA_NODE"
 
-// childNode is what it is then.
+// childNode is the configuration of that node.
 type childNode struct {
 	Dir, Listen string
 	JetStream   string // where its server listens; empty: it is a replica
@@ -126,10 +126,9 @@ func (k *killed) height() primitives.Height {
 	return out.Result.Header.Height
 }
 
-// TestReplicasKilled: a writer and two replicas are killed and begin again at random, while
-// transactions come in at each of them: whatever one answers about a block that it has is what any
-// other has ever answered. TROUPE_REPLICA_KILLS=10m has it last so long, and on a busy machine it
-// lasts until it has done something.
+// TestReplicasKilled: a writer and two replicas are killed and restarted at random times, while
+// each receives transactions. All replies about a block are always equal. TROUPE_REPLICA_KILLS=10m
+// sets the duration; on a busy machine it lasts until each kind of event has happened.
 func TestReplicasKilled(t *testing.T) {
 	lasts := 12 * time.Second
 	if s := os.Getenv("TROUPE_REPLICA_KILLS"); s != "" {
@@ -244,7 +243,7 @@ func TestReplicasKilled(t *testing.T) {
 				}
 				mu.Unlock()
 				k := nodes[rng.IntN(len(nodes))]
-				if n == 0 || k.height() < x.at+4 { // it does not have what makes the transaction final
+				if n == 0 || k.height() < x.at+4 { // it lacks the blocks that make the transaction final
 					time.Sleep(time.Millisecond)
 					continue
 				}

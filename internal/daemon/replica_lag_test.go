@@ -37,9 +37,10 @@ func lagOf(t *testing.T, addr, le string) (in, all float64) {
 	return in, all
 }
 
-// TestReplicaLag: while transfers come in, records are on the replicas' disks soon after they were
-// published. TROUPE_REPLICA_LAG=30s measures for so long, at TROUPE_REPLICA_RATE transfers a second
-// (1000), and wants 99 of 100 within 100 ms; else it is a look at whether it works at all.
+// TestReplicaLag: while transfers are executed, records are on the replicas' disks soon after their
+// publication. TROUPE_REPLICA_LAG=30s measures for that time at TROUPE_REPLICA_RATE transfers a
+// second (1000), and requires 99 of 100 within 100 ms. Otherwise it only tests that replication
+// works.
 func TestReplicaLag(t *testing.T) {
 	lasts, rate, within, share := 2*time.Second, 200, "1", 0.9
 	if s := os.Getenv("TROUPE_REPLICA_LAG"); s != "" {
@@ -105,7 +106,7 @@ func TestReplicaLag(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
-	for tries := 10; ; tries-- { // what a busy machine makes late once is not late each time
+	for tries := 10; ; tries-- { // a delay by other load of the machine does not repeat each time
 		var in, before [2]float64
 		for i, k := range nodes[1:] {
 			in[i], before[i] = lagOf(t, k.addr, within)

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/net/jetstream"
 )
 
-// TestReplicaLost: a record of another log than what is here does not go on from it, whatever its
-// place; and a replica that waits for a snapshot is behind from then on.
+// TestReplicaLost: a record of another log than the stored one is refused, whatever its position. A
+// replica that waits for a snapshot reports that it is behind.
 func TestReplicaLost(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -37,7 +37,7 @@ func TestReplicaLost(t *testing.T) {
 	if syncing, _ := r.Syncing(); !syncing {
 		t.Error("without what comes next it says that it is well")
 	}
-	r.onConnection(nil) // the next try finds the server there, and the gap only behind its first record
+	r.onConnection(nil) // the next attempt reaches the server, which has a gap after its first record
 	if syncing, _ := r.Syncing(); !syncing {
 		t.Error("with the server there, and without what comes next, it says that it is well")
 	}

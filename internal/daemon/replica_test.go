@@ -23,7 +23,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// lived is a node that is started again when it asks for it, as `troupe run` does.
+// lived is a node that is restarted when it asks for that, as `troupe run` does.
 type lived struct {
 	dir    string
 	set    func(*home.Home)
@@ -117,7 +117,7 @@ func (l *lived) host() *Daemon {
 	return l.h
 }
 
-// begun is how often it has begun.
+// begun returns how often the node has been started.
 func (l *lived) begun() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *lived) stop(t testing.TB) {
 	stop(t, l.host())
 }
 
-// asks posts a request; an error is the connection's.
+// asks posts a request. An error is one of the connection.
 func asks(l *lived, method, params string) ([]byte, error) {
 	l.mu.Lock()
 	addr := l.addr
@@ -144,8 +144,8 @@ func asks(l *lived, method, params string) ([]byte, error) {
 	return io.ReadAll(r.Body)
 }
 
-// mixed are requests about a block and what is behind it. Proofs are had only of what is in memory,
-// and so not of every block on every node.
+// mixed returns requests about a block and its contents. Proofs exist only for states in memory, so
+// not for every block on every node.
 func mixed(height primitives.Height, hash primitives.Hash, account primitives.AccountID, tx primitives.Hash, proof bool) [][2]string {
 	at := fmt.Sprintf(`"block_id":%d`, height)
 	return [][2]string{
@@ -169,7 +169,7 @@ func mixed(height primitives.Height, hash primitives.Hash, account primitives.Ac
 	}
 }
 
-// agree wants all nodes to give the same bytes.
+// agree requires that all nodes give the same bytes.
 func agree(t *testing.T, of *lived, others []*lived, requests [][2]string) (n int) {
 	t.Helper()
 	for _, q := range requests {
@@ -183,9 +183,9 @@ func agree(t *testing.T, of *lived, others []*lived, requests [][2]string) (n in
 	return n
 }
 
-// bothSay asks two nodes the same. What is final by now is part of some answers, and a block may
-// come by itself: where one came beside different answers, or is on its way from the writer to the
-// replica, they are asked again.
+// bothSay sends the same request to two nodes. Some replies depend on the final block, and a block
+// may be produced in between. If the replies differ and there was a new block, or the replica has
+// not received all blocks, it repeats the requests.
 func bothSay(t *testing.T, of, o *lived, q [2]string) (got, want []byte) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -208,7 +208,7 @@ func bothSay(t *testing.T, of, o *lived, q [2]string) (got, want []byte) {
 	}
 }
 
-// reaches waits until a node's chain has a block.
+// reaches waits until a node's chain contains a block.
 func (l *lived) reaches(t *testing.T, height primitives.Height, hash primitives.Hash) {
 	t.Helper()
 	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(2 * time.Millisecond) {
@@ -224,7 +224,7 @@ func (l *lived) reaches(t *testing.T, height primitives.Height, hash primitives.
 	}
 }
 
-// send has a node take a transfer and wait for it.
+// send submits a transfer to a node and waits for it.
 func send(l *lived, key *primitives.KeyFile, nonce primitives.Nonce, wait string) (hash primitives.Hash, reply []byte, err error) {
 	signed, hash := encode(draft(l.host(), key, nonce, "near", &primitives.Transfer{Deposit: primitives.Balance{Lo: uint64(nonce)}}), key)
 	reply, err = asks(l, "send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":%q}`, signed, wait))
@@ -239,7 +239,7 @@ func TestReplicaSnapshot(t *testing.T) {
 	publishes := false
 	writer := liveReplica(t, dir, func(hm *home.Home) {
 		hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen, hm.Config.JetStream.MaxBytes = publishes, "127.0.0.1:0", 30_000
-		// what the stream has is what the test does, be the machine as slow as it may
+		// only the test's transactions create blocks, however slow the machine is
 		hm.Config.Consensus.ProduceEmptyBlocks = false
 	})
 	key := writer.host().home.ValidatorKey
@@ -256,7 +256,7 @@ func TestReplicaSnapshot(t *testing.T) {
 			txs = append(txs, tx)
 		}
 	}
-	published := func() { // the stream has all that there is
+	published := func() { // the stream contains all records
 		t.Helper()
 		head := writer.host().Engine.Head().Height()
 		eventually(t, "published", func() bool { return writer.host().publishing.Load().publisher.Published().Height >= head })
@@ -266,7 +266,7 @@ func TestReplicaSnapshot(t *testing.T) {
 	publishes = true
 	writer.start(t)
 	url := writer.host().publishing.Load().server.URL()
-	// A replica that expects another writer takes nothing of this one.
+	// A replica that is configured for another writer accepts nothing from this one.
 	stranger := liveReplica(t, followerHome(t, dir), func(hm *home.Home) {
 		hm.Config.Replica.Of, hm.Config.Replica.Key = url, primitives.SecretKeyFromSeed(primitives.ED25519, "another").PublicKey().String()
 	})
@@ -309,8 +309,8 @@ func TestReplicaSnapshot(t *testing.T) {
 	if n := replica.begun(); n != 4 {
 		t.Errorf("it began %d times, and was away for longer than the stream lasts", n)
 	}
-	// The stream went on while a snapshot was on its way: what the replica knows of it is gone
-	// there, and what comes behind the snapshot is not.
+	// The stream advanced while the snapshot was copied: the records at the replica's position have
+	// been removed, those after the snapshot have not.
 	r := replica.host().replica
 	r.mu.Lock()
 	r.cursor.Seq = 1
@@ -327,8 +327,8 @@ func TestReplicaSnapshot(t *testing.T) {
 	writer.stop(t)
 }
 
-// TestReplicaRefuses: a replica that is given a changed byte takes nothing of it, says so, goes on
-// answering up to where it was, and goes on from there once what is published is right.
+// TestReplicaRefuses: a replica that receives a changed byte refuses the record, reports it, and
+// serves reads up to its position. It continues when the published record is correct.
 func TestReplicaRefuses(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })
@@ -375,7 +375,7 @@ func TestReplicaRefuses(t *testing.T) {
 				return halted
 			})
 			at := liar.at - 1
-			// what came before it is still being executed
+			// earlier records are still being executed
 			eventually(t, "at the block before", func() bool { return replica.host().Engine.Head().Height() == at })
 			if liar.at >= head.Height() {
 				t.Fatalf("the writer is at %d", head.Height())
@@ -431,8 +431,8 @@ func (s *spoiled) Records(from string, f func(jetstream.Record) bool) (string, e
 	})
 }
 
-// TestReplica: two replicas have what the writer has, to the byte, pass transactions on and wait
-// for them, follow it back to a snapshot, and over their own restarts and the writer's.
+// TestReplica: two replicas have the same bytes as the writer, forward transactions and wait for
+// them, and follow the writer over a revert and over restarts of all three.
 func TestReplica(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })
@@ -465,7 +465,7 @@ func TestReplica(t *testing.T) {
 	if replicas[0].host().replica.passer.passed.Load() == 0 {
 		t.Error("no transaction was passed on")
 	}
-	// The chain goes back, and on another way.
+	// The chain is reverted and continues differently.
 	if reply, err := asks(writer, "sandbox_snapshot", `{"name":"x"}`); err != nil || !bytes.Contains(reply, []byte(`"result"`)) {
 		t.Fatalf("%s, %v", reply, err)
 	}
@@ -477,9 +477,9 @@ func TestReplica(t *testing.T) {
 	for _, r := range replicas {
 		r.reaches(t, at.Height(), at.Hash)
 	}
-	nonce = before + 100 // others than those that are gone
+	nonce = before + 100 // not the nonces of removed transactions
 	round(5)
-	// A replica is away, and comes back.
+	// A replica is stopped and restarted.
 	replicas[0].stop(t)
 	alone := replicas[:1]
 	replicas = replicas[1:]

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// BenchmarkSnapshot: a snapshot, and going back to it, of a chain with so many accounts and so many
-// blocks since, each of which wrote ten values; the waits for the disk are those of the machine.
+// BenchmarkSnapshot measures taking a snapshot and reverting to it, by number of accounts and of
+// later blocks, each of which wrote ten values. Waits for the disk are those of the machine.
 func BenchmarkSnapshot(b *testing.B) {
 	for _, accounts := range []int{1_000, 1_000_000} {
 		hm := loaded(b, made(b))

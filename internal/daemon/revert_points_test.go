@@ -20,7 +20,7 @@ type at struct {
 	Height   uint64
 }
 
-// manual is a node that makes blocks only when it is asked to.
+// manual starts a node with manual block production.
 func manual(t *testing.T, dir string) *Daemon {
 	t.Helper()
 	hm := loaded(t, dir)
@@ -45,7 +45,7 @@ func patchData(value string) string {
 	return fmt.Sprintf(`{"records":[{"Data":{"account_id":"near","data_key":"aw==","value":%q}}]}`, value)
 }
 
-// dataOf is what patchData has written.
+// dataOf returns the value that patchData wrote.
 func dataOf(t *testing.T, h *Daemon) string {
 	t.Helper()
 	var got struct{ Values []struct{ Value string } }
@@ -58,10 +58,10 @@ func dataOf(t *testing.T, h *Daemon) string {
 	return got.Values[0].Value
 }
 
-// TestSnapshots: what is gone back to is as it was, over epochs and snapshots within: state, head,
-// pool and clock; the blocks behind it are unknown by hash and height, and come again otherwise; a
-// client that waits for a rolled-back transaction gets an error; ended snapshots are refused by
-// name; and a restart finds the chain that went back.
+// TestSnapshots: a revert restores state, head, pool and clock, across epochs and nested snapshots.
+// Removed blocks are unknown by hash and height, and other blocks take their heights. A client that
+// waits for a removed transaction gets an error. Ended snapshots are refused by name. A restart
+// loads the reverted chain.
 func TestSnapshots(t *testing.T) {
 	dir := made(t)
 	h := manual(t, dir)
@@ -159,8 +159,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestRevertOften: up to a thousand blocks on the way, an instant chain, and snapshots used over
-// and over: each time the same state, and blocks go on.
+// TestRevertOften: reverts over up to a thousand blocks on an instant chain, with snapshots that
+// are used repeatedly: the state is the same each time, and blocks continue.
 func TestRevertOften(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -185,7 +185,7 @@ func TestRevertOften(t *testing.T) {
 	}
 }
 
-// TestClock: blocks have the time that they are told to have.
+// TestClock: blocks have the configured time.
 func TestClock(t *testing.T) {
 	h := manual(t, made(t))
 	defer stop(t, h)
@@ -250,8 +250,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestProduction: when blocks are made can be changed while the node runs: a quiet chain makes none
-// by itself and one for a waiting client, a manual one none at all; an interval is held.
+// TestProduction: the production mode can be changed while the node runs. A quiet chain produces
+// blocks only for a waiting client, a manual one only on request. The interval is kept.
 func TestProduction(t *testing.T) {
 	dir := made(t)
 	hm := loaded(t, dir)
@@ -271,8 +271,8 @@ func TestProduction(t *testing.T) {
 			t.Fatal(f)
 		}
 	}
-	// still waits until no block has come for a while, as those under way do, and returns the head;
-	// a chain that goes on is not still.
+	// still waits until no block is produced for a while and returns the head. It fails if the chain
+	// continues.
 	still := func(what string, wait time.Duration) primitives.Height {
 		t.Helper()
 		for limit := time.Now().Add(20 * time.Second); ; {
@@ -311,8 +311,9 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// TestRevertUnderLoad: a chain of several shards goes back while clients submit and wait without
-// end, and one patches: nothing halts, each revert leads to its block, and blocks go on.
+// TestRevertUnderLoad: a chain of several shards is reverted while clients submit and wait without
+// a pause and one patches the state. The node does not halt, each revert leads to its block, and
+// blocks continue.
 func TestRevertUnderLoad(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{

@@ -45,8 +45,8 @@ type account struct {
 	CodeHash       string `json:"code_hash"`
 }
 
-// TestPatchState: what is patched is there when the reply comes, with its cause in the changes, and
-// after a restart; what can't be is refused with the reason and changes nothing.
+// TestPatchState: the patched state is visible when the reply arrives, with its cause in the
+// changes, and after a restart. An invalid patch is refused with the reason and changes nothing.
 func TestPatchState(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -99,8 +99,8 @@ func TestPatchState(t *testing.T) {
 	}
 }
 
-// TestPatchesOfABatchRunInOrder: what a patch writes of an account that the patch before it in a
-// batch makes is not refused.
+// TestPatchesOfABatchRunInOrder: a patch may write to an account that the previous patch of the
+// same batch creates.
 func TestPatchesOfABatchRunInOrder(t *testing.T) {
 	h := mustStart(t, made(t))
 	for i := range 10 {
@@ -127,8 +127,9 @@ func TestPatchesOfABatchRunInOrder(t *testing.T) {
 	}
 }
 
-// TestFastForward: the head is so many heights on, or one more, as neard's, in the epoch that they
-// lead to, at the time that they would have taken; blocks go on from there, also after a restart.
+// TestFastForward: the head is the given number of heights higher, or one more, like neard's, in
+// the right epoch, and with the time that these blocks would have taken. Blocks continue from
+// there, also after a restart.
 func TestFastForward(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -153,8 +154,7 @@ func TestFastForward(t *testing.T) {
 		t.Fatal(f)
 	}
 	after, then := look()
-	// The block at that height or the one above, and one may come by itself, or one more in each
-	// 600 ms.
+	// The block at that height or the next; one more may be produced, or one more in each 600 ms.
 	if most := before + delta + 2 + uint64(time.Since(begun)/(600*time.Millisecond)); after < before+delta || after > most {
 		t.Errorf("from %d to %d, want %d more", before, after, delta)
 	}

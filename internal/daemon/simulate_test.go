@@ -31,7 +31,7 @@ func askError(t testing.TB, h *Daemon, method string, params any) string {
 	return string(reply.Error)
 }
 
-// ask calls a method; result is what it answers, or cause the name of the error.
+// ask calls a method. It decodes the result, or returns the name of the error's cause.
 func ask(t testing.TB, h *Daemon, method string, params, result any) (cause string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
@@ -58,7 +58,7 @@ func ask(t testing.TB, h *Daemon, method string, params, result any) (cause stri
 	return reply.Error.Cause.Name
 }
 
-// outcome is what the test looks at of an execution outcome.
+// outcome is the part of an execution outcome that the test compares.
 type outcome struct {
 	ID      string
 	Outcome struct {
@@ -80,8 +80,8 @@ type txStatus struct {
 	} `json:"simulation"`
 }
 
-// TestSimulateTx asks over HTTP what a transaction would do, without a signature of worth, then
-// sends it: the same happens.
+// TestSimulateTx simulates a transaction with an invalid signature over HTTP, then sends it signed:
+// the results are equal.
 func TestSimulateTx(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)

@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// filesOf returns all files below a folder but goleveldb's diaries, with what is in them.
+// filesOf returns the contents of all files below a folder except goleveldb's LOG files.
 func filesOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -41,8 +41,8 @@ func filesOf(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// mine has a sandbox make blocks with a patch in each, and waits until the last of those is final:
-// no block comes behind that.
+// mine makes a sandbox produce blocks with a patch in each, and waits until the last one is final:
+// no further block is produced.
 func mine(t *testing.T, h *Daemon, n int) {
 	t.Helper()
 	var height primitives.Height
@@ -80,9 +80,9 @@ func create(t *testing.T, dir, to string) *Snapshot {
 	return s
 }
 
-// TestSnapshot: a snapshot of a node that goes on becomes a node with the head, the roots and the
-// answers of that moment, in a home that was empty but for its keys; so does one of a folder on
-// which no node runs.
+// TestSnapshot: a node restored from a snapshot of a running node has the head, the roots and the
+// replies of that moment, in a home folder that contained only keys. The same holds for a snapshot
+// of a stopped node's folder.
 func TestSnapshot(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -96,7 +96,7 @@ func TestSnapshot(t *testing.T) {
 	if _, err := os.Stat(to + unfinishedEnd); err == nil {
 		t.Error("the unfinished folder is left")
 	}
-	mine(t, h, 30) // the node goes on, and its snapshot does not
+	mine(t, h, 30) // the node continues, its snapshot does not change
 	for name := range filesOf(t, to) {
 		if strings.Contains(name, "key.json") {
 			t.Errorf("a key is in it: %s", name)
@@ -130,7 +130,7 @@ func TestSnapshot(t *testing.T) {
 	stop(t, again)
 	stop(t, h)
 
-	// of the folder, which stands elsewhere by now
+	// of the moved folder
 	head, state = roots(h)
 	to = filepath.Join(t.TempDir(), "snap")
 	if s := create(t, dir, to); s.Head.Hash != head {
@@ -152,7 +152,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestSnapshotRefused: what there is in the way is said, and stays as it is.
+// TestSnapshotRefused: an existing file or folder in the way is reported and not changed.
 func TestSnapshotRefused(t *testing.T) {
 	dir := made(t)
 	for want, r := range map[string]BackupRequest{"must be an absolute path": {Dir: "x"}, "already exists": {Dir: t.TempDir()}, "no node has run here": {Dir: filepath.Join(t.TempDir(), "x")}} {
@@ -191,8 +191,7 @@ func TestSnapshotRefused(t *testing.T) {
 	}
 }
 
-// TestSnapshotGivenUp: a client that disconnects leaves nothing; nor does a node that stops in the
-// middle.
+// TestSnapshotGivenUp: no files are left if the client disconnects or the node stops in the middle.
 func TestSnapshotGivenUp(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -253,7 +252,7 @@ func TestRestoreBroken(t *testing.T) {
 			if err := change(); err != nil {
 				t.Fatal(err)
 			}
-			if strings.HasPrefix(name, snapshotHome) { // of which this home has its own
+			if strings.HasPrefix(name, snapshotHome) { // this home folder has its own
 				continue
 			}
 			if r, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dir, Snapshot: snap, Replace: true}); err == nil {
@@ -302,8 +301,8 @@ func TestFailedRestoreLeavesNoFiles(t *testing.T) {
 	}
 }
 
-// TestRestoreKilled: a restore that is killed anywhere leaves the chain that was there, or that of
-// the snapshot, or none and says so; the next one comes to its end.
+// TestRestoreKilled: a restore that is killed at any point leaves the previous chain, that of the
+// snapshot, or none with an error that says so. The next restore succeeds.
 func TestRestoreKilled(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -345,7 +344,7 @@ func TestRestoreKilled(t *testing.T) {
 	stop(t, mustStart(t, dir))
 }
 
-// TestSnapshotOfFork: a snapshot of a fork, which could not be started from, is not made.
+// TestSnapshotOfFork: a snapshot of a fork is refused, since no node could start from it.
 func TestSnapshotOfFork(t *testing.T) {
 	dir := made(t)
 	stop(t, mustStart(t, dir))
@@ -361,8 +360,8 @@ func TestSnapshotOfFork(t *testing.T) {
 	}
 }
 
-// TestRestoreWithin: a snapshot's config.json does not say where else files go, unless it is the
-// home's own.
+// TestRestoreWithin: paths in a snapshot's config.json that lead outside the home folder are
+// ignored, unless the home folder has the same ones.
 func TestRestoreWithin(t *testing.T) {
 	dir, outside := made(t), filepath.Join(t.TempDir(), "chain")
 	conf, _, err := home.LoadConfig(dir)
@@ -395,9 +394,9 @@ func TestRestoreWithin(t *testing.T) {
 	}
 }
 
-// TestRestoreSigned: what a validator has signed since the snapshot is not forgotten, also where
-// the snapshot has more writes, where a restore was killed between its two renames, and where the
-// files of the folder can't be read.
+// TestRestoreSigned: messages that a validator signed after the snapshot are kept, also if the
+// snapshot's journal has more writes, if a restore was killed between its two renames, and if the
+// folder's files cannot be read.
 func TestRestoreSigned(t *testing.T) {
 	dir := made(t)
 	if err := os.Remove(filepath.Join(dir, "validator_key.json")); err != nil {

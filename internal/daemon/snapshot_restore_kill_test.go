@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// restoreEnv makes this binary a process that restores a snapshot, and is killed at a step.
+// restoreEnv makes this binary a process that restores a snapshot and is killed at a step.
 const restoreEnv = "TROUPE_TEST_RESTORE"
 
 type restoreChild struct {
@@ -48,8 +48,8 @@ func restoreAndDie(what string) {
 	os.Exit(0)
 }
 
-// restoreKilled has a process restore, and reports whether it was killed at that step; false: it
-// came to its end before.
+// restoreKilled runs a restore in a process and returns whether it was killed at that step; false:
+// it ended before.
 func restoreKilled(t *testing.T, dir, snap string, step int) bool {
 	t.Helper()
 	raw, err := json.Marshal(restoreChild{dir, snap, step})
@@ -73,10 +73,9 @@ func restoreKilled(t *testing.T, dir, snap string, step int) bool {
 }
 
 // TestRestoreKilledThere: a process that restores is killed with SIGKILL at each of its steps, and
-// again at each step of a second try behind a kill between the two renames. The node that is
-// started next has the chain that was there or that of the snapshot, never one that begins anew;
-// where neither is whole it does not start, and says what to do. What the validator has signed is
-// known in any case.
+// again at each step of a second attempt after a kill between the two renames. The node that is
+// started next has the previous chain or that of the snapshot, never a new one. If neither is
+// complete, it does not start and says what to do. The signing journal is complete in all cases.
 func TestRestoreKilledThere(t *testing.T) {
 	of := made(t)
 	if err := os.Remove(filepath.Join(of, "validator_key.json")); err != nil {
@@ -112,7 +111,7 @@ func TestRestoreKilledThere(t *testing.T) {
 					t.Fatalf("try %d, step %d: it begins anew", first, step)
 				}
 				stop(t, h)
-			default: // it says what to do; that helps
+			default: // follow the advice in the error
 				if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dir, Snapshot: snap, Replace: true}); err != nil {
 					t.Fatalf("try %d, step %d: %v", first, step, err)
 				}
@@ -135,8 +134,8 @@ func TestRestoreKilledThere(t *testing.T) {
 	}
 }
 
-// TestRestoreLinked: where the folder of the chain is a link, the link stays; and a state that had
-// come of another block is not taken in place of what was restored.
+// TestRestoreLinked: if the data folder is a symbolic link, the link is kept. A state that was
+// downloaded for another chain does not replace the restored one.
 func TestRestoreLinked(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -170,7 +169,7 @@ func TestRestoreLinked(t *testing.T) {
 	stop(t, h)
 }
 
-// sign notes that a validator has voted for a height.
+// sign records an approval of a validator for a height in the signing journal.
 func sign(t *testing.T, dir string, target primitives.Height) {
 	t.Helper()
 	f, err := validator.OpenJournal(filepath.Join(dir, "data", signedFile))

@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// shortEpochs is a home of a chain with epochs of so many blocks, in which transactions are valid
-// as long.
+// shortEpochs returns the home folder of a chain with this epoch length, which is also the
+// transaction validity period.
 func shortEpochs(t *testing.T, length int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -43,7 +43,7 @@ func shortEpochs(t *testing.T, length int) (dir string) {
 	return dir
 }
 
-// again starts a node that begins in the middle of its chain if it is far behind.
+// again starts a node that uses state sync if it is far behind.
 func again(t *testing.T, dir, boot string) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
@@ -60,10 +60,10 @@ func again(t *testing.T, dir, boot string) *Daemon {
 	return h
 }
 
-// TestArrive: a node that joins a network long after its genesis begins with a proof of epochs and
-// the state of a later block, also if it is stopped on its way there: it goes on with the same
-// roots, answers of what is there, and gives others what it was given itself; away for longer than
-// the horizon it does so again.
+// TestArrive: a node that joins a network long after its genesis starts with an epoch sync proof
+// and the state of a later block, also if it is stopped in between. It then computes the same
+// roots, serves reads of the blocks it has, and serves the state and proof to others. After an
+// absence longer than the horizon it does so again.
 func TestArrive(t *testing.T) {
 	dirA := shortEpochs(t, 20)
 	a := joined(t, dirA, "")
@@ -103,7 +103,7 @@ func TestArrive(t *testing.T) {
 			}
 		}
 	}
-	run(142) // an epoch has just begun: it has no sync block yet
+	run(142) // a new epoch without a sync block yet
 	dirB := followerHome(t, dirA)
 	boot := fmt.Sprintf("%v@%s", a.home.NodeKey.PublicKey(), a.NetworkAddr())
 	b := again(t, dirB, boot)
@@ -169,7 +169,7 @@ func TestArrive(t *testing.T) {
 	if first := b.Engine.Store().Tip().Tail; first < 310 {
 		t.Errorf("it has blocks from %d on", first)
 	}
-	dirC := followerHome(t, dirA) // a third begins with what the second gives
+	dirC := followerHome(t, dirA) // a third node syncs from the second
 	c := again(t, dirC, fmt.Sprintf("%v@%s", b.home.NodeKey.PublicKey(), b.NetworkAddr()))
 	run(350)
 	arrives(c)
@@ -186,9 +186,9 @@ func copyTree(t *testing.T, from, to string) {
 	}
 }
 
-// TestTakeArrived: a chain that has come takes the place of the one that was there, also where that
-// is behind a link, which stays; the other stays until the new one is open, and is named while that
-// can't be opened.
+// TestTakeArrived: a downloaded chain replaces the existing one, also if the data folder is a
+// symbolic link, which is kept. The old chain is kept until the new one has been opened, and an
+// error names it if that fails.
 func TestTakeArrived(t *testing.T) {
 	dir, disk := made(t), t.TempDir()
 	h := joined(t, dir, "")
@@ -229,7 +229,7 @@ func TestTakeArrived(t *testing.T) {
 	if err := os.WriteFile(signed, []byte("this too"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var synced []string // and where what was signed was then
+	var synced []string // and where the signing journal was then
 	syncNames = func(of string) error {
 		places := filepath.Base(of)
 		for _, at := range []string{real, real + ".coming", real + ".before-arrival"} {
@@ -241,7 +241,7 @@ func TestTakeArrived(t *testing.T) {
 		return syncFolder(of)
 	}
 	defer func() { syncNames = syncFolder }()
-	// an operator's: no start takes them away
+	// folders of an operator, which no start removes
 	own := []string{filepath.Join(real+".old", "mine"), filepath.Join(data+".old", "mine")}
 	for _, at := range own {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, nil, 0o600)); err != nil {
@@ -263,7 +263,7 @@ func TestTakeArrived(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(real+".coming"), os.Rename(real, real+".coming"), os.WriteFile(filepath.Join(real+".coming", completeFile), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	h = joined(t, dir, "") // as behind a kill between the two renames: the link leads to nothing
+	h = joined(t, dir, "") // as after a kill between the two renames: the link has no target
 	if h.Engine.Head().Height() != 7 {
 		t.Errorf("at %d, not where the state has come", h.Engine.Head().Height())
 	}
@@ -283,8 +283,9 @@ func TestTakeArrived(t *testing.T) {
 	}
 }
 
-// TestMounted: a folder that is the root of a disk is known as one, also with odd characters in its
-// name; there no state is waited for that could not take its place.
+// TestMounted: a folder that is the root of a file system is recognised, also with unusual
+// characters in its name. State sync is not started there, since a rename could not replace the
+// folder.
 func TestMounted(t *testing.T) {
 	list := []byte("22 1 0:21 / /proc rw - proc proc rw\n36 35 98:0 /mnt1 /srv/near\\040one\\134 rw,noatime master:1 - ext3 /dev/root rw\nodd\n")
 	for dir, want := range map[string]bool{"/proc": true, `/srv/near one\`: true, "/srv/near": false, "/": false, "/proc/self": false} {
@@ -307,7 +308,8 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// TestReadyOfAnother: what has been given up since does not say that the folder is whole.
+// TestReadyOfAnother: a marker of an earlier download that was discarded does not mark the folder
+// as complete.
 func TestReadyOfAnother(t *testing.T) {
 	h := joined(t, made(t), "")
 	defer func() { stop(t, h) }()

@@ -96,9 +96,9 @@ func (f *follower) subscribe(params string) string {
 	return r.Subscription
 }
 
-// TestSubscriptions: of a transaction that calls a contract a client is told each milestone, the
-// outcomes of the contract and its event, by one WebSocket and without asking; and the same again
-// by the cursors that came with it, also after a restart of the node.
+// TestSubscriptions: one WebSocket receives each milestone of a transaction that calls a contract,
+// the contract's outcomes, and its event. It receives them again from the cursors of these
+// messages, also after a restart of the node.
 func TestSubscriptions(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -159,7 +159,7 @@ func TestSubscriptions(t *testing.T) {
 	if closed != "2 DONE" || events != 1 || len(outcomes) < 2 || outcomes[0] != hash.String() {
 		t.Errorf("closed %q, %d events, outcomes %v", closed, events, outcomes)
 	}
-	// By the cursor of the first milestone the others come again, and nothing else.
+	// From the cursor of the first milestone exactly the later ones are repeated.
 	again := follow(t, h)
 	again.subscribe(`{"topic":"transactions",` + account + `,"after":` + string(first) + `}`)
 	for _, want := range levels["1"][1:] {
@@ -205,8 +205,8 @@ func sorted(list []string) []string {
 	return list
 }
 
-// TestStreamerMessage: one call gives what nearcore's indexer framework streams of a block, with
-// its members in the order of its structs.
+// TestStreamerMessage: one call returns the message of nearcore's indexer framework for a block,
+// with members in the order of nearcore's structs.
 func TestStreamerMessage(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -222,9 +222,9 @@ func TestStreamerMessage(t *testing.T) {
 	}
 }
 
-// TestSubscribersOfRevert: after a revert to a snapshot, subscribers are told at once of each
-// removed block, newest first, even if no block follows; also a subscriber that has not been told
-// of them. Then they are told of new blocks.
+// TestSubscribersOfRevert: after a revert to a snapshot, subscribers receive each removed block at
+// once, newest first, even if no block follows, and even if they did not receive the block before.
+// Then they receive the new blocks.
 func TestSubscribersOfRevert(t *testing.T) {
 	h := manual(t, made(t))
 	defer stop(t, h)

@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 )
 
-// TestThousandSubscribers: of a thousand subscribers to blocks half never read. Those that do are
-// told each block, the others take no more memory than their queues may, and neither is waited for
-// by the chain or by queries.
+// TestThousandSubscribers: of a thousand subscribers to blocks half never read. The others receive
+// each block, those take no more memory than their queues may, and neither the chain nor queries
+// wait for them.
 func TestThousandSubscribers(t *testing.T) {
 	sockets, blocks := 1000, 60
 	if testing.Short() {
@@ -58,7 +58,7 @@ func TestThousandSubscribers(t *testing.T) {
 		}
 		subs := 1
 		if i%2 == 1 {
-			subs = 8 // so that more is kept for them than the system takes
+			subs = 8 // their messages exceed the system's buffers
 		}
 		if _, err := c.Write(bytes.Repeat(frame, subs)); err != nil {
 			t.Fatal(err)

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTags: what is submitted while a tag is open is under it, and what is named; its profile has
-// the gas of all of that by host function and by function, and adds up to what the outcomes burnt.
+// TestTags: transactions that are submitted while a tag is open, and those that are named, belong
+// to it. Its profile has their gas by host function and by function, and its sum is the gas burnt
+// in the outcomes.
 func TestTags(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTraceTx deploys a token on a node and traces its first call over HTTP: by hash once it has
-// happened, and a call that is not signed yet.
+// TestTraceTx deploys a token on a node and traces its first call over HTTP: by hash once it is
+// executed, and an unsigned call.
 func TestTraceTx(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -67,8 +67,8 @@ func TestTraceTx(t *testing.T) {
 	}
 }
 
-// TestTraceStopsWhenItsClientHangsUp: the worker is free again long before the whole transaction
-// has been traced.
+// TestTraceStopsWhenItsClientHangsUp: after the client has disconnected, the worker is free long
+// before the whole transaction has been traced.
 func TestTraceStopsWhenItsClientHangsUp(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)

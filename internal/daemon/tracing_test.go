@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// collector takes traces by OTLP.
+// collector receives traces over OTLP.
 type collector struct {
 	mu    sync.Mutex
 	spans map[string][]span // by trace
@@ -48,9 +48,9 @@ func (c *collector) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestTracing: of the transactions that their hashes choose each has one trace, with its way
-// through session, mempool, chunk, shard, disk and waiter as spans in their order within the whole;
-// of others there is none; one that is refused says why; no request waits for a collector.
+// TestTracing: each transaction that is selected by its hash has one trace with spans for session,
+// mempool, chunk, shard, disk and waiter, in order and within the root span. Others have none. The
+// trace of a refused transaction has the reason. No request waits for the collector.
 func TestTracing(t *testing.T) {
 	c := &collector{spans: map[string][]span{}}
 	s := httptest.NewServer(c)
@@ -87,7 +87,7 @@ func TestTracing(t *testing.T) {
 	for nonce := range primitives.Nonce(12) {
 		send(nonce+13, "async")
 	}
-	send(25, "waits") // behind all of them
+	send(25, "waits") // after all others
 	for i := range primitives.Nonce(8) {
 		signed, hash := encode(draft(h, key, 3, "near", &primitives.Transfer{Deposit: primitives.Yocto(uint64(i) + 100)}), key)
 		if binary.LittleEndian.Uint64(hash[:])%oneIn == 0 {
@@ -98,7 +98,7 @@ func TestTracing(t *testing.T) {
 			t.Error("a nonce that was used is taken")
 		}
 	}
-	stop(t, h) // what waits is sent
+	stop(t, h) // queued traces are sent
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.spans) != len(want) || len(want) < 8 {

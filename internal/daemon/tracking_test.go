@@ -22,8 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// setTracked changes what config.json says of tracked shards: keys with their values; null takes a
-// key away.
+// setTracked changes keys of tracked shards in config.json; null removes a key.
 func setTracked(t *testing.T, dir, keys string) {
 	t.Helper()
 	path := filepath.Join(dir, "config.json")
@@ -65,7 +64,7 @@ func followed(t *testing.T, of, keys string) (dir string) {
 	return dir
 }
 
-// feed is what a node has made, for others.
+// feed contains blocks of a node for others.
 type feed struct {
 	mu   sync.Mutex
 	list []*messages.BlockAccepted
@@ -77,8 +76,8 @@ func (f *feed) observe(m *messages.BlockAccepted) {
 	f.list = append(f.list, m)
 }
 
-// to gives a node the blocks with what it needs of their chunks, and waits until its head is
-// theirs.
+// to passes the blocks to a node, with the parts of their chunks that it needs, and waits until the
+// heads are equal.
 func (f *feed) to(t *testing.T, h *Daemon, track engine.Track) {
 	t.Helper()
 	f.mu.Lock()
@@ -110,7 +109,7 @@ func (f *feed) to(t *testing.T, h *Daemon, track engine.Track) {
 	}
 }
 
-// TestProofsOf: a node without a validator key keeps no proofs unless config.json asks for those of
+// TestProofsOf: a node without a validator key keeps no proofs unless config.json requires those of
 // all chunks.
 func TestProofsOf(t *testing.T) {
 	for proofs, want := range map[string][2]int64{`{}`: {0, 1 << 28}, `{"proofs": {"of": "all", "memory_bytes": 5}}`: {5, 5}, `{"proofs": {"of": "none"}}`: {}} {
@@ -132,9 +131,9 @@ func TestProofsOf(t *testing.T) {
 	}
 }
 
-// TestTracked: a node that config.json gives one shard follows a chain of three by what the others
-// send it, and answers over HTTP as neard does: of its shard as one that has all, of others that
-// they are not here; also of old blocks, and behind a restart.
+// TestTracked: a node that tracks one of three shards follows the chain by what others send. Over
+// HTTP its replies about its shard equal those of a node with all shards, and about others are
+// neard's error of an untracked shard; also for old blocks, and after a restart.
 func TestTracked(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", NumShards: 3, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err != nil {
@@ -177,7 +176,7 @@ func TestTracked(t *testing.T) {
 		&primitives.AddKey{PublicKey: stranger.SecretKey.PublicKey()}); cause != "" {
 		t.Fatal(cause)
 	}
-	// the receipt comes home
+	// the receipt arrives in this shard
 	cause, strange := send(a, stranger, primitives.Nonce(a.Engine.Head().Height())*1_000_000-3, "near", &primitives.Transfer{Deposit: primitives.NEAR(7)})
 	if cause != "" {
 		t.Fatal(cause)
@@ -192,7 +191,7 @@ func TestTracked(t *testing.T) {
 	}
 	brought := false
 	old := a.Engine.Head().Height()
-	// what came from shards that are not here is part of its messages
+	// receipts from untracked shards are part of its messages
 	for at := primitives.Height(1); at <= b.Engine.Final().Height; at++ {
 		raw, err := b.Backend().StreamerMessage(view.BlockRef{Kind: view.RefHeight, Height: at})
 		if err != nil {
@@ -248,7 +247,7 @@ func TestTracked(t *testing.T) {
 		}
 	}
 	blocks.to(t, b, track)
-	stop(t, b) // which folds what is final
+	stop(t, b) // the flat head advances to the final block
 	b = mustStart(t, follower)
 	if b.Engine.BlockNode(b.Engine.Head().Hash) == nil || b.Engine.Store().Tip().FlatHead.Height <= old {
 		t.Fatalf("block %d is not old", old)

@@ -16,8 +16,8 @@ func draft(h *Daemon, key *primitives.KeyFile, nonce primitives.Nonce, to primit
 	}
 }
 
-// encode returns a transaction as the methods take it, signed with the key, and its hash. Without a
-// key its signature is zero.
+// encode returns a transaction in the form of RPC parameters, signed with the key, and its hash.
+// Without a key its signature is zero.
 func encode(tx primitives.Transaction, key *primitives.KeyFile) (string, primitives.Hash) {
 	hash, sig := tx.Hash(), primitives.ZeroED25519Signature
 	if key != nil {

@@ -20,7 +20,7 @@ type actors struct {
 	nonce primitives.Nonce
 }
 
-// newActors makes accounts with the validator's key; code says what some of them run.
+// newActors creates accounts with the validator's key. code deploys contracts to some of them.
 func newActors(t *testing.T, h *Daemon, names []primitives.AccountID, code map[primitives.AccountID][]byte) *actors {
 	t.Helper()
 	a := &actors{t: t, h: h, key: h.home.ValidatorKey}
@@ -34,7 +34,7 @@ func newActors(t *testing.T, h *Daemon, names []primitives.AccountID, code map[p
 	return a
 }
 
-// send has an account do something, and returns what came of it.
+// send sends actions of an account and returns the result.
 func (a *actors) send(from, to primitives.AccountID, actions ...primitives.Action) (primitives.Hash, txStatus) {
 	a.t.Helper()
 	a.nonce++
@@ -60,7 +60,7 @@ func (a *actors) calls(from, to primitives.AccountID, method, args string, depos
 
 const newToken = `{"owner_id":"alice.near","total_supply":"1000","metadata":{"spec":"ft-1.0.0","name":"T","symbol":"T","decimals":0}}`
 
-// tokenWorld is a token with holders, and a contract that takes it.
+// tokenWorld creates a token with holders, and a contract that receives it.
 func tokenWorld(t *testing.T, h *Daemon) *actors {
 	t.Helper()
 	a := newActors(t, h, []primitives.AccountID{"alice.near", "bob.near", "token.near", "defi.near"},
@@ -73,7 +73,7 @@ func tokenWorld(t *testing.T, h *Daemon) *actors {
 	return a
 }
 
-// caseFile is what sandbox_dump_transaction returns.
+// caseFile is the reply of sandbox_dump_transaction.
 type caseFile struct {
 	Records  []map[string]struct{ AccountID, DataKey string }
 	Absent   []string
@@ -95,7 +95,7 @@ type replayed struct {
 	Differs string
 }
 
-// shapeOf is what of a transaction is the same on every chain.
+// shapeOf returns the parts of a transaction's status that are the same on every chain.
 func shapeOf(s *txStatus) (out []string) {
 	out = append(out, string(s.Status))
 	for _, r := range s.Receipts {
@@ -108,11 +108,11 @@ func shapeOf(s *txStatus) (out []string) {
 	return out
 }
 
-// TestReplayTransaction: of a call over three contracts with promises, its dump has what it touches
-// and no more, as it was before it, though more has happened since; on a fresh sandbox, of either
-// production mode, it does the same again from that file, and again; with another state it is said
-// what is not the same. So does a transaction that makes an account, one that calls global code,
-// and one that fails.
+// TestReplayTransaction: the dump of a call over three contracts with promises contains exactly the
+// entries that it touches, with their values before the block, although later blocks changed them.
+// On a fresh sandbox of any production mode the replay has the same result each time. With another
+// state the reply says what differs. The same holds for transactions that create an account, call
+// global code, or fail.
 func TestReplayTransaction(t *testing.T) {
 	a := mustStart(t, made(t))
 	defer stop(t, a)
@@ -196,7 +196,7 @@ func TestReplayTransaction(t *testing.T) {
 			}
 		}
 	}
-	// Alice has 993 of it then, and is left 893: with 50 she fails.
+	// Alice has 993 tokens then and keeps 893; with 50 the call fails.
 	poor := strings.Replace(text, base64.StdEncoding.EncodeToString(primitives.Yocto(993).AppendBorsh(nil)), base64.StdEncoding.EncodeToString(primitives.Yocto(50).AppendBorsh(nil)), 1)
 	if poor == text {
 		t.Fatal("her balance is not there")
@@ -204,7 +204,7 @@ func TestReplayTransaction(t *testing.T) {
 	if r := replay(fresh, json.RawMessage(poor)); r.Same || !strings.Contains(r.Differs, "outcome 1, of token.near: it is ") {
 		t.Errorf("with another state: %+v", r)
 	}
-	// What the dump does not have stays, unless it is said otherwise.
+	// Entries that the dump does not contain stay, unless replace is set.
 	var none struct{}
 	other := primitives.SecretKeyFromSeed(primitives.ED25519, "other").PublicKey().String()
 	must(t, fresh, "sandbox_set_key", fmt.Sprintf(`["alice.near",%q]`, other))
@@ -229,7 +229,7 @@ func TestReplayTransaction(t *testing.T) {
 		!strings.Contains(f, "keys") || !strings.Contains(f, "values") || !strings.Contains(f, "sandbox_new_world") {
 		t.Errorf("what would be lost: %s", f)
 	}
-	// The chain makes blocks of its own meanwhile.
+	// The chain produces blocks of its own meanwhile.
 	if now, _, err := fresh.Engine.LastPatched(); err != nil || now != patched || len(keys().Keys) != had {
 		t.Errorf("a refused replay patched block %v (before: %v, %v), or left %d of %d keys", now, patched, err, len(keys().Keys), had)
 	}

@@ -18,7 +18,7 @@ func universalOf(t *testing.T, seed string, data ...primitives.StateEntry) (prim
 	return s.Encode(), &primitives.KeyFile{AccountID: s.DerivedAccount(), SecretKey: key}
 }
 
-// bare is what view_account says of an uninitialized account.
+// bare is the reply of view_account for an uninitialized account.
 type bare struct {
 	Amount, State string
 	Nonce         *primitives.Nonce `json:"bootstrap_nonce"`

@@ -37,7 +37,7 @@ func (l *lockedBuffer) count(text string) int {
 }
 
 // TestMissingImportsAreNamed: a contract that imports an unknown function is deployed and called.
-// The outcome has nearcore's text alone; the log, a trace, a simulation and a view name the import.
+// The outcome has only nearcore's text; the log, a trace, a simulation and a view name the import.
 func TestMissingImportsAreNamed(t *testing.T) {
 	dir := made(t)
 	hm, err := home.Load(dir)
@@ -70,7 +70,7 @@ func TestMissingImportsAreNamed(t *testing.T) {
 		t.Errorf("send_tx: %s", sent)
 	}
 	const list = `{"module":"env","name":"function_of_tomorrow","since_protocol_version":null}`
-	// the deployment went with the call; the contract is deployed alone for what follows
+	// the failed call reverted the deployment; the contract is deployed again
 	alone, _ := encode(draft(h, key, 2, key.AccountID, &primitives.DeployContract{Code: module.Encode()}), key)
 	if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": alone, "wait_until": "FINAL"}, &sent); cause != "" {
 		t.Fatal(cause)

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestUpgradeOverride has the cases of near-primitives 0.38.0 src/upgrade_schedule.rs
-// test_parse_override and test_parse, and texts that are no override.
+// TestUpgradeOverride runs the cases of near-primitives 0.38.0 src/upgrade_schedule.rs
+// test_parse_override and test_parse, and invalid texts.
 func TestUpgradeOverride(t *testing.T) {
 	const one, two, three = "2001-01-01 23:59:59=101", "2001-1-2 23:59:59=102", "2001-01-03 23:59:59=103"
 	for _, c := range []struct {
@@ -51,7 +51,7 @@ func TestUpgradeOverride(t *testing.T) {
 }
 
 // TestUpgradeOverrideOfTheEnvironment: the variable replaces a network's dates; without it they
-// hold.
+// apply.
 func TestUpgradeOverrideOfTheEnvironment(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -79,8 +79,8 @@ func TestUpgradeOverrideOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestHomeOf86IsVotedUp: a home that an older binary made at 86, and its data, open with this one,
-// which votes the chain up to the newest version.
+// TestHomeOf86IsVotedUp: this binary opens a home folder and data that an older binary made at
+// version 86, and votes the chain up to the newest version.
 func TestHomeOf86IsVotedUp(t *testing.T) {
 	dir := made(t)
 	set(t, dir, `"block_production":"manual"`)

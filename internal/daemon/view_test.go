@@ -97,7 +97,8 @@ func loop() *contracts.Program {
 	return &p
 }
 
-// TestViewCalls: what ends in neard ends here, and what has no end there does, too.
+// TestViewCalls: calls that end in neard have the same result here, and calls that do not end in
+// neard end here as well.
 func TestViewCalls(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
@@ -130,7 +131,7 @@ func TestViewCalls(t *testing.T) {
 	}
 }
 
-// TestViewOfNewCode: the call that has code compiled is a long one, those behind it are not.
+// TestViewOfNewCode: a call that waits for a compilation is a long one, later calls are not.
 func TestViewOfNewCode(t *testing.T) {
 	h, key := withProbe(t, nil)
 	paths := h.home.Paths
@@ -212,7 +213,7 @@ func TestViewContext(t *testing.T) {
 	}
 }
 
-// TestMaxGasBurntView: the node's own limit, below and above what makes a call long.
+// TestMaxGasBurntView: the node's own gas limit, below and above the bound of short calls.
 func TestMaxGasBurntView(t *testing.T) {
 	for _, limit := range []uint64{1_000_000_000_000, 20_000_000_000_000} {
 		h, key := withProbe(t, map[string]any{"max_gas_burnt_view": limit})
@@ -224,8 +225,8 @@ func TestMaxGasBurntView(t *testing.T) {
 	}
 }
 
-// TestViewInterrupted: a view asks before each host function whether it may go on; the answer is
-// its error, and no fault.
+// TestViewInterrupted: a view calls the interrupt function before each host function. If that
+// returns an error, the view fails with it and it is not logged as a fault.
 func TestViewInterrupted(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
@@ -254,9 +255,8 @@ func TestViewInterrupted(t *testing.T) {
 	}
 }
 
-// TestViewsShareNothing: views run in memory that others have run in. What they returned, logged
-// and failed with stays what it was, and none sees what another wrote into registers or asked the
-// state for.
+// TestViewsShareNothing: views run in memory that earlier views have used. Results, logs and errors
+// of a view do not change later, and no view sees registers or reads of another.
 func TestViewsShareNothing(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
@@ -277,7 +277,7 @@ func TestViewsShareNothing(t *testing.T) {
 			for n := range 200 {
 				want := fmt.Sprintf("view %d of thread %d", n, i)
 				var p contracts.Program
-				p.Call("register_len", 7) // of another: nothing
+				p.Call("register_len", 7) // a register of another view: not set
 				p.Call("write_register", 7, want)
 				p.Call("log_utf8", want)
 				for k := range n % 100 { // keys that are looked for, more of them than memory is kept for
@@ -324,7 +324,7 @@ func TestViewsShareNothing(t *testing.T) {
 	}
 }
 
-// TestViewOfThePast: an old block's state is what it was, also when it is no longer in memory.
+// TestViewOfThePast: the state of an old block is unchanged, also when it is no longer in memory.
 func TestViewOfThePast(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
@@ -368,8 +368,8 @@ func TestViewOfThePast(t *testing.T) {
 	}
 }
 
-// BenchmarkBalanceOf asks a token for a balance, with everything between the request's body and the
-// reply's, 32 clients a core.
+// BenchmarkBalanceOf measures ft_balance_of from the request's body to the reply's, with 32 clients
+// per core.
 func BenchmarkBalanceOf(b *testing.B) {
 	dir := made(b)
 	h := mustStart(b, dir)
@@ -401,7 +401,7 @@ func BenchmarkBalanceOf(b *testing.B) {
 	b.ReportMetric(float64(h.views.Stats().Long), "long")
 }
 
-// processorTime is what the process has had of all cores.
+// processorTime returns the processor time that the process has used.
 func processorTime(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -410,8 +410,8 @@ func processorTime(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkQuery is what reads and calls take between the request's body and the reply's: one
-// client, and 32 a core.
+// BenchmarkQuery measures reads and calls from the request's body to the reply's, with one client
+// and with 32 per core.
 func BenchmarkQuery(b *testing.B) {
 	dir := made(b)
 	h := mustStart(b, dir)

@@ -30,9 +30,9 @@ func residentSet(t testing.TB) uint64 {
 	return pages * uint64(os.Getpagesize())
 }
 
-// BenchmarkWorlds: by JSON-RPC 1,000 worlds are made, each gets a transaction that is waited for to
-// EXECUTED_OPTIMISTIC, and when all of them are there they are dropped. It gives the seconds of
-// that, and by how much the process has grown while they were there.
+// BenchmarkWorlds creates 1,000 worlds by JSON-RPC, sends a transaction to each and waits for
+// EXECUTED_OPTIMISTIC, and then drops all. It reports the time, and by how much the process grew
+// while all worlds existed.
 func BenchmarkWorlds(b *testing.B) {
 	const n = 1000
 	h := quiet(b, nil)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestWorldDroppedWhileOpened: a world that is dropped before it is reachable never becomes
-// reachable and leaves nothing: no port, and a node that stops in time.
+// reachable and leaves nothing open: no port, and the node stops in time.
 func TestWorldDroppedWhileOpened(t *testing.T) {
 	h := quiet(t, nil)
 	g := h.worlds
@@ -48,8 +48,8 @@ func TestWorldDroppedWhileOpened(t *testing.T) {
 	}
 }
 
-// TestWorldPools: what waits in a world's pools counts as memory of it, and is bounded by a part of
-// what worlds may take.
+// TestWorldPools: transactions in a world's pools count as its memory, and are bounded by a
+// fraction of the limit for worlds.
 func TestWorldPools(t *testing.T) {
 	h := quiet(t, func(c *config.Config) { c.Worlds.Bytes = 64 << 20 })
 	s := siteOf(t, h)
@@ -81,7 +81,7 @@ func TestWorldPools(t *testing.T) {
 	}
 }
 
-// TestWorldMocks: a world is told of signatures what its parent is, and says otherwise by itself.
+// TestWorldMocks: a world starts with its parent's signature mocks and can change its own.
 func TestWorldMocks(t *testing.T) {
 	h := quiet(t, nil)
 	s := siteOf(t, h)

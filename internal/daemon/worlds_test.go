@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// origin is a chain behind a URL.
+// origin is a chain at a URL.
 type origin struct {
 	t   testing.TB
 	url string
@@ -59,7 +59,7 @@ func (s origin) call(method, params string, result any) (fault string) {
 	return ""
 }
 
-// must is call of what is answered.
+// must is call for requests that must succeed.
 func (s origin) must(method, params string) (got at) {
 	s.t.Helper()
 	if f := s.call(method, params, &got); f != "" {
@@ -68,7 +68,7 @@ func (s origin) must(method, params string) (got at) {
 	return got
 }
 
-// data is what patchData has written.
+// data returns the value that patchData wrote.
 func (s origin) data() string {
 	s.t.Helper()
 	var got struct{ Values []struct{ Value string } }
@@ -136,7 +136,8 @@ func (s origin) get(path string) (int, string) {
 	return r.StatusCode, string(b)
 }
 
-// quiet is a node that makes blocks when there is something to do, with other limits of worlds.
+// quiet starts a node that produces blocks only when there is something to execute, with changed
+// limits of worlds.
 func quiet(t testing.TB, change func(*config.Config)) *Daemon {
 	t.Helper()
 	hm := loaded(t, made(t))
@@ -152,10 +153,10 @@ func quiet(t testing.TB, change func(*config.Config)) *Daemon {
 	return h
 }
 
-// TestWorlds: what is done in a world is seen in no other, nor in what it goes on from, and the
-// other way round: state with its proofs, blocks, clock, transactions, snapshots, impersonation.
-// Every path of the node is there for it. It begins at the head or at a snapshot; a world has
-// worlds, which end with it; and a revert ends those that began behind where it leads.
+// TestWorlds: changes in a world are visible neither in other worlds nor in its parent, and vice
+// versa: state with proofs, blocks, clock, transactions, snapshots, impersonation. Every path of
+// the node exists for it. It begins at the head or at a snapshot. A world has worlds, which end
+// with it. A revert ends the worlds that began after its target.
 func TestWorlds(t *testing.T) {
 	h := quiet(t, nil)
 	root := siteOf(t, h)
@@ -182,7 +183,7 @@ func TestWorlds(t *testing.T) {
 		}
 	}
 
-	// Blocks of one are unknown to the others, and what was before is known to all.
+	// Blocks of one chain are unknown to the others, earlier blocks are known to all.
 	mined := wa.must("sandbox_mine", `{"blocks":3}`)
 	var block struct{ Header struct{ Height uint64 } }
 	for i, s := range []origin{root, wb} {
@@ -261,7 +262,7 @@ func TestWorlds(t *testing.T) {
 		t.Errorf("%q and %q", wa.data(), wi.data())
 	}
 
-	// Snapshots within a world, and ways back.
+	// Snapshots within a world, and reverts.
 	wb.must("sandbox_snapshot", `{"name":"within"}`)
 	wb.patch("Bg==")
 	wb.must("sandbox_revert", `{"id":"within"}`)
@@ -289,7 +290,7 @@ func TestWorlds(t *testing.T) {
 		}
 	}
 
-	// Ends: one with its worlds, and all that are behind where a revert leads.
+	// A world ends with its child worlds; a revert ends all worlds that began after its target.
 	if f := root.drop("1"); f != "" {
 		t.Error(f)
 	}
@@ -321,7 +322,7 @@ func TestWorlds(t *testing.T) {
 }
 
 // TestWorldLimits: worlds are limited in number and memory. An idle world ends, unless a client has
-// a WebSocket to it; if all take too much memory, the largest ends.
+// a WebSocket to it. If all together take too much memory, the largest ends.
 func TestWorldLimits(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		h := quiet(t, func(c *config.Config) { c.Worlds.Max = 2 })
@@ -394,8 +395,8 @@ func TestWorldLimits(t *testing.T) {
 	})
 }
 
-// TestWorldSockets: a WebSocket below a world's path hears of its blocks and of no others, and ends
-// with it; a port of its own answers for it, and is closed with it.
+// TestWorldSockets: a WebSocket below a world's path receives the world's blocks and no others, and
+// ends with it. A port of the world serves it and is closed with it.
 func TestWorldSockets(t *testing.T) {
 	h := quiet(t, nil)
 	s := siteOf(t, h)
@@ -448,7 +449,7 @@ func TestWorldSockets(t *testing.T) {
 	}
 }
 
-// TestWorldsWithKeys: an API key stands in front of a world's path as of any other.
+// TestWorldsWithKeys: API keys are required for a world's path as for any other.
 func TestWorldsWithKeys(t *testing.T) {
 	h := quiet(t, func(c *config.Config) { c.RPC.APIKeys, c.RPC.RequireAPIKey = []string{"secret"}, true })
 	s := siteOf(t, h)
@@ -465,9 +466,9 @@ func TestWorldsWithKeys(t *testing.T) {
 	}
 }
 
-// TestWorldsUnderLoad: clients make worlds, work in them and drop them, in the middle of each
-// other's requests and of ways back of what they go on from; nothing hangs, no world sees
-// another's, and at the end nothing is left.
+// TestWorldsUnderLoad: clients create, use and drop worlds concurrently, with reverts of their
+// parent in between. Nothing blocks, no world sees another's changes, and nothing is left at the
+// end.
 func TestWorldsUnderLoad(t *testing.T) {
 	h := quiet(t, func(c *config.Config) { c.Worlds.Max = 12 })
 	root := siteOf(t, h)
@@ -486,7 +487,7 @@ func TestWorldsUnderLoad(t *testing.T) {
 				}
 				w := new(madeWorld)
 				if f := root.call("sandbox_new_world", `{"snapshot":"base"}`, w); f != "" {
-					continue // too many, or the snapshot was being gone back to
+					continue // too many worlds, or the snapshot was being reverted to
 				}
 				s := root.in(w)
 				value := fmt.Sprintf("%c%c==", 'A'+k, "AQgw"[i%4])
