@@ -13,20 +13,20 @@ import (
 // Errors that callers distinguish.
 var (
 	ErrNotFound = errors.New("not found")
-	// ErrGone says that the block or state is below the tail.
+	// ErrGone means that the block or state is below the tail.
 	ErrGone = errors.New("garbage collected")
 	// ErrLocked, ErrForeign and ErrFormat are returned before anything was touched.
 	ErrLocked  = errors.New("data folder is in use by another process")
 	ErrForeign = errors.New("data folder belongs to another chain or program")
 	ErrFormat  = errors.New("data folder has another format version")
-	// ErrDamaged says that data contradicts its checksum or is missing. Nothing was repaired or
+	// ErrDamaged means that data contradicts its checksum or is missing. Nothing was repaired or
 	// removed.
 	ErrDamaged = errors.New("data folder is damaged")
-	// ErrFull says that the disk has no room. errors.Is with syscall.ENOSPC or EDQUOT holds too.
+	// ErrFull means that the disk has no room. errors.Is with syscall.ENOSPC or EDQUOT holds too.
 	ErrFull   = errors.New("no space left on the device")
 	ErrFailed = errors.New("storage failed earlier and accepts no writes")
 	ErrClosed = errors.New("storage is closed")
-	// ErrOrder says that a call does not fit the store's state: unknown parent, wrong height, or a
+	// ErrOrder means that a call does not fit the store's state: unknown parent, wrong height, or a
 	// block that is not on the head's branch.
 	ErrOrder = errors.New("storage: the call does not match the stored state")
 )

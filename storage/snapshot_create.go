@@ -22,7 +22,7 @@ type BackupOptions struct {
 	Progress func(done, all int64) // bytes done and about the total; nil: no calls
 }
 
-// ErrOccupied says that the target folder of a backup is not empty.
+// ErrOccupied means that the target folder of a backup is not empty.
 var ErrOccupied = errors.New("the folder for the snapshot is not empty")
 
 // unfinished is a file that keeps Open from accepting a folder as a new store while a backup is

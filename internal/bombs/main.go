@@ -1,15 +1,14 @@
-// Command bombs compiles contracts that are made to be hard to compile, each in a process of its
-// own, and prints what that took: processor time, memory at the most, the artifact, each as a share
-// of the bound that docs/performance.md states. With -search it also makes up shapes and keeps
-// changing the worst of them.
+// Command bombs compiles contracts that are hard to compile, each in a process of its own, and
+// prints the processor time, peak memory and size of the artifact, each as a share of the bound in
+// docs/performance.md. With -search it also generates random shapes and mutates the worst of them.
 //
 //	in      shapes of package internal/contracts/compilebombs
 //	out     a table, the worst first
-//	state   none; the search is the same for a seed, but for what time decides
-//	units   KB of 1,000 bytes, MiB; processor time of both preparation and compilation
+//	state   none; the search depends on the seed and on measured times
+//	units   KB of 1,000 bytes, MiB; processor time of preparation plus compilation
 //	bound   90 s a shape
 //	errors  a compiler that fails or crashes ends the program
-//	source  reviews of the compiler's costs
+//	source  our own
 package main
 
 import (
@@ -35,21 +34,21 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// result is what a compilation took.
+// result is the cost of a compilation.
 type result struct {
 	Shape    compilebombs.Shape
 	Wasm     int     // bytes
-	Prepared int     // bytes that went to the code generator
+	Prepared int     // bytes passed to the code generator
 	Artifact int     // bytes
 	CPU      float64 // seconds
-	RSS      int     // bytes at the most, all the process
-	Refused  string  // prep's verdict, if it is no
-	Killed   bool    // by the limit of time
+	RSS      int     // peak memory of the process, in bytes
+	Refused  string  // the error of package prep if it refuses the module
+	Killed   bool    // after the time limit
 }
 
 func (r *result) kb() float64 { return float64(r.Wasm) / 1000 }
 
-// ratios to the bound of time, memory and artifact.
+// ratios returns time, memory and artifact size relative to the bound.
 func (r *result) ratios() (cpu, rss, artifact float64) {
 	bound := compiler.BoundOf(r.Wasm)
 	return r.CPU / bound.CPU.Seconds(), float64(r.RSS) / float64(bound.Memory), float64(r.Artifact) / float64(bound.Output)
@@ -61,8 +60,8 @@ func seconds() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// peak is the most memory that the process had. That of getrusage would be the parent's, from
-// before exec.
+// peak returns the peak memory of the process. getrusage would return the parent's, from before
+// exec.
 func peak() int {
 	b, _ := os.ReadFile("/proc/self/status")
 	for _, line := range strings.Split(string(b), "\n") {
@@ -74,7 +73,7 @@ func peak() int {
 	return 0
 }
 
-// encode is the shape's contract.
+// encode returns the contract of a shape.
 func encode(s *compilebombs.Shape) []byte {
 	if n, ok := strings.CutPrefix(s.Name, "ordinary "); ok {
 		size, _ := strconv.Atoi(n)
@@ -83,7 +82,7 @@ func encode(s *compilebombs.Shape) []byte {
 	return s.Encode()
 }
 
-// child compiles the shape on its input and tells what it took.
+// child compiles the shape on its input and prints the result.
 func child() error {
 	runtime.GOMAXPROCS(1)
 	var s compilebombs.Shape

@@ -8,7 +8,8 @@ import (
 
 type failure = primitives.ActionErrorKind
 
-// act runs one action: may there be such an account, may the actor, and then what it does.
+// act runs one action: it checks whether the account may exist or be missing, whether the actor has
+// permission, and then executes the action.
 func (x *receipt) act(a primitives.Action) *failure {
 	id := x.r.ReceiverID
 	none := &failure{Tag: primitives.ActionAccountDoesNotExist, AccountID: id}
@@ -26,7 +27,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 		switch x.kind(id) {
 		case primitives.NamedAccount:
 			makes = false
-		case primitives.UniversalAccount: // whatever comes with it
+		case primitives.UniversalAccount: // with any actions
 		default:
 			makes = makes && len(x.b.Actions) == 1
 		}
@@ -49,7 +50,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 		if x.actor != id {
 			return &failure{Tag: primitives.ActionActorNoPermission, AccountID: id, ActorID: x.actor}
 		}
-	default: // the others may come from any account
+	default: // the others are allowed for any account
 	}
 	switch a := a.(type) {
 	case *primitives.CreateAccount:
@@ -105,7 +106,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 	return nil
 }
 
-// appear makes an account that the receipt's later actions see.
+// appear creates an account, which the receipt's later actions can use.
 func (x *receipt) appear() {
 	x.account = newAccount()
 	x.Accounts[x.r.ReceiverID] = x.account
@@ -129,7 +130,7 @@ func (x *receipt) create() *failure {
 func (x *receipt) transfer(amount primitives.Balance) *failure {
 	id := x.r.ReceiverID
 	if x.account != nil {
-		var k *Key // that a refund of gas is for
+		var k *Key // the key to which a gas refund belongs
 		if x.r.PredecessorID == primitives.SystemAccount && x.b.SignerID == id {
 			k = x.account.key(x.b.SignerPublicKey)
 		}
@@ -162,7 +163,7 @@ func (x *receipt) transfer(amount primitives.Balance) *failure {
 	return nil
 }
 
-// firstNonce is where the nonces of a new key begin.
+// firstNonce returns the first nonce of a new key.
 func (c *Chunk) firstNonce() primitives.Nonce { return primitives.Nonce(c.Height-1) * noncesOfABlock }
 
 func (x *receipt) stake(a *primitives.Stake) *failure {
@@ -285,13 +286,14 @@ func (x *receipt) stateInit(a *primitives.DeterministicStateInit) *failure {
 	return x.take(a.Deposit)
 }
 
-// write adds an entry.
+// write adds an entry of data.
 func (a *Account) write(key, value string) {
 	a.Data[key] = value
 	a.Usage += uint64(len(key)) + uint64(len(value)) + bytesOfRecord
 }
 
-// take keeps of a deposit what the account lacks to hold what it uses, and gives back the rest.
+// take adds to the account the part of a deposit that it lacks for its storage, and refunds the
+// rest.
 func (x *receipt) take(deposit primitives.Balance) *failure {
 	lack := x.account.lacks()
 	if deposit.Less(lack) {

@@ -4,30 +4,30 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Chunk is a chunk with what comes of it.
+// Chunk is a chunk with its results.
 type Chunk struct {
 	*World
 	Height   primitives.Height
-	Programs map[string]*Program // by the arguments of calls of run
+	Programs map[string]*Program // by the arguments of calls of the method run
 
 	Refusals []*primitives.InvalidTxError // of transactions; nil: it became a receipt
-	Outcomes []Outcome                    // of receipts, as executed
+	Outcomes []Outcome                    // of receipts, in order of execution
 	Leaving  []*primitives.Receipt        // in order
-	Fresh    int                          // calls that ran code which the chunk itself had brought
-	Promised map[string]int               // state inits that contracts promised, by what they are
+	Fresh    int                          // calls that ran code which the chunk itself deployed
+	Promised map[string]int               // state inits in promises of contracts, by kind
 
-	known   map[primitives.Hash]known // code that calls find
+	known   map[primitives.Hash]known // code that calls can run
 	begun   bool
 	instant []*primitives.Receipt
 }
 
-// known is code: its version, and whether the chunk brought it.
+// known is a version of code, and whether the chunk deployed it.
 type known struct {
 	version byte
 	fresh   bool
 }
 
-// Outcome is what a receipt came to.
+// Outcome is the result of a receipt.
 type Outcome struct {
 	ID        primitives.Hash
 	Value     []byte
@@ -37,7 +37,7 @@ type Outcome struct {
 	Made      []primitives.Hash            // action receipts
 }
 
-// Kind names how the receipt ended.
+// Kind returns the kind of result.
 func (o *Outcome) Kind() string {
 	if o.Err == nil {
 		return "ok"
@@ -45,7 +45,7 @@ func (o *Outcome) Kind() string {
 	return o.Err.Kind.Tag.String()
 }
 
-// Begin begins a chunk on a world.
+// Begin starts a chunk on a world.
 func Begin(w *World, h primitives.Height, programs map[string]*Program) *Chunk {
 	c := &Chunk{World: w, Height: h, Programs: programs, known: map[primitives.Hash]known{}, Promised: map[string]int{}}
 	for _, a := range w.Accounts {
@@ -58,15 +58,15 @@ func Begin(w *World, h primitives.Height, programs map[string]*Program) *Chunk {
 	return c
 }
 
-// Next is the chunk that gets what this one sends, with these transactions.
+// Next returns the following chunk: with the receipts that this one sends, and these transactions.
 func (c *Chunk) Next(txs []*primitives.SignedTransaction) *Chunk {
 	n := Begin(c.World, c.Height+1, c.Programs)
 	n.play(txs, c.Leaving)
 	return n
 }
 
-// play runs transactions, then their receipts that stay, then those that come. A transaction that
-// the chunk has twice counts once.
+// play executes transactions, then their local receipts, then the incoming ones. A transaction that
+// the chunk contains twice counts once.
 func (c *Chunk) play(txs []*primitives.SignedTransaction, incoming []*primitives.Receipt) {
 	var local []*primitives.Receipt
 	seen := map[primitives.Hash]bool{}
@@ -93,7 +93,7 @@ func (c *Chunk) play(txs []*primitives.SignedTransaction, incoming []*primitives
 	}
 }
 
-// bring makes code known to the calls that follow.
+// bring makes code available to later calls.
 func (c *Chunk) bring(code []byte) {
 	if code == nil {
 		return
@@ -120,7 +120,7 @@ func more(a, b primitives.Balance) primitives.Balance {
 	return sum
 }
 
-// Run runs a receipt and those that run right behind it.
+// Run executes a receipt and the receipts that become executable by it.
 func (c *Chunk) Run(r *primitives.Receipt) {
 	c.one(r)
 	for len(c.instant) > 0 {
@@ -160,7 +160,7 @@ func (c *Chunk) one(r *primitives.Receipt) {
 	}
 }
 
-// try runs a receipt if all its data is there, else it waits.
+// try executes a receipt if all its data has arrived; otherwise the receipt waits.
 func (c *Chunk) try(r *primitives.Receipt) {
 	b := r.Body.(*primitives.ActionReceipt)
 	ready := true
@@ -179,7 +179,7 @@ func (c *Chunk) try(r *primitives.Receipt) {
 	c.execute(r)
 }
 
-// receipt is a receipt that runs.
+// receipt is a receipt during its execution.
 type receipt struct {
 	*Chunk
 	r       *primitives.Receipt
@@ -268,7 +268,7 @@ func refund(to primitives.AccountID, amount primitives.Balance) *primitives.Rece
 	}}
 }
 
-// deposits are what actions bring along.
+// deposits returns the sum of the deposits of actions.
 func deposits(actions []primitives.Action) (sum primitives.Balance) {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -286,13 +286,13 @@ func deposits(actions []primitives.Action) (sum primitives.Balance) {
 			sum = more(sum, deposits(a.Action.Actions))
 		case *primitives.DelegateV2:
 			sum = more(sum, deposits(a.Action.Actions))
-		default: // the others take nothing
+		default: // the others have no deposit
 		}
 	}
 	return sum
 }
 
-// valid is what a receipt that was just made must be. A refund is.
+// valid checks a new receipt. A refund is always valid.
 func (v Rules) valid(r *primitives.Receipt) *primitives.ActionErrorKind {
 	b, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || r.PredecessorID == primitives.SystemAccount {

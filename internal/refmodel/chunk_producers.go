@@ -7,9 +7,9 @@ import (
 	"math/big"
 )
 
-// Producers is a second model of the producers of chunks (EarlyKickout, NEP-652), written from the
-// rule and sharing no code with chain: it keeps all blocks, counts from each to the next, and
-// calculates with unbounded integers. It takes an epoch's validators as given.
+// Producers is a second model of the producers of chunks (EarlyKickout, NEP-652). It is written
+// from the specification and shares no code with package chain: it keeps all blocks, counts from
+// each to the next, and uses unbounded integers. The validators of an epoch are an input.
 type Producers struct {
 	// Grace, Missed and Percent are the thresholds: 1000, 100, 80 on chains.
 	Grace, Missed, Percent int64
@@ -17,7 +17,7 @@ type Producers struct {
 	blocks                 map[[32]byte]*producersBlock
 }
 
-// ProducersEpoch is an epoch. Validators are numbers.
+// ProducersEpoch is an epoch. Validators are represented by numbers.
 type ProducersEpoch struct {
 	Version int
 	Seed    [32]byte
@@ -26,15 +26,15 @@ type ProducersEpoch struct {
 	Stakes  []*big.Int // by validator
 }
 
-// ProducersBlock is what the model needs of a block. A zero Prev is the genesis's, a zero Final
-// says that none is final.
+// ProducersBlock is the part of a block that the model uses. A zero Prev means the genesis, a zero
+// Final that no block is final.
 type ProducersBlock struct {
 	Hash, Prev, Final, Epoch [32]byte
 	Height                   int64
 	Mask                     []bool // by shard: it has a new chunk
 }
 
-// Turns counts the chunks that a validator made, and those that were its turn.
+// Turns counts the chunks that a validator made and should have made.
 type Turns struct{ Made, Due int64 }
 
 type producersBlock struct {
@@ -43,7 +43,7 @@ type producersBlock struct {
 	counts [][]Turns // by shard and validator, of its epoch up to it
 }
 
-// Add takes a block, after its parent and its epoch.
+// Add adds a block. Its parent and its epoch must have been added.
 func (m *Producers) Add(b ProducersBlock) {
 	if m.blocks == nil {
 		m.blocks = map[[32]byte]*producersBlock{}
@@ -96,7 +96,7 @@ func (m *Producers) Row(anchor [32]byte, shard int) int {
 	return m.draw(a.Epoch, shard, a.Height+2, m.Listed(anchor, shard))
 }
 
-// Listed returns the validators that are passed over two blocks after an anchor.
+// Listed returns the blacklisted validators two blocks after an anchor.
 func (m *Producers) Listed(anchor [32]byte, shard int) map[int]bool {
 	a := m.blocks[anchor]
 	f := m.blocks[a.Final]
@@ -106,7 +106,7 @@ func (m *Producers) Listed(anchor [32]byte, shard int) map[int]bool {
 	return m.ListedBy(m.Epochs[a.Epoch].Seats[shard], f.counts[shard])
 }
 
-// ListedBy returns those of the seats that are passed over, by their turns.
+// ListedBy returns the blacklisted validators among the seats, by their turns.
 func (m *Producers) ListedBy(seats []int, turns []Turns) map[int]bool {
 	listed, everybody := map[int]bool{}, true
 	for _, v := range seats {
@@ -133,7 +133,7 @@ func (m *Producers) ListedBy(seats []int, turns []Turns) map[int]bool {
 	return listed
 }
 
-// preferred returns whether a is kept rather than b.
+// preferred returns whether a rather than b stays if all validators would be listed.
 func (m *Producers) preferred(turns []Turns, a, b int) bool {
 	x := new(big.Rat).SetFrac64(turns[a].Made, turns[a].Due)
 	y := new(big.Rat).SetFrac64(turns[b].Made, turns[b].Due)
@@ -163,8 +163,9 @@ func (m *Producers) draw(epoch [32]byte, shard int, height int64, listed map[int
 	return seats[aliased(e.Stakes, seats, hash)]
 }
 
-// aliased draws an index of seats by the alias method: every seat owns a column of the height of all
-// stakes; what it does not fill itself is filled from the columns of those that overflow.
+// aliased draws an index of seats by the alias method: every seat owns a column as high as the sum
+// of all stakes. The part of a column that its seat does not fill is filled from seats with more
+// than a column.
 func aliased(stakes []*big.Int, seats []int, hash [32]byte) int {
 	n, sum := len(seats), new(big.Int)
 	for _, v := range seats {

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// EthWallet is the hash of the wallet contract of ETH-implicit accounts. Its code is not deployed
-// here.
+// EthWallet is the hash of the wallet contract of ETH-implicit accounts. The model never deploys
+// its code.
 var EthWallet = func() primitives.Hash {
 	h, err := primitives.ParseHash("FAq9tQRbwJPTV3PQLn2F7AUD3FW2Fw1V8ZeZuazfeu1v")
 	if err != nil {
@@ -21,15 +21,15 @@ var EthWallet = func() primitives.Hash {
 	return h
 }()
 
-// Versions of code: contracts that differ by what their method which returns, at Broken bytes that
-// are no contract, and at Newest a contract that needs the host functions of 88.
+// Versions of code: contracts that differ in the result of their method which. Broken is bytes that
+// are not a contract, and Newest a contract that needs the host functions of protocol 88.
 const (
 	Versions = 5
 	Broken   = Versions
 	Newest   = Versions + 1
 )
 
-// Code is a version of code.
+// Code returns the code of a version.
 func Code(version byte) []byte { return codes()[version] }
 
 var codes = sync.OnceValue(func() (list [][]byte) {
@@ -48,25 +48,26 @@ func versionOf(code []byte) byte {
 	panic(fmt.Sprintf("rules: %d bytes of unknown code", len(code)))
 }
 
-// Program is what a contract's method run does, or run88 of Newest.
+// Program is what a contract's method run does, or the method run88 of Newest.
 type Program struct {
 	Steps []Step
-	Trap  bool // at the end
+	Trap  bool // trap at the end
 }
 
-// Step writes an entry, or makes a promise.
+// Step writes an entry, or creates a promise.
 type Step struct {
 	Key, Value string
-	To         primitives.AccountID // empty: a write
+	To         primitives.AccountID // empty: write an entry
 	// Derived: the contract derives To from the state init of the first action. Only run88 can.
 	Derived bool
 	Actions []primitives.Action
 }
 
-// derivedID is the register in which a contract derives an account id. Nothing else is written there.
+// derivedID is the register into which a contract derives an account id. Nothing else is written to
+// it.
 const derivedID = 7
 
-// Bytes is the program as its contract reads it.
+// Bytes encodes the program as input of its contract.
 func (p *Program) Bytes() []byte {
 	var c contracts.Program
 	for i := range p.Steps {
@@ -147,7 +148,7 @@ func promise(c *contracts.Program, batch contracts.Result, a primitives.Action) 
 	}
 }
 
-// call is a call of a contract: which code, if any, then which method.
+// call executes a function call: it looks up the code, and then the method.
 func (x *receipt) call(a *primitives.FunctionCall) *failure {
 	fail := func(e primitives.FunctionCallError) *failure {
 		return &failure{Tag: primitives.ActionFunctionCallError, FunctionCall: &e}
@@ -195,7 +196,7 @@ func trap(text string) primitives.FunctionCallError {
 	return primitives.FunctionCallError{Tag: primitives.CallExecution, Message: "WebAssembly trap: " + text}
 }
 
-// code is the version that the account's contract stands for.
+// code returns the version of the account's contract.
 func (x *receipt) code() (version byte, found bool) {
 	c := &x.account.Contract
 	hash := c.Hash
@@ -213,7 +214,7 @@ func (x *receipt) code() (version byte, found bool) {
 	return k.version, found
 }
 
-// run does what a program says. If it fails all is given back, so that it may begin.
+// run executes a program. The caller reverts the world if it fails.
 func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitives.FunctionCallError) *failure) *failure {
 	amount := more(x.account.Amount, a.Deposit)
 	var made []*primitives.Receipt
@@ -231,7 +232,7 @@ func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitiv
 			continue
 		}
 		to := s.To
-		if s.Derived { // bytes that are no state init leave the register as it is
+		if s.Derived { // bytes that are not a state init do not change the register
 			if init := s.Actions[0].(*primitives.UniversalStateInit).Init; isCanonical(init) {
 				register = universalID(init)
 			}
@@ -285,12 +286,12 @@ func (x *receipt) notePromised(s *Step) {
 			default:
 				x.Promised["universal"]++
 			}
-		default: // the others make no account
+		default: // the others create no account
 		}
 	}
 }
 
-// String tells what a program does.
+// String describes a program.
 func (p *Program) String() string {
 	var b strings.Builder
 	for i := range p.Steps {
@@ -306,7 +307,7 @@ func (p *Program) String() string {
 	return b.String()
 }
 
-// Actions tells what actions are, shortly.
+// Actions describes actions briefly.
 func Actions(actions []primitives.Action) string {
 	var list []string
 	for _, a := range actions {
@@ -330,7 +331,7 @@ func Actions(actions []primitives.Action) string {
 			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
 		case *primitives.DelegateV2:
 			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
-		default: // the name says it
+		default: // the name of its type
 		}
 		list = append(list, text)
 	}

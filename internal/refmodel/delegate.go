@@ -11,7 +11,7 @@ type delegated struct {
 	key              primitives.PublicKey
 }
 
-// delegate is actions.rs apply_delegate_action and validate_delegate_action_key.
+// delegate implements actions.rs apply_delegate_action and validate_delegate_action_key.
 func (x *receipt) delegate(d delegated, sig primitives.Signature, hash primitives.Hash) *failure {
 	if !sig.Verify(hash[:], d.key) {
 		return &failure{Tag: primitives.ActionDelegateInvalidSignature}
@@ -59,7 +59,7 @@ func badKey(e primitives.InvalidAccessKeyError) *failure {
 	return &failure{Tag: primitives.ActionDelegateAccessKeyError, AccessKey: &e}
 }
 
-// permits tells why a key for calls does not permit what is delegated.
+// permits returns why a function call key does not permit the delegated actions; nil: it does.
 func permits(p *primitives.FunctionCallPermission, d *delegated) *primitives.InvalidAccessKeyError {
 	full := &primitives.InvalidAccessKeyError{Tag: primitives.KeyRequiresFullAccess}
 	if len(d.actions) != 1 {

@@ -1,19 +1,19 @@
-// Package refmodel is a second, small model of what a chunk does to accounts, code and keys,
-// written from nearcore's rules and sharing no code with runtime: tests want both to agree on
-// chunks that a generator makes. Producers is the same for the producers of chunks in package chain.
+// Package refmodel is a second, small model of the effect of a chunk on accounts, code and keys. It
+// is written from nearcore's rules and shares no code with runtime. Tests require that both give
+// the same results for generated chunks. Producers is such a model of the producers of chunks.
 //
 //	in      a World, and the transactions and receipts of one chunk of a chain with one shard
-//	out     what each receipt comes to: value or error, receipts that leave, tokens burnt; and the
-//	        World behind the chunk
-//	state   a World: accounts with code, keys and data; global code; receipts that wait
+//	out     the result of each receipt: value or error, outgoing receipts, burnt tokens; and the
+//	        World after the chunk
+//	state   a World: accounts with code, keys and data; global code; waiting receipts
 //	units   yoctoNEAR; gas is not modelled, its price is 0
-//	bound   chunks without limits; contracts are contracts.Version, whose programs are made here
-//	errors  none: what the model does not know it panics at
+//	bound   chunks without limits; contracts are those of contracts.Version with programs made here
+//	errors  none: it panics at anything that the model does not cover
 //	source  nearcore f0c7706f1, runtime/runtime/src: lib.rs, actions.rs, access_keys.rs,
 //	        global_contracts.rs, contract_code.rs, deterministic_account_id.rs,
 //	        action_validation.rs; runtime/near-vm-runner/src/wasmtime_runner/mod.rs
 //
-// Which code a call runs: the account's contract is resolved to a hash by what the chunk has
-// written so far, and code of that hash runs if it was there before the chunk, or if anything in
-// the chunk has deployed or distributed it before.
+// A call runs the code with the hash of the account's contract, as the chunk has written it so far.
+// The code must have been deployed before the chunk, or deployed or distributed earlier in the
+// chunk.
 package refmodel

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Kind is a kind of action, by the name that the table of pairs gives it.
+// Kind is a kind of action, named as in the table of pairs.
 type Kind struct {
 	Name string
 	Make func(to primitives.AccountID) primitives.Action
@@ -16,18 +16,18 @@ type Kind struct {
 type Place struct {
 	Name, Text string
 	From, To   primitives.AccountID
-	Before     []primitives.Action // in the same list, which succeed
+	Before     []primitives.Action // actions before, in the same list, that succeed
 	Receipt    bool                // From cannot send a transaction
 }
 
-// PairHeight is the height of chunks of pairs.
+// PairHeight is the height of the chunks that run pairs.
 const PairHeight primitives.Height = 12
 
-// pairInit is the first state of the universal account of pairs: global code of alice.near, two
+// pairInit returns the state init of the universal account of pairs: global code of alice.near, two
 // entries, two keys.
 func pairInit() universal { return universals()[3] }
 
-// UniversalPlaces are those of the rules of 88 that Places lacks, in the world of PairWorld(88).
+// UniversalPlaces returns the additional places of protocol 88, in the world of PairWorld(88).
 func UniversalPlaces() []Place {
 	id := pairInit().id
 	return []Place{
@@ -43,11 +43,11 @@ func UniversalPlaces() []Place {
 	}
 }
 
-// BareAccount is a universal account without state in the world of PairWorld(88): that of a state
-// init of one key.
+// BareAccount returns a universal account without state in the world of PairWorld(88). Its state
+// init has one key.
 func BareAccount() primitives.AccountID { return universals()[0].id }
 
-// Places of pairs, in PairWorld.
+// Places returns the places of pairs, in PairWorld.
 func Places() []Place {
 	det := inits()[1]
 	return []Place{
@@ -64,9 +64,9 @@ func Places() []Place {
 	}
 }
 
-// PairWorld is where pairs of actions run: alice.near with local code of version 0, a gas key k1
-// and a full key k2; bob.near, and carol.near; global code of version 1 by its hash and of version
-// 2 by alice.near.
+// PairWorld returns the world in which pairs of actions run: alice.near with local code of version
+// 0, a gas key k1 and a full access key k2; bob.near, and carol.near; global code of version 1 by
+// its hash and of version 2 by alice.near.
 func PairWorld(rules Rules) *World {
 	w := NewWorld(rules)
 	if rules >= 88 {
@@ -90,8 +90,9 @@ func PairWorld(rules Rules) *World {
 	return w
 }
 
-// Kinds are all kinds of actions, each such that it succeeds where it may. At 88 that is not
-// delegate2, which no transaction can carry, but the universal state init.
+// Kinds returns all kinds of actions, with contents that succeed at suitable places. At 88
+// delegate2 is missing, because no transaction can contain it, and the universal state init is
+// added.
 func Kinds(rules Rules) []Kind {
 	list := kinds86()
 	if rules < 88 {
@@ -157,8 +158,8 @@ func kinds86() []Kind {
 	}
 }
 
-// Pair is the scenario of a list of actions at a place: as a transaction, or as a receipt that
-// comes.
+// Pair returns the scenario of a list of actions at a place, as a transaction or as an incoming
+// receipt.
 func Pair(rules Rules, at Place, transaction bool, actions ...primitives.Action) *Scenario {
 	s := &Scenario{World: PairWorld(rules), Height: PairHeight}
 	if !transaction {

@@ -10,24 +10,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Scenario is a chunk that a generator made: a world, and what comes to it.
+// Scenario is a generated chunk: a world, and the chunk's transactions and incoming receipts.
 type Scenario struct {
 	World    *World
 	Height   primitives.Height
 	Txs      []*primitives.SignedTransaction
 	Incoming []*primitives.Receipt
-	Later    [][]*primitives.SignedTransaction // of the chunks after it
+	Later    [][]*primitives.SignedTransaction // of later chunks
 	Programs map[string]*Program
 }
 
-// Play runs a scenario's first chunk by the rules. The scenario's world is changed.
+// Play runs the first chunk of a scenario by the rules. It changes the scenario's world.
 func (s *Scenario) Play() *Chunk {
 	c := Begin(s.World, s.Height, s.Programs)
 	c.play(s.Txs, s.Incoming)
 	return c
 }
 
-// LaterTxs are the transactions of chunk n, counted from 0 for the first.
+// LaterTxs returns the transactions of chunk n; the first chunk is 0.
 func (s *Scenario) LaterTxs(n int) []*primitives.SignedTransaction {
 	if n == 0 || n > len(s.Later) {
 		return nil
@@ -35,7 +35,7 @@ func (s *Scenario) LaterTxs(n int) []*primitives.SignedTransaction {
 	return s.Later[n-1]
 }
 
-// String tells what comes to the chunk, a line each.
+// String describes the inputs of the chunk, one a line.
 func (s *Scenario) String() string {
 	var b strings.Builder
 	for i, txs := range append([][]*primitives.SignedTransaction{s.Txs}, s.Later...) {
@@ -69,8 +69,9 @@ func (s *Scenario) String() string {
 	return b.String()
 }
 
-// The accounts of scenarios: with much, with little, with what may not be deleted; those that may
-// be made; ETH's and two that a transfer makes. The deterministic ones are those of inits.
+// Accounts of scenarios. people: with a large balance, with a small one, with too much storage to
+// be deleted, and a sub-account. missing: accounts that may be created. eth and hex: implicit
+// accounts, which a transfer creates. The deterministic accounts are those of inits.
 var (
 	people  = []primitives.AccountID{"alice.near", "bob.near", "carol.near", "poor.near", "heavy.near", "kid.alice.near"}
 	missing = []primitives.AccountID{"new.alice.near", "new.bob.near", "short"}
@@ -78,11 +79,11 @@ var (
 	hex     = primitives.AccountID(strings.Repeat("5a", 32))
 )
 
-// universals are first states of universal accounts: of a key; of two; of code; of code with data and
-// a key, of which one is post-quantum; of so much that a balance is needed; of nothing; of code that
-// there never is. Then those that are none: with entries the wrong way round, and twice the same;
-// with a key twice; with a byte behind; cut off; of another version; no bytes at all; with a key of
-// an entry that is too long; with too many entries, and too many keys.
+// universals returns state inits of universal accounts: with one key; with two; with code; with
+// code, data and two keys, one of them post-quantum; with so much data that a balance is needed;
+// empty; with code that never exists. Then invalid ones: entries in the wrong order; two entries
+// with one key; a public key twice; a data key that is too long; too many entries; too many public
+// keys; both; a byte too many; truncated; of another version; no bytes.
 var universals = sync.OnceValue(func() (list []universal) {
 	h := func(name string) primitives.PublicKeyHandle { return key(name).PublicKey().Handle() }
 	handles := func(n int) (list []primitives.PublicKeyHandle) {
@@ -131,17 +132,17 @@ var universals = sync.OnceValue(func() (list []universal) {
 	return list
 })
 
-// universal is a first state with the id that it makes.
+// universal is a state init with the account id that it determines.
 type universal struct {
 	raw primitives.RawStateInit
 	id  primitives.AccountID
 }
 
-// The first soundInits of universals may be anywhere. Those from hugeInits to endOfHuge are too
-// much for new transactions and receipts, but not for receipts that come.
+// The first soundInits of universals are valid. Those from hugeInits to endOfHuge are refused in
+// new transactions and receipts, but not in incoming receipts.
 const soundInits, hugeInits, endOfHuge = 7, 11, 14
 
-// inits are those of the deterministic accounts; the last one needs a balance.
+// inits returns the state inits of the deterministic accounts. The last one needs a balance.
 func inits() []primitives.StateInit {
 	return []primitives.StateInit{
 		{Code: primitives.GlobalContractID{Hash: primitives.HashBytes(Code(0))}},
@@ -150,26 +151,26 @@ func inits() []primitives.StateInit {
 	}
 }
 
-// Key is one of a few that scenarios use.
+// key returns one of the few keys that scenarios use.
 func key(name string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, name)
 }
 
 var keyNames = []string{"k1", "k2", "k3"}
 
-// generator makes a scenario.
+// generator generates a scenario.
 type generator struct {
 	*rand.Rand
 	s     *Scenario
 	rules Rules
 	inits []primitives.StateInit
 	first []universal
-	fresh bool // what is made now has yet to be found valid
+	fresh bool // the generated object will be validated
 	all   []primitives.AccountID
-	n     uint64 // of the next thing that needs a name of its own
+	n     uint64 // counter for unique names
 }
 
-// Generate makes the scenario of a seed, for the rules.
+// Generate returns the scenario of a seed for the rules.
 func Generate(seed uint64, rules Rules) *Scenario {
 	g := &generator{
 		Rand: rand.New(rand.NewPCG(seed, 9)), s: &Scenario{World: NewWorld(rules), Height: 12, Programs: map[string]*Program{}}, rules: rules,
@@ -185,7 +186,7 @@ func Generate(seed uint64, rules Rules) *Scenario {
 			g.all = append(g.all, u.id)
 		}
 		g.all = append(g.all, g.first[hugeInits+g.IntN(endOfHuge-hugeInits)].id)
-		stray := []byte(g.first[0].id) // no id of a universal account, or of another one
+		stray := []byte(g.first[0].id) // not an id of a universal account
 		stray[g.IntN(len(stray))] = symbols[g.IntN(len(symbols))]
 		g.all = append(g.all, primitives.AccountID(stray))
 	}
@@ -204,7 +205,7 @@ func Generate(seed uint64, rules Rules) *Scenario {
 	return g.s
 }
 
-// one in n.
+// one returns true with probability 1/n.
 func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 func pick[T any](g *generator, list []T) T { return list[g.IntN(len(list))] }
@@ -219,7 +220,7 @@ func (g *generator) version() byte {
 	return byte(g.IntN(Versions))
 }
 
-// global names global code, mostly such as there may be.
+// global returns an id of global code, which mostly exists.
 func (g *generator) global() primitives.GlobalContractID {
 	if g.one(2) {
 		return primitives.GlobalContractID{Hash: primitives.HashBytes(Code(byte(g.IntN(4))))}
@@ -259,7 +260,7 @@ func (g *generator) world() {
 			a.Usage += uint64(len(k)+len(v)) + bytesOfRecord
 		}
 	}
-	for _, id := range g.all[len(people)+len(missing)+1:] { // implicit ones that transfers have made
+	for _, id := range g.all[len(people)+len(missing)+1:] { // implicit accounts that transfers have created
 		if g.one(4) && !named0u(id) {
 			a := newAccount()
 			a.Amount = primitives.NEAR(uint64(g.IntN(3)))
@@ -273,12 +274,12 @@ func (g *generator) world() {
 	}
 }
 
-// universal may make the account of a state init: without its state, or with it.
+// universal may create the account of a state init, without or with its state.
 func (g *generator) universal(u universal) {
 	s, a := readInit(u.raw), newAccount()
 	a.Amount = primitives.Yocto(1_000_000_000_000_000_000 * g.Uint64N(18)).SaturatingAdd(primitives.NEAR(uint64(g.IntN(3))))
 	switch g.IntN(4) {
-	case 0: // there is none
+	case 0: // there is no such account
 		return
 	case 1:
 		if s.code != nil && g.s.World.Global[*s.code] == nil {
@@ -305,7 +306,7 @@ func (g *generator) universal(u universal) {
 	g.s.World.Accounts[u.id] = a
 }
 
-// contract gives an account one, or none.
+// contract may give an account a contract.
 func (g *generator) contract(a *Account) {
 	if g.rules >= 87 && g.one(3) {
 		a.set(local(Code(Newest)), Code(Newest))
@@ -368,8 +369,8 @@ func (g *generator) amount() primitives.Balance {
 	return primitives.Yocto(2 + g.Uint64N(1<<62))
 }
 
-// transaction makes one that may be wrong in any way. Half are from an account that can pay, to
-// itself.
+// transaction generates a transaction that may be invalid in any way. Half of them are from an
+// account with a balance, to itself.
 func (g *generator) transaction() {
 	g.fresh = true
 	defer func() { g.fresh = false }()
@@ -395,10 +396,10 @@ func (g *generator) transaction() {
 		g.nonce(&tx, sk.PublicKey(), id)
 	}
 	tx.SignerID, tx.ReceiverID, tx.PublicKey = id, to, sk.PublicKey()
-	if tx.Actions = g.actions(to); g.one(3) { // what a key for calls may do, or nearly
+	if tx.Actions = g.actions(to); g.one(3) { // actions that a function call key may allow
 		tx.Actions = []primitives.Action{g.call(to, inDelegate)}
 	}
-	if g.one(20) { // what cannot be in any
+	if g.one(20) { // actions that no transaction may contain
 		tx.Actions = append([]primitives.Action{&primitives.DeleteAccount{Beneficiary: to}}, tx.Actions...)
 	}
 	hash := tx.Hash()
@@ -409,8 +410,8 @@ func (g *generator) transaction() {
 	g.s.Txs = append(g.s.Txs, primitives.NewSignedTransaction(tx, sig))
 }
 
-// byUniversal makes a transaction of a universal account, mostly the one that it may send before it
-// has a key, and sometimes a second one with the next nonce.
+// byUniversal generates a transaction of a universal account, mostly the one that it may send
+// before it has a key, and sometimes a second one with the next nonce.
 func (g *generator) byUniversal() {
 	at := g.IntN(len(g.first))
 	if !g.one(4) {
@@ -462,8 +463,9 @@ func signed(tx primitives.Transaction, sk primitives.SecretKey) *primitives.Sign
 	return primitives.NewSignedTransaction(tx, sk.Sign(hash[:]))
 }
 
-// story is the life of a universal account over some chunks: it is paid something, gives itself its
-// state, is deleted by its key, is paid again; and all that it signed comes again at any time.
+// story generates the transactions of a universal account over some chunks: it receives a transfer,
+// initializes its state, is deleted by its key, and receives a transfer again. All transactions
+// that it signed are repeated at random times.
 func (g *generator) story() {
 	u := g.first[g.IntN(2)]
 	sk := key("u1")
@@ -482,22 +484,22 @@ func (g *generator) story() {
 			tx := primitives.Transaction{SignerID: u.id, ReceiverID: u.id, PublicKey: sk.PublicKey()}
 			g.n++
 			switch g.IntN(6) {
-			case 0, 1: // pays
+			case 0, 1: // a transfer to it
 				tx = primitives.Transaction{SignerID: from, ReceiverID: u.id, PublicKey: payer.PublicKey(), Actions: []primitives.Action{
 					&primitives.Transfer{Deposit: primitives.NEAR(uint64(g.IntN(2)))},
 				}}
 				tx.Nonce.Nonce = primitives.Nonce(height-1)*noncesOfABlock + primitives.Nonce(g.n)
 				txs = append(txs, signed(tx, payer))
-				bare = primitives.Nonce(height) * noncesOfABlock // if that makes the account, in the next chunk
+				bare = primitives.Nonce(height) * noncesOfABlock // if the transfer creates the account in the next chunk
 				continue
-			case 2, 3: // gives itself its state
+			case 2, 3: // it initializes its state
 				bare++
 				tx.Nonce.Nonce = bare
 				tx.Actions = []primitives.Action{&primitives.UniversalStateInit{Init: u.raw, Deposit: g.amount()}}
 				if g.one(3) {
 					tx.Actions = append(tx.Actions, &primitives.DeleteAccount{Beneficiary: pick(g, g.all)})
 				}
-			case 4: // is deleted
+			case 4: // it is deleted
 				tx.Nonce.Nonce = primitives.Nonce(height-1)*noncesOfABlock + primitives.Nonce(g.n)
 				tx.Actions = []primitives.Action{&primitives.DeleteAccount{Beneficiary: pick(g, g.all)}}
 			case 5:
@@ -513,7 +515,7 @@ func (g *generator) story() {
 	}
 }
 
-// universalAction may be a state init for an account: the right one, or any. nil: it is none.
+// universalAction may return a state init for an account: the right one, or another. nil: none.
 func (g *generator) universalAction(to primitives.AccountID, in int) primitives.Action {
 	if g.rules < 87 || in == inPromise {
 		return nil
@@ -529,7 +531,7 @@ func (g *generator) universalAction(to primitives.AccountID, in int) primitives.
 	return nil
 }
 
-// signer is mostly a key that the account has, and not its first one.
+// signer returns mostly a key of the account, but not its first one.
 func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
 	sk := key(pick(g, keyNames))
 	for range 4 {
@@ -544,7 +546,7 @@ func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
 	return key(string(id))
 }
 
-// nonce makes a nonce that may be of a gas key, too small, too large, or the next one of a fresh
+// nonce sets a nonce that may be one of a gas key, too small, too large, or the next one of a new
 // key.
 func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, id primitives.AccountID) {
 	switch g.IntN(8) {
@@ -557,7 +559,7 @@ func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, i
 	if a := g.s.World.Accounts[id]; a != nil && a.key(pk) != nil {
 		gas = a.key(pk).GasKey != nil
 	}
-	if gas != g.one(6) { // a key of the one kind is seldom used as one of the other
+	if gas != g.one(6) { // a gas key is seldom used like an ordinary one, and vice versa
 		tx.Nonce.HasIndex, tx.Nonce.Index = true, uint16(g.IntN(3))
 	}
 	if tx.Nonce.HasIndex || g.one(2) {
@@ -568,10 +570,10 @@ func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, i
 	}
 }
 
-// small is a nonce below n.
+// small returns a nonce below n.
 func (g *generator) small(n uint64) primitives.Nonce { return primitives.Nonce(g.Uint64N(n)) }
 
-// receipt adds what comes to the chunk.
+// receipt adds an incoming receipt to the chunk.
 func (g *generator) receipt() {
 	switch g.IntN(10) {
 	case 0, 1:
@@ -629,8 +631,7 @@ func (g *generator) actionReceipt() (to, from primitives.AccountID, body *primit
 	return to, from, body
 }
 
-// waiting is a receipt that waits for data, or a yield, and what it waits for behind some others;
-// or before.
+// waiting adds a receipt that waits for data, or a promise yield, and the data after or before it.
 func (g *generator) waiting() {
 	to, from, body := g.actionReceipt()
 	if from == primitives.SystemAccount {
@@ -658,7 +659,7 @@ func (g *generator) waiting() {
 	g.add(to, from, data)
 }
 
-// actions are some for an account, in an order that a receipt may have.
+// actions returns actions for an account, in an order that a receipt may have.
 func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) {
 	delegated := false
 	for range 1 + g.IntN(4) {
@@ -671,7 +672,7 @@ func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) 
 			delegated = true
 		case *primitives.DeleteAccount:
 			return append(list, a)
-		default: // the others may stand anywhere
+		default: // the others may be at any position
 		}
 		list = append(list, a)
 	}
@@ -681,7 +682,7 @@ func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) 
 	return list
 }
 
-// beneficiary is mostly an account.
+// beneficiary returns mostly an existing account.
 func (g *generator) beneficiary() primitives.AccountID {
 	if g.rules >= 87 && g.one(4) {
 		return pick(g, g.all)
@@ -689,7 +690,7 @@ func (g *generator) beneficiary() primitives.AccountID {
 	return pick(g, people)
 }
 
-// Kinds of nesting: what delegates and promises cannot hold.
+// Kinds of nesting, which exclude some actions: in delegate actions and promises.
 const (
 	inDelegate = 1 + iota
 	inPromise
@@ -790,7 +791,7 @@ func (g *generator) runsNewest(id primitives.AccountID) bool {
 	return a.Contract.Hash == hash || primitives.HashBytes(g.s.World.Global[primitives.GlobalContractID{Account: a.Contract.Account}]) == hash
 }
 
-// program is one of an account's contract. newest: by host functions of 88.
+// program returns a program for an account's contract. newest: it may use host functions of 88.
 func (g *generator) program(self primitives.AccountID, newest bool) *Program {
 	p := &Program{Trap: g.one(8)}
 	for range 1 + g.IntN(3) {
@@ -818,9 +819,9 @@ func (g *generator) program(self primitives.AccountID, newest bool) *Program {
 	return p
 }
 
-// promisedInit is a promise that gives a universal account its state: the right one or, seldom, another
-// account, alone or before other actions; and bytes that are no state init. Those with too many entries
-// or keys cost more gas than a call may have.
+// promisedInit returns a promise that initializes a universal account: the right one or, seldom,
+// another account, alone or before other actions; or with bytes that are not a state init. State
+// inits with too many entries or keys cost more gas than a call may have.
 func (g *generator) promisedInit() Step {
 	all := append(slices.Clone(g.first[:hugeInits]), g.first[endOfHuge:]...)
 	u := pick(g, all)
@@ -840,7 +841,8 @@ func (g *generator) promisedInit() Step {
 	return s
 }
 
-// delegate is one that the receiver's keys sign, with all that may be wrong with it.
+// delegate returns a delegate action signed with the receiver's keys, which may be invalid in any
+// way.
 func (g *generator) delegate(sender primitives.AccountID) primitives.Action {
 	name := string(sender)
 	if g.one(2) {

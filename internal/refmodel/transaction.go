@@ -4,9 +4,9 @@ import "github.com/troupe-chain/troupe/primitives"
 
 type refusal = primitives.InvalidTxError
 
-// Transaction charges a transaction to its signer (lib.rs process_transactions, verifier.rs): the
-// deposits leave the account, gas is free. It returns the receipt, or why there is none; a refused
-// one leaves no trace, but for the nonce of a gas key whose account lacks the deposits.
+// Transaction charges a transaction to its signer (lib.rs process_transactions, verifier.rs):
+// deposits leave the account, gas is free. It returns the receipt or the refusal. A refused
+// transaction changes nothing, except for the nonce of a gas key whose account lacks the deposits.
 func (c *Chunk) Transaction(tx *primitives.SignedTransaction) (*primitives.Receipt, *refusal) {
 	t := &tx.Transaction
 	if why := c.Rules.Invalid(t.Actions, t.ReceiverID); why != nil {
@@ -47,8 +47,8 @@ func (c *Chunk) receiptOf(t *primitives.Transaction, hash primitives.Hash) *prim
 	}
 }
 
-// bare returns whether a transaction is the one that an account without state sends itself: some
-// state init of it makes the account and has the signing key (transaction.rs state_init_bootstrap,
+// bare returns whether a transaction is the first one of an account without state: one of its state
+// inits creates the account and contains the signing key (transaction.rs state_init_bootstrap,
 // verifier.rs is_bootstrap).
 func (c *Chunk) bare(t *primitives.Transaction, a *Account) bool {
 	if c.Rules < 88 || !a.Bare || t.Nonce.HasIndex || t.SignerID != t.ReceiverID {
@@ -72,7 +72,7 @@ func (c *Chunk) bare(t *primitives.Transaction, a *Account) bool {
 	return false
 }
 
-// byItself is verifier.rs verify_and_charge_bootstrap_tx_ephemeral.
+// byItself implements verifier.rs verify_and_charge_bootstrap_tx_ephemeral.
 func (c *Chunk) byItself(t *primitives.Transaction, a *Account) *refusal {
 	next := *t
 	next.NonceMode = primitives.NonceStrict
@@ -91,7 +91,7 @@ func keyRefusal(e primitives.InvalidAccessKeyError) *refusal {
 	return &refusal{Tag: primitives.TxInvalidAccessKey, AccessKey: &e}
 }
 
-// byKey is verifier.rs verify_and_charge_tx_ephemeral.
+// byKey implements verifier.rs verify_and_charge_tx_ephemeral.
 func (c *Chunk) byKey(t *primitives.Transaction, a *Account, k *Key) *refusal {
 	if k.GasKey != nil {
 		return &refusal{Tag: primitives.TxInvalidNonceIndex, NumNonces: k.GasKey.NumNonces}
@@ -152,7 +152,7 @@ func (c *Chunk) byGasKey(t *primitives.Transaction, a *Account, k *Key) *refusal
 	return nil
 }
 
-// nonce is verifier.rs verify_nonce.
+// nonce implements verifier.rs verify_nonce.
 func (c *Chunk) nonce(t *primitives.Transaction, last primitives.Nonce) *refusal {
 	n := t.Nonce.Nonce
 	if n <= last || t.NonceMode == primitives.NonceStrict && n != last+1 {
@@ -174,7 +174,7 @@ func (k *Key) permits(t *primitives.Transaction) *refusal {
 	return nil
 }
 
-// lacksWith is what the account would lack if it had another amount.
+// lacksWith returns what the account would lack for its storage if it had another amount.
 func (a *Account) lacksWith(amount primitives.Balance) primitives.Balance {
 	b := *a
 	b.Amount = amount

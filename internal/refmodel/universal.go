@@ -10,15 +10,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Universal accounts: their ids, the encoding of their first state, and the action that gives them
-// it (near-primitives 0.38.0 src/universal_state_init.rs; nearcore 2.14.0-rc.1
-// runtime/runtime/src/universal_account_id.rs). All is read and written here again, without package
-// primitives.
+// Universal accounts: their ids, the encoding of their state init, and the action that applies it
+// (near-primitives 0.38.0 src/universal_state_init.rs; nearcore 2.14.0-rc.1
+// runtime/runtime/src/universal_account_id.rs). Decoding and encoding are written again here,
+// without package primitives.
 
 const symbols = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// universalID is the id that bytes make: their hash as a number of 52 digits to base 32, after a
-// shift of 4 bits.
+// universalID returns the account id of a state init: its hash as a number of 52 digits to base 32,
+// after a shift of 4 bits.
 func universalID(raw []byte) primitives.AccountID {
 	hash := sha3.Sum256(raw)
 	n := new(big.Int).Lsh(new(big.Int).SetBytes(hash[:]), 4)
@@ -31,13 +31,13 @@ func universalID(raw []byte) primitives.AccountID {
 	return primitives.AccountID("0u" + string(digits))
 }
 
-// named0u returns whether a name is such an id of any hash.
+// named0u returns whether a name has the form of such an id.
 func named0u(id primitives.AccountID) bool {
 	digits, ok := strings.CutPrefix(string(id), "0u")
 	return ok && len(digits) == 52 && strings.Trim(digits, symbols) == "" && strings.ContainsAny(digits[51:], "0g")
 }
 
-// kind is that of an id by the rules: before 88 no account is universal.
+// kind returns the kind of an id by the rules: before 88 no account is universal.
 func (w *World) kind(id primitives.AccountID) primitives.AccountKind {
 	if named0u(id) {
 		if w.Rules >= 88 {
@@ -53,12 +53,12 @@ type initState struct {
 	code   *primitives.GlobalContractID
 	data   []entry
 	keys   []primitives.PublicKeyHandle
-	sorted bool // strictly, as the only encoding that is valid
+	sorted bool // in strictly ascending order, as the canonical encoding requires
 }
 
 type entry struct{ key, value string }
 
-// distinct counts what is left of keys and entries if each is taken once.
+// distinct counts distinct keys and entries.
 func (s *initState) distinct() (keys, entries uint64) {
 	k, e := map[primitives.PublicKeyHandle]bool{}, map[string]bool{}
 	for _, h := range s.keys {
@@ -70,7 +70,7 @@ func (s *initState) distinct() (keys, entries uint64) {
 	return uint64(len(k)), uint64(len(e))
 }
 
-// cursor takes bytes off the front of some; ok says whether there were enough so far.
+// cursor reads bytes from the front of a slice. ok is false once there were too few.
 type cursor struct {
 	b  []byte
 	ok bool
@@ -103,7 +103,7 @@ func (c *cursor) number() int {
 
 func (c *cursor) text() string { return string(c.take(c.number())) }
 
-// readInit decodes a state init; nil: the bytes are none.
+// readInit decodes a state init; nil: the bytes are not a state init.
 func readInit(raw []byte) *initState {
 	c := &cursor{raw, true}
 	s := &initState{sorted: true}
@@ -152,13 +152,13 @@ func readInit(raw []byte) *initState {
 	return s
 }
 
-// isCanonical returns whether bytes are the only valid encoding of a state init.
+// isCanonical returns whether bytes are the canonical encoding of a state init.
 func isCanonical(raw []byte) bool {
 	s := readInit(raw)
 	return s != nil && s.sorted
 }
 
-// bytes encodes a state init as it stands, sorted or not.
+// bytes encodes a state init in its present order, sorted or not.
 func (s *initState) bytes() primitives.RawStateInit {
 	number := func(b []byte, n int) []byte { return append(b, littleEndian(uint64(n))[:4]...) }
 	text := func(b []byte, t string) []byte { return append(number(b, len(t)), t...) }
@@ -182,7 +182,7 @@ func (s *initState) bytes() primitives.RawStateInit {
 	return b
 }
 
-// universalInit is universal_account_id.rs action_universal_state_init.
+// universalInit implements universal_account_id.rs action_universal_state_init.
 func (x *receipt) universalInit(a *primitives.UniversalStateInit) *failure {
 	if x.account == nil {
 		x.appear()
@@ -209,7 +209,7 @@ func (x *receipt) universalInit(a *primitives.UniversalStateInit) *failure {
 	return x.take(a.Deposit)
 }
 
-// initName tells what a state init is, shortly.
+// initName describes a state init briefly.
 func initName(raw primitives.RawStateInit) string {
 	s := readInit(raw)
 	if s == nil {

@@ -4,9 +4,9 @@ import "github.com/troupe-chain/troupe/primitives"
 
 type invalid = primitives.ActionsValidationError
 
-// Invalid tells why no transaction and no new receipt to an account may have these actions; nil:
-// they may (action_validation.rs validate_actions). Receipts that come to a chunk were made before,
-// maybe by older rules, and are not asked.
+// Invalid returns why no transaction and no new receipt to an account may have these actions; nil:
+// they may (action_validation.rs validate_actions). Incoming receipts are not checked, since they
+// may have been created under older rules.
 func (v Rules) Invalid(actions []primitives.Action, to primitives.AccountID) *invalid {
 	if v >= 87 {
 		keys, entries := commitments(actions)
@@ -34,7 +34,7 @@ func (v Rules) Invalid(actions []primitives.Action, to primitives.AccountID) *in
 	return nil
 }
 
-// invalid is Invalid of one action.
+// invalid is Invalid for one action.
 func (v Rules) invalid(a primitives.Action, to primitives.AccountID) *invalid {
 	switch a := a.(type) {
 	case *primitives.FunctionCall:
@@ -61,7 +61,7 @@ func (v Rules) invalid(a primitives.Action, to primitives.AccountID) *invalid {
 			return &invalid{Tag: primitives.ActionsRemovedProtocolFeature, Feature: "DelegateV2", Version: primitives.ProtocolVersion(v)}
 		}
 		return v.invalidDelegate(a.Action.Actions, a.Action.ReceiverID)
-	default: // of the others the generator makes only good ones
+	default: // the generator creates only valid ones of the others
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (v Rules) invalidDelegate(actions []primitives.Action, to primitives.Accoun
 	return v.Invalid(actions, to)
 }
 
-// invalidInit is action_validation.rs validate_universal_state_init.
+// invalidInit implements action_validation.rs validate_universal_state_init.
 func (v Rules) invalidInit(raw primitives.RawStateInit, to primitives.AccountID) *invalid {
 	if v < 88 {
 		return &invalid{Tag: primitives.ActionsUnsupportedProtocolFeature, Feature: "UniversalAccounts", Version: primitives.ProtocolVersion(v)}
@@ -96,7 +96,7 @@ func (v Rules) invalidInit(raw primitives.RawStateInit, to primitives.AccountID)
 	return nil
 }
 
-// commitments counts the keys and the entries of all state inits, those in delegates too.
+// commitments counts the keys and entries of all state inits, including those in delegate actions.
 func commitments(actions []primitives.Action) (keys, entries uint64) {
 	for _, a := range actions {
 		var k, e uint64

@@ -9,53 +9,53 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Rules is a protocol version in the numbering of the releases. The model knows 86, which is also
-// June's 86, 87 and 88.
+// Rules is a protocol version in the numbering of the releases. The model covers 86, which equals
+// version 86 of nearcore f0c7706f1, and 87 and 88.
 type Rules primitives.ProtocolVersion
 
-// What the rules count with (core/parameters/res/runtime_configs).
+// Parameters (core/parameters/res/runtime_configs).
 const (
 	bytesOfAccount   = 100
 	bytesOfRecord    = 40
-	freeBytes        = 770    // an account that uses no more needs no balance
-	mostBytesDeleted = 10_000 // of an account, its contract apart
-	shortestTopLevel = 65     // shorter ones are the registrar's to make
+	freeBytes        = 770    // storage usage up to which an account needs no balance
+	mostBytesDeleted = 10_000 // largest storage usage of a deleted account without its contract
+	shortestTopLevel = 65     // shorter top-level accounts can only be created by the registrar
 	registrar        = primitives.AccountID("registrar")
 	noncesOfABlock   = 1_000_000
-	longestKey       = 2048 // of an entry of data
-	mostEntries      = 1500 // of all state inits of a list; since 87
-	mostKeys         = 1024 // of all universal state inits of a list
-	// yoctoNEAR held for a byte; times that burnt for one of global code
+	longestKey       = 2048 // bytes of a key of data
+	mostEntries      = 1500 // in all state inits of an action list; from 87 on
+	mostKeys         = 1024 // in all universal state inits of an action list
+	// yoctoNEAR locked for a byte of storage; times that is burnt for a byte of global code
 	perByte, perCodeByte = 10_000_000_000_000_000_000, 10
 )
 
 // MinimumStake is the least that an account may stake.
 var MinimumStake = primitives.NEAR(10)
 
-// World is all that receipts see and change.
+// World is the state that receipts read and write.
 type World struct {
 	Rules    Rules
 	Accounts map[primitives.AccountID]*Account
 	Global   map[primitives.GlobalContractID][]byte
-	Nonces   map[primitives.GlobalContractID]uint64 // newest distribution of global code that was begun or came
+	Nonces   map[primitives.GlobalContractID]uint64 // newest nonce of a global code distribution that was sent or received
 
-	received map[slot]*[]byte             // data; nil: a promise that failed
+	received map[slot]*[]byte             // data; nil: of a failed promise
 	waiting  map[slot]*primitives.Receipt // for data
 	yields   map[slot]*primitives.Receipt
 }
 
-// slot is where data for an account arrives.
+// slot identifies data for an account.
 type slot struct {
 	account primitives.AccountID
 	id      primitives.Hash
 }
 
-// Account is an account with all that goes when it is deleted.
+// Account is an account with everything that is removed when it is deleted.
 type Account struct {
 	Amount, Locked primitives.Balance
 	Usage          uint64 // bytes that it pays for
 	Contract       primitives.AccountContract
-	wide           bool   // it has, or had, global code: then it is written in the newer form
+	wide           bool   // it has or had global code, so it is stored in the newer encoding
 	Code           []byte // its own; nil: none
 	Keys           map[primitives.PublicKeyHandle]*Key
 	Data           map[string]string
@@ -71,7 +71,7 @@ type Key struct {
 	Rows []primitives.Nonce
 }
 
-// NewWorld is an empty one.
+// NewWorld returns an empty world.
 func NewWorld(r Rules) *World {
 	return &World{
 		Rules: r, Accounts: map[primitives.AccountID]*Account{}, Global: map[primitives.GlobalContractID][]byte{}, Nonces: map[primitives.GlobalContractID]uint64{},
@@ -79,7 +79,7 @@ func NewWorld(r Rules) *World {
 	}
 }
 
-// Add adds an account that uses what it must, and has a full key.
+// Add adds an account with its storage usage and a full access key.
 func (w *World) Add(id primitives.AccountID, amount primitives.Balance, key primitives.PublicKey) *Account {
 	a := newAccount()
 	a.Amount = amount
@@ -99,16 +99,16 @@ func (a *Account) put(h primitives.PublicKeyHandle, k *Key) {
 	a.Usage += k.usage(h)
 }
 
-// key is an account's key; nil: it has none such.
+// key returns an access key of an account; nil: it has no such key.
 func (a *Account) key(pk primitives.PublicKey) *Key { return a.Keys[pk.Handle()] }
 
-// usage is what a key counts for.
+// usage returns the storage usage of a key.
 func (k *Key) usage(h primitives.PublicKeyHandle) uint64 {
 	name := uint64(len(h))
 	return name + uint64(len(k.AppendBorsh(nil))) + bytesOfRecord + uint64(len(k.Rows))*(name+2+8+bytesOfRecord)
 }
 
-// clone copies what a failing receipt gives back.
+// clone copies the parts that a failing receipt reverts.
 func (w *World) clone() *World {
 	c := *w
 	c.Accounts = make(map[primitives.AccountID]*Account, len(w.Accounts))
@@ -134,8 +134,8 @@ func (k *Key) clone() *Key {
 	return c
 }
 
-// Rows is the world as the state of a shard has it: accounts, code, keys, data, global code. What
-// waits is not in it.
+// Rows returns the world as state entries of a shard: accounts, code, keys, data, global code.
+// Waiting receipts are not included.
 func (w *World) Rows() map[string][]byte {
 	rows := map[string][]byte{}
 	for id, a := range w.Accounts {
@@ -178,7 +178,7 @@ func littleEndian(n uint64) []byte {
 	return b
 }
 
-// set gives an account a contract, and takes the one before off its usage.
+// set replaces an account's contract and updates its storage usage.
 func (a *Account) set(c primitives.AccountContract, code []byte) {
 	a.Usage -= a.contractBytes()
 	a.Contract, a.Code = c, code
@@ -190,7 +190,7 @@ func local(code []byte) primitives.AccountContract {
 	return primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(code)}
 }
 
-// lacks is what an account would need on top of what it has to hold what it uses.
+// lacks returns the amount that the account lacks for its storage.
 func (a *Account) lacks() primitives.Balance {
 	need, _ := primitives.Yocto(perByte).Mul64(a.Usage)
 	have, _ := a.Amount.Add(a.Locked)
@@ -200,7 +200,7 @@ func (a *Account) lacks() primitives.Balance {
 	return need.SaturatingSub(have)
 }
 
-// contractBytes is what of the usage is the contract.
+// contractBytes returns the part of the storage usage that the contract takes.
 func (a *Account) contractBytes() uint64 {
 	switch a.Contract.Kind {
 	case primitives.ContractLocal:
@@ -214,7 +214,7 @@ func (a *Account) contractBytes() uint64 {
 	return 0
 }
 
-// Differences tells at which keys two states differ.
+// Differences returns the keys at which two states differ.
 func Differences(got, want map[string][]byte) (list []string) {
 	for k, v := range got {
 		if w, ok := want[k]; !ok {

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// addrs are those that were given.
+// addrs are the addresses returned so far.
 var addrs struct {
 	sync.Mutex
 	given map[int]bool
 }
 
 // Addr returns a loopback address without a listener, for tests that must name it before they
-// listen or that listen again later. It is outside the range that the system gives to listeners on
-// port 0 and to dialling sockets, since it could give it away meanwhile. No address is returned
+// listen or that listen again later. Its port is outside the ranges from which the system chooses
+// ports, so that the system does not give it to another socket meanwhile. No address is returned
 // twice.
 func Addr(t testing.TB) string {
 	t.Helper()
@@ -26,7 +26,7 @@ func Addr(t testing.TB) string {
 		addrs.given = map[int]bool{}
 	}
 	for range 1000 {
-		port := 10_000 + rand.IntN(22_000) // Linux gives what is above 32767, others what is above 49151
+		port := 10_000 + rand.IntN(22_000) // Linux chooses ports above 32767, other systems above 49151
 		if addrs.given[port] {
 			continue
 		}

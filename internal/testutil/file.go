@@ -1,10 +1,10 @@
-// Package testutil is what tests of several packages share: reading files of testdata, and how slow
-// the process is.
+// Package testutil contains helpers of tests in several packages: reading files of testdata,
+// addresses, recorded frames, and time limits.
 //
-//	in      the path of a file; one whose name ends in .gz is unpacked
+//	in      the path of a file; files whose names end in .gz are decompressed
 //	out     its text, its lines or the JSON values in it
 //	state   none; files are closed when the test ends
-//	bound   maxLine bytes a line of Lines
+//	bound   maxLine bytes for a line of Lines
 //	errors  end the test
 package testutil
 
@@ -21,10 +21,10 @@ import (
 	"testing"
 )
 
-// maxLine is far over the longest line of a recording, which has 4.8 MB.
+// maxLine is far above the longest line of a recording, which has 4.8 MB.
 const maxLine = 64 << 20
 
-// Need skips the test if there is no such file, and says why it can do without.
+// Need skips the test if the file does not exist. why is the reason for which that is acceptable.
 func Need(t testing.TB, path, why string) {
 	t.Helper()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -60,8 +60,8 @@ func Read(t testing.TB, path string) []byte {
 	return text
 }
 
-// Lines are the lines of a file without their ends, numbered from 1. A line is valid until the
-// next.
+// Lines yields the lines of a file without line feeds, numbered from 1. A line is valid until the
+// next one.
 func Lines(t testing.TB, path string) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		t.Helper()
@@ -78,7 +78,7 @@ func Lines(t testing.TB, path string) iter.Seq2[int, []byte] {
 	}
 }
 
-// Values are the JSON values of a file, one a line.
+// Values yields the JSON values of a file, one a line.
 func Values[T any](t testing.TB, path string) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		t.Helper()
@@ -86,8 +86,8 @@ func Values[T any](t testing.TB, path string) iter.Seq[*T] {
 	}
 }
 
-// Vectors are the Values of a file of internal/oracle, which begins with an object that says how it
-// was made.
+// Vectors yields the Values of a file of internal/oracle, without the first one, which describes
+// how the file was made.
 func Vectors[T any](t testing.TB, path string) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		t.Helper()
@@ -99,7 +99,7 @@ func Vectors[T any](t testing.TB, path string) iter.Seq[*T] {
 	}
 }
 
-// decode yields what is left; n is the number of the next line.
+// decode yields the remaining values; n is the number of the next line.
 func decode[T any](t testing.TB, path string, values *json.Decoder, n int, yield func(*T) bool) {
 	t.Helper()
 	for ; ; n++ {

@@ -15,7 +15,7 @@ type NetKey struct {
 	SecretKey string `json:"secret_key"`
 }
 
-// NetNode is one of a recorded network's nodes, with its secret keys as text.
+// NetNode is a node of a recorded network, with its secret keys as text.
 type NetNode struct {
 	Name         string
 	Port         int
@@ -23,8 +23,7 @@ type NetNode struct {
 	ValidatorKey NetKey `json:"validator_key"`
 }
 
-// Frame is a frame that one neard has sent to another: a PeerMessage in protobuf, without its
-// length.
+// Frame is a frame that one neard sent to another: a PeerMessage in protobuf, without its length.
 type Frame struct {
 	Line     int
 	Time     float64 `json:"t"`
@@ -36,8 +35,8 @@ type Frame struct {
 	Text     []byte `json:"-"` // the line; valid until the next
 }
 
-// Frames reads a recorded network's frames: its nodes come first, then what they said, in order.
-// want returns whether a kind is wanted; the others are not unpacked.
+// Frames reads a recorded network: first its nodes, then the frames in order. It decodes only
+// frames of kinds that want accepts.
 func Frames(t testing.TB, path string, want func(kind string) bool) (nodes []NetNode, frames iter.Seq[*Frame]) {
 	t.Helper()
 	var first struct{ Nodes []NetNode }
@@ -70,8 +69,8 @@ func Frames(t testing.TB, path string, want func(kind string) bool) (nodes []Net
 	}
 }
 
-// ProtoField returns the first field of bytes of a number in a protobuf message, nil if there is
-// none.
+// ProtoField returns the first length-delimited field with a number in a protobuf message; nil if
+// there is none.
 func ProtoField(b []byte, number uint64) []byte {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)
@@ -97,8 +96,8 @@ func ProtoField(b []byte, number uint64) []byte {
 	return nil
 }
 
-// Message returns the first field of the message that is a frame's one field, of this number: of 17
-// the borsh form of a routed message.
+// Message returns the first field of the frame's message, which must be the field with this number
+// of PeerMessage. For 17 that is the borsh encoding of a routed message.
 func (f *Frame) Message(number uint64) []byte {
 	return ProtoField(ProtoField(f.Bytes, number), 1)
 }

@@ -2,5 +2,6 @@
 
 package testutil
 
-// Racing tells that the race detector makes everything ten times slower: then less of it runs.
+// Racing is whether the race detector is on. It makes everything ten times slower, so tests run
+// fewer cases.
 const Racing = false

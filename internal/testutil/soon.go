@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Soon wants something to take no longer than a limit: f does it and tells how long it took. Where
-// others have the machine it may take longer now and then, for what is none of its own doing, but
-// not each time: it is done again until it was fast enough once, at most as often as tries says.
+// Soon requires that f takes at most limit. f returns how long it took. Since other load of the
+// machine may delay a single run, f is run up to tries times, until it was fast enough once.
 func Soon(t testing.TB, what string, limit time.Duration, tries int, f func() time.Duration) {
 	t.Helper()
 	best := time.Duration(-1)

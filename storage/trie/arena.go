@@ -16,7 +16,7 @@ const (
 	numClasses   = exactClasses + 8*11
 )
 
-// ErrFull says that the 64 GiB of addresses of a forest are used up.
+// ErrFull means that the 64 GiB of addresses of a forest are used up.
 var ErrFull = errors.New("trie: forest is full")
 
 // arena allocates blocks of node memory. Only the writer allocates and frees. Readers hold a mem.

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrMissing says that a proof lacks a node or value that an operation needs: the proof is
+// ErrMissing means that a proof lacks a node or value that an operation needs: the proof is
 // incomplete.
 var ErrMissing = errors.New("trie: missing from the proof")
 

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrNoSplit says that a trie has no account at which it could be split. nearcore then proposes
+// ErrNoSplit means that a trie has no account at which it could be split. nearcore then proposes
 // nothing.
 var ErrNoSplit = errors.New("trie: there is no account at which to split the shard")
 
