@@ -107,8 +107,7 @@ func niceness(t *testing.T) int {
 
 // TestFloods measures the latency of GET /status for an honest client during each attack, and
 // during the same attack on a server that only reads and discards. TROUPE_FLOOD is the duration of
-// each attack (default 4 s). TROUPE_ATTACK is a regular expression
-// for the names of those to run.
+// each attack (default 4 s). TROUPE_ATTACK is a regular expression for the names of those to run.
 func TestFloods(t *testing.T) {
 	each := 4 * time.Second
 	if v := os.Getenv("TROUPE_FLOOD"); v != "" {
