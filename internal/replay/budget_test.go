@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestBudget: under a budget of 1 MiB for the tries, and of next to nothing with small subtrees,
-// which then leave the memory at nearly every fold and come back from the flat state, a chain comes
-// out as it does with all of it in memory. Freed memory is filled with a pattern.
+// TestBudget: with a memory budget of 1 MiB for the tries, and with a tiny one and small subtrees
+// that are evicted at nearly every advance of the flat head and loaded again, a chain has the same
+// results as with all tries in memory. Freed memory is filled with a pattern.
 func TestBudget(t *testing.T) {
 	for _, name := range chains("four", "reshard") {
 		rec := openCut(t, name)

@@ -16,16 +16,16 @@ import (
 )
 
 // cut makes testdata/*.jsonl.gz again: `go test ./internal/replay -run TestCut -cut`, with the
-// whole recordings in the folder that TROUPE_DATA names (shared/data beside the checkout). A
-// cut holds the first blocks of a recording with all lines that belong to them. What was asked at
-// the end of the whole chain (statuses, validators, light client blocks) stays where a chain that
-// ends earlier gives the same answer, which a replay of the cut checks.
+// whole recordings in the folder that TROUPE_DATA names (shared/data beside the checkout). A cut
+// contains the first blocks of a recording and all lines that belong to them. Replies recorded at
+// the end of the whole chain (statuses, validators, light client blocks) are kept if a shorter
+// chain gives the same, which a replay of the cut checks.
 var cut = flag.Bool("cut", false, "make the cut-down recordings again")
 
-// cuts: recording -> last block of its cut. native holds 19 calls of contracts; four the death and
-// the kickout of node3; probe calls of every host function; storm floods; reshard an upgrade and
-// two splits, with the epoch configs beside it; globals global contracts that are called in the
-// chunks that bring them.
+// cuts maps recordings to the last block of their cut. native contains 19 contract calls; four the
+// outage and kickout of node3; probe calls of every host function; storm floods; reshard an upgrade
+// and two splits, with the epoch configs beside it; globals global contracts that are called in the
+// chunks that deploy them.
 var cuts = map[string]primitives.Height{"native": 700, "four": 480, "probe": 500, "storm": 60, "reshard": 700, "globals": 132}
 
 func TestCut(t *testing.T) {

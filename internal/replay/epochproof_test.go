@@ -39,10 +39,10 @@ func neardsProofs(t *testing.T, path string) map[primitives.Hash][]byte {
 	return out
 }
 
-// TestEpochProof: at the first block of each epoch of a recorded network a node has the proof that
-// a neard has then: it is found right, leads a chain of headers that begins with the genesis to the
-// epoch two before, and its bytes are those that a neard sent where one did. It is the same when
-// the node has forgotten what it need not keep.
+// TestEpochProof: at the first block of each epoch of a recorded network a node builds the epoch
+// sync proof that a neard builds then. The proof is valid, leads a header chain from the genesis to
+// the epoch two before, and equals the bytes that a neard sent, where one did. It is the same after
+// garbage collection.
 func TestEpochProof(t *testing.T) {
 	n := readNetwork(t, netPath())
 	theirs := neardsProofs(t, netPath())

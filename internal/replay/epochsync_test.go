@@ -27,8 +27,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// epochSync is an epoch sync as neards did it: the genesis, the proof that one sent, and the
-// headers of the chain behind it.
+// epochSync is an epoch sync between neards: the genesis, the proof that one sent, and the headers
+// after it.
 type epochSync struct {
 	Genesis []byte
 	Proof   []byte
@@ -37,7 +37,7 @@ type epochSync struct {
 
 const epochSyncFile = "testdata/epochsync.json.zst"
 
-// cutEpochSync makes the file of a recorded network.
+// cutEpochSync makes the file from a recorded network.
 func cutEpochSync(t *testing.T) {
 	x := new(epochSync)
 	var err error
@@ -72,7 +72,7 @@ func cutEpochSync(t *testing.T) {
 			}
 			all[b.Header.Height] = b.Header
 		}
-		for rest := testutil.ProtoField(frame, 13); len(rest) > 0; { // fields 1, one behind the other
+		for rest := testutil.ProtoField(frame, 13); len(rest) > 0; { // repeated field 1
 			one := testutil.ProtoField(rest, 1)
 			_, n := binary.Uvarint(rest[1:])
 			rest = rest[1+n+len(one):]
@@ -186,8 +186,8 @@ func engineOf(t *testing.T, x *epochSync, disk *storage.MemDisk) *engine.Engine 
 	return e
 }
 
-// TestNeardsEpochSync: the proof that a neard sent is found right, byte for byte what is made of it
-// again, and the headers behind it follow from it through later epochs, also over restarts.
+// TestNeardsEpochSync: the proof that a neard sent is valid and encodes to the same bytes again.
+// The headers after it are valid through later epochs, also over restarts.
 func TestNeardsEpochSync(t *testing.T) {
 	x, p, list := readEpochSync(t)
 	if !bytes.Equal(p.AppendBorsh(nil), x.Proof) {
@@ -229,7 +229,7 @@ func TestNeardsEpochSync(t *testing.T) {
 	}
 }
 
-// TestJumpHeaders: an engine takes a proof, and the headers behind it in batches, over restarts; a
+// TestJumpHeaders: an engine accepts a proof and the headers after it in batches, over restarts. A
 // wrong proof is its sender's fault.
 func TestJumpHeaders(t *testing.T) {
 	x, p, list := readEpochSync(t)
@@ -333,10 +333,10 @@ func mustGenesis(t *testing.T, x *epochSync) *engine.ChainSpec {
 	return c
 }
 
-// TestSpoiledEpochProof: a proof with one bit changed is refused, unless the bit is of a header's
-// signature, of which nothing is said, or tells how the first epoch's producers are hashed: those
-// are known from the genesis, and no hash of them is made (nor by nearcore, epoch.rs:327). That is
-// the only other bit of all, so it is tried by name.
+// TestSpoiledEpochProof: a proof with one changed bit is refused, unless the bit is of a header's
+// signature, which is not verified, or of the hash format of the first epoch's producers: those are
+// known from the genesis and are not hashed (nor by nearcore, epoch.rs:327). There is only one such
+// bit, so it is tested by name.
 func TestSpoiledEpochProof(t *testing.T) {
 	x, p, _ := readEpochSync(t)
 	_, genesis := genesisOf(t, x)
@@ -419,8 +419,8 @@ func TestSpoiledEpochProof(t *testing.T) {
 	}
 }
 
-// FuzzEpochProof: whatever is read as a proof is refused, or is the one encoding of what it says;
-// judging it does not fail.
+// FuzzEpochProof: any bytes are refused, or are the only encoding of the decoded proof. Verifying
+// it does not panic.
 func FuzzEpochProof(f *testing.F) {
 	raw, err := os.ReadFile(epochSyncFile)
 	if err != nil {

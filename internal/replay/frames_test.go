@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// traffic is what neards said to each other of blocks, chunks and witnesses, as far as these tests
-// look at it.
+// traffic is what neards sent each other about blocks, chunks and witnesses, as far as these tests
+// use it.
 type traffic struct {
 	blocks    map[primitives.Hash]*primitives.Block
 	chunks    map[primitives.Hash]*primitives.Chunk
@@ -44,7 +44,7 @@ type coded struct {
 	parts  map[uint64][]byte
 }
 
-// witness is the part of nearcore's ChunkStateWitness V2 that has to do with states.
+// witness is the part of nearcore's ChunkStateWitness V2 that concerns states.
 type witness struct {
 	key      chunkKey
 	prev     primitives.Hash
@@ -113,7 +113,7 @@ func readTraffic(t *testing.T, path string) *traffic {
 	return x
 }
 
-// routed takes a RoutedMessageV1: target, author, signature, ttl, body.
+// routed decodes a RoutedMessageV1: target, author, signature, ttl, body.
 func (x *traffic) routed(t *testing.T, raw []byte) {
 	t.Helper()
 	at := 1 + 32 // to a hash
@@ -146,8 +146,7 @@ func (x *traffic) routed(t *testing.T, raw []byte) {
 	}
 }
 
-// chunk takes a PartialEncodedChunk V2, of whose parts any one is the body: with four validators
-// one part is enough.
+// chunk decodes a PartialEncodedChunk V2. With four validators any one part is the whole body.
 func (x *traffic) chunk(t *testing.T, r *borsh.Reader) {
 	t.Helper()
 	c := new(primitives.Chunk)
@@ -172,7 +171,7 @@ func (x *traffic) decode(t *testing.T, key chunkKey, c *coded) {
 	for ord := uint64(0); uint64(len(raw)) < c.length; ord++ {
 		part := c.parts[ord]
 		if part == nil {
-			return // it did not come over a wire that was recorded
+			return // it was not sent over a recorded connection
 		}
 		raw = append(raw, part...)
 	}
@@ -215,9 +214,9 @@ func (x *traffic) decode(t *testing.T, key chunkKey, c *coded) {
 	x.witnesses[w.prev] = append(x.witnesses[w.prev], w)
 }
 
-// TestNeardsWitnesses follows a recorded network of four validators, each with one shard, and
-// compares what the engine would prove of every chunk, string by string, with the witness that
-// neard sent; and applies the states that neard's strings show.
+// TestNeardsWitnesses follows a recorded network of four validators, each with one shard. For every
+// chunk it compares the state proof that the engine would send with that of neard's witness, string
+// by string, and applies the chunk on the states in neard's proof.
 func TestNeardsWitnesses(t *testing.T) {
 	if !all() {
 		t.Skip("TROUPE_REPLAY=all follows the recorded network too")

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// headerRows is a store of headers that keeps encodings, so that what comes back is what was
-// written.
+// headerRows is a store of headers that keeps encodings, so that rows are decoded when they are
+// read.
 type headerRows struct {
 	rows    map[primitives.Hash][]byte
 	infos   map[primitives.EpochID][]byte
@@ -118,7 +118,7 @@ func (c *headerChain) open(r *runner) (err error) {
 	return err
 }
 
-// follow adds the header of a block of the replay and compares what comes of it with the engine's.
+// follow adds the header of a replayed block and compares the results with the engine's.
 func (c *headerChain) follow(r *runner, entry *engine.BlockNode) error {
 	h := entry.Header()
 	if err := c.spoil(r, h); err != nil {
@@ -160,7 +160,7 @@ func (c *headerChain) follow(r *runner, entry *engine.BlockNode) error {
 	})
 }
 
-// spoil tries a header with one wrong field, signed by its producer: it is refused, and nothing has
+// spoil adds a header with one wrong field, signed by its producer: it is refused, and nothing has
 // changed.
 func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	wrong := []struct {
@@ -220,9 +220,9 @@ func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	return nil
 }
 
-// TestHeaders: by the headers of every recorded chain alone, with forks, restarts and wrong ones
-// between them, come the same Merkle trees, BlockInfos, epochs, heads and final blocks as by its
-// blocks.
+// TestHeaders: from the headers of every recorded chain alone, with forks, restarts and invalid
+// headers in between, the header chain computes the same Merkle trees, BlockInfos, epochs, heads
+// and final blocks as the engine from the blocks.
 func TestHeaders(t *testing.T) {
 	seed := rand.Uint64()
 	for _, name := range chains("four", "storm") {

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// joiner is a node beside a replay that begins with one shard and brings in the others, one at a
-// time, at epochs' sync blocks, from what the replay's engine has, while both go on.
+// joiner is a node beside a replay. It starts with one shard and catches up the others, one at a
+// time, at sync blocks, with data from the replay's engine, while both chains advance.
 type joiner struct {
 	*partial
 	random  *rand.Rand
@@ -30,11 +30,11 @@ type joiner struct {
 	blocks int // that were caught up with
 	starts int // in the middle of it
 	forks  int
-	stored int // receipts that came in blocks which were caught up with
+	stored int // receipts in blocks that were applied during catchup
 	parted int // parts
 }
 
-// coming is a shard that is on its way.
+// coming is a shard that is catching up.
 type coming struct {
 	j      *engine.ShardCatchup
 	id     primitives.ShardID
@@ -52,7 +52,7 @@ func (n *joiner) hold(id primitives.ShardID) {
 	n.track = engine.TrackShards(n.held...)
 }
 
-// reopen restarts the node, and takes up the shard that is coming in.
+// reopen restarts the node and continues the catchup.
 func (n *joiner) reopen(r *runner) error {
 	if err := n.close(); err != nil {
 		return err
@@ -76,13 +76,13 @@ func (n *joiner) join() error {
 	return err
 }
 
-// give returns what a node that holds a shard gets of a block's chunks.
+// give returns the parts of a block's chunks that a node with a shard receives.
 func (n *joiner) give(block primitives.Hash) []*primitives.Chunk {
 	some, _ := cutChunks(n.chunks[block], n.layouts[block], engine.TrackShards(n.coming.id))
 	return some
 }
 
-// begin starts to bring a shard in if the block is the first behind a sync block of an epoch.
+// begin starts the catchup of a shard if the block is the first after a sync block.
 func (n *joiner) begin(r *runner, at *engine.BlockNode) error {
 	epoch := at.Header().EpochID
 	if n.begun[epoch] || len(n.held) == at.Layout.NumShards() {
@@ -133,7 +133,7 @@ func (n *joiner) begin(r *runner, at *engine.BlockNode) error {
 	return n.join()
 }
 
-// step takes the shard a step further.
+// step makes the next step of a shard's catchup.
 func (n *joiner) step(r *runner) error {
 	c := n.coming
 	total := uint64(len(c.parts))
@@ -152,7 +152,7 @@ func (n *joiner) step(r *runner) error {
 		n.parted++
 		return nil
 	}
-	if (c.j.At() == storage.BlockRef{}) && n.random.IntN(16) > 0 { // meanwhile the chain goes on
+	if (c.j.At() == storage.BlockRef{}) && n.random.IntN(16) > 0 { // meanwhile the chain advances
 		return nil
 	}
 	if err := c.j.Enter(total); err != nil {
@@ -184,7 +184,7 @@ func (n *joiner) step(r *runner) error {
 	return nil
 }
 
-// spoiled tries what is not enough: nothing has changed behind it.
+// spoiled makes steps with invalid data: they fail and change nothing.
 func (n *joiner) spoiled(given []*primitives.Chunk) error {
 	at, bad := n.coming.j.At(), slices.Clone(given)
 	index := n.coming.index
@@ -202,7 +202,7 @@ func (n *joiner) spoiled(given []*primitives.Chunk) error {
 		if err := func() (err error) {
 			defer func() {
 				if p := recover(); p != nil {
-					err = engine.ErrChunk // an empty transaction has no bytes
+					err = engine.ErrChunk // an empty transaction has no encoding
 				}
 			}()
 			return n.coming.j.CatchUp(bad)
@@ -216,7 +216,7 @@ func (n *joiner) spoiled(given []*primitives.Chunk) error {
 	return nil
 }
 
-// compare wants of a block's record what the block did in the shard.
+// compare requires that a block's record contains the results in the shard.
 func (n *joiner) compare(r *runner, block primitives.Hash) error {
 	var raw [2][]byte
 	for i, s := range []*storage.Store{n.store, r.store} {
@@ -231,7 +231,7 @@ func (n *joiner) compare(r *runner, block primitives.Hash) error {
 	if !bytes.Equal(raw[0], raw[1]) {
 		r.differs(fmt.Sprintf("shard %d of block %v, which was caught up with", n.coming.id, block), "another extra", "the same")
 	}
-	if n.e.BlockNode(block) != nil { // as it was before the shard came in, or compared when it came
+	if n.e.BlockNode(block) != nil { // not yet compared in this shard
 		return nil
 	}
 	got, err := n.e.Block(block)
@@ -275,7 +275,7 @@ func (n *joiner) finish(r *runner) error {
 	return nil
 }
 
-// behind feeds the node, and brings shards in.
+// behind passes a replayed block to the node, and advances catchups.
 func (n *joiner) behind(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
 	at := r.e.Imported(b.Hash())
 	if n.e == nil {
@@ -323,15 +323,15 @@ func (n *joiner) behind(r *runner, b *primitives.Block, chunks []*primitives.Chu
 	return nil
 }
 
-// TestJoin: a node that holds one shard of a recorded chain gets the others one after another, each
-// at an epoch's sync block as parts that another node has, catches up with the blocks since while
-// it goes on, over restarts and with forks between, and is then what the one is that has held them
-// all along.
+// TestJoin: a node with one shard of a recorded chain catches up the others one after another, each
+// at a sync block with state parts from another node, then applies the blocks since while the chain
+// advances, over restarts and with forks in between. Afterwards its results equal those of a node
+// that had the shards all along.
 func TestJoin(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"four", "globals"}
 	if modes() {
-		// while a shard comes in the layout stays
+		// while a shard is catching up the layout does not change
 		names = slices.DeleteFunc(chains(names...), func(name string) bool { return name == "reshard" })
 	}
 	for _, name := range names {

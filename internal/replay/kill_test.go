@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// childEnv makes the test binary a child that replays a recording in a folder and says each block
-// that it has committed.
+// childEnv makes the test binary a child that replays a recording into a folder and prints each
+// committed block.
 const childEnv = "TROUPE_REPLAY_CHILD"
 
 func TestMain(m *testing.M) {
@@ -46,8 +46,8 @@ func inFolder(dir string) func(storage.Options) (*storage.Store, error) {
 	return func(o storage.Options) (*storage.Store, error) { return storage.Open(dir, o) }
 }
 
-// TestKilled: a replay that is killed with SIGKILL at random blocks and goes on from its folder
-// each time ends with the roots of one that runs through, and loses no block that it had committed.
+// TestKilled: a replay that is killed with SIGKILL at random blocks and continues from its folder
+// each time ends with the same roots as one without kills, and loses no committed block.
 func TestKilled(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -64,7 +64,7 @@ func TestKilled(t *testing.T) {
 		}
 		dir := filepath.Join(t.TempDir(), name)
 		said := primitives.Height(0)
-		var kills []int // after how many blocks; a child says those that it finds, too
+		var kills []int // numbers of blocks after which to kill; a child also prints the blocks that it loads
 		for range 3 {
 			kills = append(kills, 1+random.IntN(len(rec.Blocks)/4))
 		}
@@ -108,8 +108,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// checkPins makes all parts of the states that are pinned, of which each must be judged to be just
-// that, and returns how many there are.
+// checkPins builds all parts of the pinned states, verifies each, and returns the number of states.
 func checkPins(t *testing.T, rec *Recording, name string, s *storage.Store) int {
 	t.Helper()
 	c, err := Genesis(rec, epochConfigs(t, name))
@@ -150,8 +149,8 @@ func identity(t *testing.T, rec *Recording, name string) storage.Identity {
 	return storeIdentity(rec, c)
 }
 
-// runAndKill starts a child and kills it once it has said so many blocks; it returns the last
-// height that it said.
+// runAndKill starts a child, kills it once it has printed a number of blocks, and returns the last
+// printed height.
 func runAndKill(t *testing.T, exe, dir string, blocks int) (last primitives.Height) {
 	t.Helper()
 	cmd := exec.Command(exe)

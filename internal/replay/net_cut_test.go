@@ -12,16 +12,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cutSeconds is where the cut of the recorded network ends: contracts have been called then, and a
-// validator has been away.
+// cutSeconds is the end of the recorded network's cut, in seconds. By then contracts have been
+// called, and a validator has been stopped for a while.
 const cutSeconds = 121.2
 
 // cutWindows are when witnesses and endorsements are kept: the first blocks, without a validator
 // (some chunks are missing), deployments, calls of contracts.
 var cutWindows = [][2]float64{{0, 12}, {67, 74}, {94, 97}, {115, cutSeconds}}
 
-// TestCutNet makes testdata/net.jsonl.gz: all blocks up to some time, each chunk's body once,
-// witnesses and endorsements of some windows, and of all other bodies a few.
+// TestCutNet makes testdata/net.jsonl.gz: all blocks up to cutSeconds, each chunk's body once,
+// witnesses and endorsements of some periods, and a few messages of each other kind.
 func TestCutNet(t *testing.T) {
 	if !*cut {
 		t.Skip("only with -cut")

@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// player is a peer that has what a recorded network has said, and answers with that.
+// player is a peer that answers with the messages of a recorded network.
 type player struct {
 	host   *tcp.Server
 	n      *network
@@ -117,9 +117,9 @@ func (p *player) answer(d *near.Deliver) {
 	}
 }
 
-// TestNetFollow: a node of ours whose only peer says what neards have said, asked for it, comes
-// from the genesis to the end of their chain: block by block the same bytes, and after each the
-// states that the next one's chunks name.
+// TestNetFollow: a node whose only peer answers with recorded messages of neards follows their
+// chain from the genesis to the end. The bytes of each block are equal, and the states are those
+// that the next block's chunks name.
 func TestNetFollow(t *testing.T) {
 	n := readNetwork(t, netPath())
 	e := n.open(t, engine.Options{Par: par})

@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestNetParts: of every chunk of a recorded network its producer's pool sends each validator what
-// neard sent, to the byte: its parts and the receipts to the shards that it has in this epoch or
-// the next; and validators pass on what neards passed on. What a validator gets so makes its pool
-// say that the chunk is ready, and complete; a node that follows the chain with all shards puts the
-// body together from the recorded parts.
+// TestNetParts: for every chunk of a recorded network, the producer's pool sends each validator the
+// same bytes as neard: its parts, and the receipts for the shards that it tracks in this epoch or
+// the next. Validators forward the parts that neards forwarded. The pools of receivers then report
+// the chunk as ready and complete. A node that tracks all shards reassembles the body from the
+// recorded parts.
 func TestNetParts(t *testing.T) {
 	n := readNetwork(t, netPath())
 	e := n.open(t, engine.Options{Par: par})
@@ -85,7 +85,7 @@ func TestNetParts(t *testing.T) {
 				if f.from == f.to || len(passed) == 0 {
 					continue
 				}
-				// at an epoch's begin a node that has not seen it uses the one before
+				// at the start of an epoch a node that does not know it yet uses the previous one
 				if !passed[string(f.from)+" "+string(f.to)+string(f.raw)] && b.Header.EpochID == epoch {
 					t.Errorf("shard %d at %d: neard's %s passes parts on to %s", h.ShardID, h.HeightCreated, f.from, f.to)
 				}
@@ -96,7 +96,7 @@ func TestNetParts(t *testing.T) {
 				t.Errorf("shard %d at %d, from one part: %v, %d complete", h.ShardID, h.HeightCreated, err, len(got.Complete))
 			}
 			q := &primitives.ChunkRequest{ChunkHash: c.Hash, Ords: []uint64{3, 0, 7, 3}, Shards: []primitives.ShardID{h.ShardID}}
-			for _, p := range []*chunkparts.Pool{every, maker, pool("")} { // the last has it from the store
+			for _, p := range []*chunkparts.Pool{every, maker, pool("")} { // the last one reads it from the store
 				a, err := p.Step(0, chunkparts.Request{ChunkRequest: q})
 				if err != nil || len(a.Answer) != 1 || len(a.Answer[0].Body.Parts) != 2 || len(a.Answer[0].Body.Receipts) != 1 || !bytes.Equal(a.Answer[0].Body.Parts[1].Part, coded.Parts[3]) {
 					t.Fatalf("shard %d at %d, asked for two parts: %v, %+v", h.ShardID, h.HeightCreated, err, a.Answer)

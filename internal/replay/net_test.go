@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// network is what a recorded network has said of blocks, chunks and witnesses.
+// network is what a recorded network sent about blocks, chunks and witnesses.
 type network struct {
 	genesis      []byte
 	keys         map[primitives.AccountID]primitives.SecretKey
@@ -38,7 +38,7 @@ type forwarded struct {
 	raw      []byte
 }
 
-// netPath is the whole recording if it is beside the checkout and asked for, else the cut.
+// netPath returns the whole recording if it exists and is requested, otherwise the cut.
 func netPath() string {
 	if all() {
 		return filepath.Join(shared, "net", "frames.jsonl.gz")
@@ -134,8 +134,7 @@ func readNetwork(t testing.TB, path string) *network {
 	return n
 }
 
-// chunk takes a PartialChunk, of whose parts any one is the body: with four validators one part is
-// enough.
+// chunk decodes a PartialChunk. With four validators any one part is the whole body.
 func (n *network) chunk(t testing.TB, f *testutil.Frame, raw []byte) {
 	t.Helper()
 	p := new(primitives.PartialChunk)
@@ -220,5 +219,5 @@ func (n *network) payload(t testing.TB, key primitives.ChunkKey, validators int)
 	return payload
 }
 
-// none is for nodes that hold no shard.
+// none is the shard list of nodes that track no shard.
 func none(primitives.ShardLayout, primitives.ShardID) bool { return false }

@@ -12,16 +12,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// judged is a witness that was accepted, with the code that it calls.
+// judged is an accepted witness with the code that it calls.
 type judged struct {
 	w    *primitives.ChunkStateWitness
 	code [][]byte
 }
 
-// TestNetWitnesses: for every chunk that a recorded network of neards made, an engine that follows
-// the chain makes the witness that neard sent, to the byte, with its parts, their signatures and
-// the endorsements, and names the contracts that neard named; one that holds no state judges what
-// neard sent, from the blocks and the code alone, and accepts it. A changed bit is refused.
+// TestNetWitnesses: for every chunk of a recorded network of neards, an engine that follows the
+// chain builds the same bytes as neard: the witness, its parts, their signatures, the endorsements,
+// and the list of contracts. An engine without state validates neard's witness from the blocks and
+// the code alone. A witness with a changed bit is refused.
 func TestNetWitnesses(t *testing.T) {
 	n := readNetwork(t, netPath())
 	whole, stateless := n.open(t, engine.Options{Par: par, ProofBytes: keptProofs}), n.open(t, engine.Options{Tracks: none, MainResults: -1})
@@ -124,7 +124,7 @@ func unpacked(t testing.TB, payload []byte) []byte {
 	return r.Rest()
 }
 
-// sameParts cuts a compressed witness and signs its parts as its producer has.
+// sameParts splits a compressed witness and signs its parts as the producer did.
 func (n *network) sameParts(t testing.TB, key primitives.ChunkKey, payload []byte, validators int, e *engine.Engine, b *primitives.Block) int {
 	t.Helper()
 	producer, err := e.ChunkProducer(b.Header.PrevHash, key.ShardID)
@@ -143,8 +143,8 @@ func (n *network) sameParts(t testing.TB, key primitives.ChunkKey, payload []byt
 	return len(n.parts[key])
 }
 
-// tracked has one of a chunk's validators take the recorded parts, as its tracker does, and
-// endorse: by the chain alone.
+// tracked passes the recorded parts to the tracker of one of the chunk's validators, which endorses
+// the chunk from the chain alone.
 func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKey, w *primitives.ChunkStateWitness, turn int) {
 	t.Helper()
 	v := e.Validation()
@@ -207,7 +207,7 @@ func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKe
 	}
 }
 
-// sameDeploys compares the code that a chunk has deployed with what neard has spread.
+// sameDeploys compares the code deployed in a chunk with the code that neard distributed.
 func (n *network) sameDeploys(t testing.TB, key primitives.ChunkKey, made *engine.Witness) int {
 	t.Helper()
 	all := n.deploys[key]
@@ -247,8 +247,8 @@ func hashesOf(codes [][]byte) (out []primitives.Hash) {
 	return out
 }
 
-// sameRead returns whether two witnesses differ in nothing that neard reads: neither signature and
-// height included of the header, nor the blocks of transitions.
+// sameRead returns whether two witnesses differ only in parts that neard does not read: the
+// header's signature and height_included, and the blocks of transitions.
 func sameRead(a, b *primitives.ChunkStateWitness) bool {
 	bare := func(w *primitives.ChunkStateWitness) []byte {
 		x := *w
@@ -262,9 +262,9 @@ func sameRead(a, b *primitives.ChunkStateWitness) bool {
 	return bytes.Equal(bare(a), bare(b))
 }
 
-// testBits changes bits of witnesses that were accepted: all of the smallest, some of every field
-// of others. Each is refused, and the maker is at fault, unless it is of another block now, which
-// may come, or the changed bits are never read.
+// testBits changes bits of accepted witnesses: all bits of the smallest one, some of every field of
+// others. Each changed witness is refused with the producer at fault, unless it now belongs to
+// another block, which may still arrive, or the changed bits are never read.
 func testBits(t *testing.T, e *engine.Engine, list []judged) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b judged) int { return len(a.w.AppendBorsh(nil)) - len(b.w.AppendBorsh(nil)) })

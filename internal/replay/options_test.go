@@ -19,8 +19,8 @@ func par(n int, do func(int)) {
 	wg.Wait()
 }
 
-// atBorders tells of every block a little before and behind a change of the number of shards, and
-// of some others.
+// atBorders calls a function for every block shortly before or after a change of the number of
+// shards, and for some others.
 func atBorders(rec *Recording) func(primitives.Height) bool {
 	near := map[primitives.Height]bool{}
 	for i := 1; i < len(rec.Blocks); i++ {
@@ -32,8 +32,8 @@ func atBorders(rec *Recording) func(primitives.Height) bool {
 	return func(h primitives.Height) bool { return near[h] || h%97 == 0 }
 }
 
-// chains are the recordings that a test runs, all of them unless the race detector makes that too
-// slow: then those named.
+// chains returns the recordings for a test: all, or the named ones if the race detector makes all
+// too slow.
 func chains(few ...string) []string {
 	if testutil.Racing {
 		return few
@@ -46,7 +46,7 @@ func chains(few ...string) []string {
 func TestModesAgree(t *testing.T) {
 	for _, name := range chains("four", "storm") {
 		rec := openCut(t, name)
-		if all() && name != "storm" { // which takes a minute each time; TestWholeRecordings has it
+		if all() && name != "storm" { // takes a minute each time; TestWholeRecordings runs it
 			rec = openShared(t, name+".jsonl.gz")
 		}
 		middle := rec.Blocks[len(rec.Blocks)/2].Given.Header.Height

@@ -25,15 +25,15 @@ import (
 type tape struct {
 	blocks map[primitives.Hash]*primitives.Block
 	bodies map[primitives.Hash]*primitives.Chunk
-	order  []*primitives.Block // as they were made
+	order  []*primitives.Block // in order of production
 	main   map[primitives.Hash]bool
-	shards map[primitives.Hash][]engine.ShardState    // what each block left
-	of     map[primitives.Hash]primitives.ShardLayout // of the block that has a chunk
+	shards map[primitives.Hash][]engine.ShardState    // the states after each block
+	of     map[primitives.Hash]primitives.ShardLayout // by chunk: the layout of its block
 	last   primitives.Height                          // of the recording
 }
 
-// record replays a recording and makes forks beside it, of up to five blocks with gaps between
-// them, so that none becomes final. At most one is at any height.
+// record replays a recording and makes forks of up to five blocks, with gaps in the heights so that
+// none becomes final. There is at most one fork block at any height.
 func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape {
 	t.Helper()
 	p := &tape{blocks: map[primitives.Hash]*primitives.Block{}, bodies: map[primitives.Hash]*primitives.Chunk{}, main: map[primitives.Hash]bool{},
@@ -87,8 +87,7 @@ func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape 
 	return p
 }
 
-// fork makes a block that the recording does not have: with chunks without transactions, some of
-// them missed.
+// fork makes a block that is not in the recording, with empty chunks, some of which are missing.
 func (r *runner) fork(parent *engine.BlockNode, height primitives.Height, random *rand.Rand) (*primitives.Block, []*primitives.Chunk, error) {
 	var layout primitives.ShardLayout
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -139,19 +138,19 @@ func (r *runner) fork(parent *engine.BlockNode, height primitives.Height, random
 // peer sends a tape to a node.
 type peer struct {
 	*tape
-	track  engine.Track // what the node holds; nil: all
+	track  engine.Track // shards that the node tracks; nil: all
 	n      *node.Node
 	random *rand.Rand
 
 	mu      sync.Mutex
-	asked   []any // what the node wants and has not been sent
+	asked   []any // requests of the node that are not answered yet
 	blocks  int   // that it wanted
 	chunks  int
 	refused []error
 	woken   chan struct{}
 }
 
-// body is what the node gets of a chunk.
+// body returns the part of a chunk that the node receives.
 func (p *peer) body(hash primitives.Hash) *primitives.Chunk {
 	c := p.bodies[hash]
 	if p.track == nil || c == nil {
@@ -205,7 +204,7 @@ func (p *peer) refuse(err error) {
 	p.refused = append(p.refused, err)
 }
 
-// answer sends what the node has asked for, some of it or all.
+// answer answers the node's requests, some of them or all.
 func (p *peer) answer(all bool) {
 	p.mu.Lock()
 	list := p.asked
@@ -223,8 +222,8 @@ func (p *peer) answer(all bool) {
 	}
 }
 
-// messages are some blocks and their bodies in a random order: with their block, alone before or
-// behind it, twice, or not at all, until they are asked for.
+// messages returns blocks and bodies in a random order: a body with its block, before or after it,
+// twice, or only on request.
 func (p *peer) messages(window []*primitives.Block) (out []any) {
 	for _, b := range window {
 		m := messages.BlockReceived{Block: b, Chunks: make([]*primitives.Chunk, len(b.Body.Chunks)), From: fmt.Sprint("peer", p.random.IntN(8))}
@@ -251,9 +250,9 @@ func (p *peer) messages(window []*primitives.Block) (out []any) {
 	return out
 }
 
-// TestOrders: a node that gets the blocks of a recorded chain out of order, their chunks' bodies
-// late and by themselves, and forks between them, comes to the same chain: each block's changes,
-// all outcomes, light client blocks and validators are as recorded.
+// TestOrders: a node that receives the blocks of a recorded chain out of order, chunk bodies late
+// and separately, and forks in between, computes the recorded chain: each block's changes, all
+// outcomes, light client blocks and validators.
 func TestOrders(t *testing.T) {
 	seed := rand.Uint64()
 	names := chains("four", "storm")
@@ -272,8 +271,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOrdersTracked: so does a node that holds one shard, and gets of the others' chunks the
-// receipts that they send it, late or by themselves; it comes to the same states.
+// TestOrdersTracked: so does a node that tracks one shard and receives from other shards' chunks
+// only the receipts for it, late or separately. It computes the same states.
 func TestOrdersTracked(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"reshard", "storm"}
@@ -299,8 +298,8 @@ func TestOrdersTracked(t *testing.T) {
 	}
 }
 
-// follow lets a node follow a chain and returns whether it got forks and had to ask for blocks and
-// for bodies.
+// follow makes a node follow a chain and returns whether it received forks and had to request
+// blocks and bodies.
 func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.Rand, track engine.Track) (reached bool) {
 	r := &runner{rec: rec, report: &Report{}, o: Options{Par: par, MaxFindings: 20, tracks: track}}
 	var err error
@@ -324,7 +323,7 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 		}
 	}()
 	p := &peer{tape: tape, track: track, random: random, woken: make(chan struct{}, 1)}
-	var mu sync.Mutex // of what follows, and of the report
+	var mu sync.Mutex // guards the fields below, and the report
 	accepted := map[primitives.Hash]bool{r.e.Genesis().Hash: true}
 	forks, steps := 0, 0
 	p.n, err = node.Start(node.Options{
@@ -378,12 +377,12 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 			}
 		}
 	}
-	var late []*primitives.Block // forks that come with another window
+	var late []*primitives.Block // forks that are sent in a later window
 	sure := slices.IndexFunc(tape.order, func(b *primitives.Block) bool { return !tape.main[b.Hash()] })
 	for at := 0; at < len(tape.order); {
 		end := min(at+1+random.IntN(24), len(tape.order))
 		switch {
-		case at == sure: // the first one comes alone and is executed: of the others many come when what is above them is final
+		case at == sure: // the first one is sent alone and executed: many others arrive after a higher block is final
 			for _, m := range p.messages(tape.order[at : at+1]) {
 				p.n.Receive(m)
 			}

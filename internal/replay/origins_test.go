@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// origins gathers, while a chain is made, what the origin of each of its receipts is: of those that
-// outcomes name by these, of data by the receipt that was to send it.
+// origins records the origin of each receipt while a chain is executed: receipts named by outcomes,
+// and data receipts by the receipt that sends them.
 type origins struct {
-	tx       map[primitives.Hash]primitives.Hash // transactions, and receipts with the transaction that they come from
+	tx       map[primitives.Hash]primitives.Hash // transactions, and receipts with the transaction that they originate from
 	senders  map[primitives.Hash]primitives.Hash // data ids, with the receipt that sends them
 	yields   map[primitives.Hash]primitives.Hash // data ids, with the receipt that waits for them
 	receipts map[primitives.Hash]*primitives.Receipt
@@ -59,9 +59,9 @@ func (o *origins) note(r *runner) {
 	}
 }
 
-// TestOrigins: of every receipt of the recorded chains the transaction is found that it comes from:
-// receipts of other shards, refunds, data, answers to yields that came too late, distributions of
-// global code, receipts that were held back, over splits.
+// TestOrigins: for every receipt of the recorded chains the engine finds the transaction that it
+// originates from: receipts of other shards, refunds, data, late resumes of yields, global code
+// distributions, delayed receipts, also across splits.
 func TestOrigins(t *testing.T) {
 	kinds := map[string]int{}
 	for name := range cuts {
@@ -75,7 +75,7 @@ func TestOrigins(t *testing.T) {
 			left := len(rec.Blocks)
 			_, err := Run(rec, Options{Par: par, EpochConfig: epochConfigs(t, name), behind: func(r *runner, _ *primitives.Block, _ []*primitives.Chunk) error {
 				o.note(r)
-				if left--; left == 1 { // the genesis is no block that is made
+				if left--; left == 1 { // the genesis block is not executed
 					o.check(t, r, kinds)
 				}
 				return nil
@@ -135,7 +135,7 @@ func (o *origins) check(t *testing.T, r *runner, kinds map[string]int) {
 		if !want.IsZero() && got.Transaction != want || got.Sender != o.signers[got.Transaction] {
 			t.Errorf("%s receipt %v: %+v, want %v of %s", kind, id, got, want, o.signers[want])
 		}
-		if want.IsZero() && kind != "resume" { // whose sender may be of any transaction
+		if want.IsZero() && kind != "resume" { // the resumer may be of any transaction
 			t.Errorf("%s receipt %v: this test does not know where it comes from", kind, id)
 		}
 	}

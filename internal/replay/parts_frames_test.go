@@ -90,8 +90,8 @@ func readParts(t *testing.T, path string) (parts []neardPart, blocks map[primiti
 	return parts, blocks
 }
 
-// TestNeardsParts: the parts that neards sent are judged to be right, and a trie of what they hold
-// gives the same parts, string by string.
+// TestNeardsParts: the state parts that neards sent are valid, and a trie built from them gives the
+// same parts, string by string.
 func TestNeardsParts(t *testing.T) {
 	seen := 0
 	for _, name := range []string{"frames.jsonl.gz", "late.jsonl.gz"} {

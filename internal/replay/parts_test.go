@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// arrivals is a replay beside which, at every epoch's sync block, a new node begins with nothing
-// but blocks and state parts, and goes on.
+// arrivals is a replay beside which, at every epoch's sync block, a new node starts from blocks and
+// state parts alone.
 type arrivals struct {
 	blocks  []*primitives.Block
 	chunks  map[primitives.Hash][]*primitives.Chunk
@@ -26,7 +26,7 @@ type arrivals struct {
 	every   int // epochs
 }
 
-// behind feeds the nodes that there are, and begins another if the block is a sync block.
+// behind passes a block to the existing nodes, and starts another node if it is a sync block.
 func (a *arrivals) behind(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
 	if len(a.blocks) == 0 {
 		a.blocks = append(a.blocks, r.e.Genesis().Block)
@@ -63,7 +63,7 @@ func (a *arrivals) feed(r *runner, n *partial, b *primitives.Block) error {
 
 func everyShard(primitives.ShardLayout, primitives.ShardID) bool { return true }
 
-// begin makes a node of the state before the chunks of a block.
+// begin starts a node from the state before the chunks of a block.
 func (a *arrivals) begin(r *runner, point *engine.BlockNode) error {
 	for _, c := range point.Block.Body.Chunks {
 		if c.HeightIncluded != point.Height() {
@@ -121,7 +121,7 @@ func (a *arrivals) begin(r *runner, point *engine.BlockNode) error {
 			if a.restart++; a.restart%3 != 0 {
 				continue
 			}
-			if err := n.store.Close(); err != nil { // it goes on with what it has
+			if err := n.store.Close(); err != nil { // the node is restarted
 				return err
 			}
 			if err := open(); err != nil {
@@ -148,9 +148,9 @@ func (a *arrivals) begin(r *runner, point *engine.BlockNode) error {
 	return nil
 }
 
-// TestArrivals: at every epoch's sync block the state before its parent's chunks goes out as parts
-// and into a new folder, over restarts, with the blocks before and no state else; the new node goes
-// on from there, and leaves of every chunk what the old one does.
+// TestArrivals: at every epoch's sync block the state before its parent's chunks is transferred in
+// parts into a new folder, over restarts, with the earlier blocks and no other state. The new node
+// continues from there and computes the same result of every chunk as the old one.
 func TestArrivals(t *testing.T) {
 	names, every := []string{"four", "reshard"}, 5
 	if modes() {

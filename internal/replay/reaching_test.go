@@ -2,9 +2,8 @@ package replay
 
 import "testing"
 
-// reaching runs a part of a test by a seed. What the part is for is a matter of chance there: where
-// it was not reached the part runs again, by the next seed, and only what eight seeds do not reach
-// is an error.
+// reaching runs a part of a test with a seed. Whether the part reaches the case that it tests
+// depends on chance. If not, it runs again with the next seed, and fails after eight seeds.
 func reaching(t *testing.T, seed uint64, part func(seed uint64) (reached bool)) {
 	t.Helper()
 	for i := range uint64(8) {

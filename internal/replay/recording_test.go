@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// shared is where recordings lie beside a checkout that has them.
+// shared is the folder of recordings beside a checkout.
 var shared = testutil.Data("neard")
 
 func openShared(t testing.TB, name string) *Recording {
@@ -26,8 +26,8 @@ func openShared(t testing.TB, name string) *Recording {
 	return rec
 }
 
-// openWay opens a recording for a test of one of the ways that a chain may come: the cut-down one,
-// or whole where every way is replayed.
+// openWay opens a recording for a test of one replay mode: the cut, or the whole one if every mode
+// is to be replayed.
 func openWay(t testing.TB, name string) *Recording {
 	t.Helper()
 	if modes() {
@@ -79,8 +79,7 @@ func TestDiffJSON(t *testing.T) {
 	}
 }
 
-// TestBeyond: answers that count blocks behind the recording's last one are told from those that do
-// not.
+// TestBeyond: replies that count blocks after the recording's last one are recognised.
 func TestBeyond(t *testing.T) {
 	rec := &Recording{Lights: []LightLine{{Height: 3}, {Height: 0}, {Height: 7}, {Height: 9}, {Height: 12}}}
 	epoch := func(b byte) (e primitives.EpochID) { e[0] = b; return e }

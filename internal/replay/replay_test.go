@@ -6,12 +6,11 @@ import (
 	"testing"
 )
 
-// all returns whether the whole recordings are to be replayed too, where they are beside the
-// checkout.
+// all returns whether the whole recordings are to be replayed too, if they exist.
 func all() bool { return os.Getenv("TROUPE_REPLAY") == "all" || modes() }
 
-// modes returns whether they are to be replayed in every way that there is: in orders of arrival,
-// shard by shard, from headers, from parts of the state and from witnesses. It takes about an hour.
+// modes returns whether they are to be replayed in every mode: in orders of arrival, shard by
+// shard, from headers, from state parts and from witnesses. It takes about an hour.
 func modes() bool { return os.Getenv("TROUPE_REPLAY") == "modes" }
 
 // TestCutRecordings replays the first blocks of neard's chains, which the project carries.

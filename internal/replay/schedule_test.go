@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// scheduled is a node beside a replay whose shards change from epoch to epoch, as a plan made of
-// the epochs' ids says. What it lacks it gets from the replay's engine, which at times does not
-// answer, or answers with what is wrong.
+// scheduled is a node beside a replay that tracks other shards in each epoch, by a plan that
+// depends on the epoch ids. It fetches missing data from the replay's engine, which at times does
+// not answer or sends invalid data.
 type scheduled struct {
 	*partial
 	r        *runner
@@ -161,7 +161,7 @@ func (n *scheduled) tracks(layout primitives.ShardLayout, id primitives.ShardID)
 	return err == nil && parent != id && slices.Contains(n.held, parent)
 }
 
-// see notes which shards the node holds.
+// see records which shards the node has.
 func (n *scheduled) see() {
 	tip := n.e.Tip()
 	var now []primitives.ShardID
@@ -262,13 +262,13 @@ func (n *scheduled) behind(r *runner, b *primitives.Block, chunks []*primitives.
 	return n.whole(r, at)
 }
 
-// whole reads all of the held shards' states at the tip and at the folded block, and wants nothing
-// of those that are not held.
+// whole reads the states of all tracked shards at the tip and at the flat head, and requires that
+// the others have none.
 func (n *scheduled) whole(r *runner, at *engine.BlockNode) error {
 	if n.random.IntN(10) > 0 {
 		return nil
 	}
-	if err := n.store.FinishUntrack(); err != nil { // which goes on beside the blocks
+	if err := n.store.FinishUntrack(); err != nil { // runs while blocks are imported
 		return err
 	}
 	folded := n.store.Tip().FlatHead
@@ -277,7 +277,7 @@ func (n *scheduled) whole(r *runner, at *engine.BlockNode) error {
 		return err
 	}
 	for _, id := range rec.Layout.ShardIDs() {
-		if slices.Contains(n.schedule.CatchingUp(), id) { // what has come of it is on disk
+		if slices.Contains(n.schedule.CatchingUp(), id) { // the downloaded parts are on disk
 			continue
 		}
 		accounts, err := engine.Accounts(rec.Layout, id)
@@ -308,9 +308,9 @@ func (n *scheduled) whole(r *runner, at *engine.BlockNode) error {
 	return nil
 }
 
-// TestSchedule: a node that is told, epoch by epoch, which shards to hold gets them by itself from
-// another node, while the chain goes on with forks, restarts and splits, lets others go, and is in
-// each shard that it holds what the node is that has held all along.
+// TestSchedule: a node with a plan of shards for each epoch fetches them from another node while
+// the chain advances with forks, restarts and splits, and untracks others. In each tracked shard
+// its results equal those of a node that has tracked it all along.
 func TestSchedule(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"four", "reshard"}

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// snapped is a node beside a replay that keeps snapshots, over restarts, folds and garbage
-// collection.
+// snapped is a node beside a replay that keeps state snapshots, over restarts, advances of the flat
+// head and garbage collection.
 type snapped struct {
 	*partial
 	random *rand.Rand
@@ -28,8 +28,7 @@ type snapped struct {
 	asked, restarts, collected, gone, pinned, remade int
 }
 
-// snapshotParts are the parts of the states at one epoch's sync block, as they were made in memory
-// at the time.
+// snapshotParts are the state parts at one epoch's sync block, built from memory at that time.
 type snapshotParts struct {
 	point  primitives.Hash
 	height primitives.Height
@@ -42,7 +41,7 @@ type snapshotState struct {
 	parts [][][]byte
 }
 
-// note makes the parts of an epoch's sync block when it comes.
+// note builds the parts of an epoch's sync block when it is imported.
 func (n *snapped) note(r *runner, at *engine.BlockNode) error {
 	if n.begun[at.Header().EpochID] {
 		return nil
@@ -75,7 +74,7 @@ func (n *snapped) note(r *runner, at *engine.BlockNode) error {
 	return nil
 }
 
-// compare asks the node for all parts of a snapshot.
+// compare requests all parts of a snapshot from the node.
 func (n *snapped) compare(x *snapshotParts) error {
 	for _, s := range x.states {
 		for k, want := range s.parts {
@@ -94,7 +93,8 @@ func (n *snapped) compare(x *snapshotParts) error {
 	return nil
 }
 
-// check asks for all that there must be; a fold that ends meanwhile has it ask again.
+// check requests all snapshots that must exist. If the flat head advances meanwhile, it starts
+// again.
 func (n *snapped) check() error {
 	for {
 		folded := n.store.Tip().FlatHead.Height
@@ -104,7 +104,8 @@ func (n *snapped) check() error {
 	}
 }
 
-// checkAt wants the newest two snapshots of the last three epochs, and what is yet in memory.
+// checkAt requires the newest two snapshots of the last three epochs, and the states that are still
+// in memory.
 func (n *snapped) checkAt(folded primitives.Height) error {
 	if n.wiped == folded {
 		return nil
@@ -123,7 +124,7 @@ func (n *snapped) checkAt(folded primitives.Height) error {
 	if err != nil {
 		return err
 	}
-	// an epoch may have no sync block, and no node keeps what is older than three
+	// an epoch may have no sync block, and no node keeps snapshots older than three epochs
 	oldest := epochs[max(0, len(epochs)-storage.MinKeptEpochs)].Height
 	for _, x := range n.want[max(0, passed-2):passed] {
 		if x.height < oldest {
@@ -191,7 +192,7 @@ func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Ch
 		return errors.Join(n.open(r), n.check())
 	case 1, 2:
 		return n.check()
-	case 3: // as a crash between a fold and its snapshot: the next fold makes it
+	case 3: // as after a crash between the advance and the snapshot: the next advance makes it
 		if !n.wipes || n.wiped != 0 {
 			return nil
 		}
@@ -204,9 +205,10 @@ func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Ch
 	return nil
 }
 
-// TestSnapshots: a node that keeps snapshots gives each part of each epoch's sync block as it was
-// made in memory at the time, until two later epochs have theirs, while it folds, collects,
-// restarts and loses them at random. TestKilled has the kills.
+// TestSnapshots: a node that keeps snapshots returns each part of each epoch's sync block as it was
+// built from memory at the time, until two later epochs have snapshots, while its flat head
+// advances and it collects garbage, restarts, and loses snapshots at random. TestKilled covers
+// kills.
 func TestSnapshots(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"four", "reshard"}
@@ -219,7 +221,7 @@ func TestSnapshots(t *testing.T) {
 			reaching(t, seed, func(seed uint64) bool {
 				n := &snapped{partial: &partial{name: "snapshots", disk: storage.NewMemDisk(), snapshots: true}, random: rand.New(rand.NewPCG(seed, 6)),
 					begun: map[primitives.EpochID]bool{}}
-				n.wipes = name != "reshard" // a shard that was split since can't be made again
+				n.wipes = name != "reshard" // the snapshot of a shard that was split since cannot be made again
 				report, err := Run(rec, Options{Par: par, EpochConfig: epochConfigs(t, name), behind: n.behind, Tries: trie.Options{Frontier: 16, Poison: true}})
 				if err != nil {
 					t.Fatal(err)

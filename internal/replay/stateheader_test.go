@@ -34,8 +34,8 @@ func neardsHeaders(t *testing.T, path string) map[primitives.Hash]map[primitives
 	return out
 }
 
-// TestStateSyncHeader: at each epoch's sync block of a recorded network a node has the header of
-// each shard's state that a neard has, byte for byte where one sent it. A node that bootstraps
+// TestStateSyncHeader: at each sync block of a recorded network a node builds the state header of
+// each shard that a neard has, with the same bytes where one sent it. A node that bootstraps
 // accepts it and refuses changed ones.
 func TestStateSyncHeader(t *testing.T) {
 	n := readNetwork(t, netPath())
@@ -70,7 +70,7 @@ func TestStateSyncHeader(t *testing.T) {
 				}
 			}
 			find := func(hash primitives.Hash) *primitives.Block { return blocks[hash] }
-			missed := 0 // blocks whose receipts it is asked for
+			missed := 0 // blocks whose receipts are requested
 			judge := func(h *primitives.StateHeader) error {
 				got, err := engine.VerifyStateHeader(h, point.Block, point.Layout, primitives.ShardIndex(i), id, find)
 				missed = max(missed, len(got))

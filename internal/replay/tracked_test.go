@@ -13,15 +13,15 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// partial is an engine beside a replay that holds some of the shards, and gets of the others'
-// chunks nothing but the proofs of the receipts that go to those.
+// partial is an engine beside a replay that tracks some of the shards. From other shards' chunks it
+// receives only the proofs of receipts for its shards.
 type partial struct {
 	name    string
 	track   engine.Track
 	disk    *storage.MemDisk
 	store   *storage.Store
 	e       *engine.Engine
-	applied int // chunks, or what a missing one leaves
+	applied int // applied chunks, including missing ones
 	fed     int // proofs
 
 	snapshots, scheduled bool
@@ -37,7 +37,7 @@ func (p *partial) open(r *runner) (err error) {
 
 func (p *partial) close() error { return errors.Join(p.e.Close(), p.store.Close()) }
 
-// cutChunks returns what a node gets of a block's chunks that holds some shards of its layout.
+// cutChunks returns the parts of a block's chunks that a node with some shards receives.
 func cutChunks(chunks []*primitives.Chunk, layout primitives.ShardLayout, track engine.Track) (out []*primitives.Chunk, proofs int) {
 	var held []primitives.ShardID
 	for _, id := range layout.ShardIDs() {
@@ -61,8 +61,8 @@ func cutChunks(chunks []*primitives.Chunk, layout primitives.ShardLayout, track 
 	return out, proofs
 }
 
-// feed gives a block of the replay to the engine, which must come to the same in the shards that it
-// holds, and nowhere else.
+// feed passes a replayed block to the engine, which must compute the same results in its shards,
+// and none elsewhere.
 func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
 	whole := r.e.Imported(b.Hash())
 	some, proofs := cutChunks(chunks, whole.Layout, p.track)
@@ -75,8 +75,7 @@ func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chun
 	return nil
 }
 
-// held compares the shards that an engine holds with what a block leaves where all are, and counts
-// them.
+// held compares the shards of an engine with the full node's results of a block, and counts them.
 func (r *runner) held(entry *engine.BlockNode, whole []engine.ShardState, track engine.Track) (n int) {
 	for i := range whole {
 		got, want := &entry.Shards[i], &whole[i]
@@ -105,9 +104,9 @@ func (r *runner) held(entry *engine.BlockNode, whole []engine.ShardState, track 
 	return n
 }
 
-// partials are engines that hold each shard of the first layout with what comes of it, those that
-// hold the shard of one account of each shard of the last layout, if that is another, and one that
-// holds none.
+// partials returns engines that each track one shard of the first layout with its child shards,
+// engines that track the shard of one account of each shard of the last layout if that differs, and
+// one that tracks none.
 func partials(rec *Recording) (out []*partial) {
 	add := func(name string, track engine.Track) {
 		out = append(out, &partial{name: name, track: track, disk: storage.NewMemDisk()})
@@ -125,10 +124,10 @@ func partials(rec *Recording) (out []*partial) {
 	return out
 }
 
-// TestTrackedAlone: on every recorded chain an engine that holds one shard alone, and knows the
-// others by the receipts that they send it, comes to the same states, outcomes, receipts and
-// changes as the one that holds all, also over restarts, missing chunks and splits, of whose
-// children it may hold both or one.
+// TestTrackedAlone: on every recorded chain an engine that tracks one shard, and knows the others
+// only by the receipts that they send it, computes the same states, outcomes, receipts and changes
+// as the one that tracks all, also over restarts, missing chunks and splits, of whose children it
+// may track both or one.
 func TestTrackedAlone(t *testing.T) {
 	names := chains("four", "reshard")
 	if !modes() {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestRecordingWithoutSeeds: a chain whose validators' keys are not known is executed and compared
-// all the same, and the report says that nothing was made again. What it says of the state is held
-// to what comes out.
+// TestRecordingWithoutSeeds: a chain with unknown validator keys is executed and compared, and the
+// report says that nothing was produced again. Its recorded states are compared with the computed
+// ones.
 func TestRecordingWithoutSeeds(t *testing.T) {
 	rec := openWay(t, "storm")
 	seeded, err := Run(rec, Options{Par: par})

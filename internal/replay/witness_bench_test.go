@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkCheckWitness compares, for each chunk of a recorded chain in turns, judging its witness
-// without any state with applying on the whole trie what that witness shows; and tells what making,
-// packing and unpacking a witness takes.
+// BenchmarkCheckWitness compares, for each chunk of a recorded chain in turn, validating its
+// witness without state with applying the chunk on the whole trie. It also measures building,
+// compressing and decompressing a witness.
 func BenchmarkCheckWitness(b *testing.B) {
 	for _, name := range []string{"native", "probe", "storm"} {
 		b.Run("chain="+name, func(b *testing.B) {

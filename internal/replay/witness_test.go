@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestWitnesses applies every chunk of neard's chains, what missing chunks leave to do and what
-// shards keep in a split, once more from its own proof, and wants the same in everything; of a part
-// of the proof it wants an error. So it does over folds and restarts, also of shards that miss
-// their chunks meanwhile (four, from block 486 on).
+// TestWitnesses applies every chunk of neard's chains, and the implicit transitions of missing
+// chunks and splits, again from its own state proof, and requires the same results. An incomplete
+// proof must give an error. This covers advances of the flat head and restarts, also with shards
+// that miss their chunks (four, from block 486 on).
 func TestWitnesses(t *testing.T) {
 	for _, name := range chains("four", "reshard") {
 		t.Run(name, func(t *testing.T) {
@@ -18,7 +18,8 @@ func TestWitnesses(t *testing.T) {
 			border, disk := atBorders(rec), storage.NewMemDisk()
 			o := Options{Par: par, EpochConfig: epochConfigs(t, name), Witnesses: true,
 				Restart: func(h primitives.Height) bool { return border(h) || h%5 == 0 },
-				// a fold whenever a block is final: of those before, what is needed is kept
+				// the flat head advances whenever a block is final: the needed transitions of earlier blocks
+				// are stored
 				Open: func(o storage.Options) (*storage.Store, error) {
 					o.FlatHeadBlocks = 1
 					return storage.OpenMemory(disk, o)
