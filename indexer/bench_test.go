@@ -26,7 +26,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// commits notes when blocks came to be known, and final.
+// commits records when blocks were committed and became final.
 type commits struct {
 	mu           sync.Mutex
 	known, final map[primitives.Height]time.Time
@@ -60,8 +60,8 @@ func (c *commits) since(h primitives.Height, final bool) (time.Duration, bool) {
 // perSecond is the load: transfers.
 const perSecond = 1000
 
-// loadedNode runs a node whose blocks come every so often, under that load, with a NATS server
-// inside if it has an address for one.
+// loadedNode runs a node under load with a block interval, and with a NATS server inside if it has
+// an address for one.
 func loadedNode(b *testing.B, interval time.Duration, nats string) (*node.Node, *commits) {
 	own := `"block_production":"interval"`
 	if nats != "" {
@@ -131,8 +131,8 @@ func loadedNode(b *testing.B, interval time.Duration, nats string) (*node.Node, 
 	return n, c
 }
 
-// follows has a replica's end of a node's stream, over a socket of its own, and calls f with the
-// height of each record as it comes.
+// follows connects to a node's stream like a replica, over a socket, and calls f with the height of
+// each record.
 func follows(ctx context.Context, n *node.Node, nats string, f func(primitives.Height)) error {
 	g := n.Host().Engine.Genesis()
 	follower, err := jetstream.Follow(jetstream.FollowerOptions{Link: jetstream.Link{URL: "nats://" + nats}, Names: jetstream.NamesOf("streamed", g.Hash)})

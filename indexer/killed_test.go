@@ -26,7 +26,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// nodeEnv makes the test's binary a node of that folder, which says where it listens.
+// nodeEnv makes the test's binary run a node on a folder and print its address.
 const nodeEnv = "TROUPE_TEST_NODE"
 
 // TestMain runs the tests, or a node for one of them to kill.
@@ -43,15 +43,15 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	fmt.Println(n.Host().Addr)
-	_, _ = io.Copy(io.Discard, os.Stdin) // the parent's end: it is gone
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends
 	os.Exit(0)
 }
 
-// door is an address that stays, whatever happens to what is behind it.
+// door is a fixed address that forwards to a node, which may change or stop.
 type door struct {
 	l  net.Listener
 	mu sync.Mutex
-	to string // empty: nothing is there
+	to string // empty: no node
 }
 
 func newDoor(t testing.TB) *door {
@@ -99,7 +99,7 @@ func (d *door) set(to string) {
 	d.to = to
 }
 
-// child is a process that the test has started.
+// child is a process started by the test.
 type child struct{ cmd *exec.Cmd }
 
 func (c *child) kill() {
@@ -176,9 +176,9 @@ func kills() int {
 	return 3
 }
 
-// TestKilled: the indexer of docs/guide/indexer.md and its node are killed again and again, each on
-// its own and both together. It has every block of the chain, each once and in order. TROUPE_KILLS
-// says how often; 50 is what is promised.
+// TestKilled: the indexer of docs/guide/indexer.md and its node are killed repeatedly, separately
+// and together. The indexer has stored every block of the chain once and in order. TROUPE_KILLS is
+// the number of kills; docs/guide/indexer.md promises 50.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts many processes")
@@ -247,7 +247,7 @@ func TestKilled(t *testing.T) {
 	t.Logf("%d blocks, %d kills of each", len(all), kills())
 }
 
-// stored reads what an indexer has stored.
+// stored reads the indexer's file.
 func stored(t *testing.T, file string) (all []indexer.Cursor) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -267,7 +267,7 @@ func stored(t *testing.T, file string) (all []indexer.Cursor) {
 	return all
 }
 
-// hashAt is the block at a height; empty: there is none.
+// hashAt returns the hash of the block at a height; empty: there is none.
 func hashAt(t *testing.T, d *door, height primitives.Height) string {
 	t.Helper()
 	got, fault := ask(t, "http://"+d.l.Addr().String(), "block", fmt.Sprintf(`{"block_id":%d}`, height))

@@ -34,8 +34,8 @@ func ask(t testing.TB, url, method, params string) (json.RawMessage, string) {
 	return reply.Result, string(reply.Error)
 }
 
-// TestDiesBetween: a consumer that dies between a message and storing it is told that message
-// again, and nothing else twice.
+// TestDiesBetween: a consumer that dies after receiving a message and before storing it receives
+// that message again, and no other twice.
 func TestDiesBetween(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 40)
@@ -70,7 +70,7 @@ func TestDiesBetween(t *testing.T) {
 	})
 }
 
-// inOrder wants each height once.
+// inOrder requires each height once, in order.
 func inOrder(t *testing.T, all []indexer.Cursor, first primitives.Height) {
 	t.Helper()
 	for i, c := range all {
@@ -80,9 +80,8 @@ func inOrder(t *testing.T, all []indexer.Cursor, first primitives.Height) {
 	}
 }
 
-// TestStopsReading: a consumer that stops reading is waited for. What it has not read is not
-// buffered, and it misses nothing. The chain goes on meanwhile, far beyond what a connection may
-// lag.
+// TestStopsReading: a consumer that stops reading loses no message, and unread messages are not
+// buffered, although the chain advances far beyond what a connection may lag.
 func TestStopsReading(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 5)
@@ -115,8 +114,8 @@ func TestStopsReading(t *testing.T) {
 	})
 }
 
-// TestCancelled: a handler is not called any more when the context has ended, however many blocks
-// are there.
+// TestCancelled: the handler is not called after the context has ended, however many blocks are
+// available.
 func TestCancelled(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 12)
@@ -125,7 +124,7 @@ func TestCancelled(t *testing.T) {
 		calls := 0
 		err := indexer.Run(ctx, indexer.Config{Source: s, SyncMode: indexer.BlockHeight(0)}, func(context.Context, *indexer.Message) error {
 			if calls++; calls == 1 {
-				time.Sleep(100 * time.Millisecond) // more lies here
+				time.Sleep(100 * time.Millisecond) // more blocks are available here
 				cancel(errEnough)
 			}
 			return nil
@@ -136,8 +135,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// TestNodeRestarts: a feed goes on when the node is there again, at the block behind the last one
-// that was told.
+// TestNodeRestarts: after a restart of the node a feed continues at the block after the last
+// delivered one.
 func TestNodeRestarts(t *testing.T) {
 	dir := folder(t, 1, manual)
 	n, url := begin(t, dir)
@@ -174,7 +173,7 @@ func TestNodeRestarts(t *testing.T) {
 	}
 	take(n.Host().Engine.Final().Height)
 	inOrder(t, all, 0)
-	// A node in this process that has ended says so.
+	// A node in this process that has ended returns an error that says so.
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -184,8 +183,8 @@ func TestNodeRestarts(t *testing.T) {
 	}
 }
 
-// TestSettings: config.json says what is streamed, and wrong values are refused with what is
-// allowed.
+// TestSettings: config.json sets what is streamed. Invalid values are refused with the allowed
+// ones.
 func TestSettings(t *testing.T) {
 	n, _ := begin(t, folder(t, 1, manual+`,"stream":{"sync_mode":"BlockHeight","block_height":4,"streaming_mode":"WaitForFullSync","finality":"DoomSlug"}`))
 	mine(t, n, 8)
@@ -211,7 +210,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestCursorFile: a cursor is kept whole or not at all, and a file that holds something else is
+// TestCursorFile: a cursor is stored completely or not at all, and a file with other contents is
 // refused.
 func TestCursorFile(t *testing.T) {
 	f := indexer.CursorFile(filepath.Join(t.TempDir(), "cursor"))

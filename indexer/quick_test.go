@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// TestQuick: a frame as Troupe writes it is read without looking through its message, to the same
-// as any JSON reader does; what is written another way, or is another thing, is left to that.
+// TestQuick: a frame in Troupe's format is read without parsing its message, with the same result
+// as a JSON parser's. Other formats and kinds are left to the parser.
 func TestQuick(t *testing.T) {
 	at := stream.Cursor{Height: 17, Hash: primitives.HashBytes([]byte{1})}
 	cursor, err := json.Marshal(at)

@@ -25,8 +25,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// folder makes a home of a chain with so many shards, whose config.json has these members under
-// troupe.
+// folder makes the home folder of a chain with a number of shards and these members of config.json
+// under troupe.
 func folder(t testing.TB, shards int, troupe string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func folder(t testing.TB, shards int, troupe string) string {
 	return dir
 }
 
-// edit changes a file that holds a JSON object.
+// edit changes a file with a JSON object.
 func edit(t testing.TB, path string, change func(map[string]any)) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -96,14 +96,14 @@ func mine(t testing.TB, n *node.Node, blocks uint64) view.At {
 	return at
 }
 
-// patch writes something into an account's state, so that a block has changes to tell of.
+// patch writes into an account's state, so that a block has state changes.
 func patch(t testing.TB, n *node.Node, account primitives.AccountID, value int) {
 	t.Helper()
 	text := fmt.Sprintf(`{"records":[{"Data":{"account_id":%q,"data_key":"aw==","value":"%s"}}]}`, account, strings.Repeat("AAAA", value))
 	call(t, n, "sandbox_patch_state", text)
 }
 
-// call asks by JSON-RPC.
+// call makes a JSON-RPC request.
 func call(t testing.TB, n *node.Node, method, params string) json.RawMessage {
 	t.Helper()
 	got, fault := ask(t, "http://"+n.Host().Addr.String(), method, params)
@@ -121,7 +121,7 @@ func each(t *testing.T, n *node.Node, url string, f func(t *testing.T, s indexer
 
 var errEnough = errors.New("enough")
 
-// read takes messages until f has enough.
+// read reads messages until f returns true.
 func read(t *testing.T, c indexer.Config, f func(m *indexer.Message) (more bool)) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("it has taken too long"))
@@ -138,7 +138,7 @@ func read(t *testing.T, c indexer.Config, f func(m *indexer.Message) (more bool)
 	return err
 }
 
-// heights reads blocks up to a height, and wants them in order.
+// heights reads blocks up to a height and requires that they are in order.
 func heights(t *testing.T, c indexer.Config, last primitives.Height) (all []indexer.Cursor) {
 	t.Helper()
 	if err := read(t, c, func(m *indexer.Message) bool {
@@ -153,9 +153,9 @@ func heights(t *testing.T, c indexer.Config, last primitives.Height) (all []inde
 	return all
 }
 
-// TestSameMessages: from a node in the process and by its URL every block's message is what
-// troupe_streamer_message says, which is nearcore's byte for byte; each once, in order, with the
-// cursor that names it; and a height in between begins there.
+// TestSameMessages: from a node in the process and by its URL every block's message equals the
+// reply of troupe_streamer_message, which is nearcore's byte for byte. Each arrives once, in order,
+// with its cursor. A feed can begin at a height in between.
 func TestSameMessages(t *testing.T) {
 	n, url := begin(t, folder(t, 3, manual))
 	for i := range 5 {
@@ -190,8 +190,8 @@ func TestSameMessages(t *testing.T) {
 	})
 }
 
-// TestFinality: LatestSynced begins with the last block of the finality that is asked for, and the
-// next come as they become so final.
+// TestFinality: LatestSynced begins with the last block of the requested finality, and later blocks
+// follow when they reach it.
 func TestFinality(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 10)
@@ -225,8 +225,8 @@ func TestFinality(t *testing.T) {
 	})
 }
 
-// TestShards: shards that a filter does not name, by id or by an account that they hold, look like
-// those that a node does not track; the others as without a filter.
+// TestShards: shards that a filter excludes, by id or by account, look like untracked ones. The
+// others are the same as without a filter.
 func TestShards(t *testing.T) {
 	n, url := begin(t, folder(t, 4, manual))
 	mine(t, n, 3)
@@ -264,7 +264,7 @@ func shardsOf(t testing.TB, n *node.Node, account primitives.AccountID) (uids []
 	return p.Layout.ShardUIDs(), slices.Index(p.Layout.ShardUIDs(), p.Layout.ShardUIDOf(account))
 }
 
-// piecesOf gives the shards of block 1 as its message has them.
+// piecesOf returns the shards of block 1 in its message.
 func piecesOf(t *testing.T, s indexer.Source, f *indexer.Shards) (out []string) {
 	t.Helper()
 	if err := read(t, indexer.Config{Source: s, SyncMode: indexer.BlockHeight(1), Shards: f}, func(m *indexer.Message) bool {
@@ -286,8 +286,8 @@ func piecesOf(t *testing.T, s indexer.Source, f *indexer.Shards) (out []string) 
 	return out
 }
 
-// TestSkipped: with finality None, of blocks that turn out to be no part of the chain a message
-// says so, the last one first; then come those in their place. Their JSON names them.
+// TestSkipped: with finality None, messages announce blocks that are no longer part of the chain,
+// the last one first, and then their replacements follow. Their JSON names the removed blocks.
 func TestSkipped(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	each(t, n, url, func(t *testing.T, s indexer.Source) {
@@ -321,8 +321,8 @@ func TestSkipped(t *testing.T) {
 	})
 }
 
-// TestDroppedUnread: in the node's process, where blocks are dropped before the text of the last
-// one is wanted, that cannot be had; then comes what says that they are gone.
+// TestDroppedUnread: in the node's process, if blocks are removed before the last one's text was
+// read, the text is not available, and the next message announces the removal.
 func TestDroppedUnread(t *testing.T) {
 	n, _ := begin(t, folder(t, 1, manual))
 	base := mine(t, n, 3)
@@ -355,8 +355,8 @@ func TestDroppedUnread(t *testing.T) {
 	}
 }
 
-// TestNoSuchPlace: a height in the future and a place that the node does not know any more, or
-// never has, end with an error that says so, and are not tried again.
+// TestNoSuchPlace: a future height, and a position that the node has collected or never had, end
+// with an error that says so, without retries.
 func TestNoSuchPlace(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 5)
@@ -386,7 +386,8 @@ func TestNoSuchPlace(t *testing.T) {
 	}
 }
 
-// TestBehind: a node that has not come yet to what another has told is waited for.
+// TestBehind: a feed waits for a node that has not reached the position that another node
+// delivered.
 func TestBehind(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	each(t, n, url, func(t *testing.T, s indexer.Source) {
@@ -449,10 +450,9 @@ func TestCollected(t *testing.T) {
 	})
 }
 
-// TestJoins: a node in this process that joins a network streams what the network's own node tells,
-// from the first block on while it catches up and then as blocks come; it makes none itself, though
-// a validator's key lies in its folder, and one that waits until it has caught up tells of nothing
-// before.
+// TestJoins: a node in this process that joins a network streams the same messages as the network's
+// own node, from the first block during sync and then as blocks arrive. It produces no blocks,
+// although its folder has a validator key. A query that waits for the sync delivers nothing before.
 func TestJoins(t *testing.T) {
 	dir := folder(t, 2, manual)
 	hm, err := home.Load(dir)
@@ -529,7 +529,7 @@ func TestJoins(t *testing.T) {
 		t.Errorf("%d messages, and %d of the node that made the blocks; they differ", len(got), len(want))
 	}
 	mineOf(20)
-	// so far behind a node waits whether gossip brings the rest (sync.Eager), and has caught up
+	// this far behind, a node that waits for gossip (sync.Eager) counts as synced
 	if got := <-first; got.Height < last-8 {
 		t.Errorf("who waits for the full sync is first told of %v, the chain was at %d", got, last)
 	}

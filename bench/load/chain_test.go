@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// fakeNode answers as a node does, as far as a load asks. Accounts are made by what is submitted,
-// at once.
+// fakeNode answers the requests of a load as a node does. Submitted transactions create accounts at
+// once.
 type fakeNode struct {
 	mu     sync.Mutex
 	keys   map[string]primitives.Nonce // by account
@@ -112,8 +112,9 @@ func chainOptions(t *testing.T, url, workload string) ChainOptions {
 		Accounts: 40, Fund: primitives.NEAR(1), Connections: 16, Until: "EXECUTED_OPTIMISTIC", Timeout: 5 * time.Second}
 }
 
-// TestChain: accounts are made once, under names and keys that a later run finds again;
-// transactions take nonces in order; what is refused is counted by its cause, and does not end it.
+// TestChain: accounts are created once, with names and keys that a later run finds again.
+// Transactions use nonces in order. A refused transaction is counted by its cause and does not end
+// the run.
 func TestChain(t *testing.T) {
 	for _, legacy := range []bool{false, true} {
 		n := &fakeNode{keys: map[string]primitives.Nonce{"funder": 5}, amount: primitives.NEAR(1000).String(), legacy: legacy}
@@ -148,8 +149,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestChainRefused: a URL that is none, or at which something else answers or nothing; a key that
-// the chain does not know, or whose account can't pay.
+// TestChainRefused: an invalid URL, one at which no node answers, an unknown key, and an account
+// without the needed balance are refused.
 func TestChainRefused(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) }))
 	defer page.Close()
@@ -191,8 +192,8 @@ func TestChainRefused(t *testing.T) {
 	}
 }
 
-// TestChainStops: a node that stops in the middle of a run ends it within seconds, with what was
-// measured until then.
+// TestChainStops: a node that stops in the middle of a run ends the run within seconds, with the
+// measurements so far.
 func TestChainStops(t *testing.T) {
 	n := &fakeNode{keys: map[string]primitives.Nonce{"funder": 5}, amount: primitives.NEAR(1000).String()}
 	s := httptest.NewServer(n)
@@ -211,8 +212,8 @@ func TestChainStops(t *testing.T) {
 	}
 }
 
-// TestShards: accounts fall into shards by name as the protocol says, and what is sent across goes
-// to another one.
+// TestShards: accounts are in the shards of the protocol's layout, and cross-shard transfers go to
+// another shard.
 func TestShards(t *testing.T) {
 	s := &sends{all: []member{{id: "aurora"}, {id: "a"}, {id: "aurora-0"}, {id: "kkuuue2akv_1630967379.near"}, {id: "z"}}}
 	if err := s.settle([]string{"aurora", "aurora-0", "kkuuue2akv_1630967379.near"}); err != nil {
@@ -240,7 +241,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestWorkloads: a mix is what it says.
+// TestWorkloads: the shares of a mixed workload are as documented.
 func TestWorkloads(t *testing.T) {
 	w, err := WorkloadOf("mixed")
 	if err != nil {

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// TestCoverage: intervals at 95 % hold the true ratio about as often as they say, where it is
-// known: latencies of one distribution that is one and a half times as long in the second report,
-// and knees whose runs are normal and twice as high. They are no wider than they have to be, too.
+// TestCoverage: intervals at 95 % contain the true ratio about that often, where it is known:
+// latencies of one distribution that is one and a half times as long in the second report, and
+// knees whose runs are normally distributed and twice as high. They are not much wider than
+// necessary.
 func TestCoverage(t *testing.T) {
 	const trials, ratio = 80, 1.5
 	held, width := map[string]int{}, 0.0
@@ -31,7 +32,7 @@ func TestCoverage(t *testing.T) {
 			t.Errorf("the intervals of %s hold the true ratio %d of %d times", name, n, trials)
 		}
 	}
-	// A second's mean is exponential over 200, times what is uniform from 1 to 1.2.
+	// The mean of a second is exponential over 200, times a uniform factor from 1 to 1.2.
 	one := (1+0.04/12/1.21)/200 + 0.04/12/1.21
 	if want := 2 * 1.96 * ratio * math.Sqrt(2*one/30); width < 0.75*want || width > 1.25*want {
 		t.Errorf("the intervals of the mean are %.3f wide, want about %.3f", width, want)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestKnee: the knee of a server that does so many a second is found within 5 % of that by three
-// searches with other arrivals, and from any first rate.
+// TestKnee: three searches with different arrivals find the knee of a server with a fixed rate
+// within 5 %, from any first rate.
 func TestKnee(t *testing.T) {
 	for _, perSecond := range []float64{333, 2000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestKneeEnds(t *testing.T) {
 	}
 }
 
-// TestKneeDisturbed: a trial in which others had the machine does not count and is made again, as
-// often as a search has trials; then all count.
+// TestKneeDisturbed: a trial during which other programs used the processor does not count and is
+// repeated, at most as often as a search has trials; then all count.
 func TestKneeDisturbed(t *testing.T) {
 	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60, Quiet: 0.02}
 	trial := func(rate float64, n int, disturbed func(int) bool) *Phase {
@@ -122,8 +122,8 @@ func TestKneeDisturbed(t *testing.T) {
 	}
 }
 
-// merging is a server that now and then has work of its own to do, which takes half of it for a
-// while: as a store's merges do. When, and for how long, is chance.
+// merging is a server that at random times uses half of its capacity for work of its own, like
+// compactions of a store.
 func merging(seed uint64, perSecond float64) *queue {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	from, to := 0.0, 0.0
@@ -136,10 +136,10 @@ func merging(seed uint64, perSecond float64) *queue {
 	}}
 }
 
-// TestKneeOfMerging: three searches on a server that merges find knees within 5 % of each other,
-// though each has its merges at other times, and each holds the others in its interval or nearly
-// so. A search by bisection, in which a rate that failed twice had failed, found knees up to 10.7 %
-// apart there.
+// TestKneeOfMerging: three searches on a merging server find knees within 5 % of each other,
+// although the merges are at other times for each, and each interval contains the others or nearly
+// so. A search by bisection, in which two failures of a rate decided, found knees up to 10.7 %
+// apart.
 func TestKneeOfMerging(t *testing.T) {
 	for group := range uint64(4) {
 		var runs []Knee
@@ -169,8 +169,8 @@ func TestKneeOfMerging(t *testing.T) {
 	}
 }
 
-// TestShortfall: of a trial at more than its target does it is told how much less it would have
-// kept up with, whether the trial came to its end or not.
+// TestShortfall: a trial above its target's rate estimates how much lower the target's rate is,
+// whether the trial ran to its end or not.
 func TestShortfall(t *testing.T) {
 	s := DefaultSearch()
 	s.P99 = time.Second
@@ -183,7 +183,7 @@ func TestShortfall(t *testing.T) {
 				t.Fatalf("%v times: behind %v, %v", over, p.Behind, err)
 			}
 			x := s.measured(p)
-			// Twelve seconds at 1 + 1/12 times what it does end with a second of waiting.
+			// Twelve seconds at 1 + 1/12 times the server's rate end with a second of waiting.
 			if got := over * math.Exp(-x.by); !x.known || math.Abs(got-(1+1.0/12)) > 0.03 || x.by > x.least != (over > 1.04) {
 				t.Errorf("%v times: it would have kept up with %.3f, want %.3f", over, got, 1+1.0/12)
 			}
@@ -201,9 +201,9 @@ func TestShortfall(t *testing.T) {
 	}
 }
 
-// TestKneeOfUneven: where each trial has a target of its own, of which one does more than another,
-// three searches are within 3 % of the rate that half of them keep up with, and of each other, in
-// 32 trials at most: each that fell behind has told how much its target does.
+// TestKneeOfUneven: if each trial has a target of its own with another rate, three searches are
+// within 3 % of the rate that half of the targets sustain, and of each other, in at most 32 trials:
+// each failed trial has measured its target's rate.
 func TestKneeOfUneven(t *testing.T) {
 	for group := range uint64(2) {
 		var runs []Knee
@@ -231,8 +231,8 @@ func TestKneeOfUneven(t *testing.T) {
 	}
 }
 
-// TestFit: where verdicts are chance by a known curve, knees are right on average, lie as near as
-// was asked, and are in their intervals as often as those say.
+// TestFit: if trials succeed by a known random curve, knees are right on average, as precise as
+// requested, and within their intervals as often as these claim.
 func TestFit(t *testing.T) {
 	for _, width := range []float64{0.005, 0.02, 0.04} {
 		rng := rand.New(rand.NewPCG(1, uint64(width*1000)))

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// drifting is a machine whose speed walks about one, with a deviation of 7 %, and forgets over a
-// minute where it was.
+// drifting is a machine whose speed is a random walk around one, with a deviation of 7 % and a
+// correlation time of a minute.
 type drifting struct {
 	begin time.Time
 	log   []float64 // of each second
@@ -36,8 +36,8 @@ func (d *drifting) at(now time.Time) float64 {
 	return math.Exp(d.log[min(max(int(now.Sub(d.begin)/time.Second), 0), len(d.log)-1)])
 }
 
-// driftingKnees searches thrice on a server of 250/s on a machine that drifts; each trial has a
-// server of its own, which does 3 % more or less.
+// driftingKnees runs three searches on a server of 250/s on a drifting machine. Each trial has a
+// new server, whose rate differs by 3 %.
 func driftingKnees(t *testing.T, seed uint64, turns bool) *Knees {
 	var out *Knees
 	synctest.Test(t, func(t *testing.T) {
@@ -85,8 +85,8 @@ func TestKneesOfDrifting(t *testing.T) {
 	}
 }
 
-// TestFindKnees: in turns each search makes one trial and the next one does, until each has ended
-// on its own; an error ends all, and what was measured is left.
+// TestFindKnees: searches make one trial each in turn, until each has ended. An error ends all,
+// with the measurements so far.
 func TestFindKnees(t *testing.T) {
 	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60, Fresh: true}
 	knee := []float64{500, 100, 900}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// queue is a server with one place, which takes as long for each: so many a second and no more.
+// queue is a server that handles one request at a time, each in the same time.
 type queue struct {
 	mu      sync.Mutex
 	free    time.Time
@@ -20,8 +20,8 @@ type queue struct {
 	lanes   int
 	fail    func(at time.Duration) error
 	begin   time.Time
-	stall   func(at time.Duration) time.Duration // until when it stands still
-	slow    func(at time.Duration) bool          // whether what is begun then takes twice as long
+	stall   func(at time.Duration) time.Duration // end of a pause; zero: none
+	slow    func(at time.Duration) bool          // whether requests that begin now take twice as long
 	speed   func(at time.Time) float64           // of the machine then; nil: one
 }
 
@@ -64,7 +64,8 @@ func (q *queue) Do(ctx context.Context, _ int, _ uint64) error {
 	return nil
 }
 
-// TestArrivals: as many as the rate says, in order; those of a Poisson process lie as its do.
+// TestArrivals: the number of arrivals matches the rate, and they are in order. Those of a Poisson
+// process have its distribution.
 func TestArrivals(t *testing.T) {
 	for _, kind := range []Arrival{Fixed, Poisson} {
 		all, err := arrivals(kind, 1000, 100*time.Second, 1)
@@ -92,10 +93,10 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestEase: a run warms up at a part of its rate, so that what waited at first does not wait when
-// measuring begins; and the rate is the whole one from then on.
+// TestEase: a run starts with a part of its rate, so that requests which waited at first do not
+// still wait when measuring begins. From then on it has the whole rate.
 func TestEase(t *testing.T) {
-	slow := func() *queue { // which stands still in its first second
+	slow := func() *queue { // pauses in its first second
 		q := &queue{service: time.Millisecond / 4, lanes: 64}
 		q.stall = func(at time.Duration) time.Duration {
 			if at < time.Second {
@@ -121,8 +122,8 @@ func TestEase(t *testing.T) {
 	}
 }
 
-// TestNoCoordinatedOmission: while a target stands still, what was due then counts from when it was
-// due, though nothing could be begun.
+// TestNoCoordinatedOmission: the latency of requests that are due while a target is paused counts
+// from the due time, although they could not be sent.
 func TestNoCoordinatedOmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{service: time.Millisecond, lanes: 4, stall: func(at time.Duration) time.Duration {
@@ -146,8 +147,8 @@ func TestNoCoordinatedOmission(t *testing.T) {
 	})
 }
 
-// TestRun: what is measured is what was due behind the warming up; errors are counted by what they
-// say; without a rate the lanes decide.
+// TestRun: requests that were due after the warm-up are measured. Errors are counted by text.
+// Without a rate each connection sends the next request after a reply.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := errors.New("InvalidNonce")
@@ -176,8 +177,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestStopped: a target that answers no more ends the run soon, and says when; one that refuses
-// does not.
+// TestStopped: a target that does not answer any more ends the run soon, with the time. One that
+// refuses requests does not.
 func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := &Unreachable{errors.New("connection refused")}

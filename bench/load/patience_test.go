@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// busyNode takes no transaction at once: it refuses the first copies by what it has in refusals,
-// some of which it has taken all the same.
+// busyNode refuses the first copies of each transaction as refusals lists, but has accepted some of
+// them nevertheless.
 type busyNode struct {
 	fakeNode
 	mu     sync.Mutex
@@ -77,10 +77,10 @@ func (n *busyNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case k == 0: // not taken
 			fail(http.StatusServiceUnavailable, limitReply)
 			return
-		case k == 1: // taken, and not told in time
+		case k == 1: // accepted, but the reply times out
 			fail(http.StatusRequestTimeout, timeoutReply)
 			return
-		default: // as neard, of what a block has
+		default: // as neard does for a transaction in a block
 			fail(http.StatusOK, nonceReply)
 			return
 		}
@@ -90,8 +90,8 @@ func (n *busyNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.fakeNode.ServeHTTP(w, r2)
 }
 
-// TestChainPatient: a client that the node has no time for sends the very same transaction again,
-// later; it never signs another one with that nonce.
+// TestChainPatient: a client of an overloaded node sends the same transaction again later. It never
+// signs another one with that nonce.
 func TestChainPatient(t *testing.T) {
 	n := &busyNode{fakeNode: fakeNode{keys: map[string]primitives.Nonce{"funder": 5}, amount: primitives.NEAR(1000).String()}, copies: map[primitives.Hash]int{},
 		nonces: map[string]primitives.Hash{}}
@@ -114,7 +114,8 @@ func TestChainPatient(t *testing.T) {
 	}
 }
 
-// TestNoncesGoOn: a nonce that may lie in a pool is not used again, whatever the chain says.
+// TestNoncesGoOn: a nonce of a transaction that may be in a pool is not used again, whatever nonce
+// the chain reports.
 func TestNoncesGoOn(t *testing.T) {
 	n := &fakeNode{keys: map[string]primitives.Nonce{"a": 5}}
 	s := httptest.NewServer(n)

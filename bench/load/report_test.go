@@ -16,13 +16,13 @@ import (
 	"unicode/utf8"
 )
 
-// made is a report of one phase whose latencies are about so long.
+// made is a report of one phase with latencies around a value.
 func made(t *testing.T, mean float64, seconds int, seed uint64) *Report {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 9))
 	rec := newRecord(0, time.Duration(seconds)*time.Second)
 	for s := range seconds {
-		slow := 1 + 0.2*rng.Float64() // what lies near in time is alike
+		slow := 1 + 0.2*rng.Float64() // latencies close in time are correlated
 		for range 200 {
 			rec.add(time.Duration(s)*time.Second, time.Duration(mean*slow*rng.ExpFloat64()*1e9), nil)
 		}
@@ -54,8 +54,8 @@ func reread(t *testing.T, r *Report) *Report {
 	return out
 }
 
-// TestCompare: of equal distributions no interval leaves one out more often than it may; a
-// difference is found, and which way; files say what memory says.
+// TestCompare: for equal distributions no interval misses one more often than it may. A difference
+// is detected with its direction. Reports read from files give the same result.
 func TestCompare(t *testing.T) {
 	wrong, rows := 0, 0
 	for seed := range uint64(12) {
@@ -129,7 +129,7 @@ func TestCompareKnees(t *testing.T) {
 	}
 }
 
-// TestCompareUnlike: what can't be compared is said.
+// TestCompareUnlike: reports that cannot be compared are refused with the reason.
 func TestCompareUnlike(t *testing.T) {
 	a := made(t, 0.01, 10, 1)
 	for what, change := range map[string]func(r *Report){
@@ -154,8 +154,8 @@ func TestCompareUnlike(t *testing.T) {
 	}
 }
 
-// TestHTML: the page is one file that asks for nothing else, is well formed, draws what was
-// measured, and what others said in it is text.
+// TestHTML: the page is one well-formed file without external references, shows the measurements,
+// and escapes text of other programs.
 func TestHTML(t *testing.T) {
 	r := made(t, 0.01, 30, 1)
 	evil := `<script>alert(1)</script>"'&`
@@ -203,8 +203,7 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-// TestWords: what a node says in an error leaves the terminal as it is, and is no longer than a
-// line.
+// TestWords: an error text of a node cannot control the terminal and is at most one line.
 func TestWords(t *testing.T) {
 	if got := words(errors.New(" a\x1b[2Jb\nc\u202ed ")); got != "a?[2Jb?c?d" {
 		t.Errorf("%q", got)

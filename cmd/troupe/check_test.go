@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// TestCheck: a sound folder is one; a changed byte in the log is named; a folder in which nothing
-// has run is said to be one.
+// TestCheck: a valid folder passes; a changed byte in the log is reported with its position; a
+// folder without a chain is reported as such.
 func TestCheck(t *testing.T) {
 	dir := newHome(t, "")
 	if got := runLine([]string{"--home", dir, "check"}); !strings.Contains(got, "no node has run here yet") || !strings.Contains(got, "exit 1") {
 		t.Error(got)
 	}
 	runUntil(t, "JSON-RPC on", "--home", dir, "run", "--rpc-addr", "127.0.0.1:0")
-	// a restored snapshot has no key, and can be checked
+	// a restored snapshot has no keys and can be checked
 	for _, gone := range []string{"", "validator_key.json", "node_key.json"} {
 		if gone != "" {
 			if err := os.Remove(filepath.Join(dir, gone)); err != nil {

@@ -108,7 +108,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestHelp wants of every command a text that teaches: what it does, and an example that calls it.
+// TestHelp requires that every command's help says what the command does and contains an example
+// that calls it.
 func TestHelp(t *testing.T) {
 	var visit func(args []string)
 	visit = func(args []string) {

@@ -39,8 +39,8 @@ func startNode(t *testing.T) (dir, url string) {
 	return dir, h.Addr.String()
 }
 
-// TestClientCommands types the commands that are clients of a node, in an order in which each uses
-// what those before it did.
+// TestClientCommands runs the commands that are clients of a node, in an order in which each uses
+// the results of the earlier ones.
 func TestClientCommands(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir, url := startNode(t)

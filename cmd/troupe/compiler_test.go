@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCompiler: what a running node starts is a child that compiles.
+// TestCompiler: a running node starts a child process that compiles.
 func TestCompiler(t *testing.T) {
 	if compiler.Self == "" {
 		t.Skip("this system has no children that compile")

@@ -16,7 +16,7 @@ import (
 
 const repository = "../.."
 
-// takes reports whether the program takes a command line, without running it.
+// takes returns whether the program accepts a command line, without running it.
 func takes(t *testing.T, line string) {
 	t.Helper()
 	root := newRoot(new(app))
@@ -34,7 +34,7 @@ func takes(t *testing.T, line string) {
 	}
 }
 
-// TestUnit: systemd takes the unit, and the program the commands that stand in it.
+// TestUnit: systemd accepts the unit, and the program accepts the commands in it.
 func TestUnit(t *testing.T) {
 	text := mustRead(t, repository+"/deploy/systemd/troupe.service")
 	const program = "/usr/local/bin/troupe"
@@ -80,8 +80,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestContainerfile: instructions that there are, stages that there are, lists that are lists, and
-// commands that the program takes; the Go of go.mod.
+// TestContainerfile: the instructions, stages and lists are valid, the program accepts the
+// commands, and the Go version is that of go.mod.
 func TestContainerfile(t *testing.T) {
 	text := strings.ReplaceAll(mustRead(t, repository+"/deploy/container/Containerfile"), "\\\n", "")
 	known := []string{"FROM", "ARG", "WORKDIR", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
@@ -125,8 +125,8 @@ func TestContainerfile(t *testing.T) {
 	}
 }
 
-// TestUpgradeNotes: the keys that are said to change at once are those that do, and the format is
-// the store's.
+// TestUpgradeNotes: the keys that docs/operate/upgrade.md lists as reloadable are those that
+// reload, and the format is the store's.
 func TestUpgradeNotes(t *testing.T) {
 	text := mustRead(t, repository+"/docs/operate/upgrade.md")
 	for _, key := range daemon.LiveKeys() {
@@ -143,7 +143,7 @@ func TestUpgradeNotes(t *testing.T) {
 	}
 }
 
-// TestRelease: the target is one that make takes, with the version in it.
+// TestRelease: make accepts the release target, which embeds the version.
 func TestRelease(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("no make")

@@ -107,9 +107,9 @@ func portOf(t *testing.T, addr string) string {
 	return port
 }
 
-// TestDev: the accounts that it prints have the balance, the client commands find their keys, the
-// lines that it suggests work, and a hostile contract writes no control character to the terminal.
-// SIGHUP ends it and leaves nothing.
+// TestDev: the printed accounts have their balance, the client commands find their keys, the
+// suggested commands work, and a hostile contract cannot write control characters to the terminal.
+// SIGHUP ends the command, which removes its folder.
 func TestDev(t *testing.T) {
 	p := startDev(t, t.TempDir(), nil, nil, "--accounts", "3", "--balance", "1234.5", "--port", portOf(t, testutil.Addr(t)))
 	p.until("Transactions:")
@@ -129,7 +129,7 @@ func TestDev(t *testing.T) {
 	}
 	client("balance  1234.5 NEAR", "account", "dev2.near", "--url", p.url())
 	var tried int
-	for line := range strings.Lines(p.text) { // what it suggests, up to the contract
+	for line := range strings.Lines(p.text) { // the suggested commands up to the contract
 		if words := strings.Fields(line); len(words) > 1 && words[0] == "troupe" && words[1] != "deploy" && words[1] != "call" {
 			client("  ok  ", words[1:]...)
 			tried++
@@ -221,7 +221,7 @@ func TestDevKilled(t *testing.T) {
 	}
 }
 
-// TestDevTerminalCloses: it ends with its terminal and leaves nothing.
+// TestDevTerminalCloses: the command ends when its terminal is closed, and removes its folder.
 func TestDevTerminalCloses(t *testing.T) {
 	screen, terminal := openPTY(t)
 	p := startDev(t, t.TempDir(), terminal, &syscall.SysProcAttr{Setsid: true, Setctty: true}, "--port", portOf(t, testutil.Addr(t)))
@@ -238,8 +238,8 @@ func TestDevTerminalCloses(t *testing.T) {
 	}
 }
 
-// TestDevOutputCloses: it ends at the first line that the reader does not take, as in `troupe dev |
-// head`, and leaves nothing.
+// TestDevOutputCloses: the command ends at the first line that cannot be written, as in `troupe dev
+// | head`, and removes its folder.
 func TestDevOutputCloses(t *testing.T) {
 	user := t.TempDir()
 	t.Setenv("HOME", user)
@@ -260,7 +260,7 @@ func TestDevOutputCloses(t *testing.T) {
 // TestDevPortTaken: without a flag the next free port is used and named; a port of a flag is not
 // replaced, and a start that fails leaves nothing.
 func TestDevPortTaken(t *testing.T) {
-	if l, err := net.Listen("tcp", devAddr(devPort)); err == nil { // else another process has it
+	if l, err := net.Listen("tcp", devAddr(devPort)); err == nil { // otherwise another process has the port
 		defer func() { _ = l.Close() }()
 	}
 	p := startDev(t, t.TempDir(), nil, nil)

@@ -26,7 +26,7 @@ import (
 // its work: it does not panic.
 type input struct {
 	command string // its path, without the program's name
-	file    string // in the home, a copy of which each run has
+	file    string // in the home folder; each run has a copy of it
 	args    string // $FILE is the file
 	packed  bool   // it is gzip, which a mutation would break
 	seeds   func(testing.TB) [][]byte
@@ -75,8 +75,8 @@ var reads = map[string]string{
 	"bench": "", "keys": "", "net": "", "snapshot": "", "view-state": "", "completion": "", "help": "",
 }
 
-// TestEachReadingCommandIsFuzzed: a command is either in the table of files that are fuzzed, or
-// said to read none.
+// TestEachReadingCommandIsFuzzed: every command is either in the table of fuzzed files or listed as
+// one that reads no file.
 func TestEachReadingCommandIsFuzzed(t *testing.T) {
 	fuzzed := map[string]bool{}
 	for _, x := range inputs {
@@ -194,7 +194,7 @@ func constant(texts ...string) func(testing.TB) [][]byte {
 	}
 }
 
-// ofHome is a file as init makes it.
+// ofHome returns a file as init makes it.
 func ofHome(name string) func(testing.TB) [][]byte {
 	return func(t testing.TB) [][]byte {
 		dir := newHome(t, "")
@@ -253,8 +253,8 @@ func reports(t testing.TB) [][]byte {
 	return [][]byte{text}
 }
 
-// frames are the beginnings of a recording of a network: what each of its kinds of messages is, as
-// one connection has it.
+// frames returns the first messages of a recorded network, one of each kind, as frames of one
+// connection.
 func frames(t testing.TB) [][]byte {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "aa", ReceiverID: "bb", PublicKey: key.PublicKey()}, primitives.ZeroED25519Signature)

@@ -16,8 +16,8 @@ func collecting() int {
 	return is
 }
 
-// TestQuickStart: nothing is collected while a node starts, until it has started, or until it has
-// taken so much that the first collection comes.
+// TestQuickStart: no garbage collection happens until the node has started, or has allocated so
+// much that the first one is due.
 func TestQuickStart(t *testing.T) {
 	percent, before, limit := collecting(), debug.SetMemoryLimit(1<<40), int64(1<<40)
 	t.Cleanup(func() {

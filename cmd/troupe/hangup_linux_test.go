@@ -54,8 +54,8 @@ func openPTY(t *testing.T) (screen, terminal *os.File) {
 	return screen, terminal
 }
 
-// TestTerminalEnds: a node that was started from a terminal ends when that is closed; SIGHUP while
-// it is open, and one without a terminal, has it read its files again.
+// TestTerminalEnds: a node started from a terminal ends when the terminal is closed. SIGHUP while
+// the terminal is open, or without a terminal, makes the node read its files again.
 func TestTerminalEnds(t *testing.T) {
 	for _, has := range []bool{true, false} {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestHangupChild$")
@@ -141,8 +141,8 @@ func TestCaptureOfFailedStart(t *testing.T) {
 	}
 }
 
-// TestFollowerWithoutHome: a node that is to follow a chain and has no home is told that it needs
-// the chain's genesis.
+// TestFollowerWithoutHome: the error for a node that is to follow a chain without a home folder
+// says that it needs the chain's genesis.
 func TestFollowerWithoutHome(t *testing.T) {
 	for _, args := range [][]string{{"--follow", "rpc:http://127.0.0.1:1"}, {"--replica", "nats://127.0.0.1:1"}} {
 		root := newRoot(new(app))

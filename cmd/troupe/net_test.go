@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestRunCapture records what a node says to its boot node.
+// TestRunCapture records the messages between a node and its boot node.
 func TestRunCapture(t *testing.T) {
 	dir := newHome(t, "")
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,7 +15,7 @@ import (
 // asCommand is the variable that makes the test's own program the command.
 const asCommand = "TROUPE_TEST_AS_COMMAND"
 
-// TestReadmeCommands wants each command to be in the README, and each row of its table to be one.
+// TestReadmeCommands requires that README lists each command, and only commands.
 func TestReadmeCommands(t *testing.T) {
 	readme := mustRead(t, "../../README.md")
 	names := map[string]bool{}
@@ -43,9 +43,9 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// TestRecipes types the commands of README.md and of each guide, each page on fresh homes. What
-// needs a network or programs beside curl and make is for internal/e2e. notrun.txt of
-// internal/recipes lists what no test runs, with the reason that the page gives.
+// TestRecipes types the commands of README.md and of each guide, each page with new home folders.
+// internal/e2e runs those that need a network or programs other than curl and make. notrun.txt of
+// internal/recipes lists the commands that no test runs, with the reason given on the page.
 func TestRecipes(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "make"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -73,7 +73,7 @@ func TestRecipes(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			recipes.Run(t, blocks, recipes.Options{Folder: builtClone(t), Has: func(string) bool { return false },
-				// make build has been
+				// as after make build
 				Files: map[string]string{"Makefile": mustRead(t, repository+"/Makefile")}, Env: []string{"GO=true"}})
 		})
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// watched is a writer that calls seen once its text holds a word.
+// watched is a writer that calls seen once its text contains a word.
 type watched struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -42,8 +42,8 @@ func (w *watched) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// runUntil runs a command line until its stderr holds a word, or for some time, and then ends it as
-// a signal would.
+// runUntil runs a command line until its stderr contains a word, or for some time, and then ends it
+// as a signal would.
 func runUntil(t *testing.T, word string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -60,7 +60,7 @@ func runUntil(t *testing.T, word string, args ...string) (stdout, stderr string)
 	return out.String(), w.text.String()
 }
 
-// newHome is a home as init makes it, with a config.json that says so.
+// newHome returns a home folder made by init with changes of config.json.
 func newHome(t testing.TB, conf string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "home")
@@ -75,7 +75,7 @@ func newHome(t testing.TB, conf string) string {
 	return dir
 }
 
-// TestStopWhileItStarts: a start that takes long ends soon when it is told to.
+// TestStopWhileItStarts: a long start ends soon after a signal.
 func TestStopWhileItStarts(t *testing.T) {
 	dir := newHome(t, `{"genesis_records_file":"slow","rpc":null}`)
 	if err := syscall.Mkfifo(filepath.Join(dir, "slow"), 0o600); err != nil { // a read of it waits for a writer
@@ -97,15 +97,15 @@ func TestStopWhileItStarts(t *testing.T) {
 	case <-time.After(startGrace + 30*time.Second):
 		t.Error("it goes on starting")
 	}
-	// let the start that is left come to its end
+	// let the abandoned start end
 	w, err := os.OpenFile(filepath.Join(dir, "slow"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err == nil {
 		_ = w.Close()
 	}
 }
 
-// TestRunSays: what a flag or key does not do here, and why there are no blocks or no RPC, is said
-// when the node starts, on stderr; stdout, which is no terminal, stays empty.
+// TestRunSays: at the start, stderr names flags and keys without effect and says why there are no
+// blocks or no RPC; stdout, which is not a terminal, stays empty.
 func TestRunSays(t *testing.T) {
 	const local = "127.0.0.1:0"
 	for _, c := range []struct {
@@ -153,7 +153,7 @@ func TestRunSays(t *testing.T) {
 	}
 }
 
-// TestRunQuiet: with RUST_LOG as near-sandbox-rs sets it, nothing is said but errors.
+// TestRunQuiet: with RUST_LOG as near-sandbox-rs sets it, only errors are logged.
 func TestRunQuiet(t *testing.T) {
 	t.Setenv("RUST_LOG", "near=error,stats=error,network=error")
 	dir := newHome(t, `{"tracked_shards_config":"NoShards"}`)
@@ -163,7 +163,7 @@ func TestRunQuiet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { // a moment longer than it takes to start
+	go func() { // a moment longer than the start takes
 		for ctx.Err() == nil {
 			if r, err := http.Get("http://127.0.0.1:" + port + "/status"); err == nil {
 				_ = r.Body.Close()
@@ -183,8 +183,8 @@ func TestRunQuiet(t *testing.T) {
 	}
 }
 
-// TestEnded: a node to which a state has come is started again if it has ended cleanly; else it is
-// said what has not ended.
+// TestEnded: a node that has synced a state is restarted if it has ended cleanly; otherwise the
+// error names what has not ended.
 func TestEnded(t *testing.T) {
 	late := fmt.Errorf("fold has not ended in time: %w", context.DeadlineExceeded)
 	for _, c := range []struct {
@@ -214,8 +214,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestGreeting: what a user at a terminal reads names no file that is not there, and says why no
-// blocks come.
+// TestGreeting: the greeting for terminals names only existing files, and says why no blocks are
+// produced.
 func TestGreeting(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -309,7 +309,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestRunFork: what is no node's address, a home of something else, and a node that is not there,
+// TestRunFork: a URL that is not a node's, a home folder of another chain, and an unreachable node
 // are refused with the reason.
 func TestRunFork(t *testing.T) {
 	for name, c := range map[string]struct{ home, spec, want string }{

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// lineOf is what the test looks at of a line of troupe stream.
+// lineOf is the part of a line of troupe stream that the test reads.
 type lineOf struct {
 	Block struct {
 		Header struct {
@@ -70,7 +70,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamRefuses: what can't be meant so is said before anything is started.
+// TestStreamRefuses: contradicting flags are refused before anything is started.
 func TestStreamRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"--from http://127.0.0.1:1 --archive":             "--archive is for a node that this command starts",

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 )
 
-// TestTop: without a terminal one screen of a node that runs is printed; what is no node, and what
-// is no time, is said.
+// TestTop: without a terminal one screen of a running node is printed. A URL that is not a node's,
+// and an invalid interval, are refused.
 func TestTop(t *testing.T) {
 	dir := t.TempDir()
 	top := func(args ...string) (int, string, string) {

@@ -103,8 +103,8 @@ func read(t *testing.T, w *Writer, key string) string {
 	return string(text)
 }
 
-// TestLayout: a block is what NEAR Lake has of one: its objects' names, and their members in the
-// order of those.
+// TestLayout: a block's objects in the bucket have NEAR Lake's names, and members in NEAR Lake's
+// order.
 func TestLayout(t *testing.T) {
 	w := newStore(t).open(t, nil)
 	for h := primitives.Height(98); h < 102; h++ {
@@ -124,8 +124,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestRealLayout: blocks that NEAR Lake has published, put together to messages as a node streams
-// them, become the same objects, byte for byte.
+// TestRealLayout: messages assembled from blocks that NEAR Lake has published are written as the
+// same objects, byte for byte.
 func TestRealLayout(t *testing.T) {
 	dirs, err := filepath.Glob(testutil.Data("real/lake/*"))
 	if err != nil || len(dirs) == 0 {
@@ -177,8 +177,8 @@ func TestRealLayout(t *testing.T) {
 	}
 }
 
-// TestLast: the last whole block is found among any heights, with what else lies in the bucket, and
-// behind a block that is not whole.
+// TestLast: the last complete block is found among any heights, with other objects in the bucket,
+// and if later blocks are incomplete.
 func TestLast(t *testing.T) {
 	s := newStore(t)
 	w := s.open(t, nil)
@@ -220,7 +220,7 @@ func TestLast(t *testing.T) {
 		h += 1 + primitives.Height(r.IntN(1<<(i/4)))
 	}
 	whole := last()
-	for range 2 { // what a crash may leave
+	for range 2 { // possible remains of a crash
 		if err := w.put(t.Context(), folder(h)+"shard_0.json", []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
@@ -240,9 +240,9 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// TestStoreFails: while the store fails, in whatever way, each object is tried again and no block
-// is missing or half there at the end; a writer that is ended in the middle of blocks leaves what
-// the next one goes on from.
+// TestStoreFails: while the store fails in any way, each object is retried, and at the end no block
+// is missing or incomplete. After a writer was stopped in the middle of a block, the next one
+// continues there.
 func TestStoreFails(t *testing.T) {
 	s := newStore(t)
 	r := rand.New(rand.NewPCG(5, 6))
@@ -303,7 +303,7 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestRefused: what a retry does not fix ends with the store's error.
+// TestRefused: an error that retries do not fix is returned.
 func TestRefused(t *testing.T) {
 	s := newStore(t)
 	open := func(o Options) error {
