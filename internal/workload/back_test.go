@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestGoBack: random chains that go back to snapshots again and again, over epochs, folds, restarts
-// and with next to no memory, take the same blocks again and come to the same results; snapshots of
-// blocks that are gone have ended, and those that have not lead where they said.
+// TestGoBack: random chains that are reverted to snapshots repeatedly, over epochs, advances of the
+// flat head and restarts, and with a tiny memory budget, import the same blocks again with the same
+// results. Snapshots of removed blocks have ended; the others revert to their block.
 func TestGoBack(t *testing.T) {
 	n, blocks := 6, 40
 	if testing.Short() || testutil.Racing {

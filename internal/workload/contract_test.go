@@ -17,8 +17,8 @@ var theVM = sync.OnceValues(func() (*vm.VM, error) {
 })
 
 // TestContractWorkloads is TestWorkloads with contracts: programs of host calls with promises
-// across shards, tokens, yields, storage. What they hold adds up, and in parallel, with restarts
-// and from the blocks alone the same comes out.
+// across shards, tokens, yields, storage. The token supply is constant, and parallel execution,
+// restarts, and execution from the blocks alone give the same results.
 func TestContractWorkloads(t *testing.T) {
 	n, blocks := 8, 30
 	if full() {

@@ -36,7 +36,7 @@ func newPath(t *testing.T, o ChainOptions) *path {
 
 func (p *path) find(h primitives.Hash) *engine.BlockNode { return p.all[h] }
 
-// txs makes n transfers, and n of any kind, for a block.
+// txs returns n transfers, and n transactions of any kind, for a block.
 func (p *path) txs(n int, at Base) (out []*primitives.SignedTransaction) {
 	for range n {
 		out = append(out, p.gen.Transfer(at), p.gen.Transaction(at))
@@ -44,7 +44,7 @@ func (p *path) txs(n int, at Base) (out []*primitives.SignedTransaction) {
 	return out
 }
 
-// on makes and accepts a block of a height on parent; missing may be nil.
+// on produces and imports a block of a height on parent; missing may be nil.
 func (p *path) on(parent primitives.Hash, height primitives.Height, n int, missing func(primitives.ShardIndex) bool) *engine.Accepted {
 	p.t.Helper()
 	plan := &Plan{Parent: parent, Height: height, Missing: missing}
@@ -80,8 +80,8 @@ func (p *path) restart() {
 	}
 }
 
-// TestLongMissing: a shard misses chunks for longer than blocks stay in memory, then applies what
-// came for it meanwhile; with restarts in between it does the same.
+// TestLongMissing: a shard misses chunks for longer than blocks stay in memory, then applies the
+// receipts that arrived meanwhile. Restarts in between make no difference.
 func TestLongMissing(t *testing.T) {
 	var prints []primitives.Hash
 	for _, every := range []int{0, 1, 13} {
@@ -131,9 +131,9 @@ func firstDifference(a, b []primitives.Hash) int {
 	return -1
 }
 
-// TestNothingFinal: while every other height is skipped no block becomes final, so nothing is
-// folded and all blocks stay in memory; when heights follow each other again, all of them are
-// folded.
+// TestNothingFinal: while every other height is skipped no block becomes final, so the flat head
+// does not advance and all blocks stay in memory. When no height is skipped any more, the flat head
+// passes all of them.
 func TestNothingFinal(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 4, Shards: 4}}
 	o.EpochLength, o.Validity = 30, 60
@@ -260,8 +260,8 @@ func TestReorganisation(t *testing.T) {
 
 func bytesOf(h primitives.Hash) []byte { return h[:] }
 
-// TestForkBelowFinal: what does not descend from the last final block is refused, whether its
-// parent is still in memory or not.
+// TestForkBelowFinal: a block that does not descend from the last final block is refused, whether
+// its parent is still in memory or not.
 func TestForkBelowFinal(t *testing.T) {
 	p := newPath(t, ChainOptions{Options: Options{Seed: 6, Shards: 1}})
 	var plans []*Plan

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// given has a chain take a record of another one's log.
+// given appends a record of another chain's log to a chain.
 func given(c *Chain, payload []byte) error {
 	b, err := storage.Unpack(payload)
 	if err != nil {
@@ -39,8 +39,9 @@ func given(c *Chain, payload []byte) error {
 	return err
 }
 
-// TestGiven: a node that gets the results of blocks and executes nothing has the same chain: the
-// records of its log are the same bytes, on all branches, over missing chunks, splits and restarts.
+// TestGiven: a node that receives the results of blocks and executes nothing has the same chain:
+// the records of its log have the same bytes, on all forks, over missing chunks, splits and
+// restarts.
 func TestGiven(t *testing.T) {
 	n, blocks := 8, 60
 	if full() {
@@ -113,8 +114,8 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// equalRecords wants two records of a block to be the same but for where the receipts of a chunk
-// stand: in it, or by the name of the block that made them, if that was at hand.
+// equalRecords requires that two records of a block are equal, except that the receipts of a chunk
+// may be inside or named by the block that created them.
 func equalRecords(t *testing.T, writer, replica *Chain, want, got []byte) {
 	t.Helper()
 	var list [2]*storage.Block

@@ -61,8 +61,7 @@ func killOptions(dir string, accounts, seed int) ChainOptions {
 	return o
 }
 
-// beKilled makes blocks with transactions until it is killed, and tells on stdout what it has
-// stored, once it has.
+// beKilled produces blocks with transactions until it is killed, and prints what it has stored.
 func beKilled() error {
 	o := killOptions(os.Getenv(killChild), envNumber(killAccounts, 0), envNumber(killSeed, 0))
 	c, err := OpenChain(o)
@@ -98,7 +97,7 @@ func beKilled() error {
 	}
 }
 
-// told is what a killed process has told: its last block, and the transactions in its blocks.
+// told is the output of a killed process: its last block, and the transactions in its blocks.
 type told struct {
 	opened bool
 	height primitives.Height
@@ -112,7 +111,7 @@ func readTold(t *testing.T, r io.Reader) (out told) {
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return out // a line without its end was not told
+			return out // a line without a line feed is incomplete
 		}
 		f := strings.Fields(line)
 		if f[0] == "open" {
@@ -138,10 +137,9 @@ func readTold(t *testing.T, r io.Reader) (out told) {
 	}
 }
 
-// TestKill: a process that makes blocks is killed at random moments, while it begins its chain and
-// opens it too. After each time the folder opens at once, at the last block that was told or a
-// later one, with every transaction that was told to be in a block, and with states that lead to
-// their roots.
+// TestKill: a process that produces blocks is killed at random moments, also while it creates or
+// opens its chain. Each time the folder opens soon, at the last printed block or a later one, with
+// every printed transaction, and with states that match their roots.
 func TestKill(t *testing.T) {
 	rounds, accounts := 5, 2000
 	if full() && !testutil.Racing {
@@ -153,8 +151,8 @@ func TestKill(t *testing.T) {
 	var opens []time.Duration
 	included, first := 0, true
 	for round := range rounds {
-		// A large genesis takes seconds to be stored: the first process may do so, or the test
-		// would never come to blocks.
+		// Storing a large genesis takes seconds. The first process may finish that, otherwise the test
+		// would never reach blocks.
 		wait := time.Duration(rng.IntN(700)) * time.Millisecond
 		got := killOne(t, dir, accounts, round, wait, first && accounts > 100_000 || round%2 == 1)
 		included += len(got.txs)
@@ -204,7 +202,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// underLoad tells that the machine has more to do than it can: then times say nothing.
+// underLoad returns whether the machine is overloaded, so that times mean nothing.
 func underLoad() bool {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -215,8 +213,8 @@ func underLoad() bool {
 	return err != nil || v > 2
 }
 
-// killOne starts a process, kills it a while after its start, or after it has opened its chain, and
-// returns what it told.
+// killOne starts a process, kills it a while after its start or after it has opened its chain, and
+// returns its output.
 func killOne(t *testing.T, dir string, accounts, round int, wait time.Duration, afterOpen bool) told {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -245,7 +243,7 @@ func killOne(t *testing.T, dir string, accounts, round int, wait time.Duration, 
 		case <-time.After(3 * time.Minute):
 		}
 	}
-	time.Sleep(wait) // the moment is what the test is about
+	time.Sleep(wait) // the random moment that this test is about
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatalf("round %d: the process ended by itself: %v", round, err)
 	}
@@ -257,7 +255,7 @@ func killOne(t *testing.T, dir string, accounts, round int, wait time.Duration, 
 	return got
 }
 
-// checkRoots loads the whole states and wants their roots.
+// checkRoots loads the whole states and compares their roots.
 func checkRoots(t *testing.T, c *Chain) {
 	t.Helper()
 	v := c.Engine.Verify()

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// TestPatchesDoNotHalt: whatever a patch asks for, it is refused, or written so that blocks go on:
-// what it put there is used, two epochs begin, the chain is closed and opened, and the chunk that
-// was patched is applied once more.
+// TestPatchesDoNotHalt: any patch is refused, or the chain continues after it: the written state is
+// used, two epochs begin, the chain is closed and opened, and the patched chunk is applied once
+// more.
 func TestPatchesDoNotHalt(t *testing.T) {
 	most := primitives.Balance{Hi: math.MaxUint64, Lo: math.MaxUint64}
 	half := primitives.Balance{Hi: 1 << 63}

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// TestPatches: what is written into the state with a block is there at that block and not before,
-// over restarts and folds, in each shard what belongs there; the block's chunks applied again write
-// it too.
+// TestPatches: records written with a block are in the state from that block on and not before,
+// over restarts and advances of the flat head, each in its shard. Applying the block's chunks again
+// writes them too.
 func TestPatches(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 5, Shards: 4}}
 	o.EpochLength, o.Validity, o.Store.FlatHeadBlocks = 40, 80, 3
@@ -89,7 +89,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestCheckPatch: what would leave a state that contradicts itself is refused.
+// TestCheckPatch: a patch that would leave an inconsistent state is refused.
 func TestCheckPatch(t *testing.T) {
 	p := newPath(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
 	p.next(3)

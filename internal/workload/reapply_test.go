@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestReapply applies every chunk of a chain again, with several epochs, most of whose states are
-// only values by then: the same comes out, also where shards are split.
+// TestReapply applies every chunk of a chain of several epochs again, when most of its states exist
+// only as history, with the same results, also where shards are split.
 func TestReapply(t *testing.T) {
 	o := ChainOptions{Disk: storage.NewMemDisk(), Options: Options{Seed: 11, Accounts: 80, Shards: 4, Skew: 0.5}}
 	o.EpochLength, o.Validity = 15, 30

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// shown is a status without what a block that really is adds: its hash, and proofs into it.
+// shown is a status without the parts that only a real block has: its hash, and proofs.
 func shown(o view.FinalOutcome) string {
 	o.Outcomes = slices.Clone(o.Outcomes)
 	for _, x := range append([]*view.OutcomeProof{&o.Outcome}, pointers(o.Outcomes)...) {
@@ -29,8 +29,8 @@ func pointers[T any](list []T) (out []*T) {
 	return out
 }
 
-// TestSimulate tries random transactions of every kind on the head, and then sends them: what was
-// foretold happens, to the last gas and receipt id, and trying changes nothing.
+// TestSimulate simulates random transactions of every kind on the head and then sends them: the
+// results are equal, including gas and receipt ids, and a simulation changes nothing.
 func TestSimulate(t *testing.T) {
 	o := ChainOptions{Disk: storage.NewMemDisk(), Options: Options{Seed: 7, Accounts: 60, Shards: 4, Skew: 0.5}}
 	o.EpochLength, o.Validity = 10_000, 20_000
@@ -88,7 +88,7 @@ func TestSimulate(t *testing.T) {
 	if kinds["ok"] < 200 || kinds["refused"] < 5 || len(kinds) < 8 {
 		t.Errorf("too little was tried: %v", kinds)
 	}
-	// And again, when all of that lies in the past and only the values of those states are left.
+	// Again, when these blocks are old and their states exist only as history.
 	if err := c.Engine.AdvanceFlatHead(); err != nil {
 		t.Fatal(err)
 	}

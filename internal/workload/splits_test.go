@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSplits: what TestWorkloads asks for holds on chains whose shards are split, with forks,
-// skipped heights and missing chunks at the borders, receipts of all kinds on their way over them,
-// and restarts in between.
+// TestSplits: the properties of TestWorkloads hold on chains whose shards are split, with forks,
+// skipped heights and missing chunks at the boundaries, receipts of all kinds in transit, and
+// restarts in between.
 func TestSplits(t *testing.T) {
 	n, blocks := 8, 110
 	if full() {
@@ -40,7 +40,8 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// TestStaticSplit: a protocol version whose own layout has one shard more splits it when it comes.
+// TestStaticSplit: a protocol version with a configured layout of one more shard splits a shard
+// when it takes effect.
 func TestStaticSplit(t *testing.T) {
 	for seed, at := range []primitives.AccountID{"c0", "j5.w", "w1"} {
 		o, course := RandomSplits(uint64(seed), 45)
@@ -53,10 +54,9 @@ func TestStaticSplit(t *testing.T) {
 	}
 }
 
-// TestSplitsOfWhatIsNotLoaded: shards are split whose subtrees are on disk only, and loaded from
-// there, from the memory of the shard before, or from history, whichever is first. The background
-// check of what a start found goes on meanwhile and finds nothing. All comes out as without
-// restarts.
+// TestSplitsOfWhatIsNotLoaded: shards are split whose subtrees are only on disk. These are loaded
+// from disk, from the parent shard in memory, or from history. The background verification after a
+// start runs meanwhile and finds no fault. The results are those without restarts.
 func TestSplitsOfWhatIsNotLoaded(t *testing.T) {
 	blocks := 160
 	o := ChainOptions{Options: Options{Seed: 5, Accounts: 3000, Shards: 1, Skew: 0.5, OneKey: true}}
@@ -120,8 +120,8 @@ func TestSplitsOfWhatIsNotLoaded(t *testing.T) {
 	}
 }
 
-// countSplits counts the shards that end with a block's parent, and those of them that leave
-// receipts behind.
+// countSplits counts the shards that end with a block's parent, and those of them with remaining
+// receipts.
 func countSplits(statuses map[string]int, at, parent *engine.BlockNode) {
 	for i := range parent.Shards {
 		s := &parent.Shards[i]

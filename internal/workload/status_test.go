@@ -9,7 +9,7 @@ import (
 
 var errorName = regexp.MustCompile(`"([A-Z][A-Za-z]+)"`)
 
-// Texts of execution errors, and what varies in them.
+// Patterns for texts of execution errors, and for the varying parts in them.
 var executionError, digits = regexp.MustCompile(`"ExecutionError":"([^"]*)`), regexp.MustCompile(`[0-9]+`)
 
 // statusName is a short name of how something ended: the innermost error's.

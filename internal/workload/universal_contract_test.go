@@ -30,7 +30,7 @@ const (
 	hostileInits    = 8
 )
 
-// hostileCodes are the contracts that are deployed. The first has all host functions.
+// hostileCodes are the deployed contracts. The first one imports all host functions.
 func hostileCodes() [][]byte {
 	return [][]byte{contracts.NewestProbe(), contracts.Version(0), contracts.Version(1)}
 }
@@ -57,7 +57,7 @@ func newHostile(c *Chain) *hostile {
 	return h
 }
 
-// someone draws an account that has a contract, or is universal, or almost.
+// someone draws an account with a contract, a universal account, or an id similar to one.
 func (h *hostile) someone() primitives.AccountID {
 	switch h.rng.IntN(12) {
 	case 0, 1, 2, 3, 4:
@@ -70,7 +70,7 @@ func (h *hostile) someone() primitives.AccountID {
 	return Account(h.rng.IntN(hostileAccounts))
 }
 
-// raw draws a state init that may be damaged, and the account that its bytes make.
+// raw draws a state init, possibly damaged, and returns it with the account id of its bytes.
 func (h *hostile) raw() (primitives.RawStateInit, primitives.AccountID) {
 	s := h.inits[h.rng.IntN(len(h.inits))]
 	switch h.rng.IntN(14) {
@@ -123,7 +123,7 @@ func (h *hostile) gas() uint64 {
 	return h.rng.Uint64N(60_000_000_000_000)
 }
 
-// program writes promises whose calls carry programs of depth-1.
+// program generates promises whose calls contain programs of depth-1.
 func (h *hostile) program(self primitives.AccountID, depth int) *contracts.Program {
 	p := new(contracts.Program)
 	for range 1 + h.rng.IntN(3) {

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestIncompleteWitnesses: a witness whose state lacks a node or has a wrong one, also of contracts,
-// global contracts and universal accounts, is the producer's fault. It is never a fault of the
-// validator that checks it, which would halt the validator. The intact witness is valid.
+// TestIncompleteWitnesses: a witness whose state proof lacks a node or contains a wrong one, also
+// of contracts, global contracts and universal accounts, is the producer's fault, and never that of
+// the validator that checks it, which would halt. The intact witness is valid.
 func TestIncompleteWitnesses(t *testing.T) {
 	n, blocks, tries := uint64(2), 16, 5
 	if full() {
@@ -88,7 +88,7 @@ func TestIncompleteWitnesses(t *testing.T) {
 					}
 					switch err := c.Engine.CheckWitness(&bad, given); {
 					case err == nil:
-						valid++ // the node was not read: another transition or the code cache has it
+						valid++ // the node was not read: another transition or the code cache contains it
 					case engine.VerdictOf(err) == engine.VerdictInvalid:
 						refused++
 					case errors.Is(err, engine.ErrNoCode):

@@ -18,7 +18,7 @@ import (
 // full returns whether all workloads run: `make check` sets it.
 func full() bool { return os.Getenv("TROUPE_WORKLOADS") == "all" }
 
-// checkSupply compares what there is after a block with what its header says there should be.
+// checkSupply compares the sum of all tokens after a block with the total supply in its header.
 func checkSupply(t *testing.T, c *Chain, at *engine.BlockNode, find Lookup) {
 	t.Helper()
 	got, err := Held(c.Store, at, find)
@@ -39,8 +39,8 @@ func checkSupply(t *testing.T, c *Chain, at *engine.BlockNode, find Lookup) {
 	}
 }
 
-// TestWorkloads: random chains keep every token; run in parallel with restarts and next to no
-// memory, and from their blocks alone, they come to the same blocks and results.
+// TestWorkloads: random chains lose no token. In parallel with restarts and a tiny memory budget,
+// and from their blocks alone, they have the same blocks and results.
 func TestWorkloads(t *testing.T) {
 	n, blocks := 12, 50
 	if full() {
@@ -176,7 +176,7 @@ func runWorkload(t *testing.T, o ChainOptions, course Course, statuses map[strin
 	}
 	other := o
 	other.Par = Goroutines
-	// what can leave the memory does at each fold
+	// everything that can be evicted is evicted at each advance of the flat head
 	other.StateBytes, other.Tries = 1, trie.Options{Frontier: 128 << (seed % 6), Poison: true}
 	other.Store.FlatHeadBlocks = 1 + int(seed%70)
 	every := 1 + int(seed%9)
