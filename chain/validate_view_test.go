@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBlockOfWhichOnlyHeadersAreKnown: with HeadersOnly, a block is valid although only its chunk headers are known; without, it is
-// not. All rules that do not need the rest of the body still apply.
+// TestBlockOfWhichOnlyHeadersAreKnown: with HeadersOnly, a block is valid although only its chunk
+// headers are known; without, it is not. All rules that do not need the rest of the body still
+// apply.
 func TestBlockOfWhichOnlyHeadersAreKnown(t *testing.T) {
 	verify := func(s primitives.Signature, data []byte, k primitives.PublicKey) bool { return s.Verify(data, k) }
 	told := func(change func(*rig)) (r *rig, origin, whole error) {

@@ -369,8 +369,8 @@ func TestLongOnes(t *testing.T) {
 	}
 }
 
-// TestBodiesOfOrphansAreEvictedFirst: to make room for a body of a validated block, bodies of orphans are evicted,
-// even if these are nearer to the tip.
+// TestBodiesOfOrphansAreEvictedFirst: to make room for a body of a validated block, bodies of
+// orphans are evicted, even if these are nearer to the tip.
 func TestBodiesOfOrphansAreEvictedFirst(t *testing.T) {
 	w := newWorld(t, 6, 1000)
 	f := newFollower(w)

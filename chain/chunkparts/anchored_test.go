@@ -223,9 +223,9 @@ func TestEarlyChunkWaitsForItsBlock(t *testing.T) {
 	}
 }
 
-// TestEarlyChunkOfAnyAnchor: the anchor of a partial chunk is not signed, and each part is queued once.
-// So any node can make a part wait with a wrong anchor. When the previous block is known the part is
-// accepted by the right anchor, since the producer's own message was not queued.
+// TestEarlyChunkOfAnyAnchor: the anchor of a partial chunk is not signed, and each part is queued
+// once. So any node can make a part wait with a wrong anchor. When the previous block is known the
+// part is accepted by the right anchor, since the producer's own message was not queued.
 func TestEarlyChunkOfAnyAnchor(t *testing.T) {
 	parent := primitives.Hash{99}
 	for name, at := range map[string]*primitives.PartialChunkAnchor{
@@ -249,8 +249,8 @@ func TestEarlyChunkOfAnyAnchor(t *testing.T) {
 	}
 }
 
-// TestEarlyChunkOfOldEpoch: a partial chunk of an epoch that is over is not queued, even if a producer
-// of that epoch has signed it: former validators must not fill the queue.
+// TestEarlyChunkOfOldEpoch: a partial chunk of an epoch that is over is not queued, even if a
+// producer of that epoch has signed it: former validators must not fill the queue.
 func TestEarlyChunkOfOldEpoch(t *testing.T) {
 	for id, queued := range map[primitives.EpochID]bool{{1}: true, {2}: true, {0, 7}: false} {
 		n := anchoredNetwork(t, true)

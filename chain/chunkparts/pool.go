@@ -461,12 +461,12 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 	return nil
 }
 
-// likelyEpoch guesses the epoch of a chunk whose previous block has not arrived. It returns the epoch
-// of the head's children, with placed set, if the shard exists in that epoch. If the shard exists only
-// in the next epoch, a shard split is near: the chunk may be one of the first after it. placed is then
-// false: the caller stores the chunk's parts, but forwards its own parts only after the previous block
-// has arrived. The guess cannot admit a wrong chunk, because the header is checked again, in full, when
-// the previous block arrives. Errors wrap ErrHeader.
+// likelyEpoch guesses the epoch of a chunk whose previous block has not arrived. It returns the
+// epoch of the head's children, with placed set, if the shard exists in that epoch. If the shard
+// exists only in the next epoch, a shard split is near: the chunk may be one of the first after it.
+// placed is then false: the caller stores the chunk's parts, but forwards its own parts only after
+// the previous block has arrived. The guess cannot admit a wrong chunk, because the header is
+// checked again, in full, when the previous block arrives. Errors wrap ErrHeader.
 func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
 	id, known := p.chain.Epoch(p.head.Hash)
 	if !known {

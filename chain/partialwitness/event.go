@@ -102,9 +102,9 @@ type Deploys struct {
 	Part *primitives.PartialContractDeploys
 }
 
-// WitnessValidated is the result of the validation of a PendingWitness. Good: the witness is valid. Early: the
-// chunk's previous block is unknown, and the head is at height Head. Lacks: code that the witness
-// calls is missing.
+// WitnessValidated is the result of the validation of a PendingWitness. Good: the witness is valid.
+// Early: the chunk's previous block is unknown, and the head is at height Head. Lacks: code that
+// the witness calls is missing.
 type WitnessValidated struct {
 	PendingWitness
 	Good, Early, Lacks bool

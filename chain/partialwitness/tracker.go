@@ -341,7 +341,8 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	return t.tryDecode(out, id, w), nil
 }
 
-// checkPartNeeded returns ErrKnown if a part is not needed any more. Its signature is not checked here.
+// checkPartNeeded returns ErrKnown if a part is not needed any more. Its signature is not checked
+// here.
 func (t *Tracker) checkPartNeeded(key chunkID, ord uint64) error {
 	s := t.shards[key.ShardID]
 	if s == nil {

@@ -138,7 +138,8 @@ func TestHelp(t *testing.T) {
 	visit(nil)
 }
 
-// TestCompletion wants a script of each shell, and of bash one that it parses and that completes a command.
+// TestCompletion wants a script of each shell, and of bash one that it parses and that completes a
+// command.
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script := runLine([]string{"completion", shell})

@@ -110,8 +110,8 @@ func TestClientCommands(t *testing.T) {
 	}
 }
 
-// TestClientCredentials checks that near-cli's key files are found: with and without account_id, as a
-// file and in a folder of the account, and that those of other accounts and chains are not used.
+// TestClientCredentials checks that near-cli's key files are found: with and without account_id, as
+// a file and in a folder of the account, and that those of other accounts and chains are not used.
 func TestClientCredentials(t *testing.T) {
 	user := t.TempDir()
 	t.Setenv("HOME", user)

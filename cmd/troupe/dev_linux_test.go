@@ -311,8 +311,8 @@ func TestDevFlags(t *testing.T) {
 	}
 }
 
-// TestDevForkAndRevert: a fork keeps the keys and nonces of accounts that it has, and gives them the
-// balance; blocks that sandbox_revert removes are reported.
+// TestDevForkAndRevert: a fork keeps the keys and nonces of accounts that it has, and gives them
+// the balance; blocks that sandbox_revert removes are reported.
 func TestDevForkAndRevert(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -13,18 +13,18 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// maxInlineCheck is the size in bytes up to which a witness or chunk is checked within Node.Step, if
-// this node has the shard's state. The check verifies the proofs of all receipts, which takes long for
-// a larger one. So a larger one is checked as a job: a function that the caller of Step runs on another
-// goroutine (Node.run).
+// maxInlineCheck is the size in bytes up to which a witness or chunk is checked within Node.Step,
+// if this node has the shard's state. The check verifies the proofs of all receipts, which takes
+// long for a larger one. So a larger one is checked as a job: a function that the caller of Step
+// runs on another goroutine (Node.run).
 const maxInlineCheck = 256 << 10
 
-// maxWaitingChunks is the maximum number of chunks that wait for one unknown parent block, and also the
-// maximum number of such parents.
+// maxWaitingChunks is the maximum number of chunks that wait for one unknown parent block, and also
+// the maximum number of such parents.
 const maxWaitingChunks = 64
 
-// isUnknown returns whether an error means that this node does not have a block, epoch or state. Such
-// an error does not halt the node, because a peer's witness may refer to anything.
+// isUnknown returns whether an error means that this node does not have a block, epoch or state.
+// Such an error does not halt the node, because a peer's witness may refer to anything.
 func isUnknown(err error) bool {
 	return errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrGone) || errors.Is(err, epoch.ErrMissingBlock) ||
 		errors.Is(err, epoch.ErrEpochOutOfBounds)
@@ -77,10 +77,10 @@ func accountsOf(list []chain.Assigned) []primitives.AccountID {
 	return out
 }
 
-// needsNoWitness returns whether the validators of a chunk can check it without a witness, as soon as
-// they have its body (chunkparts.Pool.Brings). This requires eager mode, that this node is one of the
-// validators, and that all of them track the shard. It returns false if a chunk is missing in the head
-// block, since a validator may then be late.
+// needsNoWitness returns whether the validators of a chunk can check it without a witness, as soon
+// as they have its body (chunkparts.Pool.Brings). This requires eager mode, that this node is one
+// of the validators, and that all of them track the shard. It returns false if a chunk is missing
+// in the head block, since a validator may then be late.
 func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) bool {
 	if n.o.Holds == nil || !n.isEager() || slices.Contains(n.head.block.Header.ChunkMask, false) {
 		return false
@@ -124,7 +124,8 @@ func (n *Node) witnessMessage(m Message) {
 	n.applyWitnessOut(out, err)
 }
 
-// applyWitnessOut executes the effects that a step of the witness tracker (partialwitness) returned.
+// applyWitnessOut executes the effects that a step of the witness tracker (partialwitness)
+// returned.
 func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 	if err != nil && !errors.Is(err, partialwitness.ErrKnown) {
 		n.note(err, "witnesses")

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// hostile writes transactions of contracts that promise state inits, valid and invalid, to each other
-// and to universal accounts that run contracts themselves.
+// hostile writes transactions of contracts that promise state inits, valid and invalid, to each
+// other and to universal accounts that run contracts themselves.
 type hostile struct {
 	*Generator
 	chain *Chain
@@ -273,9 +273,9 @@ func (h *hostile) tx(at Base) *primitives.SignedTransaction {
 	return h.draft(at, from, to, h.call(to)).sign()
 }
 
-// TestContractsPromiseStateInits: contracts promise universal state inits of all kinds to accounts of
-// all kinds. All tokens remain, parallel and serial execution with restarts agree, and every chunk is
-// valid by its witness alone.
+// TestContractsPromiseStateInits: contracts promise universal state inits of all kinds to accounts
+// of all kinds. All tokens remain, parallel and serial execution with restarts agree, and every
+// chunk is valid by its witness alone.
 func TestContractsPromiseStateInits(t *testing.T) {
 	n, blocks := 2, 30
 	if full() {

@@ -179,8 +179,8 @@ type (
 		Requested bool // of a Block: it was requested from this peer
 		Gossiped  bool // it arrived by gossip, and no other peer will deliver it
 	}
-	// VerifyAnnouncements: verify these and report AnnouncementsVerified. KnownEpoch has the epochs of stored
-	// announcements.
+	// VerifyAnnouncements: verify these and report AnnouncementsVerified. KnownEpoch has the epochs of
+	// stored announcements.
 	VerifyAnnouncements struct {
 		From       wire.PeerID
 		List       []*wire.Announcement

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// referenceTrie is a slow second implementation against which Forest and Partial are compared: strings
-// by hash, and every change key by key as nearcore does it (ops/insert_delete.rs, ops/squash.rs).
-// It remembers what it read.
+// referenceTrie is a slow second implementation against which Forest and Partial are compared:
+// strings by hash, and every change key by key as nearcore does it (ops/insert_delete.rs,
+// ops/squash.rs). It remembers what it read.
 type referenceTrie struct {
 	root    primitives.Hash
 	known   map[primitives.Hash][]byte

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// referenceRetain is nearcore's retain_multi_range_recursive (ops/resharding.rs) on a referenceTrie.
+// referenceRetain is nearcore's retain_multi_range_recursive (ops/resharding.rs) on a
+// referenceTrie.
 func referenceRetain(t *testing.T, p *referenceTrie, keep []Interval) *referenceTrie {
 	t.Helper()
 	var from, to [][]byte

@@ -367,7 +367,8 @@ func TestLongWaits(t *testing.T) {
 	}
 }
 
-// TestVerificationsAreBounded: at most maxVerifying verifications run at a time, and an event completes with its own.
+// TestVerificationsAreBounded: at most maxVerifying verifications run at a time, and an event
+// completes with its own.
 func TestVerificationsAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	release := make(chan struct{})
