@@ -14,7 +14,7 @@ var packages = map[string]bool{
 	"chunkparts": true, "compilebombs": true, "compiler": true, "config": true,
 	"conformance": true, "congestion": true, "consensus": true, "console": true, "contracts": true,
 	"curve": true, "daemon": true, "doomslug": true, "dump": true, "e2e": true, "earlykickout": true, "engine": true,
-	"epoch": true, "fair": true, "fees": true, "flame": true, "fork": true,
+	"epoch": true, "external": true, "fair": true, "fees": true, "flame": true, "fork": true,
 	"genesis": true, "genesisstate": true, "headerchain": true, "home": true, "host": true,
 	"indexer": true, "jetstream": true, "lake": true, "libp2p": true, "lightclient": true,
 	"limits": true, "load": true, "localnet": true, "logic": true, "mempool": true,

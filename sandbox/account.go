@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -10,7 +11,8 @@ import (
 )
 
 // Account is an account id with a key. It does not belong to a world: it can sign in the world that
-// created it and in all worlds that continue from there.
+// created it and in all worlds that continue from there. A zero Key signs nothing: see
+// World.Impersonate.
 type Account struct {
 	ID  primitives.AccountID
 	Key primitives.SecretKey
@@ -20,68 +22,173 @@ type Account struct {
 func Near() *Account { return Named("near") }
 
 // Named returns the account of that id with the key that Create gives it. It does not create the
-// account.
+// account. The key is derived from the id: it is no secret.
 func Named(id primitives.AccountID) *Account {
 	return &Account{id, primitives.SecretKeyFromSeed(primitives.ED25519, string(id))}
 }
 
-// Create creates an account with an amount and one full access key, that of Named. If an account
-// with this key exists already, it returns that and changes nothing.
+// KeyFile returns the account's keys as JSON with account_id, public_key and secret_key, a file that
+// other tools read: near-cli, near-api-js, `troupe --key`. The text of the secret key alone is
+// Key.String().
+func (a *Account) KeyFile() []byte {
+	return (&primitives.KeyFile{AccountID: a.ID, SecretKey: a.Key}).MarshalIndent()
+}
+
+// Storage usage in bytes of an account without anything, and of a full access key (nearcore: 40, and
+// the lengths 33 and 9 of key and value).
+const (
+	accountStorage = 100
+	keyStorage     = 82
+)
+
+// Create creates an account with an amount and one full access key, that of Named. An account that
+// exists gets this balance and this key, and keeps its contract, data and other keys.
 func (w *World) Create(ctx context.Context, id primitives.AccountID, amount primitives.Balance) (*Account, error) {
+	if _, err := primitives.ParseAccountID(string(id)); err != nil {
+		return nil, fmt.Errorf("sandbox: create %q: %w", id, err)
+	}
+	return w.endow(ctx, id, &amount)
+}
+
+// AddKey gives an account that exists the key of Named, without a transaction.
+func (w *World) AddKey(ctx context.Context, id primitives.AccountID) (*Account, error) {
+	return w.endow(ctx, id, nil)
+}
+
+// endow gives an account the key of Named and, unless it is nil, a balance.
+func (w *World) endow(ctx context.Context, id primitives.AccountID, amount *primitives.Balance) (*Account, error) {
 	a := Named(id)
-	// storage_usage of an account with one full access key (nearcore: 100 for the account, 40 for a
-	// key, and the lengths 33 and 9 of key and value).
-	record := &genesis.AccountRecord{AccountID: id, Account: primitives.Account{Amount: amount, StorageUsage: 182}}
-	key := &genesis.AccessKeyRecord{AccountID: id, PublicKey: a.Key.PublicKey().Handle()}
-	if err := w.realm.Backend().PatchState(ctx, []genesis.Record{record, key}); err != nil {
-		return nil, fmt.Errorf("sandbox: create %s: %w", id, err)
+	key := a.Key.PublicKey().Handle()
+	s, err := w.state(view.BlockRef{}, id)
+	if err != nil {
+		return nil, w.wrap(err, "create %s", id)
+	}
+	account := primitives.Account{StorageUsage: accountStorage}
+	exists, err := s.Account(id, &account)
+	hasKey := false
+	if err == nil && exists {
+		hasKey, err = s.AccessKey(id, key, new(primitives.AccessKey))
+	}
+	s.Release()
+	switch {
+	case err != nil:
+		return nil, w.wrap(err, "create %s", id)
+	case !exists && amount == nil:
+		return nil, fmt.Errorf("sandbox: add a key to %s: %w", id, ErrNoAccount)
+	}
+	if amount != nil {
+		account.Amount = *amount
+	}
+	var records []genesis.Record
+	if !hasKey { // else the nonce of the key would fall
+		account.StorageUsage += keyStorage
+		records = append(records, &genesis.AccessKeyRecord{AccountID: id, PublicKey: key})
+	}
+	records = slices.Insert(records, 0, genesis.Record(&genesis.AccountRecord{AccountID: id, Account: account}))
+	if err := w.chain.Backend().PatchState(ctx, records); err != nil {
+		return nil, w.wrap(err, "create %s", id)
 	}
 	return a, nil
 }
 
-// Balance returns the liquid balance of an account at the head. Refunds for transactions that Send
-// has completed are included.
-func (w *World) Balance(id primitives.AccountID) (b primitives.Balance, err error) {
-	s, err := w.realm.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, id)
-	if err != nil {
-		return b, err
-	}
-	defer s.Release()
-	var a primitives.Account
-	there, err := s.Account(id, &a)
-	if err == nil && !there {
-		err = fmt.Errorf("sandbox: account %s does not exist", id)
-	}
+// Account returns an account at the head. Without it the error is ErrNoAccount.
+func (w *World) Account(id primitives.AccountID) (primitives.Account, error) {
+	return w.account(view.BlockRef{}, id)
+}
+
+// AccountAt is Account after the block of a height.
+func (w *World) AccountAt(height primitives.Height, id primitives.AccountID) (primitives.Account, error) {
+	return w.account(view.BlockRef{Kind: view.RefHeight, Height: height}, id)
+}
+
+// Balance returns the liquid balance of an account at the head. The refunds of a transaction are
+// included once Send or Call has returned.
+func (w *World) Balance(id primitives.AccountID) (primitives.Balance, error) {
+	a, err := w.Account(id)
 	return a.Amount, err
 }
 
-// nonce returns the next nonce of a key. Without the key it is that of the account if this is
-// uninitialized.
-func (w *World) nonce(a *Account) (primitives.Nonce, error) {
-	key := a.Key.PublicKey()
-	s, err := w.realm.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, a.ID)
+// BalanceAt is Balance after the block of a height.
+func (w *World) BalanceAt(height primitives.Height, id primitives.AccountID) (primitives.Balance, error) {
+	a, err := w.AccountAt(height, id)
+	return a.Amount, err
+}
+
+func (w *World) account(at view.BlockRef, id primitives.AccountID) (a primitives.Account, err error) {
+	s, err := w.state(at, id)
 	if err != nil {
-		return 0, err
+		return a, w.wrap(err, "read account %s", id)
 	}
 	defer s.Release()
+	exists, err := s.Account(id, &a)
+	if err == nil && !exists {
+		err = ErrNoAccount
+	}
+	return a, w.wrap(err, "read account %s", id)
+}
+
+// state returns the state of an account's shard after a block.
+func (w *World) state(at view.BlockRef, id primitives.AccountID) (view.State, error) {
+	if w.chain.Ended() {
+		return nil, ErrEnded
+	}
+	return w.chain.Backend().State(at, id)
+}
+
+// signing returns the public key with which an account signs its next transaction, and the nonce.
+// Without the key the nonce is that of the account if this is uninitialized.
+func (w *World) signing(a *Account) (key primitives.PublicKey, nonce primitives.Nonce, err error) {
+	s, err := w.state(view.BlockRef{}, a.ID)
+	if err != nil {
+		return "", 0, err
+	}
+	defer s.Release()
+	if a.Key.IsZero() {
+		if key, err = anyKey(s, a.ID); err != nil {
+			return "", 0, err
+		}
+	} else {
+		key = a.Key.PublicKey()
+	}
 	var k primitives.AccessKey
 	there, err := s.AccessKey(a.ID, key.Handle(), &k)
 	if err != nil {
-		return 0, err
+		return "", 0, err
 	}
 	if !there {
 		var account primitives.Account
-		if found, err := s.Account(a.ID, &account); err != nil {
-			return 0, err
-		} else if found && !account.IsInitialized() { // only the next nonce is valid
-			return account.BootstrapNonce + 1, nil
+		found, err := s.Account(a.ID, &account)
+		switch {
+		case err != nil:
+			return "", 0, err
+		case !found:
+			return "", 0, fmt.Errorf("account %s: %w", a.ID, ErrNoAccount)
+		case !account.IsInitialized(): // only the next nonce is valid
+			return key, account.BootstrapNonce + 1, nil
 		}
-		return 0, fmt.Errorf("sandbox: account %s has no key %v", a.ID, key)
+		return "", 0, fmt.Errorf("account %s, key %v: %w", a.ID, key, ErrNoKey)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := signer{a.ID, key}
-	n := max(k.Nonce, w.nonces[at]) + 1
-	w.nonces[at] = n
-	return n, nil
+	nonce = max(k.Nonce, w.nonces[at]) + 1
+	w.nonces[at] = nonce
+	return key, nonce, nil
+}
+
+// maxKeys bounds the keys of an account among which anyKey looks.
+const maxKeys = 1000
+
+// anyKey returns a full access key of an account.
+func anyKey(s view.State, id primitives.AccountID) (primitives.PublicKey, error) {
+	keys, _, err := s.AccessKeys(id, "", maxKeys)
+	if err != nil {
+		return "", err
+	}
+	for i := range keys {
+		if key, ok := keys[i].Handle.FullKey(); ok && keys[i].AccessKey.IsFullAccess() && keys[i].AccessKey.GasKey == nil {
+			return key, nil
+		}
+	}
+	return "", fmt.Errorf("account %s has no full access key; AddKey gives it one: %w", id, ErrNoKey)
 }

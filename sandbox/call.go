@@ -4,35 +4,75 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// DefaultGas is the gas of a call if none is given: the most that the protocol allows for a
-// transaction, since gas is free here.
+// DefaultGas is the gas of a call if none is given. Unused gas is refunded.
 const DefaultGas primitives.Gas = 300_000_000_000_000
 
-// Outcome is the result of a transaction and all its receipts.
+// Outcome is the result of a transaction and all its receipts, refunds included.
 type Outcome struct {
-	Hash  primitives.Hash
-	Value []byte   // the value that the call returned
-	Logs  []string // the logs of all receipts, in order of execution
-	Gas   primitives.Gas
-	Whole *view.FinalOutcome
+	Hash   primitives.Hash
+	Value  []byte             // the value that the call returned
+	Logs   []string           // the logs of all receipts, in order of execution
+	Gas    primitives.Gas     // burnt by the transaction and all receipts
+	Tokens primitives.Balance // what that gas cost
+	Whole  *view.FinalOutcome
 }
 
 // JSON decodes the returned value.
 func (o *Outcome) JSON(into any) error { return json.Unmarshal(o.Value, into) }
 
-// CallError reports that a transaction or a view call failed on the chain.
-type CallError struct {
-	What    string
-	Failure string // the failure as JSON, as in the RPC
-	Logs    []string
+// Event is an event that a contract logged (NEP-297).
+type Event struct {
+	Contract                 primitives.AccountID
+	Standard, Version, Event string
+	Data                     json.RawMessage // nil: none
 }
 
-func (e *CallError) Error() string { return fmt.Sprintf("%s has failed: %s", e.What, e.Failure) }
+// eventPrefix is the prefix of a log that is an event.
+const eventPrefix = "EVENT_JSON:"
+
+// Events returns the events among the logs. Those of receipts that failed are left out, as their
+// effects are void, and logs that are not valid events too.
+func (o *Outcome) Events() (out []Event) {
+	for of := range outcomes(o.Whole) {
+		if of.Outcome.Status.Kind == primitives.StatusFailure {
+			continue
+		}
+		for _, log := range of.Outcome.Logs {
+			text, ok := strings.CutPrefix(strings.TrimSpace(log), eventPrefix)
+			e := Event{Contract: of.Outcome.ExecutorID}
+			var in struct {
+				Standard, Version, Event string
+				Data                     json.RawMessage
+			}
+			if !ok || json.Unmarshal([]byte(text), &in) != nil || in.Standard == "" || in.Event == "" {
+				continue
+			}
+			e.Standard, e.Version, e.Event, e.Data = in.Standard, in.Version, in.Event, in.Data
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// outcomes iterates over the outcomes of the transaction and its receipts.
+func outcomes(of *view.FinalOutcome) func(func(*view.OutcomeProof) bool) {
+	return func(yield func(*view.OutcomeProof) bool) {
+		if !yield(&of.Outcome) {
+			return
+		}
+		for i := range of.Outcomes {
+			if !yield(&of.Outcomes[i]) {
+				return
+			}
+		}
+	}
+}
 
 // maxRefundBlocks bounds the blocks that are produced for the refunds of one transaction. One block
 // is enough unless receipts are delayed.
@@ -42,33 +82,65 @@ const maxRefundBlocks = 100
 // gas refunds, are executed. Afterwards Balance returns final amounts. If the transaction fails on
 // the chain, it returns a *CallError together with the outcome.
 func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
-	back := w.realm.Backend()
-	nonce, err := w.nonce(by)
+	what := fmt.Sprintf("transaction from %s to %s", by.ID, to)
+	back := w.chain.Backend()
+	tx, hash, err := w.transaction(by, to, actions)
 	if err != nil {
-		return nil, err
+		return nil, w.wrap(err, "%s", what)
 	}
-	t := primitives.Transaction{SignerID: by.ID, PublicKey: by.Key.PublicKey(), ReceiverID: to, Nonce: primitives.TransactionNonce{Nonce: nonce},
-		BlockHash: back.Head().Hash, Actions: actions}
-	hash := t.Hash()
-	tx := primitives.NewSignedTransaction(t, by.Key.Sign(hash[:]))
 	out, err := back.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic})
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: transaction from %s to %s: %w", by.ID, to, err)
+		return nil, w.wrap(err, "%s", what)
 	}
 	if out, err = w.runRefunds(ctx, tx, hash, out); err != nil {
-		return nil, fmt.Errorf("sandbox: refunds of transaction %v from %s to %s: %w", hash, by.ID, to, err)
+		return nil, w.wrap(err, "refunds of transaction %v from %s to %s", hash, by.ID, to)
 	}
+	return result(hash, out, what)
+}
+
+// Simulate returns what Send would return, from a run on the state of the head that changes nothing.
+// The key of by need not sign.
+func (w *World) Simulate(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
+	what := fmt.Sprintf("simulated transaction from %s to %s", by.ID, to)
+	tx, hash, err := w.transaction(by, to, actions)
+	if err != nil {
+		return nil, w.wrap(err, "%s", what)
+	}
+	out, err := w.chain.Backend().Simulate(ctx, &view.Simulate{Tx: tx, Unsigned: true})
+	if err != nil {
+		return nil, w.wrap(err, "%s", what)
+	}
+	if !out.Complete {
+		return nil, w.wrap(fmt.Errorf("receipts were left after %d blocks", out.Blocks), "%s", what)
+	}
+	return result(hash, &out.FinalOutcome, what)
+}
+
+// transaction signs the next transaction of an account.
+func (w *World) transaction(by *Account, to primitives.AccountID, actions []primitives.Action) (*primitives.SignedTransaction, primitives.Hash, error) {
+	key, nonce, err := w.signing(by)
+	if err != nil {
+		return nil, primitives.Hash{}, err
+	}
+	t := primitives.Transaction{SignerID: by.ID, PublicKey: key, ReceiverID: to, Nonce: primitives.TransactionNonce{Nonce: nonce},
+		BlockHash: w.chain.Backend().Head().Hash, Actions: actions}
+	hash, sig := t.Hash(), primitives.ZeroED25519Signature
+	if !by.Key.IsZero() {
+		sig = by.Key.Sign(hash[:])
+	}
+	return primitives.NewSignedTransaction(t, sig), hash, nil
+}
+
+// result makes the Outcome, and the error if the transaction failed.
+func result(hash primitives.Hash, out *view.FinalOutcome, what string) (*Outcome, error) {
 	o := &Outcome{Hash: hash, Value: out.Status.Value, Whole: out}
-	for i := -1; i < len(out.Outcomes); i++ {
-		of := &out.Outcome
-		if i >= 0 {
-			of = &out.Outcomes[i]
-		}
+	for of := range outcomes(out) {
 		o.Logs = append(o.Logs, of.Outcome.Logs...)
 		o.Gas += of.Outcome.GasBurnt
+		o.Tokens = o.Tokens.SaturatingAdd(of.Outcome.TokensBurnt)
 	}
 	if out.Status.Kind != view.FinalSuccessValue {
-		return o, &CallError{fmt.Sprintf("a transaction of %s to %s", by.ID, to), string(out.Status.Failure), o.Logs}
+		return o, txFailure(what, out.Status.Failure, o.Logs)
 	}
 	return o, nil
 }
@@ -76,7 +148,7 @@ func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, 
 // runRefunds produces blocks until all receipts of an executed transaction have outcomes, and
 // returns the final result.
 func (w *World) runRefunds(ctx context.Context, tx *primitives.SignedTransaction, hash primitives.Hash, out *view.FinalOutcome) (*view.FinalOutcome, error) {
-	back := w.realm.Backend()
+	back := w.chain.Backend()
 	for range maxRefundBlocks {
 		if !hasPendingReceipts(out) {
 			return out, nil
@@ -101,12 +173,8 @@ func hasPendingReceipts(out *view.FinalOutcome) bool {
 	for i := range out.Outcomes {
 		ran[out.Outcomes[i].ID] = true
 	}
-	for i := -1; i < len(out.Outcomes); i++ {
-		of := &out.Outcome
-		if i >= 0 {
-			of = &out.Outcomes[i]
-		}
-		for _, id := range of.ReceiptIDs {
+	for of := range outcomes(out) {
+		for _, id := range of.Outcome.ReceiptIDs {
 			if !ran[id] {
 				return true
 			}
@@ -115,28 +183,43 @@ func hasPendingReceipts(out *view.FinalOutcome) bool {
 	return false
 }
 
+// Function returns the action that calls a method, for Send and Simulate. args are as for Call.
+func Function(method string, args any, gas primitives.Gas, deposit primitives.Balance) (*primitives.FunctionCall, error) {
+	raw, err := encode(args)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: arguments of %s: %w", method, err)
+	}
+	return &primitives.FunctionCall{Method: method, Args: raw, Gas: gas, Deposit: deposit}, nil
+}
+
 // Deploy deploys code to an account and, unless method is empty, calls the method in the same
 // transaction.
 func (w *World) Deploy(ctx context.Context, to *Account, code []byte, method string, args any) (*Outcome, error) {
 	actions := []primitives.Action{&primitives.DeployContract{Code: code}}
 	if method != "" {
-		raw, err := encode(args)
+		call, err := Function(method, args, DefaultGas, primitives.Balance{})
 		if err != nil {
 			return nil, err
 		}
-		actions = append(actions, &primitives.FunctionCall{Method: method, Args: raw, Gas: DefaultGas})
+		actions = append(actions, call)
 	}
 	return w.Send(ctx, to, to.ID, actions...)
 }
 
-// Call calls a method of a contract. args of type []byte are passed unchanged; any other value is
-// encoded as JSON; nil is no arguments.
+// Call calls a method of a contract with DefaultGas, and waits for everything that follows, as Send
+// does. args of type []byte are passed unchanged; any other value is encoded as JSON; nil is no
+// arguments.
 func (w *World) Call(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any, deposit primitives.Balance) (*Outcome, error) {
-	raw, err := encode(args)
+	return w.CallGas(ctx, by, contract, method, args, deposit, DefaultGas)
+}
+
+// CallGas is Call with an amount of gas.
+func (w *World) CallGas(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any, deposit primitives.Balance, gas primitives.Gas) (*Outcome, error) {
+	call, err := Function(method, args, gas, deposit)
 	if err != nil {
 		return nil, err
 	}
-	return w.Send(ctx, by, contract, &primitives.FunctionCall{Method: method, Args: raw, Gas: DefaultGas, Deposit: deposit})
+	return w.Send(ctx, by, contract, call)
 }
 
 // Transfer transfers an amount.
@@ -145,25 +228,48 @@ func (w *World) Transfer(ctx context.Context, from *Account, to primitives.Accou
 }
 
 // View calls a method without a transaction and decodes its result as JSON into into; nil: the
-// result is ignored.
+// result is ignored. An into of type *[]byte receives the result as it is.
 func (w *World) View(contract primitives.AccountID, method string, args, into any) error {
+	return w.view(view.BlockRef{}, contract, method, args, into)
+}
+
+// ViewAt is View after the block of a height.
+func (w *World) ViewAt(height primitives.Height, contract primitives.AccountID, method string, args, into any) error {
+	return w.view(view.BlockRef{Kind: view.RefHeight, Height: height}, contract, method, args, into)
+}
+
+func (w *World) view(at view.BlockRef, contract primitives.AccountID, method string, args, into any) error {
+	what := fmt.Sprintf("view %s of %s", method, contract)
 	raw, err := encode(args)
 	if err != nil {
-		return err
+		return fmt.Errorf("sandbox: arguments of %s: %w", what, err)
 	}
-	back := w.realm.Backend()
-	out, err := back.CallFunction(back.Head().Hash, &view.Call{Account: contract, Method: method, Args: raw})
+	s, err := w.state(at, contract)
+	if err != nil {
+		return w.wrap(err, "%s", what)
+	}
+	block := s.At().Hash
+	s.Release()
+	out, err := w.chain.Backend().CallFunction(block, &view.Call{Account: contract, Method: method, Args: raw})
 	switch {
 	case err != nil:
-		return fmt.Errorf("sandbox: call view method %s of %s: %w", method, contract, err)
+		return w.wrap(err, "%s", what)
 	case out == nil:
-		return fmt.Errorf("sandbox: call view method %s: account %s does not exist", method, contract)
+		return w.wrap(ErrNoAccount, "%s", what)
 	case out.Err != nil:
-		return &CallError{fmt.Sprintf("view %s of %s", method, contract), string(out.Err.AppendJSON(nil)), out.Logs}
-	case into == nil:
+		return &CallError{What: what, Failure: string(out.Err.AppendJSON(nil)), Logs: out.Logs, Message: out.Err.Message, cause: out.Err}
+	}
+	switch into := into.(type) {
+	case nil:
+		return nil
+	case *[]byte:
+		*into = out.Result
 		return nil
 	}
-	return json.Unmarshal(out.Result, into)
+	if err := json.Unmarshal(out.Result, into); err != nil {
+		return fmt.Errorf("sandbox: result of %s: %w", what, err)
+	}
+	return nil
 }
 
 func encode(args any) ([]byte, error) {

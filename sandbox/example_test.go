@@ -98,5 +98,5 @@ func ExampleWorld_New() {
 	fmt.Println(err)
 	// Output:
 	// -1 0
-	// sandbox: account alice.near does not exist
+	// sandbox: read account alice.near: the account does not exist
 }

@@ -4,13 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/internal/daemon"
+	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -18,82 +22,221 @@ import (
 
 // Options configure a sandbox. The zero value suits most tests.
 type Options struct {
-	// Dir is the folder of the first chain. If it contains a chain, that is continued. Empty: a
-	// temporary folder, which Close removes.
+	// Dir is the folder of the first chain. If it contains a chain, that is continued. Empty: the
+	// chain is in memory only, some 5 KB for an empty block, and Close forgets it.
 	Dir string
 	// Log receives the node's log; nil: nothing is logged.
 	Log *logrus.Logger
+	// Shards is how many shards a new chain has. 0: one.
+	Shards int
+	// EpochLength is how many blocks an epoch of a new chain has. 0: 43,200. A transaction must be in
+	// a block within two epochs of the one that it names.
+	EpochLength uint64
+	// Accounts are created with these balances and the keys of Named. On a fork, an account that
+	// exists gets the balance and the key.
+	Accounts map[primitives.AccountID]primitives.Balance
+	// Fork continues a block of another chain: URL, URL@HEIGHT, URL@HASH or URL@tx:HASH, where URL
+	// is that of a node's JSON-RPC. It excludes Shards and EpochLength.
+	Fork string
+	// ForkTimeout limits each request to that node; a request is tried four times. 0: 10 s.
+	ForkTimeout time.Duration
+	// ForkCache is a folder for the answers of that node, for later runs. Empty: that of the chain
+	// in Dir; without Dir none.
+	ForkCache string
+}
+
+// check returns an error if options contradict each other.
+func (o *Options) check() (spec fork.Spec, err error) {
+	switch {
+	case o.Shards < 0 || o.Shards > home.MaxShards:
+		return spec, fmt.Errorf("sandbox: Options.Shards is %d, must be from 1 to %d; 0: one", o.Shards, home.MaxShards)
+	case o.Fork == "" && (o.ForkTimeout != 0 || o.ForkCache != ""):
+		return spec, errors.New("sandbox: Options.ForkTimeout and ForkCache need Fork")
+	case o.Fork == "":
+		return spec, nil
+	case o.Shards != 0 || o.EpochLength != 0:
+		return spec, errors.New("sandbox: Options.Fork excludes Shards and EpochLength: a fork has one shard and long epochs")
+	}
+	if spec, err = fork.ParseSpec(o.Fork); err != nil {
+		return spec, fmt.Errorf("sandbox: Options.Fork: %w", err)
+	}
+	return spec, nil
 }
 
 // Sandbox is a chain and the worlds that continue from it. The chain itself is a World too.
 type Sandbox struct {
 	*World
-	host    *daemon.Daemon
-	removes string // folder to remove in Close; empty: none
+	host  *daemon.Daemon
+	close func() error // once
 }
 
-// stopLimit is the time limit of Close.
-const stopLimit = 30 * time.Second
+// Limits of the time for Close, and for the start in New.
+const (
+	stopLimit  = 30 * time.Second
+	startLimit = time.Minute
+)
+
+// TB is what New and ForTest use of a testing.TB.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// New starts a sandbox for a test, or ends the test. The sandbox is closed after the test and all
+// its subtests, those that call t.Parallel included: a deferred Close would be too early for them.
+// At most one Options is allowed.
+func New(t TB, options ...Options) *Sandbox {
+	t.Helper()
+	var o Options
+	switch len(options) {
+	case 0:
+	case 1:
+		o = options[0]
+	default:
+		t.Fatalf("sandbox.New: %d Options, at most one is allowed", len(options))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	s, err := Start(ctx, o)
+	if err != nil {
+		t.Fatalf("start a sandbox: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the sandbox: %v", err)
+		}
+	})
+	return s
+}
 
 // Start creates a chain, or continues the one in Options.Dir. It produces blocks only when there is
-// something to execute.
-func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
-	s := &Sandbox{}
+// something to execute. ctx limits the start, not the sandbox. The caller must call Close.
+func Start(ctx context.Context, o Options) (s *Sandbox, err error) {
+	spec, err := o.check()
+	if err != nil {
+		return nil, err
+	}
 	dir := o.Dir
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "troupe-sandbox-"); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("sandbox: %w", err)
 		}
-		s.removes = dir
+		defer func() { // the node reads these files when it starts, and never again
+			gone := os.RemoveAll(dir)
+			if gone != nil && err == nil {
+				gone = errors.Join(gone, s.Close())
+			}
+			if err = errors.Join(err, gone); err != nil {
+				s = nil
+			}
+		}()
 	}
-	defer func() {
-		if err != nil && s.removes != "" {
-			_ = os.RemoveAll(s.removes) // err is more informative
-		}
-	}()
+	hm, err := makeHome(ctx, dir, &o, spec)
+	if err != nil {
+		return nil, err
+	}
 	if o.Log == nil {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.PanicLevel)
 	}
+	host, err := startNode(ctx, daemon.Options{Home: hm, Log: o.Log, NoRPC: true, InProcess: true, Servable: true, Memory: o.Dir == "", Trust: o.Dir == ""})
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	s = &Sandbox{World: newWorld(&host.Instance, nil), host: host}
+	s.close = sync.OnceValue(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+		defer cancel()
+		return host.Stop(ctx)
+	})
+	for _, id := range slices.Sorted(maps.Keys(o.Accounts)) {
+		if _, err := s.Create(ctx, id, o.Accounts[id]); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// makeHome creates the files of a chain unless there are any, and reads them.
+func makeHome(ctx context.Context, dir string, o *Options, spec fork.Spec) (*home.Home, error) {
 	hm, err := home.Load(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		if _, err = home.Init(ctx, home.InitOptions{Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err == nil {
+	old := err == nil
+	switch {
+	case old && (o.Shards != 0 || o.EpochLength != 0):
+		return nil, fmt.Errorf("sandbox: %s has a chain already: Options.Shards and EpochLength are for a new one", dir)
+	case spec.URL != "":
+		if _, err = fork.Make(ctx, dir, spec, fork.Options{URL: spec.URL, Timeout: o.ForkTimeout}); err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", ErrFork, context.Cause(ctx))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("sandbox: fork of %s: %w", spec.URL, err)
+		}
+		hm, err = home.Load(dir)
+	case errors.Is(err, os.ErrNotExist):
+		if _, err = home.Init(ctx, home.InitOptions{Dir: dir, ChainID: "sandbox", NumShards: o.Shards, EpochLength: o.EpochLength,
+			Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err == nil {
 			hm, err = home.Load(dir)
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	if hm.Config.RPC == nil { // its limits apply to calls in this process too; nothing listens
-		if err = hm.Config.AddRPC(); err != nil {
-			return nil, err
+	c := hm.Config
+	if c.RPC == nil { // its limits apply to calls in this process too; nothing listens
+		if err = c.AddRPC(); err != nil {
+			return nil, fmt.Errorf("sandbox: %w", err)
 		}
 	}
-	hm.Config.Consensus.ProduceEmptyBlocks = false
-	if s.host, err = daemon.Start(daemon.Options{Home: hm, Log: o.Log, NoRPC: true, InProcess: true}); err != nil {
-		return nil, err
+	on := true
+	c.RPC.Sandbox, c.RPC.Console = &on, &on
+	c.Consensus.ProduceEmptyBlocks = false
+	if o.ForkTimeout != 0 {
+		c.Fork.Timeout = o.ForkTimeout
 	}
-	s.World = newWorld(&s.host.Instance)
-	return s, nil
+	if o.ForkCache != "" {
+		c.Fork.Cache = o.ForkCache
+	}
+	return hm, nil
 }
 
-// Close ends all worlds and stops the node.
-func (s *Sandbox) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
-	defer cancel()
-	err := s.host.Stop(ctx)
-	if s.removes != "" {
-		err = errors.Join(err, os.RemoveAll(s.removes))
+// startNode starts a node. If ctx ends before, the node is stopped once it has started.
+func startNode(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) {
+	type result struct {
+		host *daemon.Daemon
+		err  error
 	}
-	return err
+	started := make(chan result, 1)
+	go func() {
+		host, err := daemon.Start(o)
+		started <- result{host, err}
+	}()
+	select {
+	case r := <-started:
+		return r.host, r.err
+	case <-ctx.Done():
+	}
+	go func() {
+		if r := <-started; r.err == nil {
+			stop, cancel := context.WithTimeout(context.Background(), stopLimit)
+			defer cancel()
+			_ = r.host.Stop(stop) // its caller has gone
+		}
+	}()
+	return nil, fmt.Errorf("the node has not started in time: %w", context.Cause(ctx))
 }
+
+// Close ends all worlds and stops the node. Further calls return the same.
+func (s *Sandbox) Close() error { return s.close() }
 
 // World is one chain. Safe for concurrent use.
 type World struct {
-	realm *daemon.Instance
+	chain *daemon.Instance
 
 	mu     sync.Mutex
 	nonces map[signer]primitives.Nonce // last used nonces
+	actFor []primitives.AccountID      // whose transactions need no signature
 }
 
 type signer struct {
@@ -101,8 +244,8 @@ type signer struct {
 	key     primitives.PublicKey
 }
 
-func newWorld(r *daemon.Instance) *World {
-	return &World{realm: r, nonces: map[signer]primitives.Nonce{}}
+func newWorld(r *daemon.Instance, actFor []primitives.AccountID) *World {
+	return &World{chain: r, nonces: map[signer]primitives.Nonce{}, actFor: actFor}
 }
 
 // New creates a world that continues from the head of this one, with its accounts, contracts and
@@ -114,17 +257,55 @@ func (w *World) NewAt(ctx context.Context, snapshot string) (*World, error) {
 	return w.from(ctx, snapshot)
 }
 
-func (w *World) from(ctx context.Context, snapshot string) (*World, error) {
-	r, err := w.realm.World(ctx, &view.NewWorld{Snapshot: snapshot})
+// ForTest creates a world as New does, which ends after the test and its subtests. If it cannot, it
+// ends the test.
+func (w *World) ForTest(t TB) *World {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	x, err := w.New(ctx)
 	if err != nil {
-		return nil, err
+		t.Fatalf("create a world: %v", err)
 	}
-	return newWorld(r), nil
+	t.Cleanup(func() {
+		if err := x.End(); err != nil {
+			t.Errorf("end the world: %v", err)
+		}
+	})
+	return x
+}
+
+func (w *World) from(ctx context.Context, snapshot string) (*World, error) {
+	r, err := w.chain.World(ctx, &view.NewWorld{Snapshot: snapshot})
+	if err != nil {
+		return nil, w.wrap(err, "create a world")
+	}
+	w.mu.Lock()
+	actFor := slices.Clone(w.actFor)
+	w.mu.Unlock()
+	x := newWorld(r, actFor)
+	if len(actFor) > 0 {
+		if err := r.Backend().Impersonate(actFor, false); err != nil {
+			return nil, errors.Join(w.wrap(err, "create a world"), x.End())
+		}
+	}
+	return x, nil
 }
 
 // End ends a world and all worlds that continue from it, and frees their memory. The first chain
 // ends with Sandbox.Close instead.
-func (w *World) End() error { return w.realm.End() }
+func (w *World) End() error { return w.chain.End() }
 
 // Head returns the last block.
-func (w *World) Head() view.At { return w.realm.Backend().Head() }
+func (w *World) Head() view.At { return w.chain.Backend().Head() }
+
+// Serve makes the world reachable for other programs: it returns the URL of its JSON-RPC; the
+// console is at /console below it. addr is what to listen on, for the first call of all worlds;
+// empty: a free port of 127.0.0.1. It ends with the sandbox.
+func (w *World) Serve(addr string) (url string, err error) {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	url, err = w.chain.Serve(addr)
+	return url, w.wrap(err, "serve JSON-RPC on %s", addr)
+}

@@ -32,50 +32,50 @@ func (w *World) Freeze(ctx context.Context, still bool) error {
 }
 
 func (w *World) clock(ctx context.Context, set *view.SetClock) (time.Time, error) {
-	c, err := w.realm.Backend().SetClock(ctx, set)
-	return time.Unix(0, int64(c.Time)), err
+	c, err := w.chain.Backend().SetClock(ctx, set)
+	return time.Unix(0, int64(c.Time)), w.wrap(err, "clock")
 }
 
 // Mine produces blocks and returns the last one.
 func (w *World) Mine(ctx context.Context, blocks uint64) (view.At, error) {
-	return w.realm.Backend().Mine(ctx, &view.Mine{Blocks: blocks})
+	at, err := w.chain.Backend().Mine(ctx, &view.Mine{Blocks: blocks})
+	return at, w.wrap(err, "mine %d blocks", blocks)
 }
 
 // FastForward advances the chain by a number of heights, and the clock by the time that they would
 // take.
 func (w *World) FastForward(ctx context.Context, heights uint64) error {
-	return w.realm.Backend().FastForward(ctx, heights)
+	return w.wrap(w.chain.Backend().FastForward(ctx, heights), "go forward %d heights", heights)
 }
 
 // NextEpoch advances to the first block of the next epoch.
 func (w *World) NextEpoch(ctx context.Context) (view.At, error) {
-	return w.realm.Backend().NextEpoch(ctx)
+	at, err := w.chain.Backend().NextEpoch(ctx)
+	return at, w.wrap(err, "go to the next epoch")
 }
 
 // Snapshot makes the head a snapshot with this name. An existing snapshot of the name is replaced.
 func (w *World) Snapshot(ctx context.Context, name string) error {
-	_, err := w.realm.Backend().TakeSnapshot(ctx, name)
-	return err
+	_, err := w.chain.Backend().TakeSnapshot(ctx, name)
+	return w.wrap(err, "take snapshot %q", name)
 }
 
 // Revert rolls the chain back to a snapshot, which stays usable. Worlds that continue from a later
 // block end.
 func (w *World) Revert(ctx context.Context, name string) error {
-	_, err := w.realm.Backend().Revert(ctx, name)
+	_, err := w.chain.Backend().Revert(ctx, name)
 	if err == nil {
-		w.mu.Lock()
-		clear(w.nonces)
-		w.mu.Unlock()
+		w.forgetNonces()
 	}
-	return err
+	return w.wrap(err, "revert to snapshot %q", name)
 }
 
 // Patch writes records into the state, as sandbox_patch_state does.
 func (w *World) Patch(ctx context.Context, records ...genesis.Record) error {
-	return w.realm.Backend().PatchState(ctx, records)
+	return w.wrap(w.chain.Backend().PatchState(ctx, records), "patch")
 }
 
 // Deal sets an account's balance of a NEP-141 token.
 func (w *World) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
-	return w.realm.Backend().Deal(ctx, token, account, amount)
+	return w.wrap(w.chain.Backend().Deal(ctx, token, account, amount), "deal")
 }

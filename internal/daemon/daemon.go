@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,13 @@ type Options struct {
 	Metrics   bool           // rpc.prometheus_addr was set on the command line
 	NoRPC     bool
 	InProcess bool // the caller uses Backend in this process, with or without an RPC
-	Trust     bool // skip the validation of a genesis that is not in the store yet
+	// Servable: the caller may call Serve. The RPC is then prepared though nothing listens.
+	Servable bool
+	// Memory keeps the chain in memory, and compiled contracts too. Start reads the files of Home;
+	// afterwards they may be removed. Nothing else is read or written, except the cache of a fork
+	// if config.json names its folder.
+	Memory bool
+	Trust  bool // skip the validation of a genesis that is not in the store yet
 	// Compiler starts a child of this binary that calls vm.ServeCompiler. The zero value compiles
 	// contracts in this process.
 	Compiler compiler.Command
@@ -79,6 +86,8 @@ type Options struct {
 type Daemon struct {
 	Instance
 	Addr net.Addr // address of the RPC; nil: none
+
+	serving sync.Mutex // of Serve
 
 	build           string // build name of the program
 	upgradeVotes    []epoch.UpgradeVote
@@ -165,14 +174,22 @@ func Start(o Options) (_ *Daemon, err error) {
 		h.openBackend(&o, &undo)
 		p.startBlocks(h.back)
 	}
-	if ports.rpc != nil {
-		if err := h.serveRPC(ports); err != nil {
+	if ports.rpc != nil || o.Servable {
+		if err := h.newServer(); err != nil {
 			return nil, err
 		}
 	}
-	// without the socket these commands work while the node is stopped
-	if h.control, err = h.listenControl(); err != nil {
-		h.log.WithError(err).Warn("no control socket: troupe view-state and snapshot work only while this node is stopped")
+	if ports.rpc != nil {
+		h.serve(ports.rpc)
+	}
+	if ports.metrics != nil {
+		h.metrics = serveMetrics(ports.metrics, h.server.AppendMetrics)
+	}
+	if !o.Memory {
+		// without the socket these commands work while the node is stopped
+		if h.control, err = h.listenControl(); err != nil {
+			h.log.WithError(err).Warn("no control socket: troupe view-state and snapshot work only while this node is stopped")
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
@@ -182,7 +199,7 @@ func Start(o Options) (_ *Daemon, err error) {
 		h.log.Infof("this node follows feeds (%d) and produces no blocks", len(o.Follow))
 		go h.feeds.run(ctx)
 	case h.replica != nil:
-		h.log.Info("this node is a replica of the writer at " + c.Replica.Of)
+		h.log.Info("this node is a replica of the writer at " + withoutToken(c.Replica.Of))
 	case obstacle != "" && h.front != nil && o.Home.ValidatorKey == nil:
 		h.log.Info("this node follows its network and produces no blocks")
 	case obstacle != "":
@@ -212,7 +229,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		return err
 	}
 	defer func() { err = withReplaced(hm, err) }()
-	if h.store, err = openStore(hm, h.log, true); err != nil {
+	if h.store, err = h.openChain(o); err != nil {
 		return err
 	}
 	*undo = append(*undo, func() { _ = h.store.Close() })
@@ -221,7 +238,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 			return err
 		}
 	}
-	if h.fork, err = h.openFork(hm, o.ForkTransport, true); err != nil {
+	if h.fork, err = h.openFork(o, true); err != nil {
 		return err
 	}
 	var base engine.RemoteState
@@ -274,6 +291,9 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	}
 	h.logTracked(&c.TrackedShards)
 	no := h.nodeOptions(hm, checker, h.blockObserver(o.Observe), o.Version.Build)
+	if o.Memory {
+		no.Failed = ""
+	}
 	if c.Replica.Of != "" {
 		if err := h.asReplica(o, ports, hold.tracks, &no); err != nil {
 			return err
@@ -371,8 +391,8 @@ func (h *Daemon) openBackend(o *Options, undo *[]func()) {
 	}
 }
 
-// serveRPC creates the RPC server and serves it.
-func (h *Daemon) serveRPC(ports *ports) (err error) {
+// newServer creates the RPC server.
+func (h *Daemon) newServer() (err error) {
 	hm, c, back := h.home, h.home.Config, h.back
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
@@ -381,22 +401,20 @@ func (h *Daemon) serveRPC(ports *ports) (err error) {
 		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.sandboxEnabled(back), Debug: c.RPC.Debug, Console: h.consoleEnabled(back), Actors: h.Node.AppendActors, Included: func() uint64 { return h.Node.Stats().Transactions }, ViewStateLimit: c.ViewStateSizeLimit, ViewKeysLimit: c.ViewAccessKeysLimit,
 		IndexerRequests: indexerRequests(c.RPC), Metrics: h.appendMetrics, Log: h.log,
 	})
-	if err != nil {
-		return err
-	}
-	h.Addr = ports.rpc.Addr()
-	if exposed := h.exposureWarning(back); exposed != "" {
+	return err
+}
+
+// serve serves the RPC on a listener, until the node stops.
+func (h *Daemon) serve(l net.Listener) {
+	h.Addr = l.Addr()
+	if exposed := h.exposureWarning(h.back); exposed != "" {
 		h.log.Warn(exposed)
 	}
 	go func() {
-		if err := h.server.Serve(ports.rpc); err != nil {
+		if err := h.server.Serve(l); err != nil {
 			h.failed <- fmt.Errorf("rpc: %w", err)
 		}
 	}()
-	if ports.metrics != nil {
-		h.metrics = serveMetrics(ports.metrics, h.server.AppendMetrics)
-	}
-	return nil
 }
 
 // indexerRequests returns how many calls of EXPERIMENTAL_indexer_block may run at a time. 0: the
@@ -422,6 +440,9 @@ func (h *Daemon) vmOptions(o *Options) vm.Options {
 		},
 		Unlinked: newUnlinkedLog(h.log).report,
 	}
+	if o.Memory {
+		v.Dir = ""
+	}
 	if c.CompilerProcesses {
 		v.Compiler = o.Compiler
 	}
@@ -445,6 +466,19 @@ func executable() string {
 // Failed delivers the error on which the node must be stopped: a failed RPC server, or
 // ErrStateSynced, ErrRewound or ErrDiskFreed, after which it is to be restarted.
 func (h *Daemon) Failed() <-chan error { return h.failed }
+
+// openChain opens the chain that Start runs.
+func (h *Daemon) openChain(o *Options) (*storage.Store, error) {
+	if !o.Memory {
+		return openStore(o.Home, h.log, true)
+	}
+	id, err := identity(o.Home, readFingerprints(o.Home.Paths.Data))
+	if err != nil {
+		return nil, err
+	}
+	c := o.Home.Config
+	return storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
+}
 
 // openStore opens the data folder, which belongs to one chain and one process. With reads, a full
 // disk opens it read-only.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -45,13 +44,17 @@ func ForkOptions(dir string, c *config.Config) fork.Options {
 
 // openFork returns the remote state of a home that is a fork, or nil if it is none. With check, it
 // contacts the remote node: another chain is an error, no answer only a warning.
-func (h *Daemon) openFork(hm *home.Home, other http.RoundTripper, check bool) (*forked, error) {
+func (h *Daemon) openFork(opts *Options, check bool) (*forked, error) {
+	hm := opts.Home
 	pin, err := fork.ReadPin(hm.Paths.Dir)
 	if pin == nil || err != nil {
 		return nil, err
 	}
 	o := ForkOptions(hm.Paths.Dir, hm.Config)
-	o.URL, o.Transport = pin.URL, other
+	o.URL, o.Transport = pin.URL, opts.ForkTransport
+	if opts.Memory && hm.Config.Fork.Cache == "" {
+		o.Cache = ""
+	}
 	o.Warn = func(err error) { h.log.Warn(err) }
 	f := &forked{Base: fork.NewBase(fork.NewClient(o), pin)}
 	if !check {

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"net"
 
 	"github.com/sirupsen/logrus"
 
@@ -65,4 +67,41 @@ func (r *Instance) End() error {
 	}
 	r.worlds.drop(w, endAsked)
 	return w.err
+}
+
+// Ended returns whether this chain has ended or is ending: its node has stopped, or it is a world
+// that was dropped.
+func (r *Instance) Ended() bool {
+	if r.id != "" {
+		w := r.worlds.find(r.id)
+		return w == nil || w.gone.Load()
+	}
+	r.worlds.mu.Lock()
+	defer r.worlds.mu.Unlock()
+	return r.worlds.closed
+}
+
+// Serve returns the URL of this chain's JSON-RPC. If nothing listens yet it listens on addr. It needs
+// Options.Servable. The node's stop ends it.
+func (r *Instance) Serve(addr string) (string, error) {
+	h := r.worlds.h
+	h.serving.Lock()
+	defer h.serving.Unlock()
+	switch {
+	case r.Ended():
+		return "", errors.New("the chain has ended")
+	case h.server == nil:
+		return "", errors.New("this node has no RPC server")
+	case h.Addr == nil:
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return "", err
+		}
+		h.serve(l)
+	}
+	url := URL(h.Addr.String())
+	if r.id != "" {
+		url += "/world/" + r.id
+	}
+	return url, nil
 }

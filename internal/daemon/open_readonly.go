@@ -23,7 +23,7 @@ func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	of, err := (&Daemon{Instance: Instance{log: log}}).openFork(hm, nil, false)
+	of, err := (&Daemon{Instance: Instance{log: log}}).openFork(&Options{Home: hm}, false)
 	var base engine.RemoteState
 	end := func() {}
 	if of != nil {

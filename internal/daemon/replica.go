@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/storage"
 )
+
+// withoutToken returns the URLs of a writer as they may be logged.
+func withoutToken(urls string) string {
+	list := strings.Split(urls, ",")
+	for i, u := range list {
+		if at := strings.LastIndexByte(u, '@'); at >= 0 {
+			scheme, _, _ := strings.Cut(u, "//")
+			list[i] = scheme + "//" + u[at+1:]
+		}
+	}
+	return strings.Join(list, ",")
+}
 
 // ErrRewound is sent by Failed when the stored chain must be rewound, which a restart does.
 var ErrRewound = errors.New("the chain was rewound: the node restarts")

@@ -513,3 +513,14 @@ func TestReplica(t *testing.T) {
 		t.Errorf("only %d replies were compared", asked)
 	}
 }
+
+// TestWriterIsLoggedWithoutToken: the URL of a writer may contain its token, which is a secret.
+func TestWriterIsLoggedWithoutToken(t *testing.T) {
+	for in, want := range map[string]string{
+		"nats://h:4222": "nats://h:4222", "nats://secret@h:4222": "nats://h:4222", "tls://a:b@c@h:1,nats://x": "tls://h:1,nats://x",
+	} {
+		if got := withoutToken(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}

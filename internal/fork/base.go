@@ -32,6 +32,9 @@ type Base struct {
 	warned  map[string]bool
 }
 
+// ErrAway is wrapped by the errors of a Base: the remote node does not answer, or not credibly.
+var ErrAway = state.ErrAway
+
 // place is a question and the block that it is asked at.
 type place struct {
 	at primitives.Hash

@@ -50,7 +50,10 @@ type InitOptions struct {
 	AccountID primitives.AccountID
 	TestSeed  *string // of the validator's key
 	NumShards int     // 0: 1
-	Fast      bool
+	// EpochLength is that of a new genesis, in blocks. 0: the default. Transactions are valid for at
+	// most two epochs.
+	EpochLength uint64
+	Fast        bool
 
 	GenesisFile     string
 	DownloadGenesis bool

@@ -237,6 +237,10 @@ func (n *initializer) makeGenesis(context.Context) error {
 	if !n.Fast {
 		g.Config.EpochLength, g.Config.TransactionValidityPeriod = plainEpochLength, plainValidity
 	}
+	if n.EpochLength != 0 {
+		g.Config.EpochLength = n.EpochLength
+		g.Config.TransactionValidityPeriod = min(g.Config.TransactionValidityPeriod, 2*n.EpochLength)
+	}
 	if err := g.Validate(); err != nil {
 		return fmt.Errorf("%w: no genesis can be created with validator %s, probably because init adds an account "+
 			"of that name itself: choose another --account-id (%w)", ErrUsage, k.AccountID, err)

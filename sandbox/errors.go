@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/internal/fork"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Errors of this package, for errors.Is. What a transaction or a contract did wrong is a *CallError
+// or a *primitives.InvalidTxError, a block or transaction that the chain does not have a
+// *view.LookupError, and what a sandbox refuses to do a *view.SandboxError.
+var (
+	// ErrEnded: the world has ended, or the sandbox was closed.
+	ErrEnded = errors.New("the world has ended")
+	// ErrNoAccount: the account does not exist.
+	ErrNoAccount = errors.New("the account does not exist")
+	// ErrNoKey: the account does not have the key that is to sign.
+	ErrNoKey = errors.New("the account does not have the key")
+	// ErrFork: the node of the forked chain gives no answer, or a wrong one.
+	ErrFork = fork.ErrAway
+)
+
+// CallError reports that a transaction or a view call failed on the chain. It unwraps to nearcore's
+// error: *primitives.ActionError or *primitives.InvalidTxError, and *primitives.FunctionCallError if
+// a contract failed. So errors.Is finds tags such as primitives.ActionAccountDoesNotExist and
+// primitives.CallExecution.
+type CallError struct {
+	What    string
+	Failure string // the failure as JSON, as in the RPC
+	Logs    []string
+	// Message is the text of a contract's panic or of a host function's error. Empty: no contract
+	// failed while it ran.
+	Message string
+
+	cause error
+}
+
+// Error returns what failed, and the contract's message or else the JSON of the failure.
+func (e *CallError) Error() string {
+	if e.Message != "" {
+		return e.What + " has failed: " + e.Message
+	}
+	return e.What + " has failed: " + e.Failure
+}
+
+// Unwrap returns nearcore's error; nil: it has a form that this program does not know.
+func (e *CallError) Unwrap() error { return e.cause }
+
+// txFailure returns the error for the failure of a transaction.
+func txFailure(what string, failure []byte, logs []string) *CallError {
+	e := &CallError{What: what, Failure: string(failure), Logs: logs}
+	parsed := new(primitives.TxExecutionError)
+	if json.Unmarshal(failure, parsed) != nil {
+		return e
+	}
+	e.cause = parsed
+	var call *primitives.FunctionCallError
+	if errors.As(e.cause, &call) {
+		e.Message = call.Message
+	}
+	return e
+}
+
+// wrap adds what was done to an error, and ErrEnded if the world has ended meanwhile.
+func (w *World) wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	what := fmt.Sprintf(format, args...)
+	if w.chain.Ended() && !errors.Is(err, ErrEnded) {
+		return fmt.Errorf("sandbox: %s: %w (%w)", what, ErrEnded, err)
+	}
+	return fmt.Errorf("sandbox: %s: %w", what, err)
+}

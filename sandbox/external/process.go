@@ -1,0 +1,229 @@
+package external
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Errors of this package, for errors.Is.
+var (
+	// ErrNoProgram: neither TROUPE_BIN nor PATH has a program troupe.
+	ErrNoProgram = errors.New("the program troupe is not there: build or install it, and add it to PATH or set TROUPE_BIN to its path")
+	// ErrEnded: the process has ended, or does not answer at its address, or the world has ended.
+	ErrEnded = errors.New("the chain has ended")
+	// ErrNoKey: the account that is to sign does not exist, or does not have the key.
+	ErrNoKey = errors.New("the account does not have the key")
+)
+
+// Options configure a sandbox. The zero value suits most tests.
+type Options struct {
+	Program string    // path of troupe. Empty: $TROUPE_BIN, else troupe in PATH
+	Shards  int       // 0: one
+	Fork    string    // continue another chain: URL[@HEIGHT|@HASH|@tx:HASH] of a node's JSON-RPC
+	Log     io.Writer // receives what the process prints, a line for each transaction; nil: nothing
+}
+
+// Limits of the time for the start in New, for Close, and for the end of the process before it is
+// killed.
+const (
+	startLimit = time.Minute
+	stopLimit  = 10 * time.Second
+)
+
+// maxLines bounds the lines that are kept of what the process prints.
+const maxLines = 50
+
+// Sandbox is a process with a chain, and the worlds that continue from it. The chain itself is a
+// World too.
+type Sandbox struct {
+	*World
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ended chan struct{} // closed when the process has ended
+	once  sync.Once
+	err   error // of Close
+
+	mu    sync.Mutex
+	lines []string
+}
+
+// TB is what New and ForTest use of a testing.TB.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// New starts a sandbox for a test, or ends the test. The sandbox is closed after the test and all
+// its subtests. At most one Options is allowed.
+func New(t TB, options ...Options) *Sandbox {
+	t.Helper()
+	var o Options
+	switch len(options) {
+	case 0:
+	case 1:
+		o = options[0]
+	default:
+		t.Fatalf("external.New: %d Options, at most one is allowed", len(options))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	s, err := Start(ctx, o)
+	if err != nil {
+		t.Fatalf("start a sandbox: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the sandbox: %v", err)
+		}
+	})
+	return s
+}
+
+// program returns the path of troupe.
+func program(o *Options) (string, error) {
+	for _, path := range []string{o.Program, os.Getenv("TROUPE_BIN")} {
+		if path == "" {
+			continue
+		}
+		if path, err := exec.LookPath(path); err == nil {
+			return path, nil
+		}
+		return "", fmt.Errorf("sandbox: %s is not an executable file: %w", path, ErrNoProgram)
+	}
+	path, err := exec.LookPath("troupe")
+	if err != nil {
+		return "", fmt.Errorf("sandbox: %w", ErrNoProgram)
+	}
+	return path, nil
+}
+
+// Start starts the process with a new chain on a free port of 127.0.0.1. ctx limits the start, not
+// the sandbox. The process ends when Close is called, and when this process ends, however it does.
+func Start(ctx context.Context, o Options) (*Sandbox, error) {
+	path, err := program(&o)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"dev", "--exit-with-stdin", "--rpc-addr", "127.0.0.1:0", "--accounts", "0"}
+	if o.Shards != 0 {
+		args = append(args, "--shards", strconv.Itoa(o.Shards))
+	}
+	if o.Fork != "" {
+		args = append(args, "--fork", o.Fork)
+	}
+	if o.Log == nil {
+		args = append(args, "--log-transactions=failed")
+		o.Log = io.Discard
+	}
+	s := &Sandbox{cmd: exec.Command(path, args...), ended: make(chan struct{})}
+	s.cmd.SysProcAttr = ownGroup() // so that Ctrl-C lets the tests finish first
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	s.stdin = stdin
+	out, in := io.Pipe()
+	s.cmd.Stdout, s.cmd.Stderr, s.cmd.WaitDelay = in, in, stopLimit
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("sandbox: start %s: %w", path, err)
+	}
+	url := make(chan string, 1)
+	drained := make(chan struct{})
+	go func() {
+		s.read(out, o.Log, url)
+		close(drained)
+	}()
+	go func() {
+		_ = s.cmd.Wait() // the state of the process has more
+		_ = in.Close()
+		<-drained
+		close(s.ended)
+	}()
+	select {
+	case at := <-url:
+		s.World = newWorld(at, s)
+	case <-s.ended:
+		return nil, fmt.Errorf("sandbox: %s has not started: %w", path, s.end())
+	case <-ctx.Done():
+		_ = s.Close() // ctx is the reason
+		return nil, fmt.Errorf("sandbox: %s has not started in time: %w%s", path, context.Cause(ctx), s.text())
+	}
+	if err := s.RPC(ctx, "sandbox_set_production", map[string]any{"quiet": true}, nil); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// maxLine bounds a line that is kept.
+const maxLine = 1 << 16
+
+// read reads what the process prints, and reports the URL of JSON-RPC.
+func (s *Sandbox) read(out io.Reader, log io.Writer, url chan<- string) {
+	r := bufio.NewReaderSize(out, maxLine)
+	for {
+		line, err := r.ReadSlice('\n') // a longer line comes in pieces
+		_, _ = log.Write(line)         // the log is the caller's
+		text := strings.TrimRight(string(line), "\n")
+		if at, ok := strings.CutPrefix(text, "JSON-RPC  "); ok {
+			select {
+			case url <- at:
+			default:
+			}
+		}
+		if text != "" {
+			s.mu.Lock()
+			s.lines = append(s.lines, text)
+			if len(s.lines) > maxLines {
+				s.lines = slices.Delete(s.lines, 0, 1)
+			}
+			s.mu.Unlock()
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+// text returns the last lines of the process, for errors.
+func (s *Sandbox) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.lines) == 0 {
+		return ""
+	}
+	return "; it has printed:\n  " + strings.Join(s.lines, "\n  ")
+}
+
+// end returns how the process has ended, with its last lines.
+func (s *Sandbox) end() error { return fmt.Errorf("%w: %v%s", ErrEnded, s.cmd.ProcessState, s.text()) }
+
+// Close ends the process, which removes its chain. Further calls return the same.
+func (s *Sandbox) Close() error {
+	s.once.Do(func() {
+		_ = s.stdin.Close() // it may have ended already
+		select {
+		case <-s.ended:
+		case <-time.After(stopLimit):
+			_ = s.cmd.Process.Kill()
+			<-s.ended
+			s.err = fmt.Errorf("sandbox: the process did not end within %v and was killed%s", stopLimit, s.text())
+			return
+		}
+		if !s.cmd.ProcessState.Success() {
+			s.err = fmt.Errorf("sandbox: %w", s.end())
+		}
+	})
+	return s.err
+}

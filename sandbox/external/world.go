@@ -1,0 +1,286 @@
+package external
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// World is one chain. Safe for concurrent use.
+type World struct {
+	// URL is that of its JSON-RPC, for other clients. The console is at /console below it.
+	URL string
+
+	id   string   // empty: the sandbox's own chain, or one that Connect was given
+	root string   // URL that worlds are made at
+	of   *Sandbox // nil: the process belongs to others
+	http *http.Client
+
+	mu     sync.Mutex
+	nonces map[string]uint64 // last used nonces, by account and key
+}
+
+// maxReply bounds a reply of the node.
+const maxReply = 64 << 20
+
+// rpcLimit bounds a request whose context has no earlier end. The node answers within its own limit
+// of 10 s.
+const rpcLimit = time.Minute
+
+func newWorld(url string, of *Sandbox) *World {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 16
+	return &World{URL: url, root: url, of: of, http: &http.Client{Timeout: rpcLimit, Transport: t}, nonces: map[string]uint64{}}
+}
+
+// Connect returns the chain of a node that runs already.
+func Connect(url string) *World { return newWorld(strings.TrimSuffix(url, "/"), nil) }
+
+// RPCError is a refusal of the node.
+type RPCError struct {
+	Method string
+	Name   string          // such as UNKNOWN_ACCOUNT or SANDBOX_REFUSED
+	Info   json.RawMessage // its details
+	Data   json.RawMessage // a text, or a failed transaction
+}
+
+// Error returns method, name and details.
+func (e *RPCError) Error() string {
+	more := e.Info
+	if len(more) == 0 || string(more) == "{}" {
+		more = e.Data
+	}
+	return fmt.Sprintf("sandbox: %s: %s %s", e.Method, e.Name, more)
+}
+
+// RPC calls a method of the node and decodes the result into result; nil: it is ignored.
+func (w *World) RPC(ctx context.Context, method string, params, result any) error {
+	return w.post(ctx, w.URL, method, params, result)
+}
+
+func (w *World) post(ctx context.Context, url, method string, params, result any) error {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		return fmt.Errorf("sandbox: parameters of %s: %w", method, err)
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("sandbox: %s: %w", method, err)
+	}
+	q.Header.Set("Content-Type", "application/json")
+	r, err := w.http.Do(q)
+	if err != nil {
+		return w.unreachable(ctx, method, err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxReply+1))
+	var reply struct {
+		Result json.RawMessage
+		Error  *struct {
+			Cause struct {
+				Name string
+				Info json.RawMessage
+			}
+			Data json.RawMessage
+		}
+	}
+	switch {
+	case err != nil:
+		return w.unreachable(ctx, method, err)
+	case len(text) > maxReply:
+		return fmt.Errorf("sandbox: %s: the reply has more than %d bytes", method, maxReply)
+	}
+	err = json.Unmarshal(text, &reply)
+	switch {
+	case r.StatusCode == http.StatusNotFound && w.id != "":
+		return fmt.Errorf("sandbox: %s: world %s: %w", method, w.id, ErrEnded)
+	case err != nil || reply.Error == nil && reply.Result == nil:
+		return fmt.Errorf("sandbox: %s: HTTP %d is no reply of a NEAR node: %.200q", method, r.StatusCode, text)
+	case reply.Error != nil:
+		return &RPCError{method, reply.Error.Cause.Name, reply.Error.Cause.Info, reply.Error.Data}
+	case result == nil:
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(reply.Result))
+	d.UseNumber()
+	if err := d.Decode(result); err != nil {
+		return fmt.Errorf("sandbox: reply of %s: %w", method, err)
+	}
+	return nil
+}
+
+// endWait is how long after a broken connection the process may take to end, so that the error says
+// how.
+const endWait = 200 * time.Millisecond
+
+// unreachable returns the error of a connection.
+func (w *World) unreachable(ctx context.Context, method string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("sandbox: %s: %w", method, context.Cause(ctx))
+	}
+	if w.of != nil {
+		select {
+		case <-w.of.ended:
+			return fmt.Errorf("sandbox: %s: %w (%w)", method, w.of.end(), err)
+		case <-time.After(endWait):
+		}
+	}
+	return fmt.Errorf("sandbox: %s: %w: %w", method, ErrEnded, err)
+}
+
+// New creates a world that continues from the head of this one.
+func (w *World) New(ctx context.Context) (*World, error) {
+	var made struct{ ID, Path string }
+	if err := w.RPC(ctx, "sandbox_new_world", map[string]any{"quiet": true}, &made); err != nil {
+		return nil, err
+	}
+	return &World{URL: w.root + made.Path, id: made.ID, root: w.root, of: w.of, http: w.http, nonces: map[string]uint64{}}, nil
+}
+
+// ForTest creates a world as New does, which ends after the test and its subtests. If it cannot, it
+// ends the test.
+func (w *World) ForTest(t TB) *World {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	x, err := w.New(ctx)
+	if err != nil {
+		t.Fatalf("create a world: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+		defer cancel()
+		if err := x.End(ctx); err != nil {
+			t.Errorf("end the world: %v", err)
+		}
+	})
+	return x
+}
+
+// End ends a world and all worlds that continue from it. The sandbox's own chain ends by Close.
+func (w *World) End(ctx context.Context) error {
+	if w.id == "" {
+		return nil
+	}
+	return w.post(ctx, w.root, "sandbox_drop_world", map[string]any{"id": w.id}, nil)
+}
+
+// Mine produces blocks.
+func (w *World) Mine(ctx context.Context, blocks uint64) error {
+	return w.RPC(ctx, "sandbox_mine", map[string]any{"blocks": blocks}, nil)
+}
+
+// Advance advances the clock. The next block has the new time.
+func (w *World) Advance(ctx context.Context, d time.Duration) error {
+	return w.RPC(ctx, "sandbox_set_clock", map[string]any{"advance_nanosec": fmt.Sprint(max(d, 0).Nanoseconds())}, nil)
+}
+
+// Create creates an account with an amount and one full access key, that of Named. An account that
+// exists gets this balance and this key, and keeps its contract, data and other keys.
+func (w *World) Create(ctx context.Context, id string, amount *big.Int) (*Account, error) {
+	a := Named(id)
+	account := map[string]any{"locked": "0", "code_hash": encode58(make([]byte, 32)), "storage_usage": 100}
+	var records []any
+	var refused *RPCError
+	err := w.query(ctx, map[string]any{"request_type": "view_account", "account_id": id}, &account)
+	if err != nil && !(errors.As(err, &refused) && refused.Name == "UNKNOWN_ACCOUNT") {
+		return nil, err
+	}
+	for _, k := range []string{"block_hash", "block_height", "storage_paid_at"} {
+		delete(account, k)
+	}
+	_, _, has, err := w.accessKey(ctx, a)
+	switch {
+	case err != nil:
+		return nil, err
+	case !has:
+		// nearcore: 40 bytes, and the lengths 33 and 9 of key and value
+		usage, err := strconv.ParseUint(fmt.Sprint(account["storage_usage"]), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("sandbox: storage_usage of %s: %w", id, err)
+		}
+		account["storage_usage"] = usage + 82
+		records = append(records, map[string]any{"AccessKey": map[string]any{"account_id": id, "public_key": a.PublicKey(),
+			"access_key": map[string]any{"nonce": 0, "permission": "FullAccess"}}})
+	}
+	account["amount"], account["version"] = amount.String(), "V1"
+	records = append([]any{map[string]any{"Account": map[string]any{"account_id": id, "account": account}}}, records...)
+	return a, w.RPC(ctx, "sandbox_patch_state", map[string]any{"records": records}, nil)
+}
+
+// Balance returns the liquid balance of an account at the head.
+func (w *World) Balance(ctx context.Context, id string) (*big.Int, error) {
+	var account struct{ Amount string }
+	if err := w.query(ctx, map[string]any{"request_type": "view_account", "account_id": id}, &account); err != nil {
+		return nil, err
+	}
+	amount, ok := new(big.Int).SetString(account.Amount, 10)
+	if !ok {
+		return nil, fmt.Errorf("sandbox: the balance of %s is %.80q", id, account.Amount)
+	}
+	return amount, nil
+}
+
+// accessKey returns the nonce of an account's key and the hash of the head. has: it has the key.
+func (w *World) accessKey(ctx context.Context, a *Account) (nonce uint64, head string, has bool, err error) {
+	var key struct {
+		Nonce uint64
+		Block string `json:"block_hash"`
+		Error string
+	}
+	err = w.query(ctx, map[string]any{"request_type": "view_access_key", "account_id": a.ID, "public_key": a.PublicKey()}, &key)
+	var refused *RPCError
+	if errors.As(err, &refused) && (refused.Name == "UNKNOWN_ACCESS_KEY" || refused.Name == "UNKNOWN_ACCOUNT") || err == nil && key.Error != "" {
+		return 0, "", false, nil
+	}
+	return key.Nonce, key.Block, err == nil, err
+}
+
+func (w *World) query(ctx context.Context, params map[string]any, result any) error {
+	params["finality"] = "optimistic"
+	return w.RPC(ctx, "query", params, result)
+}
+
+// View calls a method without a transaction and decodes its result as JSON into into; nil: the
+// result is ignored.
+func (w *World) View(ctx context.Context, contract, method string, args, into any) error {
+	raw, err := encodeArgs(args)
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Result []uint16
+		Logs   []string
+		Error  string
+	}
+	if err := w.query(ctx, map[string]any{"request_type": "call_function", "account_id": contract, "method_name": method, "args_base64": raw}, &out); err != nil {
+		var refused *RPCError
+		if errors.As(err, &refused) && refused.Name == "CONTRACT_EXECUTION_ERROR" {
+			return &CallError{What: fmt.Sprintf("view %s of %s", method, contract), Failure: string(refused.Info)}
+		}
+		return err
+	}
+	if out.Error != "" {
+		return &CallError{What: fmt.Sprintf("view %s of %s", method, contract), Failure: out.Error, Logs: out.Logs}
+	}
+	if into == nil {
+		return nil
+	}
+	text := make([]byte, len(out.Result))
+	for i, c := range out.Result {
+		text[i] = byte(c)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("sandbox: result of view %s of %s: %w", method, contract, err)
+	}
+	return nil
+}
