@@ -81,7 +81,7 @@ type pkg struct {
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Name,Imports,GoFiles,TestGoFiles,XTestGoFiles", "./...")
-	cmd.Dir = "../.."
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "GOWORK=off") // not the modules of examples/go.work
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -1,0 +1,3 @@
+module example.com/go-indexer
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module example.com/go-sandbox-test
+
+go 1.26.0
