@@ -108,16 +108,18 @@ contracts: ## the test contracts in C (needs clang and wasm-ld)
 	$(GO) run ./internal/contracts/build internal/contracts/c
 
 # What the go command and the C library leave: no network of the C library's (netgo), no lookup of users by it, no paths, no symbols.
+# Without symbols stack traces, profiles and versions stay: Go has tables of its own for them. Code of wasmtime's library
+# that nothing calls is left out where the linker can.
 # The C library is linked into it too where a static one is at hand that does; STATIC=0 does not try.
 RELEASE_OS := $(shell $(GO) env GOOS)-$(shell $(GO) env GOARCH)
 RELEASE := dist/troupe-$(VERSION)-$(RELEASE_OS)
 RELEASE_BUILD = CGO_ENABLED=1 $(GO) build -trimpath -tags netgo,osusergo -o $(RELEASE)/troupe
 STATIC ?= 1
 # completions of a binary into a folder, by the names that bash-completion, zsh and fish look for
-completions = rm -rf $(2) && mkdir $(2) && $(1) completion bash > $(2)/troupe && $(1) completion zsh > $(2)/_troupe && $(1) completion fish > $(2)/troupe.fish
+completions = mkdir $(2) && $(1) completion bash > $(2)/troupe && $(1) completion zsh > $(2)/_troupe && $(1) completion fish > $(2)/troupe.fish
 release: ## dist/: the binary as static as can be, with version and commit, what goes beside it, and sha256 sums
 	@rm -rf dist && mkdir -p $(RELEASE)
-	{ test '$(STATIC)' = 1 && $(RELEASE_BUILD) -ldflags '-s -w $(LDFLAGS) -linkmode external -extldflags "-static"' ./cmd/troupe && $(RELEASE)/troupe version; } \
+	{ test '$(STATIC)' = 1 && $(RELEASE_BUILD) -ldflags '-s -w $(LDFLAGS) -linkmode external -extldflags "-static -Wl,--gc-sections"' ./cmd/troupe && $(RELEASE)/troupe version; } \
 	  || { echo 'the C library stays outside of it'; $(RELEASE_BUILD) -ldflags '-s -w $(LDFLAGS)' ./cmd/troupe; }
 	cp -r LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md deploy docs $(RELEASE)/
 	$(call completions,$(RELEASE)/troupe,$(RELEASE)/completions)
@@ -126,14 +128,17 @@ release: ## dist/: the binary as static as can be, with version and commit, what
 	cd dist && sha256sum $(notdir $(RELEASE)).tar.gz $(notdir $(RELEASE))/troupe > SHA256SUMS && cat SHA256SUMS
 
 NPM_PLATFORM = $(shell node -p 'process.platform + "-" + process.arch')
-packages: ## packages/npm/dist: the npm package @troupe-chain/sandbox, and this platform's binary for it (needs Node.js and npm)
-	CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o packages/npm/dist/bin/troupe ./cmd/troupe
-	$(call completions,packages/npm/dist/bin/troupe,packages/npm/dist/completions)
+packages: release ## packages/*/dist: npm, PyPI and Debian packages with the release's binary (needs Node.js, npm, Python)
 	cd packages/npm && npm install --no-audit --no-fund && rm -rf lib && npm run build
-	node packages/npm/scripts/pack.mjs $(NPM_PLATFORM)=packages/npm/dist/bin/troupe
+	node packages/npm/scripts/pack.mjs $(NPM_PLATFORM)=$(RELEASE)/troupe
+	python3 packages/python/scripts/pack.py $(RELEASE)/troupe
+	@if command -v dpkg-deb >/dev/null; then packages/deb/pack.sh $(RELEASE)/troupe $(VERSION); else echo "no dpkg-deb: no Debian package"; fi
 
-packages-test: packages ## install those in a temporary folder; node:test, vitest, jest, near-kit and near-api-js on them
+packages-test: packages ## install those in temporary folders, and run tests with the clients and test frameworks that they are for
 	node packages/npm/test/run.mjs
+	python3 packages/python/test/run.py
+	@if command -v dpkg-deb >/dev/null; then packages/deb/test.sh; fi
+	packages/action/test.sh
 
 clean: ## remove what was built
-	rm -rf bin dist packages/npm/dist packages/npm/lib
+	rm -rf bin dist packages/*/dist packages/npm/lib packages/python/src/troupe_sandbox/_sync

@@ -1,4 +1,5 @@
 // Packs dist/*.tgz: @troupe-chain/sandbox, and @troupe-chain/troupe-PLATFORM for each PLATFORM=BINARY in the arguments.
+// BINARY is in the folder of a release, beside completions/.
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -43,12 +44,14 @@ for (const arg of process.argv.slice(2)) {
   if (!binary || !optionalDependencies[name]) throw new Error(`${arg}: must be PLATFORM=BINARY, PLATFORM one of the optional dependencies`);
   const [os, cpu] = platform.split("-");
   const manifest = { name, version, description: `The binary of Troupe, a NEAR node, for ${platform}`, license, repository, os: [os], cpu: [cpu], preferUnplugged: true };
-  if (os === "linux") manifest.libc = ["glibc"];
+  // a binary that is linked statically runs with any C library
+  const dynamic = os === "linux" && execFileSync("readelf", ["-lW", binary], { encoding: "utf8" }).includes("INTERP");
+  if (dynamic) manifest.libc = ["glibc"];
   pack(`troupe-${platform}`, manifest, (dir) => {
     mkdirSync(join(dir, "bin"));
     cpSync(binary, join(dir, "bin", "troupe"));
     chmodSync(join(dir, "bin", "troupe"), 0o755);
-    cpSync(join(dist, "completions"), join(dir, "completions"), { recursive: true });
+    cpSync(join(dirname(binary), "completions"), join(dir, "completions"), { recursive: true });
     writeFileSync(join(dir, "README.md"), `# ${name}\n\nThe binary of [Troupe](https://github.com/troupe-chain/troupe) for ${platform}. Install \`@troupe-chain/sandbox\`, which uses it. \`completions/\` has shell completion for bash, zsh and fish.\n`);
   });
 }

@@ -1,0 +1,1 @@
+"""The asynchronous half. The build writes the synchronous half, _sync, from it."""
