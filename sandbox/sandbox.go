@@ -23,7 +23,7 @@ import (
 // Options configure a sandbox. The zero value suits most tests.
 type Options struct {
 	// Dir is the folder of the first chain. If it contains a chain, that is continued. Empty: the
-	// chain is in memory only, some 5 KB for an empty block, and Close forgets it.
+	// chain is in memory only, and Close forgets it.
 	Dir string
 	// Log receives the node's log; nil: nothing is logged.
 	Log *logrus.Logger
