@@ -101,6 +101,12 @@ func (n *fakeNode) AwaitHeight(_ context.Context, _ bool, h primitives.Height) (
 func (n *fakeNode) BlockDocument(context.Context, primitives.Height, view.DocumentPart) ([]byte, error) {
 	return []byte("{}"), n.err
 }
+func (n *fakeNode) Transactions(context.Context, *view.ListQuery) (*view.TransactionList, error) {
+	return &view.TransactionList{}, n.err
+}
+func (n *fakeNode) Accounts(context.Context, string, string, int) ([]primitives.AccountID, bool, error) {
+	return []primitives.AccountID{"a.near"}, false, n.err
+}
 func (n *fakeNode) Validators(view.EpochRef) (*view.Validators, error) {
 	return &view.Validators{}, n.err
 }

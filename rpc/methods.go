@@ -5,7 +5,7 @@ var methods = []route{
 	block.route(), chunk.route(), congestionLevel.route(), gasPrice.route(),
 	query.route(), viewAccount.route(), viewCode.route(), viewState.route(), viewAccessKey.route(), viewAccessKeyList.route(),
 	viewGasKeyNonces.route(), callFunction.route(),
-	changes.route(), blockEffects.route(), changesInBlock.route(), streamerMessage.route(), blockDocument.route(), indexerBlock.route(),
+	changes.route(), blockEffects.route(), changesInBlock.route(), streamerMessage.route(), blockDocument.route(), transactionList.route(), accountList.route(), indexerBlock.route(),
 	tx.route(), txStatus.route(), experimentalTxStatus.route(), sendTx.route(), broadcastTxAsync.route(), broadcastTxCommit.route(), simulateTx.route(), traceTx.route(),
 	receipt.route(), receiptToTx.route(), lightClientProof.route(), lightClientBlockProof.route(), nextLightClientBlock.route(),
 	status.route(), health.route(), networkInfo.route(), validators.route(), validatorsOrdered.route(), maintenanceWindows.route(),

@@ -60,6 +60,14 @@ type Node interface {
 	// no such block. Errors: those of the block, if it is no longer stored.
 	BlockDocument(ctx context.Context, height primitives.Height, part view.DocumentPart) ([]byte, error)
 
+	// Transactions lists transactions of the current chain, until the list is full or the context
+	// ends. Errors: ErrNotSynced.
+	Transactions(context.Context, *view.ListQuery) (*view.TransactionList, error)
+
+	// Accounts lists at most limit accounts whose names begin with a prefix and come after one, in
+	// order. more: there are further ones. Errors: ErrNotSynced.
+	Accounts(ctx context.Context, prefix, after string, limit int) (ids []primitives.AccountID, more bool, err error)
+
 	// Validators describes an epoch. Errors: ErrUnknownEpoch, ErrNoValidatorInfo.
 	Validators(view.EpochRef) (*view.Validators, error)
 	// ValidatorsOrdered lists the block producers of a block's epoch, nil: the head's. Errors:

@@ -36,6 +36,8 @@ var goodParams = map[string]string{
 	"EXPERIMENTAL_changes_in_block":         `{"finality":"final"}`,
 	"troupe_streamer_message":               `{"finality":"final"}`,
 	"troupe_block_document":                 `{"height":7}`,
+	"troupe_transactions":                   `{"limit":3}`,
+	"troupe_accounts":                       `{"prefix":"a"}`,
 	"EXPERIMENTAL_indexer_block":            `{"block_hash":"` + zeroHash + `"}`,
 	"tx":                                    `["` + zeroHash + `","a.near"]`,
 	"EXPERIMENTAL_tx_status":                `["` + zeroHash + `","a.near"]`,

@@ -225,6 +225,16 @@ func (r *Record) receipts(k kind, shard primitives.ShardID) ([]Receipt, error) {
 	return out, err
 }
 
+// CountOutcomes returns how many outcomes a chunk has, without reading them.
+func (r *Record) CountOutcomes(shard primitives.ShardID) (int, error) {
+	return r.count(kindOutcomes, shard)
+}
+
+// CountTransactions returns how many transactions a new chunk has, without reading them.
+func (r *Record) CountTransactions(shard primitives.ShardID) (int, error) {
+	return r.count(kindTransactions, shard)
+}
+
 // OutcomeIDs returns the IDs of a chunk's outcomes in execution order.
 func (r *Record) OutcomeIDs(shard primitives.ShardID) ([]primitives.Hash, error) {
 	raw, err := r.rawIDs(shard)

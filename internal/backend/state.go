@@ -48,6 +48,12 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 	if account != "" {
 		shard = layout.ShardOf(account)
 	}
+	return b.stateOf(k, tail, layout, shard)
+}
+
+// stateOf returns the state of a shard after a block. tail is the store's, read before the block was
+// found.
+func (b *Backend) stateOf(k *block, tail primitives.Height, layout primitives.ShardLayout, shard primitives.ShardID) (*snapshot, error) {
 	s := &snapshot{at: view.At{Height: k.ref.Height, Hash: k.ref.Hash}}
 	if k.entry != nil && k.entry.Acquire() {
 		i, err := layout.Index(shard)

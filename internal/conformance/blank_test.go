@@ -71,6 +71,14 @@ func (n *blank) BlockDocument(context.Context, primitives.Height, view.DocumentP
 	return nil, errNeedsChain
 }
 
+func (n *blank) Transactions(context.Context, *view.ListQuery) (*view.TransactionList, error) {
+	return nil, errNeedsChain
+}
+
+func (n *blank) Accounts(context.Context, string, string, int) ([]primitives.AccountID, bool, error) {
+	return nil, false, errNeedsChain
+}
+
 func (n *blank) GasPrice(ref *view.BlockRef) (primitives.Balance, error) {
 	if ref == nil {
 		return primitives.Balance{}, errNeedsChain

@@ -1,0 +1,589 @@
+package backend
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/txtext"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// How Transactions lists transactions without an index.
+//
+// The node keeps nothing for lists: each request reads blocks from the head, or from the place where
+// an earlier reply ended, backwards. So a chain that nobody lists pays nothing, a list goes back as
+// far as the node has blocks, also after a restart, and a reorganisation needs no care. Blocks
+// without transactions are skipped by the heads of their records. The bounds below end a request
+// early; its reply then says where to continue.
+//
+// A filter by account, or for failures, selects outcomes of receipts, and lists the transactions
+// that these come from. A parent ran in the same block or in an earlier one, so the ids of selected
+// receipts are kept until the outcome that lists them is read. Those whose transaction is below the
+// end of the request are searched as ReceiptToTx does.
+//
+// Rejected: a list in memory that each accepted block extends. It costs every node with a console a
+// few microseconds for each outcome, whether anyone looks or not, and is empty after a restart.
+
+// Bounds of one list.
+const (
+	listBlocks   = 2000   // blocks read
+	listOutcomes = 20_000 // transactions and outcomes read to select some
+	listReceipts = 300    // outcomes read to describe one transaction; others count as pending
+	listWanted   = 64     // receipts whose transactions are searched below the end
+)
+
+// listing is one list and its remaining budget.
+type listing struct {
+	*Backend
+	ctx    context.Context
+	q      *view.ListQuery
+	out    *view.TransactionList
+	blocks int                          // blocks that may be read
+	left   int                          // transactions and outcomes that may still be read
+	wanted map[primitives.Hash]struct{} // selected receipts, and ancestors of such, whose parent has not been read yet
+	tokens map[contractStandard]struct{}
+}
+
+type contractStandard struct {
+	contract primitives.AccountID
+	standard string
+}
+
+// Transactions lists transactions of the current chain. It returns the errors of find for the head.
+func (b *Backend) Transactions(ctx context.Context, q *view.ListQuery) (*view.TransactionList, error) {
+	return b.transactionsWithin(ctx, q, listBlocks, listOutcomes)
+}
+
+// transactionsWithin is Transactions with other bounds.
+func (b *Backend) transactionsWithin(ctx context.Context, q *view.ListQuery, blocks, outcomes int) (*view.TransactionList, error) {
+	head, err := b.find(view.BlockRef{Kind: view.RefOptimistic})
+	if err != nil {
+		return nil, err
+	}
+	l := &listing{Backend: b, ctx: ctx, q: q, blocks: blocks, left: outcomes, wanted: map[primitives.Hash]struct{}{}, tokens: map[contractStandard]struct{}{},
+		out: &view.TransactionList{Head: head.ref.Height, From: head.ref.Height + 1}}
+	k, below := head, view.WholeBlock
+	if p := q.Before; p != nil {
+		if k, err = b.atOrBelow(head, p.Height); err != nil {
+			return nil, err
+		}
+		if k != nil && k.ref.Height == p.Height {
+			below = p.Index
+		}
+	}
+	end, err := l.walk(k, below)
+	if err != nil {
+		return nil, err
+	}
+	if !end {
+		err = l.below()
+	}
+	return l.out, err
+}
+
+// atOrBelow returns the highest block of the head's chain at a height or below it; nil if the node
+// has none.
+func (b *Backend) atOrBelow(head *block, height primitives.Height) (*block, error) {
+	if height >= head.ref.Height {
+		return head, nil
+	}
+	k, err := b.byHeight(height)
+	if err == nil || !isLookup(err) {
+		return k, err
+	}
+	ref, err := b.Engine.Store().NextBlock(height)
+	if gone(err) { // the blocks above the height are in memory alone
+		for k = head; err == nil && k != nil && k.ref.Height > height; {
+			k, err = b.parentOf(k)
+		}
+		return k, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if k, err = b.byHash(ref.Hash); err != nil {
+		return nil, ifStored(err)
+	}
+	return b.parentOf(k)
+}
+
+// parentOf returns the parent of a block; nil if the node does not have it.
+func (b *Backend) parentOf(k *block) (*block, error) {
+	hash := primitives.Hash{}
+	if k.entry != nil {
+		hash = k.entry.Header().PrevHash
+	} else {
+		hash = k.rec.Prev().Hash
+	}
+	if hash.IsZero() {
+		return nil, nil
+	}
+	parent, err := b.byHash(hash)
+	if err != nil {
+		return nil, ifStored(err)
+	}
+	return parent, nil
+}
+
+// ifStored returns nil for the errors of a block that is not stored, or not any more.
+func ifStored(err error) error {
+	if isLookup(err) || gone(err) {
+		return nil
+	}
+	return err
+}
+
+// walk reads blocks from k backwards, of k only what comes before the place below. It returns
+// whether it has read all of them.
+func (l *listing) walk(k *block, below int) (end bool, err error) {
+	for n := 0; k != nil && k.ref.Height > l.q.After; n++ {
+		if l.full() && l.out.Next == nil {
+			l.out.Next = &view.ListPosition{Height: k.ref.Height, Index: below}
+		}
+		described := len(l.out.Blocks) >= l.q.Blocks
+		if l.out.Next != nil && described || n == l.blocks || l.left <= 0 || l.ctx.Err() != nil {
+			if l.out.Next == nil {
+				l.out.Next = &view.ListPosition{Height: k.ref.Height, Index: below}
+			}
+			return false, nil
+		}
+		if !described {
+			known, err := l.describe(k)
+			if err != nil || !known {
+				return !known, err
+			}
+		}
+		if l.out.Next == nil {
+			if err := l.read(k, below); err != nil {
+				return false, err
+			}
+			l.out.From = k.ref.Height
+		}
+		below = view.WholeBlock
+		if k, err = l.parentOf(k); err != nil {
+			return false, err
+		}
+	}
+	return l.out.Next == nil, nil
+}
+
+func (l *listing) full() bool { return len(l.out.Transactions) >= l.q.Limit }
+
+// describe lists a block. It returns false for a block whose body the node does not have.
+func (l *listing) describe(k *block) (bool, error) {
+	whole, err := l.whole(k)
+	if err != nil {
+		return false, ifStored(err)
+	}
+	x := view.ListedBlock{At: view.At{Height: k.ref.Height, Hash: k.ref.Hash}, Timestamp: whole.Header.Timestamp, Shards: len(whole.Body.Chunks)}
+	if x.Author, err = l.producer(k.ref.Hash, whole.Header); err != nil {
+		return false, err
+	}
+	for _, c := range whole.Body.Chunks {
+		if c.HeightIncluded == k.ref.Height {
+			x.Chunks++
+			x.Gas += c.PrevGasUsed
+		}
+	}
+	parts, err := l.parts(k)
+	if err != nil {
+		return false, err
+	}
+	for i := range parts {
+		x.Transactions += parts[i].txs
+	}
+	l.out.Blocks = append(l.out.Blocks, x)
+	return true, nil
+}
+
+// shardPart is how much a block has of a shard, and where that is.
+type shardPart struct {
+	id            primitives.ShardID
+	state         *engine.ShardState // nil: not in memory
+	rec           *storage.Record    // nil: all is in state
+	txs, outcomes int
+}
+
+// parts returns the shards of a block in its order.
+func (l *listing) parts(k *block) ([]shardPart, error) {
+	var out []shardPart
+	if k.entry != nil {
+		for i := range k.entry.Shards {
+			s := &k.entry.Shards[i]
+			out = append(out, shardPart{id: s.ID, state: s})
+		}
+	} else {
+		for _, id := range k.rec.Shards() {
+			out = append(out, shardPart{id: id})
+		}
+	}
+	inMemory := remembered(k)
+	for i := range out {
+		p := &out[i]
+		if inMemory {
+			if p.outcomes = len(p.state.Result.Outcomes); p.state.Chunk != nil {
+				p.txs = len(p.state.Chunk.Transactions)
+			}
+			continue
+		}
+		rec, err := l.record(k)
+		if err != nil {
+			return nil, err
+		}
+		p.rec, p.state = rec, nil
+		if p.txs, err = rec.CountTransactions(p.id); err != nil {
+			return nil, err
+		}
+		if p.outcomes, err = rec.CountOutcomes(p.id); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// transactions returns the transactions of the shard's new chunk.
+func (p *shardPart) transactions() ([]*primitives.SignedTransaction, error) {
+	if p.txs == 0 {
+		return nil, nil
+	}
+	if p.rec == nil {
+		return p.state.Chunk.Transactions, nil
+	}
+	stored, err := p.rec.Transactions(p.id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*primitives.SignedTransaction, len(stored))
+	for i := range stored {
+		out[i] = new(primitives.SignedTransaction)
+		if err := borsh.Unmarshal(stored[i].Value, out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// executed returns the outcomes of the shard in the order of execution.
+func (p *shardPart) executed() ([]primitives.OutcomeWithID, error) {
+	if p.rec == nil {
+		return p.state.Result.Outcomes, nil
+	}
+	stored, err := p.rec.Outcomes(p.id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]primitives.OutcomeWithID, len(stored))
+	for i := range stored {
+		out[i].ID = stored[i].ID
+		if err := borsh.Unmarshal(stored[i].Value, &out[i].Outcome); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// read lists what is selected of a block before the place below, until the list is full.
+func (l *listing) read(k *block, below int) error {
+	parts, err := l.parts(k)
+	if err != nil {
+		return ifStored(err)
+	}
+	first := 0 // place of the first item of a shard
+	selects := l.selects()
+	for i := range parts {
+		if selects {
+			first += parts[i].outcomes
+		} else {
+			first += parts[i].txs
+		}
+	}
+	for _, p := range slices.Backward(parts) {
+		items := p.txs
+		if selects {
+			items = p.outcomes
+		}
+		if first -= items; items == 0 || first >= below {
+			continue
+		}
+		txs, err := p.transactions()
+		if err != nil {
+			return err
+		}
+		if selects {
+			err = l.readOutcomes(k, &p, txs, first, below)
+		} else {
+			err = l.readTransactions(k, &p, txs, first, below)
+		}
+		if err != nil || l.out.Next != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selects returns whether outcomes have to be read to know what is listed.
+func (l *listing) selects() bool { return l.q.Account != "" || l.q.Failed }
+
+func (l *listing) readTransactions(k *block, p *shardPart, txs []*primitives.SignedTransaction, first, below int) error {
+	for i, tx := range slices.Backward(txs) {
+		if first+i >= below {
+			continue
+		}
+		l.left--
+		if err := l.list(tx, view.At{Height: k.ref.Height, Hash: k.ref.Hash}, p.id, timestamp(k)); err != nil {
+			return err
+		}
+		if l.full() {
+			l.out.Next = &view.ListPosition{Height: k.ref.Height, Index: first + i}
+			return nil
+		}
+	}
+	return nil
+}
+
+func (l *listing) readOutcomes(k *block, p *shardPart, txs []*primitives.SignedTransaction, first, below int) error {
+	outcomes, err := p.executed()
+	if err != nil {
+		return err
+	}
+	byHash := make(map[primitives.Hash]*primitives.SignedTransaction, len(txs))
+	for _, tx := range txs {
+		byHash[tx.Hash()] = tx
+	}
+	for i := len(outcomes) - 1; i >= 0; i-- {
+		if first+i >= below {
+			continue
+		}
+		l.left--
+		o := &outcomes[i]
+		tx := byHash[o.ID]
+		_, selected := l.wanted[o.ID]
+		if l.matches(o, tx, k.ref.Height) {
+			selected = true
+		}
+		for _, id := range o.Outcome.ReceiptIDs {
+			if _, ok := l.wanted[id]; ok {
+				selected = true
+				delete(l.wanted, id)
+			}
+		}
+		if !selected {
+			continue
+		}
+		if tx == nil {
+			l.wanted[o.ID] = struct{}{}
+			continue
+		}
+		delete(l.wanted, o.ID)
+		if err := l.list(tx, view.At{Height: k.ref.Height, Hash: k.ref.Hash}, p.id, timestamp(k)); err != nil {
+			return err
+		}
+		if l.full() {
+			l.out.Next = &view.ListPosition{Height: k.ref.Height, Index: first + i}
+			return nil
+		}
+	}
+	return nil
+}
+
+func timestamp(k *block) uint64 {
+	if k.entry != nil {
+		return k.entry.Header().Timestamp
+	}
+	return k.rec.Timestamp()
+}
+
+// matches returns whether the query selects an outcome. tx is the transaction if it is the outcome
+// of one.
+func (l *listing) matches(o *primitives.OutcomeWithID, tx *primitives.SignedTransaction, height primitives.Height) bool {
+	if account := l.q.Account; account != "" {
+		named := l.events(o, height)
+		return named || o.Outcome.ExecutorID == account || tx != nil && (tx.SignerID == account || tx.ReceiverID == account)
+	}
+	return o.Outcome.Status.Kind == primitives.StatusFailure
+}
+
+// standards are those of tokens whose events name accounts.
+var standards = []string{"nep141", "nep171", "nep245"}
+
+// events returns whether an event of a token names the account, and lists the token.
+func (l *listing) events(o *primitives.OutcomeWithID, height primitives.Height) (named bool) {
+	if o.Outcome.Status.Kind == primitives.StatusFailure { // its effects were discarded
+		return false
+	}
+	account := string(l.q.Account)
+	for _, log := range o.Outcome.Logs {
+		text, ok := strings.CutPrefix(strings.TrimSpace(log), "EVENT_JSON:")
+		if !ok || !strings.Contains(text, account) {
+			continue
+		}
+		var e struct {
+			Standard string
+			Data     []struct {
+				Owner    string `json:"owner_id"`
+				OldOwner string `json:"old_owner_id"`
+				NewOwner string `json:"new_owner_id"`
+			}
+		}
+		if json.Unmarshal([]byte(text), &e) != nil || !slices.Contains(standards, e.Standard) {
+			continue
+		}
+		for i := range e.Data {
+			if d := &e.Data[i]; d.Owner != account && d.OldOwner != account && d.NewOwner != account {
+				continue
+			}
+			named = true
+			key := contractStandard{o.Outcome.ExecutorID, e.Standard}
+			if _, ok := l.tokens[key]; !ok && len(l.tokens) < view.MaxTokens {
+				l.tokens[key] = struct{}{}
+				l.out.Tokens = append(l.out.Tokens, view.TokenContract{Contract: key.contract, Standard: key.standard, Height: height})
+			}
+			break
+		}
+	}
+	return named
+}
+
+// list adds a transaction to the list if the query selects it.
+func (l *listing) list(tx *primitives.SignedTransaction, at view.At, shard primitives.ShardID, time uint64) error {
+	if m := l.q.Method; m != "" && !slices.ContainsFunc(tx.Actions, func(a primitives.Action) bool {
+		call, ok := a.(*primitives.FunctionCall)
+		return ok && strings.HasPrefix(call.Method, m)
+	}) {
+		return nil
+	}
+	x := view.ListedTransaction{Transaction: tx, Block: at, Timestamp: time, Shard: shard}
+	known, err := l.progress(&x)
+	if err != nil || !known || l.q.Failed && x.Failed == 0 && x.Status != view.ListedFailed {
+		return err
+	}
+	l.out.Transactions = append(l.out.Transactions, x)
+	return nil
+}
+
+// progress sets what is known of a transaction's execution. It returns false for one that has not
+// been executed: a chunk may have transactions that are no longer valid.
+func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
+	type open struct {
+		id   primitives.Hash
+		from primitives.Height // no block below has its outcome
+	}
+	hash := x.Transaction.Hash()
+	queue := []open{{hash, x.Block.Height}}
+	results := map[primitives.Hash]primitives.ExecutionStatus{}
+	for n := 0; n < len(queue); n++ {
+		if n == listReceipts {
+			x.Pending += len(queue) - n
+			break
+		}
+		o, height, err := l.outcome(queue[n].id, queue[n].from)
+		if err != nil {
+			return false, err
+		}
+		if o == nil {
+			if n == 0 {
+				return false, nil
+			}
+			x.Pending++
+			continue
+		}
+		if results[o.ID] = o.Outcome.Status; n > 0 {
+			x.Receipts++
+			if o.Outcome.Status.Kind == primitives.StatusFailure {
+				x.Failed++
+			}
+		}
+		x.Gas += o.Outcome.GasBurnt
+		if sum, ok := x.Tokens.Add(o.Outcome.TokensBurnt); ok {
+			x.Tokens = sum
+		}
+		for _, id := range o.Outcome.ReceiptIDs {
+			queue = append(queue, open{id, height})
+		}
+	}
+	x.Status = view.ListedPending
+	for id := hash; ; {
+		s, ok := results[id]
+		switch {
+		case ok && s.Kind == primitives.StatusSuccessReceiptID:
+			id = s.ReceiptID // made later than the one before, so this ends
+			continue
+		case ok && s.Kind == primitives.StatusFailure:
+			x.Status, x.Failure = view.ListedFailed, txtext.Failure(s.Failure)
+		case ok && s.Kind == primitives.StatusSuccessValue:
+			x.Status = view.ListedSucceeded
+		}
+		return true, nil
+	}
+}
+
+// outcome returns the outcome of a transaction or receipt on the current chain, and its height; nil
+// if there is none.
+func (l *listing) outcome(id primitives.Hash, from primitives.Height) (*primitives.OutcomeWithID, primitives.Height, error) {
+	places, err := l.Engine.Store().FindOutcomeFrom(id, from)
+	if err != nil {
+		return nil, 0, ifStored(err)
+	}
+	for _, p := range places {
+		if !l.Engine.Canonical(p.Block.Ref()) {
+			continue
+		}
+		raw, err := p.Block.Outcome(p.Shard, p.Index)
+		if err != nil {
+			return nil, 0, ifStored(err)
+		}
+		o := &primitives.OutcomeWithID{ID: raw.ID}
+		return o, p.Block.Ref().Height, borsh.Unmarshal(raw.Value, &o.Outcome)
+	}
+	return nil, 0, nil
+}
+
+// below lists the transactions of selected receipts that are older than what was read.
+func (l *listing) below() error {
+	o := &origin{Backend: l.Backend, ctx: l.ctx, left: listOutcomes}
+	found := map[primitives.Hash]struct{}{}
+	wanted := slices.SortedFunc(maps.Keys(l.wanted), func(a, b primitives.Hash) int { return bytes.Compare(a[:], b[:]) })
+	for _, id := range wanted[:min(len(wanted), listWanted)] {
+		if l.ctx.Err() != nil {
+			break
+		}
+		tx, err := o.find(&view.OriginQuery{Receipt: id}, 0)
+		var unknown *view.OriginError
+		switch {
+		case errors.As(err, &unknown), isLookup(err), gone(err), l.ctx.Err() != nil:
+			continue
+		case err != nil:
+			return err
+		}
+		found[tx.Transaction] = struct{}{}
+	}
+	first := len(l.out.Transactions)
+	for hash := range found {
+		tx, place, err := l.Engine.Transaction(hash)
+		if err != nil {
+			continue // it was reverted meanwhile
+		}
+		ref := place.Block.Ref()
+		if err := l.list(tx, view.At{Height: ref.Height, Hash: ref.Hash}, place.Shard, place.Block.Timestamp()); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(l.out.Transactions[first:], func(a, b view.ListedTransaction) int {
+		if a.Block.Height != b.Block.Height {
+			return cmp.Compare(b.Block.Height, a.Block.Height)
+		}
+		x, y := a.Transaction.Hash(), b.Transaction.Hash()
+		return bytes.Compare(x[:], y[:])
+	})
+	return nil
+}

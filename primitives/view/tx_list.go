@@ -1,0 +1,194 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// ListQuery selects transactions of the current chain, the newest first. Filters exclude nothing
+// when they are zero, and apply together.
+type ListQuery struct {
+	// Account selects transactions that the account has signed or is the receiver of, those of
+	// which it executed a receipt, and those with an event of NEP-141, NEP-171 or NEP-245 that
+	// names it.
+	Account primitives.AccountID
+	// Method selects transactions with a call of a method whose name begins with it.
+	Method string
+	// Failed selects transactions that failed, or of which a receipt failed.
+	Failed bool
+
+	Limit  int               // how many transactions
+	Blocks int               // how many of the newest blocks are described
+	After  primitives.Height // blocks above this height are read; 0: all
+	Before *ListPosition     // where an earlier reply ended; nil: at the head
+}
+
+// ListPosition is a place in a block, from which older transactions follow.
+type ListPosition struct {
+	Height primitives.Height
+	Index  int // of a transaction in the block; it is not part of what follows
+}
+
+// TransactionList is the answer to a ListQuery.
+type TransactionList struct {
+	Head primitives.Height
+	// From is the lowest height that was read; above Head if none was.
+	From primitives.Height
+	// Next is where older transactions follow. nil: the query's After, or the oldest block that the
+	// node has, is reached.
+	Next         *ListPosition
+	Transactions []ListedTransaction
+	Blocks       []ListedBlock   // the newest first
+	Tokens       []TokenContract // with ListQuery.Account: whose events name it, the last one first
+}
+
+// ListedTransaction is what a list shows of a transaction.
+type ListedTransaction struct {
+	Transaction *primitives.SignedTransaction
+	Block       At
+	Timestamp   uint64 // of the block, ns
+	Shard       primitives.ShardID
+	Status      ListedStatus
+	// Failure describes why it failed, in printable characters; empty: it did not fail.
+	Failure string
+	Gas     primitives.Gas     // burnt so far
+	Tokens  primitives.Balance // burnt so far
+	// Receipts have run, Failed of them failed, and Pending others have not run.
+	Receipts, Failed, Pending int
+}
+
+// ListedStatus is how far the execution of a transaction is.
+type ListedStatus string
+
+// The values of ListedStatus. The result is known before all receipts have run.
+const (
+	ListedPending   ListedStatus = "pending"
+	ListedSucceeded ListedStatus = "succeeded"
+	ListedFailed    ListedStatus = "failed"
+)
+
+// ListedBlock is what a list shows of a block.
+type ListedBlock struct {
+	At
+	Author       primitives.AccountID
+	Timestamp    uint64         // ns
+	Gas          primitives.Gas // as its chunks' headers have it: used by the chunks before
+	Chunks       int            // new ones
+	Shards       int
+	Transactions int // in its new chunks
+}
+
+// TokenContract is a contract with events about an account.
+type TokenContract struct {
+	Contract primitives.AccountID
+	Standard string            // "nep141", "nep171" or "nep245"
+	Height   primitives.Height // of the last event
+}
+
+// Bounds of a list.
+const (
+	MaxListed        = 200 // transactions, and blocks
+	MaxListedActions = 8   // of a transaction
+	MaxTokens        = 100
+)
+
+// AppendTransactionList appends JSON with ascending keys.
+func AppendTransactionList(b []byte, l *TransactionList) []byte {
+	b = append(b, `{"blocks":[`...)
+	for i := range l.Blocks {
+		x := &l.Blocks[i]
+		b = AppendAccountID(append(separate(b, i), `{"author":`...), x.Author)
+		b = AppendHash(append(b, `,"block_hash":`...), &x.Hash)
+		b = appendUint(append(b, `,"block_height":`...), x.Height)
+		b = strconv.AppendInt(append(b, `,"chunks":`...), int64(x.Chunks), 10)
+		b = appendUint(append(b, `,"gas_used":`...), x.Gas)
+		b = strconv.AppendInt(append(b, `,"shards":`...), int64(x.Shards), 10)
+		b = appendUintString(append(b, `,"timestamp_nanosec":`...), x.Timestamp)
+		b = append(strconv.AppendInt(append(b, `,"transactions":`...), int64(x.Transactions), 10), '}')
+	}
+	b = appendUint(append(b, `],"from_height":`...), l.From)
+	b = appendUint(append(b, `,"head_height":`...), l.Head)
+	b = append(b, `,"next":`...)
+	if p := l.Next; p != nil {
+		b = appendUint(append(b, `{"height":`...), p.Height)
+		b = append(strconv.AppendInt(append(b, `,"index":`...), int64(p.Index), 10), '}')
+	} else {
+		b = append(b, "null"...)
+	}
+	b = append(b, `,"tokens":[`...)
+	for i := range l.Tokens {
+		x := &l.Tokens[i]
+		b = appendUint(append(separate(b, i), `{"block_height":`...), x.Height)
+		b = AppendAccountID(append(b, `,"contract_id":`...), x.Contract)
+		b = append(AppendString(append(b, `,"standard":`...), x.Standard), '}')
+	}
+	b = append(b, `],"transactions":[`...)
+	for i := range l.Transactions {
+		b = appendListed(separate(b, i), &l.Transactions[i])
+	}
+	return append(b, "]}"...)
+}
+
+func separate(b []byte, i int) []byte {
+	if i > 0 {
+		b = append(b, ',')
+	}
+	return b
+}
+
+func appendListed(b []byte, x *ListedTransaction) []byte {
+	t := x.Transaction
+	b = append(b, `{"actions":[`...)
+	shown := min(len(t.Actions), MaxListedActions)
+	for i, a := range t.Actions[:shown] {
+		b = append(separate(b, i), `{`...)
+		switch a := a.(type) {
+		case *primitives.FunctionCall:
+			b = AppendBalance(append(b, `"deposit":`...), a.Deposit)
+			b = append(b, `,"kind":"FunctionCall"`...)
+			b = AppendString(append(b, `,"method_name":`...), a.Method)
+		case *primitives.Transfer:
+			b = AppendBalance(append(b, `"deposit":`...), a.Deposit)
+			b = append(b, `,"kind":"Transfer"`...)
+		default:
+			b = AppendString(append(b, `"kind":`...), ActionName(a))
+		}
+		b = append(b, '}')
+	}
+	b = strconv.AppendInt(append(b, `],"actions_omitted":`...), int64(len(t.Actions)-shown), 10)
+	b = AppendHash(append(b, `,"block_hash":`...), &x.Block.Hash)
+	b = appendUint(append(b, `,"block_height":`...), x.Block.Height)
+	if x.Failure != "" {
+		b = AppendString(append(b, `,"failure":`...), x.Failure)
+	}
+	b = appendUint(append(b, `,"gas_burnt":`...), x.Gas)
+	b = strconv.AppendInt(append(b, `,"receipts":`...), int64(x.Receipts), 10)
+	b = strconv.AppendInt(append(b, `,"receipts_failed":`...), int64(x.Failed), 10)
+	b = strconv.AppendInt(append(b, `,"receipts_pending":`...), int64(x.Pending), 10)
+	b = AppendAccountID(append(b, `,"receiver_id":`...), t.ReceiverID)
+	b = appendUint(append(b, `,"shard_id":`...), x.Shard)
+	b = AppendAccountID(append(b, `,"signer_id":`...), t.SignerID)
+	b = AppendString(append(b, `,"status":`...), string(x.Status))
+	b = appendUintString(append(b, `,"timestamp_nanosec":`...), x.Timestamp)
+	b = AppendBalance(append(b, `,"tokens_burnt":`...), x.Tokens)
+	hash := t.Hash()
+	return append(AppendHash(append(b, `,"transaction_hash":`...), &hash), '}')
+}
+
+// ActionName returns the name of an action's view.
+func ActionName(a primitives.Action) string {
+	switch a := a.(type) {
+	case *primitives.DeployGlobalContract:
+		if a.Mode == primitives.GlobalByAccountID {
+			return "DeployGlobalContractByAccountId"
+		}
+	case *primitives.UseGlobalContract:
+		if a.ID.Account != "" {
+			return "UseGlobalContractByAccountId"
+		}
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", a), "*primitives.")
+}
