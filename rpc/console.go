@@ -35,6 +35,51 @@ func isConsole(path []byte) bool {
 	return ok && (len(rest) == 0 || rest[0] == '/')
 }
 
+// consoleOff is the answer for the page where it is switched off.
+const consoleOff = "the console is off on this node: set troupe.rpc.console to true in config.json and start the node again\n"
+
+// toConsole answers two requests of a browser: for the root, which it redirects to the page, and for
+// the page where it is switched off. It returns false for all others. A client that does not prefer
+// HTML gets nearcore's answer for GET /: 405 (chain/jsonrpc/src/lib.rs, create_jsonrpc_app).
+func (s *Server) toConsole(ctx *fasthttp.RequestCtx, path []byte) bool {
+	h := &ctx.Response.Header
+	switch {
+	case !s.opts.Console && isConsole(path):
+		ctx.SetConnectionClose()
+		h.Set("X-Content-Type-Options", "nosniff")
+		ctx.SetContentType(textType)
+		ctx.SetStatusCode(http.StatusNotFound)
+		ctx.SetBodyString(consoleOff)
+		return true
+	case s.opts.Console && len(path) == 1 && wantsHTML(ctx.Request.Header.Peek("Accept")):
+		to := "." + consolePath + "/"
+		if whole := ctx.Path(); whole[len(whole)-1] != '/' { // an API key or a world without the final slash
+			to = "./" + string(whole[bytes.LastIndexByte(whole, '/')+1:]) + consolePath + "/"
+		}
+		h.Set("Location", to)
+		h.Set("Vary", "Accept")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Referrer-Policy", "no-referrer")
+		ctx.SetStatusCode(http.StatusTemporaryRedirect)
+		return true
+	}
+	return false
+}
+
+// wantsHTML returns whether an Accept header names HTML, as those of browsers do and those of
+// programs do not. A range such as */* does not name it.
+func wantsHTML(accept []byte) bool {
+	for item := range bytes.SplitSeq(accept, []byte{','}) {
+		kind, params, _ := bytes.Cut(item, []byte{';'})
+		if !bytes.EqualFold(bytes.TrimSpace(kind), []byte("text/html")) {
+			continue
+		}
+		q := bytes.ReplaceAll(params, []byte{' '}, nil)
+		return !bytes.HasPrefix(q, []byte("q=0")) || bytes.ContainsAny(q[3:], "123456789")
+	}
+	return false
+}
+
 // console serves the page's files. rest is the path after /console.
 func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	h := &ctx.Response.Header

@@ -78,6 +78,67 @@ func TestConsole(t *testing.T) {
 	}
 }
 
+// TestRootLeadsBrowsersToConsole: GET / of a browser leads to the page, also below a key and a
+// world; all others get what nearcore answers. Where the page is off its 404 says so.
+func TestRootLeadsBrowsersToConsole(t *testing.T) {
+	const key, browser = "0123456789abcdef", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ask := func(method, addr, path, accept string) (*http.Response, string) {
+		t.Helper()
+		q, err := http.NewRequest(method, "http://"+addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if accept != "" {
+			q.Header.Set("Accept", accept)
+		}
+		r, err := client.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = r.Body.Close() }()
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, string(body)
+	}
+	s, on := serve(t, &fakeNode{}, Options{Console: true, APIKeys: []string{key}})
+	s.AddWorld("7", &fakeNode{}, WorldOptions{Asked: func() (func(), bool) { return func() {}, true }})
+	_, off := serve(t, &fakeNode{}, Options{})
+	for path, want := range map[string]string{"/": "/console/", "/" + key: "/" + key + "/console/", "/" + key + "/": "/" + key + "/console/", "/world/7": "/world/7/console/", "/world/7/": "/world/7/console/",
+		"/" + key + "/world/7": "/" + key + "/world/7/console/"} {
+		r, _ := ask("GET", on, path, browser)
+		if to, err := r.Location(); r.StatusCode != 307 || err != nil || to.Path != want || to.Host != on || r.Header.Get("Vary") != "Accept" {
+			t.Errorf("%s: %d, leads to %v, %v", path, r.StatusCode, to, err)
+		}
+	}
+	for _, accept := range []string{"", "*/*", "application/json", "application/json, text/plain, */*", "text/html;q=0", "text/html; q=0.0", "text/htmlx", "text/*"} {
+		if r, body := ask("GET", on, "/", accept); r.StatusCode != 405 || r.Header.Get("Allow") != "POST" || body != "" {
+			t.Errorf("%q: %d %v %q", accept, r.StatusCode, r.Header, body)
+		}
+	}
+	for _, accept := range []string{"text/html", "application/json, TEXT/HTML;q=0.5", "text/html;level=1"} {
+		if r, _ := ask("GET", on, "/", accept); r.StatusCode != 307 {
+			t.Errorf("%q: %d", accept, r.StatusCode)
+		}
+	}
+	if r, _ := ask("POST", on, "/", browser); r.StatusCode != 400 {
+		t.Errorf("POST: %d", r.StatusCode)
+	}
+	if r, _ := ask("GET", off, "/", browser); r.StatusCode != 405 {
+		t.Errorf("without a console: %d", r.StatusCode)
+	}
+	for _, path := range []string{"/console", "/console/", "/console/main.js"} {
+		if r, body := ask("GET", off, path, browser); r.StatusCode != 404 || !strings.Contains(body, "troupe.rpc.console") {
+			t.Errorf("%s: %d %s", path, r.StatusCode, body)
+		}
+		if r, body := ask("POST", off, path, browser); r.StatusCode != 404 || body != "" {
+			t.Errorf("POST %s: %d %s", path, r.StatusCode, body)
+		}
+	}
+}
+
 // TestConsoleActors: however many clients ask for the list of actors at once, it is made once in a
 // quarter of a second, and is bounded.
 func TestConsoleActors(t *testing.T) {

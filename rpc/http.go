@@ -121,6 +121,9 @@ func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 		s.console(ctx, string(path[len(consolePath):]))
 		return
 	}
+	if (ctx.IsGet() || ctx.IsHead()) && s.toConsole(ctx, path) {
+		return
+	}
 	if debug && (ctx.IsGet() || ctx.IsHead()) {
 		s.serveGet(ctx, key, false, func() { s.debug(ctx, string(path[len(debugPrefix):])) })
 		return

@@ -11,13 +11,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 )
 
 const localnetLong = `Localnet creates the home folders of a network on this machine: node0, node1, ... below --home,
 first the validators, then archival nodes, RPC nodes and other nodes. Flags and files are those of
 neard's localnet, so neard can run any of these homes, together with troupe or instead of it.
-Start all of them with 'troupe localnet run', or each with 'troupe --home DIR/nodeN run'.
+Start all of them with 'troupe localnet run', or each with 'troupe --home DIR/nodeN run'. config.json
+also switches on the console at /console/ of each node (troupe.rpc.console), which neard ignores.
 
 All keys are derived from the folder names, so anyone can sign for them: use them for tests only.
 Each account has a billion NEAR; a validator stakes 50 million of it; the account near is the
@@ -36,7 +38,9 @@ const localnetExamples = `  troupe --home /tmp/net localnet -v 4 -s 4
 
 func newLocalnet(a *app) *cobra.Command {
 	var host string
-	o := home.LocalnetOptions{Now: time.Now, Random: rand.Reader, Free: home.PortFree}
+	o := home.LocalnetOptions{Now: time.Now, Random: rand.Reader, Free: home.PortFree, Adjust: func(_ []home.LocalnetNode, _ int, doc *config.Document) {
+		doc.Set("troupe.rpc.console", true) // all keys are public anyway
+	}}
 	cmd := &cobra.Command{
 		Use: "localnet", Short: "Create a network of nodes on this machine", Long: localnetLong, Example: localnetExamples,
 		Args: cobra.NoArgs,
@@ -100,6 +104,7 @@ func printLocalnet(cmd *cobra.Command, a *app, o *home.LocalnetOptions, r *home.
 	for _, n := range r.Notes {
 		say(cmd, "note: %s", n)
 	}
+	say(cmd, "console: http://%v/console/ and that of each other node", r.Nodes[0].RPC)
 	next := "localnet run"
 	if o.Prefix != "node" {
 		next += " --prefix " + o.Prefix

@@ -428,7 +428,11 @@ func greeting(h *daemon.Daemon, hm *home.Home) string {
 	call := func(method, params string) {
 		fmt.Fprintf(&b, "  curl -s %s -H 'content-type: application/json' -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":%s}'\n", url, method, params)
 	}
-	fmt.Fprintf(&b, "Chain %s is running; JSON-RPC on %s\nTry:\n  curl -s %[2]s/status\n", hm.Genesis.ChainID, url)
+	fmt.Fprintf(&b, "Chain %s is running; JSON-RPC on %s\n", hm.Genesis.ChainID, url)
+	if h.Console {
+		fmt.Fprintf(&b, "Console: %s/console/\n", url)
+	}
+	fmt.Fprintf(&b, "Try:\n  curl -s %s/status\n", url)
 	call("query", fmt.Sprintf(`{"request_type":"view_account","finality":"final","account_id":"%s"}`, account))
 	obstacle := h.Obstacle()
 	switch {

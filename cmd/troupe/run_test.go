@@ -222,11 +222,12 @@ func TestGreeting(t *testing.T) {
 		edit        func(*home.Home, *daemon.Options)
 		says, never []string
 	}{
-		{"plain", func(*home.Home, *daemon.Options) {}, []string{"Chain test is running; JSON-RPC on http://127.0.0.1:", "The key of test.near is in ", "validator_key.json"}, []string{"no blocks", "sandbox_mine", "[::]"}},
+		{"plain", func(*home.Home, *daemon.Options) {}, []string{"Chain test is running; JSON-RPC on http://127.0.0.1:", "The key of test.near is in ", "validator_key.json", "\nConsole: http://127.0.0.1:"}, []string{"no blocks", "sandbox_mine", "[::]"}},
 		{"no key", func(hm *home.Home, _ *daemon.Options) { hm.ValidatorKey = nil }, []string{"It produces no blocks: there is no ", `"account_id":"near"`}, []string{"The key of"}},
 		{"manual", func(hm *home.Home, _ *daemon.Options) { hm.Config.Production = config.Manual }, []string{"Blocks are produced on request:\n  curl -s http://127.0.0.1:", `"method":"sandbox_mine"`}, nil},
 		{"every address", func(_ *home.Home, o *daemon.Options) { o.Listen = "0.0.0.0:0" }, []string{"JSON-RPC on http://127.0.0.1:"}, []string{"0.0.0.0", "[::]"}},
-		{"no rpc", func(_ *home.Home, o *daemon.Options) { o.NoRPC = true }, []string{"Chain test is running without JSON-RPC."}, []string{"curl"}},
+		{"no rpc", func(_ *home.Home, o *daemon.Options) { o.NoRPC = true }, []string{"Chain test is running without JSON-RPC."}, []string{"curl", "Console"}},
+		{"no console", func(hm *home.Home, _ *daemon.Options) { off := false; hm.Config.RPC.Console = &off }, []string{"Chain test is running"}, []string{"Console"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			hm, err := home.Load(newHome(t, ""))

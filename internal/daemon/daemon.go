@@ -85,7 +85,8 @@ type Options struct {
 // Daemon is a running node.
 type Daemon struct {
 	Instance
-	Addr net.Addr // address of the RPC; nil: none
+	Addr    net.Addr // address of the RPC; nil: none
+	Console bool     // the RPC serves the page at /console
 
 	serving sync.Mutex // of Serve
 
@@ -394,11 +395,12 @@ func (h *Daemon) openBackend(o *Options, undo *[]func()) {
 // newServer creates the RPC server.
 func (h *Daemon) newServer() (err error) {
 	hm, c, back := h.home, h.home.Config, h.back
+	h.Console = h.consoleEnabled(back)
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: rpcLimits(c.RPC), TrustedProxies: c.RPC.TrustedProxies,
 		APIKeys: c.RPC.APIKeys, RequireAPIKey: c.RPC.RequireAPIKey, TLSCert: inHome(hm, c.RPC.TLSCert), TLSKey: inHome(hm, c.RPC.TLSKey),
-		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.sandboxEnabled(back), Debug: c.RPC.Debug, Console: h.consoleEnabled(back), Actors: h.Node.AppendActors, Included: func() uint64 { return h.Node.Stats().Transactions }, ViewStateLimit: c.ViewStateSizeLimit, ViewKeysLimit: c.ViewAccessKeysLimit,
+		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.sandboxEnabled(back), Debug: c.RPC.Debug, Console: h.Console, Actors: h.Node.AppendActors, Included: func() uint64 { return h.Node.Stats().Transactions }, ViewStateLimit: c.ViewStateSizeLimit, ViewKeysLimit: c.ViewAccessKeysLimit,
 		IndexerRequests: indexerRequests(c.RPC), Metrics: h.appendMetrics, Log: h.log,
 	})
 	return err
