@@ -4,7 +4,7 @@
 //	in      names of files below /console/
 //	out     their bytes, plain and compressed, with content type and ETag
 //	state   none: the files in web/ are embedded in the binary
-//	bound   some 100 KiB for all files together
+//	bound   300 kB for all files together
 //	errors  an unknown name is nil
 //	source  our own; no third-party code, fonts or pictures
 //

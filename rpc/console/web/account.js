@@ -1,15 +1,17 @@
 // An account: what it has, its keys, its contract with a form to call it, its storage.
+import { copied } from './copy.js';
 import { cards, el, fill, link, list, say, segments, table } from './dom.js';
 import { bytes, count, fromBase64, gas, near, readable, toBase64 } from './format.js';
 import { call } from './rpc.js';
 import { isSandbox, units } from './sandbox.js';
 import { SYSTEM } from './search.js';
+import { accountHistory, tokens } from './transactions.js';
 import { isUsable, unsignedCall } from './unsigned.js';
 
 const NO_CODE = '11111111111111111111111111111111';
 
 /** accountPage shows one account at the head. */
-export async function accountPage(main, [id], life) {
+export async function accountPage(main, [id], life, feed) {
   if (id === SYSTEM) {
     fill(main, el('h1', null, 'Account ', id), el('p', null, 'The protocol itself: it sends refunds, and receipts that nobody signed. It has no balance, keys or contract, and no block has its state.'));
     return;
@@ -25,20 +27,23 @@ export async function accountPage(main, [id], life) {
   figures.set('Storage', bytes(a.storage_usage));
   figures.set('Contract', hasCode ? 'its own' : global ? 'global' : 'none');
   const keys = el('div');
+  const [has, past] = [el('div'), el('div')];
   const methods = el('div', { class: 'chips' });
   const form = hasCode || global ? await callForm(id, methods) : null;
   const facts = [
     a.state === 'uninitialized' && ['State', 'uninitialized: it was funded, and waits for its state init'],
     a.bootstrap_nonce != null && ['Nonce of the state init', `${count(a.bootstrap_nonce + 1)} (if one of its own keys signs it)`],
-    hasCode && ['Code', el('code', null, a.code_hash)],
+    hasCode && ['Code', copied(a.code_hash, 'hash')],
     global && ['Global contract', el('code', null, global)],
   ].filter(Boolean);
-  fill(main, el('h1', null, 'Account ', id), figures.element, facts.length ? list(facts) : null, form && form.element, keys, form && stateForm(id, at));
+  fill(main, el('h1', null, 'Account ', id), figures.element, facts.length ? list(facts) : null, form && form.element, has, past, keys, form && stateForm(id, at));
+  tokens(id, has, life);
+  accountHistory(id, past, life, feed);
   call('query', { request_type: 'view_access_key_list', limit: 200, ...at }, signal).then((r) => {
     const more = r.last_key ? ', and more' : '';
     figures.set('Keys', count(r.keys.length) + (more && '+'));
     fill(keys, table(`Keys (${count(r.keys.length)}${more})`, [['Key', 'mono'], ['Nonce', 'num'], ['May']],
-      r.keys.map((k) => [k.public_key, count(k.access_key.nonce), permission(k.access_key.permission)]), 'It has none: no transaction of it can be signed.', { stack: true }));
+      r.keys.map((k) => [copied(k.public_key, 'key'), count(k.access_key.nonce), permission(k.access_key.permission)]), 'It has none: no transaction of it can be signed.', { stack: true }));
   }, (e) => fill(keys, el('p', { class: 'bad' }, 'keys: ', e.message)));
   if (hasCode) {
     call('query', { request_type: 'view_code', ...at }, signal).then((r) => {

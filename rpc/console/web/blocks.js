@@ -1,11 +1,21 @@
 // Blocks and shards: as they come, and each by itself.
-import { el, fill, keeping, link, list, row, say, table, text } from './dom.js';
-import { clock, count, gas, near, rate, short, time } from './format.js';
+import { cards, el, fill, keeping, link, list, party, row, say, table } from './dom.js';
+import { clock, count, cut, gas, near, rate, short, time } from './format.js';
 import { Chart, quantile } from './charts.js';
+import { copied } from './copy.js';
 import { call, metrics, sum } from './rpc.js';
+import { blockTransactions, latest } from './transactions.js';
 import { actionNames } from './tx.js';
 
 const KEPT = 300;
+const HISTORY = 120; // blocks from before the page was opened
+
+const NONE = '11111111111111111111111111111111';
+
+const fresh = (c, height) => c.height_included === height;
+
+/** busy tells whether a block has transactions, or outcomes of the block before it. What a page knows of transactions changes with such blocks only. */
+export const busy = (b) => b.chunks.some((c) => fresh(c, b.height) && (c.tx_root !== NONE || c.outcome_root !== NONE));
 
 /** Feed keeps the last blocks that the node has told of. */
 export class Feed {
@@ -13,18 +23,77 @@ export class Feed {
     this.blocks = [];
     this.known = new Map(); // heights of final blocks that came before the page, by hash
     this.listeners = new Set();
+    this.counted = 0; // pages that show how many transactions blocks have
+  }
+
+  /** load reads the last blocks: those from before the page was opened, and those that came while there was no connection. */
+  load() {
+    return this.loading ??= call('troupe_transactions', { limit: 0, blocks: HISTORY }).then((r) => {
+      const known = new Set(this.blocks.map((b) => b.hash));
+      this.blocks = this.blocks.concat(r.blocks.filter((b) => !known.has(b.block_hash)).map((b) => ({ height: b.block_height, hash: b.block_hash, author: b.author, at: Number(b.timestamp_nanosec),
+        nanos: b.timestamp_nanosec, used: b.gas_used, included: b.chunks, of: b.shards, txs: b.transactions, chunks: null, prev: null, final: null, took: null })))
+        .sort((a, b) => a.height - b.height).slice(-KEPT);
+      for (let i = 1; i < this.blocks.length; i++) this.blocks[i].took ??= this.blocks[i].at - this.blocks[i - 1].at;
+      this.count(r.blocks);
+      for (const f of this.listeners) f(undefined);
+    }, () => {}).finally(() => { this.loading = null; });
+  }
+
+  /** count notes how many transactions blocks have. */
+  count(blocks) {
+    const by = new Map(blocks.map((b) => [b.block_hash, b.transactions]));
+    for (const b of this.blocks) b.txs = by.get(b.hash) ?? b.txs;
+  }
+
+  /** counts has the transactions of blocks counted while a page is there: at most once in a second, and only for blocks that have some. */
+  counts(life) {
+    this.counted++;
+    life.ends.push(() => {
+      if (!--this.counted) {
+        clearTimeout(this.asked);
+        this.asked = 0;
+      }
+    });
+    if (this.blocks.some((b) => b.txs === null)) this.ask();
+  }
+
+  ask() {
+    if (!this.counted) return;
+    this.asked ||= setTimeout(async () => {
+      const i = this.blocks.findIndex((b) => b.txs === null);
+      if (i >= 0 && !document.hidden) {
+        const r = await call('troupe_transactions', { limit: 0, blocks: Math.min(200, this.blocks.length - i + 2) }).catch(() => null);
+        if (r) {
+          this.count(r.blocks);
+          for (const b of this.blocks) if (b.txs === null && b.height <= r.head_height) b.txs = undefined; // older than what is described, or reverted
+          for (const f of this.listeners) f(undefined);
+        }
+      }
+      this.asked = 0;
+      if (this.blocks.some((b) => b.txs === null)) this.ask();
+    }, 1000);
   }
 
   add(b) {
     const h = b.header;
-    const used = b.chunks.reduce((s, c) => s + (c.height_included === h.height ? c.gas_used : 0), 0);
+    b.chunks.sort((x, y) => x.shard_id - y.shard_id);
+    const used = b.chunks.reduce((s, c) => s + (fresh(c, h.height) ? c.gas_used : 0), 0);
     const last = this.blocks.at(-1);
     const at = Number(h.timestamp_nanosec);
     const x = { height: h.height, hash: h.hash, author: b.author, at, nanos: h.timestamp_nanosec, came: performance.now(), used, price: h.gas_price, included: h.chunks_included,
-      of: b.chunks.length, chunks: b.chunks, prev: h.prev_hash, final: h.last_final_block, took: last && last.hash === h.prev_hash ? at - last.at : null };
+      of: b.chunks.length, chunks: b.chunks, prev: h.prev_hash, final: h.last_final_block,
+      txs: b.chunks.some((c) => fresh(c, h.height) && c.tx_root !== NONE) ? null : 0, took: last && last.hash === h.prev_hash ? at - last.at : null };
+    const i = this.blocks.findLastIndex((k) => k.hash === x.hash);
+    if (i >= 0) { // it was read with those before
+      this.blocks[i] = { ...x, txs: this.blocks[i].txs, took: this.blocks[i].took };
+      for (const f of this.listeners) f(undefined);
+      return;
+    }
     this.blocks.push(x);
     if (this.blocks.length > KEPT) this.blocks.shift();
     for (const f of this.listeners) f(x);
+    if (x.txs === null) this.ask();
+    if (last && last.hash !== x.prev && this.counted) this.load();
   }
 
   /** reverted forgets blocks that the chain has dropped. */
@@ -39,21 +108,23 @@ export class Feed {
     return this.blocks.findLast((x) => x.hash === b.final)?.height ?? this.known.get(b.final) ?? null;
   }
 
+  /** listen calls f with each block; with null when blocks were reverted, and with undefined when more is known of those that came. */
+  listen(f, life) {
+    this.listeners.add(f);
+    life.ends.push(() => this.listeners.delete(f));
+  }
+
   /** learn tells the height of a block that came before the page. */
   learn(hash, height) {
     if (this.known.size > 8) this.known.clear();
     this.known.set(hash, height);
   }
-
-  listen(f, life) {
-    this.listeners.add(f);
-    life.ends.push(() => this.listeners.delete(f));
-  }
 }
 
-const columns = [['Height'], ['Hash', 'hash'], ['Made at'], ['Block time', 'num'], ['Chunks', 'num'], ['Gas', 'num'], ['By']];
+const columns = [['Height'], ['Hash', 'hash'], ['Made at'], ['Block time', 'num'], ['Transactions', 'num'], ['Gas', 'num'], ['By'], ['Chunks', 'num']];
 
-const cells = (b) => [link('block', b.hash, count(b.height)), short(b.hash), clock(b.nanos), b.took == null ? '–' : time(b.took), `${b.included}/${b.of}`, gas(b.used), link('account', b.author)];
+const cells = (b) => [link('block', b.hash, count(b.height)), short(b.hash), clock(b.nanos), b.took == null ? '–' : time(b.took), b.txs === null ? '…' : b.txs === undefined ? '–' : count(b.txs), gas(b.used),
+  party(b.author), `${b.included}/${b.of}`];
 
 /**
  * liveTable is one whose rows come at the top, a few times a second at the most. Those that are not final are shaded. drawn is called with the last block
@@ -66,34 +137,30 @@ function liveTable(feed, most, life, caption, drawn = () => {}) {
     asked = 0;
     const last = feed.blocks.slice(-most);
     const newest = last.at(-1);
-    const final = newest ? feed.finalHeight(newest) : null;
+    const final = newest?.final ? feed.finalHeight(newest) : null;
     keeping(body, () => body.replaceChildren(...last.map((b) => row(columns, cells(b), final != null && b.height > final ? 'open' : null)).reverse()));
-    if (newest) drawn(newest, final);
-    if (!last.length) body.append(el('tr', null, el('td', { colspan: columns.length, class: 'muted' }, 'No block has come since this page was opened.')));
+    if (newest?.chunks) drawn(newest, final);
+    if (!last.length) body.append(el('tr', null, el('td', { colspan: columns.length, class: 'muted' }, 'No block has come yet.')));
   };
   feed.listen(() => { asked ||= setTimeout(draw, 250); }, life);
+  feed.counts(life);
+  feed.load();
   life.ends.push(() => clearTimeout(asked));
   draw();
   return el('div', { class: 'scroll' }, el('table', null, el('caption', null, caption, el('span', { class: 'legend' }, el('span', { class: 'swatch open', 'aria-hidden': 'true' }), ' shaded: not final yet')),
     el('thead', null, el('tr', null, columns.map(([t, c]) => el('th', { scope: 'col', class: c }, t)))), body));
 }
 
-const figures = ['troupe_transactions_included_total', 'near_transaction_pool_entries', 'near_memory_usage_bytes',
+const names = ['troupe_transactions_included_total', 'near_transaction_pool_entries', 'near_memory_usage_bytes',
   'near_rpc_processing_time_bucket', 'troupe_waits_parked', 'near_peer_connections_total'];
 
 /** overviewPage: figures, charts, shards, blocks. */
 export function overviewPage(main, feed, life) {
-  const cards = new Map();
-  const ul = el('ul', { class: 'cards' });
-  for (const k of ['Head', 'Final', 'Transactions/s', 'Block time', 'Waiting transactions', 'Waiting requests', 'Memory', 'Peers']) {
-    const v = el('span', { class: 'v' }, '–');
-    cards.set(k, v);
-    ul.append(el('li', null, el('span', { class: 'k' }, k), v));
-  }
-  const put = (k, v) => text(cards.get(k), v);
+  const figures = cards(['Head', 'Final', 'Transactions/s', 'Block time', 'Waiting transactions', 'Waiting requests', 'Memory', 'Peers']);
+  const put = (k, v) => figures.set(k, v);
   const tps = new Chart('Transactions a second', { show: rate, every: ' looks' });
-  const blockTime = new Chart('Block time', { show: time, every: ' blocks' });
-  const gasUsed = new Chart('Gas of a block', { show: gas, every: ' blocks' });
+  const blockTime = new Chart('Block time', { show: time, every: ' blocks', axis: 'block' });
+  const gasUsed = new Chart('Gas of a block', { show: gas, every: ' blocks', axis: 'block' });
   const latency = new Chart('RPC latency', { show: time, names: ['p50', 'p99'], every: ' looks' });
   const shards = el('div');
   // Head, final and shards are those of one block.
@@ -109,17 +176,29 @@ export function overviewPage(main, feed, life) {
     final ??= await finalOf(feed, b.final, life);
     if (newest === b) moment(b.height, final, b.took, b.chunks);
   };
-  fill(main, el('h1', null, 'Overview'), ul, el('div', { class: 'charts' }, tps.element, blockTime.element, gasUsed.element, latency.element), shards,
+  fill(main, el('h1', null, 'Overview'), figures.element, el('div', { class: 'charts' }, tps.element, blockTime.element, gasUsed.element, latency.element), shards, latest(feed, life, 10),
     liveTable(feed, 12, life, 'Blocks as they come', drawn));
-  for (const b of feed.blocks.slice(-120)) {
-    blockTime.add(b.took);
-    gasUsed.add(b.used);
-  }
+  let drawnFrom = Infinity; // the first block in the charts
+  const history = () => { // blocks from before the page, or from before it was gone to
+    const known = feed.blocks.filter((b) => b.height < drawnFrom).slice(-120);
+    if (!known.length) return;
+    const later = [blockTime, gasUsed].map((c) => [c, c.points]);
+    drawnFrom = known[0].height;
+    for (const [c] of later) c.points = [];
+    for (const b of known) {
+      blockTime.addAt(b.height, b.took);
+      gasUsed.addAt(b.height, b.used);
+    }
+    for (const [c, points] of later) for (const p of points) c.addAt(p.at, ...p);
+  };
+  history();
   let news = 0;
   feed.listen((b) => {
+    if (b === undefined) history();
     if (!b) return;
-    blockTime.add(b.took);
-    gasUsed.add(b.used);
+    drawnFrom = Math.min(drawnFrom, b.height);
+    blockTime.addAt(b.height, b.took);
+    gasUsed.addAt(b.height, b.used);
     if (performance.now() - news > 15000) { // who listens is not told of each block
       news = performance.now();
       say('Head is block ' + b.height);
@@ -128,12 +207,12 @@ export function overviewPage(main, feed, life) {
   if (!newest) { // nothing may come for long
     call('block', { finality: 'optimistic' }, life.over.signal).then(async (b) => {
       const final = await finalOf(feed, b.header.last_final_block, life);
-      if (!newest) moment(b.header.height, final, null, b.chunks);
+      if (!newest) moment(b.header.height, final, null, inOrder(b.chunks));
     }).catch(() => {});
   }
   let before = null;
   life.repeat(async () => {
-    const m = await metrics(figures);
+    const m = await metrics(names);
     const at = performance.now();
     const now = { at, txs: sum(m.get('troupe_transactions_included_total')), rpc: histogram(m.get('near_rpc_processing_time_bucket')) };
     put('Waiting transactions', count(sum(m.get('near_transaction_pool_entries'))));
@@ -151,8 +230,6 @@ export function overviewPage(main, feed, life) {
     before = now;
   });
 }
-
-const NONE = '11111111111111111111111111111111';
 
 /** finalOf is the height of a final block that came before the page; null: there is none yet. */
 async function finalOf(feed, hash, life) {
@@ -175,43 +252,56 @@ export function histogram(rows) {
   return { counts, bounds: bounds.map((b) => b * 1e9) };
 }
 
+const inOrder = (chunks) => [...chunks].sort((a, b) => a.shard_id - b.shard_id);
+
 const shardColumns = [['Shard', 'num'], ['Chunk', 'hash'], ['New at', 'num'], ['Gas used'], ['Delayed', 'num'], ['Buffered', 'num'], ['Receipts', 'num']];
 
 function shardCells(c, height) {
   const g = c.congestion_info ?? {};
-  const fresh = c.height_included === height;
-  return [c.shard_id, link('chunk', c.chunk_hash, short(c.chunk_hash)), fresh ? count(c.height_included) : el('span', { class: 'warn' }, count(c.height_included), ' missed'),
-    fresh ? [el('meter', { min: 0, max: c.gas_limit, value: c.gas_used, 'aria-label': 'gas used' }), ' ', gas(c.gas_used)] : '–',
+  const here = fresh(c, height);
+  return [c.shard_id, link('chunk', c.chunk_hash, short(c.chunk_hash)), here ? count(c.height_included) : el('span', { class: 'warn' }, count(c.height_included), ' missed'),
+    here ? [el('meter', { min: 0, max: c.gas_limit, value: c.gas_used, 'aria-label': 'gas used' }), ' ', gas(c.gas_used)] : '–',
     gas(g.delayed_receipts_gas), gas(g.buffered_receipts_gas), count(g.receipt_bytes) + ' B'];
 }
 
 /** blocksPage: the last blocks, live. */
 export function blocksPage(main, feed, life) {
-  const live = liveTable(feed, 100, life, 'The last 100 since this page was opened');
-  fill(main, el('h1', null, 'Blocks'), live);
+  fill(main, el('h1', null, 'Blocks'), liveTable(feed, 100, life, 'The last 100'));
 }
 
-/** blockPage: one block with its chunks and their transactions. */
+/** blockPage: one block with its transactions, its chunks, and what these brought. */
 export async function blockPage(main, [id], life) {
   const b = await call('block', { block_id: /^\d+$/.test(id) ? Number(id) : id }, life.over.signal);
   const h = b.header;
-  const chunks = el('div');
+  const all = inOrder(b.chunks);
+  const transactions = el('div');
+  const receipts = el('div');
+  const final = el('span', null, link('block', h.last_final_block));
   fill(main, el('h1', null, 'Block ', count(h.height)), list([
-    ['Hash', el('code', null, h.hash)],
+    ['Hash', copied(h.hash, 'hash')],
     ['Made', clock(h.timestamp_nanosec)],
-    ['By', link('account', b.author)],
-    ['Parent', link('block', h.prev_hash)],
-    ['Final before it', link('block', h.last_final_block)],
-    ['Epoch', el('code', null, h.epoch_id)],
+    ['By', party(b.author)],
+    ['Parent', copied(h.prev_hash, 'hash', link('block', h.prev_hash))],
+    ['Final with it', final],
+    ['Epoch', copied(h.epoch_id, 'epoch id')],
     ['Gas price', count(Number(h.gas_price)) + ' yocto'],
     ['Supply', near(h.total_supply)],
     ['Votes', count(h.approvals.filter(Boolean).length) + ' of ' + count(h.approvals.length)],
     ['Next', h.height != null && el('a', { href: '#/block/' + (h.height + 1) }, count(h.height + 1))],
-  ]), table('Shards', shardColumns, b.chunks.map((c) => shardCells(c, h.height))), chunks);
-  for (const c of b.chunks.filter((x) => x.height_included === h.height)) {
-    const whole = await call('chunk', { chunk_id: c.chunk_hash }, life.over.signal).catch(() => null);
-    if (whole) chunks.append(contents(whole, `Shard ${c.shard_id}`));
+  ]), transactions, table('Shards', shardColumns, all.map((c) => shardCells(c, h.height))),
+  el('p', { class: 'muted' }, 'Gas used is that of the chunk before. ', el('span', { class: 'warn' }, 'missed'), ': the shard has no new chunk in this block, and keeps that of the height.'), receipts);
+  if (h.last_final_block === NONE) fill(final, '–');
+  else {
+    call('block', { block_id: h.last_final_block }, life.over.signal).then((f) => fill(final, link('block', f.header.hash, count(f.header.height)), ` (${count(h.height - f.header.height)} heights before: `,
+      'two blocks have to follow one to make it final)'), () => {});
   }
+  const chunks = await Promise.all(all.filter((c) => fresh(c, h.height)).map((c) => call('chunk', { chunk_id: c.chunk_hash }, life.over.signal).catch(() => null)));
+  const here = chunks.filter(Boolean);
+  const of = here.reduce((n, c) => n + c.transactions.length, 0);
+  fill(transactions, of ? await blockTransactions(h, of, life).catch(() => null) ?? here.map((c) => transactionsOf(c, `Transactions of shard ${c.header.shard_id}`)) : el('p', { class: 'muted' }, 'No transactions.'));
+  const empty = here.filter((c) => !c.receipts.length).map((c) => c.header.shard_id);
+  fill(receipts, here.filter((c) => c.receipts.length).map((c) => receiptsOf(c, `Receipts that the chunk of shard ${c.header.shard_id} brings`)),
+    empty.length ? el('p', { class: 'muted' }, `No receipts in the ${empty.length === 1 ? 'chunk of shard' : 'chunks of shards'} ${empty.join(', ')}.`) : null);
 }
 
 /** chunkPage: one chunk. */
@@ -219,23 +309,21 @@ export async function chunkPage(main, [hash], life) {
   const c = await call('chunk', { chunk_id: hash }, life.over.signal);
   const h = c.header;
   fill(main, el('h1', null, 'Chunk of shard ', h.shard_id), list([
-    ['Hash', el('code', null, h.chunk_hash)],
-    ['By', link('account', c.author)],
+    ['Hash', copied(h.chunk_hash, 'hash')],
+    ['By', party(c.author)],
     ['Made for height', el('a', { href: '#/block/' + h.height_included }, count(h.height_included))],
     ['Gas', gas(h.gas_used) + ' of ' + gas(h.gas_limit)],
-    ['State before it', el('code', null, h.prev_state_root)],
-  ]), contents(c, 'Contents'));
+    ['State before it', copied(h.prev_state_root, 'state root')],
+  ]), c.transactions.length ? transactionsOf(c, 'Transactions') : null, c.receipts.length ? receiptsOf(c, 'Receipts that it brings') : null,
+  c.transactions.length + c.receipts.length ? null : el('p', { class: 'muted' }, 'It has no transactions and brings no receipts.'));
 }
 
 const MOST = 500; // rows of a chunk's lists
 
-function contents(c, title) {
-  const txs = c.transactions.slice(0, MOST);
-  const receipts = c.receipts.slice(0, MOST);
-  const more = (all) => (all.length > MOST ? ` (the first ${MOST} of ${count(all.length)})` : ` (${count(all.length)})`);
-  return el('section', { class: 'panel' }, el('h2', null, title),
-    table('Transactions' + more(c.transactions), [['Hash', 'hash'], ['From'], ['To'], ['Actions']],
-      txs.map((t) => [link('tx', [t.hash, t.signer_id], short(t.hash)), link('account', t.signer_id), link('account', t.receiver_id), actionNames(t.actions)])),
-    table('Receipts that it brings' + more(c.receipts), [['Id', 'hash'], ['From'], ['To'], ['What']],
-      receipts.map((r) => [link('receipt', r.receipt_id, short(r.receipt_id)), link('account', r.predecessor_id), link('account', r.receiver_id), actionNames(r.receipt.Action?.actions) || Object.keys(r.receipt)[0]])));
-}
+const numbered = (title, all) => title + (all.length > MOST ? ` (the first ${MOST} of ${count(all.length)})` : ` (${count(all.length)})`);
+
+const transactionsOf = (c, title) => table(numbered(title, c.transactions), [['Hash', 'hash'], ['From'], ['To'], ['Actions']],
+  c.transactions.slice(0, MOST).map((t) => [link('tx', [t.hash, t.signer_id], short(t.hash)), party(t.signer_id), party(t.receiver_id), actionNames(t.actions)]));
+
+const receiptsOf = (c, title) => table(numbered(title, c.receipts), [['Id', 'hash'], ['From'], ['To'], ['What']],
+  c.receipts.slice(0, MOST).map((r) => [link('receipt', r.receipt_id, short(r.receipt_id)), party(r.predecessor_id), party(r.receiver_id), actionNames(r.receipt.Action?.actions) || cut(Object.keys(r.receipt)[0], 40)]));

@@ -38,8 +38,13 @@ function put(e, children) {
   }
 }
 
-/** plain shows characters that turn the direction of what stands beside them, or are not seen, by their numbers: whoever logs them would write over the page. */
-export const plain = (s) => String(s).replace(/[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+// Control characters but tab and new line, those that turn the direction of what is beside them, and those that are not seen.
+// eslint-disable-next-line no-control-regex
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb]|\udb40[\udc00-\udfff]/g;
+const STACKED = /(\p{M}{4})\p{M}+/gu; // marks above each other run over the lines around them
+
+/** plain shows hidden characters by their numbers, so that untrusted text cannot pretend to be something else. Of marks on one character four are shown. */
+export const plain = (s) => String(s).replace(HIDDEN, (c) => [...c].map((x) => '\\u' + x.codePointAt(0).toString(16).padStart(4, '0')).join('')).replace(STACKED, '$1');
 
 /** fill replaces what is in an element. The focus stays where it was, as far as that is there again. */
 export function fill(e, ...children) {
@@ -85,6 +90,28 @@ export function text(e, s) {
 /** link leads to a page of the console; parts are escaped. */
 export function link(page, id, label) {
   return el('a', { href: '#/' + page + '/' + [].concat(id).map(encodeURIComponent).join('/'), class: 'mono', title: String([].concat(id)[0]) }, label ?? [].concat(id)[0]);
+}
+
+/** SYSTEM is the sender of refunds and of other receipts of the protocol: no account of the state. */
+export const SYSTEM = 'system';
+
+/** party shows an account as a link; the protocol itself is none. */
+export const party = (id) => (id === SYSTEM ? el('span', { class: 'mono muted', title: 'the protocol itself' }, id) : link('account', id));
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** svg makes an element of a drawing. Links lead into this page only. */
+export function svg(tag, props, ...children) {
+  const e = document.createElementNS(SVG, tag);
+  for (const [k, v] of Object.entries(props ?? {})) {
+    if (v == null || v === false) continue;
+    if (k === 'on') for (const [name, f] of Object.entries(v)) e.addEventListener(name, f);
+    else if (k === 'href' && !String(v).startsWith('#')) throw new Error('a link that leaves the page: ' + v);
+    else if (k.startsWith('on') || k === 'style') throw new Error('no attribute ' + k);
+    else e.setAttribute(k, v);
+  }
+  put(e, children);
+  return e;
 }
 
 /**

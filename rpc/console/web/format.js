@@ -49,10 +49,26 @@ export function bytes(n) {
 /** short cuts a hash. */
 export const short = (h) => (h && h.length > 16 ? h.slice(0, 8) + '…' + h.slice(-5) : h);
 
-/** clock shows a time of the chain, in UTC. */
+/** clock shows when something was, in UTC. */
 export function clock(ns) {
   const d = new Date(Number(BigInt(ns) / 1000000n));
   return d.toISOString().replace('T', ' ').slice(0, 23) + ' UTC';
+}
+
+/** ago shows how long ago something was, by the browser's clock; at what time it was if that is in the future, or more than a day ago. */
+export function ago(ns, now = Date.now()) {
+  const s = (now - Number(BigInt(ns) / 1000000n)) / 1000;
+  if (s < -2 || s > 86400) return clock(ns).slice(0, 16);
+  if (s < 60) return Math.max(0, Math.floor(s)) + ' s ago';
+  return s < 3600 ? Math.floor(s / 60) + ' min ago' : Math.floor(s / 3600) + ' h ago';
+}
+
+/** cut shortens a text to so many characters, and says how long it was. */
+export function cut(s, most) {
+  s = String(s);
+  if (s.length <= most) return s;
+  const end = /[\ud800-\udbff]/.test(s[most - 1]) ? most - 1 : most; // a pair of surrogates stays whole
+  return `${s.slice(0, end)}… (${count(s.length)} characters)`;
 }
 
 /** fromBase64 returns bytes. */

@@ -4,6 +4,7 @@ import { Blocks, Lost, Refused, call } from './rpc.js';
 import { identity } from './place.js';
 import { actorsPage } from './actors.js';
 import { Feed, blockPage, blocksPage, chunkPage, overviewPage } from './blocks.js';
+import { transactionsPage } from './transactions.js';
 import { receiptPage, txPage } from './tx.js';
 import { accountPage } from './account.js';
 import { mempoolPage, networkPage, validatorsPage } from './network.js';
@@ -17,6 +18,7 @@ const pages = [
   ['', 'Overview', (m, a, l) => overviewPage(m, feed, l)],
   ['actors', 'Actors', actorsPage],
   ['blocks', 'Blocks', (m, a, l) => blocksPage(m, feed, l)],
+  ['transactions', 'Transactions', (m, a, l) => transactionsPage(m, a, feed, l)],
   ['mempool', 'Mempool', mempoolPage],
   ['validators', 'Validators', validatorsPage],
   ['network', 'Network', networkPage],
@@ -25,8 +27,8 @@ const pages = [
   ['chunk', null, chunkPage],
   ['tx', null, txPage],
   ['receipt', null, receiptPage],
-  ['account', null, accountPage],
-  ['search', null, (m, a) => lookUp(m, a[0])],
+  ['account', null, (m, a, l) => accountPage(m, a, l, feed)],
+  ['search', null, (m, a) => lookUp(m, a[0], feed)],
 ];
 
 /** Life is a page's: what it repeats ends with it. */
@@ -158,7 +160,7 @@ new Blocks((b) => feed.add(b), (r) => feed.reverted(r), (s) => {
     const { words, parts } = await identity(s.chain_id);
     name = words;
     setTitle();
-    fill(document.getElementById('node'), parts, ' · ', s.version.version, s.halted ? el('strong', { class: 'bad' }, ' · halted: ', s.halted.reason) : null,
+    fill(document.getElementById('node'), parts, ' · ', el('span', { title: `build ${s.version.build}, commit ${s.version.commit ?? '–'}` }, 'version ', s.version.version), s.halted ? el('strong', { class: 'bad' }, ' · halted: ', s.halted.reason) : null,
       s.validator_account_id ? [' · ', link('account', s.validator_account_id)] : null);
   } catch (e) {
     showError(e);

@@ -30,9 +30,12 @@ let id = 0;
 export const took = [];
 
 /** call asks a method. */
-export async function call(method, params = null, signal = null) {
+export const call = (method, params = null, signal = null) => callAt(root, method, params, signal);
+
+/** callAt asks a method of another chain of this node: a world, or what it began from. */
+export async function callAt(to, method, params = null, signal = null) {
   const began = performance.now();
-  const r = await ask(root, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params }), signal });
+  const r = await ask(to, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params }), signal });
   let reply;
   try {
     reply = await r.json();

@@ -1,9 +1,9 @@
 // What somebody may mean who writes a height, a hash or a name.
-import { el, fill, link } from './dom.js';
+import { SYSTEM, el, fill, link, party } from './dom.js';
+import { cut } from './format.js';
 import { call } from './rpc.js';
 
-/** SYSTEM is who sends refunds and other receipts of the protocol: no account of the state. */
-export const SYSTEM = 'system';
+export { SYSTEM };
 
 const HASH = /^[1-9A-HJ-NP-Za-km-z]{40,44}$/;
 const ACCOUNT = /^(?=.{2,64}$)(([a-z\d]+[-_])*[a-z\d]+\.)*([a-z\d]+[-_])*[a-z\d]+$/;
@@ -27,21 +27,49 @@ export function kinds(s) {
   return out;
 }
 
+const PREFIX = /^[a-z\d][a-z\d._-]{0,63}$/;
+const CUT = /^([1-9A-HJ-NP-Za-km-z]{8})…([1-9A-HJ-NP-Za-km-z]{5})$/;
+const ACCOUNTS = 50; // that are listed
+
+/** meant takes away what the page writes around heights and ids, and what a copy of it may have: "#1,065", "block 1,065", spaces around. */
+export function meant(s) {
+  s = s.trim().replace(/^(?:#|block\s|shard\s)\s*/i, '').trim();
+  return height(s) ?? s;
+}
+
+/** shortened finds what a hash that is cut in its middle may be, among the last blocks and transactions. */
+async function shortened(s, feed) {
+  const [, begin, end] = CUT.exec(s) ?? [];
+  if (!begin) return [];
+  const fits = (h) => h.startsWith(begin) && h.endsWith(end);
+  const txs = await call('troupe_transactions', { limit: 200 }).then((r) => r.transactions, () => []);
+  return [...feed.blocks.filter((b) => fits(b.hash)).map((b) => ['block', b.hash]), ...txs.filter((t) => fits(t.transaction_hash)).map((t) => ['tx', t.transaction_hash, t.signer_id])];
+}
+
 /** lookUp asks for all that a text may be, and goes there if it is one thing. */
-export async function lookUp(main, s = '') {
-  s = s.trim();
-  s = height(s) ?? s;
-  const all = kinds(s);
-  if (!all.length) {
-    fill(main, el('h1', null, 'Search'), el('p', null, 'No height, hash or account looks like ', el('code', null, s), '. A hash is 43 or 44 characters of base58, an account 2 to 64 of a–z, 0–9 and -_.'));
+export async function lookUp(main, s, feed) {
+  s = meant(s ?? '');
+  const name = s.toLowerCase();
+  const all = kinds(s === name || HASH.test(s) ? s : ACCOUNT.test(name) ? name : s);
+  const listed = s !== SYSTEM && PREFIX.test(name);
+  if (!all.length && !listed && !CUT.test(s)) {
+    fill(main, el('h1', null, 'Search'), el('p', null, 'No height, hash or account looks like ', el('code', null, cut(s, 100)), '. A hash is 43 or 44 characters of base58, an account 2 to 64 of a–z, 0–9 and -_.; its beginning is enough.'));
     return;
   }
-  fill(main, el('h1', null, 'Search: ', el('code', null, s)), el('p', { role: 'status' }, 'asking …'));
-  const found = (await Promise.all(all.map(([page, ask]) => ask().then(() => page, () => null)))).filter(Boolean);
+  const title = el('h1', null, 'Search: ', el('code', null, cut(s, 100)));
+  fill(main, title, el('p', { role: 'status' }, 'asking …'));
+  const found = [...(await Promise.all(all.map(([page, ask]) => ask().then(() => [page, page === 'account' ? name : s], () => null)))).filter(Boolean), ...await shortened(s, feed)];
   if (found.length === 1) {
-    location.replace('#/' + found[0] + '/' + encodeURIComponent(s));
+    location.replace('#/' + found[0].map(encodeURIComponent).join('/'));
     return;
   }
-  fill(main, el('h1', null, 'Search: ', el('code', null, s)), found.length ? el('ul', null, found.map((p) => el('li', null, p, ' ', link(p, s)))) :
-    el('p', null, 'This node knows no ', all.map(([p]) => ({ tx: 'transaction' })[p] ?? p).join(', no '), ' ', el('code', null, s), '.'));
+  const begin = listed ? await call('troupe_accounts', { prefix: name, limit: ACCOUNTS }).catch(() => null) : null;
+  const accounts = begin?.account_ids.filter((a) => !found.some(([page, id]) => page === 'account' && id === a)) ?? [];
+  if (!found.length && accounts.length === 1 && !begin.more) {
+    location.replace('#/account/' + encodeURIComponent(accounts[0]));
+    return;
+  }
+  fill(main, title, found.length ? el('ul', null, found.map(([page, ...id]) => el('li', null, page, ' ', link(page, id)))) : null,
+    accounts.length ? [el('h2', null, `Accounts that begin with it${begin.more ? `, the first ${ACCOUNTS}` : ''}`), el('ul', null, accounts.map((a) => el('li', null, party(a))))] : null,
+    found.length || accounts.length ? null : el('p', null, 'This node knows no ', (all.length ? all.map(([p]) => ({ tx: 'transaction' })[p] ?? p) : [CUT.test(s) ? 'recent block or transaction' : 'account']).join(', no '), ' ', el('code', null, cut(s, 100)), '.'));
 }

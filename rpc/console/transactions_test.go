@@ -1,0 +1,88 @@
+package console
+
+import "testing"
+
+// transactions is a script that tests lists of transactions, the timeline and the flame graph. Each
+// line that it prints is an error.
+const transactions = `
+globalThis.location = { href: 'http://127.0.0.1:1/console/', host: '127.0.0.1:1', hash: '' };
+globalThis.matchMedia = () => ({ addEventListener() {} });
+const { merge, since, units, actionsOf } = await import('./transactions.js');
+const { place, shardOf, words } = await import('./timeline.js');
+const { merged, hottest, boxes } = await import('./flame.js');
+const { steps, actionNames } = await import('./tx.js');
+const { Feed, busy } = await import('./blocks.js');
+const { meant } = await import('./search.js');
+const { ago, cut, clock } = await import('./format.js');
+const { plain } = await import('./dom.js');
+const is = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) console.log(what + ': ' + JSON.stringify(got) + ', want ' + JSON.stringify(want)); };
+
+const t = (hash, height, pending = 0, status = 'succeeded') => ({ transaction_hash: hash, block_height: height, receipts_pending: pending, status });
+const old = [t('b', 5, 1), t('a', 3)];
+is('a row that is read again is replaced', merge([t('c', 7), t('b', 5)], old).map((x) => x.transaction_hash + x.receipts_pending), ['c0', 'b0', 'a0']);
+is('older rows come last', merge(old, [t('z', 1)]).map((x) => x.transaction_hash), ['b', 'a', 'z']);
+is('the list is bounded', merge(old, [t('z', 1)], 2).length, 2);
+is('all are settled', since([t('a', 3)], 9), 9);
+is('one has receipts to run', since(old, 9), 4);
+is('one has no result', since([t('x', 8, 0, 'pending')], 9), 7);
+for (const [a, d, want] of [['0', 24, '0'], ['1', 6, '0.000001'], ['1000000', 6, '1'], ['1234500000', 6, '1,234.5'], ['12', 0, '12'], ['12', null, '12'], ['12', 1e9, '12'], ['x', 6, 'x'],
+  ['9'.repeat(61), 6, '9'.repeat(60) + '… (61 characters)']]) is('units of ' + a, units(a, d), want);
+is('actions', actionsOf({ actions: [{ kind: 'FunctionCall', method_name: 'm', deposit: '0' }, { kind: 'Transfer', deposit: '1' + '0'.repeat(24) }], actions_omitted: 3 }), 'm(), Transfer 1 NEAR and 3 more');
+is('many actions', actionNames(new Array(100).fill('CreateAccount')), 'CreateAccount, CreateAccount, CreateAccount, CreateAccount and 96 more');
+
+const nodes = [{ id: 'tx', parents: [], height: 10, shard: 1 }, { id: 'a', parents: ['tx'], height: 10, shard: 1 }, { id: 'b', parents: ['a'], height: 12, shard: 0 }, { id: 'c', parents: ['a'], height: null, shard: null }];
+const p = place(nodes);
+is('columns are blocks, lanes shards, and what is not known comes last', [p.heights, p.shards, p.rows], [[10, 12, null], [0, 1, null], [1, 2, 1]]);
+is('two of a block and shard are below each other', [p.at.get('tx').row, p.at.get('a').row, p.at.get('b')], [0, 1, { column: 1, lane: 0, row: 0 }]);
+is('the drawing in words', words(nodes.map((n) => ({ ...n, kind: n.height ? 'ok' : 'pending' })), p.heights, p.shards, new Map([[10, 0n], [12, 1500000000n]])),
+  '4 steps in 2 blocks and 3 shards, 1.50 s from the first to the last: 3 succeeded, 1 has not run');
+const v1 = { V1: { boundary_accounts: ['aurora', 'kkuuue2akv_1630967379.near'] } };
+for (const [a, l, want] of [['alice.near', v1, 0], ['aurora', v1, 1], ['zoe', v1, 2], ['a', { V2: { boundary_accounts: ['m'], shard_ids: [7, 3] } }, 7], ['z', { V2: { boundary_accounts: ['m'], shard_ids: [7, 3] } }, 3],
+  ['a', { V0: { num_shards: 1 } }, 0], ['a', { V0: { num_shards: 4 } }, null], ['a', null, null], ['a', {}, null]]) is('the shard of ' + a, shardOf(a, l), want);
+
+const outcome = (id, receipt_ids, block_hash, status = { SuccessValue: '' }) => ({ id, block_hash, outcome: { receipt_ids, status, gas_burnt: 1, executor_id: 'x.' + id } });
+const reply = { transaction: { hash: 'T', signer_id: 's' }, transaction_outcome: outcome('T', ['1'], 'B1'), receipts_outcome: [outcome('1', ['2', '3', 'r'], 'B2'), outcome('2', ['4'], 'B3', { Failure: {} }), outcome('3', ['4'], 'B3'), outcome('r', [], 'B3')] };
+const known = new Map([['r', { receipt_id: 'r', predecessor_id: 'system', receiver_id: 's', receipt: { Action: { actions: [] } } }]]);
+is('steps in the order of the tree', steps(reply, known, new Map([['B1', { height: 1 }], ['B2', { height: 2 }]]), null).map((n) => [n.id, n.parents.join(), n.kind, n.height]),
+  [['T', '', 'ok', 1], ['1', 'T', 'ok', 2], ['2', '1', 'failed', null], ['3', '1', 'ok', null], ['r', '1', 'refund', null], ['4', '2,3', 'pending', null]]);
+const wide = { ...reply, receipts_outcome: [outcome('1', Array.from({ length: 5000 }, (_, i) => 'n' + i), 'B2')] };
+is('of very many receipts some are left out', steps(wide, new Map(), new Map(), null).length < 6000 && steps(wide, new Map(), new Map(), null).length > 80, true);
+
+const file = { shared: { frames: [{ name: 'f' }, { name: 'g' }] }, profiles: [{ name: 'c.m', startValue: 0, endValue: 100, events: [
+  { type: 'O', frame: 0, at: 10 }, { type: 'O', frame: 1, at: 20 }, { type: 'C', frame: 1, at: 50 }, { type: 'O', frame: 1, at: 50 }, { type: 'C', frame: 1, at: 60 }, { type: 'C', frame: 0, at: 90 }] }] };
+const root = merged(file);
+is('gas of all', root.gas, 100);
+is('what burns most by itself', hottest(root), [{ name: 'f', own: 40, calls: 1 }, { name: 'g', own: 40, calls: 2 }, { name: 'c.m', own: 20, calls: 1 }]);
+is('boxes', boxes(root).map(([n, level, x, w]) => [n.name, level, x, w]), [['all', 0, 0, 1000], ['c.m', 1, 0, 1000], ['f', 2, 0, 800], ['g', 3, 0, 400]]);
+const deep = { shared: { frames: [{ name: 'r' }] }, profiles: [{ name: 'c', startValue: 0, endValue: 9, events: new Array(500).fill({ type: 'O', frame: 0, at: 1 }).concat(new Array(500).fill({ type: 'C', frame: 0, at: 9 })) }] };
+is('depth is bounded', boxes(merged(deep)).length, 60);
+is('frames that are none', merged({ shared: { frames: [] }, profiles: [{ name: 'c', startValue: 0, endValue: 1, events: [{ type: 'C', at: 1 }, { type: 'O', frame: 7, at: 0 }] }] }).gas, 1);
+is('no profile', merged(undefined).gas, 0);
+
+const none = '11111111111111111111111111111111';
+const chunk = (tx_root, outcome_root, height_included = 7) => ({ height_included, tx_root, outcome_root, gas_used: 1, shard_id: 0 });
+for (const [c, want] of [[chunk(none, none), false], [chunk('x', none), true], [chunk(none, 'x'), true], [chunk('x', 'x', 6), false]]) is('news of transactions', busy({ height: 7, chunks: [c] }), want);
+const feed = new Feed();
+const block = (h, root) => ({ author: 'a', chunks: [chunk(root, none, h), { ...chunk(none, none, h), shard_id: 2 }, { ...chunk(none, none, h), shard_id: 1 }],
+  header: { height: h, hash: 'h' + h, prev_hash: 'h' + (h - 1), last_final_block: 'h', timestamp_nanosec: '1', gas_price: '1', chunks_included: 3 } });
+feed.add(block(1, none));
+feed.add(block(2, 'x'));
+is('a block without transactions is not asked about', feed.blocks.map((b) => b.txs), [0, null]);
+feed.count([{ block_hash: 'h2', transactions: 12 }]);
+is('and one with some has their count', feed.blocks.map((b) => b.txs), [0, 12]);
+is('shards are in order', feed.blocks[0].chunks.map((c) => c.shard_id), [0, 1, 2]);
+
+for (const [s, want] of [['#1,065', '1065'], ['block 1,065', '1065'], [' 1,065 ', '1065'], ['alice', 'alice'], ['Block', 'Block'], ['#', '']]) is('what is meant by ' + s, meant(s), want);
+is('ago', [[5e9, 0], [65e9, 0], [7300e9, 0], [-1e9, 0]].map(([d]) => ago(String(1e15 - d), 1e9)), ['5 s ago', '1 min ago', '2 h ago', '0 s ago']);
+is('in the future, or long ago', [ago(String(BigInt(2e18)), 1e9), ago('0', 1e12)], [clock(String(BigInt(2e18))).slice(0, 16), '1970-01-01 00:00']);
+is('a text that is cut', [cut('abc', 3), cut('abcd', 3), cut('ab\ud83d\ude00', 3)], ['abc', 'abc… (4 characters)', 'ab… (4 characters)']);
+const hidden = 'a\u0000b\u001b[31mc\rd\u0085e\u00adf\u202eg\u2066h\u200bi\u180ej\u3164k\udb40\udc41l\tm\nn';
+is('what is hidden is shown', plain(hidden), 'a\\u0000b\\u001b[31mc\\u000dd\\u0085e\\u00adf\\u202eg\\u2066h\\u200bi\\u180ej\\u3164k\\ue0041l\tm\nn');
+is('marks on one character are bounded', plain('z' + '\u0301'.repeat(500) + 'o').length, 6);
+is('ordinary text is as it was', plain('naïve 日本語 नमस्ते العربية 👍🏽'), 'naïve 日本語 नमस्ते العربية 👍🏽');
+`
+
+// TestTransactions: what lists of transactions keep and ask for, where the timeline puts receipts,
+// what the flame graph sums up, and which characters of untrusted text are shown by their numbers.
+// It needs Node.js.
+func TestTransactions(t *testing.T) { runScript(t, transactions) }
