@@ -6,7 +6,7 @@ export const url = process.env.NEAR_RPC_URL;
 export const scene = JSON.parse(process.env.SCENE ?? "{}");
 
 // pages are all pages of the console, with what the scene has for them.
-export const pages = { overview: "", actors: "actors", blocks: "blocks", mempool: "mempool", validators: "validators", network: "network", sandbox: "sandbox", block: "block/" + scene.block,
+export const pages = { overview: "", actors: "actors", blocks: "blocks", transactions: "transactions", mempool: "mempool", validators: "validators", network: "network", sandbox: "sandbox", block: "block/" + scene.block,
   chunk: "chunk/" + scene.chunk, transaction: `tx/${scene.tx}/${scene.signer}`, receipt: "receipt/" + scene.receipt, account: "account/" + scene.token, search: "search/nothing!" };
 
 // open starts a browser with one page. What the page does wrong is in trouble: errors, refused by the policy, requests to elsewhere.

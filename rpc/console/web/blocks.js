@@ -121,7 +121,7 @@ export class Feed {
   }
 }
 
-const columns = [['Height'], ['Hash', 'hash'], ['Made at'], ['Block time', 'num'], ['Transactions', 'num'], ['Gas', 'num'], ['By'], ['Chunks', 'num']];
+const columns = [['Height'], ['Hash', 'hash wide'], ['Made at', 'keep wide'], ['Block time', 'num'], ['Transactions', 'num'], ['Gas', 'num'], ['By'], ['Chunks', 'num wide']];
 
 const cells = (b) => [link('block', b.hash, count(b.height)), short(b.hash), clock(b.nanos), b.took == null ? '–' : time(b.took), b.txs === null ? '…' : b.txs === undefined ? '–' : count(b.txs), gas(b.used),
   party(b.author), `${b.included}/${b.of}`];
@@ -254,7 +254,7 @@ export function histogram(rows) {
 
 const inOrder = (chunks) => [...chunks].sort((a, b) => a.shard_id - b.shard_id);
 
-const shardColumns = [['Shard', 'num'], ['Chunk', 'hash'], ['New at', 'num'], ['Gas used'], ['Delayed', 'num'], ['Buffered', 'num'], ['Receipts', 'num']];
+const shardColumns = [['Shard', 'num'], ['Chunk', 'hash wide'], ['New at', 'num'], ['Gas used'], ['Delayed', 'num'], ['Buffered', 'num wide'], ['Receipts', 'num wide']];
 
 function shardCells(c, height) {
   const g = c.congestion_info ?? {};

@@ -95,8 +95,8 @@ export function link(page, id, label) {
 /** SYSTEM is the sender of refunds and of other receipts of the protocol: no account of the state. */
 export const SYSTEM = 'system';
 
-/** party shows an account as a link; the protocol itself is none. */
-export const party = (id) => (id === SYSTEM ? el('span', { class: 'mono muted', title: 'the protocol itself' }, id) : link('account', id));
+/** party shows an account as a link, of a long name (an implicit account has 64 characters) its beginning and end; the protocol itself is no link. */
+export const party = (id) => (id === SYSTEM ? el('span', { class: 'mono muted', title: 'the protocol itself' }, id) : link('account', id, id.length > 34 ? id.slice(0, 18) + '…' + id.slice(-12) : id));
 
 const SVG = 'http://www.w3.org/2000/svg';
 

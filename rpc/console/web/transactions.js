@@ -9,7 +9,7 @@ const PAGE = 50;
 const MOST = 1000; // rows of a list
 const FURTHER = 5; // requests in a row that find fewer than are wanted
 
-const columns = [['Transaction', 'hash'], ['Block', 'num'], ['When'], ['From'], ['To', 'to'], ['What'], ['Gas', 'num'], ['Result']];
+const columns = [['Transaction', 'hash'], ['Block', 'num'], ['When', 'keep'], ['From', 'keep'], ['To', 'keep to'], ['What', 'what'], ['Gas', 'num'], ['Result']];
 
 /** actionsOf are the actions of a listed transaction in a few words. */
 export function actionsOf(t) {
