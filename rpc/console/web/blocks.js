@@ -3,7 +3,7 @@ import { cards, el, fill, keeping, link, list, party, row, say, table } from './
 import { clock, count, cut, gas, near, rate, short, time } from './format.js';
 import { Chart, quantile } from './charts.js';
 import { copied } from './copy.js';
-import { call, metrics, sum } from './rpc.js';
+import { call, get, metrics, sum } from './rpc.js';
 import { blockTransactions, latest } from './transactions.js';
 import { actionNames } from './tx.js';
 
@@ -178,25 +178,17 @@ export function overviewPage(main, feed, life) {
   };
   fill(main, el('h1', null, 'Overview'), figures.element, el('div', { class: 'charts' }, tps.element, blockTime.element, gasUsed.element, latency.element), shards, latest(feed, life, 10),
     liveTable(feed, 12, life, 'Blocks as they come', drawn));
-  let drawnFrom = Infinity; // the first block in the charts
   const history = () => { // blocks from before the page, or from before it was gone to
-    const known = feed.blocks.filter((b) => b.height < drawnFrom).slice(-120);
-    if (!known.length) return;
-    const later = [blockTime, gasUsed].map((c) => [c, c.points]);
-    drawnFrom = known[0].height;
-    for (const [c] of later) c.points = [];
-    for (const b of known) {
+    for (const b of feed.blocks.slice(-120)) {
       blockTime.addAt(b.height, b.took);
       gasUsed.addAt(b.height, b.used);
     }
-    for (const [c, points] of later) for (const p of points) c.addAt(p.at, ...p);
   };
   history();
   let news = 0;
   feed.listen((b) => {
     if (b === undefined) history();
     if (!b) return;
-    drawnFrom = Math.min(drawnFrom, b.height);
     blockTime.addAt(b.height, b.took);
     gasUsed.addAt(b.height, b.used);
     if (performance.now() - news > 15000) { // who listens is not told of each block
@@ -210,6 +202,16 @@ export function overviewPage(main, feed, life) {
       if (!newest) moment(b.header.height, final, null, inOrder(b.chunks));
     }).catch(() => {});
   }
+  // What was before the page is the node's own record, without the look that comes next. A world has none.
+  get('console/api/history').then((h) => {
+    for (const [i, [at, txs, ...buckets]] of h.samples.entries()) {
+      const [was, had, ...counts] = h.samples[i - 1] ?? [];
+      if (was === undefined || at <= was || life.over.signal.aborted) continue;
+      tps.addAt(at, ((txs - had) * 1000) / (at - was));
+      const n = buckets.map((x, k) => x - counts[k]);
+      latency.addAt(at, quantile(n, h.bounds_ns, 0.5), quantile(n, h.bounds_ns, 0.99));
+    }
+  }, () => {});
   let before = null;
   life.repeat(async () => {
     const m = await metrics(names);
