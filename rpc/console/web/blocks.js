@@ -178,19 +178,22 @@ export function overviewPage(main, feed, life) {
   };
   fill(main, el('h1', null, 'Overview'), figures.element, el('div', { class: 'charts' }, tps.element, blockTime.element, gasUsed.element, latency.element), shards, latest(feed, life, 10),
     liveTable(feed, 12, life, 'Blocks as they come', drawn));
+  const charted = new Set(); // heights
   const history = () => { // blocks from before the page, or from before it was gone to
-    for (const b of feed.blocks.slice(-120)) {
-      blockTime.addAt(b.height, b.took);
-      gasUsed.addAt(b.height, b.used);
-    }
+    for (const b of feed.blocks.slice(-120)) if (!charted.has(b.height)) chart(b);
+  };
+  const chart = (b) => {
+    charted.add(b.height);
+    if (charted.size > 1000) charted.delete(charted.values().next().value);
+    blockTime.addAt(b.height, b.took);
+    gasUsed.addAt(b.height, b.used);
   };
   history();
   let news = 0;
   feed.listen((b) => {
     if (b === undefined) history();
     if (!b) return;
-    blockTime.addAt(b.height, b.took);
-    gasUsed.addAt(b.height, b.used);
+    chart(b);
     if (performance.now() - news > 15000) { // who listens is not told of each block
       news = performance.now();
       say('Head is block ' + b.height);
