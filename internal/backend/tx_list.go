@@ -21,7 +21,7 @@ import (
 // How Transactions lists transactions without an index.
 //
 // The node keeps nothing for lists: each request reads blocks from the head, or from the place where
-// an earlier reply ended, backwards. So a chain that nobody lists pays nothing, a list goes back as
+// an earlier reply ended, backwards. So a list costs nothing until a client asks, it goes back as
 // far as the node has blocks, also after a restart, and a reorganisation needs no care. Blocks
 // without transactions are skipped by the heads of their records. The bounds below end a request
 // early; its reply then says where to continue.
