@@ -128,17 +128,19 @@ release: ## dist/: the binary as static as can be, with version and commit, what
 	cd dist && sha256sum $(notdir $(RELEASE)).tar.gz $(notdir $(RELEASE))/troupe > SHA256SUMS && cat SHA256SUMS
 
 NPM_PLATFORM = $(shell node -p 'process.platform + "-" + process.arch')
-packages: release ## packages/*/dist: npm, PyPI and Debian packages with the release's binary (needs Node.js, npm, Python)
+packages: release ## packages/*/dist: npm, PyPI and Debian packages with the release's binary, and the crate (needs Node.js, npm, Python, cargo)
 	cd packages/npm && npm install --no-audit --no-fund && rm -rf lib && npm run build
 	node packages/npm/scripts/pack.mjs $(NPM_PLATFORM)=$(RELEASE)/troupe
 	python3 packages/python/scripts/pack.py $(RELEASE)/troupe
+	cd packages/rust && cargo package --no-verify --allow-dirty && mkdir -p dist && cp target/package/*.crate dist/
 	@if command -v dpkg-deb >/dev/null; then packages/deb/pack.sh $(RELEASE)/troupe $(VERSION); else echo "no dpkg-deb: no Debian package"; fi
 
 packages-test: packages ## install those in temporary folders, and run tests with the clients and test frameworks that they are for
 	node packages/npm/test/run.mjs
 	python3 packages/python/test/run.py
+	packages/rust/test.sh $(RELEASE)/troupe
 	@if command -v dpkg-deb >/dev/null; then packages/deb/test.sh; fi
 	packages/action/test.sh
 
 clean: ## remove what was built
-	rm -rf bin dist packages/*/dist packages/npm/lib packages/python/src/troupe_sandbox/_sync
+	rm -rf bin dist packages/*/dist packages/npm/lib packages/rust/target packages/python/src/troupe_sandbox/_sync
