@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/valyala/fasthttp"
 
 	"github.com/troupe-chain/troupe/rpc/openapi"
@@ -80,8 +81,12 @@ func (s *schemas) norm(v any) normal {
 	if !ok {
 		panic(fmt.Sprintf("%v is no schema", v))
 	}
-	var parts []normal // all of them apply
-	nullable, _ := m["nullable"].(bool)
+	var parts []normal                  // all of them apply
+	nullable, _ := m["nullable"].(bool) // as OpenAPI 3.0 has it, in which nearcore's document is
+	if kinds, ok := m["type"].([]any); ok {
+		m = maps.Clone(m)
+		m["type"], nullable = kinds[0], len(kinds) == 2 && kinds[1] == "null"
+	}
 	if r, ok := m["$ref"].(string); ok {
 		name := r[strings.LastIndexByte(r, '/')+1:]
 		if s.done[name] == nil {
@@ -137,6 +142,8 @@ func (s *schemas) own(m map[string]any) normal {
 		return out
 	}
 	switch m["type"] {
+	case "null":
+		return one(&alternative{kind: "null"})
 	case "string":
 		return one(&alternative{kind: "string"})
 	case "boolean":
@@ -145,7 +152,11 @@ func (s *schemas) own(m map[string]any) normal {
 		return one(&alternative{kind: fmt.Sprintf("%v from %v to %v", m["format"], m["minimum"], m["maximum"])})
 	case "array":
 		a := &alternative{kind: fmt.Sprintf("list of %v", m["minItems"])}
-		if tuple, ok := m["items"].([]any); ok {
+		tuple, ok := m["prefixItems"].([]any)
+		if !ok {
+			tuple, ok = m["items"].([]any) // nearcore's
+		}
+		if ok {
 			for _, x := range tuple {
 				a.items = append(a.items, s.norm(x))
 			}
@@ -439,4 +450,39 @@ func matches(pattern, text string) bool {
 		text = text[i+len(p):]
 	}
 	return strings.HasSuffix(text, parts[len(parts)-1])
+}
+
+// TestDocumentIsJSONSchema: a strict validator of draft 2020-12, which OpenAPI 3.1 uses, accepts every
+// schema, and no keyword of OpenAPI 3.0 is left.
+func TestDocumentIsJSONSchema(t *testing.T) {
+	text, err := openAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertVocabs()
+	if err := c.AddResource("http://localhost/openapi.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Sorted(maps.Keys(dig(doc, "components", "schemas").(map[string]any)))
+	for _, name := range names {
+		if _, err := c.Compile("http://localhost/openapi.json#/components/schemas/" + name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(names) < 300 {
+		t.Errorf("%d schemas", len(names))
+	}
+	for _, old := range []string{`"nullable"`, `"items": [`} {
+		if bytes.Contains(text, []byte(old)) {
+			t.Errorf("the document has %s, which is of OpenAPI 3.0", old)
+		}
+	}
+	if dig(doc, "openapi") != "3.1.0" || len(dig(doc, "servers").([]any)) == 0 {
+		t.Errorf("openapi %v, servers %v", dig(doc, "openapi"), dig(doc, "servers"))
+	}
 }

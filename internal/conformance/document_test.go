@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/troupe-chain/troupe/rpc"
 )
 
@@ -18,6 +20,7 @@ type checker struct {
 	components map[string]any
 	paths      map[string]any
 	seen       map[string]int // replies by method, and by method and fault
+	strict     *jsonschema.Compiler
 }
 
 // newChecker fetches a server's document.
@@ -34,7 +37,35 @@ func newChecker(t *testing.T, c Client) *checker {
 	if err != nil || len(d.Paths) < 40 {
 		t.Fatalf("%d paths, %v", len(d.Paths), err)
 	}
-	return &checker{d.Components.Schemas, d.Paths, map[string]int{}}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(reply.Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := jsonschema.NewCompiler() // draft 2020-12, as OpenAPI 3.1 has it
+	if err := strict.AddResource(documentURL, doc); err != nil {
+		t.Fatal(err)
+	}
+	return &checker{d.Components.Schemas, d.Paths, map[string]int{}, strict}
+}
+
+const documentURL = "http://localhost/openapi.json"
+
+// validate checks a reply with a validator of JSON Schema. It allows members that the document does
+// not name, but of the choices of a oneOf exactly one must fit.
+func (c *checker) validate(response, body string) string {
+	s, err := c.strict.Compile(documentURL + "#/components/schemas/" + response)
+	if err != nil {
+		return err.Error()
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+	if err == nil {
+		v.(map[string]any)["id"] = "any"
+		err = s.Validate(v)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // reply checks the body of a reply and returns the error, "" if it conforms. Requests that name no
@@ -64,7 +95,11 @@ func (c *checker) reply(r Request, got Reply) string {
 	for _, k := range []string{"post", "responses", "200", "content", "application/json", "schema"} {
 		schema = schema.(map[string]any)[k]
 	}
-	return c.value("reply of "+call.Method, schema, body)
+	if why := c.value("reply of "+call.Method, schema, body); why != "" {
+		return why
+	}
+	ref, _ := schema.(map[string]any)["$ref"].(string)
+	return c.validate(ref[strings.LastIndexByte(ref, '/')+1:], got.Body)
 }
 
 // value checks a value, all of whose members must be named by the schema.
@@ -93,8 +128,12 @@ func (c *checker) check(at string, schema, v any, known map[string]bool) string 
 		known["*"] = true
 		return ""
 	}
-	if n, _ := s["nullable"].(bool); n && v == nil {
-		return ""
+	if kinds, ok := s["type"].([]any); ok {
+		if v == nil && slices.Contains(kinds, any("null")) {
+			return ""
+		}
+		s = maps.Clone(s)
+		s["type"] = kinds[0]
 	}
 	if all, ok := s["allOf"].([]any); ok {
 		for _, x := range all {
@@ -132,6 +171,10 @@ func (c *checker) check(at string, schema, v any, known map[string]bool) string 
 func (c *checker) kind(at string, s map[string]any, v any, known map[string]bool) string {
 	wrong := fmt.Sprintf("%s is %.60q, want %v %v", at, fmt.Sprint(v), s["type"], s["format"])
 	switch s["type"] {
+	case "null":
+		if v != nil {
+			return wrong
+		}
 	case "string":
 		if _, ok := v.(string); !ok {
 			return wrong
@@ -156,7 +199,7 @@ func (c *checker) kind(at string, s map[string]any, v any, known map[string]bool
 		}
 		for i, x := range list {
 			item := s["items"]
-			if tuple, ok := item.([]any); ok {
+			if tuple, ok := s["prefixItems"].([]any); ok {
 				item = tuple[i]
 			}
 			if why := c.value(fmt.Sprintf("%s[%d]", at, i), item, x); why != "" {

@@ -6,6 +6,6 @@
 //	state   none
 //	bound   the text of this package
 //	errors  in shapes.txt, which a test finds
-//	source  OpenAPI 3.0; nearcore chain/jsonrpc/openapi, whose document (1.2.11) names the same
+//	source  OpenAPI 3.1; nearcore chain/jsonrpc/openapi, whose document (1.2.11) names the same
 //	        paths, types and members
 package openapi

@@ -27,6 +27,7 @@ type object = map[string]any
 const (
 	title   = "Troupe JSON-RPC"
 	version = "1.2.11" // of nearcore's document, all of whose paths exist here
+	license = "MIT OR Apache-2.0"
 	refTo   = "#/components/schemas/"
 )
 
@@ -64,12 +65,24 @@ func Document(methods []Method) ([]byte, error) {
 		}
 	}
 	out, err := json.MarshalIndent(object{
-		"openapi": "3.0.0", "info": object{"title": title, "version": version}, "paths": paths, "components": object{"schemas": components},
+		"openapi": "3.1.0", "info": object{"title": title, "version": version, "license": object{"name": license, "identifier": license}},
+		"servers": servers(), "paths": paths, "components": object{"schemas": components},
 	}, "", "  ")
 	if err != nil {
 		return nil, err
 	}
 	return out, missing(components, out)
+}
+
+// servers are the addresses at which the paths are, relative to that of the document.
+func servers() []any {
+	return []any{
+		object{"url": "/", "description": "The node that serves this document"},
+		object{"url": "/world/{world}", "description": "A world of a sandbox", "variables": object{
+			"world": object{"default": "1", "description": "Its number, from sandbox_new_world"},
+		}},
+		object{"url": "http://localhost:3030", "description": "A node on this machine with the default address"},
+	}
 }
 
 // missing finds references to types that are not defined.
@@ -164,14 +177,14 @@ func cause(name string, info *shape) object {
 	return object{"type": "object", "required": required, "properties": properties}
 }
 
-var null = object{"nullable": true, "enum": []any{nil}}
+var null = object{"type": "null"}
 
 var integers = map[string]object{
 	"u8": {"format": "uint8", "maximum": 255}, "u16": {"format": "uint16", "maximum": 65535}, "u32": {"format": "uint32"}, "u64": {"format": "uint64"},
 	"uint": {"format": "uint"}, "i32": {"format": "int32"}, "i64": {"format": "int64"},
 }
 
-// schema is a shape as OpenAPI's JSON Schema.
+// schema is a shape as JSON Schema of draft 2020-12.
 func (s shape) schema() object {
 	switch s.form {
 	case isNull:
@@ -193,11 +206,11 @@ func (s shape) schema() object {
 		}
 		return out
 	case isTuple:
-		return object{"type": "array", "items": s.each(s.items), "minItems": len(s.items), "maxItems": len(s.items)}
+		return object{"type": "array", "prefixItems": s.each(s.items), "minItems": len(s.items), "maxItems": len(s.items)}
 	case isNullOr:
 		switch out := s.items[0].schema(); s.items[0].form {
 		case isScalar, isList, isMap, isTuple:
-			out["nullable"] = true
+			out["type"] = []any{out["type"], "null"}
 			return out
 		default:
 			return object{"anyOf": []any{out, maps.Clone(null)}}
