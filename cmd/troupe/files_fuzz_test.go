@@ -69,6 +69,7 @@ var inputs = map[string]input{
 // reads are commands that read no file but those of another command.
 var reads = map[string]string{
 	"bench node": "", "bench shard": "", "bench start": "", "bench state": "", "localnet": "", "net capture": "", "keys new": "", "keys implicit": "", "keys universal": "", "sim": "", "version": "", compilerName: "",
+	"doctor":  "as validate-config",
 	"stream":  "log_config.json; the cursor is read by indexer, whose own fuzzing it has",
 	"account": "config.json, as trace", "tx": "as account", "block": "as account", "rpc": "as account",
 	"config": "", "config schema": "", "dev": "none of a user's",

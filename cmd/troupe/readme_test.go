@@ -35,8 +35,8 @@ func TestReadmeCommands(t *testing.T) {
 			}
 		}
 	}
-	if rows != 22 {
-		t.Errorf("the README's table has %d commands, want 22", rows)
+	if rows != 23 {
+		t.Errorf("the README's table has %d commands, want 23", rows)
 	}
 	if len(readme) > 9<<10 {
 		t.Errorf("README.md has %d bytes, at most %d", len(readme), 9<<10)

@@ -40,6 +40,7 @@ var commands = []func(*app) *cobra.Command{
 	newRPC,
 	newConfig,
 	newValidateConfig,
+	newDoctor,
 	newVerify,
 	newSim,
 	newTrace,

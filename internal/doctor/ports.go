@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/troupe-chain/troupe/internal/txtext"
+)
+
+// PortState is what a node would find when it listens at an address.
+type PortState string
+
+// The states.
+const (
+	PortFree     PortState = "free"
+	PortUsed     PortState = "in use"
+	PortNoSuch   PortState = "no such address" // the machine does not have it
+	PortDenied   PortState = "denied"          // a port below 1024 without the privilege
+	PortUnusable PortState = "unusable"        // for another reason
+)
+
+// Holder is the process that listens on a port.
+type Holder struct {
+	PID  int
+	Name string // of its program, escaped; empty: unknown
+}
+
+// String returns "PID 123 (name)"; empty: unknown.
+func (h Holder) String() string {
+	switch {
+	case h.PID == 0:
+		return ""
+	case h.Name == "":
+		return fmt.Sprintf("PID %d", h.PID)
+	}
+	return fmt.Sprintf("PID %d (%s)", h.PID, h.Name)
+}
+
+// PortAt returns what a node would find at an address, and for a used one the process that listens
+// there, if the system says so. It opens and closes a listener.
+func PortAt(a netip.AddrPort) (PortState, Holder) {
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(false)
+	l, err := lc.Listen(context.Background(), "tcp", a.String())
+	switch {
+	case err == nil:
+		_ = l.Close()
+		return PortFree, Holder{}
+	case errors.Is(err, syscall.EADDRINUSE):
+		return PortUsed, holder(a)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return PortNoSuch, Holder{}
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return PortDenied, Holder{}
+	}
+	return PortUnusable, Holder{}
+}
+
+// PortProblem returns why a node cannot listen at an address; empty: it can.
+func PortProblem(a netip.AddrPort) string {
+	switch state, h := PortAt(a); state {
+	case PortFree:
+		return ""
+	case PortUsed:
+		if h.PID != 0 {
+			return fmt.Sprintf("%v is in use by %v", a, h)
+		}
+		return fmt.Sprintf("%v is in use", a)
+	case PortNoSuch:
+		return fmt.Sprintf("%v: this machine has no address %v", a, a.Addr())
+	case PortDenied:
+		return fmt.Sprintf("%v: this user may not listen on port %d", a, a.Port())
+	}
+	return fmt.Sprintf("%v: the system does not allow to listen there", a)
+}
+
+// clean escapes and cuts a text that others have written.
+func clean(text string) string { return txtext.Line(text, maxText) }
+
+// maxText bounds a text of another source in bytes.
+const maxText = 500
