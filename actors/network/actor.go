@@ -224,7 +224,7 @@ func (a *Actor) start() {
 		return
 	}
 	a.host = host
-	a.o.Status.host.Store(host)
+	a.o.Status.setHost(host)
 	a.server = newServer(a.o.Engine, host, func(d near.Deliver) {
 		if p := a.inbox.admit(&d); p != nil {
 			a.self(delivered{d, p})

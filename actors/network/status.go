@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -24,6 +25,8 @@ type Status struct {
 	Log      *logrus.Logger
 
 	host                       atomic.Pointer[tcp.Server]           // nil: no host is running
+	excludeMu                  sync.Mutex                           // held while host and excluded change
+	excluded                   []wire.PeerID                        // see Exclude
 	key                        atomic.Pointer[primitives.SecretKey] // the validator's key set by Rekey
 	info                       atomic.Pointer[near.Info]
 	syncing, stuck, met        atomic.Bool
@@ -45,6 +48,31 @@ type Status struct {
 func (f *Status) Holds(account primitives.AccountID, shard primitives.ShardID) bool {
 	i := f.info.Load()
 	return i != nil && slices.Contains(i.Holders[account], shard)
+}
+
+// Exclude makes the host have no connection with these peers until the next call, which replaces the
+// list. It returns whether the list is another one than before. A restart of the actor keeps it.
+func (f *Status) Exclude(peers []wire.PeerID) bool {
+	f.excludeMu.Lock()
+	defer f.excludeMu.Unlock()
+	if slices.Equal(f.excluded, peers) {
+		return false
+	}
+	f.excluded = peers
+	if h := f.host.Load(); h != nil {
+		h.Post(near.Exclude{Peers: peers})
+	}
+	return true
+}
+
+// setHost publishes a host that is about to run.
+func (f *Status) setHost(h *tcp.Server) {
+	f.excludeMu.Lock()
+	defer f.excludeMu.Unlock()
+	f.host.Store(h)
+	if f.excluded != nil {
+		h.Post(near.Exclude{Peers: f.excluded})
+	}
 }
 
 // reset clears the state of the connections after the host has ended.

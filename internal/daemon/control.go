@@ -147,6 +147,7 @@ func (c *control) serve(conn net.Conn) {
 	w := deadlineWriter{conn}
 	var r struct {
 		dump.Request
+		excludeRequest
 		Backup *BackupRequest `json:"backup"`
 	}
 	if err := json.Unmarshal(line, &r); err != nil {
@@ -155,6 +156,10 @@ func (c *control) serve(conn net.Conn) {
 	}
 	if r.Backup != nil {
 		c.serveBackup(conn, r.Backup)
+		return
+	}
+	if r.Exclude != nil {
+		c.serveExclude(w, *r.Exclude)
 		return
 	}
 	d, err := dump.Open(c.ctx, c.h.Engine, c.h.home.Genesis, now(), &r.Request)

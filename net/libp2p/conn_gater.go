@@ -14,12 +14,12 @@ import (
 
 type security = sec.SecureTransport
 
-// connGater refuses banned peers, peers without a node key, and blacklisted addresses.
+// connGater refuses banned and excluded peers, peers without a node key, and blacklisted addresses.
 type connGater struct{ *Transport }
 
 func (g connGater) allowed(id peer.ID) bool {
 	_, err := PeerOf(id)
-	return err == nil && !g.isBanned(id)
+	return err == nil && !g.isBanned(id) && !g.isExcluded(id)
 }
 
 func (g connGater) allowedAddr(m ma.Multiaddr) bool {

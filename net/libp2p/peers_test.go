@@ -562,3 +562,20 @@ func TestBridgeHandsOnNoRubbish(t *testing.T) {
 		}
 	}
 }
+
+// TestExclude: an excluded peer is disconnected and can't reconnect, until it is excluded no more.
+func TestExclude(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	a.connected(t, 1)
+	a.Post(near.Exclude{Peers: []wire.PeerID{b.key.PublicKey()}})
+	a.connected(t, 0)
+	b.connected(t, 0)
+	eventually(t, "disconnected", 10*time.Second, func() bool { return len(a.way.host.Network().Conns()) == 0 })
+	if c, err := b.way.Dial(t.Context(), a.info()); err == nil {
+		eventually(t, "refused", 10*time.Second, func() bool { return ends(c) })
+	}
+	a.Post(near.Exclude{})
+	a.connected(t, 1)
+	b.connected(t, 1)
+}

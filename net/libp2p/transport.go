@@ -91,6 +91,7 @@ type Transport struct {
 	// when the last of them ended, while the peer is connected
 	lastHandshakeEnd map[peer.ID]time.Time
 	banned           map[peer.ID]time.Time
+	excluded         map[peer.ID]bool // see Exclude
 	rates            map[peer.ID]*rates
 	outbound         map[peer.ID]time.Time // since when gossipsub has a stream to the peer
 	joined           [numTopics]map[peer.ID]time.Time
@@ -472,6 +473,32 @@ func (w *Transport) isBanned(id peer.ID) bool {
 	defer w.mu.Unlock()
 	at, is := w.banned[id]
 	return is && time.Since(at) < banLife
+}
+
+// Exclude implements tcp.Transport. Connections are closed after a delay, as by Ban.
+func (w *Transport) Exclude(peers []wire.PeerID) {
+	list := make(map[peer.ID]bool, len(peers))
+	for _, p := range peers {
+		if id, err := idOf(p); err == nil {
+			list[id] = true
+		}
+	}
+	w.mu.Lock()
+	w.excluded = list
+	w.mu.Unlock()
+	time.AfterFunc(200*time.Millisecond, func() {
+		for id := range list {
+			if w.isExcluded(id) {
+				_ = w.host.Network().ClosePeer(id)
+			}
+		}
+	})
+}
+
+func (w *Transport) isExcluded(id peer.ID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.excluded[id]
 }
 
 // finder receives peers found on the local network.

@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// dial opens a connection, unless there is one or one is being dialled. It returns whether it does.
+// dial opens a connection, unless there is one, one is being dialled, or the peer is excluded. It
+// returns whether it does.
 func (n *PeerManager) dial(p wire.PeerInfo, tier wire.Tier) bool {
 	_, under := n.out[tier][p.ID]
-	if under || n.ready[tier][p.ID] != nil || p.ID == n.me && tier != wire.T1 || !p.Addr.IsValid() {
+	if under || n.excluded[p.ID] || n.ready[tier][p.ID] != nil || p.ID == n.me && tier != wire.T1 || !p.Addr.IsValid() {
 		return false
 	}
 	n.out[tier][p.ID] = p
@@ -48,7 +49,7 @@ func (n *PeerManager) monitor(now time.Time) {
 		prefer := n.Draw(100) < preferKnown
 		p, found := n.known.candidate(n.Draw, prefer, func(p wire.PeerInfo) bool {
 			_, under := n.out[wire.T2][p.ID]
-			return p.ID == n.me || p.Addr == n.ListenAddr || under
+			return p.ID == n.me || p.Addr == n.ListenAddr || under || n.excluded[p.ID]
 		})
 		if found {
 			if !n.timers.foundPeer { // the first candidate ever: now frequent calls make sense

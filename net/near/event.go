@@ -125,6 +125,9 @@ type (
 		Peer   wire.PeerID
 		Reason Reason
 	}
+	// Exclude: have no connection with these peers until the next Exclude, which replaces the list.
+	// They are neither banned nor forgotten. Tests cut a network into parts with it.
+	Exclude struct{ Peers []wire.PeerID }
 )
 
 func (Dialled) event()               {}
@@ -148,6 +151,7 @@ func (AnswerState) event()           {}
 func (AnnouncementsVerified) event() {}
 func (Snapshot) event()              {}
 func (Ban) event()                   {}
+func (Exclude) event()               {}
 
 // Effect is an output of PeerManager.Step.
 type Effect interface{ effect() }

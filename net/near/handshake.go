@@ -69,7 +69,7 @@ const maxQueuedMsgs = 10_000
 
 func (n *PeerManager) dialled(now time.Time, ev Dialled) {
 	c := &conn{id: ev.Conn, addr: ev.Peer.Addr, opened: now, tier: ev.Tier, target: ev.Peer.ID, version: n.Version, peer: ev.Peer}
-	if n.ready[ev.Tier][ev.Peer.ID] != nil || ev.Peer.ID == n.me && ev.Tier != wire.T1 {
+	if n.ready[ev.Tier][ev.Peer.ID] != nil || ev.Peer.ID == n.me && ev.Tier != wire.T1 || n.excluded[ev.Peer.ID] {
 		delete(n.out[ev.Tier], ev.Peer.ID)
 		if c := n.ready[ev.Tier][ev.Peer.ID]; c != nil && ev.Tier == wire.T3 {
 			n.sendAnswers(c)
@@ -171,6 +171,10 @@ func (n *PeerManager) handshakeRefused(now time.Time, c *conn, f *wire.Handshake
 
 // checkHandshake validates a handshake, in the order of neard's checks.
 func (n *PeerManager) checkHandshake(now time.Time, c *conn, h *wire.Handshake) {
+	if n.excluded[h.Sender] {
+		n.close(now, c, Requested, NotBanned)
+		return
+	}
 	if c.inbound {
 		if !n.checkInbound(now, c, h) {
 			return

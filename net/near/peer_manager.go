@@ -111,6 +111,7 @@ type PeerManager struct {
 	announced   announcements
 	hosts       *hosts
 	known       *peerStore
+	excluded    map[wire.PeerID]bool // see Exclude
 	routeBack   *routeBackCache
 	recent      []outbound // outbound connections that lasted
 	redial      []wire.PeerInfo
@@ -202,6 +203,8 @@ func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 		n.snapshot(now, ev)
 	case Ban:
 		n.ban(now, ev.Peer, ev.Reason)
+	case Exclude:
+		n.exclude(now, ev.Peers)
 	default:
 		panic(fmt.Sprintf("near: no case for %T", ev))
 	}

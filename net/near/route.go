@@ -178,7 +178,7 @@ func (n *PeerManager) answerState(ev AnswerState) {
 	if n.toPeer(wire.T3, ev.Peer.ID, ev.Msg) {
 		return
 	}
-	if len(n.answers[ev.Peer.ID]) >= maxAnswers {
+	if len(n.answers[ev.Peer.ID]) >= maxAnswers || n.excluded[ev.Peer.ID] {
 		return
 	}
 	n.answers[ev.Peer.ID] = append(n.answers[ev.Peer.ID], ev.Msg)

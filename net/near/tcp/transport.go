@@ -30,6 +30,9 @@ type Transport interface {
 	Spread(peer wire.PeerID, m wire.Message) bool
 	// Ban closes all connections with a peer, and refuses it for a while.
 	Ban(peer wire.PeerID)
+	// Exclude closes all connections with these peers, and refuses them until the next call, which
+	// replaces the list.
+	Exclude(peers []wire.PeerID)
 }
 
 // Conn is a connection of a Transport.
@@ -135,6 +138,10 @@ func (h *Server) removeLink(l *link) {
 // should see it.
 func (h *Server) observe(ev near.Event) near.Event {
 	switch ev := ev.(type) {
+	case near.Exclude:
+		if h.transport != nil {
+			h.transport.Exclude(ev.Peers)
+		}
 	case near.Closed:
 		if l := h.links[ev.Conn]; l != nil {
 			l.close()
