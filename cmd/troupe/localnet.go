@@ -26,15 +26,20 @@ Each account has a billion NEAR; a validator stakes 50 million of it; the accoun
 treasury. An epoch has 60 blocks, and a block takes 600 ms to 2 s. node0 is the boot node of all
 other nodes.
 
-Ports are free ones chosen by the system. With --base-port N, node i listens for peers on port N+i
-and for JSON-RPC on port N+100+i. Without IPv6, the nodes listen on 127.0.0.1 instead of [::1].
+Node i listens for peers on port --base-port + i and for JSON-RPC on port --base-port + 100 + i; a
+port that is in use is an error. With --base-port 0, free ports between 20000 and 32767 are drawn.
+Without IPv6, the nodes listen on 127.0.0.1 instead of [::1].
 
 An existing node folder that is not empty is an error: localnet overwrites no files.`
 
 const localnetExamples = `  troupe --home /tmp/net localnet -v 4 -s 4
-  troupe --home /tmp/net localnet -v 1 --non-validators-rpc 2 --base-port 24600
+  troupe --home /tmp/net localnet -v 1 --non-validators-rpc 2 --base-port 25000
   troupe --home /tmp/net localnet -v 4 -s 4 --tracked-shards none --epoch-length 300
   troupe --home /tmp/net localnet run`
+
+// defaultBasePort is the default of --base-port. With the ports above it, it is outside of the ports
+// of neard's defaults (3030, 24567) and of those that systems give to outgoing connections.
+const defaultBasePort = 24600
 
 func newLocalnet(a *app) *cobra.Command {
 	var host string
@@ -74,7 +79,7 @@ func newLocalnet(a *app) *cobra.Command {
 	f.StringVar(&o.TrackedShards, "tracked-shards", "all", "shards of validators and other nodes: all, none (only assigned shards), or shard ids")
 	f.StringVar(&o.ChainID, "chain-id", "", "id of the chain (default: test-chain- and five random characters)")
 	f.Uint64Var(&o.EpochLength, "epoch-length", 60, "blocks per epoch")
-	f.Uint16Var(&o.BasePort, "base-port", 0, "first port (default: free ports chosen by the system)")
+	f.Uint16Var(&o.BasePort, "base-port", defaultBasePort, "first port; 0: draw free ports")
 	f.StringVar(&host, "host", "", "IP address of all nodes (default: ::1, or 127.0.0.1 without IPv6)")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		switch name { // neard's long names of -v and -n

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,15 +14,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-chain/troupe/internal/daemon"
+	"github.com/troupe-chain/troupe/internal/doctor"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/localnet"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 const localnetRunLong = `Localnet run starts one process per home folder that localnet created below --home, and shows all
 nodes in one screen: height, blocks behind the highest node, shards, peers, the share of its blocks
 and chunks that each validator produced in this epoch, blocks and transactions per second over the
 last minute, and heights and chunks missed since the start. Keys select a node and stop, start,
-kill, pause or resume it, or stop all.
+kill, pause or resume it, show its log, send transactions, or cut the network in two; the key ?
+explains keys and columns. A cut is made through data/control.sock of the nodes, which they serve
+only to processes of the same user, and only while they listen for peers on this machine alone.
 
 Each node logs to run.log in its home folder, which is rotated to run.log.1 at 64 MiB. With
 --plain, or without a terminal, the command prints one line every 5 seconds (--every) and one per
@@ -65,8 +70,11 @@ func newLocalnetRun(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := localnet.Options{Nodes: nodes, Every: o.every, Say: func(line string) { say(cmd, "%s %s", time.Now().Format("15:04:05"), line) },
-				Title: fmt.Sprintf("%s: %d homes, logs in NODE/%s", a.home, len(nodes), runLog)}
+			if err := portsFree(found); err != nil {
+				return err
+			}
+			out := localnet.Options{Nodes: nodes, Accounts: localnetAccounts(found), Every: o.every, Say: func(line string) { say(cmd, "%s %s", time.Now().Format("15:04:05"), line) },
+				Title: fmt.Sprintf("%s: %d nodes, logs in NODE/%s", a.home, len(nodes), runLog)}
 			signals := make(chan os.Signal, 4) // the second signal arrives here too: it kills the nodes
 			signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer signal.Stop(signals)
@@ -89,6 +97,52 @@ func newLocalnetRun(a *app) *cobra.Command {
 	f.BoolVar(&o.plain, "plain", false, "print lines instead of a screen")
 	f.DurationVar(&o.every, "every", 5*time.Second, "with --plain: time between two lines")
 	return cmd
+}
+
+// localnetFiles returns the paths of a home, and the public key of its node.
+func localnetFiles(dir string) (p home.Paths, key primitives.PublicKey, err error) {
+	c, _, err := home.LoadConfig(dir)
+	if err != nil {
+		return p, key, err
+	}
+	p = home.PathsOf(dir, c)
+	k, err := home.ReadKeyFile(p.NodeKey)
+	if err != nil {
+		return p, key, err
+	}
+	return p, k.PublicKey(), nil
+}
+
+// localnetAccounts returns the keys of the accounts that localnet gives to the nodes. A home without
+// one is left out: it can run, but sends no load.
+func localnetAccounts(found []home.LocalnetNode) (out []*primitives.KeyFile) {
+	for _, n := range found {
+		p, _, err := localnetFiles(n.Dir)
+		if err != nil {
+			continue
+		}
+		if k, err := home.ReadKeyFile(p.ValidatorKey); err == nil {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// portsFree returns an error if a port of the network is taken: one node that cannot listen would
+// keep the others from producing blocks.
+func portsFree(found []home.LocalnetNode) error {
+	for _, n := range found {
+		for _, p := range []struct {
+			key  string
+			addr netip.AddrPort
+		}{{"rpc.addr", n.RPC}, {"network.addr", n.Network}} {
+			if problem := doctor.PortProblem(p.addr); problem != "" {
+				return fmt.Errorf("%s: %s: %s; stop what listens there, change the address in %s, or create another network with --base-port",
+					n.Name, p.key, problem, filepath.Join(n.Dir, home.ConfigFile))
+			}
+		}
+	}
+	return nil
 }
 
 // runLog is the log file of a localnet node, in its home folder.
@@ -116,7 +170,13 @@ func localnetNodes(found []home.LocalnetNode, with, args []string) (out []localn
 		if p, ok := programs[n.Name]; ok {
 			program, shown = p, filepath.Base(p)
 		}
+		paths, key, err := localnetFiles(n.Dir)
+		if err != nil {
+			return nil, err
+		}
 		out = append(out, localnet.Node{
+			Peer:    key,
+			Exclude: func(peers []primitives.PublicKey) error { return daemon.ExcludePeers(paths.Data, peers) },
 			Spec:    localnet.Spec{Name: n.Name, Role: string(n.Role), Tracks: n.Tracks, Program: shown, RPC: n.RPC.String()},
 			Command: append([]string{program, "--home", n.Dir, "run"}, args...),
 			URL:     daemon.URL(n.RPC.String()), Log: filepath.Join(n.Dir, runLog),

@@ -64,7 +64,7 @@ type LocalnetOptions struct {
 	ChainID                                  string // empty: drawn
 	EpochLength                              uint64 // blocks; 0: neard's 60
 	Host                                     netip.Addr
-	BasePort                                 uint16 // 0: ports are drawn
+	BasePort                                 uint16 // node i gets it + i and + 100 + i; 0: ports are drawn
 	// Adjust edits a node's config.json; nil: it is that of neard's localnet.
 	Adjust func(nodes []LocalnetNode, i int, doc *config.Document)
 
@@ -239,6 +239,12 @@ func (o *LocalnetOptions) ports(nodes []LocalnetNode) error {
 		if o.BasePort != 0 {
 			nodes[i].Network = netip.AddrPortFrom(o.Host, o.BasePort+uint16(i))
 			nodes[i].RPC = netip.AddrPortFrom(o.Host, o.BasePort+MaxLocalnet+uint16(i))
+			for _, at := range []netip.AddrPort{nodes[i].Network, nodes[i].RPC} {
+				if !o.Free(at) {
+					return fmt.Errorf("%w: %v, a port of %s, is in use: stop what listens there, or choose other ports with --base-port (now %d)",
+						ErrConflict, at, nodes[i].Name, o.BasePort)
+				}
+			}
 			continue
 		}
 		for _, at := range []*netip.AddrPort{&nodes[i].Network, &nodes[i].RPC} {

@@ -24,7 +24,6 @@ const (
 	window  = time.Minute // for which rates are computed
 	notes   = 4           // lines of recent messages on the screen
 	maxSaid = 100
-	ctrlC   = 3
 )
 
 // Spec is a node's configuration as the board needs it.
@@ -92,16 +91,27 @@ type (
 		Height uint64
 		Duties map[string]Duty
 	}
+	// LogRead: the end of a node's log was read. Lines are escaped.
+	LogRead struct {
+		Node  int
+		Path  string
+		Lines []string
+		Err   string
+	}
+	// Loaded counts the transactions of the load since the start.
+	Loaded struct {
+		Sent, Refused uint64
+		Err           string // of the last one that was refused
+	}
+	// CutFailed: a node cannot exclude peers.
+	CutFailed struct {
+		Node int
+		Err  string
+	}
 	// Key: a key was pressed.
 	Key struct{ Key rune }
 	// StopRequested: the program was asked to end.
 	StopRequested struct{}
-)
-
-// Keys other than letters.
-const (
-	KeyUp rune = -1 - iota
-	KeyDown
 )
 
 // Do is an action on a node's process.
@@ -129,7 +139,20 @@ type row struct {
 	alive bool // there is a process
 	last  Answer
 	how   string
+	cuts  string // why it cannot exclude peers; empty: it can, as far as known
 }
+
+// view is what the screen shows.
+type view byte
+
+const (
+	viewNodes view = iota
+	viewLog        // of a node
+	viewHelp       // what columns and keys mean
+)
+
+// loadRates are the rates of transactions per second that the key t goes through.
+var loadRates = []int{0, 10, 100, 500}
 
 // Board is the state of the network as the screen shows it. It is not safe for concurrent use.
 type Board struct {
@@ -142,6 +165,18 @@ type Board struct {
 	duties     map[string]Duty
 	said       []string
 	ending     bool
+
+	view    view
+	page    pager
+	logNode int    // whose log is shown
+	logPath string // empty: nothing was read yet
+	logErr  string
+
+	accounts int // that can send transactions
+
+	cut    int // nodes from this one on have no connection with those before; 0: no cut
+	load   int // index of loadRates
+	loaded Loaded
 }
 
 // NewBoard returns the board of nodes that are not started yet. If unattended, the board is done
@@ -221,6 +256,12 @@ func (b *Board) Step(ev any) []Do {
 		b.see(ev.Blocks)
 	case Epoch:
 		b.epoch, b.duties = ev.Height, ev.Duties
+	case LogRead:
+		b.logRead(ev)
+	case Loaded:
+		b.loaded = ev
+	case CutFailed:
+		b.cutFailed(ev)
 	case Key:
 		return b.key(ev.Key)
 	case StopRequested:
@@ -233,7 +274,7 @@ func (b *Board) Step(ev any) []Do {
 
 func (b *Board) start(i int) []Do {
 	r := &b.rows[i]
-	r.phase, r.alive, r.how, r.last = Up, true, "", Answer{Err: "no answer yet"}
+	r.phase, r.alive, r.how, r.cuts, r.last = Up, true, "", "", Answer{Err: "no answer yet"}
 	return []Do{{i, Start}}
 }
 
@@ -296,11 +337,29 @@ func (b *Board) height() uint64 {
 	return h
 }
 
-// key executes a key on the selected node.
+// key executes a key: on the page that covers the screen, or on the selected node.
 func (b *Board) key(k rune) []Do {
+	if b.view != viewNodes {
+		if k == ctrlC {
+			b.view = viewNodes
+			return b.end()
+		}
+		b.pageKey(k)
+		return nil
+	}
 	i := b.selected
 	r := &b.rows[i]
 	switch {
+	case k == '?':
+		b.view, b.page = viewHelp, pager{lines: explained}
+	case k == 'l':
+		b.view, b.page, b.logNode, b.logPath, b.logErr = viewLog, pager{follow: true}, i, "", ""
+	case k == 'c' && !b.ending:
+		b.cutOrHeal()
+	case k == 't' && b.accounts == 0:
+		b.say("no load: no home has a key of an account (validator_key.json)")
+	case k == 't' && !b.ending:
+		b.load = (b.load + 1) % len(loadRates)
 	case k == KeyUp:
 		b.selected = max(i-1, 0)
 	case k == KeyDown:
@@ -342,7 +401,7 @@ func (b *Board) stop(i int) (out []Do) {
 // end stops all nodes. The second call kills them.
 func (b *Board) end() (out []Do) {
 	first := !b.ending
-	b.ending = true
+	b.ending, b.load = true, 0
 	if first {
 		b.say("all are told to end; q or Ctrl-C again kills them")
 	}

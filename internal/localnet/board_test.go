@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 func specs() []Spec {
@@ -132,7 +133,7 @@ height 11  epoch 3  0.50 blocks/s  2.5 tx/s  missed: 0 blocks, 1 chunk
    node2  [::1]:3032  rpc        up, syncing          6       5  all         1       -       -         -       -
 node1 stands still
 
-up/down choose   s stop or start   k kill   p pause or go on   q end all`
+up/down select  s stop, start  k kill  p pause, resume  l log  t load  c cut, heal  ? explain  q end all`
 	if got != want {
 		t.Errorf("screen:\n%s\nwant\n%s", got, want)
 	}
@@ -163,9 +164,210 @@ func TestSmallScreen(t *testing.T) {
 	}
 }
 
-func TestKeysOf(t *testing.T) {
-	got := keysOf([]byte("s\x1b[A\x1b[Bq\x03\x1b["))
-	if want := []rune{'s', KeyUp, KeyDown, 'q', ctrlC}; !slices.Equal(got, want) {
+// TestKeyReader reads keys however they arrive, and drops sequences of other keys.
+func TestKeyReader(t *testing.T) {
+	in := []byte("s\x1b[A\x1bOB\x1b[5~\x1b[1;5C\x1b[F\xffq\x03" + "\x1b[" + strings.Repeat("9", 100) + "~é\x1bq")
+	want := []rune{'s', KeyUp, KeyDown, KeyPageUp, KeyEnd, utf8.RuneError, 'q', ctrlC, 'é', KeyEscape, 'q'}
+	var whole keyReader
+	if got := whole.keys(in); !slices.Equal(got, want) {
 		t.Errorf("keys = %q, want %q", got, want)
+	}
+	var d keyReader // in parts that do not end within a character or after an escape
+	var got []rune
+	for _, part := range []string{"s\x1b[", "A\x1bO", "B\x1b[5", "~\x1b[1;5", "C\x1b[F\xffq\x03é\x1b", "q\x1b[" + strings.Repeat("9", 100), "x"} {
+		got = append(got, d.keys([]byte(part))...)
+		if len(d.rest) > maxSequence {
+			t.Errorf("%d bytes are kept", len(d.rest))
+		}
+	}
+	if want := append(slices.Clone(want), 'x'); !slices.Equal(got, want) {
+		t.Errorf("in parts: keys = %q, want %q", got, want)
+	}
+}
+
+// TestAnySize draws every view at every size: no more lines than the screen has, and none wider.
+func TestAnySize(t *testing.T) {
+	for _, keys := range []string{"", "l", "?"} {
+		b := begun(t, false)
+		b.Step(Key{'2'})
+		for _, k := range keys {
+			b.Step(Key{k})
+		}
+		b.Step(LogRead{Node: 2, Path: "/x/run.log", Lines: []string{"one", strings.Repeat("wide", 100), "three"}})
+		for height := 0; height < 40; height++ {
+			for _, width := range []int{0, 1, 3, 10, 80} {
+				lines := b.Lines("a network", width, height)
+				if len(lines) > max(height, 1) || len(lines) == 0 {
+					t.Fatalf("%q: %d lines of %d", keys, len(lines), height)
+				}
+				for _, l := range lines {
+					if utf8.RuneCountInString(l) > max(width, 1) {
+						t.Fatalf("%q: %q is wider than %d", keys, l, width)
+					}
+				}
+				if keys == "" && width == 10 && !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, ">  node2") }) {
+					t.Fatalf("the selected node is not among %q, %d high", lines, height)
+				}
+			}
+		}
+	}
+}
+
+// TestCut cuts at the selected node, or in halves, and heals.
+func TestCut(t *testing.T) {
+	b := begun(t, false)
+	excluded := func() (out [][]int) {
+		for i := range b.rows {
+			out = append(out, b.Excluded(i))
+		}
+		return out
+	}
+	for i, c := range []struct {
+		keys, shows string
+		want        string
+	}{
+		{"c", "CUT: node0 to node1 | node2", "[[2] [2] [0 1]]"},
+		{"c", "healed", "[[] [] []]"},
+		{"1c", "CUT: node0 | node1 to node2", "[[1 2] [0] [0]]"},
+		{"2", "CUT: node0 | node1 to node2", "[[1 2] [0] [0]]"}, // the cut stays where it is
+		{"cc", "CUT: node0 to node1 | node2", "[[2] [2] [0 1]]"},
+	} {
+		for _, k := range c.keys {
+			b.Step(Key{k})
+		}
+		if screen := strings.Join(b.Lines("", 200, 20), "\n"); !strings.Contains(screen, c.shows) || fmt.Sprint(excluded()) != c.want {
+			t.Errorf("step %d: excluded %v, want %s; screen\n%s", i, excluded(), c.want, screen)
+		}
+	}
+	b.Step(CutFailed{0, "no such method"})
+	if screen := strings.Join(b.Lines("", 200, 20), "\n"); !strings.Contains(screen, "node0 does not refuse its peers") || strings.Contains(screen, "not complete") {
+		t.Errorf("one node that cannot:\n%s", screen)
+	}
+	b.Step(CutFailed{2, "no such method"})
+	b.Step(CutFailed{2, "no such method"})
+	said := strings.Join(b.News(), "\n")
+	if strings.Count(said, "the cut is not complete: node0 and node2 stay connected") != 1 {
+		t.Errorf("two that cannot: %s", said)
+	}
+	one := NewBoard(specs()[:1], false)
+	if one.Step(Key{'c'}); one.cut != 0 {
+		t.Error("a network of one node is cut")
+	}
+	b.Step(Key{'q'})
+	if b.Step(Key{'c'}); b.cut == 0 {
+		t.Error("healed while it ends")
+	}
+}
+
+// TestLoadKey goes through the rates, shows what is sent, and sends nothing at the end.
+func TestLoadKey(t *testing.T) {
+	b := begun(t, false)
+	b.Step(Key{'t'})
+	if got := b.News(); b.Rate() != 0 || !strings.Contains(strings.Join(got, "\n"), "no load") {
+		t.Errorf("without accounts: %d/s, %q", b.Rate(), got)
+	}
+	b.accounts = 3
+	for _, want := range []int{10, 100, 500, 0, 10} {
+		if b.Step(Key{'t'}); b.Rate() != want {
+			t.Errorf("%d/s, want %d", b.Rate(), want)
+		}
+	}
+	b.Step(Loaded{Sent: 77, Refused: 2, Err: "\x1b[31mno"})
+	if got := b.Lines("", 200, 20)[1]; !strings.HasSuffix(got, `load: 10/s, 77 sent, 2 refused (\x1b[31mno)`) {
+		t.Errorf("it shows %s", got)
+	}
+	if b.Step(Key{'q'}); b.Rate() != 0 {
+		t.Errorf("%d/s while the network ends", b.Rate())
+	}
+}
+
+// TestLogView: new lines are followed until the user scrolls up; keys act on the page alone.
+func TestLogView(t *testing.T) {
+	b := begun(t, false)
+	b.Step(Key{'1'})
+	b.Step(Key{'l'})
+	text := func(n int) (lines []string) {
+		for i := range n {
+			lines = append(lines, fmt.Sprint("line ", i))
+		}
+		return lines
+	}
+	read := func(node, n int) bool {
+		b.Step(LogRead{Node: node, Path: "/x/run.log", Lines: text(n)})
+		_, reads := b.ReadsLog()
+		return reads
+	}
+	shows := func(first, last string) {
+		t.Helper()
+		lines := b.Lines("", 80, 12) // ten of them
+		if lines[1] != first || lines[10] != last {
+			t.Errorf("shows\n%s\nwant %s to %s", strings.Join(lines, "\n"), first, last)
+		}
+	}
+	if node, reads := b.ReadsLog(); node != 1 || !reads {
+		t.Errorf("reads %v of %d", reads, node)
+	}
+	if !read(1, 30) || !read(2, 3) {
+		t.Error("it does not follow")
+	}
+	shows("line 20", "line 29")
+	read(1, 31)
+	shows("line 21", "line 30")
+	b.Step(Key{KeyUp})
+	shows("line 20", "line 29")
+	if read(1, 40) {
+		t.Error("it reads while the user looks at earlier lines")
+	}
+	shows("line 20", "line 29")
+	b.Step(Key{KeyPageUp})
+	shows("line 11", "line 20")
+	b.Step(Key{KeyHome})
+	shows("line 0", "line 9")
+	b.Step(Key{KeyRight})
+	shows("", "")
+	b.Step(Key{KeyLeft})
+	b.Step(Ended{1, "signal: killed"}) // the node may end meanwhile
+	if got := b.Lines("", 80, 12)[0]; !strings.HasPrefix(got, "node1 failed  /x/run.log  lines 1-10 of 31, End to follow") {
+		t.Errorf("head %s", got)
+	}
+	for _, k := range "skpct123" {
+		if do := b.Step(Key{k}); do != nil || b.view != viewLog || b.cut != 0 {
+			t.Errorf("key %c does %v", k, do)
+		}
+	}
+	b.Step(Key{KeyEnd})
+	if !read(1, 5) {
+		t.Error("it does not follow again")
+	}
+	if do := b.Step(Key{'q'}); do != nil || b.view != viewNodes || b.page.lines != nil {
+		t.Errorf("q does %v", do)
+	}
+	b.Step(Key{'l'})
+	b.Step(LogRead{Node: 1, Err: "not a regular file"})
+	if got := b.Lines("", 80, 12)[0]; !strings.Contains(got, "not a regular file") {
+		t.Errorf("head %s", got)
+	}
+	if do := b.Step(Key{ctrlC}); len(do) != 2 || b.view != viewNodes {
+		t.Errorf("Ctrl-C does %v", do)
+	}
+}
+
+// TestExplained: the page of the key ? has every column and every key.
+func TestExplained(t *testing.T) {
+	b := begun(t, false)
+	b.Step(Key{'?'})
+	page := strings.Join(b.Lines("", 120, 60), "\n")
+	for _, column := range heading[1:] {
+		if !strings.Contains(page, "\n  "+column+" ") {
+			t.Errorf("it says nothing of %s", column)
+		}
+	}
+	for _, key := range []string{"s", "k", "p", "l", "c", "t", "?"} {
+		if !strings.Contains(page, "\n  "+key+" ") || !strings.Contains(help, "  "+key+" ") {
+			t.Errorf("it says nothing of the key %s", key)
+		}
+	}
+	if b.Step(Key{'?'}); b.view != viewNodes {
+		t.Error("it stays")
 	}
 }

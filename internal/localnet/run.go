@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 const (
@@ -19,12 +22,19 @@ type Node struct {
 	Command []string
 	URL     string // of its JSON-RPC
 	Log     string // file
+	// Peer is the node's key, by which other nodes know it.
+	Peer primitives.PublicKey
+	// Exclude makes the running node have no connection with these peers, until the next call. It
+	// must return within a few seconds.
+	Exclude func(peers []primitives.PublicKey) error
 }
 
 // Options configure Run.
 type Options struct {
 	Nodes []Node
 	Title string
+	// Accounts have keys that sign the transactions of the load.
+	Accounts []*primitives.KeyFile
 	// Draw shows the screen, whose size Size returns. nil: there is no screen, and Say gets lines.
 	Draw func(lines []string)
 	Size func() (width, height int)
@@ -44,7 +54,22 @@ type runner struct {
 	events    chan any
 	asking    map[int]bool
 	looking   bool
+	reading   bool // of a log
 	hurried   bool // the time for an end in order runs
+	keys      keyReader
+	loader    *loader // nil: there are no accounts
+	// excluded are the nodes that each node's process excludes, as far as known; excluding: a request
+	// is under way.
+	excluded  [][]int
+	excluding []bool
+}
+
+// excludedNow is the end of a request to exclude.
+type excludedNow struct {
+	node    int
+	process *process // that was asked
+	list    []int
+	err     error
 }
 
 // looked is the result of a look at the chain.
@@ -58,7 +83,8 @@ func Run(ctx context.Context, o Options) error {
 	for i, n := range o.Nodes {
 		specs[i] = n.Spec
 	}
-	r := &runner{Options: o, board: NewBoard(specs, o.Draw == nil), processes: make([]*process, len(o.Nodes)), events: make(chan any), asking: map[int]bool{}}
+	r := &runner{Options: o, board: NewBoard(specs, o.Draw == nil), processes: make([]*process, len(o.Nodes)), events: make(chan any), asking: map[int]bool{},
+		excluded: make([][]int, len(o.Nodes)), excluding: make([]bool, len(o.Nodes))}
 	r.loop(ctx)
 	if failed := r.board.Failures(); len(failed) > 0 {
 		return errors.New(strings.Join(failed, "; "))
@@ -69,6 +95,11 @@ func Run(ctx context.Context, o Options) error {
 func (r *runner) loop(ctx context.Context) {
 	asks, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	r.board.accounts = len(r.Accounts)
+	if len(r.Accounts) > 0 && r.Draw != nil {
+		r.loader = newLoader(r.Accounts)
+		go r.loader.run(asks)
+	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	every := time.NewTicker(r.Every)
@@ -96,17 +127,24 @@ func (r *runner) loop(ctx context.Context) {
 			if !open {
 				r.Keys = nil
 			}
-			for _, k := range keysOf(in) {
+			for _, k := range r.keys.keys(in) {
 				r.do(r.board.Step(Key{k}))
 			}
+			r.readLog(asks)
+			r.exclude(asks)
 		case ev := <-r.events:
 			r.take(ev)
 		case <-tick.C:
 			r.look(asks)
+			r.readLog(asks)
+			r.exclude(asks)
 		case <-every.C:
 			if r.Draw == nil {
 				r.Say(r.board.Line())
 			}
+		}
+		if r.loader != nil {
+			r.loader.rate.Store(int64(r.board.Rate()))
 		}
 		if r.board.ending && !r.hurried {
 			r.hurried, hurry = true, time.After(stopLimit)
@@ -122,6 +160,11 @@ func (r *runner) take(ev any) {
 		for _, f := range ev.found {
 			r.board.Step(f)
 		}
+		return
+	case LogRead:
+		r.reading = false
+	case excludedNow:
+		r.excludeDone(ev)
 		return
 	case Answered:
 		delete(r.asking, ev.Node)
@@ -145,7 +188,7 @@ func (r *runner) do(list []Do) {
 			r.board.Step(Ended{d.Node, err.Error()})
 			continue
 		}
-		r.processes[d.Node] = p
+		r.processes[d.Node], r.excluded[d.Node] = p, nil
 		r.board.Step(Began{d.Node})
 	}
 }
@@ -163,12 +206,17 @@ func (r *runner) look(ctx context.Context) {
 			r.tell(ctx, Answered{i, a})
 		}()
 	}
-	if r.looking {
-		return
-	}
 	var urls []string
 	for _, i := range r.board.Highest() {
 		urls = append(urls, r.Nodes[i].URL)
+	}
+	if r.loader != nil {
+		byNumber := slices.Sorted(slices.Values(urls)) // so that an account stays with its node
+		r.loader.urls.Store(&byNumber)
+		r.board.Step(r.loader.counts())
+	}
+	if r.looking {
+		return
 	}
 	if len(urls) == 0 {
 		return
@@ -176,6 +224,56 @@ func (r *runner) look(ctx context.Context) {
 	r.looking = true
 	after := r.board.Top()
 	go func() { r.tell(ctx, looked{look(ctx, urls, after)}) }()
+}
+
+// readLog reads the log that the screen shows, unless that is under way.
+func (r *runner) readLog(ctx context.Context) {
+	i, reads := r.board.ReadsLog()
+	if !reads || r.reading {
+		return
+	}
+	r.reading = true
+	path := r.Nodes[i].Log
+	go func() {
+		ev := LogRead{Node: i, Path: path}
+		lines, err := readLog(path)
+		if ev.Lines = lines; err != nil {
+			ev.Err = err.Error()
+		}
+		r.tell(ctx, ev)
+	}()
+}
+
+// exclude makes the nodes exclude the other part of a network that is cut. While it is cut, each
+// node is asked again at every look, since a node may start its network anew.
+func (r *runner) exclude(ctx context.Context) {
+	for _, i := range r.board.Up() {
+		n, list := &r.Nodes[i], r.board.Excluded(i)
+		if n.Exclude == nil || r.processes[i] == nil || r.excluding[i] || len(list) == 0 && len(r.excluded[i]) == 0 {
+			continue
+		}
+		r.excluding[i] = true
+		var peers []primitives.PublicKey
+		for _, j := range list {
+			peers = append(peers, r.Nodes[j].Peer)
+		}
+		p := r.processes[i]
+		go func() { r.tell(ctx, excludedNow{i, p, list, n.Exclude(peers)}) }()
+	}
+}
+
+func (r *runner) excludeDone(ev excludedNow) {
+	r.excluding[ev.node] = false
+	if r.processes[ev.node] != ev.process {
+		return
+	}
+	failed := CutFailed{Node: ev.node}
+	if ev.err != nil {
+		failed.Err = ev.err.Error()
+	} else {
+		r.excluded[ev.node] = ev.list
+	}
+	r.board.Step(failed)
 }
 
 func (r *runner) tell(ctx context.Context, ev any) {

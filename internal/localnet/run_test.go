@@ -2,6 +2,7 @@ package localnet
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,13 +12,20 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // fakeNode answers as a node whose chain has a block each ten milliseconds of it, two chunks each,
 // and no block at heights that end in 5.
-func fakeNode(t *testing.T, height *atomic.Uint64) string {
+func fakeNode(t *testing.T, height *atomic.Uint64) string { return fakeNodeOf(t, height, nil) }
+
+// fakeNodeOf also passes the transactions that it gets to sent.
+func fakeNodeOf(t *testing.T, height *atomic.Uint64, sent chan<- string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
@@ -48,7 +56,7 @@ func fakeNode(t *testing.T, height *atomic.Uint64) string {
 			if prev%10 == 5 {
 				prev--
 			}
-			answer(`{"header":{"height":%d,"prev_height":%d,"block_ordinal":%d,"prev_hash":"%[2]d","timestamp_nanosec":"%[4]d"},"chunks":[
+			answer(`{"header":{"hash":"4reLvkAWfqk5fsqio1KLudk46cqRz9erQdaHkWZKMJDZ","height":%d,"prev_height":%d,"block_ordinal":%d,"prev_hash":"%[2]d","timestamp_nanosec":"%[4]d"},"chunks":[
 				{"chunk_hash":"c%[1]d","height_included":%[1]d,"tx_root":"x"},{"chunk_hash":"no","height_included":%[1]d,"tx_root":"%[5]s"},
 				{"chunk_hash":"no","height_included":%[2]d,"tx_root":"x"}]}`, h, prev, h-h/10, h*10_000_000, noRoot)
 		case "chunk":
@@ -56,6 +64,17 @@ func fakeNode(t *testing.T, height *atomic.Uint64) string {
 				t.Errorf("asked for the chunk %s", q.Params)
 			}
 			answer(`{"transactions":[{},{},{}]}`)
+		case "query":
+			answer(`{"nonce":41,"permission":"FullAccess"}`)
+		case "broadcast_tx_async":
+			var p []string
+			if err := json.Unmarshal(q.Params, &p); err != nil || len(p) != 1 {
+				t.Errorf("a transaction is %s, %v", q.Params, err)
+			}
+			if sent != nil {
+				sent <- p[0]
+			}
+			answer(`"11111111111111111111111111111111"`)
 		default:
 			t.Errorf("asked for %s", q.Method)
 		}
@@ -326,6 +345,173 @@ func TestLogWithoutPlace(t *testing.T) {
 		}
 		if err := l.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestLoader: transactions of all accounts arrive, with nonces above those of the keys, at no more
+// than the rate.
+func TestLoader(t *testing.T) {
+	var height atomic.Uint64
+	height.Store(7)
+	sent := make(chan string, 1000)
+	url := fakeNodeOf(t, &height, sent)
+	var keys []*primitives.KeyFile
+	for _, name := range []string{"node0", "node1"} {
+		keys = append(keys, &primitives.KeyFile{AccountID: primitives.AccountID(name), SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, name)})
+	}
+	l := newLoader(keys)
+	l.urls.Store(&[]string{url})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		l.run(ctx)
+		close(done)
+	}()
+	begun := time.Now()
+	l.rate.Store(200)
+	last := map[primitives.AccountID]primitives.Nonce{}
+	for range 40 {
+		raw, err := base64.StdEncoding.DecodeString(<-sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tx primitives.SignedTransaction
+		if err := borsh.Unmarshal(raw, &tx); err != nil {
+			t.Fatal(err)
+		}
+		from := tx.SignerID
+		if hash := tx.Hash(); tx.ReceiverID == from || !tx.Signature.Verify(hash[:], tx.PublicKey) || tx.Nonce.Nonce != max(last[from], 41)+1 {
+			t.Errorf("%s to %s with nonce %v after %v", from, tx.ReceiverID, tx.Nonce.Nonce, last[from])
+		}
+		last[from] = tx.Nonce.Nonce
+	}
+	if took := time.Since(begun).Seconds(); len(last) != 2 || took < 0.15 {
+		t.Errorf("%d accounts have sent, in %v s", len(last), took)
+	}
+	l.urls.Store(&[]string{"http://127.0.0.1:1"})
+	for l.counts().Refused == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if got := l.counts(); got.Sent < 40 || !strings.Contains(got.Err, "read the key of node") {
+		t.Errorf("counts = %+v", got)
+	}
+	cancel()
+	<-done
+}
+
+// TestReadLog: the end of a log is shown without what a terminal would obey, in bounded memory.
+func TestReadLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.log")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(path, "\x1b[32mINFO\x1b[0m ok\r\n\x1b]0;title\x07\x1b[2J\u202ebad\xff\x00\nlast")
+	write(path+".1", "before\n")
+	got, err := readLog(path)
+	if want := []string{"before", "INFO ok", `\x1b]0;title\x07\x1b[2J\u202ebad\xff\x00`, "last"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("lines %q, %v, want %q", got, err, want)
+	}
+	write(path, strings.Repeat(strings.Repeat("x", 99)+"\n", 1<<20/100)+strings.Repeat("y", 1<<16))
+	if got, err = readLog(path); err != nil || len(got) < maxTail/100-1000 || len(got) > maxTail/100 || len(got[0]) != 99 || len(got[len(got)-1]) > maxLogLine+30 {
+		t.Errorf("%d lines, the last of %d bytes, %v", len(got), len(got[len(got)-1]), err)
+	}
+	write(path, strings.Repeat("z", 2*maxTail)) // one line
+	if got, err = readLog(path); err != nil || len(got) != 0 {
+		t.Errorf("%d lines, %v", len(got), err)
+	}
+	if _, err := readLog(path + ".none"); err == nil {
+		t.Error("a log that is not there is read")
+	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Skip(err)
+	}
+	for _, path := range []string{fifo, t.TempDir()} {
+		if _, err := readLog(path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestRunKeys shows the log of a node that is killed meanwhile, cuts the network, and puts load on.
+func TestRunKeys(t *testing.T) {
+	var height atomic.Uint64
+	height.Store(7)
+	sent := make(chan string, 10_000)
+	url := fakeNodeOf(t, &height, sent)
+	dir := t.TempDir()
+	type asked struct {
+		node  string
+		peers int
+	}
+	asks := make(chan asked, 1000)
+	node := func(name string) Node {
+		return Node{Spec: Spec{Name: name}, Command: []string{"sh", "-c", "echo hello of " + name + "; exec sleep 1000"}, URL: url, Log: filepath.Join(dir, name),
+			Exclude: func(peers []primitives.PublicKey) error {
+				asks <- asked{name, len(peers)}
+				return nil
+			}}
+	}
+	s := make(screen)
+	keys := make(chan []byte)
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(t.Context(), Options{
+			Nodes: []Node{node("one"), node("two"), node("three")}, Draw: s.draw, Size: func() (int, int) { return 150, 20 }, Keys: keys, Every: time.Hour,
+			Accounts: []*primitives.KeyFile{{AccountID: "one", SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, "one")}},
+		})
+	}()
+	s.await(t, "height 7 ")
+	await := func(want asked) {
+		t.Helper()
+		for limit := time.After(time.Minute); ; {
+			select {
+			case <-s:
+			case got := <-asks:
+				if got == want {
+					return
+				}
+			case <-limit:
+				t.Fatalf("never %+v", want)
+			}
+		}
+	}
+	s.press(keys, "2c")
+	s.await(t, "CUT: one to two | three")
+	await(asked{"three", 2})
+	await(asked{"one", 1})
+	s.press(keys, "k")
+	s.await(t, "three is killed")
+	s.press(keys, "s")
+	await(asked{"three", 2}) // a new process is told, too
+	s.press(keys, "c")
+	await(asked{"three", 0})
+	s.press(keys, "t")
+	s.await(t, "load: 10/s, ")
+	for limit, sends := time.After(time.Minute), false; !sends; {
+		select {
+		case <-sent:
+			sends = true
+		case <-s:
+		case <-limit:
+			t.Fatal("nothing is sent")
+		}
+	}
+	s.press(keys, "k\x1b[A") // kill three, select two
+	s.press(keys, "1l")
+	s.await(t, "hello of two")
+	s.press(keys, "q2l")
+	s.await(t, "three killed  "+filepath.Join(dir, "three"))
+	s.await(t, "hello of three")
+	s.press(keys, "\x03")
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		case <-s:
 		}
 	}
 }

@@ -2,26 +2,37 @@ package localnet
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/troupe-chain/troupe/internal/txtext"
 )
 
 // help is the last line of the screen.
-const help = "up/down choose   s stop or start   k kill   p pause or go on   q end all"
+const help = "up/down select  s stop, start  k kill  p pause, resume  l log  t load  c cut, heal  ? explain  q end all"
 
 // heading names the columns.
 var heading = []string{"", "node", "rpc", "role", "state", "height", "behind", "shards", "peers", "blocks", "chunks", "endorsed", "missed"}
 
-// wide columns are left-aligned, others right-aligned.
+// left columns are left-aligned, others right-aligned.
 var left = map[string]bool{"": true, "node": true, "role": true, "state": true, "shards": true, "rpc": true}
 
 // Summary returns one line about the chain.
 func (b *Board) Summary() string {
 	blocks, transactions := b.rates()
-	return fmt.Sprintf("height %d  epoch %d  %.2f blocks/s  %.1f tx/s  missed: %s, %s",
+	out := fmt.Sprintf("height %d  epoch %d  %.2f blocks/s  %.1f tx/s  missed: %s, %s",
 		b.height(), b.epoch, blocks, transactions, count(b.missed.blocks, "block"), count(b.missed.chunks, "chunk"))
+	if l := &b.loaded; b.Rate() > 0 || l.Sent+l.Refused > 0 {
+		out += fmt.Sprintf("  load: %d/s, %d sent", b.Rate(), l.Sent)
+		if l.Refused > 0 {
+			out += fmt.Sprintf(", %d refused (%s)", l.Refused, l.Err)
+		}
+	}
+	if b.cut > 0 {
+		out += "  CUT: " + b.parts()
+	}
+	return out
 }
 
 func count(n uint64, what string) string {
@@ -78,9 +89,40 @@ func ids(shards []uint64) string {
 	return strings.Join(out, ",")
 }
 
-// Lines draws the board within width and height characters, with as many nodes as fit. The selected
-// one is always among them.
+// Lines draws the board, or the page that covers it, within width and height characters. Of the nodes
+// it draws as many as fit. The selected one is always among them.
 func (b *Board) Lines(title string, width, height int) []string {
+	width, height = max(width, 1), max(height, 1)
+	var out []string
+	if b.view != viewNodes {
+		out = b.pageLines(height)
+	} else {
+		out = b.nodeLines(title, height)
+	}
+	out = out[:min(len(out), height)]
+	for i, l := range out {
+		out[i] = cut(txtext.Line(l, maxLine), width)
+	}
+	return out
+}
+
+// maxLine bounds a line of the screen in bytes.
+const maxLine = 1 << 16
+
+// nodeLines draws the nodes. If there is little room, less important lines are left out.
+func (b *Board) nodeLines(title string, height int) []string {
+	free := height - 1 // one row is always there
+	has := func() bool {
+		if free > 0 {
+			free--
+			return true
+		}
+		return false
+	}
+	heads, titled, summed, helped := has(), has(), has(), has()
+	said := min(notes+1, free/2) // with an empty line below
+	room := 1 + free - said
+
 	table := [][]string{heading}
 	for i := range b.rows {
 		table = append(table, b.cells(i))
@@ -91,20 +133,30 @@ func (b *Board) Lines(title string, width, height int) []string {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c))
 		}
 	}
-	news := b.said[max(len(b.said)-notes, 0):]
-	room := max(height-5-notes, 1) // two lines above the table, its heading, an empty one and the help below
+	var out []string
+	if titled {
+		out = append(out, title)
+	}
+	if summed {
+		out = append(out, b.Summary())
+	}
+	if heads {
+		out = append(out, line(table[0], widths))
+	}
 	first := min(max(b.selected-room+1, 0), max(len(b.rows)-room, 0))
-	out := []string{cut(title, width), cut(b.Summary(), width), line(table[0], widths, width)}
 	for _, cells := range table[1+first : 1+min(first+room, len(b.rows))] {
-		out = append(out, line(cells, widths, width))
+		out = append(out, line(cells, widths))
 	}
-	for _, n := range news {
-		out = append(out, cut(n, width))
+	if said > 0 {
+		out = append(append(out, b.said[max(len(b.said)-said+1, 0):]...), "")
 	}
-	return append(out, "", cut(help, width))
+	if helped {
+		out = append(out, help)
+	}
+	return out
 }
 
-func line(cells []string, widths []int, width int) string {
+func line(cells []string, widths []int) string {
 	var out strings.Builder
 	for i, c := range cells {
 		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
@@ -118,7 +170,7 @@ func line(cells []string, widths []int, width int) string {
 		}
 		out.WriteString(c)
 	}
-	return cut(strings.TrimRight(out.String(), " "), width)
+	return strings.TrimRight(out.String(), " ")
 }
 
 func cut(s string, width int) string {
@@ -140,27 +192,6 @@ func (b *Board) Line() string {
 		default:
 			out += fmt.Sprintf("  %s %d (%s)", r.Name, r.last.Height, count(uint64(r.last.Peers), "peer"))
 		}
-	}
-	return out
-}
-
-// keysOf decodes key presses from terminal input. It drops truncated escape sequences.
-func keysOf(in []byte) (out []rune) {
-	for len(in) > 0 {
-		if slices.Equal(in[:min(2, len(in))], []byte("\x1b[")) {
-			if len(in) > 2 {
-				switch in[2] {
-				case 'A':
-					out = append(out, KeyUp)
-				case 'B':
-					out = append(out, KeyDown)
-				}
-			}
-			in = in[min(3, len(in)):]
-			continue
-		}
-		r, n := utf8.DecodeRune(in)
-		out, in = append(out, r), in[n:]
 	}
 	return out
 }

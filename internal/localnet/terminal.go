@@ -26,7 +26,7 @@ func OpenTerminal(in, out *os.File) (*Terminal, bool) {
 		return nil, false
 	}
 	t := &Terminal{in: in, out: out, before: before, Keys: make(chan []byte)}
-	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l") // the other screen, without a cursor
+	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l\x1b[?7l") // the other screen, without a cursor and line wraps
 	go t.read()
 	return t, true
 }
@@ -83,6 +83,6 @@ func frame(lines []string) string {
 
 // Close restores the terminal.
 func (t *Terminal) Close() {
-	_, _ = io.WriteString(t.out, "\x1b[?25h\x1b[?1049l")
+	_, _ = io.WriteString(t.out, "\x1b[?7h\x1b[?25h\x1b[?1049l")
 	_ = term.Restore(int(t.in.Fd()), t.before)
 }

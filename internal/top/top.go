@@ -39,18 +39,50 @@ type Look struct {
 type View struct {
 	Sort  int // column of the actors
 	First int // row
+	help  bool
 }
 
 // columns of the actors.
 var columns = []string{"actor", "alive", "mailbox", "msg/s", "busy %", "oldest", "wait p50", "p99", "work p50", "p99", "restarts", "dead"}
 
 // Help is the last line of the screen.
-const Help = "s sort by the next column   up/down scroll   q end"
+const Help = "s sort by the next column   up/down scroll   ? explain   q end"
+
+// explained is the text of the key ?.
+var explained = strings.Split(`columns of the actors
+  actor      kind, and its shard; many of a kind (sessions) are one row
+  alive      actors of this kind
+  mailbox    messages that wait
+  msg/s      messages handled per second
+  busy %     of the time in which one of them works
+  oldest     how long the oldest waiting message has waited
+  wait p50   half of the messages waited for less than this; p99: 99 of 100
+  work p50   half of the messages took less than this; p99: 99 of 100
+  restarts   after a panic, since the start
+  dead       messages to an actor that had ended
+columns of the shards
+  pool tx    transactions in the pool; pool: their size
+  not looked at  transactions that wait for their check
+  wait for code  transactions that wait until a contract is compiled
+second line
+  final      height of the last final block; lag: age of the head; peers: connected nodes
+third line
+  rpc        requests per second, and how long they take; wait: clients that wait for a transaction
+             clients: open connections and waiting requests
+keys
+  s sort   up/down scroll   ? back   q end`, "\n")
 
 // Key applies a key press. end is true if the key ends the program.
 func (v *View) Key(k string) (end bool) {
 	switch k {
-	case "q", "\x03", "\x1b":
+	case "?":
+		v.help = !v.help
+	case "\x1b":
+		if !v.help {
+			return true
+		}
+		v.help = false
+	case "q", "\x03":
 		return true
 	case "s":
 		v.Sort, v.First = (v.Sort+1)%len(columns), 0
@@ -65,6 +97,16 @@ func (v *View) Key(k string) (end bool) {
 // Lines returns the lines of the screen. before is the previous look; nil: there is none, so rates
 // are missing. A height of 0 does not limit the lines.
 func (v *View) Lines(where string, before, now *Look, width, height int) []string {
+	if v.help {
+		lines := slices.Clone(explained)
+		if height > 0 {
+			lines = lines[:min(len(lines), height)]
+		}
+		for i := range lines {
+			lines[i] = cut(lines[i], width)
+		}
+		return lines
+	}
 	f := frame{before: before, now: now, span: math.NaN()}
 	if before != nil {
 		if span := now.At.Sub(before.At).Seconds(); span > 0 {

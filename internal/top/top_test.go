@@ -178,3 +178,22 @@ func TestShardsAreInOrder(t *testing.T) {
 		t.Errorf("actors: %s", got)
 	}
 }
+
+// TestExplained: the key ? explains every column, at any size of the screen, and Escape goes back.
+func TestExplained(t *testing.T) {
+	var v View
+	now := look(t, 1, metrics(1, 2, 0))
+	v.Key("?")
+	page := strings.Join(v.Lines("x", nil, now, 0, 0), "\n")
+	for _, c := range append(columns, "pool tx", "not looked at", "wait for code") {
+		if !strings.Contains(page, c) {
+			t.Errorf("it says nothing of %s", c)
+		}
+	}
+	if lines := v.Lines("x", nil, now, 10, 3); len(lines) != 3 || len([]rune(lines[1])) > 10 {
+		t.Errorf("three lines of ten columns: %q", lines)
+	}
+	if v.Key("\x1b") || v.help || !v.Key("\x1b") {
+		t.Error("Escape")
+	}
+}
