@@ -95,7 +95,7 @@ func (p *process) env() []string {
 func TestJavaScriptClients(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)
-	for _, name := range []string{"native", "schemas", "kit", "token", "kittoken", "nearjs"} {
+	for _, name := range []string{"native", "openapi", "schemas", "kit", "token", "kittoken", "nearjs"} {
 		for _, shards := range []string{"1", "4"} {
 			t.Run(name+"/shards="+shards, func(t *testing.T) {
 				script(t, "js", start(t, newHome(t, "--num-shards", shards)).env(), "node", name+".mjs")
