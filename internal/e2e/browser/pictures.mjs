@@ -23,6 +23,7 @@ const live = () => wait(25_000); // points for the charts
 await picture("overview", "overview", live);
 await picture("overview-dark", "overview", live, { colorScheme: "dark" });
 await picture("transaction", "transaction");
+await picture("block", "block");
 await picture("account", "account", async (page) => {
   await page.locator("#contract .chips button", { hasText: /^ft_balance_of$/ }).click();
   await page.fill("textarea[name=args]", JSON.stringify({ account_id: "test.near" }));
@@ -36,5 +37,3 @@ await picture("actors", "actors", async (page) => {
 await rpc("sandbox_snapshot", { name: "deployed" });
 await rpc("sandbox_new_world", { snapshot: "deployed" });
 await picture("sandbox", "sandbox");
-const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 1.5 };
-await picture("overview-phone", "overview", live, phone);

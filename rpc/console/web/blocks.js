@@ -158,10 +158,10 @@ const names = ['troupe_transactions_included_total', 'near_transaction_pool_entr
 export function overviewPage(main, feed, life) {
   const figures = cards(['Head', 'Final', 'Transactions/s', 'Block time', 'Waiting transactions', 'Waiting requests', 'Memory', 'Peers']);
   const put = (k, v) => figures.set(k, v);
-  const tps = new Chart('Transactions a second', { show: rate, every: ' looks' });
-  const blockTime = new Chart('Block time', { show: time, every: ' blocks', axis: 'block' });
-  const gasUsed = new Chart('Gas of a block', { show: gas, every: ' blocks', axis: 'block' });
-  const latency = new Chart('RPC latency', { show: time, names: ['p50', 'p99'], every: ' looks' });
+  const tps = new Chart('Transactions a second', { show: rate, every: ' samples' });
+  const blockTime = new Chart('Block time', { show: time, every: ' blocks', axis: 'block', bars: true });
+  const gasUsed = new Chart('Gas of a block', { show: gas, every: ' blocks', axis: 'block', bars: true });
+  const latency = new Chart('RPC latency', { show: time, names: ['p50', 'p99'], every: ' samples' });
   const shards = el('div');
   // Head, final and shards are those of one block.
   const moment = (height, final, took, chunks) => {
