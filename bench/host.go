@@ -48,7 +48,7 @@ var accountBalance = primitives.NEAR(1_000_000)
 func startNode(dir string, accounts, shards int, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
 	n := &fullNode{accounts: accounts, keys: make([]primitives.SecretKey, accounts)}
 	spread(accounts, func(i int) {
-		n.keys[i] = primitives.SecretKeyFromSeed(primitives.ED25519, string(n.name(i)))
+		n.keys[i] = primitives.TestKey(n.name(i))
 	})
 	o := workload.Options{Accounts: accounts, Shards: shards}
 	if rpc != "" {

@@ -291,3 +291,17 @@ func (k *AccessKey) DecodeBorsh(r *borsh.Reader) {
 		r.BadTag("AccessKeyPermission", tag)
 	}
 }
+
+// Storage in bytes at the fees of neard's genesis files (nearcore num_bytes_account,
+// num_extra_bytes_record).
+const (
+	// AccountStorage is the storage of an account without keys, code or data.
+	AccountStorage = 100
+	// FullAccessKeyStorage is what an ed25519 key with full access adds: 40 for the record, 33 for
+	// the key, 9 for its value.
+	FullAccessKeyStorage = 82
+)
+
+// TestKey returns the key of a test account, which is derived from its name, as nearcore's
+// InMemorySigner::test_signer does. It is no secret.
+func TestKey(id AccountID) SecretKey { return SecretKeyFromSeed(ED25519, string(id)) }

@@ -111,15 +111,12 @@ created without keys.`,
 			return b, internal("", err)
 		}
 		if !found {
-			r.Account = primitives.Account{Version: primitives.AccountV1, StorageUsage: newAccountUsage}
+			r.Account = primitives.Account{Version: primitives.AccountV1, StorageUsage: primitives.AccountStorage}
 		}
 		r.Account.Amount = p.amount
 		return c.write(b, r)
 	},
 }
-
-// newAccountUsage is the storage of an account without keys, in bytes (num_bytes_account).
-const newAccountUsage = 100
 
 // sandboxSetCode is the method sandbox_set_code, which nearcore does not have.
 var sandboxSetCode = Method[setAccount]{

@@ -24,7 +24,7 @@ func Near() *Account { return Named("near") }
 // Named returns the account of that id with the key that Create gives it. It does not create the
 // account. The key is derived from the id: it is no secret.
 func Named(id primitives.AccountID) *Account {
-	return &Account{id, primitives.SecretKeyFromSeed(primitives.ED25519, string(id))}
+	return &Account{id, primitives.TestKey(id)}
 }
 
 // KeyFile returns the account's keys as JSON with account_id, public_key and secret_key, a file that
@@ -33,13 +33,6 @@ func Named(id primitives.AccountID) *Account {
 func (a *Account) KeyFile() []byte {
 	return (&primitives.KeyFile{AccountID: a.ID, SecretKey: a.Key}).MarshalIndent()
 }
-
-// Storage usage in bytes of an account without anything, and of a full access key (nearcore: 40, and
-// the lengths 33 and 9 of key and value).
-const (
-	accountStorage = 100
-	keyStorage     = 82
-)
 
 // Create creates an account with an amount and one full access key, that of Named. An account that
 // exists gets this balance and this key, and keeps its contract, data and other keys.
@@ -63,7 +56,7 @@ func (w *World) endow(ctx context.Context, id primitives.AccountID, amount *prim
 	if err != nil {
 		return nil, w.wrap(err, "create %s", id)
 	}
-	account := primitives.Account{StorageUsage: accountStorage}
+	account := primitives.Account{StorageUsage: primitives.AccountStorage}
 	exists, err := s.Account(id, &account)
 	hasKey := false
 	if err == nil && exists {
@@ -81,7 +74,7 @@ func (w *World) endow(ctx context.Context, id primitives.AccountID, amount *prim
 	}
 	var records []genesis.Record
 	if !hasKey { // else the nonce of the key would fall
-		account.StorageUsage += keyStorage
+		account.StorageUsage += primitives.FullAccessKeyStorage
 		records = append(records, &genesis.AccessKeyRecord{AccountID: id, PublicKey: key})
 	}
 	records = slices.Insert(records, 0, genesis.Record(&genesis.AccountRecord{AccountID: id, Account: account}))

@@ -153,7 +153,7 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 		}
 	}
 	a, err := s.Account("alice.near")
-	if err != nil || a.StorageUsage != accountStorage+2*keyStorage {
+	if err != nil || a.StorageUsage != primitives.AccountStorage+2*primitives.FullAccessKeyStorage {
 		t.Errorf("storage usage %d, %v", a.StorageUsage, err)
 	}
 	if _, err := s.AddKey(t.Context(), "nobody.near"); !errors.Is(err, ErrNoAccount) {

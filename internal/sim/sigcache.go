@@ -93,7 +93,7 @@ func secretOf(id primitives.AccountID) primitives.SecretKey {
 	defer keysMu.Unlock()
 	k, ok := keys[id]
 	if !ok {
-		k = primitives.SecretKeyFromSeed(primitives.ED25519, string(id))
+		k = primitives.TestKey(id)
 		public := k.PublicKey()
 		k = k.SignedBy(&primitives.Signer{Sign: func(data []byte) primitives.Signature { return sign(public, data) }})
 		keys[id] = k

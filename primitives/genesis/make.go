@@ -70,7 +70,7 @@ func Localnet(o LocalnetOptions) (*Genesis, error) {
 	c.ProtocolTreasuryAccount = treasury
 	c.Validators = []Validator{}
 	for i, id := range o.Accounts {
-		key := primitives.SecretKeyFromSeed(primitives.ED25519, string(id)).PublicKey()
+		key := primitives.TestKey(id).PublicKey()
 		free, stake := primitives.NEAR(initBalance), primitives.Balance{}
 		if i < o.Validators {
 			free, stake = primitives.NEAR(initBalance-initStake), primitives.NEAR(initStake)
@@ -119,5 +119,5 @@ func (g *Genesis) addAccount(id primitives.AccountID, key primitives.PublicKey, 
 }
 
 func (g *Genesis) addTreasury() {
-	g.addAccount(treasury, primitives.SecretKeyFromSeed(primitives.ED25519, treasury).PublicKey(), primitives.NEAR(initBalance), primitives.Balance{})
+	g.addAccount(treasury, primitives.TestKey(treasury).PublicKey(), primitives.NEAR(initBalance), primitives.Balance{})
 }
