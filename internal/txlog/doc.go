@@ -5,9 +5,10 @@
 //	        its receipts; a line for blocks that are no longer canonical, and for lost transactions
 //	state   a queue of blocks; the transactions with receipts that have not run yet
 //	units   heights in blocks, gas in Tgas
-//	bound   Options.Queue outcomes in the queue, maxOpen transactions that have not ended,
-//	        maxCanonical and maxSide recent blocks; when the queue is full, blocks are dropped
-//	        and counted
+//	bound   Options.Queue bytes in the queue; maxOpen transactions that have not ended, which with
+//	        their receipts hold maxHeld bytes; maxCanonical and maxSide recent blocks. When the
+//	        queue is full, blocks are dropped and counted; when transactions hold too much, the
+//	        oldest are dropped
 //	errors  none: after a failed write nothing more is written
 //	source  our own; the order of outcomes is that of nearcore runtime/runtime/src/lib.rs
 package txlog

@@ -21,12 +21,12 @@ type Options struct {
 	FailedOnly bool
 	// Failed is called once, after a write to Out has failed. nil: not called.
 	Failed func()
-	// Queue bounds the outcomes that wait for the terminal. 0: defaultQueue.
+	// Queue bounds the blocks that wait for the terminal, in bytes of memory. 0: defaultQueue.
 	Queue int
 }
 
-// defaultQueue is about a second of full load, some 20 MB.
-const defaultQueue = 40_000
+// defaultQueue is about three seconds of full load.
+const defaultQueue = 64 << 20
 
 // closeLimit bounds the time that Close waits for the terminal.
 const closeLimit = time.Second
@@ -39,7 +39,7 @@ type Log struct {
 
 	mu     sync.Mutex
 	queue  []entry
-	queued int // outcomes in queue
+	queued int // weight of the blocks in queue
 	closed bool
 	wake   chan struct{} // has room for one
 	done   chan struct{} // closed when the goroutine has ended
@@ -57,7 +57,7 @@ type block struct {
 	height     primitives.Height
 	head       bool
 	shards     []shard
-	outcomes   int
+	weight     int // about the bytes of memory
 }
 
 type shard struct {
@@ -87,7 +87,7 @@ func New(o Options) *Log {
 // Observe takes a block that the node has accepted. It never waits. It keeps parts of m, which must
 // not be changed.
 func (l *Log) Observe(m *messages.BlockAccepted) {
-	b := &block{hash: m.Hash, prev: m.Block.Header.PrevHash, height: m.Height(), head: m.IsHead}
+	b := &block{hash: m.Hash, prev: m.Block.Header.PrevHash, height: m.Height(), head: m.IsHead, weight: weightBlock}
 	for i := range m.Shards {
 		s := &m.Shards[i]
 		if s.Chunk == nil && len(s.Outcomes) == 0 {
@@ -97,7 +97,7 @@ func (l *Log) Observe(m *messages.BlockAccepted) {
 		if s.Chunk != nil {
 			part.transactions = s.Chunk.Transactions
 		}
-		b.shards, b.outcomes = append(b.shards, part), b.outcomes+len(s.Outcomes)
+		b.shards, b.weight = append(b.shards, part), b.weight+part.weight()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,9 +105,9 @@ func (l *Log) Observe(m *messages.BlockAccepted) {
 		return
 	}
 	last := len(l.queue) - 1
-	switch weight := b.outcomes + 1; {
-	case last < 0 || l.queued+weight <= l.o.Queue && l.queue[last].block != nil:
-		l.queue, l.queued = append(l.queue, entry{block: b}), l.queued+weight
+	switch {
+	case last < 0 || l.queued+b.weight <= l.o.Queue && l.queue[last].block != nil:
+		l.queue, l.queued = append(l.queue, entry{block: b}), l.queued+b.weight
 	case l.queue[last].block == nil: // it stays closed until the goroutine has taken everything
 		l.queue[last].lost += b.transactions()
 	default:

@@ -23,7 +23,7 @@ func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 	if t.o.FailedOnly && !slices.ContainsFunc(tx.executed, func(e executed) bool { return e.outcome.Status.Kind == primitives.StatusFailure }) {
 		return
 	}
-	if len(t.o.Accounts) > 0 && !tx.concerns(t.o.Accounts) {
+	if len(t.accounts) > 0 && !tx.concerns(t.accounts) {
 		return
 	}
 	status := "ok"
@@ -37,11 +37,11 @@ func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 	for _, e := range tx.executed {
 		gas += e.outcome.GasBurnt
 	}
-	fmt.Fprintf(out, "#%d %s -> %s  %s  %s  %s  %v\n", tx.height, tx.SignerID, tx.ReceiverID, actions(tx.Actions), status, txtext.Gas(gas), tx.Hash())
+	fmt.Fprintf(out, "#%d %s -> %s  %s  %s  %s  %v\n", tx.height, tx.signer, tx.receiver, tx.actions.String(), status, txtext.Gas(gas), tx.hash)
 	more := 0
 	for lines, i := 0, 1; i < len(tx.executed); i++ {
 		e := &tx.executed[i]
-		o := e.outcome
+		o := &e.outcome
 		for _, text := range o.Logs {
 			if lines++; lines > maxLines {
 				more++
@@ -53,18 +53,16 @@ func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 			continue
 		}
 		text := txtext.Failure(o.Status.Failure)
-		if failed && text == failure && o.ExecutorID == tx.ReceiverID && len(tx.executed) == 2 {
+		if failed && text == failure && o.ExecutorID == tx.receiver && len(tx.executed) == 2 {
 			continue // the first line says it
 		}
 		if lines++; lines > maxLines {
 			more++
 			continue
 		}
-		what := ""
-		if e.receipt != nil {
-			if a, ok := e.receipt.Body.(*primitives.ActionReceipt); ok {
-				what = "  " + actions(a.Actions)
-			}
+		what := e.what.String()
+		if what != "" {
+			what = "  " + what
 		}
 		fmt.Fprintf(out, "    receipt %s%s  failed: %s\n", o.ExecutorID, what, text)
 	}
@@ -76,8 +74,9 @@ func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 // result returns how a transaction ended: it follows the outcome of the transaction to the receipt
 // that decides. pending: this one has not run.
 func (tx *transaction) result() (failure string, failed, pending bool) {
-	id := tx.Hash()
-	for _, e := range tx.executed { // a receipt runs after the one that created it
+	id := tx.hash
+	for i := range tx.executed { // a receipt runs after the one that created it
+		e := &tx.executed[i]
 		if e.outcome.ID != id {
 			continue
 		}
@@ -95,9 +94,9 @@ func (tx *transaction) result() (failure string, failed, pending bool) {
 
 // concerns returns whether one of the accounts is the signer or the receiver of the transaction, or
 // has executed one of its receipts.
-func (tx *transaction) concerns(accounts []primitives.AccountID) bool {
-	return slices.Contains(accounts, tx.SignerID) || slices.Contains(accounts, tx.ReceiverID) ||
-		slices.ContainsFunc(tx.executed, func(e executed) bool { return slices.Contains(accounts, e.outcome.ExecutorID) })
+func (tx *transaction) concerns(accounts map[primitives.AccountID]bool) bool {
+	return accounts[tx.signer] || accounts[tx.receiver] ||
+		slices.ContainsFunc(tx.executed, func(e executed) bool { return accounts[e.outcome.ExecutorID] })
 }
 
 // actions names actions. The common ones are named without their JSON views, which take five times as

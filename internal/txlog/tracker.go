@@ -10,9 +10,10 @@ import (
 
 // Bounds of a tracker.
 const (
-	maxOpen      = 20_000 // transactions that have not ended
-	maxCanonical = 1024   // recent canonical blocks
-	maxSide      = 16     // recent blocks of other branches
+	maxOpen      = 20_000   // transactions that have not ended
+	maxHeld      = 64 << 20 // bytes of memory that these take, with their outcomes and receipts
+	maxCanonical = 1024     // recent canonical blocks
+	maxSide      = 16       // recent blocks of other branches
 	// maxWait is how many blocks a transaction may take before it is shown as pending: a promise
 	// yield may wait for 200 blocks.
 	maxWait = 12
@@ -29,13 +30,15 @@ const (
 // again.
 type tracker struct {
 	o         *Options
-	canonical []seen // oldest first
+	accounts  map[primitives.AccountID]bool // of Options.Accounts
+	canonical []seen                        // oldest first
 	side      []*block
 	open      map[primitives.Hash]*transaction // by the transaction's hash
 	recent    []*transaction                   // included in the last maxWait blocks, oldest first; some have ended
 	late      []*transaction                   // included before, oldest first; some have ended
 	waiting   map[primitives.Hash]waiting      // receipts of open transactions that have not run, by id
-	dropped   int                              // transactions that exceeded maxOpen, not reported yet
+	held      int                              // bytes of memory of the open transactions
+	dropped   int                              // transactions that exceeded maxOpen or maxHeld, not reported yet
 }
 
 type seen struct {
@@ -46,33 +49,87 @@ type seen struct {
 
 // transaction is an open transaction.
 type transaction struct {
-	*primitives.SignedTransaction
-	height   primitives.Height
-	executed []executed // in order; the first is the transaction's own
-	waits    int        // its receipts in tracker.waiting
-	ended    bool       // the other fields but height are no longer valid
+	hash             primitives.Hash
+	signer, receiver primitives.AccountID
+	actions          named
+	height           primitives.Height
+	executed         []executed // in order; the first is the transaction's own
+	waits            int        // its receipts in tracker.waiting
+	held             int        // its part of tracker.held
+	ended            bool       // the other fields but height are no longer valid
 }
 
-// executed is an outcome and the receipt that it is of; nil: unknown.
+// executed is an outcome, and the actions of the receipt that it is of. The outcome is a copy, since
+// a pointer would keep those of a whole chunk.
 type executed struct {
 	height  primitives.Height
-	outcome *primitives.OutcomeWithID
-	receipt *primitives.Receipt
+	outcome primitives.OutcomeWithID
+	what    named
 }
 
 type waiting struct {
-	of      *transaction
-	receipt *primitives.Receipt
+	of   *transaction
+	what named
 }
 
 func newTracker(o *Options) *tracker {
-	return &tracker{o: o, open: map[primitives.Hash]*transaction{}, waiting: map[primitives.Hash]waiting{}}
+	t := &tracker{o: o, open: map[primitives.Hash]*transaction{}, waiting: map[primitives.Hash]waiting{}, accounts: map[primitives.AccountID]bool{}}
+	for _, id := range o.Accounts {
+		t.accounts[id] = true
+	}
+	return t
+}
+
+// hold adds to the memory that a transaction takes.
+func (t *tracker) hold(tx *transaction, n int) {
+	tx.held += n
+	t.held += n
+}
+
+// wait adds a receipt to those that a transaction waits for.
+func (t *tracker) wait(tx *transaction, id primitives.Hash, what named) {
+	t.waiting[id] = waiting{tx, what}
+	tx.waits++
+	t.hold(tx, weightReceipt+what.weight())
+}
+
+// arrive removes a receipt from those that its transaction waits for.
+func (t *tracker) arrive(id primitives.Hash) {
+	w := t.waiting[id]
+	delete(t.waiting, id)
+	w.of.waits--
+	t.hold(w.of, -weightReceipt-w.what.weight())
+}
+
+// execute adds an outcome.
+func (t *tracker) execute(tx *transaction, e executed) {
+	tx.executed = append(tx.executed, e)
+	t.hold(tx, outcomeWeight(&e.outcome)+e.what.weight())
+}
+
+// makeRoom drops the oldest transactions until the others are within the bounds. First those that
+// are shown as pending already.
+func (t *tracker) makeRoom() {
+	for len(t.open) > maxOpen || t.held > maxHeld {
+		var tx *transaction
+		if len(t.late) > 0 {
+			tx, t.late = t.late[0], t.late[1:]
+		} else {
+			tx, t.recent = t.recent[0], t.recent[1:]
+			if !tx.ended {
+				t.dropped++
+			}
+		}
+		if !tx.ended {
+			t.end(tx)
+		}
+	}
 }
 
 // forget drops all open transactions after a gap in the blocks, and returns how many they are.
 func (t *tracker) forget() int {
 	n := len(t.open)
-	t.canonical, t.side, t.recent, t.late = nil, nil, nil, nil
+	t.canonical, t.side, t.recent, t.late, t.held = nil, nil, nil, nil, 0
 	clear(t.open)
 	clear(t.waiting)
 	return n
@@ -111,7 +168,7 @@ func (t *tracker) accept(b *block, out *bytes.Buffer) {
 	}
 	t.review(b.height, out)
 	if t.dropped > 0 {
-		fmt.Fprintf(out, "%s not shown: more than %d wait for their receipts\n", count(t.dropped, "transaction"), maxOpen)
+		fmt.Fprintf(out, "%s not shown: too many wait for their receipts\n", count(t.dropped, "transaction"))
 		t.dropped = 0
 	}
 }
@@ -153,15 +210,14 @@ func (t *tracker) undo(tx *transaction, height primitives.Height) {
 	for len(tx.executed) > 0 && tx.executed[len(tx.executed)-1].height > height {
 		e := tx.executed[len(tx.executed)-1]
 		tx.executed = tx.executed[:len(tx.executed)-1]
+		t.hold(tx, -outcomeWeight(&e.outcome)-e.what.weight())
 		for _, id := range e.outcome.ReceiptIDs {
 			if t.waiting[id].of == tx { // false for a refund
-				delete(t.waiting, id)
-				tx.waits--
+				t.arrive(id)
 			}
 		}
-		if e.outcome.ID != tx.Hash() {
-			t.waiting[e.outcome.ID] = waiting{tx, e.receipt}
-			tx.waits++
+		if e.outcome.ID != tx.hash {
+			t.wait(tx, e.outcome.ID, e.what)
 		}
 	}
 	if len(tx.executed) == 0 {
@@ -171,15 +227,15 @@ func (t *tracker) undo(tx *transaction, height primitives.Height) {
 
 // end removes an open transaction and frees its memory.
 func (t *tracker) end(tx *transaction) {
-	delete(t.open, tx.Hash())
-	for _, e := range tx.executed {
-		for _, id := range e.outcome.ReceiptIDs {
+	delete(t.open, tx.hash)
+	for i := range tx.executed {
+		for _, id := range tx.executed[i].outcome.ReceiptIDs {
 			if tx.waits > 0 && t.waiting[id].of == tx {
-				delete(t.waiting, id)
-				tx.waits--
+				t.arrive(id)
 			}
 		}
 	}
+	t.held -= tx.held
 	*tx = transaction{height: tx.height, ended: true}
 }
 
@@ -189,11 +245,8 @@ func (t *tracker) apply(b *block, out *bytes.Buffer) {
 		t.canonical = append(t.canonical[:0], t.canonical[maxCanonical:]...)
 	}
 	t.canonical = append(t.canonical, seen{b.hash, b.height, b.transactions()})
-	if b.outcomes == 0 {
-		return
-	}
 	created := map[primitives.Hash]*primitives.Receipt{}
-	first := len(t.recent)
+	var fresh []*transaction
 	for i := range b.shards {
 		for _, r := range b.shards[i].outgoing {
 			created[r.ID] = r
@@ -202,13 +255,10 @@ func (t *tracker) apply(b *block, out *bytes.Buffer) {
 			if t.open[tx.Hash()] != nil {
 				continue // it is included a second time, which has no effect
 			}
-			if len(t.open) >= maxOpen {
-				t.dropped++
-				continue
-			}
-			x := &transaction{SignedTransaction: tx, height: b.height}
-			t.open[tx.Hash()] = x
-			t.recent = append(t.recent, x)
+			x := &transaction{hash: tx.Hash(), signer: tx.SignerID, receiver: tx.ReceiverID, actions: newNamed(tx.Actions), height: b.height}
+			t.open[x.hash], t.recent, fresh = x, append(t.recent, x), append(fresh, x)
+			t.hold(x, weightTx+x.actions.weight())
+			t.makeRoom()
 		}
 	}
 	for i := range b.shards {
@@ -217,25 +267,31 @@ func (t *tracker) apply(b *block, out *bytes.Buffer) {
 			w, isReceipt := t.waiting[o.ID]
 			tx := w.of
 			if isReceipt {
-				delete(t.waiting, o.ID)
-				tx.waits--
+				t.arrive(o.ID)
 			} else if tx = t.open[o.ID]; tx == nil || len(tx.executed) > 0 {
 				continue // of a transaction from before the log began, or a refund
 			}
-			tx.executed = append(tx.executed, executed{b.height, o, w.receipt})
+			t.execute(tx, executed{b.height, *o, w.what})
 			for _, id := range o.ReceiptIDs {
-				if r := created[id]; r == nil || r.PredecessorID != primitives.SystemAccount {
-					t.waiting[id] = waiting{tx, r}
-					tx.waits++
+				switch r := created[id]; {
+				case r == nil:
+					t.wait(tx, id, named{})
+				case r.PredecessorID != primitives.SystemAccount:
+					var what named
+					if a, ok := r.Body.(*primitives.ActionReceipt); ok {
+						what = newNamed(a.Actions)
+					}
+					t.wait(tx, id, what)
 				}
 			}
 			if tx.waits == 0 {
 				t.show(tx, out)
 				t.end(tx)
 			}
+			t.makeRoom()
 		}
 	}
-	for _, tx := range t.recent[first:] {
+	for _, tx := range fresh {
 		if !tx.ended && len(tx.executed) == 0 { // this node does not execute its shard
 			t.end(tx)
 		}

@@ -174,7 +174,7 @@ func TestLongWaitIsShownAsPending(t *testing.T) {
 	// memory: nothing is kept for a receipt that never runs
 	tr := newTracker(&Options{})
 	var out bytes.Buffer
-	l := &Log{o: Options{Queue: 1 << 20}, wake: make(chan struct{}, 1)}
+	l := &Log{o: Options{Queue: 1 << 30}, wake: make(chan struct{}, 1)}
 	for h := 1; h <= maxWait+maxAge+2; h++ {
 		b := blockOf(fmt.Sprint(h), fmt.Sprint(h-1), primitives.Height(h), nil, nil)
 		if h == 1 {
@@ -185,7 +185,7 @@ func TestLongWaitIsShownAsPending(t *testing.T) {
 	for _, e := range l.queue {
 		tr.accept(e.block, &out)
 	}
-	if len(tr.open)+len(tr.waiting)+len(tr.recent)+len(tr.late) != 0 || len(tr.canonical) > 2*maxCanonical {
+	if len(tr.open)+len(tr.waiting)+len(tr.recent)+len(tr.late)+tr.held != 0 || len(tr.canonical) > 2*maxCanonical {
 		t.Errorf("kept: %d open, %d waiting, %d recent, %d late, %d blocks", len(tr.open), len(tr.waiting), len(tr.recent), len(tr.late), len(tr.canonical))
 	}
 }
@@ -208,9 +208,13 @@ func (s *stuck) Write(p []byte) (int, error) {
 func TestSlowTerminalDelaysNothing(t *testing.T) {
 	var c chain
 	s := &stuck{free: make(chan struct{}), in: make(chan struct{})}
-	l := New(Options{Out: s, Queue: 10})
+	var l *Log
 	next := func(h int) {
-		tx := c.tx("alice.near", "app.near", fmt.Sprint("m", h))
+		tx := c.tx("alice.near", "app.near", fmt.Sprintf("m%03d", h))
+		if l == nil {
+			of := shard{transactions: []*primitives.SignedTransaction{tx}, outcomes: []primitives.OutcomeWithID{ran(tx.Hash(), "alice.near")}}
+			l = New(Options{Out: s, Queue: 5 * (weightBlock + of.weight())})
+		}
 		l.Observe(blockOf(fmt.Sprint(h), fmt.Sprint(h-1), primitives.Height(h), []*primitives.SignedTransaction{tx}, []primitives.OutcomeWithID{ran(tx.Hash(), "alice.near")}))
 	}
 	next(1)
@@ -235,8 +239,8 @@ func TestSlowTerminalDelaysNothing(t *testing.T) {
 	next(102)
 	l.Close()
 	got := s.String()
-	// each block counts as two: 2 to 6 are queued
-	if strings.Count(got, "alice.near") != 7 || !strings.Contains(got, "m6(") || !strings.Contains(got, "m102(") ||
+	// 2 to 6 are queued
+	if strings.Count(got, "alice.near") != 7 || !strings.Contains(got, "m006(") || !strings.Contains(got, "m102(") ||
 		!strings.Contains(got, "\n95 transactions not shown: the terminal is slower than the chain\n") {
 		t.Errorf("got\n%s", got)
 	}
@@ -278,6 +282,98 @@ func TestManyLogsAreCut(t *testing.T) {
 		blockOf("2", "1", 2, nil, []primitives.OutcomeWithID{o}))
 	if n := strings.Count(got, "\n"); n != maxLines+2 || !strings.HasSuffix(got, "    50 more lines not shown\n") || strings.ContainsRune(got, 0x1b) || len(got) > (maxLines+2)*(4*maxLine+100) {
 		t.Errorf("%d lines, %d bytes:\n%.600s", n, len(got), got)
+	}
+}
+
+// TestQueueIsBoundedInBytes: a few blocks with large transactions, logs and receipts fill the queue.
+func TestQueueIsBoundedInBytes(t *testing.T) {
+	const size = 1 << 20
+	args := make([]byte, size)
+	tx := primitives.NewSignedTransaction(primitives.Transaction{Actions: []primitives.Action{&primitives.DeployContract{Code: args}}}, "")
+	logs := ran(id("r"), "a.near")
+	logs.Logs = []string{strings.Repeat("x", size)}
+	for what, b := range map[string]*messages.BlockAccepted{
+		"transaction": blockOf("1", "0", 1, []*primitives.SignedTransaction{tx}, []primitives.OutcomeWithID{ran(tx.Hash(), "a.near")}),
+		"log":         blockOf("1", "0", 1, nil, []primitives.OutcomeWithID{logs}),
+		"failure":     blockOf("1", "0", 1, nil, []primitives.OutcomeWithID{failed(ran(id("f"), "a.near"), string(args))}),
+		"receipt": blockOf("1", "0", 1, nil, []primitives.OutcomeWithID{ran(id("x"), "a.near", "r")}, &primitives.Receipt{ID: id("r"),
+			Body: &primitives.ActionReceipt{Actions: []primitives.Action{&primitives.FunctionCall{Args: args}}}}),
+	} {
+		l := &Log{o: Options{Queue: 10 * size}, wake: make(chan struct{}, 1)}
+		for range 100 {
+			l.Observe(b)
+		}
+		if n := len(l.queue); n != 10 { // nine, and the number of the others
+			t.Errorf("%s: %d entries are queued", what, n)
+		}
+	}
+}
+
+// TestEndlessReceiptsAreDropped: a contract that calls itself in each block, and creates receipts that
+// wait, holds no more memory than maxHeld, and hides no other transaction.
+func TestEndlessReceiptsAreDropped(t *testing.T) {
+	var c chain
+	var out bytes.Buffer
+	tr := newTracker(&Options{})
+	accept := func(h int, txs []*primitives.SignedTransaction, outcomes []primitives.OutcomeWithID, created ...*primitives.Receipt) {
+		l := &Log{o: Options{Queue: 1 << 30}, wake: make(chan struct{}, 1)}
+		l.Observe(blockOf(fmt.Sprint(h), fmt.Sprint(h-1), primitives.Height(h), txs, outcomes, created...))
+		tr.accept(l.queue[0].block, &out)
+		if tr.held > maxHeld {
+			t.Fatalf("block %d: %d bytes", h, tr.held)
+		}
+	}
+	loop := c.tx("mallory.near", "loop.near", "spin")
+	accept(1, []*primitives.SignedTransaction{loop}, []primitives.OutcomeWithID{ran(loop.Hash(), "mallory.near", "1/0")})
+	ended := 0
+	for h := 2; ended == 0; h++ {
+		if h > 1000 {
+			t.Fatal("it never reaches the bound")
+		}
+		var names []string
+		var created []*primitives.Receipt
+		for i := range 1000 { // each of which but the first waits
+			names = append(names, fmt.Sprint(h, "/", i))
+			created = append(created, receipt(names[i], "loop.near", "loop.near", strings.Repeat("m", 200)))
+		}
+		o := ran(id(fmt.Sprint(h-1, "/0")), "loop.near", names...)
+		o.Logs = []string{strings.Repeat("x", 16<<10)}
+		accept(h, nil, []primitives.OutcomeWithID{o}, created...)
+		if len(tr.open) == 0 {
+			ended = h
+		}
+	}
+	if tr.held != 0 || len(tr.waiting) != 0 {
+		t.Errorf("%d bytes, %d receipts are kept", tr.held, len(tr.waiting))
+	}
+	tx := c.tx("alice.near", "app.near", "go")
+	accept(ended+1, []*primitives.SignedTransaction{tx}, []primitives.OutcomeWithID{ran(tx.Hash(), "alice.near")})
+	if got := out.String(); strings.Count(got, "spin(") != 1 || !strings.Contains(got, "pending, ") || !strings.Contains(got, "alice.near -> app.near  go(") {
+		t.Errorf("shown\n%s", got)
+	}
+}
+
+// TestLargeTransactionsAreKeptAsText: those that wait do not keep their code and arguments.
+func TestLargeTransactionsAreKeptAsText(t *testing.T) {
+	tr := newTracker(&Options{})
+	var out bytes.Buffer
+	for h := 1; h <= 10; h++ {
+		tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(h)},
+			Actions: []primitives.Action{&primitives.DeployContract{Code: make([]byte, 1<<20)}, &primitives.FunctionCall{Method: "init", Args: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}}}, "")
+		l := &Log{o: Options{Queue: 1 << 30}, wake: make(chan struct{}, 1)}
+		l.Observe(blockOf(fmt.Sprint(h), fmt.Sprint(h-1), primitives.Height(h), []*primitives.SignedTransaction{tx}, []primitives.OutcomeWithID{ran(tx.Hash(), "a.near", fmt.Sprint("r", h))}))
+		tr.accept(l.queue[0].block, &out)
+	}
+	if len(tr.open) != 10 || tr.held > 20_000 {
+		t.Errorf("%d open transactions hold %d bytes", len(tr.open), tr.held)
+	}
+	for h := 11; h <= 10+maxWait; h++ {
+		l := &Log{o: Options{Queue: 1 << 30}, wake: make(chan struct{}, 1)}
+		l.Observe(blockOf(fmt.Sprint(h), fmt.Sprint(h-1), primitives.Height(h), nil, nil))
+		tr.accept(l.queue[0].block, &out)
+	}
+	if n := strings.Count(out.String(), `DeployContract of 1048576 bytes, init("xxx`); n != 10 {
+		t.Errorf("%d are shown:\n%.2000s", n, out.String())
 	}
 }
 
