@@ -2,23 +2,29 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/txtext"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
 )
 
 // clientFlags are the flags of the commands that are clients of a node.
@@ -85,13 +91,18 @@ const (
 	mostCode      = 16 << 20
 )
 
-// readBounded reads a file of at most limit bytes.
+// maxPipeWait bounds the wait for the program that writes to a pipe, as in --key <(pass alice).
+const maxPipeWait = 10 * time.Second
+
+// readBounded reads a file or pipe of at most limit bytes. It does not wait for a program that opens
+// the other end of a named pipe.
 func readBounded(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	_ = f.SetReadDeadline(time.Now().Add(maxPipeWait)) // fails for files, which never wait
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
 		err = fmt.Errorf("%s is larger than %d KiB", name, limit>>10)
@@ -194,6 +205,10 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 		return k, onChain, err
 	}
 	var tried []string
+	files, note := credentials(ctx, url, id)
+	if note != "" {
+		tried = append(tried, note)
+	}
 	try := func(where string, k primitives.SecretKey) (*chainKey, error) {
 		onChain, err := accessKey(ctx, url, id, k.PublicKey())
 		if errors.Is(err, errNoKey) {
@@ -202,8 +217,11 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 		}
 		return onChain, err
 	}
-	files := append([]string{a.keyFileName(id), filepath.Join(a.home, "validator_key.json")}, credentials(ctx, url, id)...)
-	for _, file := range files {
+	for _, file := range append([]string{a.keyFileName(id), filepath.Join(a.home, "validator_key.json")}, files...) {
+		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+			tried = append(tried, file+" is not a file")
+			continue
+		}
 		k, err := readKeyOf(file, id)
 		if err != nil { // not there, or of another account
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOtherAccount) {
@@ -215,7 +233,7 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 			return k, onChain, err
 		}
 	}
-	k := primitives.SecretKeyFromSeed(primitives.ED25519, string(id))
+	k := primitives.TestKey(id)
 	if onChain, err := try("the key derived from its name", k); err != nil || onChain != nil {
 		return k, onChain, err
 	}
@@ -257,28 +275,36 @@ func readKeyOf(file string, id primitives.AccountID) (primitives.SecretKey, erro
 // mostCredentials bounds the key files of one account that are read.
 const mostCredentials = 16
 
+// chainIDs are the ids of chains that may be the name of a folder.
+var chainIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
 // credentials lists near-cli's key files of an account for the node's chain: ACCOUNT.json, and those
-// in the folder ACCOUNT. A home without them gives none.
-func credentials(ctx context.Context, url string, id primitives.AccountID) (files []string) {
+// in the folder ACCOUNT. A home without them gives none. The node itself says which chain it has, so
+// keys of a public network are used only if TLS proves whose server it is; note says if they are not.
+func credentials(ctx context.Context, url string, id primitives.AccountID) (files []string, note string) {
 	dir, err := os.UserHomeDir()
 	if err != nil {
-		return nil
+		return nil, ""
 	}
 	dir = filepath.Join(dir, ".near-credentials")
 	if _, err := os.Stat(dir); err != nil {
-		return nil
+		return nil, ""
 	}
 	result, err := askRPC(ctx, url, "status", []any{})
 	var status struct {
 		ChainID string `json:"chain_id"`
 	}
-	if err != nil || json.Unmarshal(result, &status) != nil || status.ChainID == "" || strings.ContainsAny(status.ChainID, `/\`) || strings.HasPrefix(status.ChainID, ".") {
-		return nil
+	if err != nil || json.Unmarshal(result, &status) != nil || !chainIDs.MatchString(status.ChainID) {
+		return nil, ""
 	}
 	dir = filepath.Join(dir, status.ChainID)
 	files = append(files, filepath.Join(dir, string(id)+".json"))
 	more, _ := filepath.Glob(filepath.Join(dir, string(id), "*.json")) // ids have no special characters
-	return append(files, more[:min(len(more), mostCredentials)]...)
+	files = append(files, more[:min(len(more), mostCredentials)]...)
+	if _, public := networks[status.ChainID]; public && !strings.HasPrefix(url, "https://") {
+		return nil, fmt.Sprintf("not the files in %s, because a node without https says that it is of %s", dir, status.ChainID)
+	}
+	return files, ""
 }
 
 // blockHash asks for the hash of the final block, which a transaction names.
@@ -295,15 +321,25 @@ func blockHash(ctx context.Context, url string) (primitives.Hash, error) {
 	if err := json.Unmarshal(result, &b); err != nil {
 		return primitives.Hash{}, fmt.Errorf("%s answers with an invalid block: %w", url, err)
 	}
+	if b.Header.Hash == (primitives.Hash{}) {
+		return primitives.Hash{}, fmt.Errorf("%s answers with a block without a hash", url)
+	}
 	return b.Header.Hash, nil
 }
 
 // errFailed: the transaction failed on the chain. What it did has been printed.
 var errFailed = errors.New("the transaction failed")
 
+// maxNonces bounds how many nonces are tried for one transaction. Other programs may use the key at
+// the same time.
+const maxNonces = 20
+
 // transact signs a transaction, submits it, waits, and prints what it did.
 func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.AccountID, actions ...primitives.Action) error {
 	ctx := cmd.Context()
+	if !slices.Contains(view.LevelNames[:], o.wait) {
+		return usagef("--wait is %q, must be one of %s", o.wait, strings.Join(view.LevelNames[:], ", "))
+	}
 	url, err := o.node(a)
 	if err != nil {
 		return err
@@ -316,26 +352,60 @@ func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.A
 	if err != nil {
 		return err
 	}
-	t := primitives.Transaction{
-		SignerID: from, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(onChain.Nonce) + 1},
-		ReceiverID: to, BlockHash: hash, Actions: actions,
+	t := primitives.Transaction{SignerID: from, PublicKey: key.PublicKey(), ReceiverID: to, BlockHash: hash, Actions: actions}
+	used := onChain.Nonce
+	for try := 1; ; try++ {
+		// A gap between nonces is valid. Programs that have met once then seldom meet again.
+		t.Nonce.Nonce = primitives.Nonce(used + 1 + rand.Uint64N(uint64(try)))
+		id := t.Hash()
+		signed := primitives.NewSignedTransaction(t, key.Sign(id[:]))
+		if !o.raw && try == 1 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "transaction %v, waiting for %s\n", id, o.wait)
+		}
+		result, err := askRPC(ctx, url, "send_tx", map[string]any{
+			"signed_tx_base64": base64.StdEncoding.EncodeToString(signed.AppendBorsh(nil)), "wait_until": o.wait,
+		})
+		var failed *rpcError
+		if errors.As(err, &failed) && failed.Cause == "TIMEOUT_ERROR" {
+			return fmt.Errorf("%w; it may still run: look with 'troupe tx %v --sender %s'", err, id, from)
+		}
+		if last, taken := nonceTaken(failed); taken && last >= used && try < maxNonces {
+			used = last // the refused transaction can never be included
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !o.raw && try > 1 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "another transaction had used the nonce; sent again as %v\n", id)
+		}
+		return o.showTx(cmd, url, id.String(), string(from), result)
 	}
-	id := t.Hash()
-	signed := primitives.NewSignedTransaction(t, key.Sign(id[:]))
-	if !o.raw {
-		fmt.Fprintf(cmd.ErrOrStderr(), "transaction %v, waiting for %s\n", id, o.wait)
+}
+
+// nonceTaken returns the nonce of the key if a node refused a transaction because its nonce is not
+// above that. e may be nil.
+func nonceTaken(e *rpcError) (last uint64, ok bool) {
+	if e == nil {
+		return 0, false
 	}
-	result, err := askRPC(ctx, url, "send_tx", map[string]any{
-		"signed_tx_base64": base64.StdEncoding.EncodeToString(signed.AppendBorsh(nil)), "wait_until": o.wait,
-	})
-	var failed *rpcError
-	if errors.As(err, &failed) && failed.Cause == "TIMEOUT_ERROR" {
-		return fmt.Errorf("%w; it may still run: look with 'troupe tx %v --sender %s'", err, id, from)
+	type refusal struct {
+		TxExecutionError struct {
+			InvalidTxError json.RawMessage
+		}
 	}
-	if err != nil {
-		return err
+	for _, text := range []json.RawMessage{e.Data, e.Info} {
+		var r refusal
+		var invalid struct {
+			InvalidNonce *struct {
+				AkNonce uint64 `json:"ak_nonce"`
+			}
+		}
+		if json.Unmarshal(text, &r) == nil && json.Unmarshal(r.TxExecutionError.InvalidTxError, &invalid) == nil && invalid.InvalidNonce != nil {
+			return invalid.InvalidNonce.AkNonce, true
+		}
 	}
-	return o.showTx(cmd, url, id.String(), string(from), result)
+	return 0, false
 }
 
 // showTx prints a transaction. short is the result of a method without receipts; nil: none.
@@ -366,6 +436,9 @@ func (o *clientFlags) showTx(cmd *cobra.Command, url, hash, sender string, short
 			return nil
 		}
 		return fmt.Errorf("%s: %w", url, err)
+	}
+	if s.Transaction.Hash != hash {
+		return fmt.Errorf("%s answers with another transaction: %s", url, txtext.Line(s.Transaction.Hash, 64))
 	}
 	if !o.raw {
 		_, _ = io.WriteString(cmd.OutOrStdout(), s.Text(false))
@@ -398,7 +471,7 @@ func newKey(file string, id primitives.AccountID) (primitives.SecretKey, error) 
 	if key, err := readKeyOf(file, id); !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
-	key, err := primitives.GenerateSecretKey(primitives.ED25519, rand.Reader)
+	key, err := primitives.GenerateSecretKey(primitives.ED25519, cryptorand.Reader)
 	if err != nil {
 		return key, err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,8 +78,8 @@ it, or given the balance and the key if they exist.`,
 	f.IntVar(&o.accounts, "accounts", 10, "number of funded accounts")
 	f.StringVar(&o.balance, "balance", "10000", "balance of each of them, in NEAR")
 	f.StringVar(&o.rpcAddr, "rpc-addr", "", "address that JSON-RPC listens on, host:port (default: 127.0.0.1:3030, or the next free port)")
-	f.Uint16Var(&o.port, "port", 0, "port on 127.0.0.1, in place of --rpc-addr")
-	f.IntVar(&o.shards, "shards", 1, "number of shards")
+	f.Uint16Var(&o.port, "port", 0, "port on 127.0.0.1, in place of --rpc-addr; 0: a free one")
+	f.IntVar(&o.shards, "shards", 1, "number of shards, over which the accounts are spread")
 	f.StringVar(&o.fork, "fork", "", "continue another chain: URL[@height|@hash|@tx:HASH] of a node's JSON-RPC")
 	f.StringVar(&o.transactions.level, "log-transactions", "all", "which transactions are printed: all, or failed")
 	o.transactions.addAccounts(f)
@@ -112,7 +113,8 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 			return usagef("--fork: %w", err)
 		}
 	}
-	out := withoutSIGPIPE(cmd.OutOrStdout())
+	survivePipes()
+	out := cmd.OutOrStdout()
 	flags.Lookup("log-transactions").Changed = true // it is always on
 	transactions, err := o.transactions.options(flags, out)
 	if err != nil {
@@ -148,11 +150,11 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	listen, note := o.listen()
-	hm.Config.RPC.Addr, hm.Config.RPC.PrometheusAddr = listen, ""
 	l := txlog.New(*transactions)
 	defer l.Close()
+	note, runs := "", false
 	started := func(h *daemon.Daemon) error {
+		runs = true
 		go removeDevHomes(os.TempDir())
 		accounts := devNames(o.accounts)
 		if err := fund(ctx, h, accounts, balance); err != nil {
@@ -161,22 +163,22 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 		_, err := io.WriteString(out, devGreeting(daemon.URL(h.Addr.String()), o.fork, note, accounts, balance))
 		return err
 	}
-	return run(ctx, daemon.Options{Home: hm, Log: log, Listen: listen, Trust: true, Compiler: compilerCommand(), Observe: l.Observe}, events{ready: started})
-}
-
-// withoutSIGPIPE returns stdout through another descriptor. Go ends a process that writes to a closed
-// pipe by descriptor 1, and the home would stay; by another one the write returns an error.
-func withoutSIGPIPE(out io.Writer) io.Writer {
-	f, ok := out.(*os.File)
-	if !ok || f.Fd() > 2 {
-		return out
+	hm.Config.RPC.PrometheusAddr = ""
+	search := !flags.Changed("rpc-addr") && !flags.Changed("port")
+	for tries := 0; ; tries++ {
+		listen := o.rpcAddr
+		switch {
+		case search:
+			listen, note = devListen()
+		case flags.Changed("port"):
+			listen = devAddr(o.port)
+		}
+		hm.Config.RPC.Addr = listen
+		err := run(ctx, daemon.Options{Home: hm, Log: log, Listen: listen, Trust: true, Compiler: compilerCommand(), Observe: l.Observe}, events{ready: started})
+		if runs || !search || tries == devPorts || !errors.Is(err, syscall.EADDRINUSE) { // else another process was faster
+			return err
+		}
 	}
-	fd, err := syscall.Dup(int(f.Fd()))
-	if err != nil {
-		return out
-	}
-	syscall.CloseOnExec(fd)
-	return os.NewFile(uintptr(fd), f.Name())
 }
 
 // makeChain creates and loads the files of the chain.
@@ -188,7 +190,8 @@ func (o *devFlags) makeChain(ctx context.Context, dir string, spec fork.Spec) (*
 	} else {
 		seed := devValidator
 		if _, err := home.Init(ctx, home.InitOptions{
-			Dir: dir, ChainID: "sandbox", AccountID: devValidator, TestSeed: &seed, NumShards: o.shards, Random: rand.Reader, Now: time.Now, Downloader: home.NewDownloader(),
+			Dir: dir, ChainID: "sandbox", AccountID: devValidator, TestSeed: &seed, NumShards: o.shards, Boundaries: devBoundaries(o.accounts, o.shards),
+			Random: rand.Reader, Now: time.Now, Downloader: home.NewDownloader(),
 		}); err != nil {
 			return nil, err
 		}
@@ -200,15 +203,9 @@ func (o *devFlags) makeChain(ctx context.Context, dir string, spec fork.Spec) (*
 	return hm, err
 }
 
-// listen returns the address for JSON-RPC. If no flag names one, it is the first free port from
-// devPort on, and note says so if that is another one.
-func (o *devFlags) listen() (addr, note string) {
-	switch {
-	case o.rpcAddr != "":
-		return o.rpcAddr, ""
-	case o.port != 0:
-		return devAddr(o.port), ""
-	}
+// devListen returns the address with the first free port from devPort on, and note says so if it is
+// another one.
+func devListen() (addr, note string) {
 	for port := uint16(devPort); port < devPort+devPorts; port++ {
 		l, err := tcp.Bind(devAddr(port))
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -234,24 +231,27 @@ func devNames(n int) (out []primitives.AccountID) {
 	return out
 }
 
-// devKey returns the key of an account, as the client commands derive it.
-func devKey(id primitives.AccountID) primitives.SecretKey {
-	return primitives.SecretKeyFromSeed(primitives.ED25519, string(id))
+// devBoundaries returns the boundaries between shards that spread the accounts evenly; nil: there are
+// more shards than accounts.
+func devBoundaries(accounts, shards int) []primitives.AccountID {
+	if shards > accounts {
+		return nil
+	}
+	names := devNames(accounts)
+	slices.Sort(names)
+	boundaries := make([]primitives.AccountID, shards-1)
+	for i := range boundaries {
+		boundaries[i] = names[(i+1)*accounts/shards]
+	}
+	return boundaries
 }
 
-// Storage of an account with one full access key (nearcore: 100 for the account, 40 for a key, and
-// the lengths 33 and 9 of key and value).
-const (
-	devAccountStorage = 182
-	devKeyStorage     = 82
-)
-
-// fund creates accounts with a balance and the key of devKey. An account that exists in a fork keeps
+// fund creates accounts with a balance and the key of primitives.TestKey. An account that exists in a fork keeps
 // its contract, data and keys.
 func fund(ctx context.Context, h *daemon.Daemon, accounts []primitives.AccountID, balance primitives.Balance) error {
 	var records []genesis.Record
 	for _, id := range accounts {
-		account, key := primitives.Account{StorageUsage: devAccountStorage}, devKey(id).PublicKey().Handle()
+		account, key := primitives.Account{StorageUsage: primitives.AccountStorage + primitives.FullAccessKeyStorage}, primitives.TestKey(id).PublicKey().Handle()
 		s, err := h.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, id)
 		if err != nil {
 			return err
@@ -266,7 +266,7 @@ func fund(ctx context.Context, h *daemon.Daemon, accounts []primitives.AccountID
 			return fmt.Errorf("account %s: %w", id, err)
 		}
 		if exists && !hasKey {
-			account.StorageUsage += devKeyStorage
+			account.StorageUsage += primitives.FullAccessKeyStorage
 		}
 		account.Amount = balance
 		records = append(records, &genesis.AccountRecord{AccountID: id, Account: account})
@@ -294,7 +294,7 @@ func devGreeting(url, forked, note string, accounts []primitives.AccountID, bala
 		width = max(width, len(id))
 	}
 	for _, id := range accounts {
-		fmt.Fprintf(&b, "  %-*s  %v\n", width, id, devKey(id))
+		fmt.Fprintf(&b, "  %-*s  %v\n", width, id, primitives.TestKey(id))
 	}
 	if len(accounts) > 0 {
 		b.WriteString("The keys are derived from the names, so anybody knows them: never use them on another chain.\n")

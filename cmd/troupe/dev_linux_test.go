@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // devProcess is a `troupe dev` in a process of its own, with a folder for its temporary homes.
@@ -113,7 +115,7 @@ func portOf(t *testing.T, addr string) string {
 func TestDev(t *testing.T) {
 	p := startDev(t, t.TempDir(), nil, nil, "--accounts", "3", "--balance", "1234.5", "--port", portOf(t, testutil.Addr(t)))
 	p.until("Transactions:")
-	if strings.Count(p.text, "\n  dev") != 3 || !strings.Contains(p.text, "dev2.near  "+devKey("dev2.near").String()) || !strings.Contains(p.text, p.url()+"/console") {
+	if strings.Count(p.text, "\n  dev") != 3 || !strings.Contains(p.text, "dev2.near  "+primitives.TestKey("dev2.near").String()) || !strings.Contains(p.text, p.url()+"/console") {
 		t.Errorf("it prints\n%s", p.text)
 	}
 	if len(p.homes()) != 1 {
@@ -254,6 +256,109 @@ func TestDevOutputCloses(t *testing.T) {
 	}
 	if left := p.homes(); len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// startDevInto starts `troupe dev` whose stdout and stderr are one pipe of 4 KB, and returns the other
+// end once the chain runs.
+func startDevInto(t *testing.T, temp string, args ...string) (cmd *exec.Cmd, reader *os.File, url string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, w.Fd(), syscall.F_SETPIPE_SZ, 4096); errno != 0 {
+		t.Fatal(errno)
+	}
+	cmd = exec.Command(os.Args[0], append([]string{"dev", "--port", "0"}, args...)...)
+	cmd.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+temp)
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	expires := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() {
+		expires.Stop()
+		_ = cmd.Process.Kill()
+	})
+	_ = w.Close()
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		if after, ok := strings.CutPrefix(lines.Text(), "JSON-RPC  "); ok {
+			url = after
+		}
+		if strings.HasSuffix(lines.Text(), "Transactions:") {
+			return cmd, r, url
+		}
+	}
+	t.Fatal("it does not start")
+	return
+}
+
+// TestDevOutputStalls: a reader of stdout and stderr that takes nothing delays no transaction and not
+// the end.
+func TestDevOutputStalls(t *testing.T) {
+	user, temp := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", user)
+	cmd, _, url := startDevInto(t, temp, "--verbose")
+	for range 30 { // each writes a line of some 120 bytes, and the log more
+		if got := runLine([]string{"--home", user, "send", "dev1.near", "1", "--as", "dev0.near", "--url", url}); !strings.Contains(got, "  ok  ") {
+			t.Fatal(got)
+		}
+	}
+	if got := runLine([]string{"--home", user, "account", "dev1.near", "--url", url}); !strings.Contains(got, "balance  10030 NEAR") {
+		t.Error(got)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(temp, devPrefix+"*")); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestDevOutputsClose: it ends cleanly when stdout and stderr are closed, as in `troupe dev |& head`.
+func TestDevOutputsClose(t *testing.T) {
+	user, temp := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", user)
+	cmd, r, url := startDevInto(t, temp, "--verbose")
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	runLine([]string{"--home", user, "send", "dev1.near", "1", "--as", "dev0.near", "--url", url, "--wait", "NONE"})
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(temp, devPrefix+"*")); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestDevAccountsAreSpreadOverShards: each shard has as many of them as any other, or one less.
+func TestDevAccountsAreSpreadOverShards(t *testing.T) {
+	for _, c := range []struct{ accounts, shards int }{{10, 1}, {10, 2}, {10, 4}, {12, 12}, {100, 7}} {
+		o := devFlags{accounts: c.accounts, shards: c.shards}
+		hm, err := o.makeChain(t.Context(), t.TempDir(), fork.Spec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := map[primitives.ShardID]int{}
+		for _, id := range devNames(c.accounts) {
+			of[hm.Genesis.ShardLayout.ShardOf(id)]++
+		}
+		least, most := c.accounts, 0
+		for _, n := range of {
+			least, most = min(least, n), max(most, n)
+		}
+		if len(of) != c.shards || most-least > 1 {
+			t.Errorf("%d accounts, %d shards: %v", c.accounts, c.shards, of)
+		}
+	}
+	if b := devBoundaries(3, 4); b != nil {
+		t.Errorf("more shards than accounts: %v", b)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/term"
+
+	"github.com/troupe-chain/troupe/internal/txtext"
 )
 
 // parts maps the names that --verbose and RUST_LOG accept to prefixes of function names below the
@@ -117,10 +119,14 @@ func (f *filter) passes(function string, level logrus.Level) bool {
 	return level <= most
 }
 
+// maxMessage bounds the message of an entry, in bytes.
+const maxMessage = 64 << 10
+
 // filtered is a formatter that drops entries that do not pass the filter.
 type filtered struct {
 	filter
-	to logrus.Formatter
+	to   logrus.Formatter
+	text bool // for a terminal: escape what is not printable
 }
 
 // Format returns nil for an entry that does not pass.
@@ -129,14 +135,22 @@ func (f *filtered) Format(e *logrus.Entry) ([]byte, error) {
 		return nil, nil
 	}
 	e.Caller = nil // only the filter needs it
+	if f.text {
+		e.Message = txtext.Line(e.Message, maxMessage) // parts of it may be a peer's or a server's text
+	}
 	return f.to.Format(e)
 }
 
 // newLog returns a log that writes to w, with the levels and the format that the flags, RUST_LOG
-// and log_config.json set.
+// and log_config.json set. A file is written from a goroutine, until a.closeLog.
 func newLog(w io.Writer, a *app) (*logrus.Logger, error) {
 	log := logrus.New()
 	log.SetOutput(w)
+	if f, ok := w.(*os.File); ok {
+		l := newLogWriter(f)
+		log.SetOutput(l)
+		a.closeLog = l.close
+	}
 	log.SetReportCaller(true) // the filter needs the function's name
 	return log, setLog(log, w, a)
 }

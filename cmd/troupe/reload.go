@@ -71,7 +71,7 @@ func setLog(log *logrus.Logger, w io.Writer, a *app) error {
 		to = &logrus.TextFormatter{ForceColors: colors, DisableColors: !colors, FullTimestamp: true, TimestampFormat: timestamp}
 	}
 	a.logLevel = describeLog(env, set, verbose)
-	log.SetFormatter(&filtered{f, to})
+	log.SetFormatter(&filtered{f, to, a.logFormat != "json"})
 	log.SetLevel(f.maxLevel())
 	if unknown != nil {
 		log.Warn(fmt.Sprintf("%s: invalid directives are ignored: %s", from, strings.Join(unknown, ", ")))

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/txtext"
 )
 
 // Exit codes.
@@ -65,6 +66,7 @@ type app struct {
 	color     string
 	logFormat string // of run: text or json
 	logLevel  string // description of the log's level
+	closeLog  func() // writes the rest of the log; nil: there is none
 	started   bool
 }
 
@@ -89,10 +91,13 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if a.closeLog != nil {
+		a.closeLog()
+	}
 	if err == nil {
 		return exitOK
 	}
-	_, _ = fmt.Fprintf(stderr, "troupe: %v\n", err)
+	_, _ = fmt.Fprintf(stderr, "troupe: %s\n", txtext.Lines(err.Error())) // parts of it may be a server's text
 	var usage *usageError
 	// Before the command has started, only its flags and arguments can be wrong.
 	if !a.started || errors.As(err, &usage) || errors.Is(err, home.ErrUsage) {

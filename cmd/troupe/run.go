@@ -95,6 +95,7 @@ that also sends SIGHUP.`,
   curl -s localhost:3030/status`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			survivePipes()
 			ctx, hup, stop := hangups(cmd.Context())
 			defer stop()
 			if o.exitWithStdin {
@@ -229,6 +230,9 @@ that also sends SIGHUP.`,
 			}
 			ho := daemon.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint}
 			if transactions != nil {
+				transactions.Failed = func() {
+					log.Warn("stdout is closed: transactions are no longer printed")
+				}
 				l := txlog.New(*transactions)
 				defer l.Close()
 				ho.Observe = l.Observe

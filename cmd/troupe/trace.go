@@ -9,7 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -123,7 +123,7 @@ func (a *app) nodeURL(given string) (string, error) {
 	if !strings.Contains(given, "://") {
 		given = "http://" + given
 	}
-	u, err := url.Parse(given)
+	u, err := neturl.Parse(given)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return "", usagef("--url is %q, must be http://host:port or https://host", given)
 	}
@@ -165,8 +165,15 @@ func (e *rpcError) Error() string {
 	return fmt.Sprintf("%s: %s: %s", e.URL, txtext.Line(name, 100), txtext.Line(text, 2000))
 }
 
+// maxReply bounds the reply of a node, in bytes.
+const maxReply = 256 << 20
+
+// rpcClient follows no redirects: a POST that is redirected becomes a GET, or sends a transaction
+// to another server than the user named.
+var rpcClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 // askRPC calls a method of a node's JSON-RPC and returns its result. An error that the node answers
-// with is an *rpcError.
+// with is an *rpcError. It takes at most a minute.
 func askRPC(ctx context.Context, url, method string, params any) (json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
@@ -179,14 +186,23 @@ func askRPC(ctx context.Context, url, method string, params any) (json.RawMessag
 		return nil, usagef("--url %q: %w", url, err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := rpcClient.Do(r)
 	if err != nil {
+		if e, ok := err.(*neturl.Error); ok { // its text repeats the URL
+			err = e.Err
+		}
 		return nil, fmt.Errorf("no answer from %s: %w; check that the node is running, or give its address with --url", url, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<30))
+	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode/100 == 3 {
+		return nil, fmt.Errorf("%s redirects to %s; give the address of the JSON-RPC with --url", url, txtext.Line(to, 200))
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the reply of %s breaks off after %d bytes: %w", url, len(text), err)
+	}
+	if len(text) > maxReply {
+		return nil, fmt.Errorf("the reply of %s is larger than %d MiB", url, maxReply>>20)
 	}
 	var reply struct {
 		Result json.RawMessage
@@ -202,7 +218,8 @@ func askRPC(ctx context.Context, url, method string, params any) (json.RawMessag
 	}
 	switch err := json.Unmarshal(text, &reply); {
 	case err != nil:
-		return nil, fmt.Errorf("%s answers %s without a JSON-RPC response", url, resp.Status)
+		return nil, fmt.Errorf("%s answers with HTTP status %d and no JSON-RPC response, but %s; is it the address of a node's JSON-RPC?",
+			url, resp.StatusCode, txtext.Line(string(text), 100))
 	case reply.Error != nil:
 		e := reply.Error
 		return nil, &rpcError{URL: url, Kind: e.Name, Cause: e.Cause.Name, Info: e.Cause.Info, Data: e.Data, Message: e.Message}

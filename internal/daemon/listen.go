@@ -58,13 +58,19 @@ func (p *ports) close() {
 func listen(key, addr, instead string) (net.Listener, error) {
 	l, err := tcp.Bind(addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s: %s is in use; stop the process that listens there, or choose another port with %s in config.json", key, addr, instead)
+		return nil, &inUseError{fmt.Sprintf("%s: %s is in use; stop the process that listens there, or choose another port with %s in config.json", key, addr, instead)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	return l, nil
 }
+
+// inUseError says that another process listens on an address. It is syscall.EADDRINUSE.
+type inUseError struct{ text string }
+
+func (e *inUseError) Error() string { return e.text }
+func (e *inUseError) Unwrap() error { return syscall.EADDRINUSE }
 
 // URL returns the URL by which a client on this machine reaches a listener's address.
 func URL(addr string) string {

@@ -230,6 +230,9 @@ func (n *initializer) makeGenesis(context.Context) error {
 		return err
 	}
 	layout, err := shardLayout(max(n.NumShards, 1))
+	if n.Boundaries != nil {
+		layout, err = primitives.MultiShardLayoutAt(n.Boundaries)
+	}
 	if err != nil {
 		return err
 	}

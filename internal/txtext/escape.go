@@ -49,17 +49,25 @@ func Line(text string, limit int) string {
 	return b.String()
 }
 
-// JSON returns JSON with indentation, ended by a new line. Characters that are not printable are
-// escaped as JSON does it (\u202e), which does not change what it means. Errors: text that is not JSON.
+// maxIndent is the number of levels of JSON that are indented. The indentation of deeper text would
+// be larger than the text by a factor of its depth.
+const maxIndent = 64
+
+// JSON returns JSON with indentation, ended by a new line. JSON with more than maxIndent levels is on
+// one line. Characters that are not printable are escaped as JSON does it (\u202e), which does not
+// change what it means; bytes that are not UTF-8 become U+FFFD, as every JSON parser reads them.
+// Errors: text that is not JSON.
 func JSON(text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	if depth(text) <= maxIndent {
+		enc.SetIndent("", "  ")
+	}
 	if err := enc.Encode(json.RawMessage(text)); err != nil {
 		return nil, err
 	}
-	if !bytes.ContainsFunc(b.Bytes(), isUnprintable) {
+	if !bytes.ContainsFunc(b.Bytes(), isUnprintable) && utf8.Valid(b.Bytes()) {
 		return b.Bytes(), nil
 	}
 	var out []byte
@@ -75,6 +83,49 @@ func JSON(text []byte) ([]byte, error) {
 		}
 	}
 	return out, nil
+}
+
+// depth returns the number of levels of JSON text.
+func depth(text []byte) (deepest int) {
+	level, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			level++
+			deepest = max(deepest, level)
+		case c == ']' || c == '}':
+			level--
+		}
+	}
+	return deepest
+}
+
+// Lines returns untrusted text of several lines: each of the first maxLines as by Line, but with the
+// tabs that it begins with, and the number of the others.
+func Lines(text string) string {
+	const maxLines, maxLine = 100, 8000
+	var b strings.Builder
+	n := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		if n++; n > maxLines {
+			continue
+		}
+		if n > 1 {
+			b.WriteByte('\n')
+		}
+		text := strings.TrimLeft(line, "\t")
+		b.WriteString(strings.Repeat("\t", min(len(line)-len(text), maxIndent)))
+		b.WriteString(Line(text, maxLine))
+	}
+	if n > maxLines {
+		fmt.Fprintf(&b, "\n... (%d lines)", n)
+	}
+	return b.String()
 }
 
 func isUnprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }

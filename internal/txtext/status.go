@@ -125,51 +125,59 @@ func (s *Status) Text(all bool) string {
 	for i := range s.Receipts {
 		about[s.Receipts[i].ID] = i
 	}
-	seen := map[string]bool{}
-	var walk func(ids []string, depth int)
-	walk = func(ids []string, depth int) {
-		for _, id := range ids {
-			if seen[id] || depth > len(s.Outcomes)+1 { // a node may answer anything
-				continue
-			}
-			seen[id] = true
-			o := outcomes[id]
-			in := strings.Repeat("  ", min(depth, mostDepth))
-			what := ""
-			if i, ok := about[id]; ok {
-				r := &s.Receipts[i]
-				if r.Predecessor == "system" && !all {
-					continue
-				}
-				what = Line(r.Receiver, 64)
-				if a := r.Receipt.Action; a != nil {
-					what += "  " + Actions(a.Actions)
-				}
-			} else if o != nil {
-				what = Line(o.Outcome.Executor, 64)
-				if depth == 1 && o.Outcome.Executor == s.Transaction.Signer { // local receipts are not listed
-					what += "  " + Actions(s.Transaction.Actions)
-				}
-			}
-			if o == nil && what == "" && !all { // a refund that has not run yet
-				continue
-			}
-			if o == nil {
-				fmt.Fprintf(&b, "%sreceipt %s  %s  pending\n", in, Line(id, 64), what)
-				continue
-			}
-			status := "ok"
-			if text, failed := failureOf(o.Outcome.Status); failed {
-				status = "failed: " + text
-			}
-			fmt.Fprintf(&b, "%sreceipt %s  %s  %s  %s\n", in, Line(id, 64), what, status, Gas(o.Outcome.Gas))
-			for _, l := range o.Outcome.Logs {
-				fmt.Fprintf(&b, "%s    log %s\n", in, Line(l, mostLog))
-			}
-			walk(o.Outcome.Receipts, depth+1)
+	type receipt struct {
+		id    string
+		depth int
+	}
+	var todo []receipt // last first. A stack, since a chain of receipts may be long
+	push := func(ids []string, depth int) {
+		for _, id := range slices.Backward(ids) {
+			todo = append(todo, receipt{id, depth})
 		}
 	}
-	walk(s.Signed.Outcome.Receipts, 1)
+	push(s.Signed.Outcome.Receipts, 1)
+	for seen := map[string]bool{}; len(todo) > 0; {
+		id, depth := todo[len(todo)-1].id, todo[len(todo)-1].depth
+		todo = todo[:len(todo)-1]
+		if seen[id] { // a node may answer anything
+			continue
+		}
+		seen[id] = true
+		o := outcomes[id]
+		in := strings.Repeat("  ", min(depth, mostDepth))
+		what := ""
+		if i, ok := about[id]; ok {
+			r := &s.Receipts[i]
+			if r.Predecessor == "system" && !all {
+				continue
+			}
+			what = Line(r.Receiver, 64)
+			if a := r.Receipt.Action; a != nil {
+				what += "  " + Actions(a.Actions)
+			}
+		} else if o != nil {
+			what = Line(o.Outcome.Executor, 64)
+			if depth == 1 && o.Outcome.Executor == s.Transaction.Signer { // local receipts are not listed
+				what += "  " + Actions(s.Transaction.Actions)
+			}
+		}
+		if o == nil && what == "" && !all { // a refund that has not run yet
+			continue
+		}
+		if o == nil {
+			fmt.Fprintf(&b, "%sreceipt %s  %s  pending\n", in, Line(id, 64), what)
+			continue
+		}
+		status := "ok"
+		if text, failed := failureOf(o.Outcome.Status); failed {
+			status = "failed: " + text
+		}
+		fmt.Fprintf(&b, "%sreceipt %s  %s  %s  %s\n", in, Line(id, 64), what, status, Gas(o.Outcome.Gas))
+		for _, l := range o.Outcome.Logs {
+			fmt.Fprintf(&b, "%s    log %s\n", in, Line(l, mostLog))
+		}
+		push(o.Outcome.Receipts, depth+1)
+	}
 	if v, ok := s.Value(); ok && len(v) > 0 {
 		fmt.Fprintf(&b, "returned %s\n", Value(v))
 	}

@@ -40,6 +40,33 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
+func TestLines(t *testing.T) {
+	for in, want := range map[string]string{
+		"one":                      "one",
+		"a\x1b[2J\n\tb\tc\n\u202e": "a\\x1b[2J\n\tb\\tc\n\\u202e",
+		strings.Repeat("x\n", 200): strings.Repeat("x\n", 100) + "... (201 lines)",
+	} {
+		if got := Lines(in); got != want {
+			t.Errorf("Lines(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestJSONOfManyLevels: indentation does not multiply its size. Bytes that are not UTF-8, which some
+// terminals obey, are replaced.
+func TestJSONOfManyLevels(t *testing.T) {
+	for levels, lines := range map[int]int{1: 4, maxIndent: 2*maxIndent + 2, maxIndent + 1: 1, 9000: 1} {
+		in := strings.Repeat("[", levels) + `1,"[[\"["` + strings.Repeat("]", levels)
+		out, err := JSON([]byte(in))
+		if n := strings.Count(string(out), "\n"); err != nil || n != lines {
+			t.Errorf("%d levels: %d lines, want %d, %v", levels, n, lines, err)
+		}
+	}
+	if out, err := JSON([]byte("\"\x9b31m\"")); err != nil || string(out) != "\"\ufffd31m\"\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
 // FuzzJSON: the text is printable and means what it meant.
 func FuzzJSON(f *testing.F) {
 	f.Add(`{"a\u009b":["\U000e0001\u202e","x\u007f"]}`)

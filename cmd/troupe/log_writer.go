@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Bounds of a logWriter.
+const (
+	maxLogQueue = 1 << 20     // bytes that wait for the file
+	logFlush    = time.Second // that close waits
+)
+
+// logWriter writes the log to a file from a goroutine, so that a terminal that is stopped (Ctrl-S)
+// or a full pipe does not stop the node. What exceeds maxLogQueue is dropped and
+// counted. Safe for concurrent use.
+type logWriter struct {
+	to   io.Writer
+	done chan struct{} // closed when the goroutine has ended
+
+	mu      sync.Mutex
+	changed sync.Cond
+	queue   []byte
+	dropped int // lines
+	closed  bool
+}
+
+func newLogWriter(to io.Writer) *logWriter {
+	l := &logWriter{to: to, done: make(chan struct{})}
+	l.changed.L = &l.mu
+	go l.run()
+	return l
+}
+
+// Write takes a line. It never waits for the file and never fails.
+func (l *logWriter) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case len(line) == 0 || l.closed:
+	case l.dropped > 0 || len(l.queue)+len(line) > maxLogQueue: // what was dropped is reported first
+		l.dropped++
+	default:
+		l.queue = append(l.queue, line...)
+		l.changed.Signal()
+	}
+	return len(line), nil
+}
+
+// close writes what waits, for at most logFlush. Lines that are written later are lost.
+func (l *logWriter) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.changed.Signal()
+	l.mu.Unlock()
+	select {
+	case <-l.done:
+	case <-time.After(logFlush):
+	}
+}
+
+func (l *logWriter) run() {
+	defer close(l.done)
+	var out []byte
+	for {
+		l.mu.Lock()
+		for len(l.queue) == 0 && l.dropped == 0 && !l.closed {
+			l.changed.Wait()
+		}
+		out, l.queue = l.queue, out[:0]
+		if len(out) == 0 && l.dropped > 0 { // everything before them is written
+			out = fmt.Appendf(out, "%d lines of the log are lost: stderr took nothing\n", l.dropped)
+			l.dropped = 0
+		}
+		ended := l.closed && len(out) == 0
+		l.mu.Unlock()
+		if ended {
+			return
+		}
+		_, _ = l.to.Write(out) // a closed stderr is no reason to end
+	}
+}
+
+// survivePipes makes writes to a closed stdout or stderr return an error. By
+// default Go ends a process that does so, and a node would not stop cleanly.
+func survivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
