@@ -55,6 +55,12 @@ export interface Subscription extends AsyncIterableIterator<Message> {
   close(): void;
 }
 
+/**
+ * How much text of messages waits for a reader that does not ask for it. The subscription then ends: a WebSocket cannot
+ * tell the node to wait.
+ */
+const maxQueued = 64 << 20;
+
 /** Opens a WebSocket and subscribes. Throws an RpcError if the node refuses. */
 export async function subscribe(url: string, topic: Topic, constructor?: WebSocketConstructor): Promise<Subscription> {
   const WebSocket = constructor ?? (globalThis as { WebSocket?: WebSocketConstructor }).WebSocket;
@@ -66,7 +72,8 @@ export async function subscribe(url: string, topic: Topic, constructor?: WebSock
     );
   }
   const socket = new WebSocket(url);
-  const queue: Message[] = [];
+  const queue: { message: Message; size: number }[] = [];
+  let queued = 0;
   const waiting: { resolve: (r: IteratorResult<Message>) => void; reject: (err: unknown) => void }[] = [];
   let end: { error?: unknown } | undefined;
 
@@ -79,43 +86,54 @@ export async function subscribe(url: string, topic: Topic, constructor?: WebSock
     }
     socket.close();
   };
-  const push = (message: Message): void => {
+  const push = (message: Message, size: number): void => {
+    if (end) return;
     const w = waiting.shift();
-    if (w) w.resolve({ done: false, value: message });
-    else queue.push(message);
+    if (w) {
+      w.resolve({ done: false, value: message });
+      return;
+    }
+    queue.push({ message, size });
+    queued += size;
+    if (queued <= maxQueued) return;
+    const text = `the subscription at ${url} ended: ${queue.length} messages wait to be read; continue with \`after\`, the last message's cursor`;
+    finish(new SandboxError("SubscriptionClosed", text, { reason: "SLOW_READER" }));
   };
 
   const cursor = await new Promise<Cursor>((resolve, reject) => {
     socket.addEventListener("open", () => {
       socket.send(encode({ jsonrpc: "2.0", id: 1, method: "subscribe", params: topic }));
     });
+    type Received = { id?: number; result?: { cursor: Cursor }; error?: RpcErrorObject; params?: Message & { closed?: { reason?: string } | string } };
+    const fail = (err: unknown): void => {
+      reject(err);
+      finish(err);
+    };
     socket.addEventListener("message", (event: { data: unknown }) => {
-      const m = JSON.parse(String(event.data)) as {
-        id?: number;
-        result?: { cursor: Cursor };
-        error?: RpcErrorObject;
-        params?: Message & { closed?: { reason?: string } | string };
-      };
-      if (m.error) {
-        const err = asError("subscribe", url, m.error);
-        reject(err);
-        finish(err);
-      } else if (m.id === 1 && m.result) {
+      const text = String(event.data);
+      let m: Received | null;
+      try {
+        m = JSON.parse(text) as Received | null;
+      } catch (err) {
+        fail(new SandboxError("BadReply", `subscribe: a message of ${url} is not JSON: ${text.slice(0, 200)}`, { cause: err }));
+        return;
+      }
+      if (m?.error) {
+        fail(asError("subscribe", url, m.error));
+      } else if (m?.id === 1 && m.result) {
         resolve(m.result.cursor);
-      } else if (m.params?.closed !== undefined) {
+      } else if (m?.params?.closed !== undefined && m.params.closed !== null) {
         const { closed } = m.params;
         const reason = (typeof closed === "string" ? closed : closed.reason) ?? "unknown";
         if (reason === "DONE") finish();
         else finish(new SandboxError("SubscriptionClosed", `the node closed the subscription: ${reason}`, { reason }));
-      } else if (m.params) {
-        push(m.params);
+      } else if (m?.params) {
+        push(m.params, text.length);
       }
     });
     const lost = (event: { message?: string; reason?: string }): void => {
       const reason = event.message || event.reason || "the connection was closed";
-      const err = new SandboxError("SubscriptionClosed", `the subscription at ${url} ended: ${reason}`, { reason });
-      reject(err);
-      finish(err);
+      fail(new SandboxError("SubscriptionClosed", `the subscription at ${url} ended: ${reason}`, { reason }));
     };
     socket.addEventListener("error", lost);
     socket.addEventListener("close", lost);
@@ -125,12 +143,16 @@ export async function subscribe(url: string, topic: Topic, constructor?: WebSock
     cursor,
     close: () => finish(),
     next() {
-      const message = queue.shift();
-      if (message) return Promise.resolve({ done: false, value: message });
+      const first = queue.shift();
+      if (first) {
+        queued -= first.size;
+        return Promise.resolve({ done: false, value: first.message });
+      }
       if (end) return "error" in end ? Promise.reject(end.error) : Promise.resolve({ done: true, value: undefined });
       return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
     },
     return() {
+      queue.length = queued = 0;
       finish();
       return Promise.resolve({ done: true, value: undefined });
     },

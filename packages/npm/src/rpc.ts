@@ -9,6 +9,9 @@ export function encode(value: unknown): string {
   return JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? v.toString() : v));
 }
 
+/** In bytes. A JavaScript string cannot be much larger. */
+const maxReply = 256 << 20;
+
 interface Reply {
   status: number;
   body: string;
@@ -24,7 +27,16 @@ function post(url: string, body: string): Promise<Reply> {
       });
       req.on("response", (res) => {
         const parts: Buffer[] = [];
-        res.on("data", (part: Buffer) => parts.push(part));
+        let size = 0;
+        res.on("data", (part: Buffer) => {
+          parts.push(part);
+          size += part.length;
+          if (size > maxReply) {
+            req.destroy();
+            parts.length = 0;
+            reject(new SandboxError("BadReply", `the reply of ${url} is larger than ${maxReply >> 20} MiB`));
+          }
+        });
         res.on("end", () => resolve({ status: res.statusCode ?? 0, body: Buffer.concat(parts).toString("utf8") }));
         res.on("error", reject);
       });
@@ -47,18 +59,22 @@ export async function call(url: string, method: string, params: unknown): Promis
   try {
     reply = await post(url, encode({ jsonrpc: "2.0", id: nextId++, method, params: params ?? null }));
   } catch (err) {
+    if (err instanceof SandboxError) throw err;
     throw new SandboxError("NodeEnded", `${method}: no node answers at ${url}: ${(err as Error).message}`, { cause: err });
   }
   return unwrap(method, url, reply);
 }
 
 function unwrap(method: string, url: string, { status, body }: Reply): unknown {
-  let envelope: { result?: unknown; error?: RpcErrorObject };
+  let envelope: { result?: unknown; error?: RpcErrorObject } | null;
   try {
     envelope = JSON.parse(body) as typeof envelope;
   } catch (err) {
     const text = `${method}: the reply of ${url} is not JSON (HTTP ${status}): ${body.slice(0, 200)}`;
     throw new SandboxError("BadReply", text, { cause: err });
+  }
+  if (typeof envelope !== "object" || envelope === null) {
+    throw new SandboxError("BadReply", `${method}: the reply of ${url} is no JSON-RPC reply: ${body.slice(0, 200)}`);
   }
   if (envelope.error) throw asError(method, url, envelope.error);
   if (!("result" in envelope)) throw new SandboxError("BadReply", `${method}: the reply of ${url} has no result`);

@@ -31,6 +31,7 @@ export interface StartOptions {
 }
 
 const keptLines = 50;
+const longestLine = 64 << 10; // characters; a longer line is taken as several
 const stopTimeout = 10_000;
 
 /** The process of a node, and what is known about its end. */
@@ -55,6 +56,10 @@ class NodeProcess {
       stream.on("data", (text: string) => {
         const lines = (rest + text).split("\n");
         rest = lines.pop()!;
+        if (rest.length > longestLine) {
+          lines.push(rest);
+          rest = "";
+        }
         for (const line of lines) {
           this.lines.push(line);
           if (this.lines.length > keptLines) this.lines.shift();

@@ -50,6 +50,7 @@ try {
   run("node:test, 50 tests with a world each", node, ["--test", "worlds.test.mjs"]);
   run("node:test from CommonJS", node, ["--test", "worlds.test.cjs"]);
   run("start, stop, errors, ends of the runner", node, ["--test", "start.test.mjs"]);
+  run("replies, sockets and programs that are wrong", node, ["--test", "hostile.test.mjs"]);
   cpSync(join(project, "types.mts"), join(project, "types.cts"));
   run("the methods of /openapi.json", node, ["openapi.mjs"]);
   run("types, and the methods in them", node, [
