@@ -9,10 +9,17 @@ import (
 	"unicode"
 
 	"github.com/troupe-chain/troupe/internal/txtext"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // mostLog bounds the bytes of a contract's log in the text.
 const mostLog = 16 << 10
+
+// maxPart bounds the bytes of a part of a line, and maxDepth the levels that are indented.
+const (
+	maxPart  = 128 << 10
+	maxDepth = 40
+)
 
 // WriteText writes a report as text: the receipts as a tree, and below each its calls with the host
 // functions that cost most or accessed the storage. lines bounds the host functions of one call; 0:
@@ -24,7 +31,7 @@ func (r *Report) WriteText(w io.Writer, lines int) error {
 		verb = "would do"
 	}
 	p.printf("transaction %s: what it %s\n", r.Transaction, verb)
-	p.printf("%s -> %s   %s, %s yoctoNEAR burnt   %s\n", r.Signer, r.Receiver, gas(r.Gas), r.Tokens, brief(r.Status))
+	p.printf("%s -> %s   %s, %s burnt   %s\n", r.Signer, r.Receiver, gas(r.Gas), amount(r.Tokens), brief(r.Status))
 	if !r.Complete {
 		p.printf("not all of its receipts are executed\n")
 	}
@@ -39,14 +46,31 @@ type printer struct {
 	err error
 }
 
+// printf writes a part of a line, or a line with its end. A report may be of a node that lies, so
+// what is not printable is escaped.
 func (p *printer) printf(format string, a ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, a...)
+	if p.err != nil {
+		return
 	}
+	text, ends := strings.CutSuffix(fmt.Sprintf(format, a...), "\n")
+	text = txtext.Line(text, maxPart)
+	if ends {
+		text += "\n"
+	}
+	_, p.err = io.WriteString(p.w, text)
+}
+
+// amount formats yoctoNEAR.
+func amount(yocto string) string {
+	b, err := primitives.ParseBalance(yocto)
+	if err != nil {
+		return yocto + " yoctoNEAR"
+	}
+	return txtext.NEAR(b)
 }
 
 func (p *printer) outcome(o *Outcome, first bool, lines int) {
-	in := strings.Repeat("  ", o.Depth)
+	in := strings.Repeat("  ", max(0, min(o.Depth, maxDepth)))
 	what := "receipt "
 	if first {
 		what = "signed  "
@@ -56,7 +80,7 @@ func (p *printer) outcome(o *Outcome, first bool, lines int) {
 	for _, c := range o.Calls {
 		p.printf("%scall %s  %s of %s: wasm %s", in, txtext.Line(c.Method, 256), gas(c.Gas), gas(c.Prepaid), gas(c.Wasm))
 		if c.Deposit != "0" {
-			p.printf(", deposit %s", c.Deposit)
+			p.printf(", deposit %s", amount(c.Deposit))
 		}
 		if c.Error != nil {
 			p.printf("  %s", c.Error)

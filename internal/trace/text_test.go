@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 func TestWriteText(t *testing.T) {
@@ -24,11 +25,11 @@ func TestWriteText(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `transaction TX: what it did
-alice -> token   5.4300 Tgas, 543 yoctoNEAR burnt   {"SuccessValue":""}
+alice -> token   5.4300 Tgas, 0.000000000000000000000543 NEAR burnt   {"SuccessValue":""}
 not all of its receipts are executed
 signed  TX  alice -> alice  FunctionCall  0.4300 Tgas  {"SuccessReceiptId":"R"}
   receipt R  alice -> token  FunctionCall  5.0000 Tgas  {"SuccessValue":""}
-      call m  3.0000 Tgas of 30.0000 Tgas: wasm 1.0000 Tgas, deposit 1
+      call m  3.0000 Tgas of 30.0000 Tgas: wasm 1.0000 Tgas, deposit 0.000000000000000000000001 NEAR
         storage_write             0.0640 Tgas  "key" = 0x0102ff  4 trie nodes
         storage_read              0.0560 Tgas  "\x00k" is absent
         ... 8 more host calls
@@ -48,3 +49,26 @@ signed  TX  alice -> alice  FunctionCall  0.4300 Tgas  {"SuccessReceiptId":"R"}
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+// TestWriteTextOfALiar: a report whose every text has control characters, and whose numbers are
+// impossible, is printable.
+func TestWriteTextOfALiar(t *testing.T) {
+	const bad = "\x1b[2J\u202e\n\r\x07"
+	raw := json.RawMessage(`"` + "\u202e\u009b" + `"`)
+	r := &Report{Transaction: bad, Signer: bad, Receiver: bad, Tokens: bad, Status: raw}
+	for _, depth := range []int{-1, 0, 1 << 40} {
+		r.Outcomes = append(r.Outcomes, Outcome{ID: bad, Depth: depth, Predecessor: bad, Executor: bad, Actions: []string{bad, bad}, Status: raw, Logs: []string{bad},
+			Calls: []*Call{{Method: bad, Deposit: bad, Error: raw, Omitted: -1, Missing: MissingImports{{Module: bad, Name: bad, Types: bad}},
+				Host: []HostCall{{Name: bad, Entry: &Entry{Key: []byte(bad), Value: []byte(bad), Len: -1}}}}}})
+	}
+	var b strings.Builder
+	if err := r.WriteText(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if i := strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 || b.Len() > 10_000 {
+		t.Errorf("%d bytes, not printable at %d: %q", b.Len(), i, b.String())
+	}
+	if n := strings.Count(b.String(), "\n"); n != 3+3*5 {
+		t.Errorf("%d lines: %q", n, b.String())
+	}
+}

@@ -26,7 +26,7 @@ func NEAR(b primitives.Balance) string {
 }
 
 // ShortNEAR formats an amount with five decimals, rounded down: "0.00024 NEAR". An amount below
-// 0.00001 NEAR is "<0.00001 NEAR".
+// 0.00001 NEAR is "<0.00001 NEAR", or "1 yoctoNEAR" if that has at most six digits.
 func ShortNEAR(b primitives.Balance) string {
 	const shown = 5
 	whole, fraction, ok := strings.Cut(strings.TrimSuffix(NEAR(b), " NEAR"), ".")
@@ -39,6 +39,9 @@ func ShortNEAR(b primitives.Balance) string {
 		return whole + "." + fraction + " NEAR"
 	case whole != "0":
 		return whole + " NEAR"
+	}
+	if digits := b.String(); len(digits) <= 6 {
+		return digits + " yoctoNEAR"
 	}
 	return "<0.00001 NEAR"
 }
@@ -70,7 +73,11 @@ func parseYocto(digits string) (primitives.Balance, error) {
 	if strings.Trim(digits, "0123456789") != "" || digits == "" {
 		return primitives.Balance{}, errors.New("not an amount, like 1.5 (NEAR) or 100yocto")
 	}
-	return primitives.ParseBalance(digits)
+	b, err := primitives.ParseBalance(digits)
+	if err != nil { // all are digits
+		return b, errors.New("not below 2^128 yoctoNEAR, which no amount is")
+	}
+	return b, nil
 }
 
 // Gas formats gas in Tgas with four decimals at most: "2.4279 Tgas".

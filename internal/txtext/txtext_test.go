@@ -104,7 +104,9 @@ func FuzzJSON(f *testing.F) {
 func TestNEAR(t *testing.T) {
 	for _, c := range []struct{ yocto, exact, short string }{
 		{"0", "0 NEAR", "0 NEAR"},
-		{"1", "0.000000000000000000000001 NEAR", "<0.00001 NEAR"},
+		{"1", "0.000000000000000000000001 NEAR", "1 yoctoNEAR"},
+		{"999999", "0.000000000000000000999999 NEAR", "999999 yoctoNEAR"},
+		{"1000000", "0.000000000000000001 NEAR", "<0.00001 NEAR"},
 		{"1500000000000000000000000", "1.5 NEAR", "1.5 NEAR"},
 		{"1000000000000000000000001", "1.000000000000000000000001 NEAR", "1 NEAR"},
 		{"240000000000000000000", "0.00024 NEAR", "0.00024 NEAR"},
@@ -161,7 +163,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `transaction T  FINAL
-alice.near -> ft.near  go({"a":1}) with <0.00001 NEAR, CreateAccount  ok  3.5 Tgas, 0.0001 NEAR burnt
+alice.near -> ft.near  go({"a":1}) with 1 yoctoNEAR, CreateAccount  ok  3.5 Tgas, 0.0001 NEAR burnt
   receipt R  ft.near  go(1 bytes)  ok  2.5 Tgas
       log one\x1b[2J
       log two
@@ -171,7 +173,7 @@ returned "1"
 	if got := s.Text(false); got != want {
 		t.Errorf("Text:\n%s\nwant\n%s", got, want)
 	}
-	if got := s.Text(true); !strings.Contains(got, "receipt S  alice.near  Transfer <0.00001 NEAR  ok") || !strings.Contains(got, "receipt P    pending") {
+	if got := s.Text(true); !strings.Contains(got, "receipt S  alice.near  Transfer 5 yoctoNEAR  ok") || !strings.Contains(got, "receipt P    pending") {
 		t.Errorf("Text of all receipts lacks the refund or the pending receipt:\n%s", got)
 	}
 	if _, err := ParseStatus([]byte(`{"final_execution_status":"NONE"}`)); err == nil {
