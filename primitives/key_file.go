@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // KeyFile is the content of validator_key.json, node_key.json and wallets' credential files.
@@ -84,8 +85,11 @@ func ParseKeyFile(in []byte) (*KeyFile, error) {
 }
 
 func orMismatch(err error) error {
-	if err == nil {
+	switch err {
+	case nil:
 		return errors.New("unexpected token")
+	case io.EOF, io.ErrUnexpectedEOF:
+		return errors.New("the text ends early")
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,8 +42,11 @@ there. This needs no keys.`,
 				say(cmd, "head %d, flat head %d, blocks from %d on", c.Head.Height, c.FlatHead.Height, c.Tail)
 				say(cmd, "log: %d records, all intact", c.Records)
 			}
+			if err != nil && !strings.Contains(err.Error(), hm.Paths.Data) {
+				err = fmt.Errorf("%s: %w", hm.Paths.Data, err)
+			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", hm.Paths.Data, err)
+				return err
 			}
 			say(cmd, "states: %d shards, all match their roots", c.Shards)
 			return nil

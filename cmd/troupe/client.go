@@ -237,6 +237,11 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 	if onChain, err := try("the key derived from its name", k); err != nil || onChain != nil {
 		return k, onChain, err
 	}
+	_, err := askRPC(ctx, url, "query", map[string]any{"request_type": "view_account", "finality": "optimistic", "account_id": id})
+	var failed *rpcError
+	if errors.As(err, &failed) && failed.Cause == "UNKNOWN_ACCOUNT" {
+		return primitives.SecretKey{}, nil, fmt.Errorf("account %s does not exist on %s; create it with 'troupe account create %[1]s'", id, url)
+	}
 	return primitives.SecretKey{}, nil, fmt.Errorf("no key of %s on %s is known here (tried: %s); name a key file with --key",
 		id, url, strings.Join(tried, "; "))
 }

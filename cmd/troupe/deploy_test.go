@@ -57,6 +57,9 @@ func TestUnit(t *testing.T) {
 		t.Fatalf("ExecStart is %q", keys["ExecStart"])
 	}
 	takes(t, command)
+	if !strings.Contains(command, "--rpc-addr 127.0.0.1:") {
+		t.Errorf("ExecStart %q listens beyond the machine", command)
+	}
 	for _, hint := range regexp.MustCompile(`-- troupe (--home .*)`).FindAllStringSubmatch(text, -1) {
 		takes(t, hint[1])
 	}

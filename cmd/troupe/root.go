@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/txtext"
@@ -120,7 +122,8 @@ validator_key.json, node_key.json, and data/ after the first run.
 
 'troupe completion bash' (or zsh, fish) prints a script that completes commands and flags:
 source <(troupe completion bash). 'troupe completion zsh --help' shows where zsh keeps it.`,
-		Example: `  troupe --home /tmp/chain init          create the files of a new chain
+		Example: `  troupe dev                             a new chain until Ctrl-C, with funded accounts
+  troupe --home /tmp/chain init          create the files of a new chain
   troupe --home /tmp/chain run           run it; JSON-RPC on port 3030
   curl -s localhost:3030/status          ask for its status`,
 		Version:       versionText(),
@@ -139,6 +142,7 @@ source <(troupe completion bash). 'troupe completion zsh --help' shows where zsh
 		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().BoolP("version", "V", false, "print the version") // as in neard
 	f := root.PersistentFlags()
@@ -160,6 +164,30 @@ source <(troupe completion bash). 'troupe completion zsh --help' shows where zsh
 	}
 	addUnsupported(root)
 	return root
+}
+
+// flagError replaces the text of a number that cannot be read, which names Go's functions.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &invalid) || !errors.As(err, &number) {
+		return err
+	}
+	want := "a whole number"
+	switch {
+	case number.Err == strconv.ErrRange:
+		want = "a smaller number"
+		if strings.HasPrefix(number.Num, "-") {
+			want = "a larger number"
+		}
+	case number.Func == "ParseUint":
+		want = "a whole number that is not negative"
+	case number.Func == "ParseFloat":
+		want = "a number"
+	case number.Func == "ParseBool":
+		want = "true or false"
+	}
+	return usagef("--%s is %q, must be %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }
 
 // group returns cmd as a command that only has subcommands.

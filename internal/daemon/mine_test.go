@@ -103,7 +103,7 @@ func TestObstacle(t *testing.T) {
 		want string
 	}{
 		{"none", func(*home.Home) {}, ""},
-		{"no key", func(hm *home.Home) { hm.ValidatorKey = nil }, "there is no "},
+		{"no key", func(hm *home.Home) { hm.ValidatorKey = nil }, "; restore the key of test.near, which is a validator of the genesis: "},
 		{"another account", func(hm *home.Home) {
 			hm.ValidatorKey = &primitives.KeyFile{AccountID: "bob.near", SecretKey: other}
 		}, "bob.near of validator_key.json is not a validator of this epoch: until the account stakes"},

@@ -30,6 +30,8 @@ func TestSpec(t *testing.T) {
 		"https://a.b/key@17":             {URL: "https://a.b/key", Height: 17},
 		"https://u:p@a.b/":               {URL: "https://u:p@a.b/"},
 		"https://u:p@a.b@final":          {URL: "https://u:p@a.b"},
+		"https://u:p@server":             {URL: "https://u:p@server"},
+		"http://a:1@abc":                 {},
 		"http://a@" + hash.String():      {URL: "http://a", Block: hash},
 		"http://a/x@tx:" + hash.String(): {URL: "http://a/x", Tx: hash},
 		"ftp://a":                        {},

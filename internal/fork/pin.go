@@ -35,8 +35,17 @@ func ParseSpec(text string) (s Spec, err error) {
 		return s, fmt.Errorf("%q is not a URL", s.URL)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return s, fmt.Errorf("%q is not an http:// or https:// URL, optionally followed by @HEIGHT, @BLOCK_HASH, @final or @tx:HASH", s.URL)
+	case isPort(u.User) && !strings.ContainsAny(u.Host, ".:"): // host:port@x, and not user:password@host
+		return s, fmt.Errorf("%q is none of HEIGHT, BLOCK_HASH, final and tx:HASH, one of which may follow the @", u.Host)
 	}
 	return s, nil
+}
+
+// isPort returns whether the password of a URL is a port. u may be nil.
+func isPort(u *url.Userinfo) bool {
+	password, _ := u.Password()
+	_, err := strconv.ParseUint(password, 10, 16)
+	return err == nil
 }
 
 func parseAt(text string) (s Spec, ok bool) {
