@@ -31,13 +31,21 @@ trap stop EXIT
 # What the writer has not signed its replicas do not take.
 key=$(sed -n 's/.*"public_key": *"\([^"]*\)".*/\1/p' "$root/writer/node_key.json")
 
-"$TROUPE" --home "$root/writer" run --rpc-addr "$WRITER" --jetstream "$NATS" &
+# label NAME: prints what is written to the pipe NAME.log, each line behind NAME.
+label() {
+    rm -f "$root/$1.log"
+    mkfifo "$root/$1.log"
+    while IFS= read -r line; do printf '%s | %s\n' "$1" "$line"; done <"$root/$1.log" &
+}
+for name in writer replica1 replica2 haproxy; do label "$name"; done
+
+"$TROUPE" --home "$root/writer" run --rpc-addr "$WRITER" --jetstream "$NATS" >"$root/writer.log" 2>&1 &
 pids="$pids $!"
-"$TROUPE" --home "$root/replica1" run --rpc-addr "$REPLICA1" --replica "nats://$NATS" --writer-key "$key" &
+"$TROUPE" --home "$root/replica1" run --rpc-addr "$REPLICA1" --replica "nats://$NATS" --writer-key "$key" >"$root/replica1.log" 2>&1 &
 pids="$pids $!"
-"$TROUPE" --home "$root/replica2" run --rpc-addr "$REPLICA2" --replica "nats://$NATS" --writer-key "$key" &
+"$TROUPE" --home "$root/replica2" run --rpc-addr "$REPLICA2" --replica "nats://$NATS" --writer-key "$key" >"$root/replica2.log" 2>&1 &
 pids="$pids $!"
-haproxy -f "$here/haproxy.cfg" &
+haproxy -f "$here/haproxy.cfg" >"$root/haproxy.log" 2>&1 &
 pids="$pids $!"
 echo "JSON-RPC at http://$BALANCER; writer $WRITER, replicas $REPLICA1 and $REPLICA2, NATS $NATS"
 wait
