@@ -7,14 +7,13 @@
 //	out     ChunkMade; ApplyChunk to the shard actors; BlockImported, then BlockAccepted once
 //	        the block is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted;
 //	        ChainHalted; RolledBack
-//	state   Actor: the block that is being imported, requests to make blocks, received blocks
-//	        that cannot be imported yet (chain/blockpool), imported blocks that are not on disk
+//	state   Actor: the importer (engine/importer), requests to make blocks, imported blocks that
+//	        are not on disk
 //	units   as in package engine
 //	bound   received blocks: the limits of chain/blockpool; imported blocks that are not on
 //	        disk: engine.MaxAhead; senders of other messages wait for the reply
-//	errors  engine.VerdictOf classifies them: an invalid block is refused, a stale one dropped,
-//	        a fault of this node halts the chain. If the engine may be half changed, the actor
-//	        panics
+//	errors  engine/importer classifies them; a fault of this node halts the chain. If the engine
+//	        may be half changed, the actor panics
 //	source  our own
 package chain
 
@@ -28,6 +27,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/importer"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -83,26 +83,15 @@ type Options struct {
 // Actor makes, imports and rolls back blocks. Only its own goroutine may use it.
 type Actor struct {
 	o         Options
-	work      *work                     // the block that is being imported; nil: none
 	inFlight  []*messages.BlockAccepted // imported, not yet known to be on disk; oldest first
 	proposals []messages.MakeBlock
-	pool      *blockpool.Pool                 // received blocks that cannot be imported yet
-	tip       primitives.Height               // height of the engine's tip
+	blocks    *importer.Importer
 	drains    []func(messages.Drained, error) // pending DrainChain requests
 	whenIdle  []func()                        // functions that wait until no block is being imported or written
 	era       messages.Era
 	self      messages.Sender[next]
 	disk      messages.Sender[stored]
 	halted    bool // no further block is started
-}
-
-// work is the block that is being imported while its chunks are applied.
-type work struct {
-	pending  *engine.BlockImport
-	hash     primitives.Hash
-	left     int // chunks that have not been applied yet
-	produced bool
-	from     string // the peer that sent the block; "": this node made it
 }
 
 // next is a message to self: start the next block. It queues after the messages already in the
@@ -115,7 +104,8 @@ type stored struct{}
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, tip: o.Tip, pool: blockpool.New(o.Tip, o.Final)}
+	a := &Actor{o: o}
+	a.blocks = importer.New(importer.Options{Engine: o.Engine, Emit: a.emit, Tip: o.Tip, Final: o.Final})
 	if a.o.Clock == nil {
 		a.o.Clock = func() uint64 { return 0 }
 	}
@@ -194,7 +184,7 @@ func (a *Actor) isClosing() bool { return len(a.drains) > 0 || a.halted }
 // yet. It makes this node's own blocks before it imports received ones, since they would soon be
 // too late.
 func (a *Actor) next() {
-	for a.work == nil && !a.isClosing() && len(a.whenIdle) == 0 && len(a.inFlight) < engine.MaxAhead {
+	for a.blocks.Running() == nil && !a.isClosing() && len(a.whenIdle) == 0 && len(a.inFlight) < engine.MaxAhead {
 		if len(a.proposals) > 0 {
 			m := a.proposals[0]
 			a.proposals[0] = messages.MakeBlock{}
@@ -202,11 +192,11 @@ func (a *Actor) next() {
 			a.makeBlock(&m)
 			continue
 		}
-		b := a.pool.Next()
-		if b == nil {
+		r := a.blocks.Next(a.o.Clock())
+		if r == nil {
 			return
 		}
-		a.beginImport(b)
+		a.applyChunks(r)
 	}
 }
 
@@ -217,15 +207,15 @@ func (a *Actor) makeBlock(m *messages.MakeBlock) {
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
 		Approvals: m.Approvals, Vote: a.o.Vote, Patch: m.Patch, Mocks: m.Mocks,
 	}, a.o.Keys[m.Producer])
-	var p *engine.BlockImport
+	var r *importer.Run
 	if err == nil {
-		p, err = a.o.Engine.BeginImport(b, m.Chunks, true)
+		r, err = a.blocks.Produced(b, m.Chunks)
 	}
-	if err == nil {
-		a.applyChunks(p, true, "")
+	if err != nil {
+		a.ownBlockFailed(m.Height, err)
 		return
 	}
-	a.ownBlockFailed(m.Height, err)
+	a.applyChunks(r)
 }
 
 // ownBlockFailed handles an error of making or importing a block of this node. A stale block and
@@ -252,78 +242,11 @@ func (a *Actor) fail(err error) {
 	a.o.Out.Halted(m)
 }
 
-// applyChunks applies the trivial chunks of a block at once and sends the other ones to their shard
-// actors.
-func (a *Actor) applyChunks(p *engine.BlockImport, produced bool, from string) {
-	hash := p.Block().Hash()
-	jobs := p.Jobs()
-	a.work = &work{pending: p, hash: hash, left: len(jobs), produced: produced, from: from}
-	for i := range jobs {
-		if jobs[i].Trivial() {
-			jobs[i].Run()
-			a.work.left--
-		}
-	}
-	if a.work.left == 0 {
-		a.finishImport()
-		return
-	}
-	for i := range jobs {
-		if jobs[i].Done() {
-			continue
-		}
-		a.o.Out.Apply(jobs[i].ID,
-			messages.ApplyChunk{Block: hash, Height: p.Block().Header.Height, Job: &jobs[i]})
-	}
-}
-
-func (a *Actor) applied(block primitives.Hash) {
-	if a.halted {
-		return
-	}
-	if a.work == nil || a.work.hash != block {
-		panic(fmt.Sprintf("chain actor: a chunk of %v was applied, which is not in work", block))
-	}
-	if a.work.left--; a.work.left == 0 {
-		a.finishImport()
-	}
-}
-
-// finishImport imports the block whose jobs have all run, and reports the result.
-func (a *Actor) finishImport() {
-	w := a.work
-	a.work = nil
-	acc, err := a.o.Engine.FinishImport(w.pending, func() { a.disk(stored{}) })
-	switch {
-	case err == nil:
-		m := Accepted(acc)
-		a.inFlight = append(a.inFlight, &m)
-		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
-		a.blockImported(acc)
-	case errors.As(err, new(*engine.ApplyFailure)) && engine.VerdictOf(err) == engine.VerdictLocalFault:
-		a.halt()
-		a.o.Out.Halted(messages.ChainHalted{Height: w.pending.Block().Header.Height, Block: w.hash, Err: err,
-			Drop: w.pending.Drop})
-	case engine.VerdictOf(err) == engine.VerdictLocalFault:
-		panic(fmt.Errorf("chain: import block %d: %w", w.pending.Block().Header.Height, err))
-	case w.produced:
-		w.pending.Drop()
-		a.ownBlockFailed(w.pending.Block().Header.Height, err)
-	default:
-		w.pending.Drop()
-		a.importFailed(w.pending.Block(), w.from, err)
-	}
-	a.drained()
-	if blocks, _ := a.pool.Len(); len(a.proposals) > 0 || blocks > 0 {
-		a.self(next{}) // the mailbox goes first: it holds mostly chunks for the new tip
-	}
-}
-
 // halt stops all work, except that blocks on their way to disk are still reported. Chunks that are
 // being applied cannot be interrupted; their block is not finished.
 func (a *Actor) halt() {
-	a.halted, a.work, a.proposals = true, nil, nil
-	a.pool.Clear()
+	a.halted, a.proposals = true, nil
+	a.blocks.Stop()
 	a.drained()
 }
 
@@ -355,7 +278,7 @@ func (a *Actor) stored() {
 // drained answers pending DrainChain requests, and runs whenIdle, once no block is being imported
 // or written.
 func (a *Actor) drained() {
-	if a.work != nil || len(a.inFlight) > 0 {
+	if a.blocks.Running() != nil || len(a.inFlight) > 0 {
 		return
 	}
 	for _, reply := range a.drains {

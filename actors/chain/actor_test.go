@@ -90,7 +90,7 @@ func TestOrphansAreBounded(t *testing.T) {
 		a.Handle(received(i + 1))
 		a.Handle(received(i + 1))
 	}
-	if n, _ := a.pool.Len(); n != blockpool.MaxBlocks {
+	if n, _ := a.blocks.Pool().Len(); n != blockpool.MaxBlocks {
 		t.Errorf("%d blocks wait, want %d", n, blockpool.MaxBlocks)
 	}
 	if len(h.refused) != 0 {
@@ -109,7 +109,7 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"bad, and remembered":   {chain.InvalidApprovals, 2, 1, false},
 		"bad chunk":             {engine.ErrChunk, 2, 1, false},
-		"too early":             {chain.InvalidBlockFutureTime, 2, 2, false},
+		"too early":             {chain.InvalidBlockFutureTime, 0, 2, false},
 		"a copy that was told":  {errors.Join(engine.ErrPartialBody, chain.InvalidSignature), 2, 2, false},
 		"known":                 {engine.ErrKnown, 0, 2, false},
 		"overtaken":             {engine.ErrOld, 0, 2, false},

@@ -327,7 +327,7 @@ func TestForgedOrphans(t *testing.T) {
 		s.Handle(messages.BlockReceived{Block: &primitives.Block{Header: &h, Body: other.adopted[3].Block.Body},
 			From: "forger"})
 	}
-	if n, _ := s.pool.Len(); n != 0 || len(s.refused) != 2*blockpool.MaxBlocks || len(s.wanted) != 0 {
+	if n, _ := s.blocks.Pool().Len(); n != 0 || len(s.refused) != 2*blockpool.MaxBlocks || len(s.wanted) != 0 {
 		t.Errorf("%d forged blocks are kept, %d refused, %d asked for", n, len(s.refused), len(s.wanted))
 	}
 	for _, m := range slices.Backward(other.adopted) {

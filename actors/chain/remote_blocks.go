@@ -2,11 +2,13 @@ package chain
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/importer"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -16,151 +18,112 @@ func (a *Actor) received(m *messages.BlockReceived) {
 	if m.Taken != nil {
 		m.Taken()
 	}
-	if !a.isClosing() {
-		a.precheck(m)
-		a.next()
-	}
-}
-
-// precheck runs the checks that do not need the block's parent, adds the block to the pool, and
-// requests what is missing.
-func (a *Actor) precheck(m *messages.BlockReceived) {
-	hash := m.Block.Hash()
-	if err := a.pool.Refusal(hash); err != nil {
-		a.refuse(m.Block, m.From, err)
+	if a.isClosing() {
 		return
 	}
-	b := blockpool.Block{Block: m.Block, Chunks: m.Chunks, From: m.From, Standing: blockpool.Orphan}
-	if !a.pool.Has(hash) { // if it is pooled, this copy can only add chunk bodies
-		as, err := a.o.Engine.Precheck(m.Block)
-		if err != nil {
-			a.precheckFailed(m.Block, m.From, err)
-			return
-		}
-		b.Standing, b.Producer, b.Needs = as.Standing, as.Producer, as.Needs
-	}
-	out, err := a.pool.Add(b, a.o.Clock())
-	if out.Bad != nil && a.o.Out.ChunkRefused != nil {
-		a.o.Out.ChunkRefused(messages.ChunkRefused{From: m.From, Err: out.Bad})
-	}
-	switch {
-	case errors.Is(err, blockpool.ErrRefused):
-		a.refuse(m.Block, m.From, err)
-	case err != nil:
-		a.dropped(hash, m.From, err)
-	}
-	a.requestMissing(m.Block, m.From, &out)
-}
-
-// requestMissing asks peers for the block's parent and for chunk bodies, as listed in out.
-func (a *Actor) requestMissing(b *primitives.Block, from string, out *blockpool.Out) {
-	if !out.Parent.IsZero() && a.o.Out.Wanted != nil {
-		a.o.Out.Wanted(messages.BlockWanted{Hash: out.Parent, From: from})
-	}
-	if len(out.Chunks) > 0 && a.o.Out.ChunksWanted != nil {
-		a.o.Out.ChunksWanted(messages.ChunksWanted{Block: b, Chunks: out.Chunks, From: from})
-	}
-}
-
-// precheckFailed handles a block that failed precheck. Its hash is not remembered as invalid: an
-// honest copy with the same hash may still arrive.
-func (a *Actor) precheckFailed(b *primitives.Block, from string, err error) {
-	switch engine.VerdictOf(err) {
-	case engine.VerdictLocalFault:
-		a.fail(err)
-	case engine.VerdictStale, engine.VerdictWaiting:
-		a.dropped(b.Hash(), from, err)
-	default:
-		a.refuse(b, from, err)
-	}
+	// The importer emits what becomes of the block.
+	_, _ = a.blocks.Take(blockpool.Block{Block: m.Block, Chunks: m.Chunks, From: m.From}, a.o.Clock())
+	a.next()
 }
 
 // receivedChunk handles a chunk body that arrived without its block.
 func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
-	if a.isClosing() {
-		return
-	}
-	signed, need := false, blockpool.Need{}
-	if !a.pool.Wants(m.Chunk.Hash) {
-		var err error
-		if signed, need, err = a.o.Engine.PrecheckBody(m.Chunk); err != nil {
-			a.fail(err)
-			return
-		}
-	}
-	err := a.pool.AddBody(m.Chunk, signed, need)
-	if err != nil && engine.VerdictOf(err) == engine.VerdictInvalid && a.o.Out.ChunkRefused != nil {
-		a.o.Out.ChunkRefused(messages.ChunkRefused{Hash: m.Chunk.Hash, From: m.From, Err: err})
-	}
-	a.next()
-}
-
-// beginImport starts the import of a received block whose parent is imported. A block that lacks
-// chunk bodies returns to the pool until they arrive.
-func (a *Actor) beginImport(b *blockpool.Block) {
-	p, err := a.o.Engine.BeginImport(b.Block, b.Chunks, false)
-	if err == nil {
-		a.applyChunks(p, false, b.From)
-		return
-	}
-	if errors.Is(err, engine.ErrMissing) {
-		if out, ok := a.pool.WaitForChunks(b.Hash(), a.o.Clock()); ok {
-			a.requestMissing(b.Block, b.From, &out)
-			return
-		}
-	}
-	a.importFailed(b.Block, b.From, err)
-}
-
-// importFailed handles an error of importing a received block: it refuses the block and its pooled
-// descendants, drops it, or halts the chain.
-func (a *Actor) importFailed(b *primitives.Block, from string, err error) {
-	hash := b.Hash()
-	switch engine.VerdictOf(err) {
-	case engine.VerdictInvalid:
-		fell := a.pool.Refused(hash, err)
-		a.refuse(b, from, err)
-		for i := range fell {
-			a.refuse(fell[i].Block, fell[i].From, a.pool.Refusal(fell[i].Hash()))
-		}
-	case engine.VerdictEarly:
-		a.pool.Dropped(hash, true)
-		a.refuse(b, from, err)
-	case engine.VerdictStale, engine.VerdictWaiting:
-		a.pool.Dropped(hash, false)
-		a.dropped(hash, from, err)
-	default:
-		a.fail(err)
+	if !a.isClosing() {
+		_ = a.blocks.TakeBody(m.Chunk, m.From) // a body that is not needed is dropped
+		a.next()
 	}
 }
 
-// refuse logs and reports a block that is invalid through the fault of the peer that sent it.
-func (a *Actor) refuse(b *primitives.Block, from string, err error) {
-	hash := b.Hash()
+// emit carries out an effect of the importer.
+func (a *Actor) emit(e importer.Effect) {
+	switch e := e.(type) {
+	case importer.Missing:
+		a.requestMissing(&e)
+	case importer.Rejected:
+		a.rejected(&e)
+	case importer.BadBody:
+		if a.o.Out.ChunkRefused != nil {
+			a.o.Out.ChunkRefused(messages.ChunkRefused{Hash: e.Chunk, From: e.From, Err: e.Err})
+		}
+	case importer.Dropped:
+		if a.o.Log.IsLevelEnabled(logrus.DebugLevel) {
+			a.o.Log.WithError(e.Err).WithFields(logrus.Fields{"block": e.Block.Hash(), "peer": e.From}).Debug("block of a peer dropped")
+		}
+	case importer.Ahead: // package blocksync requests headers from what peers announce
+	case importer.Imported:
+		m := Accepted(e.Accepted)
+		a.inFlight = append(a.inFlight, &m)
+		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
+	case importer.OwnFailed:
+		a.ownBlockFailed(e.Height, e.Err)
+	case importer.Failed:
+		a.importerFailed(&e)
+	}
+}
+
+// requestMissing asks peers for a block's parent and for chunk bodies.
+func (a *Actor) requestMissing(e *importer.Missing) {
+	if !e.Parent.IsZero() && a.o.Out.Wanted != nil {
+		a.o.Out.Wanted(messages.BlockWanted{Hash: e.Parent, From: e.From})
+	}
+	if len(e.Chunks) > 0 && a.o.Out.ChunksWanted != nil {
+		a.o.Out.ChunksWanted(messages.ChunksWanted{Block: e.Block, Chunks: e.Chunks, From: e.From})
+	}
+}
+
+// rejected logs and reports a block that is invalid through the fault of the peer that sent it.
+func (a *Actor) rejected(e *importer.Rejected) {
+	hash := e.Block.Hash()
 	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
-		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Info("block of a peer rejected")
+		a.o.Log.WithError(e.Err).WithFields(logrus.Fields{"block": hash, "peer": e.From}).Info("block of a peer rejected")
 	}
 	if a.o.Out.Refused != nil {
-		a.o.Out.Refused(messages.BlockRefused{Hash: hash, Height: b.Header.Height, From: from, Err: err})
+		a.o.Out.Refused(messages.BlockRefused{Hash: hash, Height: e.Block.Header.Height, From: e.From, Err: e.Err})
 	}
 }
 
-// dropped logs a block that is not kept. No peer is blamed for it.
-func (a *Actor) dropped(hash primitives.Hash, from string, err error) {
-	if a.o.Log.IsLevelEnabled(logrus.DebugLevel) {
-		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Debug("block of a peer dropped")
+// importerFailed halts the chain after a fault of this node. It panics if the engine may be half
+// changed.
+func (a *Actor) importerFailed(e *importer.Failed) {
+	switch {
+	case e.Run == nil:
+		a.fail(e.Err)
+	case errors.As(e.Err, new(*engine.ApplyFailure)):
+		a.halt()
+		a.o.Out.Halted(messages.ChainHalted{Height: e.Run.Block.Header.Height, Block: e.Run.Hash, Err: e.Err, Drop: e.Run.Import.Drop})
+	default:
+		panic(fmt.Errorf("chain: import block %d: %w", e.Run.Block.Header.Height, e.Err))
 	}
 }
 
-// blockImported updates the pool after an import. It prechecks again the pooled blocks that could
-// not be checked before, because their epoch was unknown.
-func (a *Actor) blockImported(acc *engine.Accepted) {
-	epoch := false
-	if acc.IsHead {
-		a.tip = acc.Entry.Height()
-		epoch = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
+// applyChunks applies the trivial chunks of a block at once and sends the other ones to their shard
+// actors.
+func (a *Actor) applyChunks(r *importer.Run) {
+	if r.Start(func(j *engine.Job) {
+		a.o.Out.Apply(j.ID, messages.ApplyChunk{Block: r.Hash, Height: r.Block.Header.Height, Job: j})
+	}) {
+		a.finishImport()
 	}
-	for _, b := range a.pool.Imported(acc.Entry.Block, a.tip, acc.Final.Height, epoch) {
-		a.precheck(&messages.BlockReceived{Block: b.Block, From: b.From})
+}
+
+func (a *Actor) applied(block primitives.Hash) {
+	if a.halted {
+		return
+	}
+	r := a.blocks.Running()
+	if r == nil || r.Hash != block {
+		panic(fmt.Sprintf("chain actor: a chunk of %v was applied, which is not in work", block))
+	}
+	if r.Done() {
+		a.finishImport()
+	}
+}
+
+// finishImport imports the block whose jobs have all run.
+func (a *Actor) finishImport() {
+	a.blocks.Finish(func() { a.disk(stored{}) }, a.o.Clock())
+	a.drained()
+	if blocks, _ := a.blocks.Pool().Len(); len(a.proposals) > 0 || blocks > 0 {
+		a.self(next{}) // the mailbox goes first: it holds mostly chunks for the new tip
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/actors/system"
-	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/storage"
@@ -22,7 +21,7 @@ func (a *Actor) runWhenIdle(do func()) {
 }
 
 func (a *Actor) runIdle() {
-	if a.work != nil || len(a.inFlight) > 0 || len(a.whenIdle) == 0 {
+	if a.blocks.Running() != nil || len(a.inFlight) > 0 || len(a.whenIdle) == 0 {
 		return
 	}
 	list := a.whenIdle
@@ -79,7 +78,7 @@ func (a *Actor) rollback(m system.Request[messages.Rollback, messages.SnapshotTa
 	a.era++
 	a.proposals = nil
 	head := a.o.Engine.Head()
-	a.tip, a.pool = head.Height(), blockpool.New(head.Height(), a.o.Engine.Final().Height)
+	a.blocks.Reset(head.Height(), a.o.Engine.Final().Height)
 	a.o.Out.RolledBack(messages.RolledBack{Era: a.era, At: messages.Position{Head: head.Height(),
 		Final: a.o.Engine.Final().Height}})
 	m.Reply(snapshotTaken(s), nil)

@@ -1,0 +1,324 @@
+// Package importer decides what happens to each block that a node receives or produces: whether it
+// is kept until its parent and chunk bodies are there, imported, dropped or rejected, and which
+// block is imported next. The chain actor of a follower and the state machine of a validator
+// (engine/consensus) both run it.
+//
+//	in      Take, TakeBody, Produced: blocks and chunk bodies; Next: start an import; Done and
+//	        Finish: its jobs have run; Refresh: the node holds other shards; Reset: the chain
+//	        was rolled back
+//	out     effects, see Effect
+//	state   Importer: the block that is being imported, and the blocks that cannot be imported
+//	        yet (chain/blockpool)
+//	units   times in ns, heights in blocks
+//	bound   the limits of chain/blockpool; one import at a time
+//	errors  engine.VerdictOf classifies them, see Effect
+//	source  nearcore chain/client/src/client.rs (receive_block, process_block_processing_artifact),
+//	        chain/chain/src/chain.rs (maybe_mark_block_invalid)
+//
+// The package has no goroutine, clock or socket. An Importer is not safe for concurrent use.
+package importer
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Engine is the part of *engine.Engine that an Importer uses.
+type Engine interface {
+	Precheck(b *primitives.Block) (engine.Prechecked, error)
+	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
+	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
+	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
+}
+
+// Options configure an Importer.
+type Options struct {
+	Engine Engine
+	// Emit carries out an effect. It must not call the Importer, except AddBody for a Missing.
+	Emit func(Effect)
+	// Tip and Final are the heights of the engine's tip and of its last final block.
+	Tip, Final primitives.Height
+	// DropOrphans is a bug for tests of the simulator: blocks whose parent is unknown are dropped.
+	DropOrphans bool
+}
+
+// Importer is described at the top of the package.
+type Importer struct {
+	o      Options
+	pool   *blockpool.Pool
+	tip    primitives.Height
+	run    *Run // the running import; nil: none
+	failed bool // a Failed was emitted
+}
+
+// Run is the import whose jobs are running.
+type Run struct {
+	Import *engine.BlockImport
+	Block  *primitives.Block
+	Hash   primitives.Hash
+	From   string // the peer that sent the block; "": this node
+	Own    bool   // the engine produced the block, and BeginImport skipped the checks of its content
+	left   int    // jobs that have not ended
+}
+
+// New returns an Importer without blocks.
+func New(o Options) *Importer {
+	return &Importer{o: o, tip: o.Tip, pool: blockpool.New(o.Tip, o.Final)}
+}
+
+// Pool returns the blocks that cannot be imported yet. The caller must not add or remove any.
+func (i *Importer) Pool() *blockpool.Pool { return i.pool }
+
+// Tip returns the height of the engine's tip.
+func (i *Importer) Tip() primitives.Height { return i.tip }
+
+// Running returns the import whose jobs are running; nil: none is.
+func (i *Importer) Running() *Run { return i.run }
+
+// fail emits Failed.
+func (i *Importer) fail(err error, r *Run) {
+	i.failed = true
+	i.o.Emit(Failed{Err: err, Run: r})
+}
+
+// Take adds a block from a peer to the pool, with chunk bodies that came with it, and requests what
+// is missing. now is in ns. checked says that Precheck accepted the block now and that its epoch is
+// known. err is why the block was not kept; nil: it was, or it is known.
+func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error) {
+	hash := b.Hash()
+	if err := i.pool.Refusal(hash); err != nil {
+		i.o.Emit(Rejected{Block: b.Block, From: b.From, Err: err})
+		return false, err
+	}
+	b.Standing = blockpool.Orphan
+	if !i.pool.Has(hash) { // if it is pooled, this copy can only add chunk bodies
+		as, err := i.o.Engine.Precheck(b.Block)
+		if err != nil {
+			i.precheckFailed(&b, err)
+			return false, err
+		}
+		b.Standing, b.Producer, b.Needs = as.Standing, as.Producer, as.Needs
+		checked = as.Standing != blockpool.UnknownEpoch
+	}
+	if b.Standing == blockpool.Orphan && i.o.DropOrphans {
+		return checked, nil
+	}
+	out, err := i.pool.Add(b, now)
+	if out.Bad != nil {
+		i.o.Emit(BadBody{From: b.From, Err: out.Bad})
+	}
+	switch {
+	case errors.Is(err, blockpool.ErrRefused):
+		i.o.Emit(Rejected{Block: b.Block, From: b.From, Err: err})
+	case err != nil:
+		i.o.Emit(Dropped{Block: b.Block, From: b.From, Err: err})
+	}
+	if b.Standing == blockpool.UnknownEpoch || errors.Is(err, blockpool.ErrFar) {
+		i.o.Emit(Ahead{Block: b.Block, From: b.From})
+	}
+	i.missing(&b, &out)
+	return checked, err
+}
+
+// precheckFailed handles an error of Precheck. The hash is not remembered as invalid: another copy
+// of the block may be valid.
+func (i *Importer) precheckFailed(b *blockpool.Block, err error) {
+	switch v := engine.VerdictOf(err); {
+	case v == engine.VerdictLocalFault:
+		i.fail(err, nil)
+	case v == engine.VerdictInvalid, errors.Is(err, engine.ErrPartialBody):
+		i.o.Emit(Rejected{Block: b.Block, From: b.From, Err: err})
+	default:
+		i.o.Emit(Dropped{Block: b.Block, From: b.From, Err: err})
+	}
+}
+
+// missing requests what the pool needs for a block.
+func (i *Importer) missing(b *blockpool.Block, out *blockpool.Out) {
+	if !out.Parent.IsZero() || len(out.Chunks) > 0 {
+		i.o.Emit(Missing{Block: b.Block, From: b.From, Parent: out.Parent, Chunks: out.Chunks})
+	}
+}
+
+// TakeBody adds a chunk body that arrived without its block. It returns why the body was not kept;
+// nil: it was. A body that contradicts its header causes a BadBody.
+func (i *Importer) TakeBody(c *primitives.Chunk, from string) error {
+	signed, need := false, blockpool.Need{}
+	if !i.pool.Wants(c.Hash) {
+		var err error
+		if signed, need, err = i.o.Engine.PrecheckBody(c); err != nil {
+			i.fail(err, nil)
+			return err
+		}
+	}
+	err := i.pool.AddBody(c, signed, need)
+	if err != nil && engine.VerdictOf(err) == engine.VerdictInvalid {
+		i.o.Emit(BadBody{Chunk: c.Hash, From: from, Err: err})
+	}
+	return err
+}
+
+// Next begins the import of the lowest block that is ready, and returns it; nil: none is, an import
+// is running, or Failed was emitted. The caller starts the jobs with Run.Start.
+func (i *Importer) Next(now uint64) *Run {
+	if i.run != nil {
+		return nil
+	}
+	for i.run == nil && !i.failed {
+		b := i.pool.Next()
+		if b == nil {
+			return nil
+		}
+		i.begin(b, now)
+	}
+	return i.run
+}
+
+// begin begins the import of a received block whose parent is imported. A block that lacks chunk
+// bodies returns to the pool until they arrive.
+func (i *Importer) begin(b *blockpool.Block, now uint64) {
+	hash := b.Hash()
+	p, err := i.o.Engine.BeginImport(b.Block, b.Chunks, false)
+	if err == nil {
+		i.run = &Run{Import: p, Block: b.Block, Hash: hash, From: b.From, left: len(p.Jobs())}
+		return
+	}
+	if errors.Is(err, engine.ErrMissing) {
+		out, ok := i.pool.WaitForChunks(hash, now)
+		if !ok { // the block was complete on arrival, but the held shards have changed
+			if as, err := i.o.Engine.Precheck(b.Block); err == nil {
+				i.pool.Refresh(hash, as.Needs, now)
+				out, ok = i.pool.WaitForChunks(hash, now)
+			}
+		}
+		if ok {
+			i.missing(b, &out)
+			return
+		}
+	}
+	i.importFailed(b.Block, b.From, err)
+}
+
+// Produced begins the import of a block that the engine produced. No import may be running. On an
+// error the block is not imported, and the engine is unchanged.
+func (i *Importer) Produced(b *primitives.Block, chunks []*primitives.Chunk) (*Run, error) {
+	p, err := i.o.Engine.BeginImport(b, chunks, true)
+	if err != nil {
+		return nil, err
+	}
+	i.run = &Run{Import: p, Block: b, Hash: b.Hash(), Own: true, left: len(p.Jobs())}
+	return i.run, nil
+}
+
+// Start runs the trivial jobs of an import and passes the other ones to do, after all of which have
+// run the caller calls Finish. It returns whether none is left.
+func (r *Run) Start(do func(*engine.Job)) (ready bool) {
+	jobs := r.Import.Jobs()
+	var rest []*engine.Job
+	for k := range jobs {
+		if jobs[k].Trivial() {
+			jobs[k].Run()
+			r.left--
+			continue
+		}
+		rest = append(rest, &jobs[k])
+	}
+	for _, j := range rest {
+		do(j)
+	}
+	return len(rest) == 0
+}
+
+// Done counts a job that has run, and returns whether it was the last one.
+func (r *Run) Done() (last bool) {
+	r.left--
+	return r.left == 0
+}
+
+// Finish adds the block of the running import to the chain, after its jobs have run. stored is
+// passed to engine.FinishImport. Blocks that waited for it are taken again.
+func (i *Importer) Finish(stored func(), now uint64) {
+	r := i.run
+	i.run = nil
+	acc, err := i.o.Engine.FinishImport(r.Import, stored)
+	switch {
+	case err == nil:
+		i.imported(acc, r, now)
+	case engine.VerdictOf(err) == engine.VerdictLocalFault:
+		i.fail(err, r)
+	case r.Own:
+		r.Import.Drop()
+		i.o.Emit(OwnFailed{Height: r.Block.Header.Height, Err: err})
+	default:
+		r.Import.Drop()
+		i.importFailed(r.Block, r.From, err)
+	}
+}
+
+// imported updates the pool after an import. It takes again the pooled blocks that could not be
+// checked before, because their epoch was unknown.
+func (i *Importer) imported(acc *engine.Accepted, r *Run, now uint64) {
+	epoch := false
+	if acc.IsHead {
+		i.tip = acc.Entry.Height()
+		epoch = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
+	}
+	again := i.pool.Imported(acc.Entry.Block, i.tip, acc.Final.Height, epoch)
+	i.o.Emit(Imported{Accepted: acc, Run: r})
+	for k := range again {
+		_, _ = i.Take(blockpool.Block{Block: again[k].Block, From: again[k].From}, now) // Take has emitted what became of it
+	}
+}
+
+// importFailed handles an error of importing a block of a peer.
+func (i *Importer) importFailed(b *primitives.Block, from string, err error) {
+	hash := b.Hash()
+	switch v := engine.VerdictOf(err); v {
+	case engine.VerdictInvalid:
+		fell := i.pool.Refused(hash, err)
+		i.o.Emit(Rejected{Block: b, From: from, Err: err})
+		for k := range fell {
+			i.o.Emit(Rejected{Block: fell[k].Block, From: fell[k].From, Err: i.pool.Refusal(fell[k].Hash())})
+		}
+	case engine.VerdictEarly, engine.VerdictStale, engine.VerdictWaiting:
+		i.pool.Dropped(hash, v == engine.VerdictEarly)
+		if errors.Is(err, engine.ErrPartialBody) {
+			i.o.Emit(Rejected{Block: b, From: from, Err: err})
+			return
+		}
+		i.o.Emit(Dropped{Block: b, From: from, Err: err})
+	case engine.VerdictLocalFault:
+		i.fail(err, nil)
+	}
+}
+
+// Refresh computes anew which chunk bodies the pooled blocks need, because the held shards have
+// changed.
+func (i *Importer) Refresh(now uint64) {
+	for _, b := range i.pool.Blocks() {
+		as, err := i.o.Engine.Precheck(b.Block)
+		if err != nil {
+			continue // the import will report the error
+		}
+		out := i.pool.Refresh(b.Hash(), as.Needs, now)
+		i.missing(&b, &out)
+	}
+}
+
+// Stop forgets the running import and all blocks. It returns the import, whose jobs may still be
+// running and which the caller drops or keeps for a report; nil: none was running.
+func (i *Importer) Stop() *Run {
+	r := i.run
+	i.run = nil
+	i.pool.Clear()
+	return r
+}
+
+// Reset forgets all blocks, also which ones were invalid, after the chain was rolled back. No
+// import may be running.
+func (i *Importer) Reset(tip, final primitives.Height) {
+	i.tip, i.pool = tip, blockpool.New(tip, final)
+}
