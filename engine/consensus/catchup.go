@@ -34,7 +34,7 @@ type missing struct {
 // requestBlock requests a block from the peer that referred to it. from empty: from all connected
 // peers.
 func (n *Node) requestBlock(hash primitives.Hash, from Peer) {
-	if n.missing[hash] != nil || n.e.Imported(hash) != nil || n.blocks.Has(hash) || len(n.missing) >= MaxMissing {
+	if n.missing[hash] != nil || n.e.Imported(hash) != nil || n.blocks.Pool().Has(hash) || len(n.missing) >= MaxMissing {
 		return
 	}
 	n.missing[hash] = &missing{from: from, last: n.now}

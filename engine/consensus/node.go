@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/importer"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/storage"
@@ -177,12 +178,10 @@ type Node struct {
 	parked      map[primitives.AccountID][]parked // approvals of unknown blocks, by account, ascending by target
 	again       repeatedVote
 
-	blocks *blockpool.Pool
-	tip    primitives.Height
+	blocks *importer.Importer
 	// The highest block known to have approvals of two thirds of the stake; nil: none above the
 	// tip.
 	highestVoted   *primitives.BlockHeader
-	work           *work
 	produced       map[primitives.Hash]primitives.Height // heights of own blocks above the final one, by hash
 	missing        map[primitives.Hash]*missing
 	route          []primitives.Hash // hashes of headers above the blocks, ascending
@@ -221,16 +220,16 @@ func New(o Options, now int64) (*Node, error) {
 	signed.begin(e.Tip().Height())
 	n := &Node{
 		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
-		blocks: blockpool.New(
-			e.Tip().Height(),
-			e.TipFinal().Height,
-		), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
-		parked: map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{},
+		produced: map[primitives.Hash]primitives.Height{},
+		parked:   map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{},
 		complete:      map[primitives.Hash]*primitives.Chunk{},
 		ready:         map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{},
 		waitingChunks: map[primitives.Hash][]*primitives.Chunk{},
 		pools:         map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
+	n.blocks = importer.New(importer.Options{
+		Engine: e, Emit: n.emit, Tip: e.Tip().Height(), Final: e.TipFinal().Height, DropOrphans: o.planted(PlantedOrphans),
+	})
 	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verify, o.Random)
 	n.assigned = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
 	n.parts.Sparing = o.Eager
@@ -276,7 +275,8 @@ func (n *Node) Step(now int64, ev Event) Out {
 		case Persisted:
 			n.persisted()
 		case ShardsChanged:
-			n.renewNeeds()
+			n.blocks.Refresh(uint64(n.now))
+			n.importNext()
 		case KeyChanged:
 			n.rekey(ev.Key)
 		default:
@@ -304,7 +304,7 @@ func (n *Node) step(now int64, what func()) Out {
 
 // Idle reports whether no block is between BeginImport and FinishImport. Only then may shards be
 // added to the engine or removed.
-func (n *Node) Idle() bool { return n.work == nil }
+func (n *Node) Idle() bool { return n.blocks.Running() == nil }
 
 // Pooled returns the number of transactions in the pools of all shards.
 func (n *Node) Pooled() (count int) {
@@ -389,9 +389,8 @@ func (n *Node) refuseBlock(from Peer, b *primitives.Block, err error) {
 // Abandon releases the states of the block that is being imported. Its jobs must have ended, and
 // the node must not be stepped afterwards.
 func (n *Node) Abandon() {
-	if n.work != nil {
-		n.work.pending.Drop()
-		n.work = nil
+	if r := n.blocks.Stop(); r != nil {
+		r.Import.Drop()
 	}
 }
 

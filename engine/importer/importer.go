@@ -37,7 +37,7 @@ type Engine interface {
 // Options configure an Importer.
 type Options struct {
 	Engine Engine
-	// Emit carries out an effect. It must not call the Importer, except AddBody for a Missing.
+	// Emit carries out an effect, before the method that causes it returns. It may call the Importer.
 	Emit func(Effect)
 	// Tip and Final are the heights of the engine's tip and of its last final block.
 	Tip, Final primitives.Height
@@ -164,27 +164,26 @@ func (i *Importer) TakeBody(c *primitives.Chunk, from string) error {
 // Next begins the import of the lowest block that is ready, and returns it; nil: none is, an import
 // is running, or Failed was emitted. The caller starts the jobs with Run.Start.
 func (i *Importer) Next(now uint64) *Run {
-	if i.run != nil {
-		return nil
-	}
 	for i.run == nil && !i.failed {
 		b := i.pool.Next()
 		if b == nil {
 			return nil
 		}
-		i.begin(b, now)
+		if r := i.begin(b, now); r != nil {
+			return r
+		}
 	}
-	return i.run
+	return nil
 }
 
 // begin begins the import of a received block whose parent is imported. A block that lacks chunk
-// bodies returns to the pool until they arrive.
-func (i *Importer) begin(b *blockpool.Block, now uint64) {
+// bodies returns to the pool until they arrive; then and after an error it returns nil.
+func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	hash := b.Hash()
 	p, err := i.o.Engine.BeginImport(b.Block, b.Chunks, false)
 	if err == nil {
 		i.run = &Run{Import: p, Block: b.Block, Hash: hash, From: b.From, left: len(p.Jobs())}
-		return
+		return i.run
 	}
 	if errors.Is(err, engine.ErrMissing) {
 		out, ok := i.pool.WaitForChunks(hash, now)
@@ -196,10 +195,11 @@ func (i *Importer) begin(b *blockpool.Block, now uint64) {
 		}
 		if ok {
 			i.missing(b, &out)
-			return
+			return nil
 		}
 	}
 	i.importFailed(b.Block, b.From, err)
+	return nil
 }
 
 // Produced begins the import of a block that the engine produced. No import may be running. On an

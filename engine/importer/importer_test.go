@@ -1,0 +1,315 @@
+package importer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+const validator primitives.AccountID = "test.near"
+
+// node is an engine of a chain with one validator and two shards.
+type node struct {
+	*engine.Engine
+	key primitives.SecretKey
+}
+
+// newNodes returns engines of one new chain.
+func newNodes(t *testing.T, n int) (out []*node) {
+	t.Helper()
+	dir, seed := t.TempDir(), "alice"
+	_, err := home.Init(t.Context(), home.InitOptions{
+		Dir: dir, ChainID: "sandbox", AccountID: validator, TestSeed: &seed, NumShards: 2,
+		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 4096)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		c, err := engine.NewChain(h.Genesis, h.Numbering, h.EpochConfigFiles,
+			func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "sandbox"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := engine.Open(engine.Options{Chain: c, Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, &node{e, h.ValidatorKey.SecretKey})
+	}
+	return out
+}
+
+// propose makes a block on the tip, without new chunks.
+func (n *node) propose(t *testing.T) *primitives.Block {
+	t.Helper()
+	tip := n.Tip()
+	height := tip.Height() + 1
+	inner := primitives.NewApprovalInner(tip.Hash, tip.Height(), height)
+	b, err := n.NewBlock(&engine.Proposal{
+		Parent: tip.Hash, Height: height, Approvals: []primitives.Signature{n.key.Sign(inner.SignedBytes(height))},
+		Timestamp: tip.Header().Timestamp + uint64(time.Second),
+		Chunks:    make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2),
+		Vote: parameters.Newest(primitives.NumberingRelease),
+	}, n.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// chainOf imports n blocks into an engine and returns them.
+func (n *node) chainOf(t *testing.T, count int) (list []*primitives.Block) {
+	t.Helper()
+	r := newRig(n)
+	for range count {
+		b := n.propose(t)
+		run, err := r.Produced(b, make([]*primitives.Chunk, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.work(run)
+		list = append(list, b)
+	}
+	return list
+}
+
+// rig is an Importer whose effects are recorded, over an engine that fails where the test says.
+type rig struct {
+	*Importer
+	*node
+	precheck, begin, finish error // what these methods return; nil: what the engine does
+	effects                 []string
+	failed                  *Failed
+}
+
+func (r *rig) Precheck(b *primitives.Block) (engine.Prechecked, error) {
+	if r.precheck != nil {
+		return engine.Prechecked{}, r.precheck
+	}
+	return r.node.Precheck(b)
+}
+
+func (r *rig) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error) {
+	if r.begin != nil {
+		return nil, r.begin
+	}
+	return r.node.BeginImport(b, chunks, produced)
+}
+
+func (r *rig) FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error) {
+	if r.finish != nil {
+		return nil, r.finish
+	}
+	return r.node.FinishImport(p, stored)
+}
+
+func newRig(n *node) *rig {
+	r := &rig{node: n}
+	r.Importer = New(Options{Engine: r, Tip: n.Tip().Height(), Final: n.TipFinal().Height, Emit: func(e Effect) {
+		name := fmt.Sprintf("%T", e)[len("importer."):]
+		switch e := e.(type) {
+		case Rejected:
+			name += fmt.Sprint(" ", e.Block.Header.Height)
+		case Dropped:
+			name += fmt.Sprint(" ", e.Block.Header.Height)
+		case Imported:
+			name += fmt.Sprint(" ", e.Accepted.Entry.Height())
+		case Failed:
+			r.failed = &e
+		case Missing, BadBody, Ahead, OwnFailed:
+		}
+		r.effects = append(r.effects, name)
+	}})
+	return r
+}
+
+// take adds blocks of a peer and imports what is ready.
+func (r *rig) take(list ...*primitives.Block) (effects []string) {
+	r.effects = nil
+	for _, b := range list {
+		_, _ = r.Take(blockpool.Block{Block: b, From: "peer"}, 0)
+		for run := r.Next(0); run != nil; run = r.Next(0) {
+			r.work(run)
+		}
+	}
+	return r.effects
+}
+
+// work runs the jobs of an import and finishes it.
+func (r *rig) work(run *Run) {
+	var jobs []*engine.Job
+	ready := run.Start(func(j *engine.Job) { jobs = append(jobs, j) })
+	for _, j := range jobs {
+		j.Run()
+		ready = run.Done()
+	}
+	if ready {
+		r.Finish(nil, 0)
+	}
+}
+
+// TestEachVerdict: what becomes of a block of a peer, of its descendant that waits for it, and of an
+// own block when the engine returns an error of each verdict from each method. The second line is
+// what happens when the peer sends both again and the engine has no error any more.
+func TestEachVerdict(t *testing.T) {
+	invalid, early := error(chain.InvalidApprovals), error(chain.InvalidBlockFutureTime)
+	badCopy := errors.Join(engine.ErrPartialBody, chain.InvalidSignature)
+	waiting, stale, fault := engine.ErrOrphan, engine.ErrKnown, errors.New("disk error")
+	rejected, again := []string{"Rejected 1", "Rejected 2"}, []string{"Imported 1", "Imported 2"}
+	imports := map[string]struct {
+		err          error
+		first, later []string
+	}{
+		"invalid":     {invalid, rejected, rejected},
+		"early":       {early, []string{"Dropped 1"}, again},
+		"bad copy":    {badCopy, []string{"Rejected 1"}, again},
+		"waiting":     {waiting, []string{"Dropped 1"}, again},
+		"stale":       {stale, []string{"Dropped 1"}, again},
+		"local fault": {fault, []string{"Failed"}, nil},
+	}
+	for name, tt := range imports {
+		for stage, at := range map[string]func(*rig) *error{
+			"BeginImport":  func(r *rig) *error { return &r.begin },
+			"FinishImport": func(r *rig) *error { return &r.finish },
+		} {
+			t.Run(stage+"/peer/"+name, func(t *testing.T) {
+				n := newNodes(t, 2)
+				list := n[0].chainOf(t, 2)
+				r := newRig(n[1])
+				if got := r.take(list[1]); !slices.Equal(got, []string{"Missing"}) {
+					t.Fatalf("an orphan: %v", got)
+				}
+				*at(r) = tt.err
+				if got := r.take(list[0]); !slices.Equal(got, tt.first) {
+					t.Errorf("effects %v, want %v", got, tt.first)
+				}
+				if r.Running() != nil {
+					t.Error("an import is running")
+				}
+				if r.failed != nil && (r.failed.Run != nil) != (stage == "FinishImport") {
+					t.Errorf("failed with import %v", r.failed.Run)
+				}
+				*at(r) = nil
+				if got := r.take(list...); !slices.Equal(got, tt.later) {
+					t.Errorf("later effects %v, want %v", got, tt.later)
+				}
+			})
+		}
+		t.Run("FinishImport/own/"+name, func(t *testing.T) {
+			r := newRig(newNodes(t, 1)[0])
+			b := r.propose(t)
+			run, err := r.Produced(b, make([]*primitives.Chunk, 2))
+			if err != nil || !run.Own {
+				t.Fatal(run, err)
+			}
+			r.finish = tt.err
+			want := []string{"OwnFailed"}
+			if tt.err == fault {
+				want = []string{"Failed"}
+			}
+			if r.work(run); !slices.Equal(r.effects, want) {
+				t.Errorf("effects %v, want %v", r.effects, want)
+			}
+		})
+	}
+	for name, tt := range map[string]struct {
+		err          error
+		first, later []string
+	}{
+		"invalid":     {invalid, []string{"Rejected 1"}, again}, // another copy may be valid
+		"early":       {early, []string{"Dropped 1"}, again},
+		"bad copy":    {badCopy, []string{"Rejected 1"}, again},
+		"waiting":     {waiting, []string{"Dropped 1"}, again},
+		"stale":       {stale, []string{"Dropped 1"}, again},
+		"local fault": {fault, []string{"Failed"}, nil},
+	} {
+		t.Run("Precheck/peer/"+name, func(t *testing.T) {
+			n := newNodes(t, 2)
+			list := n[0].chainOf(t, 2)
+			r := newRig(n[1])
+			r.precheck = tt.err
+			if got := r.take(list[0]); !slices.Equal(got, tt.first) {
+				t.Errorf("effects %v, want %v", got, tt.first)
+			}
+			r.precheck = nil
+			if got := r.take(list...); !slices.Equal(got, tt.later) {
+				t.Errorf("later effects %v, want %v", got, tt.later)
+			}
+		})
+	}
+}
+
+// TestNestedImport: the owner starts the next import while it handles Imported.
+func TestNestedImport(t *testing.T) {
+	n := newNodes(t, 2)
+	list := n[0].chainOf(t, 4)
+	r := newRig(n[1])
+	emit := r.Importer.o.Emit
+	r.Importer.o.Emit = func(e Effect) {
+		emit(e)
+		if _, ok := e.(Imported); ok {
+			if run := r.Next(0); run != nil {
+				r.work(run)
+			}
+		}
+	}
+	slices.Reverse(list)
+	got := r.take(list...)
+	want := []string{"Missing", "Missing", "Missing", "Imported 1", "Imported 2", "Imported 3", "Imported 4"}
+	if !slices.Equal(got, want) {
+		t.Errorf("effects %v, want %v", got, want)
+	}
+}
+
+// TestStopAndReset: a stopped importer forgets the running import and all blocks; a reset one
+// forgets which blocks were invalid.
+func TestStopAndReset(t *testing.T) {
+	n := newNodes(t, 2)
+	list := n[0].chainOf(t, 2)
+	r := newRig(n[1])
+	_, _ = r.Take(blockpool.Block{Block: list[0], From: "peer"}, 0)
+	_, _ = r.Take(blockpool.Block{Block: list[1], From: "peer"}, 0)
+	run := r.Next(0)
+	if run == nil || r.Next(0) != nil || r.Running() != run {
+		t.Fatal("two imports at a time")
+	}
+	if got := r.Stop(); got != run || r.Running() != nil {
+		t.Errorf("stopped %v", got)
+	}
+	run.Import.Drop()
+	if blocks, _ := r.Pool().Len(); blocks != 0 || r.Next(0) != nil {
+		t.Errorf("%d blocks are kept", blocks)
+	}
+	r.begin = chain.InvalidApprovals
+	r.take(list[0])
+	r.begin = nil
+	if got := r.take(list[0]); !slices.Equal(got, []string{"Rejected 1"}) {
+		t.Errorf("an invalid block again: %v", got)
+	}
+	r.Reset(r.node.Tip().Height(), r.node.TipFinal().Height)
+	if got := r.take(list...); !slices.Equal(got, []string{"Imported 1", "Imported 2"}) {
+		t.Errorf("after a reset: %v", got)
+	}
+}
