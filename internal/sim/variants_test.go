@@ -18,7 +18,7 @@ import (
 // V7 from version 87 on, and before it chunks of other heights are included. What all nodes alike
 // drop without a word is seen by that alone.
 func TestForms(t *testing.T) {
-	seeds := uint64(6)
+	seeds := uint64(8)
 	if testing.Short() || testutil.Racing {
 		seeds = 1
 	}
