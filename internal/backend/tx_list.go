@@ -119,7 +119,7 @@ func (b *Backend) atOrBelow(head *block, height primitives.Height) (*block, erro
 
 // parentOf returns the parent of a block; nil if the node does not have it.
 func (b *Backend) parentOf(k *block) (*block, error) {
-	hash := primitives.Hash{}
+	var hash primitives.Hash
 	if k.entry != nil {
 		hash = k.entry.Header().PrevHash
 	} else {
