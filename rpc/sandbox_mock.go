@@ -47,7 +47,7 @@ func readRecovered(v val) (primitives.PublicKey, error) {
 	}
 	key, err := readKey(v)
 	if err == nil && key.Type() != primitives.SECP256K1 {
-		err = errors.New("invalid value: a key of another type, expected one of secp256k1")
+		err = errors.New("invalid value: the key must be of type secp256k1")
 	}
 	return key, err
 }

@@ -25,7 +25,7 @@ func TestSandboxMore(t *testing.T) {
 		{"sandbox_reorg", `[0]`, "expected from 1 to 10000 blocks"},
 		{"sandbox_mock_verification", `null`, `"result":{"ed25519_verify":false,"ecrecover":null,"p256_verify":false}`},
 		{"sandbox_mock_verification", fmt.Sprintf(`{"p256_verify":true,"ecrecover":%q}`, key), `"result":{"ed25519_verify":false,"ecrecover":"` + key.String() + `","p256_verify":true}`},
-		{"sandbox_mock_verification", fmt.Sprintf(`{"ecrecover":%q}`, testKey), "a key of another type, expected one of secp256k1"},
+		{"sandbox_mock_verification", fmt.Sprintf(`{"ecrecover":%q}`, testKey), "the key must be of type secp256k1"},
 		{"sandbox_tag", `null`, `"result":{}`},
 		{"sandbox_tag", `["a"]`, `"result":{"name":"a","omitted":0,"open":true,"transactions":0}`},
 		{"sandbox_tag", `{"name":"a","tx_hashes":["` + zeroHash + `"]}`, `"result":{"name":"a","omitted":0,"open":false,"transactions":1}`},
