@@ -21,8 +21,8 @@ type errorVector struct {
 	Error   string   // the error member of the reply
 }
 
-// neverProduced are errors that the types have and this node never returns, by cause, or method and
-// cause.
+// neverProduced are errors that the types have but this node never returns. The key is the cause,
+// or the method and the cause.
 var neverProduced = map[string]string{
 	"INVALID_ACCOUNT":   "an invalid account id is a PARSE_ERROR",
 	"SHARD_NOT_APPLIED": "only for requests that another node of a sharded RPC passes on",
@@ -33,8 +33,8 @@ var neverProduced = map[string]string{
 	"EXPERIMENTAL_indexer_block UNSUPPORTED":            "outcomes and state changes are always stored",
 }
 
-// TestErrorsAreWrittenAsNeardWritesThem: each error of each method, with the values that the vector
-// has, is the reply that nearcore's types give.
+// TestErrorsAreWrittenAsNeardWritesThem provokes each error of each method, with the values that
+// the vector has. The reply must equal what nearcore's types write for that error.
 func TestErrorsAreWrittenAsNeardWritesThem(t *testing.T) {
 	skipped, seen := map[string]bool{}, map[string]int{}
 	eachAnswer(t, "errors", func(x *errorVector) {
@@ -85,7 +85,8 @@ func TestErrorsAreWrittenAsNeardWritesThem(t *testing.T) {
 	}
 }
 
-// ownFault returns whether nearcore's type of a method's errors does not have a fault.
+// ownFault returns whether a fault of a method is absent from nearcore's type of that method's
+// errors.
 func ownFault(r *route, f *Fault) bool {
 	if r.own || r.sandbox || r.simulates || strings.HasPrefix(r.name, "troupe_") || strings.HasSuffix(r.name, "subscribe") {
 		return true
@@ -101,8 +102,8 @@ func ownFault(r *route, f *Fault) bool {
 	return false
 }
 
-// known applies a deliberate difference to a vector: nearcore loses the text of an internal error of
-// the methods for transactions where it lifts the error, and has it in data alone.
+// known applies a deliberate difference to a vector. When nearcore converts an internal error of
+// the methods for transactions, the error object loses the text, which is then in data alone.
 func (p *provocation) known(cause, want string) string {
 	const lifted = `"InternalError happened during serializing InternalError"`
 	if cause != "INTERNAL_ERROR" || !strings.Contains(want, lifted) {
@@ -146,7 +147,8 @@ func (p *provocation) hash(name string) (h primitives.Hash) {
 	return h
 }
 
-// account makes the parameters name an account, and its state that of the error's block.
+// account puts the account that the error names into the parameters, and sets the block of the
+// state.
 func (p *provocation) account(name string) {
 	p.at()
 	p.params = strings.ReplaceAll(p.params, "a.near", p.text(name))

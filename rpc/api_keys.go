@@ -38,7 +38,7 @@ func (r *rate) take(now time.Time, perSecond float64) bool {
 	return true
 }
 
-// inDebt returns whether requests are counted that time has not yet paid off.
+// inDebt returns whether the bucket may not be full again yet, so that it must not be forgotten.
 func (r *rate) inDebt(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) unauthorized(ctx *fasthttp.RequestCtx) {
 	ctx.SetBodyString("an API key is needed: the first part of the path\n")
 }
 
-// unlimited is the rate from which on requests are not counted.
+// unlimited is the lowest rate that means no limit: at this rate or more, requests are not counted.
 const unlimited = 1_000_000
 
 // checkRates counts a request against the rates of its address and its API key. It returns the

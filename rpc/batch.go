@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxConcurrent is how many requests of a batch wait side by side.
+	// maxConcurrent is how many requests of a batch may wait concurrently.
 	maxConcurrent = 16
 	// maxTooLarge is how many replies of a batch may exceed the reply limit before the remaining
 	// requests are refused without being run.
@@ -22,8 +22,8 @@ const (
 var errBatchTime = errors.New("the time of the batch is over (troupe.rpc.batch_timeout)")
 
 // batch answers a list of requests with a list of replies in the same order. Requests run one after
-// the other. The exception are adjacent requests that wait for the chain: these run side by side,
-// except that submissions of one signer, and calls that control a sandbox, keep their order.
+// the other, except adjacent requests that wait for the chain: these run concurrently. Among them,
+// submissions of one signer keep their order, and so do calls that control a sandbox.
 func (x *exchange) batch(b []byte, list val) []byte {
 	x.until = time.Now().Add(x.opts.Limits.BatchTimeout)
 	items := make([]batched, 0, list.len())
@@ -105,8 +105,9 @@ func (x *exchange) refuse(b []byte, it *batched, f *failure) []byte {
 	return x.reply(b, &it.request, func(b []byte) []byte { return f.appendError(append(b, `"error":`...)) })
 }
 
-// runConcurrently runs adjacent requests that wait, side by side where their lanes allow it, and
-// appends the replies in order.
+// runConcurrently runs adjacent requests that wait for the chain, and appends the replies in the
+// order of the requests. Requests of one lane run one after the other. Different lanes run
+// concurrently, at most maxConcurrent at a time.
 func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 	if x.conn != nil { // open the session once, for all of them
 		if _, err := x.sessions.open(x.Server, x.conn); err != nil {

@@ -19,8 +19,8 @@ type encodedCache struct {
 	youngBytes int
 }
 
-// append appends the cached text of a hash. If there is none, it appends what encode appends and
-// caches that.
+// append appends the cached text of a hash. If there is none, it appends the text that encode
+// writes, and caches it.
 func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) []byte) []byte {
 	c.mu.RLock()
 	text, ok := c.young[h]
@@ -44,8 +44,8 @@ func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) [
 	return b
 }
 
-// encodedStatus caches the JSON of the last status, in each order of keys. The node returns the
-// same *view.Status until something changes, so the pointer is the key.
+// encodedStatus caches the JSON of the last status, one text for each order of keys. The node
+// returns the same *view.Status until something changes, so the pointer is the key.
 type encodedStatus struct{ last [2]atomic.Pointer[statusText] }
 
 type statusText struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // client is the state of one client address: its connections, and the work and memory charged to
-// it. All connections of one IPv6 network of 64 bits are one address.
+// it. All IPv6 addresses of one /64 network count as one address.
 type client struct {
 	addr        netip.Addr
 	loopback    bool
@@ -30,10 +30,10 @@ type client struct {
 	quota       workQuota
 }
 
-// noClient is the client of requests without a connection of ours: those of tests.
+// noClient is the client of requests that did not come through connLimiter, as in tests.
 var noClient = &client{loopback: true}
 
-// most returns the value of a limit by address for this client. false: the limit does not apply.
+// most returns the value of a limit by address, and whether the limit applies to this client.
 func (c *client) most(l limits.ByAddress) (int64, bool) {
 	return int64(min(l.Max, 1<<62)), !c.loopback || l.Loopback
 }
@@ -150,8 +150,8 @@ func (d *connLimiter) forget(c *client) {
 		delete(d.clients, c.addr)
 		return
 	}
-	// A client that reconnects keeps its debts: the address is kept until time has paid them off,
-	// at most debtKept.
+	// A client that reconnects keeps its debts: the address is kept until they are paid off by
+	// time, at most for debtKept.
 	c.refs++
 	time.AfterFunc(debtKept, func() {
 		d.mu.Lock()

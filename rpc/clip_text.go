@@ -2,8 +2,8 @@ package rpc
 
 import "unicode/utf8"
 
-// Bounds of what a refusal repeats of its request. A reply that grows with the request would cost
-// the node more than it costs the client.
+// Bounds on the parts of a request that its refusal repeats. If a reply could grow with the
+// request, it would cost the node more than it costs the client.
 const (
 	maxEcho = 256  // bytes of one value
 	maxText = 1024 // bytes of the whole text of a refusal

@@ -66,8 +66,8 @@ func (s *Server) toConsole(ctx *fasthttp.RequestCtx, path []byte) bool {
 	return false
 }
 
-// wantsHTML returns whether an Accept header names HTML, as those of browsers do and those of
-// programs do not. A range such as */* does not name it.
+// wantsHTML returns whether an Accept header names HTML. Browsers send such a header. Other
+// programs send a range such as */* at most, which does not count.
 func wantsHTML(accept []byte) bool {
 	for item := range bytes.SplitSeq(accept, []byte{','}) {
 		kind, params, _ := bytes.Cut(item, []byte{';'})
@@ -119,8 +119,8 @@ func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	s.consoleBody(ctx, f.Body, f.Packed, f.Type)
 }
 
-// consoleBody sends a body that other requests share, or its compressed form. If packed is nil, a
-// large body is compressed as a reply is.
+// consoleBody sends body, which other requests share, or its compressed form packed. If packed is
+// nil, a large body is compressed for this request, as replies are.
 func (s *Server) consoleBody(ctx *fasthttp.RequestCtx, body, packed []byte, kind string) {
 	ctx.SetContentType(kind)
 	switch {

@@ -70,7 +70,8 @@ func (h *consoleHistory) add(x historySample) {
 }
 
 // appendJSON appends the samples, the oldest first: [time in ms, transactions, calls by duration].
-// bounds_ns are the upper bounds of the durations; the last number has the longer ones.
+// bounds_ns are the upper bounds of the durations; the last number counts the calls that took
+// longer than all of them.
 func (h *consoleHistory) appendJSON(b []byte) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()

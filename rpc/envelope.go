@@ -28,8 +28,8 @@ var documents = sync.Pool{New: func() any { return new(document) }}
 const maxKept = 1 << 14
 
 // maxID bounds the text of an id that is an object or a list, in bytes. Such an id is echoed with
-// sorted keys, which costs more than it does to send; no known client uses long ones. A string of
-// any length is echoed.
+// sorted keys, which costs the node more than sending it costs the client; no known client uses
+// long ones. A string of any length is echoed.
 const maxID = 4096
 
 // request is one call within a body.
@@ -96,8 +96,8 @@ func (x *exchange) parsed(b []byte, root val, method string) ([]byte, int) {
 	return x.one(b, &r)
 }
 
-// parse reads a body. For a large one it first takes a turn, which the exchange keeps until the
-// parameters of a request have been read or the reply is made.
+// parse parses a body. For a large body it first takes a turn of the heavy limit. The exchange
+// keeps the turn until the parameters of a request have been read or the reply has been made.
 func (x *exchange) parse(doc *document, body []byte) (*syntaxError, *failure) {
 	if len(body) > smallReply {
 		if err := x.takeTurn(); err != nil {
@@ -177,8 +177,8 @@ func (r *request) read(v val) (why string) {
 	return ""
 }
 
-// prepareID makes the echoed form of an id for which that is slow, overwriting the text that the
-// client sent. The id must not be read after it.
+// prepareID makes the echoed form of an id that is longer than maxID, because making it takes long.
+// It overwrites the text that the client sent, so the id must not be read afterwards.
 func (r *request) prepareID() {
 	if !r.hasID || len(r.id.raw()) <= maxID {
 		return
@@ -191,8 +191,8 @@ func (r *request) prepareID() {
 	}
 }
 
-// path answers POST /<method>. The body is an envelope, in which the method may be missing, or the
-// bare parameters.
+// path answers POST /<method>. The body is either an envelope, which need not contain the method,
+// or only the parameters.
 func (x *exchange) path(b []byte, root val, method string) ([]byte, int) {
 	r := request{method: method, params: root}
 	isEnvelope := false

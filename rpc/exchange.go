@@ -40,10 +40,11 @@ func (s *Server) newExchange(ctx *fasthttp.RequestCtx) *exchange {
 	return x
 }
 
-// fairClient is the client as it takes turns.
+// fairClient returns the client in the form in which fair.Queue orders it.
 func (x *exchange) fairClient() fair.Client { return x.peer.fairClient(x.client) }
 
-// fairClient is the connection of a client as it takes turns. c may be nil.
+// fairClient returns a connection of a client in the form in which fair.Queue orders it. c may be
+// nil.
 func (c *conn) fairClient(of *client) fair.Client {
 	w := fair.Client{}
 	if of.addr.IsValid() {
@@ -75,8 +76,8 @@ func (x *exchange) enter() (done func(), full *failure) {
 	}, nil
 }
 
-// takeTurn is enter for a large body; leaveTurn gives the turn back. Nothing may wait for anything
-// else in between.
+// takeTurn is enter for a large body; leaveTurn gives the turn back. While a request holds the
+// turn, it must not wait for anything else.
 func (x *exchange) takeTurn() *failure {
 	if x.leave != nil {
 		return nil
@@ -100,9 +101,9 @@ func (c *call) reserve(b []byte, n int) ([]byte, error) {
 	return c.reserveShared(b, n, nil)
 }
 
-// reserveShared is reserve for a reply that waits until there is memory for it: one block may end
-// thousands of waits, whose replies are made at the same moment. shown is the text that several of
-// these replies show, nil: it does not wait.
+// reserveShared is reserve for a reply that may wait for memory. One block may end thousands of
+// waits, and all their replies are then made at the same moment. shown identifies the text that
+// several of these replies show. If it is nil, reserveShared does not wait.
 func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	if n > smallReply && c.key != nil {
 		c.limiter.sizes.set(c.key, n)
@@ -139,9 +140,10 @@ func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error)
 	return b, nil
 }
 
-// awaitMemory counts what a large reply takes, or what it is made of. If there is no room it waits,
-// as long as a request may take and its client is connected. While it waits it holds no turn, and
-// no memory but that of shown. A batch that already holds replies does not wait: it is refused.
+// awaitMemory counts the bytes of a large reply, or of the data that it is made from. If there is
+// no room it waits, at most as long as a request may take and only while the client is connected.
+// While it waits, it holds no turn of the heavy limit and no memory except that of shown. A batch
+// that already holds replies is refused at once instead of waiting.
 func (c *call) awaitMemory(n int64, shown *view.Shown) limits.ID {
 	if c.x.peer == nil || !c.x.until.IsZero() && c.x.peer.holds() {
 		return c.x.peer.take(c.x.client, n)
@@ -185,8 +187,8 @@ func (c *call) turn() error {
 	return nil
 }
 
-// settle counts what a reply has grown by without reserve. It returns the failure of the limit if
-// there is no room.
+// settle counts the bytes that a reply has grown by without reserve. It returns the failure of the
+// limit if there is no room.
 func (x *exchange) settle(b []byte) error {
 	if grown := len(b) - x.taken; grown > smallReply {
 		if full := x.peer.take(x.client, int64(grown)); full != limits.Count {
@@ -200,8 +202,8 @@ func (x *exchange) settle(b []byte) error {
 // left is how many more bytes the reply may have.
 func (c *call) left(b []byte) int { return max(0, c.x.max-len(b)) }
 
-// mayRead waits until the client may have more of a large body read. Until then the body is not
-// read from the connection.
+// mayRead waits until the client's share of work allows it to send more of a large body. Until then
+// the body is not read from the connection.
 func (x *exchange) mayRead() error {
 	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
 	defer cancel()
@@ -214,8 +216,8 @@ var bodies = sync.Pool{New: func() any { return new([]byte) }}
 // readStep is how much of a body is read at a time, in bytes.
 const readStep = 256 << 10
 
-// errBodyLarge is the error of a body that exceeds its limit. Other errors of body are failures by
-// a limit, or errors of the connection.
+// errBodyLarge is the error of method body for a body that exceeds its limit. The other errors of
+// method body are failures by a limit, or errors of the connection.
 var errBodyLarge = errors.New("length limit exceeded")
 
 // body reads the request's body, within what may be in memory. free must be called when the body is

@@ -70,7 +70,7 @@ type failure struct {
 	data  []byte              // JSON of the data member
 	text  string              // for logs
 	cause error               // of INTERNAL_ERROR; nil: unknown
-	// refusal is the HTTP status of a refusal by a limit; 0: it is not one.
+	// refusal is the HTTP status if the failure is a refusal by a limit; 0: it is another failure.
 	refusal int
 }
 

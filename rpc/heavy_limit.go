@@ -10,9 +10,9 @@ import (
 )
 
 // heavyLimiter runs heavy work (parsing large bodies, writing large replies, heavy methods) on half
-// of the cores, clients taking turns (fair.Queue). Small requests do not pass it and find the other
-// half. A turn covers computing only: its holder must not wait for its client, for the chain or for
-// memory.
+// of the cores; clients take turns (fair.Queue). Small requests bypass it, so the other half of the
+// cores is free for them. A turn covers computing only: its holder must not wait for its client,
+// for the chain or for memory.
 type heavyLimiter struct {
 	mu    sync.Mutex
 	free  int
@@ -26,8 +26,9 @@ func (g *heavyLimiter) init(waiting uint64) {
 	g.queue.Limit = int(waiting)
 }
 
-// enter waits for a turn. done gives it back and charges the client for its time. The error is
-// errBusy if the queue is full, or the context's. Safe for concurrent use.
+// enter waits for a turn. done gives the turn back and charges the client for its time. The error
+// is errBusy if the queue is full, or the context's error if the context ends first. Safe for
+// concurrent use.
 func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(), err error) {
 	g.mu.Lock()
 	if g.free > 0 && g.queue.Len() == 0 {

@@ -70,8 +70,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 		ctx.SetConnectionClose() // the unread body must not be taken for the next request
 	}
 	if ctx.Request.Header.ContentLength() < 0 && headerOf(ctx.Request.Header.RawHeaders(), "content-length") != nil {
-		// A request with two lengths: a proxy may have used the other one, and would then take the
-		// rest of the body for another request.
+		// The request states two lengths. A proxy in front of this server may have used the other
+		// length, and would then take the rest of the body for another request.
 		ctx.SetConnectionClose()
 	}
 	if ctx.IsOptions() {
@@ -234,8 +234,8 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 var probes = map[string]bool{"/health": true, "/status": true}
 
 // serveGet answers a GET that is not a call, within the same limits as a call: rates, a turn of the
-// heavy limit, and bytes in flight. The bytes are not counted if shared is true: all requests then
-// send the same ones.
+// heavy limit, and bytes in flight. If shared is true, the bytes are not counted, because all
+// requests then send the same memory.
 func (s *Server) serveGet(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, answer func()) {
 	x := s.newExchange(ctx)
 	x.key = key

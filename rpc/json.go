@@ -177,8 +177,8 @@ func (v val) uint64() (uint64, bool) {
 	return n, true
 }
 
-// isFloat returns whether serde_json would read a number as a float: it does if it is no integer of
-// i64 or u64.
+// isFloat returns whether serde_json would read a number as a float. That is so for every number
+// that is not an integer in the range of i64 or u64.
 func (v val) isFloat() bool {
 	if _, ok := v.uint64(); ok {
 		return false
@@ -231,7 +231,7 @@ func escape(text []byte) (r rune, width int) {
 	}
 }
 
-// hex4 parses four hex digits, -1 if they are not.
+// hex4 parses four hex digits. It returns -1 if b does not begin with four hex digits.
 func hex4(b []byte) int32 {
 	if len(b) < 4 {
 		return -1
@@ -292,8 +292,8 @@ func (v val) appendCompact(b []byte) []byte {
 	return append(b, v.raw()...)
 }
 
-// members returns the members of an object as serde_json's map has them: by key, ascending, of
-// duplicates the last.
+// members returns the members of an object as serde_json's map has them: sorted by key, and of
+// duplicates only the last.
 func (v val) members() []pair {
 	out := make([]pair, 0, v.len())
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {

@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// floatDigits is how many digits of a number are kept: more than can decide its rounding (767), and
-// one more still within the 800 that strconv handles exactly.
+// floatDigits is how many digits of a number are kept. At most 767 digits decide the rounding of a
+// float. shortNumber may add one digit, and with it the number still has no more than the 800
+// digits that strconv handles exactly.
 const floatDigits = 799
 
 // parseFloat is strconv.ParseFloat for a valid JSON number that may be as long as a body. strconv
@@ -21,7 +22,8 @@ func parseFloat(raw []byte) (float64, error) {
 }
 
 // shortNumber returns a shorter number that rounds to the same float. If any dropped digit is not
-// 0, the last digit kept is not either.
+// 0, it puts a 1 in place of them all (a sticky digit), so that ties are rounded as with all
+// digits.
 func shortNumber(raw []byte) []byte {
 	mantissa, exponent := raw, int64(0)
 	if at := indexE(raw); at >= 0 {

@@ -56,8 +56,8 @@ type scanner struct {
 	depth int
 }
 
-// bounds are checked while a text is read, so that a text beyond them costs no more than one
-// within. Zero is no bound.
+// bounds are checked while a text is read. So a text that exceeds them costs no more than one that
+// does not. Zero is no bound.
 type bounds struct {
 	nodes int // values and keys together
 	items int // of an array that is the whole text
@@ -81,8 +81,9 @@ func (d *document) parse(text []byte) *syntaxError {
 // tooMuch refuses the text for exceeding a bound.
 func (s *scanner) tooMuch(over int) *syntaxError { return &syntaxError{over: over, at: s.pos} }
 
-// fail reports an error at the current position, peekFail one position further: serde_json has not
-// consumed, or has consumed, the character.
+// fail reports an error at the current position, as serde_json's Deserializer::error does. peekFail
+// reports it one position further, as Deserializer::peek_error does: serde_json has then only
+// peeked at the character, and counts it.
 func (s *scanner) fail(text string) *syntaxError { return &syntaxError{text: text, at: s.pos} }
 func (s *scanner) peekFail(text string) *syntaxError {
 	return &syntaxError{text: text, at: min(s.pos+1, len(s.text))}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The texts are serde_json's: those of rows marked L are recorded (wire.jsonl.gz), the others
-// follow its source.
+// TestSyntaxErrors: the texts are serde_json's. Those of rows marked L are recorded
+// (wire.jsonl.gz), the others follow its source.
 func TestSyntaxErrors(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		// L26

@@ -59,7 +59,8 @@ import (
 // and does not stop one request that was made to be expensive.
 
 // connLimiter admits connections and accounts for what they hold. When max_connections are open, a
-// new connection evicts the one that has been idle longest, of the address that has most.
+// new connection evicts an idle one: of the address that has most connections, the one that has
+// been idle longest.
 type connLimiter struct {
 	limits  limits.Limits
 	live    atomic.Pointer[live]
@@ -183,7 +184,8 @@ func (l *listener) Accept() (net.Conn, error) {
 // maxPause bounds the pause after a failed accept.
 const maxPause = 100 * time.Millisecond
 
-// onAcceptError frees a connection when the system could not give one, and logs that once a minute.
+// onAcceptError closes an idle connection when the system could not open another one, and logs that
+// once a minute.
 func (d *connLimiter) onAcceptError(err error) {
 	d.failed.Add(1)
 	d.mu.Lock()
@@ -198,14 +200,15 @@ func (d *connLimiter) onAcceptError(err error) {
 	}
 }
 
-// reservedFiles is how many of the process's files are left to the store, the compilers, the second
-// listener and connections that are being refused.
+// reservedFiles is how many of the process's files connections may not use. They are for the store,
+// the compilers, the second listener and connections that are being refused.
 const reservedFiles = 512
 
 // maxConns returns how many connections fit beside the node's own files.
 func maxConns(files uint64) uint64 { return max(1, files-min(reservedFiles, files/2)) }
 
-// admit returns the admitted connection. If there is no place it sends a refusal and returns nil.
+// admit returns the admitted connection. If all places are taken, it sends a refusal and returns
+// nil.
 func (d *connLimiter) admit(c net.Conn) *conn {
 	addr := clientAddr(c.RemoteAddr())
 	d.mu.Lock()
@@ -236,8 +239,8 @@ func (d *connLimiter) admit(c net.Conn) *conn {
 	return in
 }
 
-// evict closes the connection that gives way to a new one. It returns false if none has been idle
-// for that long. The caller holds mu.
+// evict closes the connection that gives way to a new one. It returns false if no connection has
+// been idle for at least the given time. The caller holds mu.
 func (d *connLimiter) evict(idle time.Duration) bool {
 	var out *conn
 	latest := clock() - int64(idle)
@@ -308,7 +311,7 @@ func hangUp(c net.Conn) {
 	_ = c.Close()
 }
 
-// leaveProxied releases the client that a proxy asked for.
+// leaveProxied releases the client on whose behalf a proxy sent the request.
 func (c *conn) leaveProxied() {
 	if c.via != nil {
 		c.limiter.mu.Lock()
@@ -318,7 +321,7 @@ func (c *conn) leaveProxied() {
 	}
 }
 
-// SyscallConn is that of the wrapped connection.
+// SyscallConn returns the SyscallConn of the wrapped connection.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	if s, ok := c.Conn.(syscall.Conn); ok {
 		return s.SyscallConn()
@@ -364,8 +367,8 @@ func (c *conn) write(b []byte) (int, error) {
 	}
 }
 
-// writeChunk is how many bytes are sent in one call, which bounds how late a client that reads is
-// noticed.
+// writeChunk is how many bytes are sent in one call. Progress of a slow client is noticed only
+// between calls, so smaller chunks let it be noticed earlier.
 const writeChunk = 256 << 10
 
 // Read counts connections that end by a timeout, and passes the pacer: a client that sends without
@@ -398,9 +401,9 @@ func timedOut(err error) bool {
 }
 
 // take counts bytes that a connection is about to hold until its reply has been sent. full is the
-// limit that has no room, limits.Count if there was room. If memory is short it first closes slow
-// transfers. Up to smallReply bytes always fit: there are at most as many such as connections. c
-// may be nil.
+// limit that has no room, or limits.Count if there was room. If memory is short, take first closes
+// slow transfers. Up to smallReply bytes always fit, because the number of connections bounds their
+// sum. c may be nil.
 func (c *conn) take(of *client, n int64) (full limits.ID) {
 	if c == nil {
 		return limits.Count

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// fill returns how much of each limit is used now; of a limit by address, by the address that uses
-// most. known is false for limits of a single request.
+// fill returns how much of each limit is used now. For a limit by address it is the use of the
+// address that uses most. known is false for limits of a single request.
 func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	d := s.limiter
 	d.mu.Lock()

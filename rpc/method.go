@@ -32,15 +32,15 @@ type Method[P any] struct {
 	Ignores []string
 	// Patience is how long a wait may last, 0: PollingTimeout.
 	Patience time.Duration
-	// Submits marks methods that submit a signed transaction and wait for it. In a batch those of
-	// one signer run in order.
+	// Submits marks methods that submit a signed transaction and wait for it. In a batch, the calls
+	// of such methods for one signer run in order.
 	Submits bool
 	// Parse reads the parameters.
 	Parse func(val) (P, error)
 	// Handle appends the result's JSON to b.
 	Handle func(c *call, b []byte, p *P) ([]byte, error)
-	// Label returns the method's name in metrics, if that depends on the parameters. It must be one
-	// of Labels.
+	// Label returns the method's name in metrics, which must be one of Labels. nil: the name does
+	// not depend on the parameters.
 	Label  func(p *P) string
 	Labels []string
 }

@@ -126,7 +126,8 @@ func parseDocument(v val) (q documentQuery, err error) {
 	return q, nil
 }
 
-// The names of finalities and parts, the default first; those of parts by view.DocumentKind.
+// The names of finalities and of parts. The first of each list is the default. The parts are
+// indexed by view.DocumentKind.
 var (
 	documentFinalities = []string{"final", "optimistic"}
 	documentParts      = []string{"block", "headers", "chunk", "shard", "code"}
@@ -167,8 +168,8 @@ func (s *Server) beforeGenesis(height primitives.Height) bool {
 	return err == nil && height < genesis.Header.Height
 }
 
-// noDocument answers for a path that is not a document's: it redirects or refuses. ok means that
-// the path is that of a height.
+// noDocument answers a request for a path at which there is no document: it redirects or refuses.
+// ok means that the path names a height.
 func (s *Server) noDocument(ctx *fasthttp.RequestCtx, path string, ok bool, height primitives.Height) {
 	switch to, leads := s.redirectOf(path[len(documents0):]); {
 	case ok && height > highest:
@@ -207,8 +208,8 @@ func (s *Server) documentFault(ctx *fasthttp.RequestCtx, reply []byte, status in
 	}
 }
 
-// refuseDocument answers in neardata's form what is wrong with a path. why is text and type; if
-// empty an argument is wrong.
+// refuseDocument answers in neardata's form what is wrong with a path. why is the error's text and
+// its type. If why is nil, the answer is that an argument is invalid.
 func (s *Server) refuseDocument(ctx *fasthttp.RequestCtx, status int, why []string) {
 	ctx.SetContentType(jsonType)
 	ctx.SetStatusCode(status)
@@ -220,8 +221,8 @@ func (s *Server) refuseDocument(ctx *fasthttp.RequestCtx, status int, why []stri
 	ctx.SetBody(append(view.AppendString(append(b, `,"type":`...), why[1]), '}'))
 }
 
-// redirectOf returns where an alias path leads; "": nowhere now. ok is false if the path is no
-// alias.
+// redirectOf returns the path to which an alias leads, or "" if there is no such block at present.
+// ok is false if the path is not an alias.
 func (s *Server) redirectOf(path string) (to string, ok bool) {
 	what, more, _ := strings.Cut(path, "/")
 	ref, tree := view.BlockRef{Kind: view.RefEarliest}, "block/"

@@ -19,12 +19,12 @@ import (
 // after one request do the same together.
 //
 // Invariant: such connections get at most half of the cores. A connection that has worked for
-// paceQuantum without waiting for its client pays for that time when its next read does not block
-// either, before the next request that it has read already, or when it sends a request before it has
-// the replies to earlier ones. If more has been paid lately than
-// half of the cores can do, the connection waits, and clients take turns (fair.Queue). A connection
-// that has paid holds nothing of the pacer's while it works, so a client that does not read its
-// replies delays no other.
+// paceQuantum without waiting for its client has to pay for that time. It pays when its next read
+// does not block either, before it serves another request that it has read already, or when the
+// client sends a request before it has the replies to earlier ones. If more has been paid lately
+// than half of the cores can do, the connection waits, and clients take turns (fair.Queue). A
+// connection that has paid holds nothing of the pacer's while it works, so a client that does not
+// read its replies delays no other.
 //
 // A new connection pays paceQuantum before its first request, and the difference to its work when it
 // ends. Since clients may open connections faster than their requests are answered, few such requests
@@ -68,20 +68,23 @@ const (
 	paceQuantum = 200 * time.Microsecond
 	// paceSlack is how much unused time is kept, so that a late timer costs no throughput.
 	paceSlack = time.Millisecond
-	// paceMost bounds what is counted as the work of a request, since some of the time may have been
-	// spent waiting: this, and pacePerByte for each byte of the request.
+	// paceMost plus pacePerByte for each byte of a request is the most that is counted as the
+	// request's work. The bound exists because some of the measured time may have been spent
+	// waiting.
 	paceMost    = time.Millisecond
 	pacePerByte = 10 * time.Nanosecond
-	// leaseTime is how long a new connection counts as one that serves its first request.
+	// leaseTime bounds how long a new connection counts as serving its first request.
 	leaseTime = 5 * time.Millisecond
-	// paceFresh is how many new connections wait before no more are accepted. Until then clients take
-	// turns; those beyond wait in the system's queue, where they cost nothing. paceAccepted is how
-	// many may not have run yet: each is a goroutine that others have to wait for.
+	// paceFresh is how many new connections may wait for their turn. Beyond it no more are
+	// accepted: they wait in the system's queue, where they cost nothing. paceAccepted is how many
+	// accepted connections may not have run yet, since each is a goroutine that others have to wait
+	// for.
 	paceFresh    = 256
 	paceAccepted = 16
 	// paceConn is the least work of a connection: to accept it and to end it.
 	paceConn = 50 * time.Microsecond
-	// A read that takes longer than this, and a nanosecond a byte, has waited for its client.
+	// A read that takes longer than this, plus a nanosecond for each byte, has waited for its
+	// client.
 	paceRead = 20 * time.Microsecond
 )
 
@@ -91,13 +94,14 @@ func (p *pacer) init(connections uint64, stopping *atomic.Bool) {
 	p.queue.Limit, p.due, p.wake = int(connections), clock(), make(chan struct{}, 1)
 }
 
-// pass pays for a client's work and returns when the client may continue, and whether it has waited.
+// pass pays for a client's work and blocks until the client may continue. waited is whether it had
+// to wait.
 func (p *pacer) pass(who fair.Client, work int64) (waited bool) {
 	return p.await(who, &paced{cost: work})
 }
 
-// begin pays for the first work of a new connection and returns when it may serve its first request.
-// Call end when it has.
+// begin pays for the first work of a new connection and blocks until it may serve its first
+// request. The caller calls end when that request has been served.
 func (p *pacer) begin(who fair.Client, work int64) (l *lease, waited bool) {
 	p.mu.Lock()
 	p.fresh++
@@ -111,7 +115,7 @@ func (p *pacer) begin(who fair.Client, work int64) (l *lease, waited bool) {
 	return l, waited
 }
 
-// started is called when a new connection begins its first read, or ends before.
+// started is called when a new connection begins its first read, or when it ends without one.
 func (p *pacer) started() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +139,7 @@ func (p *pacer) end(l *lease) {
 	p.look()
 }
 
-// look has run look again. The caller holds mu.
+// look makes run check the queue again. The caller holds mu.
 func (p *pacer) look() {
 	select {
 	case p.wake <- struct{}{}:
@@ -143,7 +147,7 @@ func (p *pacer) look() {
 	}
 }
 
-// await returns when it is a connection's turn, and whether it has waited for it.
+// await blocks until it is a connection's turn. waited is whether it had to wait.
 func (p *pacer) await(who fair.Client, t *paced) (waited bool) {
 	if p.stopping.Load() {
 		return false
@@ -179,8 +183,8 @@ func (p *pacer) admit(now int64, t *paced) {
 	}
 }
 
-// leased returns when another connection may be admitted as far as leases are concerned, by clock;
-// now: at once.
+// leased returns from when on the leases allow another connection to be admitted, as a time of
+// clock. It returns now if they allow it at once.
 func (p *pacer) leased(now int64) (until int64) {
 	p.first = slices.DeleteFunc(p.first, func(l *lease) bool { return l.over || l.until <= now })
 	if most := 2 * int(p.cores); len(p.first) >= most {
@@ -189,8 +193,8 @@ func (p *pacer) leased(now int64) (until int64) {
 	return now
 }
 
-// accept returns when another new connection may be accepted, and counts it. Call started for it, or
-// at once if there is none.
+// accept blocks until another new connection may be accepted, and counts it. The caller then calls
+// started for that connection, or at once if there is none.
 func (p *pacer) accept() {
 	for {
 		p.mu.Lock()
@@ -219,8 +223,8 @@ func (p *pacer) stop() {
 	p.look()
 }
 
-// settle counts work that was done beyond what was paid, without a wait. Negative work was paid and
-// not done.
+// settle counts, without a wait, work that was done but not paid for. Negative work was paid for
+// but not done.
 func (p *pacer) settle(who fair.Client, work int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,8 +234,9 @@ func (p *pacer) settle(who fair.Client, work int64) {
 	}
 }
 
-// add counts admitted work. The time that the work took counts as unused capacity, so that a client
-// that keeps at most one core busy, on one connection, waits only if others do the same.
+// add counts admitted work. The time in which the work was done counts as unused capacity. So a
+// client that keeps at most one core busy, on one connection, waits only if other clients do the
+// same.
 func (p *pacer) add(now, work int64) { p.due = max(p.due+work/p.cores, now-int64(paceSlack)) }
 
 // run admits waiting connections as time passes, until none is left.
@@ -384,10 +389,10 @@ func (p *pace) request(c *conn) (ok bool) {
 	return ok
 }
 
-// waited takes a wait for the chain out of the work.
+// waited subtracts a wait for the chain from the connection's work.
 func (p *pace) waited(d int64) { p.from = min(p.from+d, clock()) }
 
-// end is called when the connection ends. What has not been paid is settled.
+// end is called when the connection ends. It settles the work that has not been paid for.
 func (p *pace) end(c *conn) {
 	p.start(c)
 	if p.ended || p.fresh {

@@ -203,8 +203,9 @@ func (n *busyNode) Health() error {
 	return nil
 }
 
-// TestShortConnectionsLeaveRoomForOthers: while 64 clients, each of an address of its own, open
-// connections for one request or one pipeline, a request of another client waits for few of theirs.
+// TestShortConnectionsLeaveRoomForOthers: 64 clients, each with an address of its own, open
+// connections for one request or one pipeline. Meanwhile a request of another client waits for few
+// of their requests.
 func TestShortConnectionsLeaveRoomForOthers(t *testing.T) {
 	const request = "GET /health HTTP/1.1\r\nHost: x\r\n"
 	pipeline := strings.Repeat(request+"\r\n", 100)

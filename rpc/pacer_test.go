@@ -100,7 +100,7 @@ func TestPacerStops(t *testing.T) {
 	})
 }
 
-// TestPaceOfAConnection: a connection pays for its work unless its reads block, and also then if its
+// TestPaceOfAConnection: a connection pays for its work unless its reads block. It also pays if its
 // client sends requests before it has the replies to earlier ones.
 func TestPaceOfAConnection(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
@@ -175,7 +175,7 @@ func TestPaceDelaysNoClientThatWaits(t *testing.T) {
 }
 
 // TestFloodsLeaveRoomForOthers: while 64 connections send without waiting, a request of another
-// client waits for few of theirs.
+// client waits for few of their requests.
 func TestFloodsLeaveRoomForOthers(t *testing.T) {
 	head := strings.Builder{}
 	for i := range 350 {

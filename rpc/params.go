@@ -270,9 +270,9 @@ func into[T any](dst *T, one func(val) (T, error)) func(val) error {
 	}
 }
 
-// readFields fills fields from an object. Wrong values are reported in the order of the keys, as
-// serde_json's maps are walked, then missing ones in the order of the struct, which is that of
-// fields.
+// readFields fills fields from an object. It reports wrong values in the order of the keys, as
+// serde_json's maps are walked, and then missing members in the order of fields, which is the
+// struct's.
 func readFields(v val, fields []field) error {
 	for done := ""; ; {
 		next := -1
@@ -331,8 +331,8 @@ func unknownMember(v val, known []string) error {
 // maxNear bounds the names that are compared, in bytes.
 const maxNear = 64
 
-// nearest returns the name with the smallest edit distance, if that is at most a third of the
-// name's length, or 1; empty: none.
+// nearest returns the name with the smallest edit distance. It returns "" if that distance is more
+// than 1 and more than a third of the name's length.
 func nearest(name string, names []string) string {
 	if len(name) > maxNear {
 		return ""

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Block references are an enum with one key where a method takes nothing else (block, protocol
-// config), and members among others where it does (nearcore core/primitives/src/types.rs
-// BlockReference).
+// If a method takes only a block reference (block, protocol config), the reference is an enum with
+// one key. If a method takes more parameters, the reference is a member beside them (nearcore
+// core/primitives/src/types.rs BlockReference).
 
 var (
 	referenceNames  = []string{"block_id", "finality", "sync_checkpoint"}
@@ -35,8 +35,7 @@ func readBlockID(v val) (ref view.BlockRef, err error) {
 	return ref, noMatch("BlockId")
 }
 
-// readReference reads the value of a reference under one of its three keys; flat is that of
-// readUnit.
+// readReference reads the value of a reference under one of its three keys. flat is as in readUnit.
 func readReference(key string, v val, flat bool) (view.BlockRef, error) {
 	switch key {
 	case "block_id":

@@ -10,7 +10,8 @@ import (
 )
 
 // parking holds the requests that wait for a transaction, by client. When max_parked_requests wait,
-// a client with fewer waits takes a place from the client with most, whose latest wait ends.
+// a request of a client with fewer waits takes the place of the latest wait of the client with
+// most.
 type parking struct {
 	mu sync.Mutex
 	of map[*client]*list.List // of *parked, oldest first
@@ -62,8 +63,8 @@ func (x *exchange) unparked(why limits.ID) *failure {
 	return busy(why)
 }
 
-// giveWay ends the latest wait of the client that has most, if that client has more than n. The
-// caller holds mu.
+// giveWay ends the latest wait of the client that has most waits, if that client has more than n.
+// The caller holds mu.
 func (l *parking) giveWay(n int64) bool {
 	var last *list.Element
 	for c, waits := range l.of {

@@ -4,8 +4,8 @@ import "unsafe"
 
 // Copying megabytes is one run of the processor that the scheduler cannot preempt. With freshly
 // mapped pages it takes tens of milliseconds, and every stop-the-world phase, such as those of each
-// garbage collection, waits for it. So anything that a client can make as long as a body is copied
-// in pieces, and not at all if a parser only reads it.
+// garbage collection, waits for it. So text that a client can make as long as a body is copied in
+// pieces. If a parser only reads the text, it is not copied at all.
 
 // copyStep is how many bytes are copied at once.
 const copyStep = 64 << 10

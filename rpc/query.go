@@ -125,7 +125,8 @@ type textError string
 func (e textError) Error() string { return string(e) }
 
 // viewBlockFault is queryBlockFault with the texts that the EXPERIMENTAL_ methods have for an
-// unknown block. For other errors neard has INTERNAL_ERROR there; here they are query's faults.
+// unknown block. For other errors of these methods neard returns INTERNAL_ERROR, this node the
+// faults of method query.
 func viewBlockFault(err error, ref *view.BlockRef) error {
 	if e, ok := lookup(err); ok && (e.Kind == view.ErrUnknownHeight || e.Kind == view.ErrUnknownBlock) {
 		return UnknownBlock.because(unknownReference(ref), member(nil, "block_reference", ref.AppendJSON(nil)))
@@ -133,7 +134,7 @@ func viewBlockFault(err error, ref *view.BlockRef) error {
 	return queryBlockFault(err, ref)
 }
 
-// atInfo appends the block to an info object; in all of these its keys come first.
+// atInfo appends the block to an info object. The block's keys come before the object's other keys.
 func atInfo(info []byte, at *view.At) []byte {
 	info = member(info, "block_hash", view.AppendHash(nil, &at.Hash))
 	return member(info, "block_height", strconv.AppendUint(nil, uint64(at.Height), 10))
@@ -281,7 +282,7 @@ func appendCode(c *call, b, code []byte, at *view.At) ([]byte, error) {
 	return view.AppendQueryCode(b, code, &hash, at), nil
 }
 
-// Bounds of a page of state; the bytes are those of trie keys and values (nearcore
+// Bounds of a page of state. The bound in bytes counts trie keys and values (nearcore
 // state_viewer/mod.rs).
 const (
 	maxPageItems = 10_000

@@ -63,9 +63,10 @@ func legacyQueryError(b, out []byte, s State, q *queryParams, err error) ([]byte
 	return b, internal(reachedLimits, err)
 }
 
-// callDebug writes a call's error as Rust's {:?} does. In protocol errors an account id is
-// AccountId("x"), in errors of the VM, which method query shows, it is "x"; the latter also
-// distinguish host errors, traps and other kinds.
+// callDebug writes a call's error as Rust's {:?} does. protocol selects the form of protocol
+// errors, in which an account id is AccountId("x"). The other form is that of VM errors, which
+// method query shows: an account id is "x", and host errors, traps and other kinds are
+// distinguished.
 func callDebug(out *view.CallResult, protocol bool) string {
 	e, text := out.Err, primitives.RustDebug
 	switch e.Tag {

@@ -30,11 +30,11 @@ var packages = map[string]bool{
 	"wire": true, "workload": true,
 }
 
-// reason is the text of an error for clients: without the package names that it, and the errors
-// that it wraps, begin with. Of each text only leading "name: " parts are removed. What follows
-// them may be a contract's own text, in which "state: " is not a package. Wrapped errors are found
-// by errors.Unwrap, as long as their text is the end of the text around them; prefixes of others
-// stay.
+// reason returns the text of an error for clients, without the package names with which the error
+// and the errors that it wraps begin. Of each text only leading "name: " parts are removed: what
+// follows them may be a contract's own text, in which "state: " is not a package. Wrapped errors
+// are found by errors.Unwrap, as long as the text of the outer error ends with the text of the
+// wrapped one; otherwise the prefixes of the wrapped one stay.
 func reason(err error) string {
 	text := err.Error()
 	inner := errors.Unwrap(err)

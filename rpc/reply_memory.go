@@ -37,8 +37,8 @@ type replyQueue struct {
 	runs  bool                  // the goroutine runs
 }
 
-// maxTexts bounds the bytes that queued replies are made of. A reply beyond it is refused if there
-// is no memory for it.
+// maxTexts bounds the bytes of the data from which the queued replies are made. A reply that
+// exceeds it is not queued, and is refused if there is no memory for it.
 const maxTexts = 32 << 20
 
 // slowTransferPoll is how long no reply may leave before slow transfers are looked for.
@@ -58,9 +58,10 @@ type queuedReply struct {
 }
 
 // awaitMemory waits until n more bytes may be in memory, at most until the context ends, and counts
-// them. full is the limit that did not allow it, limits.Count if there was room. shown is the text
-// that the reply shows and that is in memory while it waits, with its source twice n bytes; nil:
-// there is none. A reply that can never fit, or that exceeds maxTexts, does not wait.
+// them. full is the limit that did not allow it, or limits.Count if there was room. shown
+// identifies the text that the reply shows, nil if it shares none. While the reply waits, that text
+// and its source stay in memory and count as 2n bytes of maxTexts. A reply that can never fit, or
+// that exceeds maxTexts, does not wait.
 func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n int64, shown *view.Shown) (full limits.ID) {
 	r := &d.replies
 	r.mu.Lock()
@@ -101,7 +102,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 	return full
 }
 
-// hold counts the text that a queued reply shows. It returns false if that exceeds maxTexts.
+// hold counts the text that a queued reply shows. It returns false if maxTexts would be exceeded.
 func (r *replyQueue) hold(shown *view.Shown, n int64) bool {
 	if shown == nil {
 		return true
@@ -141,7 +142,7 @@ func (r *replyQueue) notify() {
 	}
 }
 
-// waiting returns how many replies wait, and the bytes of what they are made of.
+// waiting returns how many replies wait, and how many bytes the data has from which they are made.
 func (r *replyQueue) waiting() (n int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestRoomsOvertaken: a client that wants more memory than is free does not keep others from the
-// rest.
+// TestRoomsOvertaken: if a client wants more memory than is free, other clients still get the free
+// memory.
 func TestRoomsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
@@ -67,9 +67,9 @@ func txText(hash primitives.Hash, level string) string {
 	return rpcText("tx", fmt.Sprintf(`{"tx_hash":"%v","sender_account_id":"a.near","wait_until":"%s"}`, hash, level))
 }
 
-// TestWaitsHoldNothing: a request that waits for the chain holds no memory for its reply, however
-// large that is known to be. When all waits end there is no room for all replies at once, and all
-// are sent in time.
+// TestWaitsHoldNothing: a request that waits for the chain holds no memory for its reply, even if
+// the reply is known to be large. When all waits end, there is no room for all replies at once, and
+// all are sent in time.
 func TestWaitsHoldNothing(t *testing.T) {
 	const many = 40
 	var waiting atomic.Int64

@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// TestLargeRepliesAreExpected: a reply that was large before is not made again, next to others of
-// its kind, without memory being reserved; those of batches count as they grow.
+// TestLargeRepliesAreExpected: if a reply was large before, memory is reserved before it is made
+// again, so only as many such replies are made at once as fit. Replies in a batch are counted as
+// they grow.
 func TestLargeRepliesAreExpected(t *testing.T) {
 	tx := primitives.NewSignedTransaction(primitives.Transaction{
 		SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.PublicKey(make([]byte, 33)),

@@ -131,7 +131,7 @@ func readMine(v val) (uint64, error) {
 }
 
 // SandboxControl controls a sandbox. Each of its methods returns *view.SandboxError if the node
-// does not or cannot do what it is asked, and ErrTimeout if the context ends before it is done.
+// refuses or fails, and ErrTimeout if the context ends before the method has finished.
 type SandboxControl interface {
 	// Mine makes blocks and returns the last one.
 	Mine(ctx context.Context, m *view.Mine) (view.At, error)
@@ -141,25 +141,25 @@ type SandboxControl interface {
 	FastForward(ctx context.Context, heights uint64) error
 	// NextEpoch advances to the first block of the next epoch.
 	NextEpoch(ctx context.Context) (view.At, error)
-	// TakeSnapshot keeps the head as a snapshot to revert to, under a name or, if that is empty, a
-	// number.
+	// TakeSnapshot keeps the head as a snapshot to revert to. If name is empty, the snapshot gets a
+	// number as its name.
 	TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error)
 	// Revert rolls back to a snapshot, DropSnapshot deletes it, and Snapshots lists all.
 	Revert(ctx context.Context, id string) (view.At, error)
 	DropSnapshot(id string) error
 	Snapshots() ([]view.Snapshot, error)
-	// NewWorld makes a world that continues from this chain, DropWorld ends one and those made from
-	// it, and Worlds lists all of the process.
+	// NewWorld makes a world that continues from this chain. DropWorld ends a world and those made
+	// from it. Worlds lists all worlds of the process.
 	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
 	DropWorld(ctx context.Context, id string) error
 	Worlds() ([]view.World, error)
-	// DumpState calls each for the records of accounts, nil: all, after the block of a height, nil:
-	// the head. It ends on an error of each, and with the context.
+	// DumpState calls each for the records of accounts (nil: of all accounts) after the block at a
+	// height (nil: the head). It ends with the first error of each, or when the context ends.
 	DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
 	// LoadState sets accounts to what the records contain.
 	LoadState(ctx context.Context, records []genesis.Record) error
-	// Tag keeps transactions that are submitted from now on under a name, empty: under none. If
-	// hashes is not nil it tags these transactions instead.
+	// Tag keeps the transactions that are submitted from now on under a name; an empty name ends
+	// that. If hashes is not nil, it tags these transactions instead.
 	Tag(name string, hashes []primitives.Hash) (view.Tag, error)
 	Tags() ([]view.Tag, error)
 	DropTag(name string) error
@@ -179,12 +179,12 @@ type SandboxControl interface {
 	ReplayTransaction(context.Context, *view.Case) (view.Replayed, error)
 	// Deal sets an account's balance of a token.
 	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
-	// Impersonate sets whose transactions need no signature.
+	// Impersonate sets the accounts whose transactions need no signature.
 	Impersonate(accounts []primitives.AccountID, all bool) error
-	// Fork does what f asks with accounts of a fork, and then describes the fork.
+	// Fork carries out f on the accounts of a fork, and then returns a description of the fork.
 	Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error)
-	// SetClock sets the clock of blocks, SetProduction when they are made. Both return the state
-	// after it.
+	// SetClock sets the clock of blocks. SetProduction sets when blocks are made. Both return the
+	// state after the change.
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
 }

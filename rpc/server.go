@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// The values of rpc.http_status: which replies have an HTTP status other than 200.
+// The values of rpc.http_status. They say which replies have an HTTP status other than 200.
 const (
 	// HTTPStatusSpec is neard's statuses, except that EXPERIMENTAL_tx_status is always 200.
 	HTTPStatusSpec = "spec"
@@ -54,7 +54,7 @@ type Options struct {
 	TLSKey          string   // troupe.rpc.tls_key, a file
 	// Metrics appends the node's other metrics in Prometheus text to those of the RPC. nil: none.
 	Metrics func([]byte) []byte
-	// Actors appends what the console shows of the actors as JSON, at most that many of them. nil:
+	// Actors appends what the console shows of the actors as JSON, of at most most actors. nil:
 	// nothing is shown.
 	Actors func(b []byte, most int) []byte
 	// Included returns how many transactions are in blocks that became the head since the start. nil:
@@ -211,8 +211,8 @@ func (s *Server) AppendMetrics(b []byte) []byte {
 	return b
 }
 
-// badRequest answers requests that are not valid HTTP. Of a body that is too large a bit more is
-// read, so that the client receives the reason before the connection is closed.
+// badRequest answers requests that are not valid HTTP. If the body is too large, it reads a little
+// more of it, so that the client receives the reason before the connection is closed.
 func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	s.cors.set(ctx)
 	code, text := http.StatusBadRequest, "the request is no valid HTTP: "+err.Error()

@@ -52,8 +52,9 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	return ctx, nil
 }
 
-// session returns the context for a request's submission or wait. It names the client: the address
-// or, since all local clients have the same, the connection if it is from this machine.
+// session returns the context for a request's submission or wait. The context names the client by
+// its address. All clients on this machine have the same address, so they are named by their
+// connection.
 func (x *exchange) session() (context.Context, error) {
 	ctx, err := x.sessions.open(x.Server, x.conn)
 	if err == nil && !x.client.loopback {

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// A client that hangs up ends its wait and its session, long before the wait's timeout; a client
-// that stays is not affected.
+// TestClientHangsUp: a client that hangs up ends its wait and its session, long before the wait's
+// timeout. A client that stays is not affected.
 func TestClientHangsUp(t *testing.T) {
 	ended := make(chan error, 2)
 	var lasts atomic.Int64 // a wait

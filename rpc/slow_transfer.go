@@ -81,8 +81,8 @@ func (c *conn) releaseReplies() {
 	}
 }
 
-// How long a request that needs memory waits for a closed transfer to release its own, and how
-// often it checks.
+// How long a request that needs memory waits until a closed transfer has released its memory, and
+// how often it checks.
 const (
 	slowGiveWayWait = 200 * time.Millisecond
 	slowGiveWayPoll = time.Millisecond
@@ -103,8 +103,8 @@ func (d *connLimiter) makeRoom(n int64) bool {
 	return true
 }
 
-// closeSlowest closes the connection of a slow transfer whose address holds most; of these, the
-// slowest. It returns false if none is slow.
+// closeSlowest closes the connection of a slow transfer. Among these it chooses the address that
+// holds most, and then the slowest transfer. It returns false if no transfer is slow.
 func (d *connLimiter) closeSlowest() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

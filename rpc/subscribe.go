@@ -20,11 +20,12 @@ var (
 
 var errNoSocket = NotAWebSocket.because("subscriptions are for WebSockets: connect to "+socketPath, nil)
 
-// subscribeCost is what a subscription is charged: one for an account searches some hundred blocks
-// for transactions that are not final.
+// subscribeCost is the work that a client is charged for a subscription. A subscription to an
+// account searches some hundred blocks for transactions that are not final.
 const subscribeCost = 5 * time.Millisecond
 
-// maxHashes is how many transactions a subscription may name; also how many shards and accounts.
+// maxHashes is how many transactions a subscription may name. The same bound holds for its shards
+// and its accounts.
 const maxHashes = 256
 
 var subscribe = Method[view.Subscription]{
@@ -122,7 +123,7 @@ func readText(v val) (string, error) {
 	return string(b), err
 }
 
-// finalities are those that a subscription may name.
+// finalities are the finalities that a subscription may name.
 var finalities = []string{"optimistic", "near-final", "final"}
 
 func parseSubscription(v val) (q view.Subscription, err error) {
@@ -231,7 +232,8 @@ type subscription struct {
 	of   view.Subscriber
 }
 
-// newSubscription takes a place. The result is nil and the limit that has none, else limits.Count.
+// newSubscription takes a place. If none is free, it returns nil and the exceeded limit, otherwise
+// the subscription and limits.Count.
 func (k *socket) newSubscription() (*subscription, limits.ID) {
 	most, holds := k.client.most(k.limiter.live.Load().AddressSubs)
 	k.mu.Lock()

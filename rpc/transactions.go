@@ -117,8 +117,8 @@ written.`,
 	},
 }
 
-// headFault maps an error of a method that reads the head's chain alone: no block that it names can
-// be unknown.
+// headFault maps an error of a method that reads only the head's chain. Its request names no block,
+// so no block can be unknown.
 func headFault(err error) error {
 	if e, ok := lookup(err); ok && e.Kind == view.ErrNotSynced {
 		fault, _ := blockFault(err, "BLOCK")

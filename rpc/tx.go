@@ -92,7 +92,8 @@ func getTx(c *call, b []byte, p *view.GetTx, which int) ([]byte, error) {
 	return c.appendOutcome(b, o, p.Receipts, leave, err)
 }
 
-// appendOutcome appends what a node has answered, once there is memory for it.
+// appendOutcome appends the outcome or the fault for the answer of a node. It first waits for
+// memory.
 func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leave func(), err error) ([]byte, error) {
 	if err != nil {
 		fault := c.txFault(err)
@@ -182,8 +183,8 @@ func (s *Server) txFault(err error) error {
 	return internal(reachedLimits, err)
 }
 
-// timeoutInfo returns the members of TIMEOUT_ERROR's info: nearcore's TimeoutErrorCause. Of a
-// pending transaction it shows the level alone.
+// timeoutInfo returns the members of TIMEOUT_ERROR's info: nearcore's TimeoutErrorCause. For a
+// pending transaction it shows only the level that was reached.
 func timeoutInfo(e *view.LookupError) []byte {
 	cause := func(name string) []byte { return member(nil, "cause", quoted(name)) }
 	switch {
@@ -277,9 +278,9 @@ func parseSendTx(v val) (p view.SendTx, err error) {
 }
 
 // decodeTx decodes a transaction as nearcore does, with nearcore's errors. Trailing bytes are
-// refused. It takes at most six times the memory of raw: of a list of actions, of which 7 million
-// would take 112 MiB, at most primitives.MaxActionsKept are kept, and an entry of a state init
-// takes at least 8 bytes of raw and 48 bytes of memory.
+// refused. It allocates at most six times len(raw). The worst case is a state init, each entry of
+// which takes at least 8 bytes of raw and 48 bytes of memory. A list of actions would be worse (7
+// million take 112 MiB), but only the first primitives.MaxActionsKept are kept.
 func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
 	t, r := new(primitives.SignedTransaction), borsh.NewClientReader(raw)
 	t.DecodeBorsh(r)

@@ -25,9 +25,9 @@ type wakeTurns chan struct{}
 func newWakeTurns() wakeTurns { return make(wakeTurns, 2*runtime.GOMAXPROCS(0)) }
 
 // inTurn returns a context that makes a wait take a turn before its reply is made, see wakeTurns.
-// key identifies what is asked for, so that memory can be reserved before a large reply is read
-// (replySizes); nil: the reply is small. leave gives the turn back and may be called more than
-// once.
+// key identifies the request, so that memory can be reserved before the data of a large reply is
+// read (replySizes). If key is nil, the reply is small. leave gives the turn back and may be called
+// more than once.
 func (c *call) inTurn(key any) (turn context.Context, leave func()) {
 	c.key = key
 	taken := false

@@ -28,8 +28,8 @@ type workQuota struct {
 	at   time.Time     // when debt was last updated
 }
 
-// perByte is the cost of a byte of a large body, for reading it and for the system's part: some 2
-// ms for a MiB.
+// perByte is the cost of a byte of a large body: some 2 ms for a MiB. It covers reading the byte,
+// including the kernel's part.
 const perByte = 2 * time.Nanosecond
 
 // charge counts work.
@@ -40,7 +40,7 @@ func (w *workQuota) charge(now time.Time, took time.Duration, perSecond time.Dur
 	w.debt += took
 }
 
-// wait returns how long it takes until work may continue.
+// wait returns how long the client has to wait before it may have more work done.
 func (w *workQuota) wait(now time.Time, perSecond time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,8 +77,8 @@ func (x *exchange) worked(took time.Duration) {
 	}
 }
 
-// mayWork waits until the client may have heavy work done. It returns errBusy at once if that is
-// after ctx's deadline.
+// mayWork waits until the client may have heavy work done. If that is after ctx's deadline, it
+// returns errBusy at once.
 func (x *exchange) mayWork(ctx context.Context) error {
 	perSecond, holds := x.share()
 	if !holds {

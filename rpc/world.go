@@ -24,17 +24,18 @@ var errWorldGone = errors.New("the world has been dropped")
 
 // WorldOptions are a world's own options, beside its node.
 type WorldOptions struct {
-	// Asked is called when a request begins, and done when it has ended; for a WebSocket, while it
-	// is open. ok is false if the world is about to end and takes no requests.
+	// Asked is called when a request begins, and done when the request has ended. For a WebSocket,
+	// done is called when it is closed. ok is false if the world is about to end and takes no
+	// requests.
 	Asked func() (done func(), ok bool)
-	// Metrics appends the metrics of the world's node, and Actors its actors as Options.Actors
+	// Metrics appends the metrics of the world's node. Actors appends its actors, as Options.Actors
 	// does.
 	Metrics func([]byte) []byte
 	Actors  func(b []byte, most int) []byte
 }
 
-// worlds are the chains beside a server's own. Each has a Server for its node, which shares
-// connLimiter, limits, API keys and counters.
+// worlds are the worlds that the server serves beside its own chain. Each has a Server for its
+// node, which shares connLimiter, limits, API keys and counters.
 type worlds struct {
 	mu   sync.RWMutex
 	byID map[string]*world
@@ -170,8 +171,8 @@ func (s *Server) noWorld(ctx *fasthttp.RequestCtx) {
 // unknownWorld is the fault of requests for a world that does not exist.
 var unknownWorld = &Fault{Name: "UNKNOWN_WORLD", Fields: true}
 
-// maxIDBody bounds the body of a request to an unknown world, of which only the id is read, in
-// bytes.
+// maxIDBody bounds the body of a request to an unknown world, in bytes. Only the id of the request
+// is read from it.
 const maxIDBody = 4 << 10
 
 // idOf reads the id of a request. It is null for a body that is too large, or a batch.

@@ -48,9 +48,9 @@ func (s *Server) newSockets() *sockets {
 	}
 }
 
-// socket is one WebSocket. Each of its messages is a body of POST /, and each reply a message.
-// Requests that wait for the chain run concurrently with later ones, so their replies may come
-// later.
+// socket is one WebSocket. Each message that it receives is handled as a body of POST /, and each
+// reply is sent as a message. Requests that wait for the chain run concurrently with later ones, so
+// replies may arrive in another order than the requests.
 type socket struct {
 	*Server
 	ws            *websocket.Conn
@@ -449,9 +449,10 @@ func (k *socket) reply(x *exchange, b []byte) {
 	}
 }
 
-// The cost of a client's frames beside their content: a fragment that is hardly larger than its
-// header, and a ping with its answer. They are charged in groups. A client that has used its share
-// of work is not read until it has more.
+// The cost of a client's frames in addition to their content. It matters for fragments that are
+// hardly larger than their headers, and for pings, which are answered. The cost is charged for
+// groups of frames. If a client has used its share of work, nothing more is read from it until it
+// has more.
 const (
 	perPiece   = 300 * time.Nanosecond
 	manyPieces = 1 << 10
@@ -492,7 +493,8 @@ func (m *metered) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// markIdle lets an idle WebSocket be evicted for a new connection.
+// markIdle marks a WebSocket as idle if nothing waits on it, so that it may be evicted for a new
+// connection.
 func (k *socket) markIdle() {
 	if k.conn == nil {
 		return
@@ -507,7 +509,7 @@ func (k *socket) markIdle() {
 }
 
 // awaitRead waits until the client has read enough of its replies. It returns false if the
-// connection is gone.
+// connection is closed.
 func (k *socket) awaitRead() bool {
 	o := k.out
 	o.mu.Lock()

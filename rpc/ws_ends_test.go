@@ -285,8 +285,8 @@ func (p *panicky) Fire(*logrus.Entry) error {
 	return nil
 }
 
-// TestPanicBesideOthers: a panic outside of methods, in a concurrent request of a batch, is that of
-// the batch.
+// TestPanicBesideOthers: a panic outside of methods, in a concurrent request of a batch, fails the
+// whole batch.
 func TestPanicBesideOthers(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

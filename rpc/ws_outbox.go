@@ -8,8 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// frame is an outgoing message: its pieces, the middle one of which may be shared with other
-// clients.
+// frame is an outgoing message in pieces. Other clients may share the middle piece.
 type frame struct {
 	head, body, tail []byte
 	kind             frameKind
@@ -106,8 +105,8 @@ func (o *outbox) put(f frame) bool {
 	return true
 }
 
-// must queues a small message regardless of room: a ping, or the end of a subscription, of which
-// there are at most as many as subscriptions.
+// must queues a small message regardless of room. It is for pings, and for the ends of
+// subscriptions, whose number the limits on subscriptions bound.
 func (o *outbox) must(f frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,10 +129,11 @@ func (o *outbox) push(f frame) {
 	}
 }
 
-// whenRoom calls f once, when a frame has left and half of the queue is free again; at once if the
-// queue is empty, since then it takes anything. It is not called just because half is free already:
-// the refused message may be larger than that. After end it is never called, because the subscriber
-// would be refused and notified in a loop. f must not wait.
+// whenRoom calls f once, when a frame has been sent and half of the queue is free again. If the
+// queue is empty, it calls f at once, since an empty queue takes any message. If the queue is not
+// empty, it waits for a frame to be sent even if half is free already, because the message that was
+// refused may be larger than that half. After end it never calls f, because the subscriber would be
+// refused and notified in a loop. f must not wait.
 func (o *outbox) whenRoom(f func()) {
 	o.mu.Lock()
 	switch {
@@ -263,8 +263,8 @@ func (f *frame) done() {
 	}
 }
 
-// end accepts no more messages and releases the replies that wait in put. Callbacks of whenRoom are
-// dropped: there will be no room.
+// end makes the queue refuse further messages and releases the replies that wait in put. Callbacks
+// of whenRoom are dropped, since there will be no room again.
 func (o *outbox) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

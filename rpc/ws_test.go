@@ -339,8 +339,8 @@ func TestSubscribeRefused(t *testing.T) {
 	}
 }
 
-// TestReaderWhoDoesNot: for a client that does not read, no more than its queue is kept. Others
-// receive their notices, and it is notified of room once it reads.
+// TestReaderWhoDoesNot: for a client that does not read, the node keeps no more than its queue.
+// Other clients receive their notices. The client is notified of room once it reads.
 func TestReaderWhoDoesNot(t *testing.T) {
 	n := &fakeNode{}
 	subs := notices(n)

@@ -143,8 +143,8 @@ tree.search('session-');
 is('a filter leaves it out', tree.rows().map((r) => r.name), ['node', 'rpc', 'session-0', 'waiter-1', 'waiter-2']);
 `
 
-// TestLogic: what the search accepts, which world a page belongs to, which block is final with
-// which, and which actors have latencies. It needs Node.js.
+// TestLogic: which inputs the search accepts, which world a page belongs to, which earlier blocks a
+// block makes final, and which actors have latencies. It needs Node.js.
 func TestLogic(t *testing.T) { runScript(t, logic) }
 
 // TestHostile: untrusted text is bounded before it is shown, and invisible characters become

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Limits are the limits of one server. Those by address do not apply to loopback addresses unless
+// Limits are the limits of one server. Limits by address do not apply to loopback addresses unless
 // config.json names them (see ByAddress).
 type Limits struct {
 	Connections  uint64
@@ -112,8 +112,8 @@ const (
 type Row struct {
 	Key     string // below troupe.rpc
 	Default uint64 // of durations in ns
-	// The default is at least one part in Share of the machine's memory; 0: it does not depend on
-	// memory.
+	// The default is at least one part in Share of the machine's memory. 0: the default does not
+	// depend on memory.
 	Share    uint64
 	Min, Max uint64
 	Doc      string // for docs/operate/config.md
@@ -282,7 +282,7 @@ func (r *Row) DefaultFor(memory uint64) uint64 {
 	return min(max(r.Default, memory/r.Share), r.Max)
 }
 
-// Shown is the default in human-readable form.
+// Shown returns the default in human-readable form.
 func (r *Row) Shown() string {
 	switch {
 	case r.Share != 0:
@@ -298,8 +298,8 @@ func (r *Row) Shown() string {
 // Named marks the limits that config.json names.
 type Named [Count]bool
 
-// FitMemory raises the defaults that depend on memory for a machine with that many bytes of it.
-// Limits that are named keep their values.
+// FitMemory raises the defaults that depend on memory, for a machine with memory bytes of memory.
+// Limits that config.json names keep their values.
 func (l *Limits) FitMemory(memory uint64, named *Named) {
 	for i := range Table {
 		if r := &Table[i]; r.Share != 0 && !named[i] {

@@ -96,7 +96,7 @@ func missing(components object, document []byte) error {
 	return nil
 }
 
-// request is the envelope of a call by one of a method's names.
+// request returns the envelope of a call, with one of the method's names.
 func (s *shapes) request(name, method string) object {
 	return object{"type": "object", "required": []string{"jsonrpc", "id", "params", "method"}, "properties": object{
 		"jsonrpc": object{"type": "string"}, "id": object{"type": "string"}, "method": object{"type": "string", "enum": []string{name}},
