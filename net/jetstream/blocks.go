@@ -50,13 +50,13 @@ type BlockMessage struct {
 
 // BlockSource provides blocks.
 type BlockSource interface {
-	// Blocks calls f for each final block after a place, as they become final, until f fails or ctx
-	// ends. after nil: from where an empty stream starts. ErrSource: the chain does not have that
-	// place, or does not keep what follows it any more.
+	// Blocks calls f for each final block after a place, as the blocks become final, until f fails
+	// or ctx ends. If after is nil, it begins where an empty stream starts. ErrSource: the chain
+	// does not have that place, or no longer keeps the blocks after it.
 	Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessage) error) error
 }
 
-// headAfter names the block before that of the message in the stream.
+// headAfter names the block that precedes the message's block in the stream.
 const headAfter = "Troupe-After"
 
 // BlocksOptions configures a BlockPublisher.
@@ -153,8 +153,8 @@ type blockEnd struct {
 	seq   uint64 // of the stream's last message
 }
 
-// end determines where publishing continues from the stream's last message. If that is missing or
-// is not of a block, the stream is emptied.
+// end determines from the stream's last message where publishing continues. If there is no last
+// message, or it is not of a block, the stream is emptied.
 func (p *BlockPublisher) end(ctx context.Context, s js.Stream) (*blockEnd, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -206,7 +206,7 @@ func (e *blockEnd) read(h nats.Header) error {
 	return nil
 }
 
-// errParts: a block that is in the stream in part has changed.
+// errParts: the first parts of a block are in the stream, but the source no longer has that block.
 var errParts = fmt.Errorf("%w: the block whose first parts are in the stream is not available any more", ErrSource)
 
 // publish publishes the remaining parts of a block, and waits until the stream has stored them.

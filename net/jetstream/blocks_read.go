@@ -8,10 +8,10 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// ReadBlocks calls f for each complete block of the indexers' stream after message number behind,
-// in order and as they arrive, until f fails or ctx ends. To continue after a restart, a caller
-// stores Seq with its results. ErrGap: the next messages were dropped from the stream, or the
-// stream was reset. ErrChanged: a message is not as it was published.
+// ReadBlocks calls f for each complete block of the indexers' stream, in order and as the blocks
+// arrive, until f fails or ctx ends. It begins with the message after number behind. To continue
+// after a restart, a caller stores Seq with its results. ErrGap: the next messages were dropped
+// from the stream, or the stream was reset. ErrChanged: a message is not as it was published.
 func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(BlockMessage) error) error {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {

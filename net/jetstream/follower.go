@@ -69,8 +69,8 @@ func Follow(o FollowerOptions) (*Follower, error) {
 }
 
 // Next returns the next record. After ErrGap, ErrLog or ErrChanged no more follow, and another
-// Follower is needed. The first record may not continue the requested one (After); Record.From says
-// so. Must not be called concurrently.
+// Follower is needed. Record.From shows whether the first record continues the requested one
+// (After), which is not always so. Must not be called concurrently.
 func (f *Follower) Next(ctx context.Context) (Record, error) {
 	select {
 	case r, ok := <-f.list:

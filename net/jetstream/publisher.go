@@ -188,7 +188,8 @@ type position struct {
 	seq  uint64 // of the stream's last message
 }
 
-// end determines where the stream ends. If that is not a position of the log, the stream is reset.
+// end determines where the stream ends. If the log does not have that position, the stream is
+// reset.
 func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*position, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

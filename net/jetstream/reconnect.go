@@ -26,7 +26,7 @@ func (s *reconnectLoop) begin(said func(error), session func(context.Context) er
 	go s.run(ctx, session)
 }
 
-// Close ends the loop. What is not published is published by the next one.
+// Close ends the loop. The next loop publishes what this one has not published.
 func (s *reconnectLoop) Close() {
 	s.cancel()
 	<-s.done

@@ -119,8 +119,8 @@ func failure(err error) reply {
 	return reply{Error: err.Error(), Refused: errors.Is(err, ErrRefused)}
 }
 
-// isRequest returns whether a message expects a response. A client that may read streams can have a
-// consumer deliver messages to this subject; these are no requests.
+// isRequest returns whether a message expects a response. A client that may read streams can create
+// a consumer that delivers messages to this subject; these messages are not requests.
 func isRequest(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, nats.InboxPrefix) }
 
 func (a *Responder) transaction(m *nats.Msg) {

@@ -11,15 +11,16 @@
 //	units   a stream is a near connection: u32 little-endian length ‖ frame. A gossip message is
 //	        the frame of a block, or a batch: its time in ms ‖ transactions
 //	bound   maxGossip bytes for a message; blockRate and transactionRate from a peer, and half of
-//	        these to a peer; maxSpread waiting to be published; maxDropped blocks that are sent
-//	        over a connection since gossip dropped them; maxRecent hashes; maxRPC for an RPC,
-//	        maxUnmetRPC before the handshake, with minEntrySize bytes for each entry; maxChecks
-//	        batches of a peer waiting for half of the cores; maxUnmet streams of a peer waiting
-//	        for a handshake; half of the peers from one address; a frame arrives at paceBytes a
-//	        second; connections and streams by libp2p's resource manager; a connection without a
-//	        handshake lasts Grace, or twice that during a handshake
-//	errors  of a peer close its connections, or ban it: for invalid gossip, or more than maxExcess
-//	        messages above its rate
+//	        these to a peer; maxSpread messages waiting to be published; maxDropped blocks that
+//	        wait to be sent over a connection because gossip dropped them; maxRecent hashes;
+//	        maxRPC bytes for an RPC, maxUnmetRPC before the handshake, at least minEntrySize
+//	        of them for each entry; maxChecks batches of a peer that wait for a core (batches
+//	        use half of the cores); maxUnmet streams of a peer that wait for a handshake; half
+//	        of the peers from one address; a frame must arrive at paceBytes a second; libp2p's
+//	        resource manager bounds connections and streams; a connection without a handshake
+//	        lasts Grace, or twice that during a handshake
+//	errors  an error of a peer closes its connections, or bans it: for invalid gossip, or for
+//	        more than maxExcess messages above its rate
 //	source  go-libp2p, go-libp2p-pubsub (gossipsub 1.1 to 1.3); the messages are net/wire's
 //
 // libp2p authenticates the node key of the peer before the first frame. A handshake with another

@@ -42,8 +42,8 @@ const (
 	queuePeer       = 256
 	// seconds between checks for a mesh with low scores, which then grafts peers with high ones
 	renewBeats = 5
-	// enoughScore is below the score of a peer that delivers a block first once in 50 s. A higher
-	// value would graft needlessly in a large mesh of honest peers.
+	// A peer that is the first to deliver a block once in 50 s has a score above enoughScore. A
+	// higher value would graft needlessly in a large mesh of honest peers.
 	enoughScore = 12
 	mostFirst   = 20 // such blocks that count
 )
@@ -124,8 +124,8 @@ func (w *Transport) gossip(ctx context.Context) error {
 	return nil
 }
 
-// scores configures which peers gossipsub keeps in its mesh: those with a complete handshake, none
-// that sends invalid messages, and first of all those that deliver blocks first. So peers that
+// scores configures which peers gossipsub keeps in its mesh. A complete handshake raises a peer's
+// score, and delivering blocks first raises it most. Invalid messages lower it. So peers that
 // joined early and relay nothing are replaced.
 func (w *Transport) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	p := &pubsub.PeerScoreParams{
@@ -178,7 +178,7 @@ func (w *Transport) trackSubscribers(ctx context.Context, t topic) {
 // stream to it. w.mu must be held.
 func (w *Transport) reaches(t topic, id peer.ID) bool { return !w.reachedSince(t, id).IsZero() }
 
-// reachedSince returns since when; zero: it does not.
+// reachedSince returns since when gossip on a topic reaches a peer; zero if it does not.
 func (w *Transport) reachedSince(t topic, id peer.ID) time.Time {
 	joined, is := w.joined[t][id]
 	stream, has := w.outbound[id]
@@ -194,10 +194,11 @@ func (w *Transport) reachedSince(t topic, id peer.ID) time.Time {
 // Spread implements tcp.Transport. It publishes a block, or a transaction that this node forwards
 // to the peer.
 //
-// It returns false, so that the caller uses the connection, if gossip does not or may not reach the
-// peer: the message is sent for the second time, so the first had no effect; this node does not
-// relay it; it is too large or exceeds the rate; it was published before the peer was reachable;
-// or, for a block, the handshake may not be complete at the other end, which would drop it.
+// If gossip does not or may not reach the peer, it returns false, so that the caller uses the
+// connection. That is so if the message is sent for the second time, because the first had no
+// effect; if this node does not relay it; if it is too large or exceeds the rate; if it was
+// published before the peer was reachable; or, for a block, if the handshake may not be complete at
+// the other end, which would then drop the block.
 func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	id, err := idOf(p)
 	if err != nil {
@@ -254,8 +255,8 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	}
 }
 
-// publishLoop publishes what waits. Transactions are batched: the first at once, then those that
-// arrive within batchGap.
+// publishLoop publishes the waiting messages. Transactions are batched: the first one is published
+// at once, then those that arrive within batchGap.
 func (w *Transport) publishLoop(ctx context.Context) {
 	var (
 		batch []byte

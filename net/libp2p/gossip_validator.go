@@ -130,8 +130,9 @@ func (w *Transport) validate(t topic, from peer.ID, data []byte) (result pubsub.
 	return pubsub.ValidationIgnore
 }
 
-// acquireCheck waits for a core to validate a batch; batches use at most half of them. It returns
-// false if too many batches of the peer wait; its transactions are sent again over a connection.
+// acquireCheck waits for a core to validate a batch; batches use at most half of the cores. It
+// returns false if too many batches of the peer wait. The transactions of that batch are sent again
+// over a connection.
 func (w *Transport) acquireCheck(from peer.ID) bool {
 	w.mu.Lock()
 	crowd := w.checks[from] >= maxChecks
@@ -154,9 +155,9 @@ func (w *Transport) releaseCheck(from peer.ID) {
 	}
 }
 
-// validateBlock validates a block in its canonical frame. A block that is not relayed now is never
-// relayed by gossip, since its bytes count as seen: the node sends it to its peers once it is
-// imported.
+// validateBlock validates a block in its canonical frame. If gossip does not relay a block now, it
+// never does, since the block's bytes count as seen. The node then sends the block to its peers
+// once it is imported.
 func (w *Transport) validateBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	if len(data) > maxGossip {
 		return near.Refuse
@@ -242,8 +243,8 @@ func (w *Transport) verifyTx(s tcp.Station, tx *primitives.SignedTransaction) ne
 	return v
 }
 
-// markSeen records that a transaction has arrived, so that it is not published again, and returns
-// when it did before.
+// markSeen records that a transaction has arrived, so that it is not published again. It returns
+// how long ago the transaction arrived before.
 func (w *Transport) markSeen(key primitives.Hash) age {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -69,8 +69,9 @@ func (t tracer) OnClosedOutboundStream(id peer.ID) {
 	delete(t.outbound, id)
 }
 
-// DropRPC schedules blocks that gossipsub drops for a slow peer to be sent over its connection:
-// Spread has reported them as delivered, so the node does not send them again.
+// DropRPC handles an RPC that gossipsub drops because its peer is slow. It schedules the blocks in
+// the RPC to be sent over the peer's connection instead. The node would not send them again, since
+// Spread has reported them as delivered by gossip.
 func (t tracer) DropRPC(rpc *pubsub.RPC, id peer.ID) {
 	t.o.Counters.lost.Add(1)
 	for _, m := range rpc.GetPublish() {

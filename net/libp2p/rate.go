@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Gossip rates of a peer, duplicates included. A network of a hundred nodes at full load stays
-// below. A node sends each peer at most half of that, relayed and own messages together, so that a
-// node that is flooded does not appear to flood. The other half is for messages that peers request
-// by id.
+// Gossip rates of a peer, duplicates included. The rates in a network of a hundred nodes at full
+// load are lower. A node sends each peer at most half of these rates, relayed and own messages
+// together, so that a node that is flooded does not appear to flood. The other half is for messages
+// that peers request by id.
 const (
 	blockRate        = 100      // messages a second
 	transactionRate  = 2000     // batches a second
@@ -56,7 +56,7 @@ func newRates() *rates {
 
 func (r *rates) idle(now time.Time) bool { return now.Sub(r.last) > time.Minute }
 
-// take returns whether a message is allowed that counts times times.
+// take returns whether the rate allows a message of size bytes that counts as times messages.
 func (r *rates) take(now time.Time, t topic, size, times int) bool {
 	return r.messages[t].AllowN(now, times) && r.bytes[t].AllowN(now, times*size)
 }
@@ -108,7 +108,8 @@ const (
 	stale
 )
 
-// recent remembers published hashes in two maps, the older of which is dropped.
+// recent remembers published hashes in two maps. When now is full or old, before is dropped and now
+// takes its place.
 type recent struct {
 	now, before map[primitives.Hash]time.Time
 	since       time.Time

@@ -22,7 +22,7 @@ const (
 	// RPC is skipped.
 	maxUnmetRPC = 64 << 10
 	// minEntrySize is how many bytes an RPC must have for each message, subscription or control
-	// entry, each of which takes three times as much memory.
+	// entry. An entry takes three times as much memory.
 	minEntrySize = 64
 	minNameSize  = 16      // likewise for each name in a control entry
 	spareEntries = 64      // entries that are allowed in any case
@@ -77,8 +77,8 @@ func (s *rpcStream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next reads an RPC, which must arrive at paceBytes. An RPC that is too long before the handshake
-// is skipped.
+// next reads an RPC, which must arrive at paceBytes. Before the handshake, it skips an RPC that is
+// too long.
 func (s *rpcStream) next() error {
 	n, err := binary.ReadUvarint(s.in)
 	switch {

@@ -65,9 +65,9 @@ func (a *accounts) isNew(d *wire.AccountData) bool {
 	return a.keys[d.AccountKey] && (old == nil || d.IsNewer(old))
 }
 
-// add verifies and stores account data of a peer, and returns what is new. If a peer has newer data
-// of the own key, from an earlier run of this node, it is replaced by own data with the next
-// version.
+// add verifies and stores account data of a peer, and returns what is new. A peer may have newer
+// data under this node's own key, from an earlier run of this node. Then add replaces that data by
+// new own data with the next version.
 func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.AccountData, ban Reason) {
 	seen := map[primitives.PublicKey]bool{}
 	var interesting []*wire.AccountData
@@ -143,16 +143,17 @@ func timestamp(t time.Time) wire.Timestamp {
 	return wire.Timestamp{Seconds: t.Unix(), Nanos: int32(t.Nanosecond())}
 }
 
-// announcements maps accounts to nodes, as their validators announced for an epoch.
+// announcements maps accounts to the nodes that their validators announced for an epoch.
 type announcements struct {
 	of    map[primitives.AccountID]*wire.Announcement
 	order []primitives.AccountID // oldest first
 }
 
-// maxAnnouncements is for how many accounts they are kept (announce_accounts/mod.rs).
+// maxAnnouncements bounds the accounts with stored announcements (announce_accounts/mod.rs).
 const maxAnnouncements = 10_000
 
-// add stores verified announcements, and returns those of another epoch than the stored one.
+// add stores verified announcements, and returns those whose epoch differs from that of the stored
+// one.
 func (a *announcements) add(list []*wire.Announcement) (fresh []*wire.Announcement) {
 	if a.of == nil {
 		a.of = map[primitives.AccountID]*wire.Announcement{}

@@ -14,9 +14,10 @@ const (
 	maxSilentNeighbours = 64 // neighbours of a peer that did not send it a block
 )
 
-// silentLife is how long a peer is sent the blocks of a neighbour that did not send it one. It is
-// longer than it takes to detect a dead connection and remove its edge. A neighbour that is silent
-// on purpose costs the peer one delayed block in that time.
+// silentLife is for how long this node sends a peer the blocks that come from one of the peer's
+// neighbours, after that neighbour failed to send the peer a block. It is longer than it takes to
+// detect a dead connection and remove its edge. A neighbour that is silent on purpose delays one
+// block for the peer in that time.
 const silentLife = 2 * time.Minute
 
 // blockSources remembers the peer that first sent each of the last blocks.
@@ -41,10 +42,10 @@ func (b *blockSources) put(hash primitives.Hash, by wire.PeerID) {
 	b.order = append(b.order, hash)
 }
 
-// noteBlockRequest notes that a peer requests a block. If it was not sent to the peer because a
-// neighbour of it had sent it here, that neighbour did not send it to the peer: the edge is
-// outdated, the neighbour withholds blocks, or the message was lost. For silentLife, the
-// neighbour's blocks are sent to this peer.
+// noteBlockRequest notes that a peer requests a block. If this node did not send it the block
+// because the block came from a neighbour of the peer, then that neighbour did not send it to the
+// peer either: the edge is outdated, the neighbour withholds blocks, or the message was lost. For
+// silentLife, this node sends the peer the blocks that come from that neighbour.
 func (n *PeerManager) noteBlockRequest(now time.Time, c *conn, hash primitives.Hash) {
 	by := n.blockSources.by[hash]
 	if !n.Sparing || by == "" || by == c.peer.ID || !n.graph.Adjacent(by, c.peer.ID) {
@@ -56,10 +57,11 @@ func (n *PeerManager) noteBlockRequest(now time.Time, c *conn, hash primitives.H
 	c.silentNeighbours[by] = now.Add(silentLife)
 }
 
-// knowsBlock returns whether a block need not be sent to a peer, since the first sender of the
-// block is this peer or a neighbour of it: a node sends a new block to all of its neighbours,
-// except those that have it from another one. If a block is lost, the peer requests it when its
-// child arrives; if no child arrives, ToAll.Again sends it once more.
+// knowsBlock returns whether a block need not be sent to a peer. That is so if the first sender of
+// the block is this peer or a neighbour of it, because a node sends a new block to all of its
+// neighbours except those that have it from another node. If the block is lost on that way, the
+// peer requests it when the block's child arrives. If no child arrives, ToAll.Again sends the block
+// once more.
 func (n *PeerManager) knowsBlock(now time.Time, c *conn, b *primitives.Block) bool {
 	if !n.Sparing || b.Header.Height%resendEvery == 0 {
 		return false

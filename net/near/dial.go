@@ -10,7 +10,7 @@ import (
 )
 
 // dial opens a connection, unless there is one, one is being dialled, or the peer is excluded. It
-// returns whether it does.
+// returns whether it dials.
 func (n *PeerManager) dial(p wire.PeerInfo, tier wire.Tier) bool {
 	_, under := n.out[tier][p.ID]
 	if under || n.excluded[p.ID] || n.ready[tier][p.ID] != nil || p.ID == n.me && tier != wire.T1 || !p.Addr.IsValid() {
@@ -66,8 +66,8 @@ func (n *PeerManager) monitor(now time.Time) {
 	}
 }
 
-// dropOne closes a random connection if there are more than IdealHigh. Exempt are whitelisted
-// peers, outbound connections while these are few, and the SafeSet oldest active ones.
+// dropOne closes a random connection if there are more than IdealHigh. It does not close those of
+// whitelisted peers, outbound connections while these are few, or the SafeSet oldest active ones.
 func (n *PeerManager) dropOne(now time.Time, ours int) {
 	safe := map[wire.PeerID]bool{}
 	list := n.sorted(wire.T2)

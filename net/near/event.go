@@ -41,9 +41,9 @@ type (
 	TooLong struct{ Conn ConnID }
 	// Closed: the socket was closed by the peer or failed.
 	Closed struct{ Conn ConnID }
-	// Gossiped: a message arrived by the gossip of a transport, which has validated it, and not
-	// over a connection. It is processed even if the peer is disconnected or banned meanwhile: the
-	// transport has marked it as seen, so no other peer will deliver it again.
+	// Gossiped: a message arrived by a transport's gossip and not over a connection. The transport
+	// has validated it. The message is processed even if the peer is disconnected or banned
+	// meanwhile: the transport has marked it as seen, so no other peer will deliver it again.
 	Gossiped struct {
 		Peer wire.PeerID
 		Msg  wire.Message
@@ -73,9 +73,9 @@ type (
 		Peer wire.PeerID
 		Msg  wire.Message
 	}
-	// ToAll: send a message to all T2 peers. Again: an earlier broadcast had no effect. It bypasses
-	// duplicate suppression, skips only peers that sent this block last over their connection,
-	// and does not use gossip.
+	// ToAll: send a message to all T2 peers. Again: send a block once more, because an earlier
+	// broadcast had no effect. The block is then sent over connections and not by gossip, and to
+	// all peers except those whose connection delivered this block last.
 	ToAll struct {
 		Msg   wire.Message
 		Again bool
@@ -108,7 +108,7 @@ type (
 		Peer wire.PeerInfo
 		Msg  *wire.StateResponse
 	}
-	// AnnouncementsVerified: the valid ones of the announcements that VerifyAnnouncements asked about.
+	// AnnouncementsVerified: the announcements of a VerifyAnnouncements that are valid.
 	AnnouncementsVerified struct {
 		From wire.PeerID // empty: own announcements
 		Good []*wire.Announcement
@@ -183,8 +183,8 @@ type (
 		Requested bool // of a Block: it was requested from this peer
 		Gossiped  bool // it arrived by gossip, and no other peer will deliver it
 	}
-	// VerifyAnnouncements: verify these and report AnnouncementsVerified. KnownEpoch has the epochs of
-	// stored announcements.
+	// VerifyAnnouncements: verify these announcements and report AnnouncementsVerified. KnownEpoch
+	// has the epochs of the stored announcements.
 	VerifyAnnouncements struct {
 		From       wire.PeerID
 		List       []*wire.Announcement

@@ -154,10 +154,10 @@ func tooOld(e *wire.Edge, now time.Time) bool {
 	return e.Nonce <= 253_402_300_799 && time.Unix(int64(e.Nonce), 0).Before(now.Add(-edgeLife))
 }
 
-// isPrivileged returns whether an edge is stored beyond the bounds: it is an edge of a node that a
-// validator has signed to be its own, or of the source itself. Other nodes can't forge either. So
-// an attacker that fills the graph with invented edges, even before the only source, does not cut
-// off validators.
+// isPrivileged returns whether an edge is stored beyond the bounds. That is so if one of its ends
+// is the source, or a node that a validator has signed to be its own. No other node can forge such
+// an edge. So an attacker that fills the graph with invented edges does not cut off validators,
+// even if it is the first to send edges.
 func (g *Graph) isPrivileged(e *wire.Edge, source wire.PeerID) bool {
 	if !e.Active() || g.ofSource[source] >= maxEdgesOfSource+maxPrivilegedOfSource {
 		return false
@@ -268,8 +268,8 @@ func (g *Graph) Recompute(now time.Time, unreliable map[wire.PeerID]bool) {
 	}
 }
 
-// searchPause returns how long the routes stay as they are. It grows with the number of edges, as
-// the time of a search does.
+// searchPause returns the time between two searches, in which the routes stay as they are. It grows
+// with the number of edges, as the time of a search does.
 func (g *Graph) searchPause() time.Duration {
 	return edgePeriod * time.Duration(1+len(g.edges)/edgesPerPeriod)
 }

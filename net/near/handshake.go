@@ -41,8 +41,8 @@ type conn struct {
 	height   primitives.Height
 	hash     primitives.Hash
 	hasBlock bool
-	// lastSentBlock is the last block that the peer sent over the connection: it has accepted this
-	// one. A block that arrives by its gossip may only have been relayed.
+	// lastSentBlock is the last block that the peer sent over the connection, so the peer has
+	// accepted it. A block that arrives by gossip from the peer may only have been relayed.
 	lastSentBlock primitives.Hash
 
 	queued []queuedMsg // while waiting, in order
@@ -64,7 +64,7 @@ type queuedMsg struct {
 	in  bool
 }
 
-// maxQueuedMsgs is how many messages may be queued so. The wait is at most a second.
+// maxQueuedMsgs bounds the messages that are queued for a handshake, which waits at most a second.
 const maxQueuedMsgs = 10_000
 
 func (n *PeerManager) dialled(now time.Time, ev Dialled) {
@@ -287,7 +287,8 @@ func (n *PeerManager) whitelisted(p wire.PeerInfo) bool {
 }
 
 // insert adds a connection to its tier, unless the peer or its validator key is connected already.
-// Of two simultaneous dials, that of the lower id is kept.
+// If both nodes dial at the same time, the connection that the node with the lower id dialled is
+// kept.
 func (n *PeerManager) insert(c *conn) bool {
 	ready, out := n.ready[c.tier], n.out[c.tier]
 	if c.inbound && c.peer.ID == n.me {

@@ -347,7 +347,8 @@ func (n *PeerManager) validatorNodes() (out []wire.PeerID) {
 }
 
 // holders returns the shards that validators publish, by their key of this epoch. If an account has
-// another key in the next epoch, that may belong to another node, which does not validate yet.
+// another key in the next epoch, data under that key is ignored: the key may belong to another
+// node, which does not validate yet.
 func (n *PeerManager) holders() map[primitives.AccountID][]primitives.ShardID {
 	out := map[primitives.AccountID][]primitives.ShardID{}
 	for id, keys := range n.accounts.byID {

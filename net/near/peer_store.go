@@ -217,8 +217,8 @@ func (s *peerStore) sorted(fits func(*known) bool) []*known {
 	return out
 }
 
-// candidate draws a peer to dial. preferKnown: of those that were connected before, if there are
-// any. It returns false if there is no candidate.
+// candidate draws a peer to dial. If preferKnown is true and some candidates were connected before,
+// it draws one of these. It returns false if there is no candidate.
 func (s *peerStore) candidate(draw func(n int) int, preferKnown bool, skip func(wire.PeerInfo) bool) (wire.PeerInfo, bool) {
 	fits := func(k *known) bool {
 		return k.info.Addr.IsValid() && !skip(k.info) && (!s.onlyTo || k.boot) && (k.status == unknown || k.status == notConnected)

@@ -17,7 +17,7 @@ const (
 // (peer/stream.rs:18). Beyond it the connection is closed.
 const maxQueued = 1 << 30
 
-// starvationLimit is after how many more urgent frames a waiting frame is sent.
+// starvationLimit is how many more urgent frames may be sent before a frame that waits.
 const starvationLimit = 32
 
 // PriorityOf returns the priority of a message. Handshake messages have the highest, so that they

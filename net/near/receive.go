@@ -50,8 +50,9 @@ const (
 	numLimits
 )
 
-// limits bound how often a peer may send each: one in period, and burst at once. A peer that keeps
-// neard's intervals needs a sixth of that. The limit of epoch sync is neard's own.
+// limits bound how often a peer may send each kind: burst messages at once, and one more after each
+// period. A peer that keeps neard's intervals needs a sixth of that. The limit of epoch sync is
+// neard's own.
 var limits = [numLimits]struct {
 	period time.Duration
 	burst  int
@@ -213,8 +214,8 @@ func (n *PeerManager) receivePeers(now time.Time, c *conn, r *wire.PeersResponse
 	}
 }
 
-// nonceRequest signs the edge that the peer proposes. If an edge at least as new exists, it answers
-// with that.
+// nonceRequest signs the edge that the peer proposes. If there is an edge that is at least as new,
+// it answers with that edge.
 func (n *PeerManager) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
 	if !validNonce(half.Nonce, now) {
 		n.close(now, c, Banned, InvalidEdge)

@@ -57,7 +57,8 @@ func (s *seenMessages) again(now time.Time, m *wire.Routed) bool {
 	return false
 }
 
-// gossip collects what a peer is sent, in at most one message per gossipPeriod.
+// gossip collects the items to send to a peer, and sends them in at most one message per
+// gossipPeriod.
 type gossip[K ~string, V any] struct {
 	pending map[K]V
 	next    time.Time

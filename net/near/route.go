@@ -52,8 +52,9 @@ func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	}
 }
 
-// route sends a message to its next hop: over T1 and T3 only to its target itself, over T2 along a
-// shortest path, or back where the request came from. It returns whether there is one.
+// route sends a message to its next hop. Over T1 and T3 that is the target itself. Over T2 it is a
+// neighbour on a shortest path, or the neighbour from which the request came. route returns whether
+// there is a next hop.
 func (n *PeerManager) route(now time.Time, tier wire.Tier, m *wire.Routed) bool {
 	to := m.Target.PeerID
 	if to == n.me {
@@ -89,9 +90,9 @@ func (n *PeerManager) proxy(d *wire.AccountData) wire.PeerID {
 	return ""
 }
 
-// routeToAccount sends a body to an account: to this node itself, over T1 if the body may and the
-// account is reachable, otherwise over T2 in as many copies as the body needs. It returns whether
-// it was sent.
+// routeToAccount sends a body to an account. If the account is this node's own, it delivers the
+// body here. If the body may be sent over T1 and the account is reachable there, it uses T1.
+// Otherwise it sends as many copies over T2 as the body needs. It returns whether it sent the body.
 func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	kind := ev.Body.BodyKind()
 	if ev.AccountID == n.account && n.account != "" {
@@ -172,8 +173,8 @@ func (n *PeerManager) HostFor(sync primitives.Hash, shard primitives.ShardID, is
 // PartDone forgets the requests of a part that has arrived.
 func (n *PeerManager) PartDone(shard primitives.ShardID, part uint64) { n.hosts.partDone(shard, part) }
 
-// answerState sends a response over T3. If there is no connection it dials, and sends what
-// accumulates meanwhile after that; neard drops it.
+// answerState sends a response over T3. If there is no connection, it dials, and sends the
+// responses that accumulate meanwhile when the connection is open. neard drops these responses.
 func (n *PeerManager) answerState(ev AnswerState) {
 	if n.toPeer(wire.T3, ev.Peer.ID, ev.Msg) {
 		return

@@ -11,8 +11,8 @@ import (
 
 const (
 	maxHosts = wire.MaxHosts
-	// hostEpochsKept is for how many past epochs hosts are kept; neard: 1. An epoch in which a
-	// shard has no chunks has no sync block, and the hosts of the epoch before are asked.
+	// hostEpochsKept is for how many past epochs hosts are kept; neard: 1. If a shard has no chunks
+	// in an epoch, the epoch has no sync block, and the hosts of the epoch before are asked.
 	hostEpochsKept = 2
 )
 
@@ -24,7 +24,7 @@ type hosts struct {
 	tried map[hostTry]int
 }
 
-// hostTry identifies the requests of a part from a host.
+// hostTry identifies the requests that were sent to one host for one part.
 type hostTry struct {
 	shard primitives.ShardID
 	part  uint64
@@ -35,8 +35,8 @@ func newHosts() *hosts {
 	return &hosts{of: map[wire.PeerID]*wire.SnapshotHost{}, tried: map[hostTry]int{}}
 }
 
-// add verifies and stores entries of a peer, and returns those that are new. A list longer than the
-// store is ignored.
+// add verifies and stores entries of a peer, and returns the new ones. It ignores a list that is
+// longer than the store.
 func (h *hosts) add(list []*wire.SnapshotHost) (fresh []*wire.SnapshotHost, ban Reason) {
 	if len(list) > maxHosts {
 		return nil, NotBanned
@@ -69,9 +69,9 @@ func (h *hosts) isNew(s *wire.SnapshotHost) bool {
 	return s.EpochHeight >= h.least && (old == nil || newerHost(s, old))
 }
 
-// newerHost returns whether an entry replaces an older one: it is of a later epoch, or of the same
-// sync block with additional shards, since shards can be added by catchup. neard ignores the
-// latter, without a ban.
+// newerHost returns whether an entry replaces an older one. It does if it is of a later epoch, or
+// of the same sync block with additional shards, which a host can add by catchup. neard ignores an
+// entry with additional shards, and does not ban for it.
 func newerHost(s, old *wire.SnapshotHost) bool {
 	if s.EpochHeight != old.EpochHeight || s.SyncHash != old.SyncHash || len(s.Shards) <= len(old.Shards) || len(s.Shards) > wire.MaxHostShards {
 		return s.EpochHeight > old.EpochHeight
@@ -94,8 +94,8 @@ func (h *hosts) put(s *wire.SnapshotHost) {
 	h.order = append(h.order, s.PeerID)
 }
 
-// setEpoch drops hosts of past epochs, but keeps those of the newest epoch with a sync block. point
-// 0: that epoch is unknown.
+// setEpoch drops hosts of past epochs, but keeps those of point, the newest epoch with a sync
+// block. If point is 0, that epoch is unknown.
 func (h *hosts) setEpoch(height, point uint64) {
 	h.least = height - min(height, hostEpochsKept)
 	if point > 0 {

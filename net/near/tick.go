@@ -10,7 +10,7 @@ import (
 // Intervals and bounds of neard, unless noted.
 const (
 	edgePeriod = time.Second // between batches of edges
-	// edges in the graph, for each of which edges of peers wait one more period
+	// edgesPerPeriod: for each so many edges in the graph, edges of peers wait one more edgePeriod.
 	edgesPerPeriod  = 10_000
 	maxEdgesQueued  = 4 * maxEdgesInMessage
 	peersPeriod     = time.Minute
@@ -276,7 +276,7 @@ func (n *PeerManager) processEdges(now time.Time) {
 	}
 }
 
-// tickPeer sends a T2 peer what is due.
+// tickPeer sends a T2 peer the periodic messages that are due.
 func (n *PeerManager) tickPeer(now time.Time, c *conn) {
 	d := &c.due
 	again := func(at *time.Time, period time.Duration) bool {

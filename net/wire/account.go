@@ -26,8 +26,8 @@ type PeerAddr struct {
 	PeerID PeerID
 }
 
-// AccountData names the node of a validator and its proxies. The highest (Version, Timestamp)
-// counts.
+// AccountData names the node of a validator and its proxies. Of several, the one with the highest
+// (Version, Timestamp) counts.
 type AccountData struct {
 	SignedPayload
 	PeerID     PeerID

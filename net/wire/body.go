@@ -175,8 +175,8 @@ type (
 	ChunkResponse struct{ primitives.ChunkResponse }
 	// WitnessAck acknowledges a witness to the chunk's producer.
 	WitnessAck struct{ primitives.WitnessAck }
-	// PartialWitness contains the receiver's part of a witness, PartialWitnessForward that of the
-	// sender.
+	// PartialWitness contains the receiver's part of a witness. PartialWitnessForward contains the
+	// sender's part.
 	PartialWitness        struct{ primitives.PartialWitness }
 	PartialWitnessForward struct{ primitives.PartialWitness }
 	// VersionedWitness and VersionedWitnessForward are the same with a version: 2 from protocol

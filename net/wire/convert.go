@@ -90,9 +90,10 @@ func (c *conversion) hashOf(s *schema, in []byte, num uint32) primitives.Hash {
 // room returns how many bytes of memory the lists of a message may take. An absent signature and
 // some actions are one byte encoded and sixteen decoded, so the longest frame could otherwise take
 // 8 GiB. Messages of up to 5 MiB always fit; these include the longest valid transaction (1.5 MiB)
-// and the receipts that a chunk sends to a shard (4.5 MiB). Longer ones fit if a byte takes four on
-// average: chunk bodies, witnesses, state parts and code are byte strings, which do not count, and
-// a present signature has 65 bytes.
+// and the receipts that a chunk sends to a shard (4.5 MiB). A longer message fits if its lists take
+// at most four bytes of memory for each of its bytes. Longer messages do, because they consist of
+// byte strings, which do not count (chunk bodies, witnesses, state parts, code), or of signatures
+// with 65 bytes each.
 func room(in []byte) int { return 64<<20 + 4*len(in) }
 
 // pointerTo is a pointer type that decodes borsh.

@@ -361,8 +361,8 @@ func readStateResponse(in []byte) (Message, error) {
 }
 
 // ReadGrowing appends n bytes of r to b. Since n is only what the sender claims, memory grows with
-// the bytes that arrive: initially first bytes, then at most double what is there. The result is
-// not nil unless there is an error.
+// the bytes that arrive: it allocates first bytes initially, and then at most twice the bytes that
+// have arrived. The result is nil only if there is an error.
 func ReadGrowing(r io.Reader, b []byte, n, first int) ([]byte, error) {
 	if b == nil {
 		b = make([]byte, 0, min(n, first))

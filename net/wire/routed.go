@@ -62,7 +62,8 @@ type Routed struct {
 	proven verdict
 	direct bool             // set by Direct
 	hash   *primitives.Hash // cached hash; nil: not computed yet
-	// key signs an own message on first use; nil: it is signed, or is of another node.
+	// key signs an own message on first use. nil: the message is signed already, or is another
+	// node's.
 	key *primitives.SecretKey
 }
 
@@ -77,8 +78,8 @@ func NewRouted(key primitives.SecretKey, target Target, body Body, seconds int64
 }
 
 // Unsigned is NewRouted, but signs the message only when it is first encoded with its signature. A
-// message to this node itself, or to a target that the connection authenticates to, never needs
-// one. Until it is signed, it must not be used concurrently.
+// message needs no signature if it is for this node itself, or if the connection authenticates this
+// node to the target. Until the message is signed, it must not be used concurrently.
 func Unsigned(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
 	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds, key: &key}
 	primitives.Encoded(tagging{body}, func(b []byte) { m.tagged = bytes.Clone(b) })
@@ -172,7 +173,7 @@ func (m *Routed) Hop() *Routed {
 	return &out
 }
 
-// roomBeside is the length of a frame beside body and signature, with Ed25519 keys.
+// roomBeside is how many bytes a frame has in addition to body and signature, with Ed25519 keys.
 const roomBeside = 128
 
 // appendFields appends the form that neard sends: the borsh of V1, and the fields that V2 added. As

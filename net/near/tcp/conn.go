@@ -249,8 +249,8 @@ func (l *link) read(h *Server) {
 	}
 }
 
-// readSize is the size of the read buffer, in bytes: most consensus frames and what follows them
-// fit. Larger frames bypass the buffer.
+// readSize is the size of the read buffer, in bytes. Most consensus frames fit into it, together
+// with the frames that follow. Larger frames bypass the buffer.
 const readSize = 8 << 10
 
 // joinSize is how many bytes are joined for one write call of a Transport. Larger frames bypass the

@@ -27,7 +27,8 @@ type routedVerifier struct {
 	draw     func(n int) int
 }
 
-// How many messages of a new peer are verified, and one of how many later.
+// The first probation messages of a new peer are all verified. After them, a random one in
+// sampleEvery is verified.
 const (
 	probation   = 64
 	sampleEvery = 16
@@ -72,9 +73,9 @@ func (w *routedVerifier) verify(m wire.Message, keys *primitives.Verifier) {
 	}
 }
 
-// newEdgeLimiter limits how many edges a peer may send: a full graph at once, then as many as are
-// renewed in the largest possible network. Each costs two signature checks before it is known
-// whether it is of use.
+// newEdgeLimiter limits how many edges a peer may send: a full graph at once, and then edges at the
+// rate at which they are renewed in the largest possible network. Each edge costs two signature
+// checks before it is known whether it is of use.
 func newEdgeLimiter() *rate.Limiter { return rate.NewLimiter(edgeRate, wire.MaxEdges) }
 
 const edgeRate = 500 // per second

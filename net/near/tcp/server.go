@@ -7,10 +7,10 @@
 //	units   a frame is u32 little-endian length ‖ protobuf
 //	bound   wire.MaxFrame bytes for a frame, allocated as it arrives; maxQueued bytes queued for
 //	        all connections; maxEvents decoded messages waiting for the PeerManager, above which
-//	        reading stops, and one above longFrame for each connection; maxVerifying verifications at
-//	        a time
-//	errors  of a socket, and a panic of its goroutines, end the connection; of the listener are
-//	        retried; a closed listener, or a panic of the PeerManager, ends Run
+//	        reading stops; for each connection one waiting message longer than longFrame;
+//	        maxVerifying verifications at a time
+//	errors  an error of a socket, or a panic of its goroutines, ends the connection; errors of the
+//	        listener are retried; a closed listener, or a panic of the PeerManager, ends Run
 //	source  nearcore chain/network/src/{tcp.rs, peer/stream.rs}
 package tcp
 
@@ -99,7 +99,7 @@ type opened struct {
 	dial *near.Dial // nil: accepted
 }
 
-// posted is an event, with what to signal when its immediate effects are done; nil: nothing.
+// posted is an event, and the completion to signal when its immediate effects are done (nil: none).
 type posted struct {
 	near.Event
 	completion *completion
@@ -168,8 +168,8 @@ func (h *Server) Addr() netip.AddrPort {
 	return h.listener.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// Post passes an event to the PeerManager. It blocks while that is busy, and returns without effect
-// after Run has ended.
+// Post passes an event to the PeerManager. It blocks while the PeerManager is busy, and returns
+// without effect after Run has ended.
 func (h *Server) Post(ev near.Event) {
 	select {
 	case h.events <- posted{ev, nil}:
@@ -377,8 +377,9 @@ func (h *Server) write(l *link, frame []byte, p near.Priority) {
 	}
 }
 
-// closeLongestQueue closes the connection with the longest queue if the total exceeds maxQueued. So
-// a peer that requests more than it reads does not take the memory of others.
+// closeLongestQueue closes the connection with the longest queue if all queues together exceed
+// maxQueued. So if a peer requests more than it reads, its own connection is closed, not that of
+// another peer.
 func (h *Server) closeLongestQueue() {
 	var longest *link
 	all, most := 0, 0

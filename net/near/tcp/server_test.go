@@ -601,8 +601,8 @@ func TestQueuedAll(t *testing.T) {
 	}
 }
 
-// TestEdgesTold: of the edges of a peer, at most as many are verified as a network has, at once and
-// per second. A peer within that has all verified.
+// TestEdgesTold: at most as many edges of a peer are verified at once as the largest network has,
+// and later ones only at a bounded rate. All edges of a peer within these limits are verified.
 func TestEdgesTold(t *testing.T) {
 	h := quietHost(t, nil)
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")

@@ -22,11 +22,11 @@ type Transport interface {
 	Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error)
 	// Knows returns whether a peer should be dialled over this transport.
 	Knows(peer wire.PeerID) bool
-	// Met reports that a handshake with the peer is complete (is), or that the connection of it has
-	// ended.
+	// Met reports that a handshake with the peer is complete (is is true), or that the connection
+	// with it has ended (is is false).
 	Met(peer wire.PeerID, tier wire.Tier, is bool)
-	// Spread takes a message that is to be sent to a peer. It returns whether it delivers it by
-	// gossip; otherwise the caller must send it over the connection.
+	// Spread takes a message that is to be sent to a peer. It returns true if the transport
+	// delivers the message by gossip. Otherwise the caller must send it over the connection.
 	Spread(peer wire.PeerID, m wire.Message) bool
 	// Ban closes all connections with a peer, and refuses it for a while.
 	Ban(peer wire.PeerID)
@@ -40,8 +40,8 @@ type Conn interface {
 	net.Conn
 	// Peer returns the authenticated peer.
 	Peer() wire.PeerID
-	// Bare returns whether the peer accepts messages from this node that it is the target of
-	// without a signature, since the connection authenticates the author.
+	// Bare returns whether this node may send the peer messages without a signature if it is their
+	// author and the peer their target. The connection then authenticates the author.
 	Bare() bool
 	// Within sets the time in which the next n bytes of a frame must arrive; n < 0: the frame is
 	// complete.
@@ -109,8 +109,8 @@ func (h *Server) Panicked(reason any, stack []byte) {
 	}
 }
 
-// viaTransport returns whether to dial a peer over the transport: there is no socket, the transport
-// knows the peer, or it did not answer as neard does.
+// viaTransport returns whether to dial a peer over the transport. It does if the server has no
+// socket, if the transport knows the peer, or if the peer did not answer as neard does.
 func (h *Server) viaTransport(peer wire.PeerID) bool {
 	return h.transport != nil && (h.listener == nil || h.transport.Knows(peer) || h.notNeard[peer])
 }

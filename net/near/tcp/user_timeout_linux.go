@@ -6,11 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is the Control function of sockets to peers. Unacknowledged data is sent again at least
-// every resendMost. TCP by default doubles the interval each time, so that a path that was down for
-// long is detected only after as long again. With short intervals TCP would give up after half a
-// minute, so TCP_USER_TIMEOUT is set: a peer that acknowledges nothing for writeLimit is gone,
-// whether or not more is written. Kernels before 6.15 ignore the first option.
+// Patience is the Control function of sockets to peers. It sets TCP_RTO_MAX_MS, which kernels
+// before 6.15 ignore, so that unacknowledged data is sent again at least every resendMost. By
+// default TCP doubles the interval each time: after a path was down for long, it takes as long
+// again to notice that the path is back. With short intervals TCP would give up after half a
+// minute, so TCP_USER_TIMEOUT is set too. With it a connection ends when its peer has acknowledged
+// nothing for writeLimit, whether or not more is written.
 func Patience(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(writeLimit.Milliseconds()))

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestValuesAreThoseOfNearPrimitives: the forms read every error and every view of an action that
-// near-primitives 0.38.0 writes to its end, and write it again
-// (primitives/testdata/values.jsonl.gz).
+// TestValuesAreThoseOfNearPrimitives: near-primitives 0.38.0 writes every error and every view of
+// an action (primitives/testdata/values.jsonl.gz). The forms read each of them to its end and write
+// the same bytes.
 func TestValuesAreThoseOfNearPrimitives(t *testing.T) {
 	seen := map[string]int{}
 	for v := range testutil.Vectors[struct {
