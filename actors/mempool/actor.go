@@ -74,7 +74,7 @@ type Options struct {
 	Base      func(primitives.Hash) (primitives.Height, bool)
 	IsAhead   func(*primitives.SignedTransaction) bool
 	NonceUsed func(*primitives.SignedTransaction) (primitives.Nonce, bool)
-	// Again: this actor replaces a failed one and sends SubmitAgain when it starts. Started is
+	// Again: this actor replaces a failed actor, and sends SubmitAgain when it starts. Started is
 	// called once the actor receives messages; it may be nil.
 	Again   bool
 	Started func()

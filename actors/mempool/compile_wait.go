@@ -104,8 +104,8 @@ type compileSlot struct {
 	pays bool
 }
 
-// holdTimeout is a message from the actor to itself: the compilation of a code has ended, or the
-// EarlyWait of a transaction.
+// holdTimeout is a message from the actor to itself: a compilation has ended, or the EarlyWait of a
+// transaction is over.
 type holdTimeout struct {
 	by   *Actor          // the actor that sent it; messages of a failed actor are ignored
 	hash primitives.Hash // of the transaction, or of the code if code is set
@@ -324,10 +324,10 @@ func (a *Actor) compile() {
 	a.publishCounts()
 }
 
-// holdEnded handles a holdTimeout. Either the EarlyWait of one transaction is over: if the transaction
-// is not waiting for a compilation, it is offered to chunks from now on. Or the compilation of a
-// contract's code has ended: the same happens to all transactions that waited for that code, and the
-// next compilation starts.
+// holdEnded handles a holdTimeout. If the EarlyWait of a transaction is over, the transaction is
+// offered to chunks from now on, unless it also waits for a compilation. If the compilation of a
+// contract's code has ended, all transactions that waited for that code are offered, unless they
+// also wait for smaller nonces, and the next compilation starts.
 func (a *Actor) holdEnded(m holdTimeout) {
 	if m.by != a {
 		return
@@ -393,9 +393,9 @@ func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	return h.code != nil || !a.pool.HasPredecessor(tx) && a.o.IsAhead(tx)
 }
 
-// hasRoom returns whether a transaction may enter the pool. A transaction that follows one that
-// waits for code cannot leave the pool before that one. Therefore it gets no room once the pool is
-// half full.
+// hasRoom returns whether a transaction may enter the pool. If an earlier transaction of the same
+// key waits for code, a chunk cannot take this one before that one. Such a transaction gets no room
+// once the pool is half full.
 func (a *Actor) hasRoom(tx *primitives.SignedTransaction) bool {
 	if a.held == 0 || !a.pool.Crowded() {
 		return true

@@ -57,8 +57,8 @@ func usedNonce(tx *primitives.SignedTransaction, at primitives.Nonce) *primitive
 	return &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: tx.Nonce.Nonce, KeyNonce: at}
 }
 
-// dropped converts a transaction that the chunk producer dropped. The error for a congested shard
-// has no details, because waiters check the state again and report them.
+// dropped converts a transaction that the chunk producer dropped. If the reason is a congested
+// shard, the error has no details, because waiters check the state again and report them.
 func dropped(x *apply.Dropped) messages.DroppedTransaction {
 	out := newDrop(x.SignedTransaction, &primitives.InvalidTxError{Tag: primitives.TxExpired})
 	switch {
@@ -120,8 +120,8 @@ func (a *Actor) dropUnanswered(x item, err error) {
 	a.reportDropped([]messages.DroppedTransaction{{Hash: hash, Err: err, Source: "client " + string(x.client)}})
 }
 
-// poolContents returns the content of a failed actor's pool as drops. It returns what it read so
-// far if the pool panics.
+// poolContents returns the content of a failed actor's pool as drops. If the pool panics, it
+// returns the part that it has read by then.
 func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
 	defer func() { _ = recover() }() // the pool's own data may be inconsistent
 	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {

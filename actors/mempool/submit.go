@@ -93,12 +93,12 @@ type item struct {
 	index  int      // index in batch
 }
 
-// forwarded is sent by a mempool to that of another shard: unchecked submissions whose signers now
-// belong there.
+// forwarded is sent by a mempool to the mempool of another shard. It has unchecked submissions
+// whose signers now belong to that shard.
 type forwarded struct{ items []item }
 
-// moved is sent by a mempool to that of another shard: pooled transactions whose signers now belong
-// there.
+// moved is sent by a mempool to the mempool of another shard. It has pooled transactions whose
+// signers now belong to that shard.
 type moved struct{ txs []based }
 
 type based struct {
@@ -373,7 +373,7 @@ func (a *Actor) handOver() {
 }
 
 // abandon answers all unchecked submissions and records the pool as lost, after the actor has
-// failed. Waiters and the producer are informed by the actor that replaces it.
+// failed. The actor that replaces it informs waiters and the producer.
 func (a *Actor) abandon() {
 	if list := a.poolContents(); len(list) > 0 && a.o.Out.Lost != nil {
 		a.o.Out.Lost(messages.TransactionsDropped{List: list})

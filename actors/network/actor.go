@@ -10,8 +10,8 @@
 //	        requests and transactions in progress. Status: the part that other goroutines
 //	        read and that survives restarts of the actor
 //	units   ms since the actor began
-//	bound   messages of peers in the mailbox: maxInbox of all peers and as many gossiped
-//	        blocks, maxInboxEach of one peer or validator's node, beyond which they are
+//	bound   messages of peers in the mailbox: maxInbox in all, and as many gossiped blocks;
+//	        of these maxInboxEach from one peer or one validator's node; further ones are
 //	        dropped; unrequested blocks: blockRate a second from one peer; the server's queue;
 //	        maxWaiting blocks with chunks that cannot be requested yet; maxBodies chunk bodies
 //	errors  of peers: drop, pause or ban; of this node: logged; a panic restarts the actor
@@ -57,8 +57,8 @@ type Out struct {
 // Options configure the actor.
 type Options struct {
 	Engine *engine.Engine
-	// Listen starts a host that passes each message to deliver, and account announcements to verify
-	// for verification. It is called each time the actor starts.
+	// Listen starts a host. The host calls deliver with each message, and verify with account
+	// announcements. Listen is called each time the actor starts.
 	Listen func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
 	// Account and Key belong to this node's validator. Empty: it has none.
 	Account primitives.AccountID
@@ -158,7 +158,7 @@ type Actor struct {
 }
 
 // Messages to self: the timer's tick, another try to listen, the end of the host. Each names the
-// actor or host that sent it; those of a failed actor are ignored.
+// actor or host that sent it. Messages of an actor that has failed are ignored.
 type (
 	tick  struct{ of *Actor }
 	again struct{ of *Actor }

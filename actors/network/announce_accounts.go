@@ -38,8 +38,8 @@ func (a *Actor) announce() {
 	a.host.Post(near.AnnouncementsVerified{Good: []*wire.Announcement{x}})
 }
 
-// verifyAnnouncements verifies account announcements of a peer. It accepts those of a known epoch
-// that is later than the epoch of the known announcement of the account (nearcore
+// verifyAnnouncements verifies account announcements of a peer. It accepts an announcement if its
+// epoch is known, and later than the epoch of the account's stored announcement (nearcore
 // chain/client/src/view_client_actor.rs:1759). Called on goroutines of the host.
 func (a *Actor) verifyAnnouncements(j near.VerifyAnnouncements) near.AnnouncementsVerified {
 	out := near.AnnouncementsVerified{From: j.From}

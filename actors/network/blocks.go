@@ -129,9 +129,10 @@ func (s *rebroadcast) again(now int64, head primitives.Hash) bool {
 	return true
 }
 
-// rebroadcastHead broadcasts an unchanged head again, over connections and not by gossip. Otherwise
-// peers would request a block that was lost in gossip or in a full queue only when a child of it
-// arrives. On a validator the consensus core does this. A node that is behind does not do it.
+// rebroadcastHead broadcasts an unchanged head again, over connections and not by gossip. If a
+// block was lost in gossip or in a full queue, peers would otherwise request it only when a child
+// of it arrives. On a validator the consensus core broadcasts the head again. A node that is behind
+// does not.
 func (a *Actor) rebroadcastHead(now int64) {
 	if a.o.Receive != nil {
 		return
@@ -142,8 +143,8 @@ func (a *Actor) rebroadcastHead(now int64) {
 	}
 }
 
-// headMoved informs the host of a new head: what handshakes contain, and the validators whose
-// account data is accepted.
+// headMoved gives the host the data that depends on the head: the content of handshakes, and the
+// validators whose account data is accepted.
 func (a *Actor) headMoved(head *engine.BlockNode) {
 	var height, point uint64
 	last, known := a.o.Engine.SyncPointNow()
@@ -192,7 +193,7 @@ func (a *Actor) headMoved(head *engine.BlockNode) {
 	}
 	tracked := held(head)
 	// A handshake is valid as long as its connection, while the tracked shards may change.
-	// Therefore it names none, as neard names all or none.
+	// Therefore the handshake names no shards. Likewise neard names either all shards or none.
 	if a.o.Engine.Scheduled() {
 		tracked = nil
 	}

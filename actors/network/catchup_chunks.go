@@ -216,8 +216,8 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 	return out, nil
 }
 
-// isOverdue returns whether the holder that was asked last has not answered in time. The next one
-// gets twice the time.
+// isOverdue returns whether the holder that was asked last has not answered in time. If so, the
+// next holder gets twice the time.
 func (f *chunkFetch) isOverdue(now int64, hash primitives.Hash) bool {
 	wait := max(f.wait[hash], holderWait)
 	if now-f.asked[hash] < wait {
@@ -233,8 +233,8 @@ func (f *chunkFetch) progress(now int64, hash primitives.Hash) {
 	delete(f.wait, hash)
 }
 
-// askHolder asks the next holder for what is needed of a chunk: enough parts to assemble the
-// shard's own chunk, or the receipt proofs in another shard's chunk.
+// askHolder asks the next holder for the missing pieces of a chunk: for the shard's own chunk,
+// enough parts to assemble it; for another shard's chunk, the receipt proofs in it.
 func (s *Shards) askHolder(f *chunkFetch, hash primitives.Hash) {
 	i := f.missing[hash]
 	list := f.holders[i]

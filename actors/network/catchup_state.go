@@ -18,11 +18,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Shards implements engine.PartSource: it fetches the state and chunks of a shard that is caught up
-// from other nodes. State headers and parts come from nodes that announced the sync block
-// (chain/statesync), chunks from the validators that track the shard (chain/chunkparts). It
-// survives restarts of the actor. Its methods block until the answer arrives or the context ends,
-// and verify answers on the caller's goroutine.
+// Shards implements engine.PartSource: it fetches, from other nodes, the state and chunks of a
+// shard that this node catches up. State headers and parts come from nodes that announced the sync
+// block (chain/statesync), chunks from the validators that track the shard (chain/chunkparts).
+// Shards survives restarts of the actor. Its methods block until the answer arrives or the context
+// ends, and verify answers on the caller's goroutine.
 type Shards struct {
 	o     ShardsOptions
 	begun time.Time

@@ -55,10 +55,11 @@ func (l *recentSet[T]) take(x T) bool {
 	return i >= 0
 }
 
-// admits returns whether an unrequested block of a peer is accepted. bounded means that other
-// limits apply to it: it was checked as gossip, or gossip's own rates. Long blocks have a byte
-// rate, because their bodies are hashed before anything else is known of them. A peer's first long
-// block is always accepted. A dropped block is requested when a child of it arrives.
+// admits returns whether an unrequested block of a peer is accepted. bounded means that no limit is
+// needed here, because the block was checked as gossip or because the rates of gossip bound it.
+// Long blocks have a byte rate, because their bodies are hashed before anything else is known of
+// them. A peer's first long block is always accepted. A dropped block is requested when a child of
+// it arrives.
 func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool {
 	if bounded {
 		return true
@@ -96,10 +97,10 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 	return v
 }
 
-// checkOrigin passes a block with a known parent, its producer's signature over this body, and
-// approvals of two thirds of the stake. Every node that knows the parent comes to the same result.
-// It covers everything that Actor.refused bans for, so that peers do not ban this node for relaying
-// the block.
+// checkOrigin returns near.Pass for a block that has a known parent, its producer's signature over
+// this body, and approvals of two thirds of the stake. Every node that knows the parent comes to
+// the same result. The check covers everything that Actor.refused bans for, so that peers do not
+// ban this node for relaying the block.
 func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
 	if e.Imported(b.Hash()) != nil {
@@ -153,9 +154,10 @@ const (
 )
 
 // relaysGossip returns whether a gossiped block with a valid origin is relayed. The first block of
-// a height is relayed at once; the next few if they are valid except for chunk contents, which is
-// what neard checks. Later ones are only announced once imported: a malicious producer may sign any
-// number of blocks, and every node would have to check each.
+// a height is relayed at once. The next few are relayed if they are valid except for chunk
+// contents, which neard does not check before relaying either. Later ones are only announced, after
+// their import: a malicious producer may sign any number of blocks, and every node that gets them
+// has to check each.
 func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	h, tip := b.Header.Height, a.o.Engine.Tip().Height()
 	if h > tip+relayWindow || h+relayWindow <= tip {

@@ -217,7 +217,7 @@ func (a *Actor) headersDone(m *headersResult) {
 }
 
 // ownFailure handles an error that is a fault of this node. If the store has failed, the node ends,
-// because it could not store what it requests. Other errors are logged.
+// because it could not store the blocks and headers that it requests. Other errors are logged.
 func (a *Actor) ownFailure(what string, err error) {
 	if errors.Is(err, storage.ErrFailed) {
 		a.o.Failed(fmt.Errorf("network: %s: %w", what, err))

@@ -31,10 +31,11 @@ type slot struct {
 	own    bool // not counted toward maxInbox
 }
 
-// source is what messages are counted by: the peer that delivered them, or the validator's node
-// that signed them. Gossiped blocks of a peer are counted separately: no other peer will deliver
-// them, and a malicious peer may have filled its share on purpose. Gossip's own rates bound them
-// too.
+// source is the key by which messages are counted: the peer that delivered them, or the validator's
+// node that signed them. Gossiped blocks of a peer are counted separately from its other messages.
+// Gossip delivers a block only once, so a block that is dropped here does not arrive again from
+// another peer. If both counted together, a malicious peer could fill its share with other messages
+// in order to have such a block dropped. The rates of gossip bound these blocks too.
 type source struct {
 	of     wire.PeerID
 	gossip bool
@@ -100,7 +101,7 @@ func (i *inbox) admit(d *near.Deliver) *slot {
 	return p
 }
 
-// count returns the counter that a slot belongs to unless it is own.
+// count returns the counter to which a slot belongs. A slot that is own belongs to no counter.
 func (i *inbox) count(p *slot) *int {
 	if p.source.gossip {
 		return &i.gossip

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits of blocks that are invalid by themselves (engine.ErrGossipCheck) and that an honest peer may
-// relay. By gossip it relays the first block of a height before it checks it, one more after a
-// restart, and the first block of each height up to relayWindow above its tip.
+// Limits of blocks that are invalid by themselves (engine.ErrGossipCheck) and that an honest peer
+// may nevertheless relay. An honest peer relays by gossip, before it checks them, the first block
+// of each height up to relayWindow above its tip, and one more of a height after a restart.
 const (
 	maxBadOfHeight = 2  // of one height
 	maxBadBlocks   = 32 // of all heights, plus two for each height by which the chain has advanced

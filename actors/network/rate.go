@@ -31,8 +31,9 @@ func (r *blockLimits) allow(now int64, height primitives.Height, hash primitives
 		(size <= longBlock || r.admitLong(now, size))
 }
 
-// admitHeight returns whether a block of a height is accepted: a known one, or one of the first
-// maxOfHeight. An honest peer relays what it imports and a few more, so further blocks are dropped.
+// admitHeight returns whether a block of a height is accepted: it is already known, or one of the
+// first maxOfHeight of its height. An honest peer relays the blocks that it imports and a few more,
+// so further blocks are dropped.
 func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash) bool {
 	for i := range r.heights {
 		x := &r.heights[i]
@@ -52,8 +53,8 @@ func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash
 	return true
 }
 
-// admitLong returns whether a long block is accepted: the earlier ones must fit longRate. Its own
-// size is charged afterwards.
+// admitLong returns whether a long block is accepted: it is if the earlier long blocks are within
+// longRate. The size of this block counts only for later ones.
 func (r *blockLimits) admitLong(now int64, size int) bool {
 	if r.paid > now {
 		return false

@@ -224,8 +224,8 @@ func (p *stateServer) direct(from wire.PeerID, sync primitives.Hash, shard primi
 }
 
 // directAnswer returns the reply to a direct state request. A reply with neither header nor part
-// means "not available now". Without any reply the peer would assume a slow connection and wait
-// longer each time, until the epoch is over.
+// means "not available now". If a peer got no reply at all, it would assume a slow connection and
+// wait longer each time, until the epoch is over.
 func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) *wire.StateResponse {
 	if p.serves(sync) && p.admit(now) {

@@ -50,8 +50,9 @@ func (f *Status) Holds(account primitives.AccountID, shard primitives.ShardID) b
 	return i != nil && slices.Contains(i.Holders[account], shard)
 }
 
-// Exclude makes the host have no connection with these peers until the next call, which replaces the
-// list. It returns whether the list is another one than before. A restart of the actor keeps it.
+// Exclude makes the host have no connection with these peers until the next call, which replaces
+// the list. It returns whether the list has changed. The list stays in force when the actor
+// restarts.
 func (f *Status) Exclude(peers []wire.PeerID) bool {
 	f.excludeMu.Lock()
 	defer f.excludeMu.Unlock()

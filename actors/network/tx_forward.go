@@ -138,8 +138,8 @@ func (t *txForwarder) drop(hash primitives.Hash) {
 	}
 }
 
-// pooled forwards a transaction of this node's client. A routed one is always forwarded, but only
-// once, because its client was informed of that.
+// pooled forwards a transaction of this node's client. A routed transaction is always forwarded,
+// but only once, because its client has been told that the node forwards it.
 func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	if a.o.Receive != nil {
 		a.o.Receive(consensus.Received{Message: tx}, func() {}) // done does nothing: the transaction has no inbox slot
@@ -150,9 +150,9 @@ func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	}
 }
 
-// toForward returns the record of a transaction to send, or nil if it must not be sent, and whether
-// to keep it for another send. Without room to keep it, it is still sent once, because its client
-// was informed that it is accepted.
+// toForward returns the record of a transaction to send, or nil if it must not be sent. keep is
+// whether the record is kept for another send. If there is no room to keep it, the transaction is
+// still sent once, because its client has been told that it is accepted.
 func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bool, now int64) (x *outgoing,
 	keep bool) {
 	hash := tx.Hash()

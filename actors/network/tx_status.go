@@ -70,7 +70,7 @@ type openQuestion struct {
 	news   chan struct{} // closed when the next answer is stored
 }
 
-// NewTxStatuses returns a TxStatuses. account is that of this node's validator; horizon is
+// NewTxStatuses returns a TxStatuses. account is the account of this node's validator; horizon is
 // Route.Horizon.
 func NewTxStatuses(e *engine.Engine, f *Status, account primitives.AccountID, horizon primitives.Height) *TxStatuses {
 	if horizon == 0 {
@@ -87,8 +87,8 @@ func (s *TxStatuses) Foreign(signer primitives.AccountID) bool {
 }
 
 // Ask returns the known status of a transaction, and asks a node if needed. A nil outcome means
-// that no answer is known yet. The channel is closed when the next answer is stored; nil: no node
-// could be asked.
+// that no answer is known yet. The channel is closed when the next answer is stored. A nil channel
+// means that no node could be asked.
 func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 	signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
 	s.mu.Lock()
@@ -117,8 +117,8 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 }
 
 // mayAsk returns whether a question of a client may be sent now, and counts it. At most maxStatuses
-// are sent in statusRetry; a client may use at most half of those that are left. The caller holds
-// mu.
+// questions are sent in statusRetry, and a client may use at most half of those that are left. The
+// caller holds mu.
 func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
 	if now.Sub(s.since) >= statusRetry {
 		s.since, s.sent = now, 0

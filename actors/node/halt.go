@@ -28,8 +28,8 @@ type Halted struct {
 	// Full: a full disk is the reason. The halt ends by itself once there is room, unless Actor is
 	// set.
 	Full bool
-	// patched: the chain has one validator, and its outcome differs from this node's. Then the
-	// validator has probably patched the state.
+	// patched: the chain has one validator, and its outcome differs from this node's. Most likely
+	// that validator has patched the state.
 	patched bool
 	// File is the path of the file with the chunk that could not be applied, for troupe verify. It
 	// is set some time after the halt. Empty: none was written.
@@ -86,8 +86,8 @@ func (n *Node) haltReason() *HaltedError {
 	return n.full.Load()
 }
 
-// diskRoom is called by the store when the disk is full, and with nil when it has room again. While
-// it is full, writes wait and requests that depend on them fail.
+// The store calls diskRoom when the disk is full, and with nil when there is room again. While the
+// disk is full, writes wait, and requests that depend on them fail.
 func (n *Node) diskRoom(f *storage.Full) {
 	n.haltMu.Lock()
 	defer n.haltMu.Unlock()
@@ -280,9 +280,9 @@ func (n *Node) failed(who string, reason any, stack []byte) {
 	}
 }
 
-// haltIfFull halts the node if err means that an actor failed on a full disk, and returns whether
-// it does. The actor's state is lost. The caller of Start restarts the node once there is room.
-// While the node stops, nothing is logged.
+// haltIfFull halts the node if err means that an actor failed because the disk is full, and returns
+// whether err means that. The actor's state is lost. The caller of Start restarts the node once
+// there is room. While the node stops, nothing is logged.
 func (n *Node) haltIfFull(who string, err error) bool {
 	if !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrFailed) {
 		return false

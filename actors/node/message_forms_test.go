@@ -149,8 +149,9 @@ func chunkAt(head *engine.BlockNode, key primitives.ChunkKey, prev primitives.Ha
 		Parts: []primitives.ChunkPart{{Ord: 0, Part: parts[0], Proof: paths[0]}}}}
 }
 
-// usurpedChunk makes a chunk on a block, and all that its producer would send with it, with the key of a
-// validator that is left out there. Its transaction makes it another chunk than the right one: a chunk's
+// usurpedChunk makes a chunk on a block, and all messages that its producer would send with it. It
+// signs them with the key of a validator that the block's rows leave out. The chunk has a
+// transaction that the right chunk lacks. Otherwise both would be the same chunk, because a chunk's
 // hash does not cover the signature.
 func usurpedChunk(t *testing.T, m *member, on *engine.BlockNode, p *chunkPlace) (c *primitives.Chunk, bodies []peerwire.Body) {
 	t.Helper()
@@ -184,11 +185,11 @@ type badBytes struct {
 func (b badBytes) BodyKind() peerwire.BodyKind   { return b.kind }
 func (b badBytes) AppendBorsh(out []byte) []byte { return append(out, b.raw...) }
 
-// TestFalseFormsAndAnchors: a peer that holds the keys of validators sends messages about chunks in the
-// form of another version, with wrong anchors, with wrong keys, with anchors that no node has, and the
-// chunks of a producer that is left out. As in nearcore the messages are dropped, the peer is not
-// banned, and the chain goes on without any of those chunks. It is banned for a forged signature of a
-// routed message, and in the end for blocks with such chunks.
+// TestFalseFormsAndAnchors: a peer that holds the keys of validators sends messages about chunks in
+// the form of another version, with wrong anchors, with wrong keys, with anchors that no node has,
+// and the chunks of a producer that is left out. As in nearcore these messages are dropped, the
+// peer is not banned, and the chain continues without any of those chunks. The peer is banned for a
+// forged signature of a routed message, and in the end for blocks with such chunks.
 func TestFalseFormsAndAnchors(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	var mu sync.Mutex
@@ -366,8 +367,8 @@ func TestFalseFormsAndAnchors(t *testing.T) {
 		t.Error("a peer is banned for relaying two blocks with false chunks")
 	}
 
-	// What bans: the signature of a routed message, of whatever form, is that of another node. The
-	// bringer alone is banned.
+	// A peer is banned if the signature of a routed message, of whatever form, is that of another
+	// node. Only the peer that delivers the message is banned.
 	p := placesOn(t, m, m.e.Head())[0]
 	for i, body := range bodiesAt(p.key, &p.at, p.by, 1) {
 		forger := attack(t, fmt.Sprint("forger", i), m, "test")
@@ -439,10 +440,11 @@ func (m *member) bans(t *testing.T) (n int) {
 	return 0
 }
 
-// TestHonestMessagesBanNoPeer: over an upgrade from 86 to 87 and the ends of short epochs, with
-// validators that are down and return, so that heights are skipped, forks are left, producers are left
-// out, and nodes get messages whose anchors they do not know yet, no message about a chunk is wrong and
-// no peer is banned. Neither is a peer that brings messages of the producers of another fork.
+// TestHonestMessagesBanNoPeer: the chain goes through an upgrade from 86 to 87 and the ends of
+// short epochs, with validators that are down and return. So heights are skipped, forks are
+// abandoned, producers are left out, and nodes get messages whose anchors they do not know yet.
+// Still no message about a chunk is wrong and no peer is banned. A peer that delivers messages of
+// the producers of another fork is not banned either.
 func TestHonestMessagesBanNoPeer(t *testing.T) {
 	parameters.SupportForTest(t, 87)
 	c := kickoutCluster(t, 86, 20, nil)

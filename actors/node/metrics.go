@@ -48,8 +48,8 @@ type Delayed struct {
 	Receipts uint64
 }
 
-// converted returns how many transactions of a chunk have an outcome: those that became receipts.
-// The outcomes of transactions come first, in order.
+// converted returns how many transactions of a chunk have an outcome, that is, have become
+// receipts. The outcomes of transactions are the first in the chunk, in order.
 func converted(x *messages.ShardAccepted) (n uint64) {
 	for _, t := range x.Chunk.Transactions {
 		if int(n) < len(x.Outcomes) && x.Outcomes[n].ID == t.Hash() {

@@ -333,8 +333,8 @@ func (n *Node) largestTarget() (primitives.Height, error) {
 	return decodeHeight(raw)
 }
 
-// persistTarget stores the greatest approved height, before approvals are sent to peers. Approvals
-// that are not sent are stored in the node's own block.
+// persistTarget stores the greatest approved height before approvals are sent to peers. It is not
+// called for approvals that stay in the node: the node's own block stores those.
 func (n *Node) persistTarget(h primitives.Height) error {
 	var b storage.Batch
 	raw := encodeHeight(h)

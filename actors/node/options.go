@@ -28,16 +28,17 @@ type Limits struct {
 	Sessions int // clients with an open session; 0: DefaultSessions
 	Parked   int // requests that wait for a transaction; 0: DefaultParked
 	// Outcomes bounds the known outcomes of awaited transactions and their receipts; 0:
-	// DefaultOutcomes. At the limit, a wait that would read more than 64 fails.
+	// DefaultOutcomes. At the limit, a wait that would read more than 64 outcomes fails.
 	Outcomes   int
 	Queue      int // unchecked submissions of one shard; 0: DefaultQueue
 	QueueBytes int // sum of their sizes; 0: DefaultQueueBytes
 	Held       int // transactions of one shard that wait for compilation; 0: DefaultHeld
-	// HeldBytes bounds the sum of their sizes; 0: DefaultHeldBytes. It is at most a quarter of
-	// Options.Mempool.Bytes, but always enough for two of the largest transactions.
+	// HeldBytes bounds the sum of the sizes of held transactions; 0: DefaultHeldBytes. It is at
+	// most a quarter of Options.Mempool.Bytes, but always enough for two of the largest
+	// transactions.
 	HeldBytes int
 	Wait      time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout); 0: DefaultWait
-	// BeginWait: new waits are refused while it takes longer than this until a wait begins
+	// BeginWait: while it takes longer than this until a wait begins, new waits are refused
 	// (troupe.rpc.max_wait_delay); 0: never.
 	BeginWait time.Duration
 }
@@ -74,8 +75,8 @@ type Options struct {
 	// Keys are the signing keys of this node's validators by account, for a chain without other
 	// validators. Empty: the node makes no blocks.
 	Keys map[primitives.AccountID]primitives.SecretKey
-	// Vote is the protocol version that its blocks announce (latest_protocol_version). 0: by the
-	// engine's upgrade schedule.
+	// Vote is the protocol version that this node's blocks announce (latest_protocol_version). 0:
+	// by the engine's upgrade schedule.
 	Vote primitives.ProtocolVersion
 	// Mode is when blocks are made; a sandbox may change it. The zero value is production.Instant.
 	Mode production.Mode

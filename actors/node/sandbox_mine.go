@@ -26,8 +26,8 @@ func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, prim
 	return a.Height, a.Hash, err
 }
 
-// awaitChecked waits until the mempools have checked all submissions sent before the call, but not
-// longer than settleTime.
+// awaitChecked waits until the mempools have checked all submissions that were sent before the
+// call. It waits at most settleTime.
 func (n *Node) awaitChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -69,8 +69,8 @@ func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primit
 	return a.Height, a.Hash, err
 }
 
-// patches holds the accounts that pending patches create. A patch that is sent at the same time may
-// contain records of these accounts.
+// patches holds the accounts that pending patches create. If another patch is sent at the same
+// time, it may contain records of these accounts.
 type patches struct {
 	mu     sync.Mutex
 	making map[primitives.AccountID]int // number of pending patches that create it; never 0

@@ -132,9 +132,9 @@ func (s *shards) publish(set *shardSet) {
 	s.n.wakeup.SetPools(fronts)
 }
 
-// retire ends the actors of shards that no branch can contain any more: a block whose layout lacks
-// them is final. The messages in their mailboxes, and in those of their mempools, are handled
-// first.
+// retire ends the actors of shards that no branch can contain any more, because a block whose
+// layout lacks them is final. An actor first handles the messages in its mailbox, and its mempool
+// those in its own.
 func (s *shards) retire(final primitives.Height) {
 	old := s.set.Load()
 	past := func(t *trackedShard) bool { return t.gone != 0 && t.gone <= final }

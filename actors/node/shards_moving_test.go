@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// shuffled is a chain of four shards with a payer in each, dealt anew to that many validators
-// for each epoch.
+// shuffled is a chain of four shards with a payer in each. In each epoch the shards are assigned
+// anew to that many validators.
 func shuffled(makers, each int) func(*genesis.Config) map[string][]byte {
 	return func(c *genesis.Config) map[string][]byte {
 		var err error
@@ -171,7 +171,7 @@ func (m *moving) look(i int) {
 	}
 }
 
-// tell logs the shards that each node is to hold: progress, hosts asked, and the last result.
+// tell logs the shards that each node must hold: progress, hosts asked, and the last result.
 func (m *moving) tell() {
 	m.want.mu.Lock()
 	defer m.want.mu.Unlock()
@@ -265,7 +265,8 @@ func (m *moving) same() {
 	}
 }
 
-// until polls all nodes until a height is final, for that much of their time.
+// until polls all nodes until a height is final, for at most the time within on the test's clock
+// (pace).
 func (m *moving) until(h primitives.Height, within time.Duration) {
 	m.t.Helper()
 	limit := m.pace.Even() + within
@@ -291,11 +292,12 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 	}
 }
 
-// TestValidatorsMoving: four validators of four shards hold only those that they produce chunks
-// of, dealt anew for each epoch. States come over sockets before the epoch begins, so no
-// validator lacks a shard that it produces, and all holders of a shard have the same state.
+// TestValidatorsMoving: four validators of four shards hold only the shards that they produce
+// chunks of, which are assigned anew in each epoch. States arrive over sockets before the epoch
+// begins, so no validator lacks a shard that it produces, and all holders of a shard have the same
+// state.
 func TestValidatorsMoving(t *testing.T) {
-	// a state has ten seconds to come, of those in which the machine does something for the test
+	// A state has ten seconds to arrive. Only the time in which the machine runs this test counts.
 	const length, epochs = 100, 6
 	m := newMoving(t, 1, length)
 	stop, began := make(chan struct{}), time.Now()
@@ -382,10 +384,10 @@ func TestValidatorsMovingBack(t *testing.T) {
 	m.kept(4)
 }
 
-// TestValidatorsRoute: A transaction of a shard that a validator does not hold goes to the
-// producers of that shard's chunks, and its client learns that. One that another node has
-// forwarded goes no further. With routing disabled this holds only for transactions that cannot
-// be checked.
+// TestValidatorsRoute: a transaction of a shard that a validator does not hold is forwarded to the
+// producers of that shard's chunks, and its client learns that. A transaction that another node has
+// forwarded is not forwarded again. With routing disabled this holds only for transactions that
+// cannot be checked.
 func TestValidatorsRoute(t *testing.T) {
 	m := newMoving(t, 1, 1000, func(o *Options) { o.Network.Route.Off = true })
 	m.reach(5, 60*time.Second)

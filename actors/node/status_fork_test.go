@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestForkedWhileInTurn: a wait has its answer, and before its turn to read the status a branch
-// without the transaction has won: the wait goes on until that includes it, and holds no turn
-// meanwhile.
+// TestForkedWhileInTurn: a wait has its answer, but before its turn to read the status, a branch
+// without the transaction becomes canonical. The wait continues until that branch includes the
+// transaction, and holds no turn meanwhile.
 func TestForkedWhileInTurn(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mode, o.Limits.Wait = production.Manual, time.Minute })
 	tx := s.tx("near", transfer(1))

@@ -149,8 +149,8 @@ func (n *Node) readStatusWithin(x *statusRead, most int) (*view.FinalOutcome, er
 	return &out, nil
 }
 
-// visiblePosition returns the heights of the head and of the final block, read consistently: both are
-// of the same moment.
+// visiblePosition returns the heights of the head and of the final block. Both are read at the same
+// moment.
 func (n *Node) visiblePosition() messages.Position {
 	for {
 		final := n.engine.Final().Height

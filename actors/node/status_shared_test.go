@@ -52,10 +52,10 @@ func startWide(t testing.TB, receipts int) *sandbox {
 	return s
 }
 
-// TestShared: many waits for one transaction with 1,300 receipts, for each level and method,
-// begun before and after it is executed, get byte for byte what a read of the store shows as of
-// a block at which the level was reached. It is read a few times for all of them, a wait takes
-// a few kilobytes, and nothing is left afterwards.
+// TestShared: many waits for one transaction with 1,300 receipts, for each level and method, begin
+// before and after it is executed. Each gets byte for byte what a read of the store shows as of a
+// block at which the level was reached. The status is read only a few times for all of them, a wait
+// takes a few kilobytes, and nothing is left afterwards.
 func TestShared(t *testing.T) {
 	const each = 20
 	s := startWide(t, 1300)
@@ -179,10 +179,11 @@ func heap() (alive, stacks float64) {
 	return float64(m.HeapAlloc) / (1 << 20), float64(m.StackInuse) / (1 << 20)
 }
 
-// BenchmarkWaitsShared measures the cost of many waits: for one transaction with 1,300
-// receipts, sent after they begin or executed before, or for as many transfers. It reports them
-// while they wait for the transaction, while they wait for finality, and at the peak until all
-// are answered. Replies are made in turn, as by the RPC server.
+// BenchmarkWaitsShared measures the memory and time that many waits take. They wait for one
+// transaction with 1,300 receipts, which is sent after they begin or was executed before, or each
+// for a transfer of its own. It is measured while they wait for the transaction, while they wait
+// for finality, and at the peak until all are answered. Replies are made in turn, as by the RPC
+// server.
 //
 //	TROUPE_WAITS=10000 go test ./actors/node -run - -bench WaitsShared -benchtime 1x
 func BenchmarkWaitsShared(b *testing.B) {

@@ -83,7 +83,8 @@ func (s *subscriber) stop(why view.EndReason) {
 	}
 }
 
-// wantFinal counts subscriptions that need final blocks: yes is true when one begins to need them.
+// wantFinal counts subscriptions that need final blocks. yes is true when a subscription begins to
+// need them, and false when it no longer does.
 func (n *Node) wantFinal(yes bool) {
 	if !yes {
 		n.finalityWaits.done()

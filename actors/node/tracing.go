@@ -21,8 +21,8 @@ type Span struct {
 // Trace shows where the time of one transaction was spent. The first span is the whole, followed by
 // its parts in the order of their begins.
 //
-// One in OneIn transactions is traced. The hash decides, so each stage knows it without data in
-// messages.
+// One in OneIn transactions is traced. Its hash decides whether a transaction is traced, so each
+// stage can tell without additional data in messages.
 type Trace struct {
 	ID    primitives.Hash // of the transaction
 	Spans []Span

@@ -130,12 +130,12 @@ func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Pos
 
 // seen is the position that readers saw when a request arrived.
 //
-// Problem: txtracker learns of a block after readers see it. A wait that begins in between ends at
-// an older position, and its answer would contradict what the client has read before.
+// Problem: txtracker learns of a block after readers see it. A wait that begins between the two
+// ends at an older position, and its answer would contradict what the client has read before.
 //
-// Invariant: the position of an answer is one that readers saw at some time between the arrival of
-// the request and the answer. So an answer is never behind one that any client got before the
-// request.
+// Invariant: the position of an answer is a position that readers saw at some time between the
+// arrival of the request and the answer. So an answer is never behind one that any client got
+// before the request.
 //
 // Rejected: waiting until txtracker has the block, which delays the answer; sending blocks to
 // txtracker before readers see them, after which an answer could be ahead of a later read.
@@ -160,8 +160,8 @@ func (n *Node) notBefore(s *seen, at messages.Position) messages.Position {
 	return messages.Position{Head: max(at.Head, s.at.Head), Final: max(at.Final, s.at.Final)}
 }
 
-// waitFor waits, and then reads the status as of the block that ended the wait, or as of s if that
-// is later.
+// waitFor waits for a transaction and then reads its status. The status is that of the block that
+// ended the wait, or that of s if s is later.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen, receipts bool) (*view.FinalOutcome, error) {
 	for ; ; m.Again++ {
 		messages.LeaveTurn(ctx) // while it waits, a request holds neither memory nor a turn
@@ -239,8 +239,8 @@ func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcom
 // wait.
 const maxForked = 8
 
-// wait blocks until the waiter answers or another end of ask. It takes the permits and counts the
-// wait.
+// wait blocks until the waiter answers or ask ends in another way. It takes the permits and counts
+// the wait.
 func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a messages.Awaited, err error) {
 	h := n.sessionHandles.of(messages.SessionOf(ctx))
 	if h == nil {
@@ -394,7 +394,7 @@ func (n *Node) waiter(r session.Request) *actor.Props {
 	})
 }
 
-// use returns what the validity of a transaction depends on that no block includes.
+// use returns what the validity of a transaction depends on while no block includes it.
 func (n *Node) use(tx *primitives.SignedTransaction) messages.Use {
 	u := messages.Use{Key: string(n.engine.NonceKey(tx)), Nonce: tx.Nonce.Nonce}
 	if base, ok := n.baseHeight(tx.BlockHash); ok {

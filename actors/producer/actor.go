@@ -103,7 +103,7 @@ type Actor struct {
 	sched   *production.Scheduler
 	head    *head
 	// followed has one entry for each block that was imported as the tip and has not been accepted
-	// yet: whether the producer already builds on it.
+	// yet. The entry is true if the producer already builds on that block.
 	followed []bool
 	held     bool // the scheduler makes no blocks, so the tracker's timers are stopped
 	stopped  bool

@@ -36,9 +36,9 @@ func (c *clock) set(t uint64) { c.frozenAt, c.shift = t, t-c.wall() }
 // advance adds ns to the current time.
 func (c *clock) advance(ns uint64) { c.set(c.now() + ns) }
 
-// blockTime returns the timestamp of the next block, and uses up next. parent is the parent's
-// timestamp, and passed the time of skipped heights, in ns. The engine raises a result that is not
-// above parent.
+// blockTime returns the timestamp of the next block. If c.next is set, it returns and clears it.
+// parent is the timestamp of the parent block; passed is the time that the skipped heights take.
+// Both are in ns. The engine raises a result that is not above parent.
 func (c *clock) blockTime(parent, passed uint64) uint64 {
 	t := c.now() + passed
 	switch {

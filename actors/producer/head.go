@@ -209,7 +209,8 @@ func (s *shard) complete() bool {
 }
 
 // make requests the next block if this node is its producer and enough approvals and chunks have
-// arrived. It returns the time at which to try again, or 0 if a later time alone changes nothing.
+// arrived. It returns the time at which to try again, or 0 if another try has to wait for a
+// message.
 func (a *Actor) make(now int64) (wait int64) {
 	h := a.head
 	if h.making != 0 || a.reorg.isPending() {

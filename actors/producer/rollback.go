@@ -54,7 +54,8 @@ func (a *Actor) handlePaused(msg any) {
 	}
 }
 
-// resume ends the pause: it begins at the head again, then handles the deferred requests.
+// resume ends the pause: the actor begins at the head again, and then handles the deferred
+// requests.
 func (a *Actor) resume() {
 	a.paused, a.followed, a.parked, a.held = false, nil, nil, false
 	if a.reorg != nil { // the chain actor dropped the request for its block
@@ -71,8 +72,8 @@ func (a *Actor) resume() {
 	}
 }
 
-// rolledBack begins at the new head with empty state. That is safe for consensus: no approval of a
-// removed block has left this node, because it is the sole validator.
+// rolledBack begins at the new head with empty state. That is safe for consensus: this node is the
+// sole validator, so no approval of a removed block has left it.
 func (a *Actor) rolledBack(m *messages.RolledBack) {
 	for _, g := range a.goals {
 		g.reply(messages.BlocksMined{}, ErrRolledBack)

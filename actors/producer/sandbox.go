@@ -119,8 +119,9 @@ func (a *Actor) otherValidators() {
 	}
 }
 
-// mock sets the mocked signature verification; nil ends it. Other validators would compute other
-// results, so otherValidators ends it.
+// mock sets the mocked signature verification; nil restores the normal one. When other validators
+// take part, otherValidators calls mock(nil), because they do not mock and would compute other
+// results.
 func (a *Actor) mock(m *primitives.Mocks) {
 	if a.mocks = m; a.o.Mocked != nil {
 		a.o.Mocked(m)
@@ -163,8 +164,8 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 	return out
 }
 
-// fastForward advances to a height. A request that arrives during another one gets the result of
-// that one, whatever number of heights it names (nearcore chain/jsonrpc/src/lib.rs:2543).
+// fastForward advances to a height. If a fast-forward is running already, the request gets its
+// result, even if it names another number of heights (nearcore chain/jsonrpc/src/lib.rs:2543).
 func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forwarded]) {
 	var target primitives.Height
 	err := a.requireSole()

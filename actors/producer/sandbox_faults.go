@@ -34,7 +34,7 @@ type reorg struct {
 // isPending returns whether the reorganisation waits to begin. Until then no block is made.
 func (f *reorg) isPending() bool { return f != nil && f.at == 0 }
 
-// missChunks sets for how many blocks which shards get no new chunk.
+// missChunks sets for how many blocks which shards get no new chunks.
 func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.ChunksMissed]) {
 	q := &m.Question
 	err := a.requireSole()

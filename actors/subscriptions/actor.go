@@ -36,8 +36,8 @@ type Request struct {
 	ended bool
 }
 
-// Offer passes a notice to the sink and returns whether the sink took it. It returns false after
-// End.
+// Offer passes a notice to the sink and returns whether the sink took it. After End it returns
+// false.
 func (r *Request) Offer(n *view.Notice) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *Request) Offer(n *view.Notice) bool {
 	return true
 }
 
-// passed records the cursor up to which the actor has read, until End.
+// passed records the cursor up to which the actor has read. After End it has no effect.
 func (r *Request) passed(at view.Cursor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,7 @@ func (r *Request) passed(at view.Cursor) {
 	}
 }
 
-// want calls Wants if yes is a change, until End.
+// want calls Wants if yes differs from the last value. After End it has no effect.
 func (r *Request) want(yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

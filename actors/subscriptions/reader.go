@@ -43,8 +43,8 @@ type Chain interface {
 	// Ahead is a hint: a reader will need the message text of the current head once that is final.
 	// It does not block.
 	Ahead()
-	// Soon is a hint: a reader will need the message text of a block that is not on disk yet, once
-	// it is the head. It does not block.
+	// Soon is a hint: a reader will need the message text of a block that is not on disk yet, as
+	// soon as the block is the head. It does not block.
 	Soon(primitives.Hash)
 	// Digest returns the content of a block. Error: *view.LookupError if the block is not stored.
 	Digest(view.At) (*stream.Digest, error)
@@ -53,8 +53,8 @@ type Chain interface {
 // Step is how a chain continues after a block.
 type Step struct {
 	Next view.At // the next block; zero: none yet
-	// Lost is set if the block is no longer canonical: it and its ancestors that are not, newest
-	// first.
+	// Lost is set if the block is no longer canonical. It holds the block and those of its
+	// ancestors that are not canonical either, newest first.
 	Lost []view.At
 	Fork view.At // if Lost is set: the newest canonical ancestor
 }
@@ -296,7 +296,7 @@ func (w *chainReader) end() {
 }
 
 // resume finds the transactions that were not final at the cursor. If the cursor's block was not
-// reported completely, it finds those that were not final at the block before.
+// reported completely, it finds the transactions that were not final at the block before.
 func (w *chainReader) resume() error {
 	if w.q.Topic != view.TopicTransactions {
 		return nil

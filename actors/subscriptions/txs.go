@@ -44,8 +44,8 @@ var milestones = [...]view.ExecutionLevel{
 // finished returns whether all transactions that the client named by hash are final.
 func (t *openTxs) finished() bool { return len(t.open) == 0 && len(t.await) == 0 }
 
-// advance applies the next block, and collects in news the levels that it reaches. Error:
-// errTracked.
+// advance applies the next block, and collects in news the levels that transactions reach with the
+// block. Error: errTracked.
 func (t *openTxs) advance(q *view.Subscription, d *stream.Digest) error {
 	t.at, t.news = d.At(), nil
 	if q.Hashes == nil {
@@ -120,8 +120,8 @@ func (t *openTxs) notice(i int) *view.Notice {
 	return &view.Notice{Cursor: m.at, Body: append(b, '}')}
 }
 
-// resume sets t to the state after block d: the transactions that were not final there, and the
-// levels that were reported up to it.
+// resume sets t to the state after block d: the transactions that were not final after d, and the
+// levels that were reported up to d.
 func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger, d *stream.Digest) error {
 	t.at = d.At()
 	var hashes []primitives.Hash

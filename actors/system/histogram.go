@@ -51,8 +51,9 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Within returns the smallest bound that at least this share of the durations does not exceed.
-// It returns 0 for an empty histogram, and four times the last bound if no bound suffices.
+// Within returns the smallest bound that at least this share of the durations does not exceed. It
+// returns 0 for an empty histogram, and four times the last bound if more durations exceed that
+// bound.
 func (h *Histogram) Within(share float64) time.Duration {
 	all, sum := h.Count(), uint64(0)
 	if all == 0 {

@@ -311,7 +311,8 @@ type deferredCrash struct{ crash *Crash }
 
 // recoverLifecycle recovers a panic in the handler of a lifecycle message. Without it protoactor
 // would skip the rest of its own handling, and an ending actor and its parent would never end. If
-// the actor is not ending and then is set, then gets the crash; otherwise Meter.Crashed does.
+// the actor is not ending and then is not nil, recoverLifecycle calls then with the crash;
+// otherwise it calls Meter.Crashed.
 func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 	r := recover()
 	if r == nil {

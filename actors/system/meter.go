@@ -91,8 +91,8 @@ func (m *Meter) unregister(b *mailbox) {
 	delete(m.mailboxes, b)
 }
 
-// Dropped counts a message that no actor will handle, and calls Failed if it is Answerable. If c is
-// nil, the counter is that of the kind without a shard.
+// Dropped counts a message that no actor will handle, and calls Failed if the message is
+// Answerable. If c is nil, the message is counted for its kind without a shard.
 func (m *Meter) Dropped(kind string, c *Counter, msg any) {
 	if c == nil {
 		m.mu.Lock()

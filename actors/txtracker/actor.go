@@ -50,7 +50,7 @@ type Actor struct {
 	branch  messages.Branch
 	waiters map[messages.Address]*waiter
 	groups  map[primitives.Hash]*group
-	// Mostly one group. More than one if a client waits for a receipt id as if it were a
+	// An id has mostly one group. It has several if a client waits for a receipt id as if it were a
 	// transaction.
 	byID    map[primitives.Hash][]*group
 	byFinal map[primitives.Height]map[*group]struct{} // groups with outcomes in the block of a height that is not final
@@ -141,8 +141,8 @@ func (a *Actor) reportDueDrops() {
 	})
 }
 
-// Len returns the number of waiters, and the number of ids, heights and keys that the actor has
-// indexed for them.
+// Len returns the number of waiters, and the number of ids, heights and keys under which they are
+// indexed.
 func (a *Actor) Len() (waiters, things int) {
 	return len(a.waiters), len(a.byID) + len(a.byFinal) + len(a.byKey) + len(a.expires.list)
 }
@@ -213,7 +213,7 @@ func (a *Actor) awaitFinal(g *group, h primitives.Height) {
 	g.finals = append(g.finals, h)
 }
 
-// addUse adds a waiter to the heap of its access key and to that of expiry.
+// addUse adds a waiter to the heap of its access key and to the heap of expiry.
 func (a *Actor) addUse(w *waiter, u messages.Use) {
 	q := a.byKey[u.Key]
 	if q == nil {
@@ -384,8 +384,8 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	}
 }
 
-// noteKeyChanges marks the waiters whose nonce the block used, or whose access key or uninitialized
-// account is no longer there as such.
+// noteKeyChanges marks the waiters whose transaction's nonce is used up by the block. It also marks
+// those whose Use.Key has no nonce any more (see storedNonce).
 func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	for s := range m.Shards {
 		changes := m.Shards[s].Changes
@@ -413,8 +413,9 @@ func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	}
 }
 
-// storedNonce returns the nonce in the value of a Use.Key. It returns false if the value has none: the
-// key was deleted, or the account was deleted or has its state.
+// storedNonce returns the nonce in the value of a Use.Key. It returns false if the value has none:
+// the access key was deleted, or the account of a Use without an access key was deleted or
+// initialized.
 func storedNonce(key, value []byte) (primitives.Nonce, bool) {
 	if primitives.TrieColumn(key[0]) != primitives.ColAccount {
 		if len(value) < 8 {

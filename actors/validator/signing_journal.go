@@ -179,8 +179,8 @@ func ReadRow(path string) ([]byte, error) {
 	return row, err
 }
 
-// newest returns the newest row. lost is set if the files hold data of rows; with seq 0 they are
-// then unreadable.
+// newest returns the newest row. lost is true if the files hold data of rows. If then seq is 0,
+// these rows are unreadable.
 func newest(path string) (seq uint64, row []byte, lost bool, err error) {
 	first := false
 	for i := range 2 {

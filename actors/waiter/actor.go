@@ -19,15 +19,15 @@ type Options struct {
 	Ledger  Ledger
 	// Records are shared by all waiters. nil: this waiter has its own.
 	Records *Records
-	// Check returns why the transaction can no longer be included, in the state of the head; nil:
+	// Check returns why the transaction can no longer be included in the state of the head, nil if
 	// it can. The error is a failure of this node.
 	Check func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error)
 	// Unused returns whether the transaction's nonce is above its key's nonce in the state of the
 	// in-memory head. Then no block that txtracker may have seen includes the transaction. nil or
 	// false: unknown.
 	Unused func(*primitives.SignedTransaction) bool
-	// UnusedAtHead returns the same for the persisted head, whose state readers see. If Unused is
-	// false and this is true, a block that is not on disk yet has used the nonce, for this
+	// UnusedAtHead is Unused for the state of the persisted head, which readers see. If Unused is
+	// false and UnusedAtHead is true, a block that is not on disk yet has used the nonce, for this
 	// transaction or another one. nil or false: unknown.
 	UnusedAtHead func(*primitives.SignedTransaction) bool
 	// Use returns what the validity of the transaction depends on, for Watch.Use.
@@ -277,8 +277,8 @@ func (a *Actor) progress(m *messages.Progress) {
 	case a.o.Wait.Tx == nil && a.dropped != nil && !a.core.Included():
 		a.refuse(a.dropped)
 	case a.o.Wait.Tx == nil || a.core.Included() || a.pooled:
-	// The watch is renewed, also if the transaction's block is no longer canonical. check follows
-	// when it is confirmed.
+	// The watch is renewed, also if the transaction's block is no longer canonical. check is called
+	// when the new watch is confirmed.
 	case d.Check || m.Reorganised:
 		a.watch(nil)
 	case m.Watched:
@@ -304,15 +304,15 @@ func (a *Actor) isUnused() bool {
 	return a.o.Wait.Submit && a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
 }
 
-// usedAboveHead returns whether a block that is not on disk yet has used the nonce. Like isUnused
-// it returns false for a waiter that does not submit.
+// usedAboveHead returns whether a block that is not on disk yet has used the nonce. As isUnused, it
+// returns false for a waiter that does not submit.
 func (a *Actor) usedAboveHead() bool {
 	return a.o.Wait.Submit && a.o.UnusedAtHead != nil && !a.isUnused() && a.o.UnusedAtHead(a.o.Wait.Tx)
 }
 
 // noteUnwatched adds the heights of blocks with outcomes that are not final to finalWatched. It
-// returns whether one was added. A count would not do: one block may become final while another one
-// is added.
+// returns whether it added one. Comparing the number of heights would not do, because one block may
+// become final while another one is added.
 func (a *Actor) noteUnwatched() (more bool) {
 	for _, h := range a.core.Executed() {
 		if !slices.Contains(a.finalWatched, h) {
@@ -323,7 +323,8 @@ func (a *Actor) noteUnwatched() (more bool) {
 }
 
 // check ends the wait if the transaction can no longer be included. It also ends the wait for a
-// dropped transaction that is still valid, because that is included only if it is submitted again.
+// dropped transaction that is still valid, because a dropped transaction is included only if it is
+// submitted again.
 func (a *Actor) check() {
 	invalid, err := a.o.Check(a.o.Wait.Tx)
 	switch {

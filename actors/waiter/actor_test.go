@@ -49,8 +49,8 @@ func TestFinalsOneByOne(t *testing.T) {
 }
 
 // TestMempoolFirst: the mempool's answer decides the reply to a submission, even if the transaction
-// is known to be executed before that answer arrives. If it is not a refusal, the reply is that of
-// the first block that satisfied the wait.
+// is known to be executed before that answer arrives. If the mempool does not refuse the
+// transaction, the reply is that of the first block that satisfied the wait.
 func TestMempoolFirst(t *testing.T) {
 	tx := primitives.Hash{1}
 	done := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 1}

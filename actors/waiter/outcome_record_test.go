@@ -20,8 +20,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestKnownOnce: what is known of a transaction with 1,300 receipts is kept once and read once
-// for all waiters. After the last one nothing is left.
+// TestKnownOnce: the outcomes of a transaction with 1,300 receipts are kept once and read once for
+// all waiters. After the last waiter has ended, nothing is left.
 func TestKnownOnce(t *testing.T) {
 	const receipts, waiters = 1300, 200
 	var names []string
@@ -127,8 +127,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestTakenAway: A wait that lost its answer to an unreported reorganisation does not trust
-// what earlier waits know.
+// TestTakenAway: a wait whose earlier answer was invalidated by an unreported reorganisation does
+// not use the outcomes that earlier waits have recorded.
 func TestTakenAway(t *testing.T) {
 	records, b := NewRecords(1<<19), book{}
 	b.put(executed("tx", 1, "a"), executed("a", 2))
@@ -194,7 +194,7 @@ func (w *world) join(until view.ExecutionLevel) {
 	w.send(x)
 }
 
-// send passes on what a waiter has asked for since.
+// send passes on the requests that a waiter has made since the last call.
 func (w *world) send(x *member) {
 	for ; x.sent < len(x.watches); x.sent++ {
 		w.inbox = append(w.inbox, x.watches[x.sent])
@@ -273,10 +273,10 @@ func (w *world) note() {
 	})
 }
 
-// TestTogether: many waiters of one transaction make progress in any order with the tracker,
-// begin at any time and give up at any time. Each answer is right for the block that it contains.
-// If the tracker fails or the chain reorganises, no answer has level FINAL for a transaction that is
-// not on the chain.
+// TestTogether: many waiters of one transaction begin and give up at any time, and make progress in
+// any order with the tracker. Each answer is right for the block that it names. If the tracker
+// fails or the chain reorganises, no answer has level FINAL for a transaction that is not on the
+// chain.
 func TestTogether(t *testing.T) {
 	for seed := range 400 {
 		turmoil := seed % 2

@@ -47,8 +47,8 @@ func (sound) Outcome(primitives.Hash, primitives.Height) (e messages.Executed, o
 	return e, false, nil
 }
 
-// TestFoundInVain: what was found before the store failed is read and asked for again by the
-// next waiter.
+// TestFoundInVain: receipts that a waiter found before the store failed are read again by the next
+// waiter, which also asks the tracker for them.
 func TestFoundInVain(t *testing.T) {
 	records := NewRecords(1 << 19)
 	bad := executed("tx", 1, "open")
@@ -71,9 +71,9 @@ func TestFoundInVain(t *testing.T) {
 	}
 }
 
-// TestOutOfItsBlock: the tracker does not follow the nonce of an included transaction. When its
-// block is lost the waiter asks for that again, or the use of the nonce by another one would go
-// unnoticed.
+// TestOutOfItsBlock: the tracker does not follow the nonce of an included transaction. When the
+// transaction's block is no longer canonical, the waiter asks the tracker to follow the nonce
+// again. Otherwise it would not notice that another transaction uses the nonce.
 func TestOutOfItsBlock(t *testing.T) {
 	tx := signedTx()
 	in := executed("a", 1)
@@ -93,9 +93,9 @@ func TestOutOfItsBlock(t *testing.T) {
 	}
 }
 
-// TestLeavesFirst: A waiter that ends gives up the shared record before the tracker hears of
-// its end. Otherwise a new waiter could find ids there that the tracker has forgotten, and not
-// ask for them.
+// TestLeavesFirst: a waiter that ends releases the shared record before it sends Unwatch to the
+// tracker. Otherwise a new waiter could find ids in the record that the tracker has forgotten, and
+// not ask for them.
 func TestLeavesFirst(t *testing.T) {
 	records := NewRecords(1 << 19)
 	s := newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal},
@@ -108,8 +108,8 @@ func TestLeavesFirst(t *testing.T) {
 	}
 }
 
-// TestLogsAreNotKept: only what levels depend on is kept of an outcome: no logs, result or
-// profile, which are large, and not the block's list of outcomes.
+// TestLogsAreNotKept: the record keeps only the part of an outcome that levels depend on. It keeps
+// neither logs, result and profile, which are large, nor the block's list of outcomes.
 func TestLogsAreNotKept(t *testing.T) {
 	const transactions, receipts = 50, 20
 	var all []*shell
@@ -152,8 +152,8 @@ func TestLogsAreNotKept(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// TestManyOutcomes: while many outcomes are known, waits that would read many more are refused,
-// and those of small transactions are not.
+// TestManyOutcomes: while many outcomes are known, a wait that would read many more is refused. A
+// wait for a small transaction is not.
 func TestManyOutcomes(t *testing.T) {
 	records := NewRecords(500)
 	begin := func(name string, receipts int) *shell {

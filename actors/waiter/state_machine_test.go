@@ -161,8 +161,8 @@ func signedTx() *primitives.SignedTransaction {
 		PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature)
 }
 
-// unsent returns a wait for a transaction that the waiter does not submit, submitted one for a
-// transaction that it submits.
+// unsent returns a wait for a transaction that the waiter does not submit. submitted returns one
+// for a transaction that it submits.
 func unsent(tx *primitives.SignedTransaction, until view.ExecutionLevel) messages.AwaitTransaction {
 	return messages.AwaitTransaction{Hash: tx.Hash(), Tx: tx, Until: until}
 }
@@ -235,9 +235,9 @@ func TestDroppedStillValid(t *testing.T) {
 	}
 }
 
-// TestDroppedOfHash: a wait by hash ends when the transaction is dropped, or if it was dropped
-// before. The error is the reason if the transaction is invalid, else that it is unknown, with the
-// reason.
+// TestDroppedOfHash: a wait by hash ends when the transaction is dropped, or at once if it was
+// dropped before. If the transaction is invalid, the error is the reason. Otherwise the error says
+// that the transaction is unknown, and contains the reason.
 func TestDroppedOfHash(t *testing.T) {
 	tx := signedTx()
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
