@@ -5,7 +5,7 @@ import "github.com/troupe-chain/troupe/primitives"
 // BlockImported: chain -> producer, every mempool, subscriptions; no reply. The block is part of
 // the chain in memory, and the next block may build on it. It is not on disk yet, so nothing that
 // depends on it may be sent to peers or clients. A BlockAccepted with the same content follows
-// unless the process ends. Order, losses and duplicates as for BlockAccepted.
+// unless the process ends. The rules of BlockAccepted about order, losses and duplicates apply.
 type BlockImported struct{ *BlockAccepted }
 
 // BlockAccepted: chain -> producer, txtracker; no reply. The block is on disk and visible to

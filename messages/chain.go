@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// MakeChunk: chunk-producer -> chain, answered to the producer with ChunkMade. There is no answer
-// if the parent is on a branch that lost; the producer then no longer expects one. A duplicate
-// makes the same chunk again.
+// MakeChunk: chunk-producer -> chain, answered to the producer with ChunkMade. If the parent is on
+// a branch that is no longer canonical, there is no answer, and the producer no longer expects one.
+// A duplicate makes the same chunk again.
 type MakeChunk struct {
 	Parent       primitives.Hash
 	Shard        primitives.ShardIndex // in the layout of the parent's children

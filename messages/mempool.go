@@ -37,8 +37,8 @@ type Candidates struct {
 // Candidate is a transaction that a chunk may take.
 type Candidate struct {
 	Tx *primitives.SignedTransaction
-	// Group is equal for transactions of one signer, key and nonce index. The chunk takes them in
-	// order; after one that it leaves, it takes no later one.
+	// Group is equal for transactions of one signer, key and nonce index. The chunk takes the
+	// transactions of a group in order. If it leaves one out, it takes none of the later ones.
 	Group int32
 }
 

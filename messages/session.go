@@ -47,9 +47,9 @@ type AwaitTransaction struct {
 	// Again counts the reorganisations that made an earlier answer invalid. Results of waits with a
 	// lower count are not reused.
 	Again int
-	// Dropped is the reason for which this node dropped the transaction before; nil: it did not.
-	// DroppedAt is the height of the in-memory head at that time. The wait ends with Dropped if no
-	// block up to DroppedAt includes the transaction.
+	// Dropped is the error with which this node dropped the transaction earlier; nil: it did not
+	// drop it. DroppedAt is the height of the in-memory head at that time. The wait ends with
+	// Dropped if no block up to DroppedAt includes the transaction.
 	Dropped   error
 	DroppedAt primitives.Height
 }

@@ -20,9 +20,9 @@ type Branch uint64
 type Position struct{ Head, Final primitives.Height }
 
 // Watch: waiter -> txtracker, answered to the waiter with a Progress that has Watched set. It adds
-// IDs (transactions or receipts) to those that the waiter gets news of: their outcomes, and the
-// outcomes of all receipts that follow from them. All waiters of one transaction share the watched
-// IDs; each of them gets a Watched for new ones. A duplicate changes nothing.
+// IDs (transactions or receipts) to the ones that the waiter gets news of. News are their outcomes,
+// and the outcomes of all receipts that follow from them. All waiters of one transaction share the
+// watched IDs; each of them gets a Watched for new ones. A duplicate changes nothing.
 type Watch struct {
 	Waiter Address
 	Hash   primitives.Hash // of the transaction; equal in all Watches of a waiter
@@ -50,9 +50,9 @@ type Unwatch struct{ Waiter Address }
 // has restarted and knows no waiters. A duplicate changes nothing.
 type WatchAgain struct{}
 
-// TransactionsDropped: mempool -> txtracker, no reply. Transactions left a pool without being
-// included, or did not enter it and their sender got no other answer. txtracker informs each waiter
-// of them. After a loss such a waiter ends with its timeout.
+// TransactionsDropped: mempool -> txtracker, no reply. The transactions have left a pool without
+// being included, or have not entered it and their sender got no other answer. txtracker informs
+// each waiter of these transactions. After a loss such a waiter ends with its timeout.
 type TransactionsDropped struct {
 	// Tip is the height of the in-memory head. A block up to Tip may include one of the
 	// transactions, if only a copy of it was dropped. So waiters are informed after that block.

@@ -12,7 +12,7 @@ type Progress struct {
 	Branch   Branch
 	Watched  bool       // answers Watch: later news follows; the waiter reads older outcomes from the store
 	Executed []Executed // outcomes in block At.Head; shared by all waiters of the transaction, read only
-	// Doubt: what Watch.Use names has changed, so the transaction may have become invalid.
+	// Doubt: the data that Watch.Use describes has changed, so the transaction may be invalid now.
 	Doubt bool
 	// Reorganised: outcomes that the waiter knows may no longer be canonical, so it reads them
 	// again.
