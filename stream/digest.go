@@ -25,8 +25,8 @@ type Digest struct {
 	executed lazy[map[primitives.Hash]Executed]
 }
 
-// NewDigest returns the Digest of a block. details returns what only its message needs; it is
-// called at most once.
+// NewDigest returns the Digest of a block. details returns the data that only the block's message
+// needs; it is called at most once.
 func NewDigest(b *Block, details func() ([]Details, error)) *Digest {
 	return &Digest{Block: b, details: details}
 }
@@ -214,8 +214,8 @@ func (d *Digest) Executed(id primitives.Hash) (Executed, bool) {
 	return e, ok
 }
 
-// Reverted is the notice that blocks have left the chain: all notices of them are void. The next
-// notices follow to.
+// Reverted returns the notice that blocks have left the chain, so that all notices of these blocks
+// are void. The next notice is of the block after to.
 func Reverted(lost []view.At, to view.At) *view.Notice {
 	c := view.Cursor{At: to, Index: view.WholeBlock}
 	b := append(view.AppendCursor([]byte(`"cursor":`), &c), `,"reverted":[`...)

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Fast encoders for what a block has by the hundred: outcomes, receipts and transactions with
-// transfers and calls, changes of accounts, keys and data. They write the order of nearcore's
-// structs directly. Rare parts, and everything else, are written by package view and then reordered
+// Fast encoders for the parts that a block has by the hundred: outcomes, receipts and transactions
+// with transfers and calls, changes of accounts, keys and data. They write the members in the order
+// of nearcore's structs directly. Package view writes all other parts, which are then reordered
 // (order.go). TestDirect compares the two.
 
 // outcome appends an outcome with its proof. block is the text of its block's hash.

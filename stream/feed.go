@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Cursor identifies a block and, in a feed, the place after it. Its text is HEIGHT:HASH; its JSON
-// is that of the WebSocket.
+// Cursor identifies a block and, in a feed, the place after it. Its text is HEIGHT:HASH. Its JSON
+// is the same as on the WebSocket.
 type Cursor struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -70,14 +70,14 @@ type Message struct {
 	failed atomic.Pointer[error]
 }
 
-// NewMessage returns the message of a block, whose JSON text returns when it is needed.
+// NewMessage returns the message of a block. text is called when the message's JSON is needed.
 func NewMessage(at Cursor, text func() ([]byte, error)) *Message {
 	return &Message{Cursor: at, text: text}
 }
 
-// JSON returns nearcore's StreamerMessage of the block, byte for byte; for skipped blocks
-// {"cursor": Cursor, "reverted": [cursors]}, as on the WebSocket. It may be shared and must not be
-// changed.
+// JSON returns nearcore's StreamerMessage of the block, byte for byte. For blocks that have left
+// the chain it returns {"cursor": Cursor, "reverted": [cursors]}, as on the WebSocket. The result
+// may be shared and must not be changed.
 func (m *Message) JSON() ([]byte, error) {
 	if m.Skipped == nil {
 		text, err := m.text()
@@ -92,8 +92,8 @@ func (m *Message) JSON() ([]byte, error) {
 	}{m.Cursor, m.Skipped})
 }
 
-// Failed returns the last error of JSON; nil: none. In the node's own process a block may be
-// collected before its text is made.
+// Failed returns the last error of JSON, nil if there is none. In the node's own process a block
+// may be garbage collected before its text is made.
 func (m *Message) Failed() error {
 	if err := m.failed.Load(); err != nil {
 		return *err
@@ -142,8 +142,8 @@ type Source interface {
 // Feed returns blocks in the order of the chain, each exactly once. It does not buffer: a block is
 // read when Next is called.
 type Feed interface {
-	// Next waits for the next message. Errors: those of the context, ErrGone; after any other error
-	// the feed has ended, and a new one after the last cursor continues it.
+	// Next waits for the next message. Errors: the context's, ErrGone. After any other error the
+	// feed has ended; a new feed after the last cursor continues it.
 	Next(context.Context) (*Message, error)
 	At() Cursor // where it began: at that block, or after it
 	Close()

@@ -35,11 +35,12 @@ type Details struct {
 	// Receipts are the executed receipts by id, including local receipts.
 	Receipts map[primitives.Hash]*primitives.Receipt
 	// Local are the local receipts (of transactions whose signer is the receiver), in the chunk's
-	// order; Instant those that were created and executed within the chunk.
+	// order. Instant are the receipts that were created and executed within the chunk.
 	Local, Instant []*primitives.Receipt
 	Changes        []primitives.KeyChanges // ascending by key
-	// Origins has the transaction that each executed receipt comes from, by receipt; zero: not
-	// known. nil: they are not shown, as in nearcore's message. The layout of neardata shows them.
+	// Origins maps each executed receipt to the transaction that it comes from; zero: unknown. If
+	// the map is nil, origins are not shown, as in nearcore's message. The layout of neardata shows
+	// them.
 	Origins map[primitives.Hash]primitives.Hash
 }
 
@@ -88,7 +89,8 @@ type encoder struct {
 	known      known
 }
 
-// put appends before, and then what one appends, whose keys ascend, reordered as the struct name.
+// put appends before, and then the object that one appends. one writes the object's keys in
+// ascending order; put reorders them as in the struct name.
 func (e *encoder) put(before, name string, one func([]byte) []byte) {
 	e.scratch = one(e.scratch[:0])
 	e.b = e.order.value(append(e.b, before...), name, e.scratch)
@@ -101,7 +103,7 @@ func comma(i int) string {
 	return ""
 }
 
-// plan is what a shard's text takes from its outcomes.
+// plan is the data that a shard's text needs from the shard's outcomes.
 type plan struct {
 	*Shard
 	*Details
@@ -235,7 +237,7 @@ func Proven(m *Block, s *Shard) []view.OutcomeProof {
 	return out
 }
 
-// Refund records a receipt that the shard sends if the system is its sender.
+// Refund records r, a receipt that the shard sends, if r is a refund: its sender is the system.
 func (s *Shard) Refund(r *primitives.Receipt) {
 	if r.PredecessorID != primitives.SystemAccount {
 		return

@@ -11,10 +11,10 @@ import (
 // which pass through a map in nearcore. The indexer's messages are serialized directly from
 // nearcore's structs, so their members have the order of declaration.
 
-// fields are those orders, by the name of the member that holds the object or a list of them; for a
-// variant by its name. If two structs share a name, both lists follow each other. An object without
-// an entry keeps its order; there is none if both orders are the same. Names that begin with # are
-// those of whole texts.
+// fields are those orders. The key is the name of the member that holds the object or a list of
+// such objects; for a variant it is the variant's name. If two structs share a name, its list has
+// the members of one struct and then those of the other. An object without an entry keeps its
+// order; structs whose members ascend need no entry. Names that begin with # stand for whole texts.
 var fields = parseFields(`
 #header: height prev_height epoch_id next_epoch_id hash prev_hash prev_state_root block_body_hash chunk_receipts_root chunk_headers_root chunk_tx_root
   outcome_root chunks_included challenges_root timestamp timestamp_nanosec random_value validator_proposals chunk_mask gas_price block_ordinal rent_paid
@@ -127,7 +127,7 @@ type orderer struct {
 	kids  []int32 // of the objects that are being written, the outermost first
 }
 
-// node is a value of a text: its bytes and, if it is an object's member, those of its name. Its
+// node is a value of a text: its bytes and, if it is an object's member, the bytes of its name. Its
 // descendants follow it.
 type node struct {
 	key, keyEnd int32 // without quotes; keyEnd 0: none

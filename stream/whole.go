@@ -78,7 +78,7 @@ func (e *encoder) back() {
 	encoders.Put(e)
 }
 
-// into appends what one writes to a text of the caller's, and then returns the encoder to the pool.
+// into appends the text that one writes to b, and then returns the encoder to the pool.
 func (e *encoder) into(b []byte, one func()) []byte {
 	own := e.b
 	e.b = b
@@ -88,9 +88,9 @@ func (e *encoder) into(b []byte, one func()) []byte {
 	return b
 }
 
-// text is a message under construction. Goroutines take one half of a shard after the other: a
-// caller that needs the message joins one that has begun it, and even a block whose work is in one
-// shard uses two cores.
+// text is a message under construction. The message has two halves for each shard, and goroutines
+// take one half after the other. So a caller that needs the message helps a goroutine that has
+// begun it, and even a block whose work is in one shard uses two cores.
 type text struct {
 	block   *Block
 	details []Details
