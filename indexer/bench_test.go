@@ -161,10 +161,12 @@ func freeAddress(b *testing.B) string {
 	return l.Addr().String()
 }
 
-// BenchmarkDelay is how long after a block's commit (or when another makes it final) its message is
-// at a subscriber's handler, and its text, while 1,000 transfers a second are in blocks of 100 ms,
-// or its record at a follower of the node's JetStream; and what the subscribers cost the cadence.
-// One iteration is ten seconds, 100 blocks; percentiles are over all iterations:
+// BenchmarkDelay measures delays while 1,000 transfers a second are in blocks of 100 ms: how long
+// after a block's commit a subscriber's handler has the block's message, or also its text, and how
+// long after it a follower of the node's JetStream has the block's record. For final blocks the
+// time counts from the commit of the block that makes them final. It also measures how much the
+// subscribers slow down block production. One iteration is ten seconds, 100 blocks; percentiles are
+// over all iterations:
 //
 //	go test ./indexer -run '^$' -bench Delay -benchtime 3x
 func BenchmarkDelay(b *testing.B) {

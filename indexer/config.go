@@ -52,8 +52,8 @@ type SyncMode struct {
 // LatestSynced starts with the last block of the requested finality. It is the default.
 var LatestSynced = SyncMode{}
 
-// FromInterruption continues after the cursor that the consumer stored last. nil: none was stored,
-// so the stream starts like LatestSynced, or where Or says.
+// FromInterruption continues after the cursor that the consumer stored last. If after is nil, none
+// was stored: the stream then starts like LatestSynced, or at the height given by Or.
 func FromInterruption(after *Cursor) SyncMode { return SyncMode{after: after} }
 
 // Or returns the mode with the first height for a consumer that has not stored a cursor.

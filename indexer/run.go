@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Handler handles one message. An error ends Run, except the error of the message's JSON method:
-// then the message is delivered again, or the one that has replaced it. There are no concurrent
-// calls, and no messages are lost during a call.
+// Handler handles one message. Its error ends Run, unless it is the error of the message's JSON
+// method. In that case the message, or one that has replaced it, is delivered again. There are no
+// concurrent calls, and no messages are lost during a call.
 type Handler func(context.Context, *Message) error
 
 // The first and the longest pause between two attempts.

@@ -299,8 +299,8 @@ func (f *remoteFeed) full() bool {
 	return f.err == nil && len(f.queue) > 0 && (len(f.queue) >= aheadCount || f.bytes >= aheadBytes)
 }
 
-// quick parses a frame in the exact form that Troupe writes, without parsing the block in it; nil:
-// the frame has another form.
+// quick parses a frame in the exact form that Troupe writes, without parsing the block in it. It
+// returns nil if the frame has another form.
 func quick(b []byte) *stream.Message {
 	const head, body, tail = `,"cursor":`, `,"message":`, "}}"
 	i := bytes.Index(b[:min(len(b), 200)], []byte(head))
