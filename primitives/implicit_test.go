@@ -2,6 +2,7 @@ package primitives
 
 import "testing"
 
+// TestVectorA29A30A31 compares with nearcore's literals: implicit and deterministic account ids.
 func TestVectorA29A30A31(t *testing.T) {
 	ed, secp := SecretKeyFromSeed(ED25519, "test").PublicKey(), SecretKeyFromSeed(SECP256K1, "test").PublicKey()
 	// StateInit V1 {AccountId "ft.near", no data}

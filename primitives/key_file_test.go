@@ -12,6 +12,7 @@ const keyFileA37 = `{
   "secret_key": "ed25519:3D4YudUahN1nawWogh8pAKSj92sUNMdbZGjn7kERKzYoTy8tnFQuwoGUC51DowKqorvkr2pytJSnwuSbsNVfqygr"
 }`
 
+// TestVectorA37 compares with nearcore's literals: a key file.
 func TestVectorA37(t *testing.T) {
 	for _, text := range []string{keyFileA37, strings.Replace(keyFileA37, "secret_key", "private_key", 1),
 		"// a comment\n# another\n" + strings.Replace(keyFileA37, "{", `{/* one

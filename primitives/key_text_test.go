@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
+// TestVectorA32A33A34 compares with nearcore's literals: ed25519 key and signature texts.
 func TestVectorA32A33A34(t *testing.T) {
 	sk := SecretKeyFromSeed(ED25519, "test")
 	if got, want := sk.PublicKey().String(), "ed25519:DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847"; got != want {
@@ -30,6 +31,7 @@ func TestVectorA32A33A34(t *testing.T) {
 	}
 }
 
+// TestVectorA35A36 compares with nearcore's literals: secp256k1 key and signature texts.
 func TestVectorA35A36(t *testing.T) {
 	sk := SecretKeyFromSeed(SECP256K1, "test")
 	if got, want := sk.PublicKey().String(), "secp256k1:5ftgm7wYK5gtVqq1kxMGy7gSudkrfYCbpsjL6sH1nwx2oj5NR2JktohjzB6fbEhhRERQpiwJcpwnQjxtoX3GS3cQ"; got != want {
@@ -48,6 +50,7 @@ func TestVectorA35A36(t *testing.T) {
 	}
 }
 
+// TestVectorA73 compares with nearcore's literals: an ML-DSA-65 key.
 func TestVectorA73(t *testing.T) {
 	want, err := os.ReadFile("testdata/ml_dsa_65_kat_public_key.txt") // nearcore signature.rs:1753
 	if err != nil {
@@ -109,6 +112,7 @@ func TestVectorBHandles(t *testing.T) {
 	}
 }
 
+// TestVectorA74 compares with nearcore's literals: lengths and tags of ML-DSA.
 func TestVectorA74(t *testing.T) {
 	for _, tt := range []struct {
 		scheme            KeyType

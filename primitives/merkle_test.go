@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
+// TestVectorA18 compares with nearcore's literals: combining two zero hashes.
 func TestVectorA18(t *testing.T) {
 	got := CombineHash(Hash{}, Hash{})
 	if want := "f5a5fd42d16a20302798ef6ed309979b43003d2320d9f0e8ea9831a92759fb4b"; fmt.Sprintf("%x", got[:]) != want {
@@ -18,6 +19,7 @@ func TestVectorA18(t *testing.T) {
 	}
 }
 
+// TestVectorA19A20A21 compares with nearcore's literals: hashes of borsh and of bytes.
 func TestVectorA19A20A21(t *testing.T) {
 	tests := []struct {
 		row  string

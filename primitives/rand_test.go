@@ -40,6 +40,7 @@ func TestChaChaStream(t *testing.T) {
 	}
 }
 
+// TestVectorA39 compares with nearcore's literals: a ChaCha20 shuffle.
 func TestVectorA39(t *testing.T) {
 	s := []int{0, 1, 2, 3, 4, 5, 6}
 	Shuffle(NewChaCha20Rng(HashBytes([]byte{1, 2, 3, 4, 5})), s)
@@ -48,6 +49,7 @@ func TestVectorA39(t *testing.T) {
 	}
 }
 
+// TestVectorA51 compares with nearcore's literals: the shuffles of validator mandates.
 func TestVectorA51(t *testing.T) {
 	iota := func(n int) []int {
 		s := make([]int, n)

@@ -109,6 +109,7 @@ func alphanumeric(r *ChaChaRng) byte {
 	}
 }
 
+// TestVectorA40 compares with nearcore's literals: shards of 1000 names in layout V0.
 func TestVectorA40(t *testing.T) {
 	layout := must(t)(NewShardLayoutV0(4, 0), nil)
 	rng := NewStdRng([32]byte{})
@@ -126,6 +127,7 @@ func TestVectorA40(t *testing.T) {
 	wantIDs(t, layout, 0, 1, 2, 3)
 }
 
+// TestVectorA41 compares with nearcore's literals: shards by boundaries, layout V1.
 func TestVectorA41(t *testing.T) {
 	l := must(t)(NewShardLayoutV1(accounts("aurora", "bar", "foo", "foo.baz", "paz"), [][]ShardID{{0, 1, 2}, {3, 4, 5}}, 1))
 	wantShards(t, l, map[string]ShardID{
@@ -137,6 +139,7 @@ func TestVectorA41(t *testing.T) {
 	wantParents(t, l, map[ShardID]ShardID{0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1})
 }
 
+// TestVectorA42 compares with nearcore's literals: shards by boundaries, layout V2.
 func TestVectorA42(t *testing.T) {
 	l := must(t)(NewShardLayoutV2(accounts("ccc", "kkk", "ppp"), ids(3, 8, 4, 7), map[ShardID][]ShardID{1: {7, 8}, 3: {3}, 4: {4}}))
 	wantShards(t, l, map[string]ShardID{"aaa": 3, "ddd": 8, "mmm": 4, "rrr": 7, "ccc": 8, "kkk": 4, "ppp": 7})
@@ -154,6 +157,7 @@ func TestVectorA42(t *testing.T) {
 	}
 }
 
+// TestVectorA43 compares with nearcore's literals: layouts V2 derived by splits.
 func TestVectorA43(t *testing.T) {
 	l := must(t)(NewShardLayoutV2(nil, ids(0), nil))
 	if _, err := l.Parent(0); !errors.Is(err, ErrNoParentShard) {
@@ -183,6 +187,7 @@ func TestVectorA43(t *testing.T) {
 	}
 }
 
+// TestVectorA79 compares with nearcore's literals: shards in layout V3.
 func TestVectorA79(t *testing.T) {
 	l := must(t)(NewShardLayoutV3(accounts("ccc", "kkk", "ppp"), ids(4, 5, 2, 3), map[ShardID][]ShardID{1: {4, 5}}, 1))
 	wantShards(t, l, map[string]ShardID{"aaa": 4, "ddd": 5, "mmm": 2, "rrr": 3, "ccc": 5, "kkk": 2, "ppp": 3})
@@ -199,6 +204,7 @@ func TestVectorA79(t *testing.T) {
 	}
 }
 
+// TestVectorA80 compares with nearcore's literals: layouts V3 derived by splits.
 func TestVectorA80(t *testing.T) {
 	l := must(t)(NewShardLayoutV3(accounts("test1.near"), ids(1, 2), map[ShardID][]ShardID{0: {1, 2}}, 0))
 	never := func() []ShardLayout { panic("history of a V3") }
@@ -244,6 +250,7 @@ func wantAncestors(t *testing.T, l ShardLayout, want map[ShardID][]ShardID) {
 	}
 }
 
+// TestVectorA81 compares with nearcore's literals: the history of a layout V2 in a V3.
 func TestVectorA81(t *testing.T) {
 	l0 := must(t)(NewShardLayoutV2(nil, ids(0), nil))
 	l1 := must(t)(l0.DeriveV2("bbb"))

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
+// TestVectorA49 compares with nearcore's literals: alias table of a weighted index.
 func TestVectorA49(t *testing.T) {
 	w, err := NewStakeWeightedIndex(yoctos(5, 8, 4, 10, 4, 4, 5))
 	if err != nil {

@@ -28,6 +28,7 @@ func classicTransaction() Transaction {
 	}
 }
 
+// TestVectorA13 compares with nearcore's literals: hash of a transaction of the eight classic actions.
 func TestVectorA13(t *testing.T) {
 	tx := classicTransaction()
 	if got, want := tx.Hash().String(), "4GXvjMFN6wSxnU9jEVT8HbXP5Yk6yELX9faRSKp6n9fX"; got != want {
@@ -48,6 +49,7 @@ func TestVectorA13(t *testing.T) {
 	}
 }
 
+// TestVectorA15 compares with nearcore's literals: hashes of an outcome.
 func TestVectorA15(t *testing.T) {
 	o := OutcomeWithID{ID: Hash(bytes.Repeat([]byte{42}, 32)), Outcome: Outcome{
 		Logs: []string{"123", "321"}, GasBurnt: 123, TokensBurnt: Yocto(1_234_000), ExecutorID: "alice",
@@ -113,6 +115,7 @@ func TestVectorA17(t *testing.T) {
 	}
 }
 
+// TestVectorA44 compares with nearcore's literals: bytes of a delegate action.
 func TestVectorA44(t *testing.T) {
 	const want = "0803000000616161030000006262620100000000010000000000000002000000000000" +
 		"0000000000000000000000000000000000000000000000000000000000000000000000" +

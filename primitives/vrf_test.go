@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/blake2b"
 )
 
+// TestVectorA38 compares with nearcore's literals: blake2 building blocks of the VRF.
 func TestVectorA38(t *testing.T) {
 	hash := func(parts ...[]byte) string {
 		h := blake2b.Sum256(slices.Concat(parts...))
