@@ -14,8 +14,9 @@ const (
 	maxDeletionUsage = 10_000
 )
 
-// maxGasKeyBurn is the maximum balance of a gas key that is deleted, and of all gas keys together of an
-// account that is deleted. The balance is burnt (nearcore GasKeyInfo::MAX_BALANCE_TO_BURN).
+// maxGasKeyBurn is the largest balance that a gas key may have when it is deleted. When an account
+// is deleted, the sum of the balances of its gas keys has the same limit. The balance is burnt
+// (nearcore GasKeyInfo::MAX_BALANCE_TO_BURN).
 var maxGasKeyBurn = primitives.NEAR(1)
 
 // BalanceRefund returns a receipt that pays tokens back. Its id is not set.

@@ -56,8 +56,8 @@ type Execution struct {
 	recordedBefore uint64 // upper bound of the recorded size before the first action
 }
 
-// failure is the failure of an action, as opposed to an error, with which the chunk cannot be
-// applied.
+// failure is the failure of an action, which becomes part of the outcome. An error, in contrast,
+// means that the chunk cannot be applied.
 type failure = primitives.ActionErrorKind
 
 // Run reads the receiver's account and runs the actions until one fails. It does not write the
@@ -105,8 +105,9 @@ func (x *Execution) validateNew(from int) *failure {
 	return nil
 }
 
-// checkProofSize fails if the receipt has recorded too much state so far. The VM checks only some
-// host functions; this is after every action (nearcore 2.14.0-rc.1 runtime/runtime/src/lib.rs:928).
+// checkProofSize fails if the receipt has recorded too much state so far. The VM makes this check
+// only in some host functions; here it follows every action (nearcore 2.14.0-rc.1
+// runtime/runtime/src/lib.rs:928).
 func (x *Execution) checkProofSize() *failure {
 	v, limit := x.Block.Config.Version, x.Block.Config.Wasm.Limits.PerReceiptStorageProofSizeLimit
 	if !v.Has(parameters.EnforcePerReceiptStorageProofLimit) || !v.Has(parameters.EnforceStorageProofLimitForAllActions) {
@@ -236,9 +237,9 @@ func (x *Execution) addUsage(n uint64) error {
 // subUsage subtracts from the account's storage usage, which never falls below 0.
 func (x *Execution) subUsage(n uint64) { x.Account.StorageUsage -= min(n, x.Account.StorageUsage) }
 
-// checkExistence fails if the action needs an account that does not exist or is not initialized, or
-// creates one that exists (nearcore 2.14.0-rc.1 runtime/runtime/src/actions.rs:814
-// check_account_existence).
+// checkExistence fails if the action needs an account that does not exist or is not initialized,
+// or if the action would create an account that already exists (nearcore 2.14.0-rc.1
+// runtime/runtime/src/actions.rs:814 check_account_existence).
 func (x *Execution) checkExistence(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID
 	switch a.(type) {
@@ -278,8 +279,9 @@ func (x *Execution) receiverKind() primitives.AccountKind {
 }
 
 // mayCreate returns whether a transfer may create the missing receiver. A refund may not, since it
-// costs nothing. A second action in the receipt might take the new account over, except a universal
-// one, which is of no use before its state init (nearcore 2.14.0-rc.1 actions.rs:929).
+// costs nothing. The receipt must have no other action, because that action might take the new
+// account over. A universal account is an exception: no action can use it before its state init
+// (nearcore 2.14.0-rc.1 actions.rs:929).
 func (x *Execution) mayCreate() bool {
 	if x.Receipt.PredecessorID == primitives.SystemAccount || !x.implicit() {
 		return false

@@ -70,8 +70,8 @@ func (x *External) dataKey(key []byte) []byte {
 
 // Read returns the value of an entry. It calls pay with the value's length n before it reads the
 // value, and returns pay's error. Nodes cost nothing: those of the lookup are not counted, and the
-// returned NodeCount only says whether the value was seen before. It is empty if the entry was
-// written in this chunk.
+// returned NodeCount only says whether the value was seen before. The count is empty if the entry
+// was written in this chunk.
 func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n NodeCount, err error) {
 	k := x.dataKey(key)
 	ref, found, err := x.State.Find(k)

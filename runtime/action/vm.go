@@ -78,7 +78,8 @@ type Call struct {
 // logs and profile are valid.
 type CallOutcome struct {
 	Err *primitives.FunctionCallError
-	// Cause is the VM's error for Err, which has only the text that the chain stores. nil: none.
+	// Cause is the VM's own error behind Err; Err has only the text that the chain stores. nil:
+	// none.
 	Cause        error
 	OutOfGas     bool   // Err says that the call used up its gas, or the gas that it may burn
 	Return       Return // a receipt's index counts the receipts of this call

@@ -29,7 +29,7 @@ type Input struct {
 	GasLimit primitives.Gas
 
 	Congestion []ShardCongestion // of all shards, from the chunk headers in this block
-	// of all chunks in this block, including the old headers of missing ones
+	// of the headers of all chunks in this block; for a missing chunk, of its old header
 	Requests []bandwidth.SenderRequests
 
 	Validators *ValidatorUpdate // nil except in the first block of an epoch
@@ -37,8 +37,8 @@ type Input struct {
 
 	Transactions []Transaction
 	Incoming     []*primitives.Receipt // in the order of OrderIncoming
-	// Patch are the records that a sandbox writes into the state at the end of the chunk, of
-	// accounts of this shard. It needs a new chunk.
+	// Patch holds the records that a sandbox writes into the state at the end of the chunk. All of
+	// them belong to accounts of this shard. Only a new chunk can have a patch.
 	Patch []genesis.Record
 	// Signature verifies the signatures of transactions. nil: verify.CheckSignature.
 	Signature verify.SignatureFunc

@@ -43,8 +43,9 @@ func (c *chunk) updateValidators() error {
 }
 
 // returnStake adds the reward to the locked balance. It unlocks what neither the last three epochs
-// nor the last proposal need. An uninitialized account can have no stake: it counts as missing. It
-// may have the id of a former validator that was deleted and got a transfer since.
+// nor the last proposal need. An uninitialized account can have no stake: it counts as missing.
+// The id of such an account may be that of a former validator that was deleted and has received a
+// transfer since.
 func (c *chunk) returnStake(id primitives.AccountID, most, reward, proposal primitives.Balance) error {
 	var a primitives.Account
 	found, err := c.u.Account(id, &a)

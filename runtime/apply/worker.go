@@ -371,8 +371,8 @@ func (w *worker) route(r *primitives.Receipt, body *primitives.ActionReceipt) {
 	out.outcome.ReceiptIDs = ids
 }
 
-// answers returns data receipts with the receipt's value: empty if it returned none, without data
-// if it failed.
+// answers returns the data receipts with the result of r. They contain the returned value, or
+// empty data if r returned none. If r failed, they have no data.
 func (w *worker) answers(r *primitives.Receipt, body *primitives.ActionReceipt) []*primitives.Receipt {
 	res := &w.exec.Result
 	var data []byte

@@ -49,8 +49,11 @@ func (p *Params) Values() (values [NumValues]uint64) {
 
 // Request builds the request for the receipts that wait for shard to. sizes are the sizes of the
 // receipts, or of their groups, in queue order. ok is false if the base grant suffices. A size
-// above MaxReceiptSize counts as MaxReceiptSize. One bit is set for each position in the queue at
-// which a greater value is needed (core/primitives/src/bandwidth_scheduler.rs:84).
+// above MaxReceiptSize counts as MaxReceiptSize.
+//
+// The request is a bitmap over Values. For each position in the queue it sets the bit of the
+// smallest value that covers the receipts up to this position, unless the base grant covers them
+// (core/primitives/src/bandwidth_scheduler.rs:84).
 func (p *Params) Request(to primitives.ShardID, sizes []uint64) (request primitives.BandwidthRequest, ok bool) {
 	request.ToShard = uint16(to) // ids in requests are u16; no shard has a larger id
 	values := p.Values()

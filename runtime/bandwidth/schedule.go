@@ -12,8 +12,8 @@ import (
 // Status is the state of a shard according to the chunk headers of a block.
 type Status struct {
 	Shard primitives.ShardID
-	// The shard's chunk is missing in the block: the shard has not received the receipts that were sent to
-	// it, and sends none.
+	// Missing is set if the block has no new chunk of the shard: the shard has not received the
+	// receipts that were sent to it, and sends none.
 	Missing        bool
 	FullyCongested bool
 	AllowedSender  primitives.ShardID // the only shard that may send to it while it is fully congested
@@ -39,8 +39,8 @@ type Input struct {
 	Params   Params
 	Shards   []primitives.ShardID // of the layout, in its order; at least one
 	Statuses []Status             // a shard without one receives nothing
-	// of all chunks in the block, including old headers of missing ones; any order, at most one
-	// each
+	// Requests are those in the headers of all chunks in the block, old headers of missing chunks
+	// included. They may be in any order, at most one entry for each sender.
 	Requests []SenderRequests
 	Seed     primitives.Hash // prev_block_hash: breaks ties
 }
@@ -194,9 +194,9 @@ func (s *scheduler) settle(q *request) bool {
 	return q.bitmap != 0
 }
 
-// grantRequests serves the requests of the links with the greatest allowance first. Requests with
-// the same allowance are shuffled. Each gets its next step; a step that does not fit ends the
-// request.
+// grantRequests serves the requests of the links with the greatest allowance first. It shuffles
+// requests with the same allowance. Each time, a request is granted the next value of its bitmap
+// and is queued again. A value that does not fit ends the request.
 func (s *scheduler) grantRequests() {
 	for len(s.queue) > 0 {
 		top := s.queue[0].allowance

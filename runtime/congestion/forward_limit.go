@@ -20,10 +20,11 @@ const Unlimited primitives.Gas = math.MaxUint64
 
 // Admission has the parameters of Forward.
 type Admission struct {
-	// Upper bound of the gas that is compared with the limit: AllowedShardOutgoingGas
-	// (ClampOutgoingGasAdmission).
+	// MaxGas clamps the gas of a receipt before the gas is compared with the limit. It is
+	// AllowedShardOutgoingGas from feature ClampOutgoingGasAdmission on, and Unlimited before.
 	MaxGas primitives.Gas
-	// Upper bound of the size that is compared with the limit: MaxReceiptSize, since larger receipts exist.
+	// MaxSize clamps the size of a receipt before the size is compared with the limit. It is
+	// MaxReceiptSize, since larger receipts exist.
 	MaxSize uint64
 }
 

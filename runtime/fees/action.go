@@ -37,9 +37,10 @@ func sendPart(senderIsReceiver bool) part {
 	return sendOther
 }
 
-// Send returns the cost of sending a (one step of nearcore's total_send_fees, config.rs:71). That
-// of a delegate action includes the sending of its inner actions, by the outer senderIsReceiver and
-// towards the inner receiver.
+// Send returns the cost of sending a (one step of nearcore's total_send_fees, config.rs:71). The
+// cost of a delegate action includes that of sending its inner actions to the inner receiver.
+// senderIsReceiver, which is about the outer sender and receiver, applies to the inner actions
+// too.
 func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	p := sendPart(senderIsReceiver)
 	if in, ok := delegated(a); ok {
@@ -53,8 +54,8 @@ func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Actio
 	return flat(c, p, a, receiver)
 }
 
-// Exec returns the cost of executing a (nearcore exec_fee, config.rs:279). That of a delegate
-// action does not include its inner actions.
+// Exec returns the cost of executing a (nearcore exec_fee, config.rs:279). The cost of a delegate
+// action does not include that of its inner actions.
 func Exec(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	return flat(c, exec, a, receiver)
 }

@@ -23,8 +23,8 @@ type Settlement struct {
 	// CreationCharge is the part of GasRefund that is kept, so that a new account costs at least
 	// its charge.
 	CreationCharge primitives.Balance
-	// TokensBurnt is the outcome's, without the tokens that actions burn: GasBurnt at BurnPrice,
-	// the refund penalty, CreationCharge.
+	// TokensBurnt is the tokens_burnt of the outcome, except for tokens that actions burn. It is
+	// the sum of GasBurnt at BurnPrice, the refund penalty and CreationCharge.
 	TokensBurnt primitives.Balance
 	// OtherBurnt are the deposits of a failed refund. They are lost.
 	OtherBurnt primitives.Balance

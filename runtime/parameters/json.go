@@ -13,7 +13,7 @@ type object map[string]any
 // AppendJSON appends runtime_config as in EXPERIMENTAL_protocol_config: keys ascending, no blanks,
 // u128 as strings. It does not contain compute costs and the parameters of gas keys, state inits,
 // global contracts and the scheduler. A version of the releases has the fields of near-parameters
-// 0.38.0 src/view.rs; one of june has the fewer ones of that build.
+// 0.38.0 src/view.rs; a version in the numbering june has only the fields of that build.
 func (c *RuntimeConfig) AppendJSON(b []byte) []byte {
 	text, err := json.Marshal(c.view())
 	if err != nil {

@@ -36,8 +36,8 @@ const OldestProtocol primitives.ProtocolVersion = 85
 // built. It is what Newest returns.
 const newestRelease primitives.ProtocolVersion = 88
 
-// The last versions with known parameters. June's numbers end at 86; what that build has beyond is
-// nightly. Tests reach the versions between newestRelease and lastRelease with MustGet and
+// The last versions with known parameters. June's numbers end at 86; higher versions of that build
+// are nightly. Tests reach the versions between newestRelease and lastRelease with MustGet and
 // SupportForTest.
 const (
 	lastJune    primitives.ProtocolVersion = 86

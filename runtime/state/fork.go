@@ -81,7 +81,8 @@ func (u *TrieUpdate) Begin() (s Span) {
 	}
 }
 
-// End ends the span. If a write is neither committed nor rolled back, the span cannot be adopted.
+// End ends the span. If a write was neither committed nor rolled back, Adopt later refuses the
+// span.
 func (s *Span) End() {
 	u, f := s.fork, s.fork.fork
 	s.removals, s.apart, s.unfinished = u.removals, f.apart, len(u.prospective) > 0
@@ -184,8 +185,8 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 	return true
 }
 
-// Retouched returns how many more of the span's paid touches would be the first of their node in the
-// chunk if the span ran now. It is negative if there would be fewer. See Touch.
+// Retouched returns how many more of the span's paid touches would be the first touch of their
+// node in the chunk if the span ran now. It is negative if fewer would be. See Touch.
 func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	touches := s.fork.fork.touches[s.touchesFrom:s.touchesTo]
 	if len(touches) == 0 {

@@ -25,9 +25,10 @@ const (
 // MaxNoncesForGasKey is the largest number of nonces of a gas key.
 const MaxNoncesForGasKey = 1024
 
-// Actions checks a list of actions for a receiver: its length, what the receipt carries in all, the
-// order of its actions, each action, and the total attached gas. The inner list of a delegate action
-// is checked in the same way, as a list of its own except for the gas and the totals of state inits.
+// Actions checks a list of actions for a receiver: its length, the totals of deployments and state
+// inits, the order of its actions, each action, and the total attached gas. The inner list of a
+// delegate action is checked in the same way, as a list of its own, except that its gas and its
+// state inits count in the totals of the outer list.
 func Actions(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	return actionList(c, actions, 0, receiver, mode)
 }
@@ -151,9 +152,9 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 }
 
 // inner checks the list of a delegate action. Before FixDelegatedDeterministicStateInit it was
-// checked against the outer receiver. From RejectWithdrawFromGasKeyInDelegate on, a new one must not
-// withdraw from a gas key; a list that is too long is refused for that first (nearcore 2.14.0-rc.1
-// runtime/runtime/src/action_validation.rs:222).
+// checked against the outer receiver. From RejectWithdrawFromGasKeyInDelegate on, a new delegate
+// action must not withdraw from a gas key. The length of the list is checked before that (nearcore
+// 2.14.0-rc.1 runtime/runtime/src/action_validation.rs:222).
 func inner(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, outer, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {

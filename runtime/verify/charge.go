@@ -67,8 +67,9 @@ func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 }
 
 // Charge checks nonce, balances and permission of tx against its signer and computes the charges.
-// MissingSigner must have returned nil: the signer's account exists, and its key, unless tx is a
-// self-signed state init. height is that of the block whose chunk contains tx, or AnyHeight.
+// The caller must have checked that MissingSigner returns nil: the signer's account exists and,
+// unless tx is a self-signed state init, its key too. height is that of the block whose chunk
+// contains tx, or AnyHeight.
 func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	switch {
 	case s.Key == nil:

@@ -116,7 +116,7 @@ func invalidKey(err *primitives.InvalidAccessKeyError) *primitives.InvalidTxErro
 
 // CanCharge makes the checks of a submitted transaction that need the signer's state: the state
 // after the head's chunk of the signer's shard, with the head's next_gas_price. The height of the
-// block that will contain it is unknown, so the upper bound of the nonce is not checked. A deposit
+// block that will contain tx is unknown, so the upper bound of the nonce is not checked. A deposit
 // that a gas key's account cannot pay is an error here.
 func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance, s Signer) *primitives.InvalidTxError {
 	cost, err := Cost(c, tx, price)

@@ -50,9 +50,9 @@ func stateInitCounts(actions []primitives.Action) (keys, entries uint64) {
 	return keys, entries
 }
 
-// universalStateInit checks that the receiver is the account derived from the bytes, that these are
-// a state init in its only encoding, and the sizes of its entries. No code and no keys is valid: the
-// account is then of no use to anyone.
+// universalStateInit checks that the receiver is the account derived from the bytes, that these
+// are a state init in its only encoding, and the sizes of its entries. A state init without code
+// and keys is valid, although the account is then of no use.
 func universalStateInit(c *parameters.RuntimeConfig, a *primitives.UniversalStateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
 	if !c.Version.Has(parameters.UniversalAccounts) {
 		return unsupported(c, parameters.UniversalAccounts)
@@ -86,7 +86,7 @@ func universalStateInit(c *parameters.RuntimeConfig, a *primitives.UniversalStat
 
 // transferTo checks the receiver of a transfer: between RejectUniversalAccountTransfers and
 // UniversalAccounts no new transfer may go to the id of a universal account. Such a receipt would
-// run when the transfer creates the account, without having paid for that.
+// run under later rules, by which the transfer creates the account without having paid for that.
 func transferTo(c *parameters.RuntimeConfig, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	banned := c.Version.Has(parameters.RejectUniversalAccountTransfers) && !c.Version.Has(parameters.UniversalAccounts)
 	if mode != NewReceipt || !banned || !receiver.IsUniversal() {

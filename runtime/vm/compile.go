@@ -46,8 +46,8 @@ type task struct {
 	placed     bool // the task has already passed the compiler's gate (Pool.Ahead)
 	cancel     <-chan struct{}
 	file       bool // the artifact is for v.cache, so the compiler may write it to a file of the cache
-	// refusal is the result of a build for the shared key (see make) in which the code broke a rule.
-	// It is then stored under the own key. nil: none.
+	// refusal is the result of a build for the shared key (see make) in which the code broke a
+	// rule. The cache stores it under the own key. nil: none.
 	refusal *cache.Artifact
 }
 
@@ -158,8 +158,9 @@ func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error
 // compilation's memory would come on top.
 const largeArtifact = 4 << 20
 
-// localsText is the error text of neard's compiler for a function with too many locals:
-// instrumentation adds two to the allowed maximum. It is part of the text only.
+// localsText is the error text of neard's compiler for a function with too many locals: The text
+// counts the two locals that instrumentation adds to the allowed maximum; nothing else depends on
+// that number.
 const localsText = "failed to compile: Invalid input WebAssembly code: too many locals: locals exceed maximum"
 
 func negative(e *primitives.CompilationError) cache.Artifact {

@@ -23,9 +23,9 @@ type rulesOf struct {
 }
 
 // rules returns the hashes of everything in w by which code is prepared: shared leaves out
-// MinContractSizePerLocal, own does not. They are the same if w has no such limit. Configs that
-// differ only in prices of host functions, or in limits that have nothing to do with code, share
-// compiled code.
+// MinContractSizePerLocal, own includes it. The two hashes are the same if w has no such limit.
+// Configs that differ only in prices of host functions, or in limits that have nothing to do with
+// code, share compiled code.
 func (v *VM) rules(w *parameters.Wasm) (shared, own primitives.Hash) {
 	if r := v.seen.Load(); r != nil && r.w == w {
 		return r.shared, r.own
@@ -207,9 +207,9 @@ func (q *precompileQueue) start(v *VM, workers int) {
 
 func (q *precompileQueue) run(v *VM) {
 	// If this process compiles, the goroutine has a thread of its own with a low priority, which
-	// ends with it. If children compile, little work is left here. A low-priority thread would then
-	// only keep a processor of Go's scheduler, and locks, from the others while the system keeps it
-	// waiting.
+	// ends with it. If children compile, little work is left here. While the system keeps a
+	// low-priority thread waiting, it would hold a processor of Go's scheduler, and locks, that
+	// other threads need.
 	if !q.apart {
 		runtime.LockOSThread()
 		compiler.LowPriority()
@@ -311,8 +311,8 @@ func (q *precompileQueue) stop() {
 func (q *precompileQueue) drain() { q.open.Wait() }
 
 // Warm queues code for compilation in the background, by the rules of a config. It never waits. It
-// copies code, which may belong to a state that is dropped before its turn: what is compiled must
-// be what was hashed. Submitters take turns.
+// copies code, since the state that code belongs to may be dropped before the code's turn comes,
+// and what is compiled must be what was hashed. Submitters take turns.
 //
 // The returned channel is closed when the code is compiled or will not be.
 func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) <-chan struct{} {

@@ -29,8 +29,8 @@ type Options struct {
 	CompilerIdle time.Duration // time after which an idle child is ended; 0: compiler.DefaultIdle
 	CompilerHang time.Duration // time that a child may make no progress; 0: compiler.DefaultHang
 	Build        string        // identifies this binary; another one compiles again what this compiler failed on
-	// Cranelift uses the code generator that is not this platform's. For tests, without Dir and
-	// Compiler.
+	// Cranelift selects the other code generator, not the one that this platform uses. For tests,
+	// without Dir and Compiler.
 	Cranelift bool
 	// Alarm receives errors that no contract should be able to cause, and failures to store
 	// compiled contracts. It must be safe for concurrent use. nil: errors are only counted.
@@ -191,9 +191,10 @@ func engineTypes(types []logic.ValType) []engine.ValType {
 	return out
 }
 
-// Call runs a method. The failures are checked in nearcore's order: code that cannot be prepared or
-// compiled, which burns nothing; the loading fee; code that does not load or link; a missing
-// method, which refunds the fee. Then instantiation, the start function and the method run.
+// Call runs a method. The failures are checked in nearcore's order: code that cannot be prepared
+// or compiled, which burns nothing; the loading fee; code that does not load or link; a missing
+// method, for which the fee is refunded. Then Call instantiates the module and runs the start
+// function and the method.
 func (v *VM) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
 	return v.run(c, x)
 }

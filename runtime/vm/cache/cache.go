@@ -155,8 +155,9 @@ type Cache[V Value] struct {
 	notedAt   time.Time // time when uses were last recorded on disk
 }
 
-// At most mostEvicted evicted keys are remembered, for Stats.Rebuilds. Uses in memory are recorded on
-// disk when an artifact is written, and otherwise every noteAfter, which is checked every noteHits hits.
+// The cache remembers at most mostEvicted evicted keys, for Stats.Rebuilds. It records uses of
+// artifacts in memory on disk when it writes an artifact, and otherwise every noteAfter; it looks
+// at the clock only at every noteHits-th hit.
 const (
 	mostEvicted = 1 << 16
 	noteHits    = 1 << 12
@@ -401,8 +402,8 @@ func (c *Cache[V]) isClosed() bool {
 	return c.closed
 }
 
-// maxRebuilds is the number of rebuilds of an artifact whose file is missing or damaged: the folder
-// may be deleted at any time, and a block may be waiting.
+// maxRebuilds is how often an artifact is built again if its file is missing or damaged. The
+// folder may be deleted at any time, and a block may be waiting for the artifact.
 const maxRebuilds = 2
 
 // notLoaded is a loader's error for an intact artifact. Building it again would not help.

@@ -31,9 +31,10 @@ func weightOf(size int) int64 { return min(16<<20+2000*int64(size), BoundOf(size
 // mostCPU is the processor time at which every compilation is ended.
 const mostCPU = 3 * time.Minute
 
-// LimitsOf returns the limits at which a compilation is ended: four times its bound, since machines
-// differ, and 1 GiB above it in memory, since mapped memory counts as used. again is set for the
-// second attempt for a block, after the first one reached its limits; it gets four times as much.
+// LimitsOf returns the limits at which a compilation is ended. They are four times BoundOf, since
+// machines differ; the memory limit is another 1 GiB higher, since mapped memory counts as used.
+// again is set for the second attempt for a block, after the first attempt reached its limits. The
+// second attempt gets four times as much.
 func LimitsOf(size int, again bool) Limits {
 	l := BoundOf(size)
 	factor := int64(4)

@@ -28,8 +28,8 @@ type Options struct {
 	Dir   string        // folder of the quarantine; empty: memory only
 	Build string        // identifies this binary: marks of other builds are dropped
 	Alarm func(error)   // receives unexpected events; nil: they are dropped
-	// Limits returns the limits for a contract's size; again is set for a second attempt after one
-	// that reached them. nil: LimitsOf.
+	// Limits returns the limits for a contract's size. again is set for a second attempt, after
+	// the first one reached its limits. nil: LimitsOf.
 	Limits func(size int, again bool) Limits
 }
 
@@ -205,8 +205,9 @@ func (p *Pool) stopped() error {
 // attempts is the number of attempts by kind of failure: in the background, and for a block.
 var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, killedByOther: {5, 20}, starved: {1, 6}, badFile: {2, 2}}
 
-// wait pauses before another attempt for a block if the machine was at fault and may recover:
-// giving up stops the node. It returns false if the job was cancelled or the pool closed.
+// wait pauses before another attempt for a block if the machine was at fault and may recover. It
+// is better to wait than to give up, which stops the node. It returns false if the job was
+// cancelled or the pool closed.
 func (p *Pool) wait(j *Job, f *failure, tried int) bool {
 	if j.Background || f.kind != killedByOther && f.kind != starved {
 		return true

@@ -155,7 +155,7 @@ func stallLimit(r *Request, hang time.Duration) time.Duration {
 }
 
 // do lets the child compile a module. After an error the process cannot be used again. An error
-// that is not a failure does not count against the code.
+// that is not a *failure does not count against the code.
 func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*Reply, error) {
 	ended, watched := make(chan struct{}), make(chan struct{})
 	defer func() { close(ended); <-watched }() // a late cancel must not hit the next request

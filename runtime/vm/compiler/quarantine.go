@@ -13,8 +13,8 @@ import (
 // Place is where a compilation runs: in this process or in a child process.
 type Place string
 
-// The places. A process that ended while it compiled itself most likely crashed in the compiler.
-// One whose child compiled most likely did not.
+// The places. If a process ended while it compiled in itself, the compiler most likely crashed it.
+// If it ended while its child compiled, the compiler most likely did not.
 const (
 	InProcess Place = "here"
 	InChild   Place = "child"

@@ -70,8 +70,9 @@ func bare(winch, mapless bool, space uint64) *Engine {
 // probe is a module with an empty function.
 var probe = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b")
 
-// winchBegins are the first bytes of every function of Winch on amd64. It compares the remaining
-// stack with its need, through a register for which Cranelift takes another one.
+// winchBegins are the first bytes of every function that Winch generates on amd64. They compare
+// the remaining stack with the stack that the function needs, through r11; Cranelift uses another
+// register.
 //
 //	push rbp; mov rbp, rsp; mov r11, [rdi+8]; mov r11, [r11+24]; add r11, imm32
 var winchBegins = []byte("\x55\x48\x89\xe5" + "\x4c\x8b\x5f\x08" + "\x4d\x8b\x5b\x18" + "\x49\x81\xc3")

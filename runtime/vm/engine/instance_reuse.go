@@ -38,8 +38,8 @@ import (
 // /proc.
 var knowsPages = sync.OnceValue(func() bool { return bool(C.troupe_knows_pages()) })
 
-// skipAfterUnused is the number of calls of a module that keep no instance after a kept one was not
-// used.
+// skipAfterUnused is how many of the next calls of a module do not keep their instance after a
+// kept instance of this module was evicted without having been reused.
 const skipAfterUnused = 16
 
 // kept are an engine's instances that wait for the next call of their module, the oldest first.

@@ -74,8 +74,9 @@ const (
 	guard       = 32 << 20 // the library's default, before and after the memory
 )
 
-// chosen returns the reservation of all engines of the process; 0 if there is no address space. The
-// library aborts the process if it cannot reserve its pool, so this is tested first.
+// chosen returns the reservation of all engines of the process; 0 if there is no address space.
+// The reservation is tested first, because the library aborts the process if it cannot reserve its
+// pool.
 var chosen = sync.OnceValue(func() uint64 {
 	return choose(func(bytes uint64) bool { return bool(C.troupe_can_reserve(C.uint64_t(bytes))) })
 })
@@ -302,9 +303,9 @@ func (m *Module) Run(c Call) (Outcome, error) {
 
 // runOnOtherThread runs a call on another of Go's threads. The process's first thread has as much
 // stack as the shell's limit allows, the others as much as a run may need. Locking the goroutine
-// keeps Go from using the same thread for the other one. A thread made by C for a run costs ten
-// times as much, and Go's signal handlers are not prepared for it; that is for processes whose
-// threads are all too small (ThreadPerRun).
+// keeps Go from using the same thread for the other one. A thread that C creates for a run costs
+// ten times as much, and Go's signal handlers are not prepared for it. Only processes whose
+// threads are all too small use such threads (ThreadPerRun).
 func runOnOtherThread(k *C.troupe_call_t) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

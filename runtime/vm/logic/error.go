@@ -201,8 +201,8 @@ var trapTexts = [...]string{
 	primitives.TrapGeneric:                        "Generic trap.",
 }
 
-// Errors of calls as the chain stores them: of a host error, trap, link or load error only the text
-// stays (nearcore runtime/runtime/src/conversions.rs).
+// Errors of calls in the form in which the chain stores them: of a host error, a trap, a link
+// error or a load error it stores only the text (nearcore runtime/runtime/src/conversions.rs).
 
 // Execution returns the error of a call that a host function ended.
 func (e *HostError) Execution() *primitives.FunctionCallError { return execution(e.Error()) }

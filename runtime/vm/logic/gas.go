@@ -71,8 +71,9 @@ func (g *gasCounter) deduct(burn, use primitives.Gas) error {
 	return nil
 }
 
-// exceed ends the call for lack of gas. It burns as much of burnt as the limits allow. What used
-// has above that stays used although the promises are dropped, as in nearcore's process_gas_limit.
+// exceed ends the call for lack of gas. It burns as much of burnt as the limits allow. The excess
+// of used over burnt stays used although the promises are dropped, as in nearcore's
+// process_gas_limit.
 func (g *gasCounter) exceed(burnt, used primitives.Gas) error {
 	g.burnt = min(burnt, g.prepaid, g.maxBurnt)
 	g.promises = max(min(g.prepaid, used), g.burnt) - g.burnt

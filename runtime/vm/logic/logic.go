@@ -159,8 +159,8 @@ func (l *Logic) Interrupted() error {
 	return nil
 }
 
-// Err returns why the call failed so far: a *HostError, or an error with which the chunk cannot be
-// applied; nil if it did not fail.
+// Err returns why the call failed so far: a *HostError, or an error that means that the chunk
+// cannot be applied; nil if the call did not fail.
 func (l *Logic) Err() error { return l.err }
 
 // Fail records a failure outside of host functions, such as a trap or a link error. The first one
@@ -178,7 +178,7 @@ func (l *Logic) keep(err error) error {
 	return err
 }
 
-// Outcome returns the outcome of the call. With an error the chunk cannot be applied.
+// Outcome returns the outcome of the call. An error means that the chunk cannot be applied.
 func (l *Logic) Outcome() (action.CallOutcome, error) {
 	failure := l.failure
 	var cause error

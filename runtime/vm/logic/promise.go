@@ -51,8 +51,9 @@ func (l *Logic) isSelf(id primitives.AccountID) bool { return id == l.call.Curre
 func (l *Logic) fee(c parameters.ActionCost) *parameters.Fee { return l.cfg.Fees.Fee(c) }
 
 // payReceipt pays for a receipt without actions: its sending, and both parts of the fee for each
-// result that it waits for. waitsFor has one entry per result: whether its receiver is that of the
-// receipt it comes from. The bytes of a result are paid for when it is returned.
+// result that it waits for. waitsFor has one entry for each result: whether the receipt that
+// produces the result has the same receiver as this one. The bytes of a result are paid for when
+// it is returned.
 func (l *Logic) payReceipt(self bool, waitsFor ...bool) error {
 	f := l.fee(parameters.ActionNewActionReceipt)
 	burn := f.Send(self)

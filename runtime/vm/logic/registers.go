@@ -33,9 +33,9 @@ func (r *registers) get(id uint64) (data []byte, ok bool) {
 	return nil, false
 }
 
-// room returns the register into which n bytes can be written, or nil if a limit forbids it. If all
-// registers are in use, an existing one cannot be written again either; nearcore's original mistake
-// is now a rule.
+// room returns the register into which n bytes can be written, or nil if a limit forbids it. If
+// all registers are in use, an existing register cannot be written again either. That was a
+// mistake in nearcore and is now a rule.
 func (r *registers) room(id, n uint64, limits *parameters.Limits) *register {
 	if n > limits.MaxRegisterSize || uint64(len(r.all)) >= limits.MaxNumberRegisters {
 		return nil

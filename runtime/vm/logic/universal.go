@@ -10,8 +10,9 @@ import (
 // Host functions of universal accounts (near-vm-runner 0.38.0 src/logic/host.rs:3299).
 
 // universalAccountID (state_init_len, state_init_ptr, register_id) writes the id of the account
-// that a state init makes and returns 0. For bytes that are not a valid state init it returns 1,
-// for ones that are not canonical 2, and leaves the register alone.
+// that a state init makes into the register and returns 0. It returns 1 for bytes that are not a
+// valid state init, and 2 for a state init that is not canonical, and then leaves the register
+// alone.
 func universalAccountID(l *Logic, a []uint64) (uint64, error) {
 	b, err := l.payArg(parameters.ExtUniversalStateInitToAccountIDBase, a[0], a[1])
 	if err != nil {

@@ -13,15 +13,17 @@ func (e *emitter) charge(gas uint64) {
 // does so by a load of byte 0 of the memory, or of byte 2^32-1, which no contract's memory has.
 //
 // A branch to an unreachable would do the same, but adds two blocks at each of very many points,
-// and each block costs the compiler something for every live value. The value is read again from
-// where it was stored: a local for it would be one more write, and one more slot in each frame.
+// and each block costs the compiler something for every live value. The check reads the value
+// again from the place in which it was stored, since another local for it would cost one more
+// write, and one more slot in each frame.
 func (e *emitter) settle(set, get []byte) {
 	b := append(append(e.code, set...), get...)
 	e.code = append(b, opI64Const, 63, opI64ShrS, opI32Wrap, opI32Load8, 0, 0, opDrop)
 }
 
 // chargeFrame takes both charges at the entry of a function together. If the gas does not suffice,
-// it leaves the negative rest after the first charge if that one fails, else after both.
+// the negative rest that it leaves is that after the first charge if already the first charge
+// fails, else that after both.
 func (e *emitter) chargeFrame(first, both uint64) {
 	e.raw(e.getGas)
 	e.constant(first)

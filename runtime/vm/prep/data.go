@@ -1,9 +1,9 @@
 package prep
 
 // If all offsets of the data segments are constant, the engine stores the initial memory as an
-// image in the artifact, including zeros between segments: 57 bytes of wasm became 16 MB. An image
-// makes instances faster, so it is kept if it is not much larger than the section. Otherwise one
-// offset is written as a sum, which prevents the image.
+// image in the artifact, including zeros between segments: 57 bytes of wasm can become 16 MB. An
+// image makes instances faster, so it is kept if it is not much larger than the section. Otherwise
+// one offset is written as a sum, which prevents the image.
 const (
 	imageOf   = 16 // allowed bytes of an image per byte of the section
 	imageLess = 64 << 10

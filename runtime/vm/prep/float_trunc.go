@@ -3,10 +3,10 @@ package prep
 import "github.com/troupe-chain/troupe/runtime/vm/prep/check"
 
 // A truncation that may trap is one byte of wasm and 130 to 155 bytes of machine code, three or
-// four times as much as any other instruction per byte. A megabyte of them had an artifact of 82
-// MB, and needed the most compiler memory of all contracts. So truncations beyond the first
-// mostTruncs of a module become calls of a function of its own. Those before that fit into a core's
-// caches.
+// four times as much as any other instruction per byte. A contract with a megabyte of them had an
+// artifact of 82 MB, and needed more compiler memory than any other contract. So in each module
+// the first mostTruncs truncations stay, whose code fits into a core's caches. All further ones
+// become calls of a function that is added to the module.
 
 // mostTruncs is the number of truncations of a module that stay inline.
 const mostTruncs = 8192

@@ -9,7 +9,8 @@ import (
 // A computed NaN must have the canonical form: quiet, positive, no payload. The engine can ensure
 // that, but one of its compilers then needs ten times as long and eight times the memory per
 // operation. A few plain instructions do the same in any compiler. They are omitted where the
-// difference cannot be observed: without that, 4 MB of square roots of square roots became 90 MB.
+// difference cannot be observed. If they were not, 4 MB of square roots of square roots would
+// become 90 MB.
 
 // floats are the instructions with a canonical result: the ones of the compiler's own pass, all
 // except neg, abs and copysign.
@@ -31,8 +32,8 @@ func (e *emitter) setNaNs() {
 	e.set(e.at.nan64)
 }
 
-// blind are the instructions that take a float and do not distinguish NaNs: arithmetic, whose own
-// result is made canonical, comparisons and truncations.
+// blind are the instructions that take a float and have the same effect for every NaN: arithmetic
+// (its own result is made canonical), comparisons and truncations.
 var blind = func() (is [256]bool) {
 	for op := opFirstNumeric; op <= opLastNumeric; op++ {
 		in, _, _, _ := check.Numeric(byte(op))
@@ -62,9 +63,9 @@ func (e *emitter) unseen() bool {
 }
 
 // canonical makes the result of op, on top of the stack, canonical. It selects the result if the
-// result equals itself. The result stays on the stack until the select, so a dependent operation
-// waits for no store and load: the processor predicts the select. With the result read back from
-// the local, a sum that needs the previous one took twice as long.
+// result equals itself. The result stays on the stack until the select. The processor predicts the
+// select, so an operation that needs the result does not wait for a store and a load. When the
+// result was read back from the local, a chain of dependent sums took twice as long.
 func (e *emitter) canonical(op byte) {
 	value, nan, same := e.at.f64, e.at.nan64, byte(opF64Eq)
 	if _, out, _, _ := check.Numeric(op); out == F32 {

@@ -6,11 +6,11 @@ import (
 )
 
 // env.gas(n) burns the gas of n instructions. Old contracts call it between all of their
-// instructions. A host call takes a hundred times as long as the gas of its two instructions stands
-// for. So references to the import are replaced by references to an added function that charges as
-// charge does. A caller of it, directly or through a table, observes the same, and so does a reader
-// of the globals afterwards. The import stays, so that the module's imports do not change. A traced
-// module calls the host.
+// instructions. A host call takes a hundred times as long as the gas of the call's two
+// instructions pays for. So references to the import are replaced by references to an added
+// function that charges as charge does. A caller of it, directly or through a table, observes the
+// same, and so does a reader of the globals afterwards. The import stays, so that the module's
+// imports do not change. A traced module calls the host.
 
 // gasImport describes the module's use of env.gas.
 type gasImport struct {

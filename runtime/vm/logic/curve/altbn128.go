@@ -42,9 +42,9 @@ func altBN128Elements(data []byte, item int) (uint64, error) {
 	return uint64(len(data) / item), nil
 }
 
-// AltBN128G1Multiexp returns the sum of each point times its scalar, which must be below the order.
-// It multiplies one by one: a bucket method would gain a little on long inputs, which the gas of an
-// element does not require.
+// AltBN128G1Multiexp returns the sum of each point times its scalar, which must be below the
+// order. It multiplies the points one by one. A bucket method would be a little faster on long
+// inputs, but the gas of an element does not require that.
 func AltBN128G1Multiexp(data []byte) (out [64]byte, err error) {
 	if _, err := AltBN128G1MultiexpElements(data); err != nil {
 		return out, err

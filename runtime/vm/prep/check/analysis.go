@@ -32,8 +32,8 @@ type analysis struct {
 	sizes     []byte // of the operands
 	height    uint64 // their sum
 	maxHeight uint64
-	// more was popped than pushed; impossible in a valid body, but nearcore's analysis would reject
-	// it
+	// lost is set if more was popped than pushed. That is impossible in a valid body, but
+	// nearcore's analysis would reject it.
 	lost bool
 }
 
@@ -42,8 +42,8 @@ func (a *analysis) reset() {
 	a.queued, a.lost, a.height, a.maxHeight = false, false, 0, 0
 }
 
-// before charges for the instruction at off. It already merges runs of pure and of dead points, as
-// join would do later; that keeps the list short.
+// before charges for the instruction at off. It already merges adjacent pure points and adjacent
+// dead points, as join would do later, to keep the list short.
 func (a *analysis) before(off uint32, k kind, cost uint32, unreachable bool) {
 	if unreachable {
 		k = dead

@@ -78,8 +78,8 @@ func newModule(code []byte, limits parameters.Limits) *module {
 }
 
 // LocalsLimit returns how many locals the functions of a module with size bytes of code may have
-// together. Parameters do not count. All of the code counts, custom sections too (near-vm-runner
-// 0.38.0 src/prepare/prepare_v3.rs:464).
+// together. Parameters do not count. size includes custom sections (near-vm-runner 0.38.0
+// src/prepare/prepare_v3.rs:464).
 func LocalsLimit(size int, limits *parameters.Limits) uint64 {
 	if limits.MinContractSizePerLocal == 0 {
 		return limits.MaxLocalsPerContract

@@ -57,8 +57,8 @@ const (
 )
 
 // effect is the effect of a numeric instruction in finite-wasm's stack analysis. It is not always
-// the one of its type: an instruction that keeps the type of its operand does nothing, which shows
-// when the analysis has lost track of the stack.
+// the effect that the instruction's type implies: an instruction that keeps the type of its
+// operand has no effect. The difference shows when the analysis has lost track of the stack.
 type effect byte
 
 const (
@@ -164,7 +164,7 @@ var accesses = [...]access{
 }
 
 // Numeric returns the operand type of a numeric instruction, its result type, whether it has two
-// operands, and whether it computes a float, of which a NaN must be canonical.
+// operands, and whether it computes a float. If it does, a NaN result must be made canonical.
 func Numeric(op byte) (in, out ValType, two, float bool) {
 	n := &numerics[op]
 	return n.in, n.out, n.two, n.float

@@ -5,8 +5,8 @@ import "unicode/utf8"
 // maxName is the longest name that wasmparser reads, in bytes.
 const maxName = 100_000
 
-// reader reads a slice of the code. The first failure sticks: it sets bad and moves to the end, so
-// that loops over items end too.
+// reader reads a slice of the code. After the first failure bad is set and the position is at the
+// end, so that loops over items end too.
 type reader struct {
 	buf  []byte
 	pos  int
