@@ -21,9 +21,9 @@ func (e *emitter) settle(set, get []byte) {
 	e.code = append(b, opI64Const, 63, opI64ShrS, opI32Wrap, opI32Load8, 0, 0, opDrop)
 }
 
-// chargeFrame takes both charges at the entry of a function together. If the gas does not suffice,
-// the negative rest that it leaves is that after the first charge if already the first charge
-// fails, else that after both.
+// chargeFrame takes both charges at the entry of a function at once. first is the first charge,
+// both is the sum of the two. If the gas does not suffice for the first charge, only that one is
+// subtracted.
 func (e *emitter) chargeFrame(first, both uint64) {
 	e.raw(e.getGas)
 	e.constant(first)
