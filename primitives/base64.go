@@ -53,8 +53,8 @@ func base64Value(c byte) (v byte, ok bool) {
 	return 0, false
 }
 
-// base64Fault returns the error of a text, nil if it is valid: the crate's checks in its order. The
-// crate checks the length, then everything but the last up to eight bytes, then those together with
+// base64Fault returns the error of a text, nil if it is valid. It makes the crate's checks in its
+// order: the length, then all bytes except the last one to eight, then these bytes together with
 // the padding.
 func base64Fault(text []byte, padded bool) error {
 	fault := func(format string, args ...any) error { return &Base64Error{fmt.Sprintf(format, args...)} }

@@ -5,9 +5,10 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // HeaderVersion is the borsh tag of a block header.
 type HeaderVersion byte
 
-// V6 is the version of protocol 85 to 88, V5 that of the protocols before. V7 is one that no node
-// writes: it is valid like V6 up to protocol 86. V8 is that of Spice, which no version has. V1 is
-// that of mainnet's genesis and is only written. The rules are in chain/validate.go.
+// V6 is the version of protocol 85 to 88, V5 that of the protocols before. No node writes V7; up
+// to protocol 86 it is valid like V6. V8 belongs to the feature Spice, which no protocol version
+// has. V1 is the version of mainnet's genesis and is only written. The rules are in
+// chain/validate.go.
 const (
 	HeaderV1 HeaderVersion = 0
 	HeaderV5 HeaderVersion = 4

@@ -29,8 +29,9 @@ type ReedSolomon struct {
 	data, total int
 }
 
-// maxInverted is up to how many parts the inverted matrix of each set of missing parts is cached.
-// Sixteen parts have some thousand sets; with a hundred, nearly every chunk has its own.
+// maxInverted is the largest number of parts for which the inverted matrix of each set of missing
+// parts is cached. Sixteen parts have some thousand such sets. With a hundred parts nearly every
+// chunk has a set of its own.
 const maxInverted = 16
 
 // NewReedSolomon returns the code with 1 <= data < total <= MaxReedSolomonParts. It takes

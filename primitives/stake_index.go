@@ -83,8 +83,8 @@ func mod128(a, m Balance) Balance {
 		return Yocto(r)
 	}
 	// Division by more than 64 bits (Hacker's Delight, 9-5): the quotient fits a word. Dividing by
-	// the normalised upper half of m estimates it; less 1 the estimate is never too large, and at
-	// most 1 too small.
+	// the normalised upper half of m gives an estimate. After 1 is subtracted, the estimate is
+	// never too large, and at most 1 too small.
 	shift := bits.LeadingZeros64(m.Hi)
 	top := m.Hi<<shift | m.Lo>>1>>(63-shift) // upper 64 bits of m, normalised
 	q, _ := bits.Div64(a.Hi>>1, a.Hi<<63|a.Lo>>1, top)

@@ -186,10 +186,11 @@ func upperCounts(n uint64) StateInitCounts {
 	}
 }
 
-// scan counts without copying anything. canonical is whether the bytes are the encoding of what they
-// decode to: only the order and the repetition of entries and keys can differ, since every other
-// value has one encoding. If they are not canonical, the entries and keys are counted with exact
-// only: this is what takes time. The counts of bytes that do not decode are their length and 0.
+// scan counts without copying anything. canonical is whether the bytes are the encoding of what
+// they decode to: only the order and the repetition of entries and keys can differ, since every
+// other value has one encoding. For bytes that are not canonical, scan counts the entries and keys
+// only if exact is set, since that takes time. The counts of bytes that do not decode are their
+// length and 0.
 func (raw RawStateInit) scan(exact bool) (c StateInitCounts, canonical bool, err error) {
 	c.Bytes = uint64(len(raw))
 	r := borsh.NewReader(raw)

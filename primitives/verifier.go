@@ -140,10 +140,10 @@ func (v *Verifier) came(k *knownKey) int {
 	return k.late
 }
 
-// place gives a key a place among those with tables. If all are taken it displaces the one that has
-// not been used for longest or, if less than half as frequent, the least frequent. If it returns
-// false, the key has to be seen as often again before it is considered again. The caller holds mu
-// and builds the table.
+// place gives a key a place among those with tables. If all places are taken, the key displaces
+// the one that has not been used for longest, if that is stale, or else the least frequent one, if
+// that is less than half as frequent. If place returns false, the key has to be seen as often
+// again before it is considered again. The caller holds mu and builds the table.
 func (v *Verifier) place(k *knownKey) bool {
 	k.times = 0
 	if slices.Contains(v.tables, k) {

@@ -13,8 +13,8 @@
 // The next turn belongs to the address that has used least, and within it to the connection that
 // has used least. A client that is new, or returns, starts at the level of the others: it has no
 // credit for the time before. Among clients at the same level every other turn goes to such new
-// ones, so that a client with rare requests does not wait for a whole round of those that always
-// have some.
+// ones, so that a client with rare requests does not wait for a whole round of clients that always
+// have requests.
 package fair
 
 import "container/heap"
@@ -25,8 +25,8 @@ type Client struct {
 	Conn    uint64
 }
 
-// How many addresses without waiting items are remembered, and connections of each, so that they do
-// not return as new ones.
+// The queue remembers so many addresses without waiting items, and so many connections of each, so
+// that they do not count as new when they return.
 const (
 	Remembered      = 1024
 	RememberedConns = 64
@@ -106,8 +106,8 @@ func (l *level[K, V]) get(k K, fresh func() V) *flow[K, V] {
 	return f
 }
 
-// forget drops flows without waiting items. First those that have used no more than clock, since
-// they would return in the same state; if that is not enough, all.
+// forget drops flows without waiting items. It first drops those that have used no more than
+// clock, since they would return in the same state. If that is not enough, it drops all.
 func (l *level[K, V]) forget() {
 	for _, all := range []bool{false, true} {
 		for k, f := range l.flows {

@@ -73,8 +73,8 @@ func (s *scanner) decode(buf []byte, path []step, f func(*cursor)) []byte {
 }
 
 // ReadRecords calls yield for each record, in the file's order, until yield returns an error. The
-// document is a genesis, everything else of which is skipped, or an array of records: a records
-// file.
+// document is either a genesis, of which only the records are read, or an array of records (a
+// records file).
 func ReadRecords(r io.Reader, yield func(Record) error) error {
 	s := newScanner(r)
 	if s.space() == '[' {

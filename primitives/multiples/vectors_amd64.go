@@ -39,9 +39,9 @@ func fromPoint(out *vector, p *curve.EdwardsPoint) *vector
 //go:linkname toPoint github.com/oasisprotocol/curve25519-voi/curve.(*EdwardsPoint).setExtended
 func toPoint(out *curve.EdwardsPoint, a *vector) *curve.EdwardsPoint
 
-// hasVectors returns whether the CPU has AVX2 and the library's functions are the expected ones,
-// since verdicts on signatures must not depend on them. It runs once and takes some two
-// milliseconds.
+// hasVectors returns whether the CPU has AVX2 and the library's functions are the expected ones:
+// verdicts on signatures must not depend on which functions are used. The check runs once and
+// takes some two milliseconds.
 var hasVectors = sync.OnceValue(func() bool {
 	return supported && sameLayout(reflect.TypeFor[curve.EdwardsBasepointTable]()) && sums(ofWindows) == knownSums
 })

@@ -90,8 +90,8 @@ func appendChangeRest(b []byte, c *Change) []byte {
 	return b
 }
 
-// causeNames by CauseKind. Ten is a retired kind that some testnet nodes once wrote in place of the
-// next; nearcore shows it as that (views.rs:2869).
+// causeNames are the names by CauseKind. Kind 10 is retired: some testnet nodes once wrote it in
+// place of the next kind, and nearcore shows it as that kind (views.rs:2869).
 var causeNames = [...]string{
 	"not_writable_to_disk", "initial_state", "transaction_processing", "action_receipt_processing_started",
 	"action_receipt_gas_reward", "receipt_processing", "postponed_receipt", "updated_delayed_receipts",

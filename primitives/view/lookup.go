@@ -73,8 +73,8 @@ func (e *StoppedError) Error() string { return e.Err.Error() + " " + e.Where }
 // Unwrap returns why it was stopped.
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// TimeoutCause is why a wait for a transaction ended that has not come to any level (near-jsonrpc-
-// primitives 0.38.0 src/types/transactions.rs, TimeoutErrorCause).
+// TimeoutCause is why a wait ended although the transaction had not reached any level
+// (near-jsonrpc-primitives 0.38.0 src/types/transactions.rs, TimeoutErrorCause).
 type TimeoutCause byte
 
 // The causes.

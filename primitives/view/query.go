@@ -128,8 +128,9 @@ func AppendQueryCall(b, result []byte, logs []string, at *At) []byte {
 	return append(AppendByteNumbers(append(b, `,"result":`...), result), '}')
 }
 
-// AppendQueryError appends the reply of method query for a missing key or a failed call, which it
-// shows as a success (nearcore chain/jsonrpc/src/lib.rs process_query_response).
+// AppendQueryError appends the reply of method query for a missing key or a failed call. As in
+// nearcore, the reply is a JSON-RPC result with the error in it, not a JSON-RPC error
+// (chain/jsonrpc/src/lib.rs process_query_response).
 func AppendQueryError(b []byte, text string, logs []string, at *At) []byte {
 	b = appendAt(append(b, '{'), at)
 	b = AppendString(append(b, `,"error":`...), text)

@@ -102,8 +102,9 @@ func (r *ChangesRequest) Select(block []primitives.KeyChanges) ([]Change, error)
 	return out, failed
 }
 
-// AppendKeyChanges decodes the writes to one key and appends them. It skips keys that do not belong
-// to an account, and deletions of gas key nonces, which always accompany that of the key.
+// AppendKeyChanges decodes the writes to one key and appends them. It skips keys that do not
+// belong to an account, and deletions of gas key nonces, which always accompany the deletion of
+// the key.
 func AppendKeyChanges(out []Change, k *primitives.KeyChanges) ([]Change, error) {
 	key, err := primitives.ParseTrieKey(k.Key)
 	if err != nil {

@@ -30,8 +30,8 @@ type Simulation struct {
 	At       At   // the block whose state was used
 	Blocks   int  // after how many blocks the last receipt was executed
 	Complete bool // false: receipts were left when the limit of blocks was reached
-	// Unlinked lists the calls of contracts whose imports the protocol version does not have. Their
-	// outcomes do not name them.
+	// Unlinked lists the calls of contracts that import functions which the protocol version does
+	// not have. The outcomes of these calls do not name the functions.
 	Unlinked []UnlinkedCall
 }
 

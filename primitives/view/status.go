@@ -18,8 +18,9 @@ const (
 // Version is the version of the running software.
 type Version struct{ Version, Build, Commit, Compiler string }
 
-// Status is the reply of status (nearcore StatusResponse). All members that may be null in nearcore
-// are set, since clients refuse null in some; only those of a validator may be missing.
+// Status is the reply of status (nearcore StatusResponse). All members that may be null in
+// nearcore are set, since some clients refuse null there. Only the members about a validator may
+// be missing.
 type Status struct {
 	Version               Version
 	ChainID               string

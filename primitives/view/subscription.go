@@ -46,7 +46,8 @@ type Subscription struct {
 	// Lag is how many blocks a subscriber that has reached the tip may fall behind while its sink
 	// has no room.
 	Lag uint64
-	// Address is the client that takes turns when many read old blocks; zero: this process.
+	// Address identifies the client: clients take turns when many read old blocks. Zero: this
+	// process.
 	Address [16]byte
 }
 
