@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Accounts lists accounts whose names begin with a prefix, in the order of their bytes, as of the
-// head: at most limit of those after one (empty: from the first on). more: there are further ones.
-// Shards that this node does not track are left out, and on a fork accounts that only the forked
-// chain has written. It returns the errors of find for the head, and
-// the context's.
+// Accounts lists accounts as of the head whose names begin with a prefix, in the order of their
+// bytes. It returns at most limit accounts after the account after (empty: from the first on).
+// more is set if there are further accounts. The list lacks accounts of shards that this node does
+// not track and, on a fork, accounts that only the forked chain has written. It returns the errors
+// of find for the head, and the context's.
 func (b *Backend) Accounts(ctx context.Context, prefix, after string, limit int) (ids []primitives.AccountID, more bool, err error) {
 	tail := b.Engine.Store().Tip().Tail
 	k, err := b.find(view.BlockRef{Kind: view.RefOptimistic})

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// appendCode returns the code with a hash that the transactions and receipts of a block carry, as
-// base64 in JSON, or null if there is none. Documents contain the hash alone, and the code of a
-// failed deployment is in no account.
+// appendCode returns, as base64 in JSON, the contract code with the given hash that a transaction
+// or receipt of the block carries; null if none carries it. It is needed because documents contain
+// only the hash of code, and the code of a failed deployment is in no account.
 func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 	for i := range m.Shards {
 		c := m.Shards[i].Chunk

@@ -69,8 +69,8 @@ func (p *past) reader(address [16]byte) *pastReader {
 	return &pastReader{p: p, client: fair.Client{Address: address, Conn: p.conns}}
 }
 
-// take takes a place; back returns it. If no place is free, ok is false: wake is called once, by
-// any goroutine, when the reader should call take again, and back gives up the turn.
+// take takes a place; back returns it. If no place is free, ok is false. Then any goroutine calls
+// wake, once, when the reader should call take again, and back gives up the reader's turn.
 func (r *pastReader) take(wake func()) (back func(), ok bool) {
 	p := r.p
 	p.mu.Lock()

@@ -277,13 +277,13 @@ func (f follower) Ahead() {
 	})
 }
 
-// calm recovers from a panic while a message is encoded in advance. A subscriber that is sent the
-// block gets its errors, and meets the same panic by itself.
+// calm recovers from a panic while a message is encoded in advance. The panic is not lost: it
+// occurs again when the block is sent to a subscriber.
 func calm() { _ = recover() }
 
 // Soon encodes the message of a block that is not persisted yet, unless the previous one is still
-// being encoded. Subscribers receive a block only after it is persisted, so a block that never is
-// does not reach them.
+// being encoded. Subscribers receive a block only after it is persisted, so a block that is never
+// persisted does not reach them.
 func (f follower) Soon(hash primitives.Hash) {
 	c := &f.b.digests
 	if !c.upcoming.CompareAndSwap(false, true) {

@@ -143,8 +143,8 @@ func ifStored(err error) error {
 	return err
 }
 
-// walk reads blocks from k backwards, of k only what comes before the place below. It returns
-// whether it has read all of them.
+// walk reads blocks backwards from k. Of k itself it reads only what comes before the place below.
+// It returns whether it has read all blocks.
 func (l *listing) walk(k *block, below int) (end bool, err error) {
 	for n := 0; k != nil && k.ref.Height > l.q.After; n++ {
 		if l.full() && l.out.Next == nil {

@@ -12,8 +12,8 @@ import (
 // block than the one they were signed in.
 const maxCodeBytes = 64 << 20
 
-// maxHashes is more blocks than a transaction may be old on any public network
-// (transaction_validity_period, 86,400).
+// maxHashes bounds the cached block hashes. It exceeds the age, in blocks, that a transaction may
+// have on any public network (transaction_validity_period, 86,400).
 const maxHashes = 100_000
 
 // books caches what completes transactions: code by its hash, and the hashes of recent blocks, the

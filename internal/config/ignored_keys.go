@@ -131,8 +131,8 @@ var olderInit = sync.OnceValue(func() *Document {
 "state_sync_external_backoff":{"secs":60,"nanos":0}},"store":{"state_snapshot_config":{"state_snapshot_type":"Enabled"}}}`))
 })
 
-// ordinary returns the value of a key that asks for nothing: the value that init writes or wrote,
-// else the zero value of its kind.
+// ordinary returns the value of a key for which Inert reports nothing: the value that init writes
+// or wrote, else the zero value of the key's kind.
 func ordinary(initial *Document, path string) any {
 	for _, d := range []*Document{initial, olderInit()} {
 		if v, ok := d.Get(path); ok && v != nil {

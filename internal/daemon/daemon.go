@@ -122,9 +122,10 @@ type Daemon struct {
 // keysCached bounds the decompressed public keys that are cached for block and approval signatures.
 const keysCached = 1024
 
-// GCPercent is the debug.SetGCPercent value for a process that runs a node. It trades time for
-// memory: nearly all of a node's memory is in slabs without pointers, which the collector only
-// counts, so that by default it would wait for the heap to double.
+// GCPercent is the debug.SetGCPercent value for a process that runs a node. It is lower than Go's
+// default, which lets the heap double before a collection. More collections cost little: nearly
+// all of a node's memory is in slabs without pointers, which the collector counts but does not
+// scan.
 const GCPercent = 50
 
 // Start binds the listeners, opens the store and starts the node. On an error it undoes all steps

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// CheckHome checks a home folder as home.Check does and, without errors, creates the chain of its
-// genesis in memory with the code that Start uses. So it finds every error of the files that Start
-// would find. It needs twice the memory of the genesis state, listens on no port and writes
-// nothing.
+// CheckHome checks a home folder as home.Check does. If that finds no error, CheckHome also
+// creates the chain of the genesis in memory, with the code that Start uses. So it finds every
+// error of the files that Start would find. It needs twice the memory of the genesis state,
+// listens on no port and writes nothing.
 func CheckHome(dir string) *home.Report {
 	r := home.Check(dir)
 	if len(r.Errors) > 0 {

@@ -101,8 +101,8 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	return o, nil
 }
 
-// signedFile is the signing journal of the validator, in the data folder: what it has signed
-// belongs to what it has stored.
+// signedFile is the name of the validator's signing journal. The journal is in the data folder,
+// since it belongs to the chain that is stored there.
 const signedFile = "signed"
 
 // followsFile is the journal of a node without a validator key; it stays empty.
@@ -157,8 +157,8 @@ func hasSigned(hm *home.Home) bool {
 	return false
 }
 
-// checkNeverShared returns an error if this validator has signed together with others: producing
-// blocks alone, it might contradict what it has signed.
+// checkNeverShared returns an error if this validator has signed together with other validators.
+// If it now produced blocks alone, its signatures might contradict the earlier ones.
 func checkNeverShared(hm *home.Home) error {
 	if hm.ValidatorKey == nil || !hasSigned(hm) {
 		return nil

@@ -77,9 +77,8 @@ func ReadSnapshot(dir string) (*Snapshot, error) {
 	return s, nil
 }
 
-// RestoreSnapshot makes the chain of a snapshot that of a home. It checks every file as it copies
-// it and opens the copy once before it replaces the existing chain, which until then stays as it
-// is.
+// RestoreSnapshot replaces the chain of a home by that of a snapshot. It checks every file as it
+// copies it, and opens the copy once. Until then the existing chain stays as it is.
 func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err error) {
 	s, err := ReadSnapshot(o.Snapshot)
 	if err != nil {
@@ -399,8 +398,8 @@ func mergeSigned(data, dir, snapshot string) (from []string, err error) {
 	return from, f.Write(all)
 }
 
-// replacedDirs returns the folders that restores moved aside. A restore killed after that has left
-// none in their place.
+// replacedDirs returns the folders that restores moved aside. If a restore was killed after it had
+// moved a folder aside, there is none in its place.
 func replacedDirs(data string) (dirs []string, err error) {
 	entries, err := os.ReadDir(filepath.Dir(data))
 	if errors.Is(err, fs.ErrNotExist) {

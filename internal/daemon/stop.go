@@ -15,9 +15,9 @@ import (
 var ErrFlatHeadBehind = errors.New("the flat head was not advanced in time; the next start applies the last blocks again")
 
 // Stop stops the node: it answers waiting requests, finishes blocks in progress, advances the flat
-// head and closes the store. It returns when ctx ends: parts that have not stopped keep what they
-// use open until the process ends. Accepted blocks are on disk in any case. If only the advance of
-// the flat head is unfinished, the error is ErrFlatHeadBehind.
+// head and closes the store. When ctx ends, it returns even if some parts have not stopped; these
+// keep what they use open until the process ends. Accepted blocks are on disk in any case. If only
+// the advance of the flat head is unfinished, the error is ErrFlatHeadBehind.
 func (h *Daemon) Stop(ctx context.Context) error {
 	h.stop()
 	h.Node.EndWaits()

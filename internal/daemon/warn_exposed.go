@@ -47,8 +47,8 @@ func (h *Daemon) sandboxEnabled(back *backend.Backend) bool {
 }
 
 // consoleEnabled reports whether the page at /console is served: as configured, or else on
-// sandboxes. Only its list of actors is not available by RPC otherwise; it shows the number of
-// clients, so other nodes serve it only if configured.
+// sandboxes. Apart from its list of actors, the page shows only what the RPC returns. That list
+// shows the number of clients, so nodes that are no sandbox serve the page only if configured.
 func (h *Daemon) consoleEnabled(back *backend.Backend) bool {
 	if on := h.home.Config.RPC.Console; on != nil {
 		return *on

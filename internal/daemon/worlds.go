@@ -76,7 +76,7 @@ type world struct {
 // worldBytes estimates the memory in bytes of a world without blocks.
 const worldBytes = 448 << 10
 
-// One world's pools may each take a poolShare-th of the memory limit of all worlds, but at least
+// Each pool of a world may take 1/poolShare of the memory limit of all worlds, but at least
 // leastPool bytes, which is a few of the longest transactions.
 const (
 	poolShare = 16

@@ -252,7 +252,7 @@ func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout 
 	return nil, nil
 }
 
-// Check asks whether the node that is asked has the pinned block, and is of its chain.
+// Check checks that the remote node has the pinned block and belongs to its chain.
 func (c *Client) Check(p *Pin) error {
 	in, err := c.Call("status", []any{})
 	if err != nil {

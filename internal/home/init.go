@@ -30,9 +30,10 @@ var ConfigKinds = []string{"validator", "rpc", "archival"}
 const (
 	telemetryURL = "https://telemetry.nearone.org/nodes" // neard adds it on public chains
 
-	// A chain that makes blocks as fast as it is asked to must not outrun its clients, whose
-	// transactions name a recent block: a plain init writes longer epochs and validity than neard's
-	// 500 and 100 (docs/design/sandbox-and-forks.md).
+	// plainEpochLength and plainValidity are longer than neard's 500 and 100. A chain that makes a
+	// block for each transaction advances so fast that transactions, which name a recent block,
+	// would otherwise expire before their clients have sent them
+	// (docs/design/sandbox-and-forks.md).
 	plainEpochLength = 43_200
 	plainValidity    = 86_400
 
@@ -308,8 +309,8 @@ func (n *initializer) makeKeys(context.Context) error {
 	}
 	id := n.AccountID
 	if id == "" {
-		// On a chain that others made, an account of the user's can't be guessed, and no key is
-		// needed to follow it.
+		// On a chain that already exists, the user's account cannot be guessed, and following the
+		// chain needs no key.
 		made := n.genesis == nil
 		if !made && !exists(n.paths.ValidatorKey) && n.TestSeed == nil && (n.given() || public(n.genesis.ChainID)) {
 			return nil

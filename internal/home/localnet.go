@@ -27,8 +27,8 @@ const (
 	logConfigFile = "log_config.json"
 	coldData      = "cold-data"
 
-	// neard draws ports from 20000 to 65535. These are out of what systems give to outgoing
-	// connections, which could take one between now and the first run.
+	// neard draws ports from 20000 to 65535. These are outside the ephemeral range, so that no
+	// outgoing connection takes one of them before the first run.
 	firstPort, lastPort = 20_000, 32_767
 	portTries           = 10_000
 
@@ -139,8 +139,8 @@ func (o *LocalnetOptions) check() error {
 	return nil
 }
 
-// tracked returns neard's value of tracked_shards_config. neard takes a list of shards for all of
-// them; listed is true in that case.
+// tracked returns neard's value of tracked_shards_config. If the flag is a list of shards, neard
+// tracks all shards, whichever are listed; listed is true in that case.
 func (o *LocalnetOptions) tracked() (value string, listed bool, err error) {
 	switch strings.ToLower(o.TrackedShards) {
 	case "all":

@@ -88,8 +88,8 @@ func producersHash(ps []Producer) (h primitives.Hash, err error) {
 	return primitives.BlockProducersHash(stakes), err
 }
 
-// Advance takes a light client block if it is proven to be final (nearcore docs, NEP light client),
-// else says why not.
+// Advance accepts a light client block if the block is proven to be final (nearcore docs, NEP
+// light client). Otherwise the error says what is not proven.
 func (c *Client) Advance(reply []byte) error {
 	var b Block
 	if err := json.Unmarshal(reply, &b); err != nil {

@@ -144,8 +144,8 @@ func ProvenValue(root primitives.Hash, nodes []string, key, value []byte) ([]byt
 	}
 }
 
-// trieNibbles reads a piece of a key: a first byte that says whether their number is odd, with the
-// first of them if it is.
+// trieNibbles decodes the nibbles of a piece of a key, which is in hex-prefix encoding: the first
+// byte says whether the number of nibbles is odd, and then also contains the first nibble.
 func trieNibbles(piece []byte) (out []byte) {
 	if piece[0]&0x10 != 0 {
 		out = append(out, piece[0]&15)

@@ -20,10 +20,10 @@ const Linger = 10 * time.Second
 // itself, but only until GOMAXPROCS is set.
 const renewal = time.Minute
 
-// Spare runs Go on one thread more than there are cores while it has users. While the thread of
-// each core computes, a goroutine woken to notify a subscriber waits up to 10 ms for one of them in
-// Go's scheduler. With a spare thread the kernel decides, and it runs a thread that has just become
-// ready earlier. Safe for concurrent use.
+// Spare runs Go on one more thread than there are cores while it has users. Without it, if the
+// threads of all cores compute, a goroutine that is woken to notify a subscriber waits up to 10 ms
+// in Go's scheduler. With a spare thread the kernel chooses instead, and it soon runs a thread
+// that has just become ready. Safe for concurrent use.
 type Spare struct {
 	mu    sync.Mutex
 	users int

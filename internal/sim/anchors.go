@@ -109,7 +109,7 @@ func (a *anchors) alter(from *node, m consensus.Message, first bool) {
 	}
 }
 
-// place draws a wrong anchor for a chunk message whose correct anchor is right. nil means that the
+// place draws a wrong anchor for a chunk message; right is its correct anchor. nil means that the
 // message names no anchor.
 func (a *anchors) place(from *node, right *primitives.ChunkAnchor) *primitives.ChunkAnchor {
 	w := a.x.w

@@ -327,8 +327,9 @@ func (c *checks) supply(n *node, at *engine.BlockNode) {
 	}
 }
 
-// ended returns whether the scenario is over: all nodes have finalized the wanted number of blocks,
-// and settling more of them after the load stopped. It fails if no block became final for too long.
+// ended returns whether the scenario is over: all nodes have finalized the wanted number of blocks
+// and, after the load has stopped, another settling blocks. It fails if no block became final for
+// too long.
 func (c *checks) ended() bool {
 	w := c.w
 	if w.faulty() {

@@ -56,7 +56,8 @@ type Call struct {
 	Wasm     uint64          `json:"gas_wasm"` // of Gas: instructions
 	Deposit  string          `json:"deposit"`
 	Error    json.RawMessage `json:"error,omitempty"`
-	// Missing lists why a contract that does not link does not; Error does not say it.
+	// Missing lists the imports for whose lack the contract does not link. Error does not name
+	// them.
 	Missing MissingImports `json:"missing_imports,omitempty"`
 	// Host lists the host functions in call order. Omitted is how many more there were.
 	Host    []HostCall `json:"host_calls"`

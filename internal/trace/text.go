@@ -46,8 +46,8 @@ type printer struct {
 	err error
 }
 
-// printf writes a part of a line, or a line with its end. A report may be of a node that lies, so
-// what is not printable is escaped.
+// printf writes a part of a line, or a line with its end. A report may come from a malicious node,
+// so characters that are not printable are escaped.
 func (p *printer) printf(format string, a ...any) {
 	if p.err != nil {
 		return

@@ -72,7 +72,7 @@ func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 }
 
 // result returns how a transaction ended: it follows the outcome of the transaction to the receipt
-// that decides. pending: this one has not run.
+// that decides. pending is set if that receipt has not run.
 func (tx *transaction) result() (failure string, failed, pending bool) {
 	id := tx.hash
 	for i := range tx.executed { // a receipt runs after the one that created it

@@ -17,8 +17,8 @@ const (
 	// maxWait is how many blocks a transaction may take before it is shown as pending: a promise
 	// yield may wait for 200 blocks.
 	maxWait = 12
-	// maxAge is how many blocks after that it is followed. A receipt to a shard that this node does
-	// not track never runs here.
+	// maxAge is for how many more blocks a pending transaction is followed. A receipt to a shard
+	// that this node does not track never runs here.
 	maxAge = 1000
 )
 
@@ -107,8 +107,8 @@ func (t *tracker) execute(tx *transaction, e executed) {
 	t.hold(tx, outcomeWeight(&e.outcome)+e.what.weight())
 }
 
-// makeRoom drops the oldest transactions until the others are within the bounds. First those that
-// are shown as pending already.
+// makeRoom drops the oldest transactions until the others are within the bounds. It first drops
+// those that are already shown as pending.
 func (t *tracker) makeRoom() {
 	for len(t.open) > maxOpen || t.held > maxHeld {
 		var tx *transaction

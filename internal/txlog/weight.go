@@ -77,7 +77,8 @@ func newNamed(list []primitives.Action) named {
 	return named{text: actions(list)}
 }
 
-// String returns the names; empty: the zero value, of an unknown receipt.
+// String returns the names. It returns an empty text for the zero value, which stands for an
+// unknown receipt.
 func (n *named) String() string {
 	if n.text != "" || n.list == nil {
 		return n.text

@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// Known returns the shapes that were found first. Before the limits of package compiler each took
-// seconds to minutes to compile, hundreds of megabytes of memory, or an artifact of megabytes.
+// Known returns the shapes that were found first. Before package compiler had limits, compiling
+// one of them took seconds to minutes or hundreds of megabytes of memory, or its artifact had
+// megabytes.
 func Known() []Shape {
 	return []Shape{
 		{Name: "operands under ifs", Funcs: 1, Bytes: maxBody, Live: 2000, Live4: true, Units: units("if")},
