@@ -73,7 +73,7 @@ Not measured: signature checks, the choice of transactions, and writing to disk.
 	f.IntVar(&o.Blocks, "blocks", 0, "blocks to measure; 0: as many as --duration holds")
 	f.DurationVar(&o.Duration, "duration", 10*time.Second, "how long to measure")
 	f.BoolVar(&o.Tokens, "ft-transfer", false, "transfers of a NEP-141 token, by calls of its contract")
-	f.IntVar(&o.Contracts, "tokens", 1, "with --ft-transfer, tokens in each shard, each a contract of its own")
+	f.IntVar(&o.Contracts, "tokens", 1, "with --ft-transfer, number of token contracts in each shard")
 	f.IntVar(&o.Cores, "cores", 1, "cores to use; with more than 1, receipts and shards run in parallel")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the random transfers; the same seed and sizes give the same state roots")
 	f.StringVar(&o.State, "state", "", "folder made by bench state: send transfers between its accounts; each block's accounts are read from disk before its time is measured")

@@ -174,9 +174,10 @@ func newBenchCompare() *cobra.Command {
 	return &cobra.Command{
 		Use:   "compare A.json B.json",
 		Short: "Compare two reports of bench load",
-		Long: `Compare prints, for each figure of two reports, the ratio of B to A with a 95 % interval: of phases
-by bootstrap over their seconds, of knees by Welch's method over the searches (which needs --runs 2
-or more). Reports of different workloads, rates or bounds cannot be compared.
+		Long: `Compare prints, for each figure of two reports, the ratio of B to A with a 95 % confidence
+interval. For the figures of a phase the interval is computed by bootstrap over the seconds of the
+phase, for the knee (the highest sustained rate) by Welch's method over the searches, which needs
+--runs 2 or more. Reports of different workloads, rates or bounds cannot be compared.
 The interval covers the variation within the runs, not between days or machines: run A and B
 alternately.`,
 		Example: `  troupe bench compare before.json after.json`,

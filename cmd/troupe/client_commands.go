@@ -428,10 +428,10 @@ func newDeploy(a *app) *cobra.Command {
 	o.addSigner(c, "")
 	f := c.Flags()
 	f.StringVar(&method, "init", "", "method to call after the deployment")
-	f.StringVar(&args, "args", "", "arguments of that method, JSON or @FILE")
+	f.StringVar(&args, "args", "", "arguments of the method of --init, JSON or @FILE")
 	f.BoolVar(&o.base64, "base64", false, "--args is base64")
-	f.StringVar(&give, "deposit", "0", "NEAR to attach to that call")
-	f.StringVar(&gas, "gas", "100", "gas to attach to that call, in Tgas")
+	f.StringVar(&give, "deposit", "0", "NEAR to attach to the call of --init")
+	f.StringVar(&gas, "gas", "100", "gas to attach to the call of --init, in Tgas")
 	return c
 }
 
