@@ -76,9 +76,10 @@ const (
 	targetED25519   = 45e-6
 )
 
-// scale estimates how much faster this machine applies chunks than the machine of the targets.
-// There half of the time is hashing, which scales with sha256; the other half scales with ed25519,
-// which is plain arithmetic. Memory latency, which matters for large states, is not included.
+// scale estimates how much faster this machine applies chunks than the machine of the targets. On
+// that machine half of the time is hashing, which scales with sha256; the other half scales with
+// ed25519, which is plain arithmetic. Memory latency, which matters for large states, is not
+// included.
 func scale(l *Limits) float64 {
 	return 2 / (l.SHA256Seconds/targetSHA256 + l.ED25519Seconds/targetED25519)
 }

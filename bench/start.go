@@ -211,7 +211,7 @@ func firstStatus(ctx context.Context, addr string) error {
 // WriteJSON writes the report as JSON.
 func (r *StartReport) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
 
-// WriteText writes the report to be read.
+// WriteText writes the report as text.
 func (r *StartReport) WriteText(w io.Writer) error {
 	x := &r.Result
 	ms := func(s float64) string { return fmt.Sprintf("%.1f ms", s*1e3) }

@@ -129,7 +129,8 @@ func (w *World) state(at view.BlockRef, id primitives.AccountID) (view.State, er
 }
 
 // signing returns the public key with which an account signs its next transaction, and the nonce.
-// Without the key the nonce is that of the account if this is uninitialized.
+// If the account does not have the key because it is uninitialized, the nonce is that of the
+// account.
 func (w *World) signing(a *Account) (key primitives.PublicKey, nonce primitives.Nonce, err error) {
 	s, err := w.state(view.BlockRef{}, a.ID)
 	if err != nil {

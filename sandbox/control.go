@@ -40,9 +40,9 @@ func (w *World) Impersonate(id primitives.AccountID) (*Account, error) {
 	return &Account{ID: id}, nil
 }
 
-// Reorganise replaces the head and the blocks below it, so many altogether, by another branch that
-// is one block longer and has none of their transactions. It returns the new head and the blocks
-// that left the chain. Final blocks cannot be replaced.
+// Reorganise replaces the last blocks of the chain, the head included, by another branch. blocks
+// is their number. The branch is one block longer and has none of their transactions. Reorganise
+// returns the new head and the blocks that left the chain. Final blocks cannot be replaced.
 func (w *World) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error) {
 	r, err := w.chain.Backend().Reorganise(ctx, blocks)
 	if err != nil {
@@ -52,8 +52,8 @@ func (w *World) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised
 	return r, nil
 }
 
-// MissChunks makes so many of the next blocks lack new chunks of some shards; without shards, of all.
-// Zero blocks end that.
+// MissChunks makes the next blocks lack the new chunks of some shards; if no shards are given, of
+// all. blocks is the number of these blocks; 0 ends an earlier call's effect.
 func (w *World) MissChunks(ctx context.Context, blocks uint64, shards ...primitives.ShardID) error {
 	_, err := w.chain.Backend().MissChunks(ctx, &view.MissChunks{Shards: shards, Blocks: blocks})
 	return w.wrap(err, "miss chunks of %d blocks", blocks)

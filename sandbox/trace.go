@@ -20,8 +20,8 @@ type Trace = trace.Report
 // Profile is the gas that transactions burnt, by host function and by function of the contracts.
 type Profile = trace.Sum
 
-// Trace traces a transaction of this world. It executes the transaction's chunks again, in which
-// nothing changes.
+// Trace traces a transaction of this world. It applies the chunks with the transaction's receipts
+// again, which does not change the world.
 func (w *World) Trace(ctx context.Context, hash primitives.Hash) (*Trace, error) {
 	if w.chain.Ended() {
 		return nil, fmt.Errorf("sandbox: trace transaction %v: %w", hash, ErrEnded)

@@ -1,17 +1,17 @@
 // Package load generates load on a node, or on a part of one, and measures latency and throughput.
 // The times at which operations start do not depend on how fast the target responds.
 //
-//	in      a Target (what does one thing and says when it is done), a Plan (rate, time, arrivals)
-//	        or a Search for the knee
+//	in      a Target (performs one operation and returns when it is complete), a Plan (rate,
+//	        time, arrivals) or a Search for the knee
 //	out     Phase and Knee: counts, latencies as HDR histograms of each second, errors; a Report
 //	        of them as JSON, text and HTML; Compare
 //	state   a run's own: the times at which things are due, one histogram for each second and
 //	        worker
-//	units   rates a second; in reports seconds, inside nanoseconds
-//	bound   workers: so many things are under way at a time, others wait, and their wait counts;
+//	units   rates a second; times in seconds in reports, otherwise in nanoseconds
+//	bound   workers: the number of concurrent operations. Others wait, which counts as latency;
 //	        64 MiB of arrivals
-//	errors  ErrStopped: the target answers no more; ErrNotNode, ErrPoor: it can't be loaded;
-//	        errors of single things are counted by what they say
+//	errors  ErrStopped: the target no longer answers; ErrNotNode, ErrPoor: no load is possible;
+//	        errors of single operations are counted by their text
 //	source  docs/guide/benchmarks.md; G. Tene, "How NOT to measure latency" (2015), for what
 //	        coordinated omission is
 package load

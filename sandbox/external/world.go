@@ -118,8 +118,8 @@ func (w *World) post(ctx context.Context, url, method string, params, result any
 	return nil
 }
 
-// endWait is how long after a broken connection the process may take to end, so that the error says
-// how.
+// endWait is how long the process may take to end after its connection broke. If it ends in that
+// time, the error says how it ended.
 const endWait = 200 * time.Millisecond
 
 // unreachable returns the error of a connection.
