@@ -219,8 +219,8 @@ func (p *pairTable) sent(base *net, at refmodel.Place, actions []primitives.Acti
 		return p.cell(at, nil, nil, e.InvalidTx.Actions)
 	}
 	if at.From != at.To {
-		// The delegates of a pair are for the height at which a receipt comes; it has a block more
-		// here.
+		// The delegate actions of a pair are made for the height of an incoming receipt. Here the
+		// receipt runs one block later.
 		results = n.step()
 	}
 	return p.ended(at, findOutcome(n.t, results, o.ReceiptIDs[0]))

@@ -71,9 +71,9 @@ func (n *net) run(v parameters.Version, actions ...primitives.Action) (*primitiv
 	return findOutcome(n.t, results, r.ID), m
 }
 
-// TestProofLimitOfCalls: five calls of one receipt read a megabyte each. Each stays below the limit
-// of 4 MB, which counts for a call before 86 and for a receipt since (nearcore 2.14.0-rc.1
-// runtime/runtime/src/tests/apply.rs, test_per_receipt_storage_proof_limit).
+// TestProofLimitOfCalls: five calls of one receipt read a megabyte each. Each call stays below the
+// limit of 4 MB. The limit applies to a single call before 86, and to the whole receipt from 86 on
+// (nearcore 2.14.0-rc.1 runtime/runtime/src/tests/apply.rs, test_per_receipt_storage_proof_limit).
 func TestProofLimitOfCalls(t *testing.T) {
 	n := newReader(t, 5, 1_000_000, 0)
 	calls := []primitives.Action{read(0, 1), read(1, 2), read(2, 3), read(3, 4), read(4, 5)}
@@ -91,9 +91,9 @@ func TestProofLimitOfCalls(t *testing.T) {
 	}
 }
 
-// TestProofLimitOfAllActions: a call reads nearly 4 MB, and adding keys then reads some more. Since
-// 87 that is too much, although no action has a check of its own: the receipt fails after the action
-// that went over the limit, and nothing of it stays.
+// TestProofLimitOfAllActions: a call reads nearly 4 MB, and actions that add keys then read some
+// more. From 87 on that exceeds the limit, although those actions have no check of their own: the
+// receipt fails after the action that exceeded the limit, and has no effect.
 func TestProofLimitOfAllActions(t *testing.T) {
 	n := newReader(t, 4, 999_750, 16)
 	var add []primitives.Action

@@ -113,8 +113,8 @@ func (n *net) wantBare(id primitives.AccountID, nonce primitives.Nonce) *primiti
 	return a
 }
 
-// TestSelfSignedInit: an account without keys signs for itself; the state init makes its keys, and
-// the account's own nonce is gone. The same bytes are worth nothing afterwards.
+// TestSelfSignedInit: an account without keys signs its own state init. The state init creates the
+// account's keys and removes the account's own nonce. The same transaction is refused afterwards.
 func TestSelfSignedInit(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
@@ -132,7 +132,8 @@ func TestSelfSignedInit(t *testing.T) {
 	wantRefusal(t, n.refused(n.step(tx), tx), primitives.TxInvalidNonce)
 }
 
-// TestSelfSignedInitNonce: only the next nonce is valid: not b, not b+2, not more; b+1 is.
+// TestSelfSignedInitNonce: only the next nonce is valid, not the current one and none further
+// ahead.
 func TestSelfSignedInitNonce(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
@@ -146,8 +147,8 @@ func TestSelfSignedInitNonce(t *testing.T) {
 	mustSucceed(t, n.converted(n.step(tx), tx))
 }
 
-// TestSelfSignedInitTwiceInAChunk: with one nonce the second is refused; with two in a row both are
-// taken, and the second state init does nothing.
+// TestSelfSignedInitTwiceInAChunk: of two transactions with the same nonce the second is refused.
+// If they have consecutive nonces both are accepted, and the second state init does nothing.
 func TestSelfSignedInitTwiceInAChunk(t *testing.T) {
 	raw := keyInit("u1", "u2")
 	id := raw.DerivedAccount()
@@ -176,7 +177,7 @@ func TestSelfSignedInitTwiceInAChunk(t *testing.T) {
 	wantRefusal(t, n.refused(n.step(late), late), primitives.TxInvalidNonce)
 }
 
-// TestSelfSignedInitRefused: transactions that only resemble a self-signed state init.
+// TestSelfSignedInitRefused: transactions that only resemble a self-signed state init are refused.
 func TestSelfSignedInitRefused(t *testing.T) {
 	raw, other := keyInit("u1"), keyInit("outsider")
 	id, victim := raw.DerivedAccount(), keyInit("victim").DerivedAccount()
@@ -215,8 +216,8 @@ func TestSelfSignedInitRefused(t *testing.T) {
 	notFound("a deleted key", n.bootstrap("u1", id, bootstrapNonce, init))
 }
 
-// TestSelfSignedInitFails: a state init that the account cannot pay the storage of fails, and spends
-// the nonce all the same: 100,000 bytes on half a NEAR.
+// TestSelfSignedInitFails: a state init whose storage the account cannot pay for fails, and still
+// uses up the nonce: 100,000 bytes on half a NEAR.
 func TestSelfSignedInitFails(t *testing.T) {
 	s := primitives.UniversalStateInitV1{
 		Data: []primitives.StateEntry{{Key: []byte("k"), Value: make([]byte, 100_000)}}, AccessKeys: []primitives.PublicKeyHandle{testKey("u1").PublicKey().Handle()},
@@ -292,8 +293,8 @@ func TestSelfSignedInitWithOwnerActions(t *testing.T) {
 	}
 }
 
-// TestRecreatedUniversalAccount: after a deletion the account comes back with a nonce above all that
-// it used, so that the bytes of its first state init are worth nothing.
+// TestRecreatedUniversalAccount: an account that is created again after a deletion has a nonce
+// above all that it used before, so that the transaction with its first state init is refused.
 func TestRecreatedUniversalAccount(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
@@ -309,7 +310,8 @@ func TestRecreatedUniversalAccount(t *testing.T) {
 	mustSucceed(t, n.converted(n.step(again), again))
 }
 
-// TestFundingSeedsNonce: the height at which a transfer makes the account decides its nonce.
+// TestFundingSeedsNonce: the nonce of an account depends on the height at which a transfer creates
+// it.
 func TestFundingSeedsNonce(t *testing.T) {
 	id := keyInit("u1").DerivedAccount()
 	for height, want := range map[primitives.Height]primitives.Nonce{5: 4_000_000, 10: 9_000_000} {
@@ -325,7 +327,8 @@ func TestFundingSeedsNonce(t *testing.T) {
 	}
 }
 
-// TestRelayerPaysForInit: batches of a relayer, with the account there or not.
+// TestRelayerPaysForInit: transactions of a relayer with several actions, for an account that
+// exists and one that does not.
 func TestRelayerPaysForInit(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
@@ -371,8 +374,8 @@ func TestRelayerPaysForInit(t *testing.T) {
 	}
 }
 
-// TestTransfersThatMayNotCreate: refunds create no account, and other implicit accounts only come
-// from a transfer that is alone.
+// TestTransfersThatMayNotCreate: refunds create no account, and implicit accounts of other kinds
+// are only created by a transfer that is the only action.
 func TestTransfersThatMayNotCreate(t *testing.T) {
 	n := newUniversal(t)
 	id := keyInit("u1").DerivedAccount()
@@ -427,8 +430,8 @@ func TestUninitializedAccountRefuses(t *testing.T) {
 	}
 }
 
-// TestRepeatedInit: the deposit of a state init that comes to an account with its state goes back
-// whole, to the refund receiver if there is one; without a deposit there is no refund.
+// TestRepeatedInit: the whole deposit of a state init for an initialized account is refunded, to
+// the refund receiver if there is one. Without a deposit there is no refund.
 func TestRepeatedInit(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
@@ -469,8 +472,9 @@ func TestRepeatedInit(t *testing.T) {
 		}
 		n.settle()
 	}
-	// An initialized account below its stake: the deposit of a repeated init does not help, and the
-	// check at the receipt's end refuses all. Nothing but the deposit goes back.
+	// An initialized account whose balance is below its storage stake: the deposit of a repeated
+	// state init does not help, and the check at the end of the receipt fails. Only the deposit is
+	// refunded.
 	n.change(func(u *state.TrieUpdate) {
 		a := *n.account(id)
 		a.Amount, a.StorageUsage = primitives.Yocto(1), 1000
@@ -482,8 +486,8 @@ func TestRepeatedInit(t *testing.T) {
 	}
 }
 
-// TestInitDeposit: of a deposit the account keeps what its storage lacks, and no more; too little is
-// an error of the action.
+// TestInitDeposit: of a deposit the account keeps what its balance lacks for its storage, and no
+// more. A deposit that is too small is an error of the action.
 func TestInitDeposit(t *testing.T) {
 	s := primitives.UniversalStateInitV1{Data: []primitives.StateEntry{{Key: []byte("key"), Value: make([]byte, 1000)}}}
 	raw := s.Encode()
@@ -518,8 +522,8 @@ func TestInitDeposit(t *testing.T) {
 	}
 }
 
-// TestInitInstallsAll: code, data and keys of every scheme with their storage usage, and a call in
-// the same receipt.
+// TestInitInstallsAll: a state init writes code, data and keys of every scheme and counts their
+// storage usage, and a call in the same receipt runs the code.
 func TestInitInstallsAll(t *testing.T) {
 	code := primitives.GlobalContractID{Account: alice}
 	secp := primitives.SecretKeyFromSeed(primitives.SECP256K1, "u1").PublicKey()
@@ -573,8 +577,9 @@ func TestInitInstallsAll(t *testing.T) {
 	}
 }
 
-// TestCreationChargeOfUniversalAccounts: the receipt that creates the account is charged 0.007 NEAR:
-// with a transfer or a state init that finds no account, not with a state init on a funded one.
+// TestCreationChargeOfUniversalAccounts: the receipt that creates the account is charged 0.007
+// NEAR, whether by a transfer or by a state init for an account that does not exist. A state init
+// for a funded account is not charged.
 func TestCreationChargeOfUniversalAccounts(t *testing.T) {
 	raw := keyInit("u1")
 	id := raw.DerivedAccount()
@@ -604,7 +609,8 @@ func TestCreationChargeOfUniversalAccounts(t *testing.T) {
 	}
 }
 
-// TestRejectedUniversalActions: what a transaction cannot carry (next to runtime/verify's cases).
+// TestRejectedUniversalActions: actions that a transaction cannot contain, in addition to the
+// cases of runtime/verify.
 func TestRejectedUniversalActions(t *testing.T) {
 	n := newUniversal(t)
 	zeros := make(primitives.RawStateInit, 10)
@@ -629,9 +635,9 @@ func TestRejectedUniversalActions(t *testing.T) {
 	}
 }
 
-// TestInFlightAcrossUpgrade: receipts that were made under older rules run under newer ones, which
-// would not let them be made: calls without a name, delegates of version 2, withdrawals in delegates,
-// transfers to universal ids.
+// TestInFlightAcrossUpgrade: receipts that were made under older rules run under newer rules that
+// would refuse to make them: calls without a name, delegates of version 2, withdrawals in
+// delegates, transfers to universal ids.
 func TestInFlightAcrossUpgrade(t *testing.T) {
 	n := newUniversal(t)
 	n.cfg = parameters.MustGet(parameters.Release(86))
@@ -695,8 +701,8 @@ func TestInFlightAcrossUpgrade(t *testing.T) {
 	}
 }
 
-// TestUninitializedValidator: an account that was a validator, was deleted, and got a transfer since
-// has no stake to return, and the epoch's first block does not stop at it.
+// TestUninitializedValidator: an account that was a validator, was deleted, and has received a
+// transfer since has no stake to return. The first block of the epoch can be applied nevertheless.
 func TestUninitializedValidator(t *testing.T) {
 	id := keyInit("u1").DerivedAccount()
 	n := newUniversal(t, id)

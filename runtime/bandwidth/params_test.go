@@ -103,8 +103,9 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// slowRequest is a simple implementation of a request: for each sum of receipt sizes it sets the bit of the
-// smallest sufficient value, and none for sums that the base bandwidth covers.
+// slowRequest is a simple implementation of a request: for each sum of receipt sizes it sets the
+// bit of the smallest value that covers the sum. It sets no bit for sums that the base bandwidth
+// covers.
 func slowRequest(p *Params, sizes []uint64) (bitmap [5]byte, ok bool) {
 	var total uint64
 	for _, size := range sizes {

@@ -19,8 +19,8 @@ func control() *parameters.CongestionControl {
 	return &c
 }
 
-// TestVectorA45: nearcore congestion_info.rs:533, 541, all values; errors of rounding must be the
-// same too.
+// TestVectorA45: nearcore congestion_info.rs:533, 541, with all values. Rounding errors must be
+// the same too.
 func TestVectorA45(t *testing.T) {
 	const top = math.MaxUint64
 	tests := []struct {
@@ -83,7 +83,7 @@ func TestFraction(t *testing.T) {
 }
 
 // TestLimits follows nearcore's tests of memory, incoming and outgoing congestion
-// (congestion_info.rs:590-740): full, 0.8, which is the threshold itself, and 0.1.
+// (congestion_info.rs:590-740): levels 1, 0.8 (the threshold itself) and 0.1.
 func TestLimits(t *testing.T) {
 	cfg := control()
 	kinds := []struct {

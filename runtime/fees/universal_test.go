@@ -64,7 +64,7 @@ func TestUniversalFees(t *testing.T) {
 	}
 }
 
-// TestNoRewardAt87: RemoveGasRewards takes a contract's share of the burnt gas away.
+// TestNoRewardAt87: from RemoveGasRewards on, a contract gets no share of the burnt gas.
 func TestNoRewardAt87(t *testing.T) {
 	for v, want := range map[parameters.Version]uint64{parameters.Release(86): 30_000, parameters.Release(87): 0, parameters.Release(88): 0} {
 		if got, err := Reward(parameters.MustGet(v), 1000, primitives.Yocto(100)); err != nil || got != primitives.Yocto(want) {

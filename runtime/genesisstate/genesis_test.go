@@ -46,8 +46,8 @@ func check(t *testing.T, what string, got fmt.Stringer, want string) {
 	}
 }
 
-// TestVectorA1 compares the state root with nearcore core/store/src/genesis/initialization.rs:70:
-// the genesis of mainnet, of version 29.
+// TestVectorA1 compares the state root of mainnet's genesis, which has version 29, with nearcore
+// core/store/src/genesis/initialization.rs:70.
 func TestVectorA1(t *testing.T) {
 	g, err := genesis.Parse(testutil.Read(t, "../../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 // snapshots returns nearcore's view of the parameters of v. For june it is testdata's copy of
 // core/parameters/src/snapshots/…config_store__tests__86.json.snap at f0c7706f1, which equals that
-// of 85, and where they are at hand the shared originals. For release it is that of near-parameters
-// 0.38.0 src/snapshots; 86 has that of 85, because no parameter changes there.
+// of 85, and the originals in the folder of recordings if it is present. For release it is that of
+// near-parameters 0.38.0 src/snapshots; 86 has that of 85, because no parameter changes there.
 func snapshots(t *testing.T, v Version) [][]byte {
 	t.Helper()
 	paths := []string{"testdata/runtime-config-86.json", fmt.Sprintf("%s%d.json", testutil.Data("runtime-config-"), v.Protocol)}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAgain checks that views of a contract, one after the other in a reset instance, have the
-// results of calls in new instances. The contracts are those of nearcore's tests; their methods
+// TestAgain: views of a contract that run one after the other in a reset instance have the same
+// results as calls in new instances. The contracts are those of nearcore's tests. Their methods
 // trap, recurse, grow memory and tables, and run out of gas.
 func TestAgain(t *testing.T) {
 	v := newVM(t)

@@ -66,9 +66,9 @@ func TestLocals(t *testing.T) {
 	}
 }
 
-// TestHostileFlow compiles functions with locals that meet at thousands of joints. A compiler that
-// gives each local a value of its own at each joint takes from a minute to days. The test is that
-// it ends.
+// TestHostileFlow compiles functions in which thousands of control flow joins merge many locals. A
+// compiler that gives each local a new value at each join takes from a minute to days. The test is
+// that the compilation ends.
 func TestHostileFlow(t *testing.T) {
 	v := newVM(t)
 	lines := func(n int, line string) string {

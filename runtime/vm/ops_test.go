@@ -87,8 +87,8 @@ func (promiseWorld) AppendCall(int, *primitives.FunctionCall, uint64) error { re
 func TestOutOfGasWithPromises(t *testing.T) { inForms(t, testOutOfGasWithPromises) }
 
 func testOutOfGasWithPromises(t *testing.T, v *VM) {
-	// The module of nearcore's run is not known, only the gas. Of all lengths below 800,000 bytes that
-	// gas fits only 128.
+	// The module of nearcore's run is not known, only its gas. Of all lengths below 800,000 bytes
+	// only 128 bytes give that gas.
 	code := wat(t, `(module (import "env" "promise_create" (func (param i64 i64 i64 i64 i64 i64 i64 i64) (result i64)))
 		(memory 1) (data (i32.const 0) "bob.near") (data (i32.const 8) "m")
 		(func (export "main") (drop (call 0 (i64.const 8) (i64.const 0) (i64.const 1) (i64.const 8) (i64.const 0) (i64.const 0) (i64.const 64) (i64.const 10000000000000)))
@@ -102,8 +102,8 @@ func testOutOfGasWithPromises(t *testing.T, v *VM) {
 	if got := ended(&out); got != fmt.Sprintf("burnt %d used %d %s", want, 20*tera, outOfGas) {
 		t.Errorf("%s (%d bytes), want %d burnt", got, len(code), want)
 	}
-	// Of its own, promise_create burns 324,615,628,955 and gives 1,888,061,735,934 with 1 T to the
-	// call; 18 instructions come before the loop, and two in each turn of it.
+	// promise_create itself burns 324,615,628,955 and reserves 1,888,061,735,934 gas, which
+	// includes 1 T for the call. 18 instructions precede the loop, and each iteration has two.
 	const limit = 20*tera - (10*tera + 888_061_735_934)
 	sum := 35_445_963 + 1_089_295*primitives.Gas(len(code)) + 324_615_628_955 + 18*opGas
 	for sum <= limit {

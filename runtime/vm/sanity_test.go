@@ -39,8 +39,8 @@ func testSanity(t *testing.T, v *VM) {
 	}
 }
 
-// TestSanityOfUsedGas holds sanity_checks.rs:238: what used_gas says within a metered block, and
-// behind it.
+// TestSanityOfUsedGas is sanity_checks.rs:238: the result of used_gas within a metered block, and
+// after it.
 func TestSanityOfUsedGas(t *testing.T) { inForms(t, testSanityOfUsedGas) }
 
 func testSanityOfUsedGas(t *testing.T, v *VM) {
@@ -79,8 +79,8 @@ func testSanityOfUsedGas(t *testing.T, v *VM) {
 	}
 }
 
-// TestManyAtOnce holds near-vm-runner/src/tests/regression_tests.rs:81: calls at the same time burn
-// what each burns alone. There it is 128 threads with 16 calls each.
+// TestManyAtOnce is near-vm-runner/src/tests/regression_tests.rs:81: concurrent calls burn what
+// each of them burns alone. nearcore's test has 128 threads with 16 calls each.
 func TestManyAtOnce(t *testing.T) {
 	v := newVM(t)
 	code := wat(t, loops)
@@ -98,7 +98,7 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestChainID holds near-vm-runner/src/tests/chain_id_integration.rs:21.
+// TestChainID is near-vm-runner/src/tests/chain_id_integration.rs:21.
 func TestChainID(t *testing.T) {
 	v := newVM(t)
 	code := wat(t, `(module
@@ -119,7 +119,7 @@ func TestChainID(t *testing.T) {
 	}
 }
 
-// TestP256 holds near-vm-runner/src/tests/p256_verify_integration.rs:178-230.
+// TestP256 is near-vm-runner/src/tests/p256_verify_integration.rs:178-230.
 func TestP256(t *testing.T) {
 	v := newVM(t)
 	secret, err := hex.DecodeString("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721")

@@ -6,16 +6,17 @@ import (
 	"testing"
 )
 
-// values is a function that calls itself first and behind that has n values that live over a joint:
-// a generator that keeps a slot of the frame for each comes to the end of the native stack, where
-// what the metered stack takes is the same for any n.
+// values returns a function that first calls itself and then has n values that are live across a
+// control flow join. A code generator that keeps a stack slot for each of them exhausts the native
+// stack, while the use of the metered stack does not depend on n.
 func values(n int) string {
 	return `(func $g (result i64) (i64.const 1)) (func $f (export "main") (local i64) (call $f)` +
 		strings.Repeat("(local.set 0 (i64.add (call $g) (if (result i64) (i32.const 1) (then (call $g)) (else (i64.const 2)))))", n) + `)`
 }
 
-// TestNativeStack: whatever a recursion holds, the metered stack ends before the thread's. The VM
-// of the test takes a native overflow for an alarm, which fails the test.
+// TestNativeStack: whatever values the frames of a recursion hold, the metered stack is exhausted
+// before the thread's stack. The VM of the test reports an overflow of the native stack as an
+// alarm, which fails the test.
 func TestNativeStack(t *testing.T) { inForms(t, testNativeStack) }
 
 func testNativeStack(t *testing.T, v *VM) {

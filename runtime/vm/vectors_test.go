@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// vector is a line of testdata/random: a module, how it was called, and what nearcore made of each
+// vector is a line of testdata/random: a module, how it was called, and nearcore's result of each
 // call (internal/oracle).
 type vector struct {
 	Name        string
@@ -125,8 +125,8 @@ func TestOraclePrepares(t *testing.T) {
 	}
 }
 
-// TestOracleRuns calls the methods of the modules; of every sixteenth, or with TROUPE_REPLAY=all of
-// all.
+// TestOracleRuns calls the methods of every sixteenth module, or, with TROUPE_REPLAY=all, of all
+// modules.
 func TestOracleRuns(t *testing.T) {
 	every := 16
 	if os.Getenv("TROUPE_REPLAY") == "all" {

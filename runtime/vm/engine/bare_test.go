@@ -27,10 +27,10 @@ var bareTimed = []struct{ name, fields, what string }{
 		"(call_indirect (type $t) (i32.const 0) (i32.const 0))"},
 }
 
-// BenchmarkBare prints processor time for what the gas of some instructions stands for (ms for a
-// Tgas, and ns of one of them): as they are prepared, in the same code generator without a charge
-// or anything else written beside them, and in an optimising one that makes floats canonical
-// itself.
+// BenchmarkBare prints the processor time of some instructions, relative to their gas (ms per
+// Tgas, and ns per instruction), in three forms: as prep prepares them; with the same code
+// generator but without charges and other additions; and with an optimising code generator that
+// makes NaNs canonical itself.
 //
 //	go test -run '^$' -bench Bare -benchtime 1x ./runtime/vm/engine
 func BenchmarkBare(b *testing.B) {

@@ -31,8 +31,8 @@ type program struct {
 	local []wasmasm.ValType // of the function at work
 	open  []target
 	left  int // instructions that it may still have, about
-	// floats: most of what it holds are floats, and most of those no numbers, of any sign and
-	// payload.
+	// floats is set if most values of the program are floats. Most of these are NaNs of any sign
+	// and payload.
 	floats bool
 }
 
@@ -679,8 +679,8 @@ func (p *program) float(t wasmasm.ValType, d int) {
 	p.f.Op(op)
 }
 
-// seenBy is a host that keeps a sum of all that a program tells it, with the gas that is left and
-// what the memory holds.
+// seenBy is a host that hashes all values that a program passes to it, together with the remaining
+// gas and the content of the memory.
 type seenBy struct {
 	sum   maphash.Hash
 	calls int
@@ -779,8 +779,8 @@ func (d *differ) load(e *engine.Engine, code []byte, seed uint64) *engine.Module
 	return m
 }
 
-// TestDiffer: random programs end alike by both code generators, in value, gas, memory and trap.
-// TROUPE_DIFFER=10m goes on for so long, from another seed each time.
+// TestDiffer: random programs end in the same way with both code generators: same value, gas,
+// memory and trap. TROUPE_DIFFER=10m runs for that long, with another seed each time.
 func TestDiffer(t *testing.T) {
 	if engine.Generator() == engine.Cranelift {
 		t.Skip("there is one generator")

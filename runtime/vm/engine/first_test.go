@@ -22,8 +22,8 @@ func init() {
 	}
 }
 
-// TestMain is the child of TestFirstThread where it is asked to be: the main goroutine, which init
-// has kept on the first thread.
+// TestMain runs as the child process of TestFirstThread if the environment variable is set. It
+// then runs on the main goroutine, which init has locked to the process's first thread.
 func TestMain(m *testing.M) {
 	if os.Getenv(firstThread) == "" {
 		os.Exit(m.Run())

@@ -10,8 +10,8 @@ import (
 	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
 )
 
-// TestHashes: of "tesdsst" as nearcore's logic/tests/miscs.rs has them, of nothing as the standards
-// do.
+// TestHashes checks the hashes of "tesdsst", which are those of nearcore's logic/tests/miscs.rs,
+// and of the empty input, which are those of the standards.
 func TestHashes(t *testing.T) {
 	sum := func(name string, got []byte, want string) {
 		if hex.EncodeToString(got) != want {
@@ -35,7 +35,7 @@ func TestHashes(t *testing.T) {
 	sum("sha3_512", s5[:], "a69f73cca23a9ac5c8b567dc185a756e97c982164fe25859e0d1dcc1475c80a615b2123af1f5f94c11e3e9402c3ac558f500199d95b6d3e301758586281dcd26")
 }
 
-// TestInvalidInput: the texts that neard's errors carry.
+// TestInvalidInput checks the texts of neard's errors.
 func TestInvalidInput(t *testing.T) {
 	_, sig := Ed25519Signature(make([]byte, 63))
 	_, p256 := P256Signature(make([]byte, 65))
@@ -74,8 +74,8 @@ func TestInvalidInput(t *testing.T) {
 	}
 }
 
-// TestMLDSA: a signature holds, and no changed byte of it, of the message or of the key does
-// (logic/tests/ml_dsa_verify.rs of later versions does the same).
+// TestMLDSA: a signature is valid, and is not if any byte of it, of the message or of the key is
+// changed (logic/tests/ml_dsa_verify.rs of later versions does the same).
 func TestMLDSA(t *testing.T) {
 	m := newMaker(t, 1)
 	pub, key, err := mldsa65.GenerateKey(m)
@@ -105,7 +105,8 @@ func TestMLDSA(t *testing.T) {
 	}
 }
 
-// TestLargeInputs: what a contract can pass at most for its gas, and more, works and stays linear.
+// TestLargeInputs: the largest inputs that a contract can pay for, and larger ones, work, and the
+// time stays linear.
 func TestLargeInputs(t *testing.T) {
 	m := newMaker(t, 2)
 	p := slices.Repeat(append([]byte{0}, m.blsG1()...), 2000)
@@ -117,9 +118,9 @@ func TestLargeInputs(t *testing.T) {
 	}
 }
 
-// FuzzFunctions: no bytes make any function panic, change its input, or answer twice differently.
-// The first byte chooses the function; the rest is its argument, or three of them, split by the
-// next two bytes.
+// FuzzFunctions: no input makes a function panic, change its input, or return two different
+// results. The first byte selects the function. The rest is its argument, or is split into three
+// arguments at positions that the next two bytes give.
 func FuzzFunctions(f *testing.F) {
 	names := make([]string, 0, len(functions))
 	for name := range functions {

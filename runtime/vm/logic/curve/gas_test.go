@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// BenchmarkGas prints how much processor time a call takes beside the time its gas stands for (1
-// Tgas is 1 ms, without the reads of memory and writes of registers): ms/Tgas must stay well below
-// 1.
+// BenchmarkGas prints the processor time of a call relative to the time that its gas pays for (1
+// Tgas is 1 ms), in ms per Tgas. Reads of memory and writes of registers are not included. The
+// figure must stay well below 1.
 func BenchmarkGas(b *testing.B) {
 	m := newMaker(b, 4)
 	scalar := func() []byte { s := m.bytes(32); s[31] &= 0x1f; return s }

@@ -22,15 +22,15 @@ import (
 	secdsa "github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 )
 
-// input is a call: a function's short name, as functions (vectors_test.go) and the oracle know it,
+// input is a call: the function's short name, as in functions (vectors_test.go) and in the oracle,
 // and its arguments.
 type input struct {
 	name string
 	args [][]byte
 }
 
-// maker makes inputs that aim at the edges of each function: mostly right, with something wrong in
-// about a third.
+// maker makes inputs for the edge cases of each function. About a third of them are invalid in
+// some way.
 type maker struct {
 	*rand.Rand
 	special map[string][][]byte // testdata/map_special.txt
@@ -135,8 +135,8 @@ func multiply[P any](p P, n *big.Int, zero P, add func(a, b *P)) P {
 	return sum
 }
 
-// blsPoint1 is a point of E(Fp): of G1, of a small order, of the whole curve, or a sum of two of
-// these.
+// blsPoint1 returns a point of E(Fp): one of G1, one of a small order, one of the whole curve, or
+// a sum of two of these.
 func (m maker) blsPoint1() (p bls12381.G1Jac) {
 	add := func(a, b *bls12381.G1Jac) { a.AddAssign(b) }
 	for range 1 + m.Intn(3)/2 {
@@ -309,8 +309,8 @@ func (m maker) blsField(special string, size int) []byte {
 	return out
 }
 
-// list puts up to four items one after another; items come again now and then, and the length is
-// wrong now and then.
+// list concatenates up to four items. Sometimes an item is repeated, and sometimes the length is
+// wrong.
 func (m maker) list(item func() []byte) []byte {
 	var items [][]byte
 	for range m.Intn(5) {
@@ -593,8 +593,8 @@ func (m maker) ecrecover() [][]byte {
 	return [][]byte{hash, sig, {v, byte(m.Intn(2))}}
 }
 
-// next makes the i-th input: all functions in turn, of the functions that have it also with
-// NEP-488's correction.
+// next makes the i-th input. It takes all functions in turn, and those with a variant for
+// NEP-488's correction also in that variant.
 func (m maker) next(i int) input {
 	fix := pick(m, "", "", "+fix")
 	switch i % 15 {

@@ -64,8 +64,8 @@ var mathBLS = map[string]func([]byte, bool) ([]byte, bool, error){
 	"bls12381_p1_decompress": BLS12381P1Decompress, "bls12381_p2_decompress": BLS12381P2Decompress,
 }
 
-// call does what the host function does, in its order: the number it returns and the register it
-// writes.
+// call does what the host function does, in the same order. It returns the number that the
+// function returns and the register that it writes.
 func (m *math) call() (code uint64, out []byte, err error) {
 	in := m.In[0]
 	switch m.F {
