@@ -98,8 +98,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestShare: a feed alone that tells of such transactions has a tenth of a core, however long its
-// documents take.
+// TestShare: if the only feed sends such documents, they get a tenth of a core, however long each
+// takes.
 func TestShare(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	at, text := liar(t, list, first, last)

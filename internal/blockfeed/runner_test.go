@@ -213,9 +213,9 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestSources: what the three kinds of feeds are asked, and how their replies are read: a block,
-// one that is not there yet, a height that was skipped, an error; over HTTP that redirects, fails,
-// or gives too much.
+// TestSources: the requests to the three kinds of feeds, and how their replies are read: a block,
+// a block that does not exist yet, a skipped height, an error; and over HTTP redirects, failures
+// and replies that are too long.
 func TestSources(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	parts := func(h primitives.Height) (block string, shards map[string]string) {
@@ -323,7 +323,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestParse: what may stand behind --follow.
+// TestParse: the values that --follow accepts.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"http://a:1": "http://a:1", "https://a/x/": "https://a/x", "neardata:http://a": "http://a", "lake:https://b.s3.amazonaws.com/": "lake:https://b.s3.amazonaws.com", "rpc:http://a:1": "rpc:http://a:1",

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestNoConflicts: neards sign nothing twice, and the search finds what they signed.
+// TestNoConflicts: neards sign nothing twice, and the search finds the items that they signed.
 func TestNoConflicts(t *testing.T) {
 	for _, path := range recordings(t) {
 		s := NewSearch(nil)
@@ -27,8 +27,8 @@ func TestNoConflicts(t *testing.T) {
 	}
 }
 
-// TestConflicts: a second block, chunk and vote of one place are found, once each and in any
-// recording; what strangers say is not, nor is a copy.
+// TestConflicts: a second block, chunk or vote for the same height is found, once for each, in any
+// recording. Items signed with unknown keys are not reported, nor are copies.
 func TestConflicts(t *testing.T) {
 	secret := primitives.SecretKeyFromSeed(primitives.ED25519, "node0")
 	var out bytes.Buffer
@@ -100,9 +100,9 @@ func TestConflicts(t *testing.T) {
 
 func raw(h primitives.Hash) []byte { return h[:] }
 
-// TestSkips: a vote for a block beside one to leave its height out is found, whichever came first;
-// skips from higher blocks to heights that were skipped to before, and votes at either end of a
-// skip, are as neards give them.
+// TestSkips: a vote for a block and a skip approval that skips its height are a conflict,
+// whichever came first. Skips from higher blocks to heights that were already skipped to, and
+// votes for the blocks at either end of a skip, are no conflict: neards send them.
 func TestSkips(t *testing.T) {
 	secret := primitives.SecretKeyFromSeed(primitives.ED25519, "node0")
 	type vote struct{ from, to primitives.Height }

@@ -34,7 +34,7 @@ func open(t *testing.T, path string) *os.File {
 	return f
 }
 
-// TestRecordings puts every frame that neards exchanged into words.
+// TestRecordings formats every frame of the neards' recordings as text.
 func TestRecordings(t *testing.T) {
 	for _, path := range recordings(t) {
 		n, frames := Names{}, 0
@@ -61,8 +61,8 @@ func TestRecordings(t *testing.T) {
 
 var rewrite = flag.Bool("update", false, "write testdata/words.txt again")
 
-// TestWords holds the words of the first message of each kind that neards exchanged, and of those
-// that they did not.
+// TestWords checks the text of the first message of each kind in the neards' recordings, and of
+// kinds that do not occur in them.
 func TestWords(t *testing.T) {
 	n, seen := Names{}, map[string]bool{}
 	var out strings.Builder
@@ -158,7 +158,7 @@ func begun() (b []byte) {
 	return append(id.AppendBorsh(b), make([]byte, 1+4+1+1+4)...)
 }
 
-// TestWrite shows what a filter lets pass.
+// TestWrite checks which lines a filter selects.
 func TestWrite(t *testing.T) {
 	const path = "../../net/wire/testdata/frames.jsonl.gz"
 	write := func(f Filter) string {
@@ -201,7 +201,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestBadRecordings are told by their line.
+// TestBadRecordings: the error for an invalid recording names the line.
 func TestBadRecordings(t *testing.T) {
 	whole := testutil.Read(t, "../../net/wire/testdata/late.jsonl.gz")
 	for _, c := range []struct {

@@ -45,7 +45,7 @@ func handshake(from, to string) []byte {
 		Chain: wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "c"}}, PartialEdge: wire.SignEdge(key, other, 5)})
 }
 
-// TestProxy passes a connection on byte for byte, in both ways, and records it.
+// TestProxy: a proxy forwards a connection byte for byte, in both directions, and records it.
 func TestProxy(t *testing.T) {
 	node, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -124,7 +124,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestProxyOfNobody notes that the node does not answer, and closes.
+// TestProxyOfNobody: if the node does not answer, the proxy records a note and closes the
+// connection.
 func TestProxyOfNobody(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -150,7 +151,7 @@ func TestProxyOfNobody(t *testing.T) {
 	}
 }
 
-// TestSplitter cuts a stream the same, however it comes.
+// TestSplitter: a stream is split into the same frames, whatever pieces it arrives in.
 func TestSplitter(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -189,7 +190,7 @@ func TestSplitter(t *testing.T) {
 	}
 }
 
-// TestFull ends a recording at its bound, with a line that says so.
+// TestFull: a recording ends at its size limit, with a line that says so.
 func TestFull(t *testing.T) {
 	for limit := int64(0); limit < 1200; limit += 50 {
 		var out bytes.Buffer
@@ -238,7 +239,8 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// TestSpread: gossip is recorded with the peer that brought it, and has a number of its own.
+// TestSpread: gossip is recorded with the peer that delivered it, and has a connection number of
+// its own.
 func TestSpread(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRecorder(&out, 1<<20, time.Now)

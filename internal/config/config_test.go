@@ -188,8 +188,8 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestRPCLimits: a limit that is named is taken, within its bounds, and one by address then holds
-// for loopback, too.
+// TestRPCLimits: a limit that is set is used, within its bounds. A limit by address that is set
+// applies to loopback addresses too.
 func TestRPCLimits(t *testing.T) {
 	c, _, err := Parse("config.json", []byte(`{"troupe":{"rpc":{"max_batch":7,"batch_timeout":{"secs":3,"nanos":0},"max_parked_per_address":5,"trace":false,"trusted_proxies":["10.0.0.0/8"]}}}`))
 	if err != nil {
@@ -214,8 +214,8 @@ func TestRPCLimits(t *testing.T) {
 	}
 }
 
-// TestReplicaRules: what is no address, no server or no key is refused by its name, and so is a
-// replica that publishes.
+// TestReplicaRules: an invalid address, server or key is refused by its name, and so is a replica
+// that publishes.
 func TestReplicaRules(t *testing.T) {
 	for text, key := range map[string]string{
 		`{"troupe":{"jetstream":{"listen":"nats"}}}`:                                            "troupe.jetstream.listen",
@@ -241,9 +241,9 @@ func TestReplicaRules(t *testing.T) {
 	}
 }
 
-// TestFilesOfOlderNeards: a config.json of neard 2.13 is read, keeps its keys, and asks for nothing
-// that has no effect. Its timeout, which 2.14 renamed, is not added under the new name: neard 2.14
-// refuses a file with both.
+// TestFilesOfOlderNeards: a config.json of neard 2.13 is read, keeps its keys, and none of them is
+// reported as without effect. Its timeout, which 2.14 renamed, is not added under the new name:
+// neard 2.14 refuses a file with both.
 func TestFilesOfOlderNeards(t *testing.T) {
 	const older = `{"consensus":{"state_sync_external_timeout":{"secs":60,"nanos":0},"state_sync_external_backoff":{"secs":60,"nanos":0}},
 "store":{"state_snapshot_config":{"state_snapshot_type":"Enabled"}},"state_sync":{"sync":{"ExternalStorage":{"location":{"GCS":{"bucket":"b"}}}}}}`

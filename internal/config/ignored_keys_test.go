@@ -23,8 +23,8 @@ func nested(path, value string) string {
 	return `{"` + strings.Join(parts, `":{"`) + `":` + value + strings.Repeat("}", len(parts))
 }
 
-// TestInert wants of every key that neard or Troupe knows that it changes something in Config, or
-// that it is said to have no effect: not both, and not neither.
+// TestInert requires that every key that neard or Troupe knows either changes Config or is listed
+// as having no effect, and not both.
 func TestInert(t *testing.T) {
 	plain, _, err := Parse("config.json", []byte("{}"))
 	if err != nil {
@@ -90,8 +90,8 @@ func TestInertGroups(t *testing.T) {
 	}
 }
 
-// TestBounds tries every integer of the file with what no program can use: those that this node
-// uses refuse it with their bounds, and the largest that is allowed fits an int, also twice.
+// TestBounds sets every integer of the file to values that no program can use. Those integers that
+// this node uses are refused with their bounds, and twice the largest allowed value fits an int.
 func TestBounds(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(schema())) {
 		r := schema()[path]

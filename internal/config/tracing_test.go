@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTracing: nothing is traced by default; where traces go is an address of HTTP, and one in
-// nothing is none.
+// TestTracing: nothing is traced by default; the endpoint must be an HTTP URL; one_in must not be
+// 0.
 func TestTracing(t *testing.T) {
 	for value, want := range map[string]string{
 		`{}`: "", `{"endpoint":null}`: "", `{"endpoint":"https://collector/v1/traces","one_in":1}`: "https://collector/v1/traces",

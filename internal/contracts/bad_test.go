@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestFates: prepare says of each module what its fate is, whatever of it is cut off or turned
-// around.
+// TestFates: preparing each module has the result of its fate, and the expected error if it is
+// refused.
 func TestFates(t *testing.T) {
 	cfg := parameters.MustGet(parameters.June(86))
 	for _, b := range BadModules() {
@@ -39,8 +39,8 @@ func fateOf(m *prep.Module, err error, kind *primitives.PrepareError) Fate {
 	return Runs
 }
 
-// TestBadModulesMayBeDeployed: none is larger than what a contract may be but those that are too
-// long on purpose, and each is made alike every time.
+// TestBadModulesMayBeDeployed: no module is larger than a contract may be, except those that are
+// too long on purpose, and each is the same every time it is made.
 func TestBadModulesMayBeDeployed(t *testing.T) {
 	const most = 4 << 20
 	seen := map[string]bool{}

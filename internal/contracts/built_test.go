@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestBuiltFromTheseSources: the committed wasm is what the build made, of the sources as they are
-// now.
+// TestBuiltFromTheseSources: the committed wasm was built from the current sources.
 func TestBuiltFromTheseSources(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(BuiltFrom(), "\n"), "\n")
 	if len(lines) < 3 || lines[1] != strings.Join(Flags, " ") {
@@ -48,8 +47,8 @@ func TestBuiltFromTheseSources(t *testing.T) {
 	}
 }
 
-// TestRebuild: the same compiler makes the same bytes. Skipped where it is not installed, and
-// unless all is to be run.
+// TestRebuild: the same compiler makes the same bytes. It is skipped if the compiler is not
+// installed, and unless all tests are to run.
 func TestRebuild(t *testing.T) {
 	if os.Getenv("TROUPE_REPLAY") != "all" {
 		t.Skip("skipped: `make check` builds them again")

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestLarge: what it makes is about as long as wanted, differs by seed, and may be deployed and
+// TestLarge: the contract is about as long as requested, differs by seed, and can be deployed and
 // run.
 func TestLarge(t *testing.T) {
 	cfg := parameters.MustGet(parameters.June(86))

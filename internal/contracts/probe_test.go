@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestProbeIsTheRecordedOne: the code that the recordings deploy, by its hash (probe, storm and
-// reshard; 6,736 bytes).
+// TestProbeIsTheRecordedOne: the probe has the hash of the code that the recordings deploy (probe,
+// storm and reshard; 6,736 bytes).
 func TestProbeIsTheRecordedOne(t *testing.T) {
 	const want = "5ujSUjBawqzRNPpxCmGCgyhrNLkHqEmFSHhoo4noSad5"
 	if got := primitives.HashBytes(Probe()).String(); got != want || len(Probe()) != 6736 {
@@ -16,7 +16,7 @@ func TestProbeIsTheRecordedOne(t *testing.T) {
 	}
 }
 
-// TestProgram: the bytes that the builder of the recordings makes of the same program.
+// TestProgram: a program has the bytes that the builder of the recordings makes of it.
 func TestProgram(t *testing.T) {
 	var p Program
 	wrote := p.Call("storage_write", "k", []byte("v1"), 0)

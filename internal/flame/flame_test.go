@@ -79,7 +79,7 @@ host < a < main < alice.near: main: 1 calls, 7 gas`
 	}
 }
 
-// TestReadSpeedscope: what was written is read, and what is none is refused.
+// TestReadSpeedscope: a written file is read back, and other files are refused.
 func TestReadSpeedscope(t *testing.T) {
 	var b, again bytes.Buffer
 	if err := WriteSpeedscope(&b, []*Profile{made(), New("empty")}); err != nil {

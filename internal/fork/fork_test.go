@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestSpec: what stands behind an @, where it may stand.
+// TestSpec: what may follow the @ in a spec, and where the @ may be.
 func TestSpec(t *testing.T) {
 	hash := primitives.Hash{1, 2, 3}
 	for text, want := range map[string]Spec{
@@ -45,8 +45,8 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// TestGet: each kind of value is what the remote node has, and what is not there is not; the storage
-// of a contract is proven.
+// TestGet: each kind of value is that of the remote node, and values that do not exist there are
+// absent. The storage of a contract is proven.
 func TestGet(t *testing.T) {
 	for _, large := range []bool{false, true} {
 		f := newFake(t)
@@ -108,9 +108,9 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestAskedOnce: the same question of many at a time is one request; what waits for a free one goes
-// in a batch, or not where the node takes none; from disk nothing is asked for, and what lies there
-// altered is asked for again.
+// TestAskedOnce: concurrent equal questions share one request. Questions that wait for a free
+// request are sent as one batch, or one by one to a node that does not support batches. A cached
+// reply causes no request; a file in the cache that was altered causes a new one.
 func TestAskedOnce(t *testing.T) {
 	for _, batches := range []bool{true, false} {
 		f := newFake(t)
@@ -206,7 +206,7 @@ func TestKeyPages(t *testing.T) {
 	}
 }
 
-// TestForged: whatever single byte of a proven reply is altered, no other value comes of it.
+// TestForged: whichever byte of a proven reply is altered, no other value is returned.
 func TestForged(t *testing.T) {
 	f := newFake(t)
 	f.large = true
@@ -242,8 +242,8 @@ func TestForged(t *testing.T) {
 			case err != nil:
 				refused++
 			case a.proof == nil:
-				// The member is not called proof any more: that is counted as not proven, and
-				// refused where it must be.
+				// The altered byte is in the name of the member proof: the reply then counts as
+				// unproven, and is refused if proofs are required.
 				if proof := bytes.Index(result, []byte(`"proof"`)); i <= proof || i > proof+5 {
 					t.Errorf("byte %d, %q: no proof is seen", i, forged[max(0, i-10):i+1])
 				}
@@ -259,8 +259,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestUpstream: an upstream that is busy, slow, broken or wrong is asked again or refused, and no
-// value comes of what it can't mean.
+// TestUpstream: if the remote node is busy, slow, broken or wrong, the request is repeated or
+// refused, and no invalid reply becomes a value.
 func TestUpstream(t *testing.T) {
 	key := dataKey("key 4")
 	always := func(status int, body string) func(string, []byte, int) (int, []byte, http.Header) {
@@ -347,7 +347,7 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// TestCode: code that is not what the account says is refused, and asked for again.
+// TestCode: code without the hash in the account is refused, and requested again.
 func TestCode(t *testing.T) {
 	f := newFake(t)
 	b := f.base(f.options())
@@ -368,8 +368,8 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestPin: a block that is not what its hash says, one that does not lead on, another chain and a
-// changed mind are refused, in the beginning and later.
+// TestPin: a block that does not have its hash, one without a valid successor, another chain, and
+// a node that later reports another block are refused, when the fork is made and later.
 func TestPin(t *testing.T) {
 	good := newFake(t)
 	hash := good.pinned()
@@ -430,7 +430,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestMake: the home of a fork goes on with its block, and is not made another's.
+// TestMake: the home of a fork continues with its block, and is not changed to another fork's.
 func TestMake(t *testing.T) {
 	f := newFake(t)
 	dir := filepath.Join(t.TempDir(), "home")
@@ -466,7 +466,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestRate: requests keep to the rate.
+// TestRate: requests stay within the configured rate.
 func TestRate(t *testing.T) {
 	f := newFake(t)
 	o := f.options()
@@ -513,8 +513,9 @@ type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// TestRecorded: what public nodes answered is read. Blocks of protocol 86 have the hashes that they
-// say; those of years ago have another form, of which no fork can be made, and are refused.
+// TestRecorded: recorded replies of public nodes are parsed. Blocks of protocol 86 have the hashes
+// that they state. Blocks of years ago have another form, which no fork can be made of, and are
+// refused.
 func TestRecorded(t *testing.T) {
 	real := testutil.Data("real")
 	if !exists(real) {
@@ -595,7 +596,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// FuzzState: whatever a node answers, what comes of it with a root is what the root has.
+// FuzzState: whatever a node replies, a value that is accepted with a state root is the one that
+// the root commits to.
 func FuzzState(f *testing.F) {
 	fake := newFake(&testing.T{})
 	at, root := fake.pinned(), fake.root.Hash()

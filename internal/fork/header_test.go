@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestHeaderForms: a block whose producer has given its header another form than others do has the
-// hash that it says.
+// TestHeaderForms: blocks with headers V5, V6 and V7 have the hashes that they state. A change of
+// a field that the hash covers is refused.
 func TestHeaderForms(t *testing.T) {
 	for _, v := range []primitives.HeaderVersion{primitives.HeaderV5, primitives.HeaderV6, primitives.HeaderV7} {
 		h := &primitives.BlockHeader{Version: v, PrevHash: primitives.Hash{1}, Signature: primitives.ZeroED25519Signature}

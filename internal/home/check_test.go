@@ -97,8 +97,8 @@ func compare(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestSandboxEdits loads a home after near-sandbox has added its account to the genesis, and merged
-// into config.json.
+// TestSandboxEdits loads a home folder after near-sandbox has added its account to the genesis and
+// merged its settings into config.json.
 func TestSandboxEdits(t *testing.T) {
 	o := options(t.TempDir())
 	o.Fast = true

@@ -129,7 +129,8 @@ func TestFetchProgress(t *testing.T) {
 	}
 }
 
-// TestFetchStalls has a server that says something and then nothing.
+// TestFetchStalls: a download from a server that sends some data and then nothing ends with an
+// error.
 func TestFetchStalls(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -147,8 +147,8 @@ func TestInitIsNeards(t *testing.T) {
 	}
 }
 
-// TestInitIsOnDisk: every file is synced before it has its name, whole, and the folder once all
-// have.
+// TestInitIsOnDisk: every file is complete and synced before it gets its name, and the folder is
+// synced once all files have their names.
 func TestInitIsOnDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "home")
 	var synced []os.FileInfo
@@ -324,7 +324,7 @@ func readAll(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestInitRefuses wants an error that says why, and no file changed.
+// TestInitRefuses: contradicting options are refused with the reason, and no file is changed.
 func TestInitRefuses(t *testing.T) {
 	seed := "x"
 	other := mustWrite(t, strings.Replace(mustRead(t, "testdata/init-plain/genesis.json"), "test-chain-plain", "refuses", 1), t.TempDir(), "other.json")
@@ -392,7 +392,7 @@ func TestInitRefuses(t *testing.T) {
 	}
 }
 
-// TestInitGiven starts from a genesis of others.
+// TestInitGiven: init with an existing genesis.
 func TestInitGiven(t *testing.T) {
 	given := filepath.Join("testdata", "init-plain", "genesis.json")
 	o := options(t.TempDir())
@@ -410,7 +410,7 @@ func TestInitGiven(t *testing.T) {
 	}
 }
 
-// TestInitMainnet needs mainnet's genesis.
+// TestInitMainnet: init for mainnet with mainnet's genesis file.
 func TestInitMainnet(t *testing.T) {
 	given := testutil.Data("mainnet-genesis.json")
 	if !exists(given) {

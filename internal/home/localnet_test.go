@@ -35,8 +35,8 @@ func mustLocalnet(t *testing.T, o LocalnetOptions) *LocalnetResult {
 	return r
 }
 
-// TestLocalnetIsNeards makes the homes that neard's localnet made (f0c7706f1), byte for byte; only
-// the ports are its own.
+// TestLocalnetIsNeards: the homes equal those that neard's localnet made (f0c7706f1), byte for
+// byte, except for the ports.
 func TestLocalnetIsNeards(t *testing.T) {
 	const theirs = "testdata/localnet"
 	dir := t.TempDir()
@@ -71,8 +71,8 @@ func TestLocalnetIsNeards(t *testing.T) {
 	}
 }
 
-// TestLocalnetRoles makes a network with nodes of every role. Where the keys of an archival node
-// stand is from neard's source: its writer follows the order of the struct Config.
+// TestLocalnetRoles makes a network with nodes of every role. The position of an archival node's
+// keys is from neard's source: its writer follows the order of the struct Config.
 func TestLocalnetRoles(t *testing.T) {
 	dir := t.TempDir()
 	o := localnetOptions(dir)
@@ -148,7 +148,8 @@ func TestLocalnetOne(t *testing.T) {
 	}
 }
 
-// TestLocalnetShards is a layout that neard's names would be out of order in.
+// TestLocalnetShards: a layout with so many shards that neard's names of boundaries would not be
+// in order.
 func TestLocalnetShards(t *testing.T) {
 	o := localnetOptions(t.TempDir())
 	o.Shards = 12
@@ -162,7 +163,8 @@ func TestLocalnetShards(t *testing.T) {
 	}
 }
 
-// TestLocalnetPorts wants ports that are free, all different, and of IPv4 where there is no IPv6.
+// TestLocalnetPorts: the ports are free and all different; on a machine without IPv6 they are
+// those of IPv4.
 func TestLocalnetPorts(t *testing.T) {
 	o := localnetOptions(t.TempDir())
 	o.Validators = 40

@@ -22,8 +22,8 @@ func makeData(t *testing.T, h *Home, n primitives.Numbering) {
 	}
 }
 
-// TestNumbering: config.json decides, else the data folder, else it is release; a public network has
-// no other.
+// TestNumbering: the numbering is that of config.json, else of the data folder, else release. A
+// public network has no other.
 func TestNumbering(t *testing.T) {
 	const june, release = primitives.NumberingJune, primitives.NumberingRelease
 	for _, c := range []struct {

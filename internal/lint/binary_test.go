@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestNoBinaries: nothing that a compiler made for a machine is committed.
+// TestNoBinaries: no output of a compiler for a machine is committed.
 func TestNoBinaries(t *testing.T) {
 	for _, name := range tracked(t) {
 		f, err := os.Open(filepath.Join("..", "..", name))

@@ -11,7 +11,7 @@ import (
 
 var mdLink = regexp.MustCompile(`\]\(([^)\s#:]+)(#[^)]*)?\)`)
 
-// TestLinks: a link from one page to a file of the repository leads to one.
+// TestLinks: a link from a page to a file of the repository leads to an existing file.
 func TestLinks(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
@@ -31,8 +31,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestProse: lines of prose have at most 120 columns, and what is written by hand stays a size that
-// a reader can know.
+// TestProse: lines of prose have at most 120 columns, and the pages that are written by hand stay
+// short enough to be read as a whole.
 func TestProse(t *testing.T) {
 	const widest, most = 120, 300 << 10
 	bytes := 0

@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-// TestPlatforms type-checks all of the node for every platform that it is meant for, with the files
-// for that one only: whether a name is there does not wait for such a machine. What is C is not
-// looked at. It reads all dependencies, so it is for make check: TROUPE_PLATFORMS=all.
+// TestPlatforms type-checks the whole node for every supported platform, with the files that only
+// this platform has. So a missing name is found without such a machine. C code is not checked. The
+// test reads all dependencies, so it is for make check: TROUPE_PLATFORMS=all.
 func TestPlatforms(t *testing.T) {
 	if os.Getenv("TROUPE_PLATFORMS") == "" {
 		t.Skip("TROUPE_PLATFORMS=all checks them")
@@ -41,8 +41,8 @@ type listed struct {
 	Standard          bool
 }
 
-// typeCheck checks all packages for a platform, ours with their bodies; it returns how many are
-// ours and what is wrong in them.
+// typeCheck checks all packages for a platform, those of this module with their bodies. It returns
+// the number of packages of this module and the errors in them.
 func typeCheck(platform string) (ours int, wrong error) {
 	system, arch, _ := strings.Cut(platform, "/")
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,ImportMap,Standard", module+"/...")

@@ -143,7 +143,7 @@ func TestPagesKeepTheStyle(t *testing.T) {
 	}
 }
 
-// TestReadmeIsShort: README is what a newcomer reads to the end.
+// TestReadmeIsShort: README is short enough that a newcomer reads it to the end.
 func TestReadmeIsShort(t *testing.T) {
 	info, err := os.Stat(filepath.Join("..", "..", "README.md"))
 	if err != nil {

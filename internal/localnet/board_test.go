@@ -27,7 +27,7 @@ func begun(t *testing.T, unattended bool) *Board {
 	return b
 }
 
-// TestKeys presses keys and looks at what is to be done and what the nodes then are.
+// TestKeys presses keys and checks the resulting actions and the states of the nodes.
 func TestKeys(t *testing.T) {
 	b := begun(t, false)
 	phases := func() (out []Phase) {
@@ -147,7 +147,7 @@ up/down select  s stop, start  k kill  p pause, resume  l log  t load  c cut, he
 	}
 }
 
-// TestSmallScreen shows the selected node, whatever the height.
+// TestSmallScreen: the selected node is shown whatever the height of the screen.
 func TestSmallScreen(t *testing.T) {
 	var many []Spec
 	for i := range 50 {
@@ -164,7 +164,8 @@ func TestSmallScreen(t *testing.T) {
 	}
 }
 
-// TestKeyReader reads keys however they arrive, and drops sequences of other keys.
+// TestKeyReader: keys are decoded however their bytes arrive, and escape sequences of other keys
+// are dropped.
 func TestKeyReader(t *testing.T) {
 	in := []byte("s\x1b[A\x1bOB\x1b[5~\x1b[1;5C\x1b[F\xffq\x03" + "\x1b[" + strings.Repeat("9", 100) + "~é\x1bq")
 	want := []rune{'s', KeyUp, KeyDown, KeyPageUp, KeyEnd, utf8.RuneError, 'q', ctrlC, 'é', KeyEscape, 'q'}
@@ -185,7 +186,8 @@ func TestKeyReader(t *testing.T) {
 	}
 }
 
-// TestAnySize draws every view at every size: no more lines than the screen has, and none wider.
+// TestAnySize draws every view at every size: it has no more lines than the screen, and none is
+// wider than the screen.
 func TestAnySize(t *testing.T) {
 	for _, keys := range []string{"", "l", "?"} {
 		b := begun(t, false)
@@ -213,7 +215,7 @@ func TestAnySize(t *testing.T) {
 	}
 }
 
-// TestCut cuts at the selected node, or in halves, and heals.
+// TestCut cuts off the selected node, or cuts the network in halves, and ends the cut.
 func TestCut(t *testing.T) {
 	b := begun(t, false)
 	excluded := func() (out [][]int) {
@@ -259,7 +261,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestLoadKey goes through the rates, shows what is sent, and sends nothing at the end.
+// TestLoadKey steps through the rates of the load, checks the displayed rate, and ends with no
+// load.
 func TestLoadKey(t *testing.T) {
 	b := begun(t, false)
 	b.Step(Key{'t'})

@@ -20,8 +20,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// fakeNode answers as a node whose chain has a block each ten milliseconds of it, two chunks each,
-// and no block at heights that end in 5.
+// fakeNode answers as a node whose chain has a block every ten milliseconds of chain time, with
+// two chunks each, and no block at heights that end in 5.
 func fakeNode(t *testing.T, height *atomic.Uint64) string { return fakeNodeOf(t, height, nil) }
 
 // fakeNodeOf also passes the transactions that it gets to sent.
@@ -83,7 +83,7 @@ func fakeNodeOf(t *testing.T, height *atomic.Uint64, sent chan<- string) string 
 	return s.URL
 }
 
-// TestLook reads a chain: at first its head, then every block since, at most so many.
+// TestLook reads a chain: at first its head, then all blocks since, up to the maximum number.
 func TestLook(t *testing.T) {
 	var height atomic.Uint64
 	height.Store(104)
@@ -216,7 +216,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunPlain says lines, and ends with its context, or when no node is left.
+// TestRunPlain: without a screen Run prints lines, and ends with its context, or when no node is
+// left.
 func TestRunPlain(t *testing.T) {
 	dir := t.TempDir()
 	var lines []string
@@ -241,7 +242,8 @@ func TestRunPlain(t *testing.T) {
 	}
 }
 
-// TestLog begins anew where a log is too long, and keeps what was before.
+// TestLog: a log that is too long is started anew, and the previous content is kept in another
+// file.
 func TestLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte("old\n"), 0o600); err != nil {
@@ -270,8 +272,8 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestRunSignals: the first signal ends all in order, whether it ends the context too or not, and
-// the second one at once.
+// TestRunSignals: the first signal stops all nodes in order, whether or not it also ends the
+// context; the second signal kills them at once.
 func TestRunSignals(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -316,8 +318,8 @@ func TestRunSignals(t *testing.T) {
 	}
 }
 
-// TestLogWithoutPlace: where a log can't begin anew its node goes on saying what it says, and it
-// does not grow without end.
+// TestLogWithoutPlace: if the content of a full log cannot be moved away, logging continues in the
+// current file from its start, so that the file does not grow without bound.
 func TestLogWithoutPlace(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"a folder has its place": func(path string) error { return os.MkdirAll(filepath.Join(path+".1", "x"), 0o755) },
@@ -400,7 +402,7 @@ func TestLoader(t *testing.T) {
 	<-done
 }
 
-// TestReadLog: the end of a log is shown without what a terminal would obey, in bounded memory.
+// TestReadLog: the end of a log is shown without terminal control characters, in bounded memory.
 func TestReadLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.log")
 	write := func(path, text string) {
@@ -436,7 +438,8 @@ func TestReadLog(t *testing.T) {
 	}
 }
 
-// TestRunKeys shows the log of a node that is killed meanwhile, cuts the network, and puts load on.
+// TestRunKeys shows the log of a node that is killed meanwhile, cuts the network, and turns the
+// load on.
 func TestRunKeys(t *testing.T) {
 	var height atomic.Uint64
 	height.Store(7)

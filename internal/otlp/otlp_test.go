@@ -19,7 +19,8 @@ func trace(n byte) *Trace {
 	}}
 }
 
-// TestSend: traces arrive in OTLP's form, in batches, also those that wait when it is closed.
+// TestSend: traces arrive in OTLP's form and in batches; traces that are queued when the exporter
+// is closed arrive too.
 func TestSend(t *testing.T) {
 	var mu sync.Mutex
 	var spans []span
@@ -56,8 +57,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestBadCollectors: one that refuses, hangs or is not there costs traces and nothing else; it is
-// said once.
+// TestBadCollectors: a collector that refuses, hangs or does not exist causes lost traces and
+// nothing else. It is reported once.
 func TestBadCollectors(t *testing.T) {
 	hang := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCoresChange: where the process has fewer cores than before, Go has fewer threads, once the
-// spare one is gone and while it stays.
+// TestCoresChange: if the process gets fewer cores, Go uses fewer threads, both while there is a
+// spare thread and after it is gone.
 func TestCoresChange(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_CORES") == "" {
 		if runtime.NumCPU() < 2 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// threads are those of a process as Go's runtime has them, and how often it stopped the world to
-// change their number.
+// threads simulates the thread count of Go's runtime, and counts how often the world was stopped
+// to change it.
 type threads struct {
 	now, cores, changes int
 	fixed               bool
@@ -49,8 +49,8 @@ func (p *threads) is(t *testing.T, s *Spare, now, changes int, fixed bool) {
 	}
 }
 
-// TestSpare: there is one thread more while it has users, and for some seconds after. The number is
-// changed once however many users come and go.
+// TestSpare: there is one more thread while Spare has users, and for some seconds after that.
+// However many users come and go, the number is changed once.
 func TestSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &threads{now: 2, cores: 2}
@@ -112,7 +112,7 @@ func TestSpareOfOthers(t *testing.T) {
 	})
 }
 
-// TestSpareOfFewer: the cores are fewer, then more, while there is a spare thread.
+// TestSpareOfFewer: the number of cores falls and rises while there is a spare thread.
 func TestSpareOfFewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &threads{now: 8, cores: 8}

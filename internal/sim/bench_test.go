@@ -18,8 +18,8 @@ func spent(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano())
 }
 
-// BenchmarkCalm tells how much faster than its clock four validators of four shards go, by the
-// processor's time and not by the clock on the wall, so that what else the machine does counts
+// BenchmarkCalm measures how much faster than their virtual clock four validators of four shards
+// run. It counts processor time instead of wall time, so that other load of the machine matters
 // little.
 func BenchmarkCalm(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))

@@ -47,8 +47,8 @@ func (w *World) reach(t *testing.T, h primitives.Height) {
 	}
 }
 
-// TestFarBlock: a block of a distant height without approvals is refused and stops no node from
-// making chunks.
+// TestFarBlock: a block of a far height without approvals is refused and does not keep any node
+// from producing chunks.
 func TestFarBlock(t *testing.T) {
 	w := calm(t, 6, nil)
 	w.s.Byzantine = true // so that its blocks may be refused; it says nothing by itself
@@ -62,7 +62,7 @@ func TestFarBlock(t *testing.T) {
 	}
 }
 
-// TestRefusals: beside a byzantine node only its own messages are refused.
+// TestRefusals: in a run with a byzantine node only that node's messages are refused.
 func TestRefusals(t *testing.T) {
 	w := calm(t, 5, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
 	n := w.nodes[2]

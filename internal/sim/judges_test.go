@@ -12,8 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// endorsed runs a scenario, and tells the share of each validator's endorsements that are in
-// blocks.
+// endorsed runs a scenario and logs the share of each validator's endorsements that are in blocks.
 func endorsed(t *testing.T, seed uint64, change func(*Scenario)) *Result {
 	t.Helper()
 	s, err := ScenarioOf("judges", 0)
@@ -43,12 +42,13 @@ func (r *Result) shares() (out string, least float64) {
 	return out, least
 }
 
-// TestEndorsements: at neard's pace 99.9 % of all endorsements are in blocks, where each shard has
-// two makers and contracts are called: next to each other, and with links of 5 to 60 ms, jobs of up
-// to 50 ms and writes of up to 10 ms; of validators that make nothing and hold no state, and of
-// four that hold both shards and make one. (It was 83 to 89 % for validators without state
-// when code was requested of any producer, with chunks missed; and 97 % for the four when a holder
-// waited 400 ms for parts that were never forwarded.)
+// TestEndorsements: at neard's pace 99.9 % of all endorsements are in blocks, if each shard has
+// two chunk producers and contracts are called. It holds for validators that are near each other,
+// and with links of 5 to 60 ms, jobs of up to 50 ms and writes of up to 10 ms. It also holds for
+// validators that produce nothing and have no state, and for four that have the state of both
+// shards and produce chunks of one. (The share was 83 to 89 % for validators without state when
+// code was requested from any producer and chunks were missed, and 97 % for the four when a
+// validator with state waited 400 ms for parts that were never forwarded.)
 func TestEndorsements(t *testing.T) {
 	far := func(s *Scenario) { s.Latency, s.JobTime, s.Disk = [2]int64{5 * ms, 60 * ms}, 50*ms, 10*ms }
 	for _, c := range []struct {
@@ -57,8 +57,8 @@ func TestEndorsements(t *testing.T) {
 		nodes  int
 		change func(*Scenario)
 	}{
-		// Without a reward a call that changes nothing leaves the same state whether its code was
-		// there or not, and code comes late here.
+		// Without rewards, a call that changes nothing leaves the same state whether or not its
+		// code was present, and code arrives late here.
 		{"near", 200, 6, func(s *Scenario) { s.Latency = [2]int64{ms / 2, 3 * ms} }},
 		{"near, 86", 200, 6, func(s *Scenario) { s.Latency, s.Version = [2]int64{ms / 2, 3 * ms}, 86 }},
 		{"far", 2000, 6, far},

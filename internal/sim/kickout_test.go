@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestKickout: dead and slow chunk producers are skipped, on all nodes alike, while nodes crash and
-// heights are missed: from the genesis on, after an upgrade, over splits, and while validators
-// catch up shards.
+// TestKickout: all nodes skip dead and slow chunk producers alike, while nodes crash and heights
+// are skipped: from the genesis on, after an upgrade, over splits, and while validators catch up
+// shards.
 func TestKickout(t *testing.T) {
 	missed := 0
 	for _, c := range []struct {

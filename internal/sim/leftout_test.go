@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLeftOut: a maker of chunks that gives one validator none of their parts, in a network of four
-// in eager mode without forwarding, costs that one little more than a round trip: it keeps up.
+// TestLeftOut: in a network of four in eager mode without forwarding, a chunk producer sends one
+// validator none of the parts of its chunks. That validator loses little more than a round trip
+// and keeps up.
 func TestLeftOut(t *testing.T) {
 	lag := func(leaves bool) (mean, most int64) {
 		s, err := ScenarioOf("hurry", 0)

@@ -18,8 +18,8 @@ func moving(t *testing.T, h primitives.Height) *World {
 	})
 }
 
-// TestTold: what a node that holds a shard tells of its transactions is what others come to by
-// their chain; what is changed in it is found out.
+// TestTold: other nodes compute from their chain the same transaction statuses that a node with
+// the shard's state reports. A changed report is detected.
 func TestTold(t *testing.T) {
 	w := moving(t, 36)
 	all := w.nodes[len(w.nodes)-1]
@@ -118,7 +118,7 @@ func TestTold(t *testing.T) {
 }
 
 // TestLightClientOfMoves: a light client that asks any node follows the chain over epochs in which
-// shards are dealt anew.
+// shards are assigned anew.
 func TestLightClientOfMoves(t *testing.T) {
 	w := moving(t, 110)
 	w.measure()

@@ -8,9 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestEndorsedInOwnBlock: a validator makes a block that has its own endorsement of a chunk, and
-// crashes when the block is on disk and what was signed is not. The block is its head when it
-// starts again, and is told: it endorses no other chunk of that place.
+// TestEndorsedInOwnBlock: a validator produces a block with its own endorsement of a chunk, and
+// crashes when the block is on disk and its signing journal is not. After the restart that block
+// is its head and is sent to peers. The validator endorses no other chunk of that shard and
+// height.
 func TestEndorsedInOwnBlock(t *testing.T) {
 	w := calm(t, 10, func(s *Scenario) { s.Shards = 1 })
 	var g, m *node // makes the next block, and another one its chunk

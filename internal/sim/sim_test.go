@@ -35,7 +35,7 @@ func runs(t *testing.T, name string, seeds uint64) {
 	}
 }
 
-// TestCalm: where nothing goes wrong no height and no chunk is missed, on one shard and on four.
+// TestCalm: without faults no height is skipped and no chunk is missed, on one shard and on four.
 func TestCalm(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		s, _ := ScenarioOf("calm", 0)
@@ -60,7 +60,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestSameSeed: a seed twice is the same, to the last message.
+// TestSameSeed: two runs with the same seed are the same, to the last message.
 func TestSameSeed(t *testing.T) {
 	s, _ := ScenarioOf("chaos", 0)
 	var first *Result
@@ -78,7 +78,7 @@ func TestSameSeed(t *testing.T) {
 	}
 }
 
-// TestBugs: each bug that is planted is found, by one of a few seeds of the scenario that shows it.
+// TestBugs: each planted bug is found with one of a few seeds of the scenario that shows it.
 func TestBugs(t *testing.T) {
 	const seeds = 8
 	for _, b := range Bugs {
@@ -102,7 +102,8 @@ func TestBugs(t *testing.T) {
 	}
 }
 
-// TestNothingStays: a world that has ended leaves no goroutine behind, nor what its nodes held.
+// TestNothingStays: a world that has ended leaves neither goroutines nor memory of its nodes
+// behind.
 func TestNothingStays(t *testing.T) {
 	s, err := ScenarioOf("crashes", 0)
 	if err != nil {
@@ -136,9 +137,9 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-// TestHandoverLate: shards that no node could get for three epochs are caught up, and their proofs
-// are accepted. With this seed a node that holds nothing for a block, and reads it back, catches up
-// a shard after it.
+// TestHandoverLate: shards whose states no node could download for three epochs are caught up, and
+// their proofs are accepted. With this seed a node that has a block no longer in memory reads it
+// back and catches up a shard after it.
 func TestHandoverLate(t *testing.T) {
 	s, err := ScenarioOf("handover", 0)
 	if err != nil {
@@ -154,8 +155,9 @@ func TestHandoverLate(t *testing.T) {
 	}
 }
 
-// TestHandoverVeryLate: shards that no node could get for many epochs, of which garbage collection
-// leaves three, are caught up when others answer again, and from then on no chunk is missed.
+// TestHandoverVeryLate: shards whose states no node could download for many epochs, of which
+// garbage collection leaves three, are caught up when other nodes answer again. From then on no
+// chunk is missed.
 func TestHandoverVeryLate(t *testing.T) {
 	for seed, c := range []struct {
 		mute   int64

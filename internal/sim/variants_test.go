@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestForms: of each form that is right some blocks become final, those that are wrong are refused,
-// V7 from version 87 on, and before it chunks of other heights are included. What all nodes alike
-// drop without a word is seen by that alone.
+// TestForms: of each valid form some blocks become final. Invalid forms are refused, V7 from
+// version 87 on, and before 87 chunks of other heights are included. A form that all nodes drop
+// silently is noticed only because none of its blocks becomes final.
 func TestForms(t *testing.T) {
 	seeds := uint64(8)
 	if testing.Short() || testutil.Racing {
@@ -69,8 +69,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestVerdicts: it is found where one node takes what another refuses, and where what the byzantine
-// validator says is taken or refused otherwise than it is right.
+// TestVerdicts: the checks notice a block that one node accepts and another refuses, and a block
+// of the byzantine validator that is accepted although invalid or refused although valid.
 func TestVerdicts(t *testing.T) {
 	w := calm(t, 8, func(s *Scenario) { s.Byzantine, s.Faults = true, 30*second })
 	b := w.nodes[2].engine.Head().Block
@@ -130,8 +130,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestThirdOfAHeight: a node that refused two blocks of a producer takes the third, which is valid
-// and which another node has imported: with one of four byzantine, nothing else resolves that.
+// TestThirdOfAHeight: a node that refused two blocks of a producer accepts the third, which is
+// valid and which another node has imported. With one byzantine validator of four, nothing else
+// resolves that situation.
 func TestThirdOfAHeight(t *testing.T) {
 	w := calm(t, 5, nil)
 	w.s.Byzantine = true // so that its blocks may be refused; it says nothing by itself

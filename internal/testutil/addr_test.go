@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAddr: each is another one, and can be listened at.
+// TestAddr: all addresses differ, and a listener can use each.
 func TestAddr(t *testing.T) {
 	seen := map[string]bool{}
 	for range 50 {

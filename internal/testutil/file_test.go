@@ -31,7 +31,7 @@ func write(t *testing.T, text string) []string {
 	return files
 }
 
-// TestFiles reads one text in every way.
+// TestFiles reads the same text with every function.
 func TestFiles(t *testing.T) {
 	long := strings.Repeat("a", 1<<20)
 	text := `{"made_by":1}` + "\n" + `{"N":2}` + "\n" + `{"S":"` + long + `"}` + "\n"

@@ -40,8 +40,8 @@ func metrics(blocks, messages, slow int) string {
 	return b.String()
 }
 
-// TestLines: rates and percentiles are those between two looks; the table is sorted by the column
-// that is chosen; the screen is as large as it is.
+// TestLines: rates and percentiles are those between two looks, the table is sorted by the
+// selected column, and the lines fit the screen.
 func TestLines(t *testing.T) {
 	var v View
 	before, now := look(t, 100, metrics(50, 1000, 1000)), look(t, 102, metrics(56, 1080, 1000))
@@ -62,8 +62,8 @@ func TestLines(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, all)
 		}
 	}
-	// 80 messages in two seconds, all of them below a ms, whatever was before; 0.8 s of work in
-	// them
+	// 80 messages in two seconds, each of which took less than a millisecond, whatever happened
+	// before; 0.8 s of work for them
 	if f := row("chain"); f[1] != "1" || f[2] != "5" || f[3] != "40.0" || f[4] != "40.0" || f[8] != "500µs" {
 		t.Errorf("chain: %v", f)
 	}
@@ -124,8 +124,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestHostile: what a node says does not reach the terminal as orders to it, and what is no node is
-// said so.
+// TestHostile: texts of a node cannot control the terminal, and a server that is no node is
+// reported as such.
 func TestHostile(t *testing.T) {
 	evil := "\x1b]0;title\x07\x1b[2J\r\n\u202e"
 	l := look(t, 5, fmt.Sprintf("troupe_actor_alive{actor=%q,shard_id=%q} 1\nnear_transaction_pool_entries{shard_id=%q} 1\n", "a\x1b[31m", "s\x9b", "\x07"))

@@ -159,9 +159,9 @@ func before(ctx context.Context, c *pinned, tx *primitives.SignedTransaction) (*
 	return c.Engine.StateUntil(ctx.Err, in.Header().PrevHash)
 }
 
-// TestOldStatesCostTheSame: what is done on an old state reads no more records and keys where a
-// snapshot, a world or stalled finality keeps 2,000 blocks above the folded one than at a tenth of
-// the distance, and next to nothing at both: nothing is applied block after block.
+// TestOldStatesCostTheSame: if a snapshot, a world or stalled finality keeps 2,000 blocks above
+// the flat head, work on an old state reads no more records and keys than with a tenth of these
+// blocks, and few in both cases: blocks are not applied one after the other.
 func TestOldStatesCostTheSame(t *testing.T) {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { t.Error(err) }})
 	if err != nil {
@@ -212,8 +212,8 @@ func TestOldStatesCostTheSame(t *testing.T) {
 	}
 }
 
-// asking is a context that ends when it was asked so often whether it has. It counts the questions
-// behind that.
+// asking is a context that ends after it has been asked a number of times whether it has ended. It
+// counts the questions after that.
 type asking struct {
 	context.Context
 	left, late int
@@ -228,8 +228,8 @@ func (a *asking) Err() error {
 	return context.DeadlineExceeded
 }
 
-// ends wants that work stops when its context ends, whenever that is: with that error, and without
-// going on.
+// ends requires that work stops when its context ends, at whatever moment: it returns the
+// context's error and does not continue.
 func ends(t *testing.T, name string, do func(context.Context) error) {
 	t.Helper()
 	whole := &asking{Context: t.Context(), left: 1 << 30}

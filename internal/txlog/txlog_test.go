@@ -37,8 +37,8 @@ func blockOf(name, parent string, height primitives.Height, txs []*primitives.Si
 	return &messages.BlockAccepted{Block: b, Hash: id(name), IsHead: true, Shards: []messages.ShardAccepted{s}}
 }
 
-// ran returns the outcome of a transaction or receipt, which succeeds with the first of its receipts
-// if it has any.
+// ran returns the outcome of a transaction or receipt. Its success is that of the first of its
+// receipts, if it has any.
 func ran(of primitives.Hash, by primitives.AccountID, receipts ...string) primitives.OutcomeWithID {
 	o := primitives.OutcomeWithID{ID: of}
 	o.ExecutorID, o.GasBurnt = by, 1e12
@@ -83,8 +83,8 @@ func compare(t *testing.T, got string, want ...string) {
 	}
 }
 
-// TestTransactionIsShownOnceItsReceiptsRan: with the logs and failures of the receipts, and without
-// a wait for refunds.
+// TestTransactionIsShownOnceItsReceiptsRan: a transaction is shown with the logs and failures of
+// its receipts, without waiting for refunds.
 func TestTransactionIsShownOnceItsReceiptsRan(t *testing.T) {
 	var c chain
 	tx := c.tx("alice.near", "app.near", "go")
@@ -133,8 +133,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestRevertedBlocks: a line tells which they are; receipts that ran in them run again, and a
-// transaction that they include is forgotten.
+// TestRevertedBlocks: a line names the reverted blocks. Receipts that ran in them are executed
+// again, and a transaction that they include is dropped.
 func TestRevertedBlocks(t *testing.T) {
 	var c chain
 	tx, lost := c.tx("alice.near", "app.near", "stays"), c.tx("bob.near", "app.near", "lost")
@@ -159,7 +159,8 @@ func TestRevertedBlocks(t *testing.T) {
 	), "1 transaction not shown: block 99 does not follow the last one")
 }
 
-// TestLongWaitIsShownAsPending, and once more when it has ended.
+// TestLongWaitIsShownAsPending: a transaction that waits for long is shown as pending, and once
+// more when it has ended.
 func TestLongWaitIsShownAsPending(t *testing.T) {
 	var c chain
 	tx := c.tx("alice.near", "app.near", "yield")
@@ -204,7 +205,8 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// TestSlowTerminalDelaysNothing: what exceeds the queue is counted, and what follows is shown again.
+// TestSlowTerminalDelaysNothing: blocks that exceed the queue are dropped and counted, and later
+// blocks are shown again.
 func TestSlowTerminalDelaysNothing(t *testing.T) {
 	var c chain
 	s := &stuck{free: make(chan struct{}), in: make(chan struct{})}
@@ -353,7 +355,8 @@ func TestEndlessReceiptsAreDropped(t *testing.T) {
 	}
 }
 
-// TestLargeTransactionsAreKeptAsText: those that wait do not keep their code and arguments.
+// TestLargeTransactionsAreKeptAsText: pending transactions do not keep their code and arguments in
+// memory.
 func TestLargeTransactionsAreKeptAsText(t *testing.T) {
 	tr := newTracker(&Options{})
 	var out bytes.Buffer
@@ -377,8 +380,8 @@ func TestLargeTransactionsAreKeptAsText(t *testing.T) {
 	}
 }
 
-// BenchmarkObserve measures what a transaction costs on the chain's goroutine (part=observe), and
-// in all.
+// BenchmarkObserve measures the cost of a transaction on the chain's goroutine (part=observe), and
+// its total cost.
 func BenchmarkObserve(b *testing.B) {
 	const size = 100
 	var c chain

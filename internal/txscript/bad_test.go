@@ -85,9 +85,9 @@ func TestBadModules(t *testing.T) {
 	}
 }
 
-// TestBadModulesOnChain deploys what a transaction has room for and calls it in the same receipt,
-// in blocks whose tokens are added up. Every transaction ends with an outcome; the account holds
-// the last module that did not undo its deployment.
+// TestBadModulesOnChain deploys the modules that fit into a transaction and calls each in the same
+// receipt, in blocks whose tokens are added up. Every transaction ends with an outcome. The
+// account has the last module whose receipt did not fail.
 func TestBadModulesOnChain(t *testing.T) {
 	const most, perBlock = 1_000_000, 20
 	w, err := New(Options{Accounts: []primitives.AccountID{"alice"}, Shards: 1, VM: testVM(t)})

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestMemoryIsFresh: what one call leaves in its memory, no later one finds: at the beginning,
-// which stays with the process between calls, behind that, and in pages that the call added.
+// TestMemoryIsFresh: no call finds data that an earlier call left in its memory: in the first
+// pages, which stay with the process between calls, in later pages, and in pages that the call
+// added.
 func TestMemoryIsFresh(t *testing.T) {
 	w, err := New(Options{Accounts: []primitives.AccountID{"alice", "probe"}, Shards: 1, VM: testVM(t)})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// What nearcore's test-loop-tests/src/tests/gas_keys.rs and yield_resume.rs ask for of contracts,
-// here with the probe.
+// The cases of nearcore's test-loop-tests/src/tests/gas_keys.rs and yield_resume.rs that need
+// contracts, here with the probe as the contract.
 
 const tera = 1_000_000_000_000
 
@@ -240,8 +240,8 @@ func TestGasKeyFees(t *testing.T) {
 	}
 }
 
-// Calls of the probe that wait for an answer and leave its id in the storage, and that answer with
-// what lies there.
+// Calls of the probe: one that yields and stores the id of the yield, and one that resumes the
+// yield with the stored id.
 const fromRegister = ^uint64(0)
 
 func asks(gas primitives.Gas) *primitives.FunctionCall {
@@ -298,8 +298,8 @@ func (l *lab) block(txs ...*primitives.SignedTransaction) {
 	}
 }
 
-// TestYieldThenResume is yield_resume.rs:137: an answer after some blocks; the callback runs in the
-// block after it.
+// TestYieldThenResume is yield_resume.rs:137: the resume comes some blocks later, and the callback
+// runs in the block after it.
 func TestYieldThenResume(t *testing.T) {
 	l := newLab(t)
 	ask := l.Sign("alice", "alice", asks(250*tera))

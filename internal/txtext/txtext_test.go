@@ -52,8 +52,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestJSONOfManyLevels: indentation does not multiply its size. Bytes that are not UTF-8, which some
-// terminals obey, are replaced.
+// TestJSONOfManyLevels: the indentation of deeply nested JSON does not multiply the size of the
+// text. Bytes that are not UTF-8, which some terminals obey, are replaced.
 func TestJSONOfManyLevels(t *testing.T) {
 	for levels, lines := range map[int]int{1: 4, maxIndent: 2*maxIndent + 2, maxIndent + 1: 1, 9000: 1} {
 		in := strings.Repeat("[", levels) + `1,"[[\"["` + strings.Repeat("]", levels)
@@ -67,7 +67,7 @@ func TestJSONOfManyLevels(t *testing.T) {
 	}
 }
 
-// FuzzJSON: the text is printable and means what it meant.
+// FuzzJSON: the output is printable and has the same meaning as the input.
 func FuzzJSON(f *testing.F) {
 	f.Add(`{"a\u009b":["\U000e0001\u202e","x\u007f"]}`)
 	f.Add("{\"a\u009b\":[\"\U000e0001\u202e\",\"x\u007f\"]}")
@@ -181,7 +181,7 @@ returned "1"
 	}
 }
 
-// FuzzStatus: whatever a node answers, the text is printable lines, and there is an end.
+// FuzzStatus: whatever a node replies, the text consists of printable lines and is bounded.
 func FuzzStatus(f *testing.F) {
 	f.Add([]byte(status))
 	f.Fuzz(func(t *testing.T, in []byte) {

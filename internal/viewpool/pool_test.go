@@ -87,7 +87,7 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// TestLong: a long call starts again in the other lane, and holds up no short one there.
+// TestLong: a long call starts again in the long lane, and does not delay short calls.
 func TestLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Long: 1, Queue: 1})
@@ -170,8 +170,8 @@ func TestPanicIsOneCallsOwn(t *testing.T) {
 	}
 }
 
-// TestTurns: beside sixteen connections that do nothing but long calls, a client of another address
-// waits for about one of them.
+// TestTurns: if sixteen connections of one address make only long calls, a client of another
+// address waits for about one of these calls.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Long: 1, Timeout: time.Hour})

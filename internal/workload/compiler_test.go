@@ -15,9 +15,9 @@ import (
 // compilerEnv makes this binary a process that compiles contracts.
 const compilerEnv = "TROUPE_TEST_COMPILER"
 
-// TestKilledCompilers: while chains of contract calls and deployments are made, the processes that
-// compile are killed at random moments; blocks and outcomes are those of a run without
-// kills. Next to nothing is kept compiled, so that there is always something to compile.
+// TestKilledCompilers: while chains of contract calls and deployments are made, the compiler
+// processes are killed at random moments. Blocks and outcomes are those of a run without kills.
+// The cache of compiled contracts is tiny, so that there is always something to compile.
 //
 //	TROUPE_WORKLOADS=all go test ./internal/workload -run TestKilledCompilers -v
 func TestKilledCompilers(t *testing.T) {
@@ -100,8 +100,9 @@ func TestKilledCompilers(t *testing.T) {
 	t.Logf("%d compilations, of which %d attempts were killed", calls, retries)
 }
 
-// kill kills compilers at random moments: of those that have begun to compile about every fourth,
-// and one that was hit again and again ever later, as the machine may have become slow.
+// kill kills compilers at random moments, about one in four of those that have begun to compile.
+// While no compilation ends, the pauses between its kills grow, since the machine may have become
+// slow.
 func kill(v *vm.VM, rng *rand.Rand, stop <-chan struct{}) {
 	var builds uint64
 	since := time.Duration(1)

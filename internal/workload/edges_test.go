@@ -184,8 +184,9 @@ func chunkTxs(entries ...*engine.BlockNode) (out []*primitives.SignedTransaction
 	return out
 }
 
-// TestReorganisation: two blocks of one height, then the other branch grows longer; transactions
-// that only the old branch had are given back; the stored chain follows, also over a restart.
+// TestReorganisation: of two blocks of one height the branch of the second grows longer and
+// becomes canonical. Transactions that only the old branch included are returned to the pool. The
+// stored chain is the new branch, also after a restart.
 func TestReorganisation(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		p := newPath(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
