@@ -138,8 +138,8 @@ func TestHelp(t *testing.T) {
 	visit(nil)
 }
 
-// TestCompletion wants a script of each shell, and of bash one that it parses and that completes a
-// command.
+// TestCompletion: there is a script for each shell, and bash parses its script and completes a
+// command with it.
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script := runLine([]string{"completion", shell})

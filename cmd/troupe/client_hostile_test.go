@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestClientsOfALyingServer: whatever answers, a command ends with an error that is printable, names
-// the URL, and takes a bounded amount of memory.
+// TestClientsOfALyingServer: whatever a server replies, a command ends with an error that is
+// printable and names the URL, and it uses a bounded amount of memory.
 func TestClientsOfALyingServer(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	var stolen bool
@@ -160,8 +160,8 @@ func TestNonceOfALiar(t *testing.T) {
 	}
 }
 
-// TestHostileKeyFiles: what is no file in the folders that are searched is not opened; a pipe that is
-// named is read, and one without a writer does not wait.
+// TestHostileKeyFiles: entries of the searched folders that are no regular files are not opened. A
+// pipe that is named on the command line is read; one without a writer does not block the command.
 func TestHostileKeyFiles(t *testing.T) {
 	user := t.TempDir()
 	t.Setenv("HOME", user)
@@ -229,8 +229,9 @@ func TestHostileKeyFiles(t *testing.T) {
 	}
 }
 
-// TestCredentialsOfPublicNetworks: a server without TLS cannot make a command sign with the keys of
-// mainnet or testnet by saying that it is of them, nor read other folders by a chain id.
+// TestCredentialsOfPublicNetworks: a server without TLS cannot make a command sign with the keys
+// of mainnet or testnet by claiming to be one of them. No chain id makes a command read other
+// folders.
 func TestCredentialsOfPublicNetworks(t *testing.T) {
 	user := t.TempDir()
 	t.Setenv("HOME", user)

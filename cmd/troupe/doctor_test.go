@@ -69,8 +69,8 @@ func filesOf(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestDoctor examines a home before its node runs, while it runs, and one that is not there. It
-// changes nothing.
+// TestDoctor examines a home folder before its node runs and while it runs, and a home folder that
+// does not exist. It changes nothing.
 func TestDoctor(t *testing.T) {
 	dir := newHome(t, `{"rpc":{"addr":"127.0.0.1:0"}}`)
 	before := filesOf(t, dir)

@@ -32,8 +32,8 @@ type input struct {
 	seeds   func(testing.TB) [][]byte
 }
 
-// inputs are all files that commands read, but for the store. run reads those of validate-config by
-// the same code, and log_config.json.
+// inputs are all files that commands read, except the store. run reads the files of
+// validate-config with the same code, and log_config.json in addition.
 var inputs = map[string]input{
 	"recording":       {"verify", "chain.jsonl", "verify $FILE", false, recordings},
 	"failed chunk":    {"verify", "chunk.json.gz", "verify $FILE", true, failedChunks},

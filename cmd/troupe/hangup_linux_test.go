@@ -18,7 +18,7 @@ import (
 // hangupHome names the home of the process that TestTerminalEnds starts.
 const hangupHome = "TROUPE_HANGUP_HOME"
 
-// TestHangupChild is that process. It is skipped in a normal run.
+// TestHangupChild is the process that TestTerminalEnds starts. It is skipped in a normal run.
 func TestHangupChild(t *testing.T) {
 	home := os.Getenv(hangupHome)
 	if home == "" {
