@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestOthers: what others had is what was used less what this process used, as a part of all cores'
-// time; and another process is seen.
+// TestOthers: the share of other processes is the processor time used on the machine minus that of
+// this process, divided by the time of all cores. Another process is noticed.
 func TestOthers(t *testing.T) {
 	at, n := time.Now(), time.Duration(runtime.NumCPU())
 	from := use{at: at, all: time.Hour, own: time.Minute}

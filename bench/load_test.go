@@ -18,8 +18,8 @@ func loadOptions(target, what string) LoadOptions {
 		Shards: 2, Nodes: 1, Rate: 100, Arrival: load.Poisson, Warm: 200 * time.Millisecond, For: time.Second, Seed: 1, Runs: 1}
 }
 
-// TestLoad: every workload runs on every target that takes it, to the end, and by the node's own
-// count; of what is left nothing stays behind.
+// TestLoad: every workload runs to its end on every target that supports it, and the node's own
+// count agrees. Nothing is left behind.
 func TestLoad(t *testing.T) {
 	n, err := startNode(t.TempDir(), 10, 2, "127.0.0.1:0", nil)
 	if err != nil {
@@ -73,7 +73,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadStops: a node that stops in the middle ends the run, with what was measured until then.
+// TestLoadStops: if a node stops in the middle of a run, the run ends with the measurements so
+// far.
 func TestLoadStops(t *testing.T) {
 	n, err := startNode(t.TempDir(), 10, 1, "127.0.0.1:0", nil)
 	if err != nil {
@@ -131,8 +132,8 @@ func TestLoadKnee(t *testing.T) {
 	}
 }
 
-// TestLoadRefused: what makes no sense is said before anything is begun, and a cluster whose nodes
-// end at once is not waited for.
+// TestLoadRefused: contradicting options are refused before anything is started, and a cluster
+// whose nodes end at once is not waited for.
 func TestLoadRefused(t *testing.T) {
 	for want, change := range map[string]func(o *LoadOptions){
 		"the target \"moon\"": func(o *LoadOptions) { o.Target = "moon" }, "the workload \"all\"": func(o *LoadOptions) { o.Workload = "all" }, "needs --url": func(o *LoadOptions) { o.Target = "rpc" },
@@ -154,8 +155,8 @@ func TestLoadRefused(t *testing.T) {
 	}
 }
 
-// TestLoadRefersToFinal: what a run offers to a node refers to a block that is final now, so that a
-// long one does not outlive its first.
+// TestLoadRefersToFinal: the transactions of a run refer to the block that is final at that time,
+// so that they stay valid in a long run.
 func TestLoadRefersToFinal(t *testing.T) {
 	l, err := openNode(&LoadOptions{Target: "node", Workload: "native", Accounts: 4, Connections: 1, Until: "FINAL", Timeout: 10 * time.Second, Shards: 1, Dir: t.TempDir(),
 		Progress: func(float64, string) {}})

@@ -10,8 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestShard: the same seed comes to the same roots, on one core or two, with a fixed size of
-// chunks.
+// TestShard: the same seed gives the same roots, on one core or two, with a fixed size of chunks.
 func TestShard(t *testing.T) {
 	var first []primitives.Hash
 	for _, cores := range []int{1, 2} {
@@ -35,7 +34,7 @@ func TestShard(t *testing.T) {
 	}
 }
 
-// TestShardFull: by itself a chunk gets as many transfers as one of 1 PGas holds, and none has to
+// TestShardFull: by default a chunk has as many transfers as fit into 1 PGas, and none has to
 // wait.
 func TestShardFull(t *testing.T) {
 	r, err := runShort(t, ShardOptions{Accounts: 3000, Shards: 1, Skew: 1, Blocks: 3, Cores: 1, Seed: 1})
@@ -92,7 +91,7 @@ func runShort(t *testing.T, o ShardOptions) (*ShardReport, error) {
 
 func machineCores() int { m := ThisMachine(); return m.Cores }
 
-// TestShardTokens: calls of a token succeed, and come to the same roots on one core and on two.
+// TestShardTokens: calls of a token succeed, and give the same roots on one core and on two.
 func TestShardTokens(t *testing.T) {
 	var first []primitives.Hash
 	for _, cores := range []int{1, 2} {

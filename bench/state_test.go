@@ -23,8 +23,8 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-// TestRunState: a chain that is made without room for its trie is run twice, under transfers, and
-// answers.
+// TestRunState: a chain that is created with too little memory for its trie is run twice under
+// transfers, and answers.
 func TestRunState(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	made, err := RunState(t.Context(), StateOptions{Dir: dir, Accounts: 20_000, Memory: 1})

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWakeKeepsItsOwn: the machine's limits have sockets that are no other process's.
+// TestWakeKeepsItsOwn: the measurement uses sockets that no other process can reach.
 func TestWakeKeepsItsOwn(t *testing.T) {
 	sockets := func() int {
 		said, err := exec.Command("ls", "-l", "/proc/self/fd").CombinedOutput()
@@ -40,7 +40,7 @@ func TestWakeKeepsItsOwn(t *testing.T) {
 	}
 }
 
-// TestWakeAnsweredByNone: without an answer there is no figure.
+// TestWakeAnsweredByNone: without a reply there is no figure.
 func TestWakeAnsweredByNone(t *testing.T) {
 	pair, err := sockets()
 	if err != nil {

@@ -38,8 +38,8 @@ func TestKnee(t *testing.T) {
 	}
 }
 
-// TestKneeEnds: no knee below the most, none above the least, trials that run out, and one bad
-// moment.
+// TestKneeEnds: searches on a target that sustains every rate, one that sustains none, one with
+// two trials that fail by chance, one with too few trials, and one that stops.
 func TestKneeEnds(t *testing.T) {
 	trial := func(p99 float64) *Phase { return &Phase{Offered: 100, Done: 100, Latency: Latency{P99: p99}} }
 	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60}

@@ -93,8 +93,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestEase: a run starts with a part of its rate, so that requests which waited at first do not
-// still wait when measuring begins. From then on it has the whole rate.
+// TestEase: a run starts with a part of its rate, so that requests which had to wait at first no
+// longer wait when the measurement begins. From then on the run has its whole rate.
 func TestEase(t *testing.T) {
 	slow := func() *queue { // pauses in its first second
 		q := &queue{service: time.Millisecond / 4, lanes: 64}
@@ -136,8 +136,8 @@ func TestNoCoordinatedOmission(t *testing.T) {
 		if err != nil || p.Offered != 1000 || p.Done != 1000 {
 			t.Fatalf("%+v, %v", p, err)
 		}
-		// Of the 1,000 the 200 of two seconds wait, on average one second; with the four lanes
-		// alone there would be four of them.
+		// 200 of the 1,000 requests are due in the two seconds of the pause and wait, one second
+		// on average. If only requests in the four lanes counted, four would have waited.
 		if p.Latency.P50 > 0.002 || p.Latency.P90 < 0.9 || p.Latency.P99 < 1.8 || p.Latency.Max > 2.3 {
 			t.Errorf("p50 %v, p90 %v, p99 %v, max %v", p.Latency.P50, p.Latency.P90, p.Latency.P99, p.Latency.Max)
 		}
