@@ -30,7 +30,7 @@ func initial(owner primitives.AccountID) map[string]any {
 		"metadata": map[string]any{"spec": "ft-1.0.0", "name": "Example", "symbol": "EX", "decimals": 0}}
 }
 
-// A suite deploys what its tests need once, and gives each test a world of its own.
+// A suite deploys what all its tests need once, and gives each test a world of its own.
 func Example() {
 	ctx := context.Background()
 	s := must(sandbox.Start(ctx, sandbox.Options{}))
@@ -57,7 +57,7 @@ func Example() {
 	// <nil>
 }
 
-// What fails on the chain is an error beside the outcome.
+// If a call fails on the chain, Call returns an error together with the outcome.
 func ExampleWorld_Call() {
 	ctx := context.Background()
 	s := must(sandbox.Start(ctx, sandbox.Options{}))
@@ -70,7 +70,7 @@ func ExampleWorld_Call() {
 	// Output: true
 }
 
-// Time is a world's own, and does not pass by itself where it is frozen.
+// A world has its own clock, which stands still while it is frozen.
 func ExampleWorld_Advance() {
 	ctx := context.Background()
 	s := must(sandbox.Start(ctx, sandbox.Options{}))
@@ -82,7 +82,7 @@ func ExampleWorld_Advance() {
 	// Output: 720h0m0s
 }
 
-// A world may have worlds: what several tests share goes into one that they go on from.
+// A world can have worlds: prepare what several tests share in one world, and continue from it.
 func ExampleWorld_New() {
 	ctx := context.Background()
 	s := must(sandbox.Start(ctx, sandbox.Options{}))

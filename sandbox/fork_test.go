@@ -47,8 +47,9 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestForkHangs: a node that accepts connections and does not answer ends the start in time, and is
-// named; once it hangs later, reads and transactions end with an error, and so does Close.
+// TestForkHangs: if the remote node accepts connections and does not answer, the start ends in
+// time with an error that names it. If it hangs later, reads and transactions end with an error,
+// and Close still works.
 func TestForkHangs(t *testing.T) {
 	up, token, _ := withToken(t, Options{})
 	address, err := up.Serve("")

@@ -51,8 +51,8 @@ func tokensOf(t testing.TB, w *World, of string) (amount string) {
 	return amount
 }
 
-// TestParallelSubtests: 50 parallel subtests each have a world of a sandbox of their parent, which
-// has returned when they run.
+// TestParallelSubtests: 50 parallel subtests each have a world of their parent's sandbox, although
+// the parent has returned when they run.
 func TestParallelSubtests(t *testing.T) {
 	s, token, _ := withToken(t, Options{})
 	for i := range 50 {
@@ -119,7 +119,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestCreateKeepsWhatIsThere: of an account that exists only balance and key change.
+// TestCreateKeepsWhatIsThere: Create changes only balance and key of an existing account.
 func TestCreateKeepsWhatIsThere(t *testing.T) {
 	s, token, alice := withToken(t, Options{})
 	before, err := s.Account("token.near")
@@ -203,7 +203,8 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// TestCallErrors: what fails on the chain has a type, and says what the contract said.
+// TestCallErrors: errors of calls that fail on the chain have a type and contain the contract's
+// message.
 func TestCallErrors(t *testing.T) {
 	s, token, alice := withToken(t, Options{})
 	ctx := t.Context()
@@ -267,8 +268,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestTraceProfileSimulate: a simulation does what the transaction then does, and a trace and a
-// profile of that add up to its gas.
+// TestTraceProfileSimulate: a simulation has the results that the transaction then has, and the
+// gas in its trace and in its profile adds up to that of the transaction.
 func TestTraceProfileSimulate(t *testing.T) {
 	s, token, _ := withToken(t, Options{})
 	w := s.ForTest(t)
@@ -320,7 +321,8 @@ func TestTraceProfileSimulate(t *testing.T) {
 	}
 }
 
-// TestImpersonate: an account acts without its key, also in worlds from here on, and nowhere else.
+// TestImpersonate: an account acts without its key in this world and in worlds created from it
+// afterwards, and nowhere else.
 func TestImpersonate(t *testing.T) {
 	s, _, _ := withToken(t, Options{})
 	ctx := t.Context()

@@ -32,9 +32,8 @@ func start(t testing.TB) *Sandbox {
 	return s
 }
 
-// oneTest is a test as suites have them: a world, two accounts, a token that is deployed, an
-// account that registers, a transfer, and a look at what came of it. amount differs from test to
-// test.
+// oneTest is a typical test of a suite: it creates a world and two accounts, deploys a token,
+// registers an account, makes a transfer and checks the result. amount differs from test to test.
 func oneTest(ctx context.Context, of *World, amount int) error {
 	w, err := of.New(ctx)
 	if err != nil {
@@ -93,8 +92,8 @@ func suite(t testing.TB, s *Sandbox, tests int) {
 	all.Wait()
 }
 
-// TestSuite: tests that each have a world come out right, whatever others do beside them, and leave
-// nothing.
+// TestSuite: tests that each have a world succeed, whatever other tests do at the same time, and
+// leave nothing behind.
 func TestSuite(t *testing.T) {
 	s := start(t)
 	n := 275
@@ -117,7 +116,7 @@ func processor(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkSuite is a suite of 275 tests: seconds, and seconds of processor.
+// BenchmarkSuite runs a suite of 275 tests and reports its wall time and processor time.
 func BenchmarkSuite(b *testing.B) {
 	s := start(b)
 	begun := processor(b)
@@ -128,7 +127,7 @@ func BenchmarkSuite(b *testing.B) {
 	b.ReportMetric((processor(b)-begun).Seconds()/float64(b.N), "cpu-s/suite")
 }
 
-// BenchmarkWorlds makes 1,000 worlds, has a transaction run in each, and drops them.
+// BenchmarkWorlds creates 1,000 worlds, executes a transaction in each, and drops them.
 func BenchmarkWorlds(b *testing.B) {
 	s := start(b)
 	const n = 1000
@@ -173,8 +172,8 @@ func BenchmarkWorlds(b *testing.B) {
 	b.ReportMetric(float64(most)/n/1024, "KiB/world")
 }
 
-// TestTime: the clock of a world goes on from its parent's, and moves by itself; snapshots lead
-// back, and worlds begin at them.
+// TestTime: the clock of a world continues from its parent's and then advances independently.
+// Snapshots restore the clock, and worlds can start from them.
 func TestTime(t *testing.T) {
 	s := start(t)
 	ctx := t.Context()
@@ -226,7 +225,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestFolder: a chain goes on where it ended, and worlds are gone.
+// TestFolder: a chain in a folder continues where it ended, without its worlds.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Start(t.Context(), Options{Dir: dir})
@@ -258,7 +257,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestFolderWithoutRPC: a folder whose node has no RPC is as good as any.
+// TestFolderWithoutRPC: a folder whose config.json has no RPC works like any other.
 func TestFolderWithoutRPC(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Start(t.Context(), Options{Dir: dir})
@@ -293,8 +292,8 @@ func TestFolderWithoutRPC(t *testing.T) {
 	}
 }
 
-// TestBalanceAfterCall: what an account is left with is there when Call returns, the gas that comes
-// back included, and the deposit of a call that fails. Blocks after that change nothing.
+// TestBalanceAfterCall: when Call returns, the balances are final: refunded gas is included, and
+// so is the deposit of a failed call. Later blocks change nothing.
 func TestBalanceAfterCall(t *testing.T) {
 	s := start(t)
 	w, err := s.New(t.Context())
