@@ -28,8 +28,8 @@ type Block struct {
 	VM     VM // nil: contracts do not run
 	// Mocks are the signatures that contracts see as valid. Only a sandbox sets it; nil: none.
 	Mocks *primitives.Mocks
-	// Beside is set for work that is not part of the chain (views, simulations). The VM must never let
-	// work of the chain wait for such work.
+	// Beside is set for work that is not part of the chain, such as views and simulations. The VM
+	// must never let work of the chain wait for such work.
 	Beside bool
 }
 

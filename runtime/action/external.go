@@ -142,9 +142,9 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 // 000 000 bytes (PerReceiptStorageProofSizeLimit).
 func (x *External) RecordedBound() uint64 { return x.State.UpperBound() }
 
-// ProofStart returns the RecordedBound from which the limit PerReceiptStorageProofSizeLimit counts: the
-// current one, or, in versions that limit all calls of a receipt together, the one before the receipt's
-// first action.
+// ProofStart returns the value of RecordedBound from which PerReceiptStorageProofSizeLimit is
+// counted. In versions that limit all calls of a receipt together it is the value before the
+// receipt's first action, otherwise the current value.
 func (x *External) ProofStart() uint64 {
 	if x.block.Config.Version.Has(parameters.EnforcePerReceiptStorageProofLimit) {
 		return x.receiptStart

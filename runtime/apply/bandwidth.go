@@ -73,8 +73,9 @@ func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 	return out, nil
 }
 
-// groupSizes yields the sizes of the receipt groups in the buffer towards a shard. If the groups do
-// not account for all receipts, one group of the largest size stands for the others.
+// groupSizes yields the sizes of the receipt groups in the buffer towards a shard. If the groups
+// do not contain all receipts of the buffer, groupSizes yields a single group of the largest size
+// instead.
 func (c *chunk) groupSizes(shard primitives.ShardID, yield func(uint64) bool) error {
 	n := c.buffers.To(shard).Len()
 	if n == 0 {

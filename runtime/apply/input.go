@@ -61,8 +61,9 @@ type ShardCongestion struct {
 	Missed uint64
 }
 
-// Transaction is a transaction of the chunk. Valid says whether the block that it refers to is a
-// known ancestor and recent enough. If not, the outcome is Expired.
+// Transaction is a transaction of the chunk. Valid is whether the block that the transaction
+// refers to is a known ancestor and recent enough. If it is not, the outcome of the transaction is
+// Expired.
 type Transaction struct {
 	*primitives.SignedTransaction
 	Valid bool
@@ -71,8 +72,9 @@ type Transaction struct {
 // ValidatorUpdate holds the changes that the first block of an epoch makes to validators' accounts.
 // Accounts of other shards are ignored.
 type ValidatorUpdate struct {
-	// Stakes holds the maximum stake of each account over three epochs: that of the previous block,
-	// the next one and the one after. Only accounts whose stake changes are listed.
+	// Stakes holds, for each account, the maximum of its stakes in three epochs: the epoch of the
+	// previous block, the next one and the one after that. Only accounts whose stake changes are
+	// listed.
 	Stakes  []AccountAmount
 	Rewards []AccountAmount // of the finished epoch, as recorded for the epoch after the next
 	// LastProposals are prev_validator_proposals of the chunk header, or, for a missing chunk,
@@ -150,10 +152,10 @@ type Result struct {
 	Recording         state.Recording
 	Accesses          []state.CodeAccess // code that was called; recordings do not include it
 	Processed         []Processed
-	// Origins lists the origins that cannot be found in the chunk's outcomes and outgoing receipts:
-	// those of receipts that wait in the queue or in a buffer, and of global contract distributions
-	// made by a distribution, which has no outcome. Receipts in Resumes are not listed: their
-	// parents are the yields.
+	// Origins lists the origins that cannot be found in the chunk's outcomes and outgoing
+	// receipts: those of receipts that wait in the queue or in a buffer, and of global contract
+	// distributions made by another distribution, since distributions have no outcome. Receipts in
+	// Resumes are not listed, since their parents are the yields.
 	Origins       []Origin
 	Resumes       []Resume
 	YieldTimeouts []state.YieldTimeout // taken off the timeout queue

@@ -3,9 +3,9 @@ package apply
 import "github.com/troupe-chain/troupe/primitives"
 
 // OrderIncoming puts the incoming receipts of one block into the order in which they are applied.
-// lists has one entry per new chunk of the block, in the block's order: the receipts that this
-// chunk sends to the shard. The entries are shuffled with the block's prev_hash as seed, then
-// joined (nearcore chain/chain/src/chain.rs:3493). lists is not changed.
+// lists has one entry per new chunk of the block, in the block's order. An entry contains the
+// receipts that its chunk sends to the shard. The entries are shuffled with the block's prev_hash
+// as seed, then joined (nearcore chain/chain/src/chain.rs:3493). lists is not changed.
 //
 // A shard that applies a chunk takes the receipts of this block first, then those of older blocks
 // back to the block of its previous chunk, which is excluded. Each block is ordered by itself.

@@ -228,9 +228,10 @@ func (c *chunk) retouchedBy(a *speculativeRun) int64 {
 	return c.u.Retouched(&a.span)
 }
 
-// correctProfile returns the gas profile p with more of the touches of trie nodes counted as first
-// touches in the chunk instead of repeated ones. A negative number corrects in the other direction.
-// It returns false if the profile does not have that many.
+// correctProfile returns the gas profile p with more touches of trie nodes counted as the first
+// touch of the node in the chunk and as many fewer counted as repeated ones. If more is negative
+// it corrects in the other direction. It returns false if the profile does not have that many
+// touches to move.
 func (c *chunk) correctProfile(p []primitives.CostEntry, more int64) ([]primitives.CostEntry, bool) {
 	price := c.cfg.Wasm.Ext[parameters.ExtTouchingTrieNode].Gas
 	gas := primitives.Gas(max(more, -more)) * price // calls paid for each of these touches

@@ -21,8 +21,9 @@ const prefetchBatch = 32
 // loaded together. Lookups go to the trie below the state update.
 //
 // Invariants: nothing is recorded, so proofs and outcomes do not depend on prefetching. Errors are
-// ignored: the lookup fails again when it is needed, and is reported there. Only keys that are sure
-// to be read are named. Contract data is not among them: it is known only when the contract runs.
+// ignored: the lookup fails again when it is needed, and is reported there. Only keys that are
+// sure to be read are looked up. Keys of contract data are not, since they are known only when the
+// contract runs.
 func (c *chunk) prefetch() {
 	t, ok := c.in.Trie.(state.Warmer)
 	if c.in.Par == nil || !ok || !t.Cold() {

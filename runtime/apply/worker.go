@@ -41,8 +41,8 @@ func (w *worker) reset() {
 	w.out = executed{sends: sends, instant: instant}
 }
 
-// run processes a receipt: it executes it, stores it, or executes one that waited for it (nearcore
-// lib.rs:1288).
+// run processes a receipt: it executes the receipt, stores it until its inputs arrive, or, if the
+// receipt brings the last input of a stored one, executes that one (nearcore lib.rs:1288).
 func (w *worker) run(b *action.Block, l primitives.ShardLayout, u *state.TrieUpdate, r *primitives.Receipt) error {
 	w.block, w.layout, w.u = b, l, u
 	switch body := r.Body.(type) {
@@ -300,8 +300,8 @@ func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) 
 	return nil
 }
 
-// metadata returns the part of an outcome that is not hashed. Actions that were not reached count
-// as if the account had no contract.
+// metadata returns the part of an outcome that is not hashed. For actions that were not reached it
+// states that the account had no contract.
 func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	res := &w.exec.Result
 	if !w.block.Config.Version.Has(parameters.ExecutionMetadataV4) {
@@ -313,8 +313,8 @@ func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	return primitives.ExecutionMetadata{Version: 4, Profile: res.Profile, Contracts: res.Contracts}
 }
 
-// reward pays the receiver its part of the gas that its contract burnt, also if the receipt failed,
-// provided that the account still exists.
+// reward pays the receiver its share of the gas that its contract burnt, also if the receipt
+// failed. It pays nothing if the account no longer exists.
 func (w *worker) reward(r *primitives.Receipt, inVM primitives.Gas, price primitives.Balance) error {
 	if inVM == 0 {
 		return nil

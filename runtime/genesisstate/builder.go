@@ -37,8 +37,8 @@ type shard struct {
 	load      primitives.CongestionInfo
 }
 
-// entry is a key with its value. Of entries with equal keys the one with the greatest number is
-// kept.
+// entry is a key with its value. If several entries have the same key, the one with the greatest
+// number is kept.
 type entry struct {
 	key, value []byte
 	number     uint32
@@ -130,8 +130,8 @@ func (s *shard) put(keyValue []byte, keyLen int) error {
 	return nil
 }
 
-// The arena allocates small blocks first, each twice as large as the last, up to arenaBlock: a
-// shard has either few or very many small keys and values.
+// The arena allocates small blocks first, each twice as large as the previous one, up to
+// arenaBlock, because a shard has either few or very many small keys and values.
 const (
 	firstBlock = 16 << 10
 	arenaBlock = 1 << 20

@@ -125,16 +125,17 @@ func (s *shard) column(c primitives.TrieColumn) []entry {
 	return s.entries[from:to]
 }
 
-// usageColumns are the columns that count as storage besides the account itself. record says
-// whether each entry also counts its key and the constant for records.
+// usageColumns are the columns whose entries count as storage in addition to the account itself.
+// record is whether an entry counts with its key and the constant for records.
 var usageColumns = []struct {
 	column primitives.TrieColumn
 	record bool
 }{{primitives.ColContractCode, false}, {primitives.ColAccessKey, true}, {primitives.ColContractData, true}}
 
-// recount writes the storage usage into every account: that of all its records, including replaced
-// ones, as nearcore counts them. All four columns are sorted by account id, since the separator
-// after an id is below any character of an id, so one pass over each is enough.
+// recount writes the storage usage of every account. As in nearcore, the usage counts all records
+// of the account, including replaced ones. All four columns are sorted by account id, because the
+// separator after an id is smaller than any character of an id. So one pass over each column is
+// enough.
 func (b *Builder) recount(s *shard) error {
 	accounts := s.column(primitives.ColAccount)
 	rest := make([][]entry, len(usageColumns))

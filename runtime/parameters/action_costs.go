@@ -46,9 +46,9 @@ const (
 	NumActionCosts
 )
 
-// actionCosts holds nearcore's name and the value at 85 (near-parameters 0.38.0
-// res/runtime_configs); values changes what a later version changes. The compute of the execution
-// cost is given where it is not the gas; send costs never differ.
+// actionCosts holds nearcore's name of each cost and its value at 85 (near-parameters 0.38.0
+// res/runtime_configs). Function values changes what later versions change. The compute of the
+// execution cost is given if it differs from the gas; the compute of send costs never does.
 var actionCosts = [NumActionCosts]struct {
 	name                 string
 	sendSIR, sendNot     uint64 // gas

@@ -118,10 +118,10 @@ const (
 	NumExtCosts
 )
 
-// extCosts holds nearcore's name and the value at 85 (near-parameters 0.38.0
-// src/snapshots/…config_store__tests__85.json.snap); values changes what a later version changes.
-// compute is set where it is not the gas: these operations turned out slower than their price
-// (res/runtime_configs/parameters.snap).
+// extCosts holds nearcore's name of each cost and its value at 85 (near-parameters 0.38.0
+// src/snapshots/…config_store__tests__85.json.snap). Function values changes what later versions
+// change. compute is set if it differs from the gas: these operations turned out slower than their
+// price (res/runtime_configs/parameters.snap).
 var extCosts = [NumExtCosts]struct {
 	name    string
 	gas     uint64

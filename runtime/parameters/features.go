@@ -58,8 +58,9 @@ const (
 )
 
 // features is the table of the first version of each feature in each numbering; 0: none. The
-// numbers of release are those of near-primitives-core 0.38.0 src/version.rs:632. A row counts as
-// built when its rule exists; only then Enabled returns true. Parameters do not wait for it.
+// numbers of release are those of near-primitives-core 0.38.0 src/version.rs:632. built is set
+// once the rule of the feature is implemented; only then does Enabled return true. Parameters of a
+// version do not depend on built.
 var features = [numFeatures]struct {
 	name          string
 	june, release primitives.ProtocolVersion

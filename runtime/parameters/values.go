@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// values returns the parameters of v: those of 85, and what later versions change
-// (near-parameters 0.38.0 res/runtime_configs: parameters.snap, 87.yaml, 88.yaml). A parameter that
-// nearcore switches together with a feature depends on the feature here; others depend on the
+// values returns the parameters of v: those of 85 with the changes of later versions
+// (near-parameters 0.38.0 res/runtime_configs: parameters.snap, 87.yaml, 88.yaml). A parameter
+// that nearcore switches together with a feature depends on the feature here; others depend on the
 // number.
 func values(v Version) RuntimeConfig {
 	since87 := v.Numbering == primitives.NumberingRelease && v.Protocol >= 87

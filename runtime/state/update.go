@@ -274,8 +274,8 @@ func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	return ref, found, err
 }
 
-// FindPath is Find, and also appends the trie nodes on the path of the key to path. It appends none if
-// the key is in an overlay, also as a removed key.
+// FindPath is Find, and also appends the trie nodes on the path of the key to path. If an overlay
+// has written or removed the key, it appends none.
 func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return path, Ref{overlay: value}, value != nil, nil
@@ -285,9 +285,10 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 }
 
 // Touch records that a contract accesses the trie node or value with hash h. It returns whether a
-// contract did so earlier in this chunk: then the access has the price of a cache hit (nearcore ext.rs
-// AccountingState). Since version 84 both prices are the same, and the difference is only visible in gas
-// profiles. paid is whether the access is charged at all; that of storage_read is not.
+// contract did so earlier in this chunk: then the access has the price of a cache hit (nearcore
+// ext.rs AccountingState). Since version 84 both prices are the same, and the difference is only
+// visible in gas profiles. paid is whether the access is charged at all; accesses of storage_read
+// are not.
 func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	before = u.touched[h]
 	if f := u.fork; f != nil {

@@ -28,8 +28,8 @@ func stateInitTotals(limits *parameters.Limits, actions []primitives.Action) *pr
 	return nil
 }
 
-// stateInitCounts counts what the state inits of a list commit to. Bytes that do not decode count
-// nothing: they are refused later.
+// stateInitCounts counts the keys and entries in the state inits of a list. It counts nothing for
+// bytes that do not decode, since such actions are refused later.
 func stateInitCounts(actions []primitives.Action) (keys, entries uint64) {
 	for _, a := range actions {
 		var k, e uint64
@@ -123,8 +123,9 @@ func bootstrap(c *parameters.RuntimeConfig, tx *primitives.Transaction, signer *
 }
 
 // chargeBootstrap charges a self-signed state init. The account pays everything, and its own nonce
-// takes the place of that of a key. Whatever the nonce mode, only the next nonce is valid:
-// otherwise the same bytes could be valid again for the keys that the state init makes.
+// takes the place of that of a key. Only the next nonce is valid, whatever the nonce mode. With a
+// higher one, the same transaction could be valid a second time for the keys that the state init
+// creates.
 func chargeBootstrap(
 	c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, signer *primitives.Account, height primitives.Height,
 ) Verdict {

@@ -191,9 +191,9 @@ func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 // from build. Concurrent calls with one key share one build.
 func (c *Cache[V]) Get(key Key, build Build) (*Entry[V], error) { return c.get(key, build, false) }
 
-// GetInBackground is Get for threads of a low priority. Callers of Get do not wait for them, so one
-// key can have two builds at a time. The first to finish serves all callers and the other is
-// cancelled.
+// GetInBackground is Get for threads of a low priority. Callers of Get do not wait for such
+// threads, so there can be two builds of one key at a time. The first to finish serves all
+// callers, and the other is cancelled.
 func (c *Cache[V]) GetInBackground(key Key, build Build) (*Entry[V], error) {
 	return c.get(key, build, true)
 }

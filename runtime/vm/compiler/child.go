@@ -88,8 +88,8 @@ func (c *childMain) write(r *Reply) error {
 	return err
 }
 
-// backgroundNice is the priority of background children, the lowest. It gives them about a
-// hundredth of a core that other processes want.
+// backgroundNice is the nice value of background children, the lowest priority. If other processes
+// want a core, such a child gets about a hundredth of it.
 const backgroundNice = 19
 
 // answer compiles on a thread of its own, which ends afterwards, so that the library's per-thread

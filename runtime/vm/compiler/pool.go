@@ -19,8 +19,8 @@ type Options struct {
 	Version string  // the version that children must report
 	// Compile compiles in this process. It is used if there are no children or none can be started.
 	Compile func(wasm []byte) ([]byte, error)
-	// Total is the number of compilations at a time; 0: one per core, at least 2. Half of them, at
-	// least 1, may be background ones.
+	// Total is the number of compilations that may run at a time; 0: one per core, at least 2. At
+	// most half of them, but at least 1, may be background compilations.
 	Total int
 	Idle  time.Duration // time after which an idle child is ended; 0: DefaultIdle
 	Hang  time.Duration // time that a child may use no processor time; 0: DefaultHang

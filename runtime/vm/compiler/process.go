@@ -146,7 +146,8 @@ func (f *failure) Error() string { return f.reason }
 const progress = 100 * time.Millisecond
 
 // stallLimit returns how long a child may use no processor time while it reports that it is alive.
-// A low-priority child may get no processor for long, and no block waits for it.
+// The limit is longer for a low-priority child, which may get no processor for long and for which
+// no block waits.
 func stallLimit(r *Request, hang time.Duration) time.Duration {
 	if r.Background {
 		return 10 * hang

@@ -45,10 +45,11 @@ func WholeIn(artifact io.ReaderAt) bool {
 	return s != nil && s.Size >= 4096 || len(f.Sections) == 0
 }
 
-// withoutMap removes the section that maps machine code to wasm from an artifact. It is half of the
-// artifact and only serves the text of backtraces, which no caller reads. wasmtime's C API has no
-// setting for it, so it may be present (see Mapless). An artifact that does not have the form of
-// wasmtime 44 (64-bit ELF, sections aligned to pages at most) is returned unchanged.
+// withoutMap removes the section that maps machine code to wasm from an artifact. The section is
+// half of the artifact. It is only used for the text of backtraces, which no caller reads.
+// wasmtime's C API has no setting that omits it, so it may be present (see Mapless). An artifact
+// that does not have the form of wasmtime 44 (64-bit ELF, sections aligned to pages at most) is
+// returned unchanged.
 func withoutMap(artifact []byte) []byte {
 	const (
 		header, section, page = 64, 64, 4096

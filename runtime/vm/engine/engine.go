@@ -73,8 +73,9 @@ type Call struct {
 	Start  bool   // run the export "start" first
 	Gas    int64  // initial value of the gas global
 	Host   Host
-	// Trace is set for a module that exports a table "trace". Its calls through that table reach
-	// the Host as the function after the last one of Options, with their i32.
+	// Trace is set for a module that exports a table "trace". When the module calls through that
+	// table, the Host receives a call of the function after the last one of Options, with the
+	// call's i32 as argument.
 	Trace bool
 	// Again means that the same module may soon be called again. The instance is then reset and kept
 	// for the next call, if the module and the system allow it. Again does not affect the result.

@@ -20,8 +20,8 @@ import (
 func Generator() string { return settled().generator }
 
 // Mapless returns whether engines of this process omit the table that maps machine code to wasm.
-// The table is not used here (see withoutMap), and a compiler that makes it needs a third more
-// memory. The C API has no setting for it either (see address_map in shim.c).
+// The table is not used here (see withoutMap), and a compiler needs a third more memory to make
+// it. The C API has no setting for that either (see address_map in shim.c).
 func Mapless() bool { return settled().mapless }
 
 // Wanted returns the generator that this platform should have.

@@ -19,8 +19,8 @@ import (
 //
 // Invariants:
 //   - A call on a reset instance has exactly the result of a call on a new one: same memory,
-//     globals and tables. Only modules that package prep marks can be reset (GlobalAgain): what a
-//     call can change in them can be read from outside.
+//     globals and tables. Only modules that package prep marks can be reset (GlobalAgain):
+//     everything that a call can change in them can be read, and so restored, from outside.
 //   - Only an instance whose call ended normally is kept. After a trap or a stop it is deleted.
 //   - At most mostKept instances per engine are kept. Closing a module deletes its instances.
 //

@@ -302,10 +302,10 @@ func (m *Module) Run(c Call) (Outcome, error) {
 }
 
 // runOnOtherThread runs a call on another of Go's threads. The process's first thread has as much
-// stack as the shell's limit allows, the others as much as a run may need. Locking the goroutine
-// keeps Go from using the same thread for the other one. A thread that C creates for a run costs
-// ten times as much, and Go's signal handlers are not prepared for it. Only processes whose
-// threads are all too small use such threads (ThreadPerRun).
+// stack as the shell's limit allows, the others as much as a run may need. The calling goroutine
+// is locked to its thread, so that Go does not run the new goroutine on it. A thread that C
+// creates for a run costs ten times as much, and Go's signal handlers are not prepared for it.
+// Only processes whose threads are all too small use such threads (ThreadPerRun).
 func runOnOtherThread(k *C.troupe_call_t) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -80,8 +80,8 @@ func (e *HostError) Debug() string {
 }
 
 // DebugExecution returns the reason of a failed call as nearcore's VM prints it in Rust's {:?},
-// which the method query shows. why has the tag CallExecution, of which the chain keeps only the
-// text; cause is that of the CallOutcome.
+// which the method query shows. why is the error that the chain stores; it has the tag
+// CallExecution and only a text. cause is the Cause of the CallOutcome.
 func DebugExecution(why *primitives.FunctionCallError, cause error) string {
 	if host, ok := cause.(*HostError); ok {
 		return "HostError(" + host.Debug() + ")"

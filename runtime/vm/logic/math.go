@@ -221,8 +221,8 @@ var (
 )
 
 // bls12381 (value_len, value_ptr, register_id) returns a function on BLS12-381 that returns 1 for
-// invalid input. Elements are paid for by the given length before anything is read, so the input is
-// never in a register.
+// invalid input. Elements are paid for by the given length before anything is read. The length
+// that would mean a register is too large to be paid for, so the input is never in a register.
 func bls12381(base, element parameters.ExtCost, item uint64, f func(data []byte, fix bool) ([]byte, bool, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		if err := l.gas.pay(base); err != nil {

@@ -47,8 +47,8 @@ func (l *Logic) payNodes(n action.NodeCount) error {
 }
 
 // addUsage changes the account's storage usage by more and less. The usage stays at least 0, as
-// where keys and code are removed: a genesis record or a patch may contain any usage, and a
-// negative one crashes nearcore's node (logic.rs:4081).
+// when keys and code are removed. It could become negative because a genesis record or a patch may
+// contain any usage; nearcore's node crashes then (logic.rs:4081).
 func (l *Logic) addUsage(more, less uint64) error {
 	rest := l.usage - min(less, l.usage)
 	if rest+more < more {

@@ -1,7 +1,7 @@
 package prep
 
-// charge subtracts gas, and traps if the rest is negative. Charges are most of the output, so it
-// appends to one slice.
+// charge subtracts gas, and traps if the rest is negative. Since charges are most of the output,
+// all of its bytes are appended to one slice.
 func (e *emitter) charge(gas uint64) {
 	b := append(e.code, e.getGas...)
 	e.code = appendSigned(append(b, opI64Const), int64(gas))

@@ -106,8 +106,8 @@ func (e *emitter) callGas() {
 }
 
 // chargeGas writes the replacement of a call with the i32.const at offset at as its argument: an
-// ordinary charge, or nothing for 0. Contracts contain only such calls, so a call takes about the
-// time that the gas of its two instructions is meant to pay for.
+// ordinary charge, or nothing for 0. The calls in contracts are all of this form. So they take
+// about as long as the gas of their two instructions is meant to pay for.
 func (e *emitter) chargeGas(at int) {
 	c := code{b: e.in.b, pos: at + 1}
 	if n := uint32(c.signed()); n > 0 {

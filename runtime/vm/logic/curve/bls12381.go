@@ -25,8 +25,8 @@ const (
 // In all functions below, ok is false if an element is invalid: the host function then returns 1
 // and writes nothing. fix is the parameter bls12381_not_in_group_fix (the correction of NEP-488),
 // which is off in the released versions. Without it, sums and decompression reject the points (0,
-// ±2), which are ordinary points of the curve. A length that is not a multiple of an element's is
-// InvalidInput.
+// ±2), which are ordinary points of the curve. If the length of the input is not a multiple of
+// that of an element, the error is InvalidInput.
 
 // BLS12381P1Sum adds points of E(Fp), negating those with sign 1. They need not be in G1.
 func BLS12381P1Sum(data []byte, fix bool) (out []byte, ok bool, err error) {

@@ -21,8 +21,8 @@ type point struct {
 	whole  bool // a following point of the same kind may be added to it; see analysis.before
 }
 
-// analysis is finite-wasm's analysis of one body: the points of gas and the height of the operand
-// stack. It uses the validator's frames, which have fields for it.
+// analysis is finite-wasm's analysis of one body: the points at which gas is charged, and the
+// height of the operand stack. It stores its data in the validator's frames.
 type analysis struct {
 	points []point
 	after  kind // kind of the point before the next instruction
