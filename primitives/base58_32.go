@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// Base58 of 32 bytes, the length of hashes and most keys, by tables. The number is taken as eight
-// words of 32 bits. A table holds the value of each word in digits of 58^5, so the words are added
-// by independent multiplications, and carries are propagated once at the end. The algorithm is that
-// of Firedancer's fd_base58. Every sum stays below 2^64 (TestBase58Table).
+// Base58 of 32 bytes, the length of hashes and most keys, by tables. The number is split into
+// eight words of 32 bits. A table has, for each word, its weight in digits of base 58^5. So the
+// digits are sums of independent products, and carries are propagated once at the end. The
+// algorithm is that of Firedancer's fd_base58. Every sum stays below 2^64 (TestBase58Table).
 const (
 	base58Fifth  = 58 * 58 * 58 * 58 * 58 // 2^29.3
 	base58Fifths = 9                      // 58^45 > 2^256

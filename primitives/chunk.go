@@ -75,8 +75,8 @@ func (s *TrieSplit) DecodeBorsh(r *borsh.Reader) {
 // ChunkInnerVersion is the tag of a chunk header's inner part.
 type ChunkInnerVersion byte
 
-// Versions of the inner part. V5 is that of protocol 85 and 86. V4 (without ProposedSplit) belongs
-// to 84 and is still decoded. V1 is that of mainnet's genesis and is only written.
+// Versions of the inner part. Protocols 85 and 86 have V5. V4 (without ProposedSplit) belongs to
+// 84 and is still decoded. V1 is the version in mainnet's genesis and is only written.
 const (
 	ChunkInnerV1 ChunkInnerVersion = 0
 	ChunkInnerV4 ChunkInnerVersion = 3

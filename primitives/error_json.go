@@ -27,8 +27,8 @@ type errField struct {
 type errRow[E any] struct {
 	name   string
 	fields func(*E) []errField // in alphabetical order
-	// The order of the fields in borsh, as indices in fields; "": the same order. ? precedes an
-	// optional one.
+	// order is the order of the fields in borsh, as indices in fields; "" means the same order. A
+	// ? precedes the index of an optional field.
 	order string
 	inner func(*E) any // pointer to the wrapped value
 }

@@ -10,8 +10,8 @@ import (
 type MissingImport struct {
 	Module string
 	Name   string // shortened by ImportName
-	// Since is the first protocol version of nearcore's releases with a function of this name; 0: no
-	// version that this node knows has one.
+	// Since is the first protocol version of nearcore's releases that has a function of this name;
+	// 0: this node knows no such version.
 	Since ProtocolVersion
 	// Types is how the function's type differs, in wasmtime's words; empty: there is no function.
 	Types string

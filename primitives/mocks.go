@@ -5,8 +5,8 @@ package primitives
 type Mocks struct {
 	Ed25519 bool `json:"ed25519_verify,omitempty"` // every well-formed signature is valid
 	P256    bool `json:"p256_verify,omitempty"`    // as well
-	// ECRecover is the SECP256K1 key that ecrecover returns for every well-formed signature; empty:
-	// the real one.
+	// ECRecover is the SECP256K1 key that ecrecover returns for every well-formed signature. If it
+	// is empty, ecrecover is not mocked.
 	ECRecover PublicKey `json:"ecrecover,omitempty"`
 }
 

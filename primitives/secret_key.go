@@ -23,8 +23,8 @@ type SecretKey struct {
 	by     *Signer // replaces the scheme; nil: none
 }
 
-// Signer replaces the scheme of a key: only verifiers that know it accept its signatures. A cluster
-// within one process uses it to avoid the cost of elliptic curves.
+// Signer replaces the signature scheme of a key. Only verifiers that know the Signer accept its
+// signatures. A cluster within one process uses it to avoid the cost of elliptic curves.
 type Signer struct{ Sign func(data []byte) Signature }
 
 // SignedBy returns the key with a signer.

@@ -53,17 +53,18 @@ func Unmarshal(in []byte, v Decoder) error {
 	return r.Close()
 }
 
-// MostPerByte bounds the memory that one byte of an encoding may take as an item of a list: no type
-// of the protocol needs more bytes in a list than MostPerByte times its shortest encoding.
+// MostPerByte bounds the memory of a list, relative to its encoding: in a list, no type of the
+// protocol needs more bytes of memory than MostPerByte times its shortest encoding.
 const MostPerByte = 64
 
-// RoomFor returns a room that suffices for the lists of every value of n bytes. It is for encodings
-// that nearcore bounds by length alone: a smaller room would refuse what nearcore decodes.
+// RoomFor returns a room that is large enough for the lists of any value that is encoded in n
+// bytes. It is for encodings that nearcore bounds by their length alone, because a smaller room
+// would refuse values that nearcore decodes.
 func RoomFor(n int) int { return MostPerByte * n }
 
 // UnmarshalWithin is Unmarshal for untrusted input. It returns ErrTooMuch, before it allocates, if
-// the items of all lists together need more than room bytes of memory: an item of one byte may need
-// sixteen or fifty bytes.
+// the items of all lists together need more than room bytes of memory. Such a bound is needed
+// because an item that is encoded in one byte may take fifty bytes of memory.
 func UnmarshalWithin(in []byte, v Decoder, room int) error {
 	r := NewReaderWithin(in, room)
 	v.DecodeBorsh(r)
@@ -138,9 +139,9 @@ func NewReader(in []byte) *Reader { return &Reader{buf: in} }
 // NewReaderWithin reads untrusted input within the bound of UnmarshalWithin.
 func NewReaderWithin(in []byte, room int) *Reader { return &Reader{buf: in, bounded: true, room: room} }
 
-// NewClientReader reads input of an RPC client. Errors are reported in borsh-rs's order: a count
-// that exceeds the input is an error only where the input ends, after any error of the items before
-// that.
+// NewClientReader reads input of an RPC client. Errors are reported in borsh-rs's order: if a
+// count exceeds the input, the error is reported only when the input ends, after any error in the
+// items before its end.
 func NewClientReader(in []byte) *Reader { return &Reader{buf: in, inOrder: true} }
 
 // Lists returns how many bytes of memory the items of the lists read so far take, without what they

@@ -117,8 +117,9 @@ func sum(p *curve.EdwardsPoint, t *windows, k, s *scalar.Scalar) {
 	toPoint(p, &at)
 }
 
-// touch reads one byte of each cache line that addTo needs, to load them in parallel: an addition
-// waits for the one before, and would wait for each load. The result is unused.
+// touch reads one byte of each cache line that addTo needs, so that they are loaded in parallel.
+// Without it, the additions, each of which waits for the one before, would also wait for one load
+// after the other. The result is unused.
 //
 //go:noinline
 func (t *windows) touch(list []int8) (x uint32) {

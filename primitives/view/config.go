@@ -16,7 +16,7 @@ type JSONAppender interface{ AppendJSON([]byte) []byte }
 
 // ProtocolConfig is the reply of EXPERIMENTAL_protocol_config (nearcore
 // core/chain-configs/src/genesis_config.rs ProtocolConfigView). Most values are those of the
-// block's epoch, the others the genesis's.
+// block's epoch, the others those of the genesis.
 type ProtocolConfig struct {
 	ProtocolVersion               primitives.ProtocolVersion
 	GenesisTime                   uint64 // ns since 1970

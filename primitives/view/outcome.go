@@ -66,8 +66,8 @@ const (
 	FirstContractsVersion = 4
 )
 
-// appendMetadata appends ExecutionMetadataView. Version 0, of an outcome without metadata, counts
-// as 1.
+// appendMetadata appends ExecutionMetadataView. An outcome without metadata has version 0, which
+// is shown as version 1.
 func appendMetadata(b []byte, m *primitives.ExecutionMetadata) []byte {
 	b = append(b, '{')
 	if m.Version >= FirstContractsVersion {

@@ -99,7 +99,8 @@ type SendTx struct {
 type GetTx struct {
 	Hash   primitives.Hash
 	Sender primitives.AccountID // determines the shard
-	// the whole transaction, if it was given: then it is also validated; else nil
+	// Tx is the whole transaction if the request contains it; it is then also validated. Otherwise
+	// it is nil.
 	Tx        *primitives.SignedTransaction
 	WaitUntil ExecutionLevel
 	Receipts  bool // include the receipts

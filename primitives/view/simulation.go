@@ -36,7 +36,7 @@ type Simulation struct {
 }
 
 // UnlinkedCall is a call of a contract that does not link, with one of its missing imports. A call
-// has an entry for each.
+// has one entry for each missing import.
 type UnlinkedCall struct {
 	Receipt primitives.Hash
 	Account primitives.AccountID

@@ -35,8 +35,8 @@ type Subscription struct {
 	Hashes          []primitives.Hash // of TopicTransactions, instead of an account
 	Standard, Event string            // of TopicEvents; empty: all
 	Of              *ShardFilter      // of TopicMessages; nil: all shards
-	// Inside, of TopicMessages: the subscriber is in this process and makes the texts that it needs
-	// by Notice.Make.
+	// Inside is set by subscribers of TopicMessages in this process, which make the texts that
+	// they need by Notice.Make.
 	Inside bool
 	Texts  *atomic.Bool // with Inside: set when it makes one
 	// After is the place up to which the subscriber has received everything; nil: it begins with
@@ -94,8 +94,8 @@ func AppendCursor(b []byte, c *Cursor) []byte {
 type Notice struct {
 	Cursor Cursor
 	Body   []byte
-	// Make, with Subscription.Inside, returns the message in place of Body; nil: the notice is not
-	// a message.
+	// Make is set for notices with messages of a subscription with Inside. It returns the message,
+	// in place of Body. nil: the notice is not a message.
 	Make func() ([]byte, error)
 }
 

@@ -11,13 +11,12 @@ import (
 // ListQuery selects transactions of the current chain, the newest first. Filters exclude nothing
 // when they are zero, and apply together.
 type ListQuery struct {
-	// Account selects transactions that the account has signed or is the receiver of, those of
-	// which it executed a receipt, and those with an event of NEP-141, NEP-171 or NEP-245 that
-	// names it.
+	// Account selects the transactions that the account signed or received, those of which it
+	// executed a receipt, and those with an event of NEP-141, NEP-171 or NEP-245 that names it.
 	Account primitives.AccountID
 	// Method selects transactions with a call of a method whose name begins with it.
 	Method string
-	// Failed selects transactions that failed, or of which a receipt failed.
+	// Failed selects the transactions that failed or have a failed receipt.
 	Failed bool
 
 	Limit  int               // how many transactions
