@@ -24,7 +24,8 @@ type Options struct {
 	VM      *vm.VM // the engine's; read for its counts
 	Genesis *genesis.Config
 	Submit  Submitter
-	// why the node takes no blocks; the same pointer until the reason changes; nil: it takes blocks
+	// Halted returns why the node accepts no blocks; nil: it accepts blocks. The pointer stays the
+	// same until the reason changes.
 	Halted    func() *view.Halted
 	Version   view.Version
 	RPCAddr   string // rpc.addr of config.json

@@ -13,10 +13,10 @@ import (
 // would take the cores from the subscribers that follow the head.
 //
 // A reader that finds no free place waits. The next place goes to the address that has used the
-// least time (package fair), so a reader that never stops gives way to all others after each block.
-// While more than crowd readers wait, a place that comes free stays empty for as long as it was
-// used, if other readers of the same address wait. Many connections of one address thus get at most
-// half of the places' time, and the rest is left to others.
+// least time (package fair), so a reader that never stops gives way to all others after each
+// block. While more than crowd readers wait, a place that an address leaves stays empty for as
+// long as it was used, if other readers of that address wait. Many connections of one address thus
+// get at most half of the places' time, and the rest is left to others.
 //
 // Safe for concurrent use.
 type past struct {

@@ -19,10 +19,11 @@ import (
 // to read the outcomes of that block and shard: the parent's outcome names the receipt. No outcome
 // names data receipts; they are recognised by deriving their ids.
 //
-// The parent of the other receipts may have run many blocks before. For these the store has a row
-// with the parent (storage.Origin): receipts that waited in a queue or a buffer, distributions of
-// global code that go on, and resumes of yields that timed out. Blocks stored by older versions
-// have no such rows. There the blocks before are searched, within the bounds of Origins.
+// The parents of some other receipts may have run many blocks before. These are receipts that
+// waited in a queue or a buffer, distributions of global code to further shards, and resumes of
+// yields that timed out. The store has a row with the parent of each of these receipts
+// (storage.Origin). Blocks stored by older versions have no such rows. There the blocks before are
+// searched, within the bounds of Origins.
 
 // Origins bound ReceiptToTx. The zero value has the defaults of config.json.
 type Origins struct {

@@ -269,8 +269,8 @@ func (s *snapshot) AccessKey(id primitives.AccountID, h primitives.PublicKeyHand
 	return s.read(k)
 }
 
-// manyNonces is the number of nonces of a gas key above which AccessKeys seeks behind them instead
-// of reading them. A key has up to 1024.
+// manyNonces is the number of nonces of a gas key above which AccessKeys does not read the nonces
+// but seeks to the next key. A key has up to 1024.
 const manyNonces = 8
 
 // AccessKeys returns at most limit access keys of an account after a key, in trie order, and

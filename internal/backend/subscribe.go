@@ -358,7 +358,8 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 
 // digests caches the digests of the blocks that were requested last. Subscribers at the head
 // request the same blocks, and so do readers of the past that started at one height. Each of the
-// two has a shelf, so that neither evicts the other's. Safe for concurrent use.
+// two groups has a shelf of its own, so that neither evicts digests of the other. Safe for
+// concurrent use.
 type digests struct {
 	past     *past
 	ahead    atomic.Pointer[view.At]
@@ -430,8 +431,8 @@ func (c *digests) get(hash primitives.Hash) *stream.Digest {
 	return c.far.get(hash)
 }
 
-// put adds a digest, of a block far behind the head or not. If there is one of the block already,
-// put returns that one.
+// put adds the digest of a block; far is whether the block is far behind the head. If the cache
+// already has a digest of the block, put returns that one.
 func (c *digests) put(d *stream.Digest, far bool) *stream.Digest {
 	if old := c.get(d.Hash); old != nil {
 		return old

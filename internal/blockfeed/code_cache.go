@@ -16,9 +16,9 @@ const maxCodeBytes = 64 << 20
 // have on any public network (transaction_validity_period, 86,400).
 const maxHashes = 100_000
 
-// books caches what completes transactions: code by its hash, and the hashes of recent blocks, the
-// newest last. Neither is trusted: a completed transaction has the hash that was signed, or it is
-// rejected.
+// books caches the data that complete transactions: code by its hash, and the hashes of recent
+// blocks, the newest last. Neither is trusted: a completed transaction is rejected unless its hash
+// is the one that was signed.
 type books struct {
 	mu    sync.Mutex
 	code  map[primitives.Hash][]byte

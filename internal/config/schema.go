@@ -124,8 +124,8 @@ const (
 	maxSeconds = 1 << 29 // of a duration, of which some are taken ten times
 )
 
-// bounds are those of neard's integers that init writes: the range of nearcore's type, or of what a
-// node can use.
+// bounds are the bounds of neard's integers that init writes: the range of nearcore's type, or the
+// smaller range that a node can use.
 var bounds = map[string]struct{ min, max uint64 }{
 	"rpc.limits_config.json_payload_max_size":              {1, maxI32},
 	"network.max_num_peers":                                {0, maxU32},

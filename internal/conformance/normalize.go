@@ -77,7 +77,7 @@ var chainNumbers = names(`height height_created height_included block_height lat
 var chainStrings = names(`timestamp_nanosec latest_block_time earliest_block_time genesis_time chain_id version build commit
 	rustc_version stake amount locked total_supply balance_burnt balance cost tokens_burnt`)
 
-// exactMembers are those of the above that are equal if both chains are at the same heights:
+// exactMembers are those of chainNumbers that are equal if both chains are at the same heights:
 // numbers of blocks, gas, and fees.
 var exactMembers = names(`height height_created height_included block_height latest_block_height earliest_block_height
 	epoch_start_height epoch_height prev_height block_ordinal nonce nonces ak_nonce tx_nonce

@@ -76,8 +76,8 @@ func signedTexts(body string) []string {
 // start of the recording.
 var WireSeeds = []string{"seedW", "alice"}
 
-// strangerSeed is the seed of keys that belong to no account. They replace recorded keys with an
-// unknown seed, all of which are refused.
+// strangerSeed is the seed of keys that belong to no account. They replace recorded keys whose
+// seeds are unknown; transactions with such keys are all refused.
 const strangerSeed = "stranger"
 
 // Resigner signs recorded transactions again, with the keys of WireSeeds. base returns the block

@@ -29,8 +29,8 @@ var Sources = []Source{
 	{"panicker", "panicker.c", nil},
 }
 
-// Flags are the flags of clang without macros, output and source file. The memory is the one that
-// the protocol gives to every contract. Names are kept for profiles.
+// Flags are the flags of clang without macros, output and source file. The memory has the size
+// that the protocol gives to every contract. The names of functions are kept for profiles.
 var Flags = []string{
 	"--target=wasm32", "-O2", "-std=c11", "-ffreestanding", "-fno-builtin", "-nostdlib",
 	"-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-missing-field-initializers",

@@ -53,7 +53,8 @@ type Options struct {
 	Metrics   bool           // rpc.prometheus_addr was set on the command line
 	NoRPC     bool
 	InProcess bool // the caller uses Backend in this process, with or without an RPC
-	// Servable: the caller may call Serve. The RPC is then prepared though nothing listens.
+	// Servable is set if the caller may call Serve. The RPC is then prepared although nothing
+	// listens yet.
 	Servable bool
 	// Memory keeps the chain in memory, and compiled contracts too. Start reads the files of Home;
 	// afterwards they may be removed. Nothing else is read or written, except the cache of a fork
@@ -69,8 +70,8 @@ type Options struct {
 	ForkTransport http.RoundTripper
 	// Tap receives a copy of all traffic with peers. It must not block. nil: no tap.
 	Tap func(tcp.Tapped)
-	// Restarts: the caller restarts the node when Failed delivers ErrStateSynced, ErrRewound or
-	// ErrDiskFreed. Only such a node uses state sync.
+	// Restarts is set if the caller restarts the node when Failed delivers ErrStateSynced,
+	// ErrRewound or ErrDiskFreed. Only such a node uses state sync.
 	Restarts bool
 	// Follow are the block feeds to follow instead of a network. The node then produces no blocks.
 	Follow []blockfeed.Source

@@ -29,9 +29,9 @@ type excludeRequest struct {
 	Exclude *[]primitives.PublicKey `json:"exclude_peers"`
 }
 
-// ExcludePeers makes the node that runs on a data folder have no connection with these peers, given
-// by their node keys, until the next call, which replaces the list. Errors: no node runs there, or
-// it listens for peers beyond this machine.
+// ExcludePeers makes the node that runs on a data folder close and refuse connections with these
+// peers, which are given by their node keys. The list replaces that of the previous call. Errors:
+// no node runs there, or the node listens for peers beyond this machine.
 func ExcludePeers(data string, peers []primitives.PublicKey) error {
 	peers = append([]primitives.PublicKey{}, peers...) // null would be another request
 	conn, err := dialControl(data, excludeRequest{&peers})

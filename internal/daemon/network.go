@@ -280,8 +280,8 @@ func peersClock(peers bool) func() uint64 {
 	return func() uint64 { return uint64(time.Now().UnixNano()) }
 }
 
-// warnPatched logs a warning if peers may follow this chain and its state was patched: they cannot
-// execute such blocks.
+// warnPatched logs a warning if peers may follow this chain although its state was patched: they
+// cannot execute the blocks with patches.
 func (h *Daemon) warnPatched() {
 	ref, patched, err := h.Engine.LastPatched()
 	switch {

@@ -46,7 +46,8 @@ type cursor struct {
 	// Back: at the next start the chain is rewound to this block, and Then becomes the cursor.
 	Back *view.At `json:"back,omitempty"`
 	Then *cursor  `json:"then,omitempty"`
-	// Lost: the stored chain is no part of the writer's chain any more; a snapshot is needed.
+	// Lost is set if the stored chain is no longer part of the writer's chain. Then a snapshot is
+	// needed.
 	Lost bool `json:"lost,omitempty"`
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// lag returns how old the replica's data is, as far as it knows, and how many messages it has not
-// stored.
+// lag returns how old the replica's data is, as far as the replica knows, and how many messages of
+// the stream it has not stored yet.
 func (r *replica) lag() (lag time.Duration, behind uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -53,8 +53,8 @@ const maxLinks = 40
 
 func incomingDir(hm *home.Home) string { return dataDir(hm) + ".coming" }
 
-// replacedDir returns where the replaced chain lies until it is removed. Users do not choose such a
-// name.
+// replacedDir returns the path of the replaced chain until it is removed. The name is one that
+// users do not choose.
 func replacedDir(hm *home.Home) string { return dataDir(hm) + ".before-arrival" }
 
 // installIncoming replaces the data folder by a completely synced one, if there is one. The signing

@@ -23,9 +23,9 @@ type holding struct {
 	scheduled bool                   // tracked shards change at run time
 }
 
-// holdings returns which shards a node tracks. As in neard, a validator tracks its assigned shards,
-// whatever config.json says. In a network they catch up for the epochs that need them and are
-// untracked after; a sole validator tracks all.
+// holdings returns which shards a node tracks. As in neard, a validator tracks its assigned
+// shards, whatever config.json says. In a network it catches up a shard for the epochs in which it
+// needs it, and then untracks it. A sole validator tracks all shards.
 func holdings(hm *home.Home, connected bool) (h holding, err error) {
 	c := &hm.Config.TrackedShards
 	if c.All {

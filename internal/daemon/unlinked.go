@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// unlinkedLog logs contracts that are deployed although the protocol version does not have what
-// they import. The outcomes of their calls do not say what is missing. Any account can deploy, so
+// unlinkedLog logs deployed contracts that import functions which the protocol version does not
+// have. The outcomes of their calls do not name the missing functions. Any account can deploy, so
 // each code is logged once and the rate is bounded. Safe for concurrent use.
 type unlinkedLog struct {
 	log   *logrus.Logger

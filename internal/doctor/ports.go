@@ -40,8 +40,9 @@ func (h Holder) String() string {
 	return fmt.Sprintf("PID %d (%s)", h.PID, h.Name)
 }
 
-// PortAt returns what a node would find at an address, and for a used one the process that listens
-// there, if the system says so. It opens and closes a listener.
+// PortAt returns what a node would find at an address. If the address is in use, it also returns
+// the process that listens there, if the system reveals it. To find out, it opens and closes a
+// listener.
 func PortAt(a netip.AddrPort) (PortState, Holder) {
 	var lc net.ListenConfig
 	lc.SetMultipathTCP(false)

@@ -1,7 +1,7 @@
 package flame
 
-// Max is how many calls of functions a Profile takes by default; later ones count as their
-// callers'. As JSON they come to some 5 MB, far more than a person looks at.
+// Max is how many function calls a Profile records by default. Further calls are counted as part
+// of their callers. As JSON, Max calls take some 5 MB, far more than a person looks at.
 const Max = 1 << 16
 
 // Profile is one line of gas: a call of a contract.
@@ -26,8 +26,8 @@ type event struct {
 // New returns an empty profile.
 func New(name string) *Profile { return &Profile{Name: name, Max: Max, indexes: map[string]int{}} }
 
-// Begin says that a function is entered when at gas is burnt. Gas never falls: less than before
-// counts as before.
+// Begin records that a function is entered when at gas has been burnt. If at is less than in the
+// previous event, the value of that event is used.
 func (p *Profile) Begin(name string, at uint64) {
 	p.at = max(p.at, at)
 	if p.skipped > 0 || len(p.events) >= 2*p.Max {
@@ -44,7 +44,7 @@ func (p *Profile) Begin(name string, at uint64) {
 	p.events = append(p.events, event{i, true, p.at})
 }
 
-// End says that the function entered last is left.
+// End records that the function that was entered last returns.
 func (p *Profile) End(at uint64) {
 	p.at = max(p.at, at)
 	if p.skipped > 0 {

@@ -32,7 +32,8 @@ type Base struct {
 	warned  map[string]bool
 }
 
-// ErrAway is wrapped by the errors of a Base: the remote node does not answer, or not credibly.
+// ErrAway is wrapped by the errors of a Base if the remote node does not answer, or if its answer
+// cannot be verified.
 var ErrAway = state.ErrAway
 
 // place is a question and the block that it is asked at.

@@ -143,8 +143,8 @@ func Init(ctx context.Context, o InitOptions) (*InitResult, error) {
 	}
 	n := &initializer{InitOptions: o}
 	defer n.stage.drop()
-	// Config first, as it names the other files; but it is moved to its place last, so that a
-	// folder with a config.json has all the rest.
+	// config.json is made first, since it names the other files. But it is moved to its final
+	// place last, so that a folder with a config.json has all other files.
 	changed, err := n.makeConfig(ctx)
 	if err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ type Home struct {
 	Config   *config.Config
 	Warnings []config.Warning // unknown keys of config.json
 	Genesis  *genesis.Config
-	// Numbering is that of the chain's protocol versions: of config.json, else of the data folder,
-	// else release.
+	// Numbering is the numbering of the chain's protocol versions: as in config.json, else as in
+	// the data folder, else release.
 	Numbering primitives.Numbering
 	// ValidatorKey is nil where there is no such file: the node then makes no blocks.
 	ValidatorKey *primitives.KeyFile

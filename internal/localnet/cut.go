@@ -45,8 +45,9 @@ func (b *Board) Excluded(node int) (out []int) {
 	return out
 }
 
-// cutFailed notes a node that cannot exclude peers. The cut holds in spite of it, unless there is
-// such a node on both sides. A node that has not answered yet is only starting.
+// cutFailed notes a node that cannot exclude peers. The cut is effective nevertheless, unless
+// there is such a node on both sides. A node that does not answer is not noted, since it may still
+// be starting.
 func (b *Board) cutFailed(ev CutFailed) {
 	r := &b.rows[ev.Node]
 	if b.cut == 0 || r.phase != Up || r.last.Err != "" || r.cuts == ev.Err {

@@ -35,7 +35,8 @@ type Options struct {
 	Title string
 	// Accounts have keys that sign the transactions of the load.
 	Accounts []*primitives.KeyFile
-	// Draw shows the screen, whose size Size returns. nil: there is no screen, and Say gets lines.
+	// Draw shows the screen, whose size Size returns. If Draw is nil there is no screen, and Say
+	// gets lines instead.
 	Draw func(lines []string)
 	Size func() (width, height int)
 	Keys <-chan []byte // what is typed
@@ -58,8 +59,8 @@ type runner struct {
 	hurried   bool // the time for an end in order runs
 	keys      keyReader
 	loader    *loader // nil: there are no accounts
-	// excluded are the nodes that each node's process excludes, as far as known; excluding: a request
-	// is under way.
+	// excluded are, for each node, the peers that its process excludes, as far as known. excluding
+	// is whether a request to a node is in progress.
 	excluded  [][]int
 	excluding []bool
 }
@@ -244,8 +245,9 @@ func (r *runner) readLog(ctx context.Context) {
 	}()
 }
 
-// exclude makes the nodes exclude the other part of a network that is cut. While it is cut, each
-// node is asked again at every look, since a node may start its network anew.
+// exclude makes the nodes exclude the other part of a network that is cut. While the network is
+// cut, each node gets the request again at every look, since a node may have restarted its
+// network.
 func (r *runner) exclude(ctx context.Context) {
 	for _, i := range r.board.Up() {
 		n, list := &r.Nodes[i], r.board.Excluded(i)

@@ -59,8 +59,8 @@ type Account struct {
 	Code           []byte // its own; nil: none
 	Keys           map[primitives.PublicKeyHandle]*Key
 	Data           map[string]string
-	// Bare is set of a universal account that has no state yet. Nonce is then that of its own
-	// transactions.
+	// Bare is set for a universal account that has no state yet. Nonce is then the nonce of the
+	// account's own transactions.
 	Bare  bool
 	Nonce primitives.Nonce
 }

@@ -38,8 +38,8 @@ type Options struct {
 	End         func(*engine.Engine) error   // called before the engine is closed; may be nil
 	Witnesses   bool                         // apply every chunk again from its own proof
 
-	// behind is called after each imported block, which need not be the head then; nil: not called.
-	// For tests.
+	// behind is called after each imported block, which need not be the head at that time. It is
+	// for tests; nil: not called.
 	behind    func(*runner, *primitives.Block, []*primitives.Chunk) error
 	tracks    engine.Track // for tests: the tracked shards; nil: all
 	snapshots bool         // for tests: keep state snapshots

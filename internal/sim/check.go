@@ -424,8 +424,8 @@ func (c *checks) measure(r *Result) {
 	r.Anchored = c.countAnchored()
 }
 
-// said checks a message of an honest node: its signature against all earlier ones of the signer,
-// and its chunk messages.
+// said checks a message that an honest node sends: its signature must not contradict earlier ones
+// of the signer, and messages about chunks must be correct.
 func (c *checks) said(n *node, m consensus.Message) {
 	c.signs.said(n, m)
 	c.anchored(n, m)

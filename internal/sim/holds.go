@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// holds returns the function by which nodes in eager mode know whether a validator tracks a shard:
-// as its node announced with its last head, even if it is down now. nil without Scenario.Eager.
+// holds returns the function by which nodes in eager mode know whether a validator tracks a shard.
+// It answers as the validator's node announced with its last head, even if the node is down now.
+// It is nil without Scenario.Eager.
 func (w *World) holds() func(primitives.AccountID, primitives.ShardID) bool {
 	if !w.s.Eager {
 		return nil

@@ -21,8 +21,8 @@ type Report struct {
 	Tokens    string `json:"tokens_burnt"` // yoctoNEAR
 	// Status is the final status of the transaction as tx has it.
 	Status json.RawMessage `json:"status"`
-	// Outcomes are those of the transaction and its receipts. Each comes before those of the
-	// receipts that it sent.
+	// Outcomes are those of the transaction and its receipts. The outcome of a receipt comes
+	// before those of the receipts that it sent.
 	Outcomes []Outcome `json:"outcomes"`
 	// Profile is a file for speedscope.app. It is absent unless requested.
 	Profile json.RawMessage `json:"profile,omitempty"`

@@ -52,8 +52,8 @@ type FunctionSum struct {
 	Total   uint64 `json:"gas_total"`
 }
 
-// Sums adds up the gas that transactions burnt, by cause. It applies each chunk with one of their
-// calls again, once.
+// Sums adds up the gas that transactions burnt, by cause. It applies again, once, each chunk in
+// which one of their receipts called a contract.
 func Sums(ctx context.Context, e *engine.Engine, v *vm.VM, hashes []primitives.Hash, interrupt func() error) (*Sum, error) {
 	out := &Sum{}
 	want := map[primitives.Hash]*primitives.Outcome{}

@@ -59,8 +59,8 @@ type transaction struct {
 	ended            bool       // the other fields but height are no longer valid
 }
 
-// executed is an outcome, and the actions of the receipt that it is of. The outcome is a copy, since
-// a pointer would keep those of a whole chunk.
+// executed is an outcome with the actions of its receipt. The outcome is a copy, since a pointer
+// to it would keep all outcomes of its chunk in memory.
 type executed struct {
 	height  primitives.Height
 	outcome primitives.OutcomeWithID

@@ -105,8 +105,8 @@ func depth(text []byte) (deepest int) {
 	return deepest
 }
 
-// Lines returns untrusted text of several lines: each of the first maxLines as by Line, but with the
-// tabs that it begins with, and the number of the others.
+// Lines returns untrusted text of several lines. It formats each of the first maxLines lines as
+// Line does, but keeps the tabs at their beginning. It then states the number of the other lines.
 func Lines(text string) string {
 	const maxLines, maxLine = 100, 8000
 	var b strings.Builder

@@ -198,7 +198,8 @@ func Actions(list []json.RawMessage) string {
 	return List(len(list), func(i int) string { return action(list[i]) })
 }
 
-// List joins the names of n actions; of many it names the first ones and the number of the others.
+// List joins the names of n actions. If there are many, it names only the first ones and states
+// the number of the others.
 func List(n int, name func(i int) string) string {
 	var names []string
 	for i := range n {

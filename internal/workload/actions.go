@@ -142,7 +142,7 @@ func (g *Generator) action(at Base, from, to primitives.AccountID) primitives.Ac
 	return &primitives.Transfer{Deposit: g.amount()}
 }
 
-// code draws one of a few contract codes, none of which is executed. They are few, so that several
+// code draws one of a few contract codes, none of which is executed. There are few so that several
 // accounts deploy the same code.
 func (g *Generator) code() []byte {
 	code := make([]byte, 1+g.rng.IntN(4)*300)

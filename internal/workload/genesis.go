@@ -21,9 +21,10 @@ type Rules struct {
 	Splitting   *Splitting // nil: the shard layout never changes
 	// Release is the protocol version, in the numbering of the releases; 0: the newest.
 	Release primitives.ProtocolVersion
-	// Upgrade is the version to which the validators vote, one version after the other; 0: the chain
-	// stays at Release. A transfer to a universal id that was sent before 87 and is executed at 88 pays
-	// less than it costs. If one is delayed so long, the tokens of the chain do not add up.
+	// Upgrade is the version to which the validators vote, one version after the other; 0: the
+	// chain stays at Release. A transfer to a universal id that was sent before 87 and is executed
+	// at 88 pays less than it costs. So the tokens of the chain do not add up if such a transfer
+	// is delayed until 88.
 	Upgrade primitives.ProtocolVersion
 }
 

@@ -7,8 +7,8 @@ const (
 	brIf, brTable                    = 0x0d, 0x0e
 )
 
-// held writes the units whose values stay live across other instructions, so that a single-pass
-// compiler keeps a stack slot for each: see engine.Fits.
+// held writes units whose values stay live across other instructions, so that a single-pass
+// compiler keeps a stack slot for each value (see engine.Fits).
 func (b *body) held(name string, n int) {
 	f := b.f
 	load := func() { f.I32(int32(n&63)).Memory(wasmasm.I32Load, 2, 0) }
