@@ -283,9 +283,10 @@ const mostCredentials = 16
 // chainIDs are the ids of chains that may be the name of a folder.
 var chainIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// credentials lists near-cli's key files of an account for the node's chain: ACCOUNT.json, and those
-// in the folder ACCOUNT. A home without them gives none. The node itself says which chain it has, so
-// keys of a public network are used only if TLS proves whose server it is; note says if they are not.
+// credentials lists near-cli's key files of an account for the node's chain: ACCOUNT.json, and
+// those in the folder ACCOUNT. A home without them gives none. The chain is the one that the node
+// reports. So keys of a public network are used only if TLS authenticates the server; if they are
+// not used, note says so.
 func credentials(ctx context.Context, url string, id primitives.AccountID) (files []string, note string) {
 	dir, err := os.UserHomeDir()
 	if err != nil {
@@ -464,14 +465,15 @@ func gasFlag(text string) (primitives.Gas, error) {
 	return primitives.Gas(g * 1e12), nil
 }
 
-// keyFileName returns where a new key of an account is stored by default. The files of the node are
-// in another folder: an account may be called config or validator_key.
+// keyFileName returns where a new key of an account is stored by default. The folder is not that
+// of the node's files, since an account may be called config or validator_key.
 func (a *app) keyFileName(id primitives.AccountID) string {
 	return filepath.Join(a.home, "keys", string(id)+".json")
 }
 
-// newKey creates a key for a new account and stores it in a file. If the file already has a key of an
-// account of this name, which another chain may have, it returns that one: no key is overwritten.
+// newKey creates a key for a new account and stores it in a file. If the file already has a key of
+// an account of this name, perhaps on another chain, it returns that key, so that no key is
+// overwritten.
 func newKey(file string, id primitives.AccountID) (primitives.SecretKey, error) {
 	if key, err := readKeyOf(file, id); !errors.Is(err, fs.ErrNotExist) {
 		return key, err

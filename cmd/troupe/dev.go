@@ -203,8 +203,8 @@ func (o *devFlags) makeChain(ctx context.Context, dir string, spec fork.Spec) (*
 	return hm, err
 }
 
-// devListen returns the address with the first free port from devPort on, and note says so if it is
-// another one.
+// devListen returns the address with the first free port from devPort on. If that port is not
+// devPort, note says so.
 func devListen() (addr, note string) {
 	for port := uint16(devPort); port < devPort+devPorts; port++ {
 		l, err := tcp.Bind(devAddr(port))
@@ -320,9 +320,9 @@ func devGreeting(url, forked, note string, accounts []primitives.AccountID, bala
 	return b.String()
 }
 
-// The temporary homes of dev are named devPrefix, the process id, and a random number. The process
-// holds a lock on devLock in it while it runs: in another container process ids mean other
-// processes.
+// The temporary homes of dev are named devPrefix, the process id, and a random number. While the
+// process runs it holds a lock on devLock in its home. The process id alone does not show whether
+// it runs, since in another container the same id belongs to another process.
 const (
 	devPrefix = "troupe-dev-"
 	devLock   = "dev.lock"

@@ -38,8 +38,8 @@ const localnetExamples = `  troupe --home /tmp/net localnet -v 4 -s 4
   troupe --home /tmp/net localnet -v 4 -s 4 --tracked-shards none --epoch-length 300
   troupe --home /tmp/net localnet run`
 
-// defaultBasePort is the default of --base-port. With the ports above it, it is outside of the ports
-// of neard's defaults (3030, 24567) and of those that systems give to outgoing connections.
+// defaultBasePort is the default of --base-port. The ports from there on are neither those of
+// neard's defaults (3030, 24567) nor in the ephemeral range.
 const defaultBasePort = 24600
 
 func newLocalnet(a *app) *cobra.Command {

@@ -13,8 +13,8 @@ func addExitWithStdin(c *cobra.Command, on *bool) {
 }
 
 // untilEnd returns a context that is canceled when in ends or cannot be read. What in contains is
-// discarded. A program that starts the node keeps the other end of a pipe open: the kernel closes
-// it however that program ends, by SIGKILL too. stop cancels the context; the goroutine that
+// discarded. A program that starts the node keeps the other end of a pipe open. The kernel closes
+// that end when the program ends, even by SIGKILL. stop cancels the context; the goroutine that
 // reads ends with in.
 func untilEnd(ctx context.Context, in io.Reader) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
