@@ -97,8 +97,9 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 		case Bridge:
 			last := &nodes[len(nodes)-1]
 			if second == "" {
-				// The same host as the other nodes, because the bridge announces each node at the address that
-				// it connected from. If the port is taken, listening on it fails.
+				// The bridge uses the same host as the other nodes, because it announces each node
+				// at the address from which the node connected. If another process takes the port,
+				// listening fails.
 				second, _ = port(last.Network.Addr().String())
 			}
 			switch {

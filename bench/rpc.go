@@ -27,7 +27,7 @@ type RPCOptions struct {
 	Scenarios   []string `json:"scenarios"`     // names from RPCScenarios; empty: all that are possible
 	Connections int      `json:"connections"`   // keep-alive connections, each with one request at a time
 	Accounts    int      `json:"accounts"`      // number of accounts of a started node
-	// A folder made by RunState: the node runs there, and only reads are measured.
+	// State is a folder made by RunState. The node runs there, and only reads are measured.
 	State  string `json:"state,omitempty"`
 	Memory uint64 `json:"memory_bytes,omitempty"` // memory for the tries with State; 0: the node's default
 	// Background is the number of transfers per second that are submitted during the other scenarios,
@@ -314,8 +314,8 @@ func (l *rpcLoad) viewAccount(ctx context.Context, r *RPCResult) error {
 	})
 }
 
-// callEmpty and callRead call contract methods that do nothing, or read one entry: the cost of a
-// view call compared to a query of an account.
+// callEmpty and callRead call contract methods that do nothing or read one entry. They show the
+// cost of a view call relative to a query of an account.
 func (l *rpcLoad) callEmpty(ctx context.Context, r *RPCResult) error {
 	return l.callPlain(ctx, r, "empty")
 }

@@ -39,10 +39,10 @@ func (s *Search) measured(p *Phase) (x shortfall) {
 	return x
 }
 
-// The result of a trial near the knee is random: a pause of the target falls into the trial or not.
-// Over a range of rates the share of successful trials falls from all to none; the knee is the rate
-// at which it is one half. curve fits a logistic function to the results by Bayes' rule, on a grid
-// of knees and widths.
+// The result of a trial near the knee is random: it depends on whether a pause of the target
+// happens during the trial. Over a range of rates the share of successful trials falls from all to
+// none; the knee is the rate at which it is one half. curve fits a logistic function to the
+// results by Bayes' rule, on a grid of knees and widths.
 //
 // If the shortfall of a trial is known and small, the rate that it would have sustained is a sample
 // of the same curve, so it locates the knee better than the result alone. Latency caused by pauses

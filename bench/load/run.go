@@ -34,14 +34,14 @@ type Plan struct {
 	For     time.Duration // duration of the measurement
 	Grace   time.Duration // time for operations under way at the end to complete
 	Seed    uint64
-	// Behind stops a run in which an operation has been due for so long without being started; 0: no
-	// limit.
+	// Behind ends the run as soon as an operation has been due for this long without being
+	// started; 0: no limit.
 	Behind   time.Duration
 	Progress func(part float64, what string) // nil: no progress
 }
 
-// A target counts as stopped if it has not answered for deadAfter and deadCount operations in a row
-// did not reach it.
+// A target counts as stopped if deadCount operations in a row did not reach it and it has not
+// answered for deadAfter.
 const (
 	deadAfter = 3 * time.Second
 	deadCount = 16
