@@ -34,8 +34,8 @@ func (a *Account) KeyFile() []byte {
 	return (&primitives.KeyFile{AccountID: a.ID, SecretKey: a.Key}).MarshalIndent()
 }
 
-// Create creates an account with an amount and one full access key, that of Named. An account that
-// exists gets this balance and this key, and keeps its contract, data and other keys.
+// Create creates an account with a balance and one full access key, the key of Named. If the
+// account exists, it gets this balance and this key, and keeps its contract, data and other keys.
 func (w *World) Create(ctx context.Context, id primitives.AccountID, amount primitives.Balance) (*Account, error) {
 	if _, err := primitives.ParseAccountID(string(id)); err != nil {
 		return nil, fmt.Errorf("sandbox: create %q: %w", id, err)

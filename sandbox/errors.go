@@ -19,7 +19,7 @@ var (
 	ErrNoAccount = errors.New("the account does not exist")
 	// ErrNoKey: the account does not have the key that is to sign.
 	ErrNoKey = errors.New("the account does not have the key")
-	// ErrFork: the node of the forked chain gives no answer, or a wrong one.
+	// ErrFork: the node of the forked chain does not answer, or its answer is wrong.
 	ErrFork = fork.ErrAway
 )
 
@@ -46,7 +46,7 @@ func (e *CallError) Error() string {
 	return e.What + " has failed: " + e.Failure
 }
 
-// Unwrap returns nearcore's error; nil: it has a form that this program does not know.
+// Unwrap returns nearcore's error; nil if the failure has a form that this program does not know.
 func (e *CallError) Unwrap() error { return e.cause }
 
 // txFailure returns the error for the failure of a transaction.

@@ -22,8 +22,8 @@ import (
 
 // Options configure a sandbox. The zero value suits most tests.
 type Options struct {
-	// Dir is the folder of the first chain. If it contains a chain, that is continued. Empty: the
-	// chain is in memory only, and Close forgets it.
+	// Dir is the folder of the first chain. If it contains a chain, the sandbox continues that
+	// chain. If Dir is empty, the chain is in memory only, and Close discards it.
 	Dir string
 	// Log receives the node's log; nil: nothing is logged.
 	Log *logrus.Logger
@@ -40,8 +40,8 @@ type Options struct {
 	Fork string
 	// ForkTimeout limits each request to that node; a request is tried four times. 0: 10 s.
 	ForkTimeout time.Duration
-	// ForkCache is a folder for the answers of that node, for later runs. Empty: that of the chain
-	// in Dir; without Dir none.
+	// ForkCache is a folder that stores the replies of that node for later runs. If it is empty,
+	// the replies are stored with the chain in Dir; without Dir they are not stored.
 	ForkCache string
 }
 
@@ -299,9 +299,9 @@ func (w *World) End() error { return w.chain.End() }
 // Head returns the last block.
 func (w *World) Head() view.At { return w.chain.Backend().Head() }
 
-// Serve makes the world reachable for other programs: it returns the URL of its JSON-RPC; the
-// console is at /console below it. addr is what to listen on, for the first call of all worlds;
-// empty: a free port of 127.0.0.1. It ends with the sandbox.
+// Serve makes the world reachable for other programs. It returns the URL of its JSON-RPC; the
+// console is at /console below that URL. The first call for any world opens the listener at addr
+// (empty: a free port of 127.0.0.1), which serves all worlds until the sandbox is closed.
 func (w *World) Serve(addr string) (url string, err error) {
 	if addr == "" {
 		addr = "127.0.0.1:0"

@@ -17,7 +17,8 @@ import (
 
 // World is one chain. Safe for concurrent use.
 type World struct {
-	// URL is that of its JSON-RPC, for other clients. The console is at /console below it.
+	// URL is the URL of the world's JSON-RPC, for other clients. The console is at /console below
+	// it.
 	URL string
 
 	id   string   // empty: the sandbox's own chain, or one that Connect was given
@@ -184,8 +185,8 @@ func (w *World) Advance(ctx context.Context, d time.Duration) error {
 	return w.RPC(ctx, "sandbox_set_clock", map[string]any{"advance_nanosec": fmt.Sprint(max(d, 0).Nanoseconds())}, nil)
 }
 
-// Create creates an account with an amount and one full access key, that of Named. An account that
-// exists gets this balance and this key, and keeps its contract, data and other keys.
+// Create creates an account with a balance and one full access key, the key of Named. If the
+// account exists, it gets this balance and this key, and keeps its contract, data and other keys.
 func (w *World) Create(ctx context.Context, id string, amount *big.Int) (*Account, error) {
 	a := Named(id)
 	account := map[string]any{"locked": "0", "code_hash": encode58(make([]byte, 32)), "storage_usage": 100}
