@@ -46,8 +46,9 @@ type Execution struct {
 	Account primitives.Account // of the receiver; meaningful if Exists
 	Exists  bool
 	Existed bool // before the first action
-	// the account that actions act for: the predecessor, or the account just created, unless that is
-	// derived from a state init
+	// Actor is the account that the actions act for: the predecessor, or an account that the
+	// receipt has just created. An account that is derived from a state init does not become the
+	// actor.
 	Actor primitives.AccountID
 
 	Result Result

@@ -20,8 +20,8 @@ type View struct {
 	Short bool
 }
 
-// ShortGas is the maximum gas that a short view may burn. It takes 5 ms in the slowest host functions and
-// 1.5 ms in instructions.
+// ShortGas is the maximum gas that a short view may burn. Burning it takes 5 ms in the slowest
+// host functions and 1.5 ms in instructions.
 const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
 
 // Errors of a short view.

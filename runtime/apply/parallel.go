@@ -43,9 +43,9 @@ const (
 	batch         = 16   // about how many receipts one call of Par gets
 )
 
-// windowSizes bounds speculative execution: most is the largest number of receipts that run ahead,
-// and shorter lists than least are not worth it. Tests choose other values; results do not depend
-// on them.
+// windowSizes bounds speculative execution: most is the largest number of receipts that run ahead.
+// For lists shorter than least speculation is not worth it. Tests choose other values; results do
+// not depend on them.
 type windowSizes struct{ most, least int }
 
 func (w windowSizes) orDefault() windowSizes {

@@ -61,9 +61,9 @@ func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 	u.writeIndicesAt(primitives.DelayedIndicesKey, *q)
 }
 
-// PopDelayed removes the first receipt of the delayed queue and returns it; nil if the queue is empty. If
-// the caller has the result of PeekDelayed for this receipt, it passes it as peeked, which saves decoding
-// the receipt again; otherwise nil.
+// PopDelayed removes the first receipt of the delayed queue and returns it; nil if the queue is
+// empty. If the caller has the result of PeekDelayed for this receipt, it passes that result as
+// peeked, so that the receipt is not decoded again; otherwise peeked is nil.
 func (u *TrieUpdate) PopDelayed(q *QueueIndices, peeked *primitives.StoredReceipt) (x *primitives.StoredReceipt, err error) {
 	if q.Len() == 0 {
 		return nil, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// AnyHeight is passed as the height if the block that will contain a submitted transaction is unknown.
-// Its nonce has no upper bound.
+// AnyHeight is passed as the height if the block that will contain a submitted transaction is
+// unknown. The transaction's nonce then has no upper bound.
 const AnyHeight = ^primitives.Height(0)
 
 // Verdict is the result of Charge for a transaction with an existing signer.

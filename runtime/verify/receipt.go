@@ -8,7 +8,7 @@ import (
 )
 
 // Receipt checks r. The size of a new receipt is checked before output data receivers are
-// appended; so an existing receipt may be above the limit. Only new receipts made by contracts can
+// appended, so an existing receipt may be above the limit. Only new receipts made by contracts can
 // fail. An incoming or delayed receipt that fails proves that the chain is broken.
 func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *primitives.ReceiptValidationError {
 	limits := &c.Wasm.Limits

@@ -158,9 +158,9 @@ func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error
 // compilation's memory would come on top.
 const largeArtifact = 4 << 20
 
-// localsText is the error text of neard's compiler for a function with too many locals: The text
-// counts the two locals that instrumentation adds to the allowed maximum; nothing else depends on
-// that number.
+// localsText is the error text of neard's compiler for a function with too many locals. It counts
+// the two locals that instrumentation adds to the allowed maximum; nothing else depends on that
+// number.
 const localsText = "failed to compile: Invalid input WebAssembly code: too many locals: locals exceed maximum"
 
 func negative(e *primitives.CompilationError) cache.Artifact {

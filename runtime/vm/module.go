@@ -55,8 +55,8 @@ func (m *module) unlinked(w *parameters.Wasm) string {
 
 const unknownImport = "unknown or invalid import"
 
-// linkError returns the imports of the module that w does not have; nil if there are none. Imports that
-// another version has come first.
+// linkError returns the imports of the module that w does not have, first those that another
+// version has; nil if there are none.
 func (m *module) linkError(w *parameters.Wasm) *action.LinkError {
 	var e action.LinkError
 	for _, i := range m.imports {

@@ -269,8 +269,8 @@ func (q *precompileQueue) pop() (w queuedCode, ok bool) {
 	return w, false
 }
 
-// compiled subtracts an entry that pop returned from the queue's load, and charges the time it took
-// to its submitter.
+// compiled subtracts an entry that pop returned from the queue's load, and charges the compilation
+// time to the entry's submitter.
 func (q *precompileQueue) compiled(w *queuedCode, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -54,8 +54,8 @@ func deleteAccount(l *Logic, a []uint64) (uint64, error) {
 // amount_ptr, gas)
 func functionCall(l *Logic, a []uint64) (uint64, error) { return 0, l.appendCall(a[0], a[1:7], 0) }
 
-// functionCallWeight (..., gas_weight) is functionCall whose call also gets a share of the gas that
-// is left at the end.
+// functionCallWeight (..., gas_weight) is functionCall with a gas weight: the call also gets a
+// share of the gas that is left at the end.
 func functionCallWeight(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.appendCall(a[0], a[1:7], a[7])
 }

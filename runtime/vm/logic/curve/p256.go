@@ -32,9 +32,10 @@ func P256Key(key []byte) error {
 }
 
 // P256Verify returns whether sig (r ‖ s, a high s is allowed) is key's signature of the hash msg,
-// which the contract made. As in the crate p256, a hash of fewer than 16 bytes is never valid, of
-// more than 32 the first 32 count, and one in between is a smaller number. It returns false for
-// lengths that are rejected above, and for a key that is not a point.
+// which the contract made. As in the crate p256, a hash of fewer than 16 bytes is never valid. Of
+// a hash of more than 32 bytes only the first 32 are used. A hash of 16 to 31 bytes is used as a
+// smaller number. It returns false for lengths that are rejected above, and for a key that is not
+// a point.
 func P256Verify(sig, msg, key []byte) bool {
 	if len(sig) != 64 || len(key) != 33 || len(msg) < 16 {
 		return false

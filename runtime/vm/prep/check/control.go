@@ -218,8 +218,8 @@ func (b *body) callIndirect(off uint32) {
 	}
 }
 
-// invoke validates a call of a function of type t. The analysis does not pop the index of
-// call_indirect, as in finite-wasm.
+// invoke validates a call of a function of type t. As in finite-wasm, the analysis does not pop
+// the index of call_indirect.
 func (b *body) invoke(off uint32, t FuncType) {
 	b.chargeEffects(off, 1)
 	b.popAll(t.Params)
