@@ -10,8 +10,8 @@ import (
 // ActionTag is the borsh discriminant of an action (nearcore core/primitives/src/action/mod.rs).
 type ActionTag byte
 
-// The 16 actions of protocol 88. The last needs the feature UniversalAccounts: before it is decoded
-// and refused.
+// The 16 actions of protocol 88. The last one needs the feature UniversalAccounts. Earlier
+// versions decode it and then refuse it.
 const (
 	TagCreateAccount ActionTag = iota
 	TagDeployContract
@@ -91,8 +91,8 @@ type (
 		Init    StateInit
 		Deposit Balance
 	}
-	// UniversalStateInit creates or initialises a 0u... account. Its id is the hash of Init.
-	// Init may be malformed: validation of the action decides that, not decoding.
+	// UniversalStateInit creates or initialises a 0u... account. The account's id is the hash of
+	// Init. Init may be malformed: validation of the action decides that, not decoding.
 	UniversalStateInit struct {
 		Init    RawStateInit
 		Deposit Balance

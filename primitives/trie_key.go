@@ -37,8 +37,8 @@ const (
 	ColYieldIDToDataID        TrieColumn = 22
 	ColDataIDToYieldID        TrieColumn = 23
 
-	// Only in forks of another chain: keys of that chain that were deleted here, and which of its
-	// blocks an account is read from.
+	// Columns that occur only in forks of another chain: the keys of that chain that were deleted
+	// here, and the block of that chain that an account is read from.
 	ColForkGone TrieColumn = 62
 	ColForkBase TrieColumn = 63
 )

@@ -59,8 +59,8 @@ type FinalOutcome struct {
 	Shown       *Shown                // nil: the reply is not shared
 }
 
-// Shown is the text of a reply that many requests share, made once. Either all of them show the
-// receipts, or none does.
+// Shown is the text of a reply that many requests share. It is made once. Either all of them show
+// the receipts, or none does.
 type Shown struct {
 	once sync.Once
 	text []byte

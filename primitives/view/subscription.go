@@ -28,8 +28,8 @@ var TopicNames = []string{"blocks", "transactions", "outcomes", "events", "messa
 // Subscription is a request for notices.
 type Subscription struct {
 	Topic Topic
-	// Finality is how final blocks must be: RefOptimistic, RefNearFinal or RefFinal. Transactions
-	// are reported from optimistic blocks; their levels include finality.
+	// Finality is the finality that blocks must have: RefOptimistic, RefNearFinal or RefFinal.
+	// Transactions are reported from optimistic blocks; their levels include finality.
 	Finality        RefKind
 	Account         primitives.AccountID
 	Hashes          []primitives.Hash // of TopicTransactions, instead of an account
