@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Accounts lists accounts as of the head whose names begin with a prefix, in the order of their
+// Accounts lists the accounts at the head whose names begin with a prefix, in the order of their
 // bytes. It returns at most limit accounts after the account after (empty: from the first on).
 // more is set if there are further accounts. The list lacks accounts of shards that this node does
 // not track and, on a fork, accounts that only the forked chain has written. It returns the errors

@@ -234,8 +234,8 @@ func Default(fast bool) *Document {
 	if fast {
 		d.Set("consensus.min_block_production_delay", durationDocument(120*time.Millisecond))
 		d.Set("consensus.max_block_production_delay", durationDocument(500*time.Millisecond))
-		// Twice the blocks that a gc_step_period can have, so that garbage collection keeps up
-		// (nearcore 2.14.0-rc.1 nearcore/src/config.rs:1096).
+		// The limit is twice the number of blocks that can be made in a gc_step_period, so that
+		// garbage collection keeps up (nearcore 2.14.0-rc.1 nearcore/src/config.rs:1096).
 		d.Set("gc_blocks_limit", jsonNumber(9))
 	}
 	return d
