@@ -30,8 +30,8 @@ const (
 )
 
 // Probe is the contract that interprets a Program over every host function. Its methods: run and
-// then interpret the input, noop does nothing, deep recurses without end, div0 divides by zero, oob
-// loads outside the memory, spin loops without end.
+// then both interpret the input as a program, noop does nothing, deep recurses without end, div0
+// divides by zero, oob loads outside the memory, spin loops without end.
 //
 // It is identical to the contract of the recorded chains, including names.
 var Probe = sync.OnceValue(func() []byte { return newProbe(functions).m.Encode() })

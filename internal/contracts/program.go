@@ -45,8 +45,8 @@ func codeSize(code []instruction) (n int) {
 }
 
 // Call adds a call of a host function. A string or byte slice becomes two arguments, length and
-// address; a Pointer one; a Result or integer is passed as it is. Call returns the Result if the
-// function has one, otherwise -1.
+// address. A Pointer becomes one argument, the address. A Result or integer is passed as it is.
+// Call returns the Result if the function has one, otherwise -1.
 func (p *Program) Call(name string, args ...any) Result {
 	for op, f := range allFunctions {
 		if f.name != name {

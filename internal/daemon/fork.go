@@ -43,7 +43,8 @@ func ForkOptions(dir string, c *config.Config) fork.Options {
 }
 
 // openFork returns the remote state of a home that is a fork, or nil if it is none. With check, it
-// contacts the remote node: another chain is an error, no answer only a warning.
+// contacts the remote node: if that node serves another chain, openFork fails; if it does not
+// answer, openFork only logs a warning.
 func (h *Daemon) openFork(opts *Options, check bool) (*forked, error) {
 	hm := opts.Home
 	pin, err := fork.ReadPin(hm.Paths.Dir)

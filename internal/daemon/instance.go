@@ -81,8 +81,8 @@ func (r *Instance) Ended() bool {
 	return r.worlds.closed
 }
 
-// Serve returns the URL of this chain's JSON-RPC. If nothing listens yet it listens on addr. It needs
-// Options.Servable. The node's stop ends it.
+// Serve returns the URL of this chain's JSON-RPC. If the RPC has no listener yet, Serve opens one
+// on addr. Serve needs Options.Servable. The listener is closed when the node stops.
 func (r *Instance) Serve(addr string) (string, error) {
 	h := r.worlds.h
 	h.serving.Lock()

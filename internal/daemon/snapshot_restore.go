@@ -398,8 +398,8 @@ func mergeSigned(data, dir, snapshot string) (from []string, err error) {
 	return from, f.Write(all)
 }
 
-// replacedDirs returns the folders that restores moved aside. If a restore was killed after it had
-// moved a folder aside, there is none in its place.
+// replacedDirs returns the data folders that restores moved aside. If a restore was killed after
+// it had moved the data folder aside, there may be no new data folder in its place.
 func replacedDirs(data string) (dirs []string, err error) {
 	entries, err := os.ReadDir(filepath.Dir(data))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -109,8 +109,9 @@ func gatherFolder(ctx context.Context, f *Facts) (home.Paths, *config.Config) {
 	return paths, c
 }
 
-// regular returns whether a path is a file, and notes what is none: reading a pipe could block, and
-// reading a device could not end.
+// regular returns whether path is a regular file. If it is something else, regular records that in
+// d.Irregular. The caller does not read it then: reading a pipe could block, and reading a device
+// might never end.
 func (d *Folder) regular(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -88,8 +88,8 @@ var fileSystems = map[uint32]string{
 	0x794c7630: "overlay", 0x6969: "nfs", 0xff534d42: "cifs", 0xfe534d42: "cifs", 0x01021997: "9p", 0x65735546: "fuse",
 }
 
-// gatherDisk looks at the file system of a folder, and times writes to a file without a name, which
-// is gone when it is closed.
+// gatherDisk reads the properties of a folder's file system, and measures synced writes to an
+// unnamed temporary file, which vanishes when it is closed.
 func gatherDisk(path string, clock *Clock) Disk {
 	d := Disk{Path: path}
 	var s unix.Statfs_t

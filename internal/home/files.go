@@ -121,9 +121,10 @@ func (s *stage) write(final string, mode fs.FileMode, fill func(io.Writer) error
 	return f.Name(), nil
 }
 
-// commit renames all files to their final names, in the order they were made. It syncs the files
-// before and the folders after. Without that a power cut could take the genesis and the key from a
-// node that runs at once and syncs its blocks, and the blocks are worthless without them.
+// commit renames all files to their final names, in the order in which they were made. It syncs
+// the files before the renames and the folders after them. Otherwise a power cut could remove the
+// genesis and the key of a node that was started at once and whose blocks are already synced.
+// Without those files the blocks are worthless.
 func (s *stage) commit() error {
 	var paths []string
 	for _, f := range s.files {

@@ -54,8 +54,8 @@ type InitOptions struct {
 	// EpochLength is that of a new genesis, in blocks. 0: the default. Transactions are valid for at
 	// most two epochs.
 	EpochLength uint64
-	// Boundaries are the accounts at which the shards but the first begin, in ascending order. They
-	// override NumShards. nil: nearcore's, test1, test2 and so on.
+	// Boundaries are the first accounts of all shards but the first shard, in ascending order.
+	// They override NumShards. nil: nearcore's, test1, test2 and so on.
 	Boundaries []primitives.AccountID
 	Fast       bool
 

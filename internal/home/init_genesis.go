@@ -256,8 +256,9 @@ func (n *initializer) makeGenesis(context.Context) error {
 	return err
 }
 
-// shardLayout is nearcore's for up to 10 shards: boundaries test1, test2, ... For more shards
-// nearcore's boundaries would not be in order; then the same names are sorted.
+// shardLayout returns nearcore's shard layout for up to 10 shards: boundaries test1, test2, ...
+// For more shards nearcore's boundaries would not be in ascending order, so shardLayout sorts
+// them.
 func shardLayout(shards int) (primitives.ShardLayout, error) {
 	boundaries := make([]primitives.AccountID, shards-1)
 	for i := range boundaries {

@@ -60,8 +60,8 @@ func load(dir string, runs bool) (*Home, error) {
 	return h, err
 }
 
-// numbering returns the numbering of the home's chain. Public networks have only the releases' one;
-// a fork of one is a chain of its own.
+// numbering returns the numbering of the home's chain. A public network can have only the
+// releases' numbering. A fork of a public network is a chain of its own and can have any.
 func (h *Home) numbering() (primitives.Numbering, error) {
 	numbering, from := h.Config.Numbering, h.Paths.Config+": troupe.numbering"
 	if numbering == "" {

@@ -24,8 +24,8 @@ type Node struct {
 	Log     string // file
 	// Peer is the node's key, by which other nodes know it.
 	Peer primitives.PublicKey
-	// Exclude makes the running node have no connection with these peers, until the next call. It
-	// must return within a few seconds.
+	// Exclude makes the running node refuse and close connections with these peers, until the next
+	// call. Exclude must return within a few seconds.
 	Exclude func(peers []primitives.PublicKey) error
 }
 

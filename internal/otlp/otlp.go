@@ -75,10 +75,10 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// New returns an exporter that sends to an endpoint, for which CheckEndpoint must return nil. resource
-// has the attributes of the process that makes the traces, as pairs of name and value. failed is called
-// with the error of a request, on the exporter's goroutine; of several failures in a row only with the
-// first. The caller must call Close.
+// New returns an exporter that sends to an endpoint, for which CheckEndpoint must return nil.
+// resource has the attributes of the process that makes the traces, as pairs of name and value.
+// failed is called with the error of a request, on the exporter's goroutine; if several requests
+// in a row fail, it is called only for the first. The caller must call Close.
 func New(endpoint string, resource [][2]string, failed func(error)) *Exporter {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Exporter{endpoint: endpoint, resource: attributes(resource), failed: failed, waiting: make(chan *Trace, maxWaiting), stop: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}

@@ -49,8 +49,8 @@ var (
 	quoted    = regexp.MustCompile(`^(until|prints) "(.+)"$`)
 )
 
-// Blocks returns the fenced blocks of a page. A shell block (language sh) needs a directive, and so
-// does nothing else.
+// Blocks returns the fenced blocks of a page. A shell block (language sh) must have a directive;
+// other blocks need none.
 func Blocks(page, markdown string) (blocks []Block, err error) {
 	var errs []error
 	lines := strings.Split(markdown, "\n")

@@ -26,8 +26,8 @@ type ProducersEpoch struct {
 	Stakes  []*big.Int // by validator
 }
 
-// ProducersBlock is the part of a block that the model uses. A zero Prev means the genesis, a zero
-// Final that no block is final.
+// ProducersBlock is the part of a block that the model uses. A zero Prev means that the block is
+// the genesis. A zero Final means that no block is final.
 type ProducersBlock struct {
 	Hash, Prev, Final, Epoch [32]byte
 	Height                   int64

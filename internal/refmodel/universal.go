@@ -17,8 +17,8 @@ import (
 
 const symbols = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// universalID returns the account id of a state init: its hash as a number of 52 digits to base 32,
-// after a shift of 4 bits.
+// universalID returns the account id of a state init: the hash of the state init, shifted left by
+// 4 bits and written as 52 digits in base 32.
 func universalID(raw []byte) primitives.AccountID {
 	hash := sha3.Sum256(raw)
 	n := new(big.Int).Lsh(new(big.Int).SetBytes(hash[:]), 4)

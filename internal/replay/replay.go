@@ -412,8 +412,8 @@ func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primit
 // replaced by the recorded ones.
 var standIn = sync.OnceValue(func() primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, "stand-in") })
 
-// toldBlock returns a block of the recorded header and body, in which chunks replace the recorded chunk
-// headers. It is used instead of makeBlock if keys are missing.
+// toldBlock returns a block with the recorded header and body, but with the headers of chunks in
+// place of the recorded chunk headers. It is used instead of makeBlock if keys are missing.
 func (r *runner) toldBlock(line *BlockLine, chunks []*primitives.Chunk) (*primitives.Block, error) {
 	doc, err := blockdoc.ParseBlock(line.Raw)
 	if err != nil {
@@ -478,8 +478,8 @@ func (r *runner) afterBlock(entry *engine.BlockNode) error {
 		ids = append(ids, a)
 	}
 	slices.Sort(ids)
-	// The recorder requested only kinds of changes that occur among the effects, where neard does not
-	// list nonces of gas keys.
+	// The recorder requested a kind of changes only if that kind occurs among the effects. neard
+	// does not list nonces of gas keys among the effects.
 	for name, asked := range map[string]struct {
 		kind   view.ChangesKind
 		effect view.ChangeKind

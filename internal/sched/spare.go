@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// Linger is how long the spare thread stays after the last user is gone. Changing the number of
-// threads stops the world, and clients come and go.
+// Linger is how long the spare thread stays after the last user is gone. Every change of the
+// number of threads stops the world, and without Linger each client that comes or goes could cause
+// one.
 const Linger = 10 * time.Second
 
-// renewal is how often the number of cores is read while there is a spare thread. Go reads it by
-// itself, but only until GOMAXPROCS is set.
+// renewal is how often the number of cores is read while there is a spare thread. The Go runtime
+// updates GOMAXPROCS by itself, but no longer after a program has set it.
 const renewal = time.Minute
 
 // Spare runs Go on one more thread than there are cores while it has users. Without it, if the

@@ -20,8 +20,8 @@ func (w *World) leave(n *node) {
 }
 
 // comeBack polls every second whether an account is a validator, and submits a stake every 20 s
-// while it is not. staked is when it last did. It ends when a kicked-out or new account has become
-// one.
+// while it is not. staked is the time of the last stake. comeBack ends when an account that was
+// kicked out, or that was never a validator, has become one.
 func (w *World) comeBack(n *node, staked int64) {
 	c := &w.check
 	list, err := n.engine.Approvers(n.engine.Head().Hash)

@@ -285,8 +285,8 @@ func (w *World) startIn(n *node, d int64) {
 	})
 }
 
-// Change replaces the numbers of nodes, shards and final blocks; 0 keeps one. It returns an error
-// if the scenario cannot run with them.
+// Change replaces the numbers of nodes, shards and final blocks; 0 keeps the scenario's number. It
+// returns an error if the scenario cannot run with them.
 func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 	if nodes != 0 {
 		s.Nodes = nodes

@@ -17,8 +17,9 @@ const (
 	// maxWait is how many blocks a transaction may take before it is shown as pending: a promise
 	// yield may wait for 200 blocks.
 	maxWait = 12
-	// maxAge is for how many more blocks a pending transaction is followed. A receipt to a shard
-	// that this node does not track never runs here.
+	// maxAge is for how many more blocks a pending transaction is followed. Without this bound, a
+	// transaction with a receipt to a shard that this node does not track would be pending
+	// forever.
 	maxAge = 1000
 )
 

@@ -68,8 +68,9 @@ type Options struct {
 	Alarm func(*PanicError)
 }
 
-// Func is a call. If short is set it returns ErrLong instead of running for long. It calls
-// interrupt now and then, and returns its error if there is one: view.ErrTimeout or ErrClosed.
+// Func is a call. If short is set it returns ErrLong instead of running for long. Func calls
+// interrupt regularly. If interrupt returns an error (view.ErrTimeout or ErrClosed), Func returns
+// that error.
 type Func func(short bool, interrupt func() error) error
 
 // Pool runs calls in three lanes. Safe for concurrent use.
@@ -376,8 +377,8 @@ func (j *job) end(err error) {
 	j.turn <- struct{}{}
 }
 
-// lookEvery is how many calls of interrupt share one look at the clock, which takes a quarter of
-// the time of a host call. Gas bounds the work in between.
+// lookEvery is the number of calls of interrupt per reading of the clock, which takes a quarter of
+// the time of a host call. Gas bounds the work between two readings.
 const lookEvery = 16
 
 // interrupt returns an error if the job has to end, else nil.
