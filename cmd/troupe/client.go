@@ -110,8 +110,8 @@ func readBounded(name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// arguments returns the bytes of a method's arguments: JSON, @FILE, or base64 with --base64. No text
-// is no bytes.
+// arguments returns the bytes of a method's arguments: JSON, @FILE, or base64 with --base64. If
+// text is empty, so is the result.
 func (o *clientFlags) arguments(text string) ([]byte, error) {
 	raw := []byte(text)
 	if name, ok := strings.CutPrefix(text, "@"); ok {
@@ -250,7 +250,7 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 var errOtherAccount = errors.New("the file is of another account")
 
 // readKeyOf reads the key of an account from a key file. Files without account_id, as near-cli
-// writes some, are of any account.
+// writes some, are accepted for any account.
 func readKeyOf(file string, id primitives.AccountID) (primitives.SecretKey, error) {
 	text, err := readBounded(file, mostKey)
 	if err != nil {

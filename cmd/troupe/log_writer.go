@@ -86,6 +86,6 @@ func (l *logWriter) run() {
 	}
 }
 
-// survivePipes makes writes to a closed stdout or stderr return an error. By
-// default Go ends a process that does so, and a node would not stop cleanly.
+// survivePipes makes writes to a closed stdout or stderr return an error. By default the Go
+// runtime ends a process on such a write, so a node would not stop cleanly.
 func survivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
