@@ -116,8 +116,8 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 		}
 	}()
 	r.Target, r.Notes = t.subject, t.notes
-	// afresh closes the target and opens a new one: with the load of earlier trials its state grows
-	// and it becomes slower.
+	// afresh closes the target and opens a new one. A target becomes slower with every trial,
+	// because its state grows.
 	afresh := func() (_ *loaded, err error) {
 		if err, t = t.close(), nil; err != nil {
 			return nil, err
@@ -189,7 +189,8 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 	}
 	used := false
 	// young opens a new target before each trial for targets that start quickly, and before each
-	// search for a cluster. So all have the same age and no load from earlier ones.
+	// search for a cluster. So all trials or searches start with a target of the same age, without
+	// load from earlier ones.
 	soon := o.Target == "node" || o.Target == "shard"
 	young := func(n int) (err error) {
 		if used && (soon || n == 0 && o.Target == "cluster") {

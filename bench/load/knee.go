@@ -25,9 +25,9 @@ type Search struct {
 	Pause time.Duration
 	// Fresh states that each trial has a new target. There is no pause then.
 	Fresh bool
-	// Quiet is the share of the machine's processor time that other processes may use during a trial.
-	// A trial with more is repeated, up to Trials times per search; after that it counts. 0, or on
-	// systems that do not report it: all trials count.
+	// Quiet is the share of the machine's processor time that other processes may use during a
+	// trial. A trial with more is repeated, up to Trials times per search; after that such trials
+	// count. If Quiet is 0, or the system does not report that share, all trials count.
 	Quiet float64
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // A client that gets a busy or timeout error waits and sends the same transaction again, as
-// near-api-js does. A transaction in a block is not executed twice, and a new one would have a used
-// nonce. The latency is measured from when the operation was due.
+// near-api-js does. Sending it again is safe: if the transaction is already in a block, its nonce
+// is used, so it is not executed twice. The latency is measured from when the operation was due.
 const (
 	maxAgain   = 10
 	firstPause = 500 * time.Millisecond // then half as long again each time, less a random part of up to one half
