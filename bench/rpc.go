@@ -379,8 +379,9 @@ func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
 	if err != nil {
 		return err
 	}
-	// A reply means only that a transfer was received. It is not in a block yet, and may be dropped
-	// without notice: wait until no more are included.
+	// A reply means only that the node has received a transfer. The transfer is not in a block yet
+	// and may be dropped without notice, so wait until the number of included transfers no longer
+	// grows.
 	last, lastAt := before, time.Now()
 	for time.Since(lastAt) < time.Second {
 		time.Sleep(20 * time.Millisecond)

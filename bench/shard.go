@@ -134,8 +134,8 @@ type shardRun struct {
 	allocs, allocated uint64
 }
 
-// block creates the transactions of a block and applies them, which is measured. waits is whether
-// receipts were delayed or buffered.
+// block creates the transactions of a block and applies them; only applying them is measured. waits
+// is whether receipts were delayed or buffered.
 func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	txs := make([][]apply.Transaction, len(s.net.shards))
 	for i := range txs {
