@@ -36,8 +36,8 @@ type Event struct {
 // eventPrefix is the prefix of a log that is an event.
 const eventPrefix = "EVENT_JSON:"
 
-// Events returns the events among the logs. Those of receipts that failed are left out, as their
-// effects are void, and logs that are not valid events too.
+// Events returns the events among the logs. It leaves out logs of receipts that failed, because
+// their effects are void, and logs that are not valid events.
 func (o *Outcome) Events() (out []Event) {
 	for of := range outcomes(o.Whole) {
 		if of.Outcome.Status.Kind == primitives.StatusFailure {
@@ -98,8 +98,9 @@ func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, 
 	return result(hash, out, what)
 }
 
-// Simulate returns what Send would return, from a run on the state of the head that changes nothing.
-// The key of by need not sign.
+// Simulate returns what Send would return, from a run on the state of the head that changes
+// nothing. by.Key may be zero: the transaction then names one of the account's full access keys and
+// has no valid signature.
 func (w *World) Simulate(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
 	what := fmt.Sprintf("simulated transaction from %s to %s", by.ID, to)
 	tx, hash, err := w.transaction(by, to, actions)

@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Errors of this package, for errors.Is. What a transaction or a contract did wrong is a *CallError
-// or a *primitives.InvalidTxError, a block or transaction that the chain does not have a
-// *view.LookupError, and what a sandbox refuses to do a *view.SandboxError.
+// Errors of this package, for errors.Is. Other errors are of these types: *CallError or
+// *primitives.InvalidTxError for a failure of a transaction or contract, *view.LookupError for a
+// block or transaction that the chain does not have, and *view.SandboxError for a request that a
+// sandbox refuses.
 var (
 	// ErrEnded: the world has ended, or the sandbox was closed.
 	ErrEnded = errors.New("the world has ended")

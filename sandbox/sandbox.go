@@ -33,7 +33,7 @@ type Options struct {
 	// a block within two epochs of the one that it names.
 	EpochLength uint64
 	// Accounts are created with these balances and the keys of Named. On a fork, an account that
-	// exists gets the balance and the key.
+	// exists already is changed to this balance and also gets the key.
 	Accounts map[primitives.AccountID]primitives.Balance
 	// Fork continues a block of another chain: URL, URL@HEIGHT, URL@HASH or URL@tx:HASH, where URL
 	// is that of a node's JSON-RPC. It excludes Shards and EpochLength.
@@ -257,8 +257,8 @@ func (w *World) NewAt(ctx context.Context, snapshot string) (*World, error) {
 	return w.from(ctx, snapshot)
 }
 
-// ForTest creates a world as New does, which ends after the test and its subtests. If it cannot, it
-// ends the test.
+// ForTest creates a world as New does. The world ends after the test and its subtests. If ForTest
+// cannot create it, the test fails at once.
 func (w *World) ForTest(t TB) *World {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)

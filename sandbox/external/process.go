@@ -110,7 +110,8 @@ func program(o *Options) (string, error) {
 }
 
 // Start starts the process with a new chain on a free port of 127.0.0.1. ctx limits the start, not
-// the sandbox. The process ends when Close is called, and when this process ends, however it does.
+// the sandbox. The process ends when Close is called, and when this process ends, even by a crash
+// or SIGKILL.
 func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	path, err := program(&o)
 	if err != nil {

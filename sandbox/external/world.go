@@ -147,8 +147,8 @@ func (w *World) New(ctx context.Context) (*World, error) {
 	return &World{URL: w.root + made.Path, id: made.ID, root: w.root, of: w.of, http: w.http, nonces: map[string]uint64{}}, nil
 }
 
-// ForTest creates a world as New does, which ends after the test and its subtests. If it cannot, it
-// ends the test.
+// ForTest creates a world as New does. The world ends after the test and its subtests. If ForTest
+// cannot create it, the test fails at once.
 func (w *World) ForTest(t TB) *World {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
